@@ -1,0 +1,3 @@
+"""Projection-free online learning in changing environments."""
+
+from driftwolfe.domains import *

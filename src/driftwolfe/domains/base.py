@@ -1,0 +1,135 @@
+"""`Domain`: a convex set, known by minimising linear functions over it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from driftwolfe.points import checks
+from driftwolfe.points.kinds import Array, Point, Shape
+
+
+class Domain(ABC):
+    r"""A closed bounded convex set :math:`K` of points of one `shape`.
+
+    A set is its linear minimisation oracle; projection and gauge are extras that some sets have.
+    A new set overrides `_lmo` and `_contains`, where they are cheap also `_project` and `_gauge`,
+    and passes its sizes to `Domain.__init__`. The public methods check their input first and
+    never change it.
+
+    Parameters
+    ----------
+    shape
+        Shape of the points.
+    radius
+        :math:`R = \max_{z \in K} \lVert z - c\rVert`, a bound suffices; :math:`c` is `center`.
+    diameter
+        A bound on the Euclidean diameter of :math:`K`; `2 * radius` if not given.
+    center
+        The point :math:`c \in K` that plays the part of 0. Zero when not given; a set without 0
+        gives a point of its own, and everything above works in coordinates relative to it.
+    inner_radius
+        Some :math:`r > 0` such that the ball of radius r around `center`, cut with the affine hull
+        of :math:`K`, lies in :math:`K`; 0 when none is known.
+    """
+
+    def __init__(
+        self,
+        shape: Any,
+        radius: float,
+        *,
+        diameter: float | None = None,
+        center: Array | None = None,
+        inner_radius: float = 0.0,
+    ) -> None:
+        self.shape: Shape = checks.shape(shape)
+        self.radius = checks.positive(radius, "radius")
+        self.diameter = min(2 * self.radius, 2 * self.radius if diameter is None else diameter)
+        self.inner_radius = inner_radius
+        self._center = center
+
+    # -- what every set can do ---------------------------------------------------------------
+
+    @property
+    def center(self) -> Point | None:
+        """The point that plays the part of 0, or None where that is 0 itself."""
+        return self._center
+
+    def origin(self) -> Point:
+        """A fresh copy of the centre: the feasible point that learners start from."""
+        return np.zeros(self.shape) if self._center is None else self._center.copy()
+
+    def lmo(self, direction: Point) -> Point:
+        r"""Return a minimiser of :math:`\langle direction, v\rangle` over :math:`v \in K`."""
+        return self._lmo(self.check_point(direction, "direction"))
+
+    def lmo_with_error(self, direction: Point) -> tuple[Point, float]:
+        r"""Return ``(v, delta)``: :math:`\langle direction, v\rangle \le \min_K + delta`, certified.
+
+        Oracles call this one, with a direction that is known to be well formed.
+        """
+        return self._lmo(direction), 0.0
+
+    def contains(self, x: Point, atol: float = 1e-8) -> bool:
+        """Whether x lies in the set, up to `atol` in units of `radius`."""
+        slack = checks.nonnegative(atol, "atol") * self.radius
+        return bool(self._contains(self.check_point(x, "x"), slack))
+
+    # -- what some sets can do cheaply -------------------------------------------------------
+
+    def project(self, y: Point) -> Point:
+        """Return the Euclidean projection of y, a new point."""
+        return self._project(self.check_point(y, "y"))
+
+    def gauge(self, y: Point) -> float:
+        r"""Return :math:`\inf\{t \ge 0 : c + (y - c)/t \in K\}`, inf where no t will do."""
+        return float(self._gauge(self.check_point(y, "y")))
+
+    def gauge_subgradient(self, y: Point) -> Point:
+        r"""Return a subgradient s of the gauge at y: :math:`gauge(z) \ge gauge(y) + \langle s, z-y\rangle`."""
+        return self._gauge_subgradient(self.check_point(y, "y"))
+
+    def can(self, operation: str) -> bool:
+        """Whether `operation` (``"project"``, ``"gauge"`` or ``"gauge_subgradient"``) is offered.
+
+        >>> import driftwolfe as dw
+        >>> dw.L1Ball(3).can("project"), dw.BirkhoffPolytope(3).can("project")
+        (True, False)
+        """
+        name = f"_{operation}"
+        return getattr(type(self), name) is not getattr(Domain, name)
+
+    # -- what a set overrides ----------------------------------------------------------------
+
+    @abstractmethod
+    def _lmo(self, direction: Point) -> Point: ...
+
+    @abstractmethod
+    def _contains(self, x: Point, slack: float) -> bool: ...
+
+    def _project(self, y: Point) -> Point:
+        raise NotImplementedError(
+            f"{type(self).__name__} has no cheap projection; "
+            "use driftwolfe.infeasible_projection, which needs only its lmo"
+        )
+
+    def _gauge(self, y: Point) -> float:
+        raise NotImplementedError(
+            f"{type(self).__name__} has no cheap gauge; use contains for membership, "
+            "or driftwolfe.oracles.gauge_by_bisection, which needs only that"
+        )
+
+    def _gauge_subgradient(self, y: Point) -> Point:
+        raise NotImplementedError(
+            f"{type(self).__name__} has no cheap subgradient of its gauge; "
+            "use a method that needs only its lmo, such as POLA in place of PAMO"
+        )
+
+    def check_point(self, value: Any, name: str) -> Point:
+        """Return `value` as a finite point of this set's shape, or raise `ValueError`."""
+        return checks.finite_array(value, name, self.shape)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(shape={self.shape}, radius={self.radius:g})"

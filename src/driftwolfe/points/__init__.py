@@ -1,0 +1,1 @@
+"""What a decision is: dense arrays, low-rank-plus-sparse matrices, products of those."""
