@@ -1,3 +1,5 @@
 """Projection-free online learning in changing environments."""
 
 from driftwolfe.domains import *
+from driftwolfe.oracles import infeasible_projection
+from driftwolfe.points import FactoredMatrix

@@ -65,10 +65,13 @@ class Domain(ABC):
         r"""Return a minimiser of :math:`\langle direction, v\rangle` over :math:`v \in K`."""
         return self._lmo(self.check_point(direction, "direction"))
 
-    def lmo_with_error(self, direction: Point) -> tuple[Point, float]:
+    def lmo_with_error(
+        self, direction: Point, accuracy: float | None = None
+    ) -> tuple[Point, float]:
         r"""Return ``(v, delta)``: :math:`\langle direction, v\rangle \le \min_K + delta`, certified.
 
-        Oracles call this one, with a direction that is known to be well formed.
+        Oracles call this one, with a direction that is known to be well formed. `accuracy` tells
+        an iterative oracle that :math:`delta \le accuracy \cdot R \lVert direction\rVert` will do.
         """
         return self._lmo(direction), 0.0
 
@@ -77,7 +80,22 @@ class Domain(ABC):
         slack = checks.nonnegative(atol, "atol") * self.radius
         return bool(self._contains(self.check_point(x, "x"), slack))
 
+    @property
+    def unwrapped(self) -> Domain:
+        """This set itself; a wrapper answers with the set inside."""
+        return self
+
     # -- what some sets can do cheaply -------------------------------------------------------
+
+    @property
+    def cheap_projection(self) -> bool:
+        """Whether `project` costs no more than a few calls of `lmo`."""
+        return self.can("project")
+
+    @property
+    def cheap_membership(self) -> bool:
+        """Whether `contains` costs no more than a few calls of `lmo`."""
+        return True
 
     def project(self, y: Point) -> Point:
         """Return the Euclidean projection of y, a new point."""

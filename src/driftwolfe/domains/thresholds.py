@@ -22,3 +22,12 @@ def project_nonnegative_sum(values: Array, total: float) -> Array:
     ranks = np.arange(1, falling.size + 1)
     last = np.nonzero(falling * ranks > excess)[0][-1]
     return np.maximum(shifted - excess[last] / ranks[last], 0.0)
+
+
+def threshold_to_sum(values: Array, total: float) -> Array:
+    r"""Project non-negative values onto :math:`\{s \ge 0, \sum_i s_i \le total\}`.
+
+    >>> threshold_to_sum(np.array([2.0, 1.0]), 4.0)
+    array([2., 1.])
+    """
+    return values.copy() if values.sum() <= total else project_nonnegative_sum(values, total)

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Protocol
 
 import numpy as np
 
-from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.kinds import Array, Point, Shape
+
+
+class Ball(Protocol):
+    """What a Lipschitz bound needs to know of a set: a ball around its centre that holds it."""
+
+    @property
+    def center(self) -> Point | None:
+        """The centre c, or None for 0."""
+
+    @property
+    def radius(self) -> float:
+        """A bound on the distance of any point of the set from the centre."""
 
 
 class Loss(ABC):
@@ -16,9 +29,13 @@ class Loss(ABC):
     some rows, one inner product, or the point itself. Splitting it there lets an ensemble look once
     per expert and combine the looks: :math:`A \sum_i w_i x_i = \sum_i w_i A x_i`.
 
-    A new loss overrides `scores`, `value_at`, `slope_at` and `pull_back`. Input is checked when the
-    loss is made; `value`, `gradient` and `value_and_gradient` check the shape of x.
+    A new loss overrides `scores`, `value_at`, `slope_at` and `pull_back`; where it can say more,
+    also `shape` or `check_shape`, `lipschitz`, and the two methods for stacks. Input is checked
+    when the loss is made; whatever looks at a point checks its shape first.
     """
+
+    #: Shape of the points, where the loss fixes it.
+    shape: Shape | None = None
 
     @abstractmethod
     def scores(self, x: Point) -> Array:
@@ -46,13 +63,30 @@ class Loss(ABC):
 
     def value(self, x: Point) -> float:
         """Return f(x)."""
-        return float(self.value_at(self.scores(x)))
+        return float(self.value_at(self.scores(_as_point(x))))
 
     def gradient(self, x: Point) -> Point:
         """Return a (sub)gradient of f at x."""
-        return self.pull_back(self.slope_at(self.scores(x)), x)
+        point = _as_point(x)
+        return self.pull_back(self.slope_at(self.scores(point)), point)
 
     def value_and_gradient(self, x: Point) -> tuple[float, Point]:
         """Return f(x) and a (sub)gradient at x, looking at x once."""
-        scores = self.scores(x)
-        return float(self.value_at(scores)), self.pull_back(self.slope_at(scores), x)
+        point = _as_point(x)
+        scores = self.scores(point)
+        return float(self.value_at(scores)), self.pull_back(self.slope_at(scores), point)
+
+    def lipschitz(self, domain: Ball) -> float | None:
+        """Return a bound on the gradient norms over the set, or None where none is known."""
+        return None
+
+    def check_shape(self, shape: Shape) -> None:
+        """Raise `ValueError` unless this loss can look at points of that shape."""
+        if self.shape is not None and shape != self.shape:
+            raise ValueError(
+                f"{type(self).__name__} takes points of shape {self.shape}, got {shape}"
+            )
+
+
+def _as_point(x: Point) -> Point:
+    return x if hasattr(x, "shape") else np.asarray(x, dtype=np.float64)

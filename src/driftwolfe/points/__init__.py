@@ -1,1 +1,16 @@
 """What a decision is: dense arrays, low-rank-plus-sparse matrices, products of those."""
+
+from driftwolfe.points.factored import FactoredMatrix, Truncation
+from driftwolfe.points.ops import clip_to_ball, distance, inner, norm
+from driftwolfe.points.triplets import Triplets, leading_triplets
+
+__all__ = [
+    "FactoredMatrix",
+    "Triplets",
+    "Truncation",
+    "clip_to_ball",
+    "distance",
+    "inner",
+    "leading_triplets",
+    "norm",
+]

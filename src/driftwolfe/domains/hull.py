@@ -1,0 +1,233 @@
+"""The nearest point in the convex hull of a few held atoms (Wolfe's min-norm-point machinery)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from driftwolfe.points.kinds import Array, Shape
+
+Indices: TypeAlias = NDArray[np.intp]
+
+_ROUNDING = float(np.finfo(np.float64).eps)
+# Exact affine minimisers need one step; the second one repairs the rounding of the first.
+_FULL_STEPS = 2
+
+
+class Hull:
+    r"""Convex combinations :math:`x = \sum_i w_i a_i` of held atoms, kept nearest to a target.
+
+    `add` holds one more atom, with weight 0; `correct` moves the weights so that x becomes the
+    point of the hull nearest to its argument, and forgets atoms that are left with no weight. The
+    method is Wolfe's (1976): steps to the minimiser over an affine hull, cut short where a weight
+    would turn negative. Every step is an exact line search in a descent direction, so the distance
+    never grows (beyond rounding), also when atoms are affinely dependent. With m atoms of n
+    entries, `add` costs O(m n) for one row of the Gram matrix, a step of `correct` O(m n + m^3).
+
+    Parameters
+    ----------
+    first_atom
+        The point to start from. Sums are kept relative to it, so hulls far from 0 lose no digits.
+
+    Examples
+    --------
+    >>> hull = Hull(np.array([1.0, 0.0]))
+    >>> hull.add(np.array([0.0, 1.0]))
+    >>> hull.correct(np.array([1.0, 0.5]))
+    array([0.75, 0.25])
+    >>> hull.weights
+    array([0.75, 0.25])
+    """
+
+    def __init__(self, first_atom: Array) -> None:
+        self._shape: Shape = first_atom.shape
+        self._base = np.array(first_atom, dtype=np.float64).ravel()
+        self._count = 1
+        self._rows = np.zeros((4, self._base.size))
+        self._gram = np.zeros((4, 4))
+        self._weights = np.ones(1)
+
+    @property
+    def point(self) -> Array:
+        """The combination x, a new array."""
+        return (self._base + self._weights @ self._rows[: self._count]).reshape(self._shape)
+
+    @property
+    def atoms(self) -> Array:
+        """The held atoms along the first axis, a new array."""
+        return (self._base + self._rows[: self._count]).reshape(self._count, *self._shape)
+
+    @property
+    def weights(self) -> Array:
+        """Their weights: non-negative, with sum 1; a new array."""
+        return self._weights.copy()
+
+    def add(self, vertex: Array) -> None:
+        """Hold one more atom, with weight 0."""
+        if self._count == len(self._rows):
+            self._grow()
+        here = self._count
+        self._rows[here] = vertex.ravel() - self._base
+        products = self._rows[: here + 1] @ self._rows[here]
+        self._gram[here, : here + 1] = products
+        self._gram[: here + 1, here] = products
+        self._weights = np.append(self._weights, 0.0)
+        self._count += 1
+
+    def correct(self, y: Array) -> Array:
+        """Move to the point of the hull nearest to y, drop idle atoms, return the point."""
+        target = y.ravel() - self._base
+        support, residual = self._settle(np.flatnonzero(self._weights), target)
+        distance, before = float(residual @ residual), np.inf
+        while distance < before:
+            gains = self._gains(residual)
+            gains[support] = -np.inf
+            entering = gains.argmax()
+            if gains[entering] <= self._noise(residual):
+                break
+            support, residual = self._settle(np.append(support, entering), target)
+            before, distance = distance, float(residual @ residual)
+        self._keep(np.sort(support))
+        return self.point
+
+    def _gains(self, residual: Array) -> Array:
+        """First-order gain of moving from x to each atom: <a_i - x, y - x>."""
+        products: Array = self._rows[: self._count] @ residual
+        return products - self._weights @ products
+
+    def _noise(self, residual: Array) -> float:
+        """The size below which a gain is rounding."""
+        largest = self._gram.diagonal()[: self._count].max()
+        return 16 * _ROUNDING * float(np.sqrt(largest * (residual @ residual)))
+
+    def _residual(self, target: Array) -> Array:
+        return target - self._weights @ self._rows[: self._count]
+
+    def _settle(self, support: Indices, target: Array) -> tuple[Indices, Array]:
+        """Minor cycles: reach the affine minimiser of some subset of `support`, weights > 0."""
+        residual = self._residual(target)
+        full_steps = 0
+        while len(support) > 1 and full_steps < _FULL_STEPS:
+            gains = self._gains(residual)[support]
+            if np.abs(gains).max() <= self._noise(residual):
+                break
+            move = self._affine_move(support, gains)
+            travel = move @ self._rows[support]
+            slope = float(travel @ residual)
+            if slope <= 0:
+                break
+            full_steps += self._step(support, move, slope / float(travel @ travel))
+            support = support[self._weights[support] > 0]
+            residual = self._residual(target)
+        return support, residual
+
+    def _step(self, support: Indices, move: Array, length: float) -> bool:
+        """Move weights by `length`, or as far as they stay >= 0; say whether by all of it."""
+        held = self._weights[support]
+        falling = np.flatnonzero(move < 0)
+        limits = held[falling] / -move[falling]
+        full = bool(length < limits.min())
+        moved = np.maximum(held + min(length, limits.min()) * move, 0.0)
+        if not full:
+            moved[falling[limits.argmin()]] = 0.0
+        self._weights[:] = 0.0
+        self._weights[support] = moved / moved.sum()
+        return full
+
+    def _affine_move(self, support: Indices, gains: Array) -> Array:
+        """Change of weights, of sum 0, from x to the minimiser over the atoms' affine hull."""
+        pivot = int(self._weights[support].argmax())
+        others = np.delete(np.arange(len(support)), pivot)
+        chosen, heaviest = support[others], support[pivot]
+        column = self._gram[chosen, heaviest]
+        differences = self._gram[np.ix_(chosen, chosen)] - column[:, None] - column[None, :]
+        differences += self._gram[heaviest, heaviest]
+        # Rounding in `differences` is that of the Gram entries, which may be far larger.
+        rounding = len(support) * _ROUNDING * float(self._gram[support, support].max())
+        move = np.empty(len(support))
+        move[others] = _solve_semidefinite(differences, gains[others] - gains[pivot], rounding)
+        move[pivot] = -move[others].sum()
+        return move
+
+    def _keep(self, indices: Indices) -> None:
+        count = len(indices)
+        if count == self._count:
+            return
+        self._rows[:count] = self._rows[indices]
+        self._gram[:count, :count] = self._gram[np.ix_(indices, indices)]
+        self._weights = self._weights[indices]
+        self._count = count
+
+    def _grow(self) -> None:
+        held, size = self._rows.shape
+        rows, gram = np.zeros((2 * held, size)), np.zeros((2 * held, 2 * held))
+        rows[:held], gram[:held, :held] = self._rows, self._gram
+        self._rows, self._gram = rows, gram
+
+
+def approach(
+    lmo: Callable[[Array], Array], y: Array, start: Array
+) -> Iterator[tuple[Array, float]]:
+    r"""Yield ever nearer points x of the set to y, each with its Frank-Wolfe gap.
+
+    The gap :math:`g = \max_z \langle y - x, z - x\rangle` bounds what is left: the projection is
+    within :math:`\sqrt g` of x. Every step costs one `lmo` call; the sequence ends when rounding
+    lets no answer bring x nearer.
+
+    Parameters
+    ----------
+    lmo
+        Minimiser of a linear function over the set.
+    y
+        The target.
+    start
+        A point of the set.
+    """
+    hull = Hull(start)
+    point = hull.point
+    distance = np.inf
+    while True:
+        away = point - y
+        now = float(np.vdot(away, away))
+        vertex = lmo(away)
+        yield point, float(np.vdot(away, point - vertex))
+        if now >= distance:
+            return
+        distance = now
+        hull.add(vertex)
+        point = hull.correct(y)
+
+
+def distance_by_lmo(
+    lmo: Callable[[Array], Array], x: Array, start: Array, tolerance: float
+) -> float:
+    """Return the distance from x to a set known by its `lmo`, as far as `tolerance` asks for it.
+
+    An answer <= `tolerance` certifies that the set comes that near; a larger one certifies that it
+    does not. Each is an upper bound on the distance.
+
+    >>> lmo = lambda direction: np.where(direction > 0, -1.0, 1.0)
+    >>> distance_by_lmo(lmo, np.array([1.0, 3.0]), np.zeros(2), 1e-9)
+    2.0
+    """
+    distance = np.inf
+    for point, gap in approach(lmo, x, start):
+        distance = float(np.linalg.norm(point - x))
+        # <x - point, x - z> >= distance^2 - gap for every z of the set, by definition of the gap.
+        if distance <= tolerance or distance - gap / distance > tolerance:
+            break
+    return distance
+
+
+def _solve_semidefinite(matrix: Array, values: Array, rounding: float) -> Array:
+    """Solve matrix @ s = values; ridges from `rounding` up step in where the matrix is singular."""
+    solution, failed = values, 1
+    ridge = 0.0
+    while failed:
+        _, solution, failed = lapack.dposv(matrix + ridge * np.eye(len(matrix)), values)
+        ridge = max(16 * ridge, rounding)
+    return solution

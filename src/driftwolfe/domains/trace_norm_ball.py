@@ -1,0 +1,181 @@
+"""The trace-norm ball: low-rank matrices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from driftwolfe.domains.base import Domain
+from driftwolfe.domains.thresholds import threshold_to_sum
+from driftwolfe.points import FactoredMatrix, checks, leading_triplets
+from driftwolfe.points.kinds import Array, Point
+
+#: Entries up to which a decision is a dense array; above, a `FactoredMatrix`.
+DENSE_ENTRIES = 10_000
+#: Entries up to which a full decomposition of a matrix with a sparse part is made when asked for.
+FULL_SVD_ENTRIES = 20_000_000
+#: Shorter side from which singular values come from the Gram matrix (a third of the time).
+_GRAM_SIDE = 200
+#: Shorter side up to which all singular values cost about as much as the leading ones.
+_CHEAP_SIDE = 64
+
+
+class TraceNormBall(Domain):
+    r"""Matrices of small trace norm: :math:`\{X \in \mathbb{R}^{m \times n} : \sum_i \sigma_i(X) \le radius\}`.
+
+    The oracle returns :math:`-radius\, u_1 v_1^\top` from the leading singular pair of the
+    direction: a few products with it. The projection thresholds all singular values,
+    :math:`O(mn\min(m, n))`, which is what the oracle is there to avoid.
+
+    Points are dense arrays for small shapes and `FactoredMatrix` for large ones; every method takes
+    both and answers in kind.
+
+    Parameters
+    ----------
+    shape
+        ``(m, n)``.
+    radius
+        Bound on the sum of singular values; also the Euclidean radius. The diameter is twice it.
+    representation
+        What `origin` returns, and so what learners compute with: ``"dense"``, ``"factored"``, or
+        ``"auto"``, dense up to 10,000 entries.
+    lmo_tolerance
+        Relative residual at which the leading pair is accepted; see `lmo_with_error`.
+
+    Examples
+    --------
+    >>> import numpy as np, driftwolfe as dw
+    >>> ball = dw.TraceNormBall((2, 2), radius=3.0)
+    >>> ball.lmo(np.diag([2.0, -1.0])) + 0.0
+    array([[-3.,  0.],
+           [ 0.,  0.]])
+    >>> ball.project(np.diag([4.0, 1.0])).round(12) + 0.0
+    array([[3., 0.],
+           [0., 0.]])
+    """
+
+    def __init__(
+        self,
+        shape: Any,
+        radius: float = 1.0,
+        *,
+        representation: str = "auto",
+        lmo_tolerance: float = 1e-8,
+    ) -> None:
+        sizes = checks.shape(shape)
+        if len(sizes) != 2:
+            raise ValueError(f"a trace-norm ball holds matrices: shape must be (m, n), got {sizes}")
+        if representation not in ("auto", "dense", "factored"):
+            raise ValueError(
+                f'representation must be "auto", "dense" or "factored", got {representation!r}'
+            )
+        self.scale = checks.positive(radius, "radius")
+        self.lmo_tolerance = checks.positive(lmo_tolerance, "lmo_tolerance")
+        small = math.prod(sizes) <= DENSE_ENTRIES
+        self.factored = representation == "factored" or (representation == "auto" and not small)
+        super().__init__(sizes, self.scale, inner_radius=self.scale / math.sqrt(min(sizes)))
+
+    def origin(self) -> Point:
+        """The zero matrix, in this set's representation."""
+        return FactoredMatrix.zeros(self.shape) if self.factored else np.zeros(self.shape)
+
+    @property
+    def cheap_projection(self) -> bool:
+        """Whether a full decomposition is as quick as the iterations that would avoid it."""
+        return min(self.shape) <= _CHEAP_SIDE
+
+    @property
+    def cheap_membership(self) -> bool:
+        """As for the projection: both need all singular values."""
+        return self.cheap_projection
+
+    def lmo_with_error(
+        self, direction: Point, accuracy: float | None = None
+    ) -> tuple[Point, float]:
+        """Return the atom and a bound on how far it is from the minimiser: radius * residual.
+
+        The bound holds unless the random part of the Lanczos start was orthogonal to the leading
+        vector, which has probability zero.
+        """
+        tolerance = max(self.lmo_tolerance, 0.0 if accuracy is None else accuracy)
+        top = leading_triplets(direction, 1, tolerance=tolerance)
+        error = self.scale * float(top.error[0])
+        if isinstance(direction, FactoredMatrix):
+            return FactoredMatrix(top.U, np.array([-self.scale]), top.V), error
+        return (-self.scale * top.U) @ top.V.T, error
+
+    def check_point(self, value: Any, name: str) -> Point:
+        """Return a finite matrix of this shape, factored or dense, or raise `ValueError`."""
+        if not isinstance(value, FactoredMatrix):
+            return super().check_point(value, name)
+        if value.shape != self.shape:
+            raise ValueError(f"{name} must have shape {self.shape}, got {value.shape}")
+        return value
+
+    def _lmo(self, direction: Point) -> Point:
+        return self.lmo_with_error(direction)[0]
+
+    def _contains(self, x: Point, slack: float) -> bool:
+        return bool(self._singular_values(x).sum() <= self.scale + slack)
+
+    def _project(self, y: Point) -> Point:
+        U, s, V = self._svd(y)
+        if s.sum() <= self.scale:
+            return y.copy()
+        kept = threshold_to_sum(s, self.scale)
+        rank = np.count_nonzero(kept)
+        U, kept, V = U[:, :rank], kept[:rank], V[:, :rank]
+        return FactoredMatrix(U, kept, V) if isinstance(y, FactoredMatrix) else (U * kept) @ V.T
+
+    def _gauge(self, y: Point) -> float:
+        return float(self._singular_values(y).sum() / self.scale)
+
+    def _gauge_subgradient(self, y: Point) -> Point:
+        U, s, V = self._svd(y)
+        rank = np.count_nonzero(s > 1e-12 * s.max(initial=0.0))
+        U, V = U[:, :rank], V[:, :rank]
+        if isinstance(y, FactoredMatrix):
+            return FactoredMatrix(U, np.full(rank, 1 / self.scale), V)
+        return U @ V.T / self.scale
+
+    def _singular_values(self, x: Point) -> Array:
+        if isinstance(x, FactoredMatrix) and not x.nnz:
+            return x.recompress().s
+        values: Array = np.linalg.svd(self._dense(x), compute_uv=False)
+        return values
+
+    def _svd(self, x: Point) -> tuple[Array, Array, Array]:
+        """All singular triplets; U and V in columns, s falling."""
+        if isinstance(x, FactoredMatrix) and not x.nnz:
+            compact = x.recompress()
+            return compact.U, compact.s, compact.V
+        dense = self._dense(x)
+        if min(self.shape) < _GRAM_SIDE:
+            U, s, Vt = np.linalg.svd(dense, full_matrices=False)
+            return U, s, Vt.T
+        return _svd_by_gram(dense)
+
+    def _dense(self, x: Point) -> Array:
+        if not isinstance(x, FactoredMatrix):
+            return np.asarray(x)
+        if math.prod(self.shape) > FULL_SVD_ENTRIES:
+            raise NotImplementedError(
+                f"all singular values of a {self.shape[0]} x {self.shape[1]} matrix with a sparse "
+                "part are out of reach; use driftwolfe.infeasible_projection, which needs only the "
+                "leading ones"
+            )
+        return x.toarray()
+
+
+def _svd_by_gram(dense: Array) -> tuple[Array, Array, Array]:
+    """Singular triplets from the smaller Gram matrix: values below 1e-8 of the first are noise."""
+    if dense.shape[0] > dense.shape[1]:
+        V, s, U = _svd_by_gram(dense.T)
+        return U, s, V
+    squares, U = np.linalg.eigh(dense @ dense.T)
+    s = np.sqrt(np.maximum(squares[::-1], 0.0))
+    U = U[:, ::-1]
+    V = dense.T @ U / np.where(s > 0, s, 1.0)
+    return U, s, V

@@ -1,0 +1,157 @@
+"""`AdaNormalHedge`: parameter-free weights for experts that come and go."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from driftwolfe.ensemble.cover import GeometricCover
+from driftwolfe.ensemble.meta import LossScale, check_loss_scale
+from driftwolfe.ensemble.sleeping import advantages, kept, largest
+from driftwolfe.points import checks
+from driftwolfe.points.kinds import Array
+
+
+@dataclass(eq=False)
+class AdaNormalHedge:
+    r"""Weights from each expert's regret R and the total size C of its differences.
+
+    .. math::
+
+        w(R, C) = \tfrac12\big(\Phi(R+1, C+1) - \Phi(R-1, C+1)\big), \qquad
+        \Phi(R, C) = \exp\big([R]_+^2/(3C)\big)
+
+    .. math:: R_i \leftarrow R_i + r_i, \quad C_i \leftarrow C_i + |r_i|, \qquad
+              r_i = (f_t(x_t) - f_t(x_{t,i}))/B
+
+    and the weights are these, divided by their sum. There is no learning rate. An expert that is
+    asleep is simply not here; a new one starts at R = C = 0. Where no expert has a positive weight
+    (all R are at most -1: the combined decision beats them all) the weights are equal.
+
+    With ``loss_scale="auto"``, B is the largest difference so far. When a larger one comes, R and C
+    are multiplied by the old B over the new one: as both are in units of B, that is exactly the
+    state that the new B would have led to with the same losses. A heuristic nevertheless: the
+    weights played before were those of the old B, so `regret_bound` is proved for a given B only.
+
+    Parameters
+    ----------
+    loss_scale
+        The bound B on the differences, in units of the loss, or ``"auto"``.
+
+    Attributes
+    ----------
+    regrets, movements
+        State: R and C of the experts that are awake, pure numbers.
+    scale
+        State: the B in use.
+
+    Examples
+    --------
+    >>> meta = AdaNormalHedge(loss_scale=1.0)
+    >>> meta.add(2)
+    >>> meta.update(0.5, [0.0, 1.0])
+    >>> meta.weights.round(4)
+    array([0.9191, 0.0809])
+    >>> meta.remove([1])
+    >>> meta.weights
+    array([1.])
+
+    References
+    ----------
+    Luo and Schapire (2015), Achieving all with no parameters: AdaNormalHedge, COLT; as used by
+    Zhang, Lu and Yang (2020), Minimizing dynamic regret and adaptive regret simultaneously,
+    AISTATS.
+    """
+
+    loss_scale: LossScale = "auto"
+    regrets: Array = field(init=False)
+    movements: Array = field(init=False)
+    scale: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.loss_scale = check_loss_scale(self.loss_scale)
+        self.scale = 0.0 if self.loss_scale == "auto" else self.loss_scale
+        self.regrets = np.zeros(0)
+        self.movements = np.zeros(0)
+
+    @property
+    def weights(self) -> Array:
+        """The weights of the experts that are awake."""
+        width = 3.0 * (self.movements + 1.0)
+        upper = np.maximum(self.regrets + 1.0, 0.0)
+        lower = np.maximum(self.regrets - 1.0, 0.0)
+        log_phi = upper * upper / width
+        # Phi(R+1) - Phi(R-1) as Phi(R+1) (1 - exp(-gap)); the factored gap loses no digits.
+        gap = (upper - lower) * (upper + lower) / width
+        weights = np.exp(log_phi - log_phi.max(initial=0.0)) * -np.expm1(-gap)
+        total = weights.sum()
+        if total == 0.0:
+            return np.full(weights.size, 1.0 / max(1, weights.size))
+        normal: Array = weights / total
+        return normal
+
+    def add(self, new: int | Sequence[int]) -> None:
+        """Add `new` experts, or as many as it lists intervals: their lengths do not matter here."""
+        number = len(new) if isinstance(new, Sequence) else checks.count(new, "new", least=0)
+        fresh = np.zeros(number)
+        self.regrets = np.concatenate((self.regrets, fresh))
+        self.movements = np.concatenate((self.movements, fresh))
+
+    def remove(self, which: Any) -> None:
+        """Remove experts, given their positions or a mask."""
+        stay = kept(self.regrets.size, which)
+        self.regrets = self.regrets[stay]
+        self.movements = self.movements[stay]
+
+    def update(self, learner_loss: float, expert_losses: Any) -> None:
+        """Take the loss of the combined decision and those of the experts that are awake."""
+        ahead = advantages(learner_loss, expert_losses, self.regrets.size)
+        if self.loss_scale == "auto":
+            self._raise_scale(largest(ahead))
+        if self.scale == 0.0:
+            return
+        steps = ahead / self.scale
+        self.regrets = self.regrets + steps
+        self.movements = self.movements + np.abs(steps)
+
+    def regret_bound(
+        self, length: float, end: int, scale: float, created: int | None = None
+    ) -> float:
+        r"""Return :math:`B \sqrt{3 \ell c(j)}`, a bound on the regret against one expert.
+
+        .. math:: c(j) = \ln N_j + \ln\frac{5 + 3 \ln(1 + j)}{2}
+
+        Parameters
+        ----------
+        length
+            Rounds :math:`\ell` that the expert was awake; or, sharper, its C at the end.
+        end
+            The round j in which it fell asleep, counted from 1.
+        scale
+            B: no difference was larger.
+        created
+            Number :math:`N_j` of experts ever added up to round j; that of the geometric cover,
+            :math:`\sum_k \lfloor j/2^k \rfloor`, if not given.
+
+        Notes
+        -----
+        :math:`\Phi(R+r, C+|r|) \le \Phi(R, C) + w(R, C)\,r + \frac{3|r|}{2(C+1)}`. Summed over all
+        experts and rounds: the middle terms are at most 0 by convexity, and each expert's last ones
+        sum to at most :math:`\frac32(1 + \ln(1 + j))`. So :math:`\Phi(R_J, C_J)`, one of the terms
+        on the left, is at most :math:`N_j (5 + 3 \ln(1 + j))/2`.
+        """
+        last = checks.count(end, "end")
+        number = GeometricCover().created(last) if created is None else created
+        complexity = math.log(number) + math.log((5.0 + 3.0 * math.log1p(last)) / 2.0)
+        return scale * math.sqrt(3.0 * checks.nonnegative(length, "length") * complexity)
+
+    def _raise_scale(self, difference: float) -> None:
+        if difference > self.scale:
+            shrink = self.scale / difference
+            self.regrets = self.regrets * shrink
+            self.movements = self.movements * shrink
+            self.scale = difference

@@ -1,0 +1,203 @@
+"""`Hedge`: exponential weights for a fixed set of experts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from driftwolfe.ensemble.meta import LossScale, check_loss_scale, normalised
+from driftwolfe.points import checks
+from driftwolfe.points.kinds import Array
+
+
+def ader_prior(size: int) -> Array:
+    """Return the prior (1 + 1/N) / (i (i + 1)), i = 1..N: small steps weigh most, the sum is 1.
+
+    >>> ader_prior(3)
+    array([0.66666667, 0.22222222, 0.11111111])
+    """
+    number = checks.count(size, "size")
+    i = np.arange(1.0, number + 1.0)
+    prior: Array = (1.0 + 1.0 / number) / (i * (i + 1.0))
+    return prior
+
+
+@dataclass(eq=False)
+class Hedge:
+    r"""Exponential weights: :math:`w_{t,i} \propto p_i \exp(-a_t L_{t-1,i})`.
+
+    :math:`L_{t,i}` is the total loss of expert i up to round t and p the prior. The rate is
+    :math:`a_t = \sqrt{8/T}/B` for a known horizon T and :math:`\sqrt{8/t}/B` without one. Totals
+    are kept, not weights, so a new rate reweighs the whole past and nothing can overflow.
+
+    With ``loss_scale="auto"`` the range B is learned: at each moment it is the largest difference
+    between the losses of two experts in one round so far. Multiplying all losses by a number then
+    changes nothing, and adding one to all never does. As long as B = 0 the weights are the prior.
+
+    With a share :math:`\alpha`, every round ends with :math:`w \leftarrow (1-\alpha) w + \alpha p`:
+    an expert that was bad for long recovers sooner.
+
+    Parameters
+    ----------
+    size
+        Number N of experts.
+    horizon
+        Number T of rounds, if known.
+    loss_scale
+        The range B, in units of the loss, that the losses of one round never exceed; or ``"auto"``.
+    prior
+        N positive numbers; they are divided by their sum. `ader_prior` if not given.
+    share
+        The share :math:`\alpha`, at least 0 and below 1, or ``"1/t"`` (1/2 after the first round,
+        1/3 after the second, ...).
+
+    Attributes
+    ----------
+    totals
+        State: :math:`L_i`, less the smallest of them, in units of the loss.
+    rounds
+        State: number of updates so far.
+    scale
+        State: the range B in use.
+
+    Examples
+    --------
+    >>> hedge = Hedge(2, horizon=8, loss_scale=1.0, prior=[0.5, 0.5])
+    >>> hedge.update([0.0, 1.0])
+    >>> hedge.weights.round(4)
+    array([0.7311, 0.2689])
+
+    References
+    ----------
+    Cesa-Bianchi and Lugosi (2006), Prediction, Learning, and Games, chapter 2; for the prior Zhang,
+    Lu and Zhou (2018), Adaptive online learning in dynamic environments, NeurIPS; for the share
+    Herbster and Warmuth (1998), Tracking the best expert, Machine Learning.
+    """
+
+    size: int
+    horizon: int | None = None
+    loss_scale: LossScale = "auto"
+    prior: Any = None
+    share: float | Literal["1/t"] = 0.0
+    totals: Array = field(init=False)
+    rounds: int = field(init=False, default=0)
+    scale: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.size = checks.count(self.size, "size")
+        if self.horizon is not None:
+            self.horizon = checks.count(self.horizon, "horizon")
+        self.loss_scale = check_loss_scale(self.loss_scale)
+        self.prior = _check_prior(self.prior, self.size)
+        self.share = _check_share(self.share)
+        self.totals = np.zeros(self.size)
+        self.scale = 0.0 if self.loss_scale == "auto" else self.loss_scale
+
+    @property
+    def weights(self) -> Array:
+        """The weights for the coming round."""
+        return normalised(self._log_weights(self.rounds + 1))
+
+    def update(self, losses: Any) -> None:
+        """Take the losses of the experts in this round."""
+        suffered = checks.finite_array(losses, "losses", (self.size,))
+        smallest = suffered.min()
+        if self.loss_scale == "auto":
+            self.scale = max(self.scale, float(suffered.max() - smallest))
+        # Only differences matter: what all have in common would eat their digits.
+        self.totals = self.totals + (suffered - smallest)
+        self.totals -= self.totals.min()
+        self.rounds += 1
+        if self.share != 0.0 and self.scale > 0.0:
+            self._mix_with_prior()
+
+    def regret_bound(self, expert: int, rounds: int, scale: float) -> float:
+        r"""Return a bound on the loss of the weighted mean less that of one expert.
+
+        With the default prior, a given `loss_scale` and `rounds` equal to the horizon T it is at
+        most :math:`B \sqrt{T/8}\,(1 + 2 \ln(i + 1))`, and in general
+
+        .. math:: B \sqrt{H/8}\,\big(\ln(1/p_i) + s + q\big) + q'
+
+        with H the horizon and q = rounds/H if there is one, else H = rounds and q = 2;
+        :math:`s = \sum_t \ln(1/(1-\alpha_t))` is the price of sharing. For ``"auto"``, q is doubled
+        and q' = 2B, else q' = 0.
+
+        Parameters
+        ----------
+        expert
+            Its number i, from 1.
+        rounds
+            Number of rounds played.
+        scale
+            B: no round had a larger difference between the losses of two experts.
+
+        Notes
+        -----
+        With falling rates the mix losses :math:`-\frac1{a_t} \ln \sum_i w_{t,i} e^{-a_t l_{t,i}}`
+        sum to at most :math:`L_i + (\ln(1/p_i) + s)/a_T`, and by Hoeffding's lemma the weighted
+        mean exceeds the mix loss by at most :math:`a_t r_t^2/8`, :math:`r_t` the range of round t.
+        Learned range: :math:`r_t \le 2 B_{t-1}` gives :math:`r_t^2/B_{t-1} \le 2 B`; in the other
+        rounds B more than doubles, and as the excess is at most :math:`r_t`, they cost at most
+        :math:`B + B/2 + \dots \le 2B`.
+        """
+        number = checks.count(rounds, "rounds")
+        index = checks.count(expert, "expert") - 1
+        if index >= self.size:
+            raise ValueError(f"expert must lie in 1..{self.size}, got {expert}")
+        price = -math.log(self.prior[index]) + self._price_of_sharing(number)
+        horizon = self.horizon or number
+        excess = 2.0 if self.horizon is None else number / horizon
+        surprise = 0.0
+        if self.loss_scale == "auto":
+            excess, surprise = 2.0 * excess, 2.0
+        return scale * (math.sqrt(horizon / 8.0) * (price + excess) + surprise)
+
+    def _log_weights(self, t: int) -> Array:
+        """The logarithms, up to a constant, of the weights at the rate of round t."""
+        log_prior: Array = np.log(self.prior)
+        if self.scale == 0.0:
+            return log_prior
+        with np.errstate(over="ignore"):  # a given scale may be absurdly small: weight 0 is right
+            return log_prior - (self.totals / self.scale) * math.sqrt(8.0 / (self.horizon or t))
+
+    def _mix_with_prior(self) -> None:
+        """Change the totals such that they stand for the weights mixed with the prior."""
+        share = self._share_after(self.rounds)
+        ratio = normalised(self._log_weights(self.rounds)) / self.prior
+        mixed: Array = np.log((1.0 - share) * ratio + share)
+        totals = -mixed * (self.scale / math.sqrt(8.0 / (self.horizon or self.rounds)))
+        self.totals = totals - totals.min()
+
+    def _share_after(self, t: int) -> float:
+        return 1.0 / (t + 1.0) if self.share == "1/t" else self.share
+
+    def _price_of_sharing(self, rounds: int) -> float:
+        # The share after the last round no longer costs anything; sum ln((t+1)/t) = ln(rounds).
+        if self.share == "1/t":
+            return math.log(rounds)
+        return -(rounds - 1) * math.log1p(-self.share)
+
+
+def _check_prior(prior: Any, size: int) -> Array:
+    if prior is None:
+        return ader_prior(size)
+    given = checks.finite_array(prior, "prior", (size,))
+    if not (given > 0.0).all():
+        raise ValueError(f"prior must be positive, got {given.min():g}")
+    normal: Array = given / given.sum()
+    return normal
+
+
+def _check_share(share: Any) -> float | Literal["1/t"]:
+    if isinstance(share, str):
+        if share != "1/t":
+            raise ValueError(f'share must be "1/t" or a number in [0, 1), got {share!r}')
+        return "1/t"
+    number = checks.nonnegative(share, "share")
+    if number >= 1.0:
+        raise ValueError(f'share must be "1/t" or a number in [0, 1), got {share!r}')
+    return number

@@ -1,0 +1,38 @@
+"""What the methods for sleeping experts share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driftwolfe.points import checks
+from driftwolfe.points.kinds import Array
+
+
+def kept(size: int, which: Any) -> NDArray[np.bool_]:
+    """Return the mask of the experts that stay when `which` (a mask or positions) leave.
+
+    >>> kept(3, [0]), kept(3, [True, False, True])
+    (array([False,  True,  True]), array([False,  True, False]))
+    """
+    stay = np.ones(size, dtype=np.bool_)
+    try:
+        stay[which] = False
+    except IndexError:
+        raise ValueError(
+            f"remove takes positions below {size} or a mask of that length, got {which!r}"
+        ) from None
+    return stay
+
+
+def advantages(learner_loss: Any, expert_losses: Any, size: int) -> Array:
+    """Return by how much each expert did better than the combined decision, in loss units."""
+    learner = checks.finite_array(learner_loss, "learner_loss", ())
+    return learner - checks.finite_array(expert_losses, "expert_losses", (size,))
+
+
+def largest(values: Array) -> float:
+    """Return the largest absolute value, 0 if there is none."""
+    return float(np.abs(values).max(initial=0.0))

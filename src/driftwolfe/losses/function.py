@@ -1,0 +1,136 @@
+"""A loss made of two functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from driftwolfe.losses.base import Ball, Loss
+from driftwolfe.losses.fixed_point import FixedPoint
+from driftwolfe.points import checks
+from driftwolfe.points.factored import FactoredMatrix
+from driftwolfe.points.kinds import Array, Point, Shape
+
+
+class FunctionLoss(Loss):
+    """Your own convex function, by its value and a (sub)gradient.
+
+    Both are called with one point at a time (in an ensemble: once per expert), an array that must
+    not be written to or a `FactoredMatrix`. Convexity is yours to see to; what is returned is
+    checked to be finite and of the right shape.
+
+    Parameters
+    ----------
+    value
+        Takes a point, returns a number.
+    gradient
+        Takes a point, returns a (sub)gradient of the same shape.
+    shape
+        Shape of the points; if not given, that of the first point looked at.
+    lipschitz
+        A bound on the norms of the gradients, if you know one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from driftwolfe.losses import FunctionLoss
+    >>> loss = FunctionLoss(lambda x: np.abs(x).sum(), np.sign)
+    >>> loss.value_and_gradient([1.0, -2.0])
+    (3.0, array([ 1., -1.]))
+    """
+
+    def __init__(
+        self,
+        value: Callable[[Point], Any],
+        gradient: Callable[[Point], Any],
+        *,
+        shape: Any = None,
+        lipschitz: float | None = None,
+    ) -> None:
+        for name, given in (("value", value), ("gradient", gradient)):
+            if not callable(given):
+                raise TypeError(f"{name} must be callable, got {type(given).__name__}")
+        self._value = value
+        self._gradient = gradient
+        self.shape = None if shape is None else checks.shape(shape)
+        self._bound = None if lipschitz is None else checks.nonnegative(lipschitz, "lipschitz")
+
+    def check_shape(self, shape: Shape) -> None:
+        """Raise `ValueError` unless that is the shape of the points; the first one seen sets it.
+
+        Without it `value_at` could not tell a matrix from a stack of vectors.
+        """
+        super().check_shape(shape)
+        self.shape = shape
+
+    def scores(self, x: Point) -> Point:
+        """Return x itself."""
+        self.check_shape(x.shape)
+        return x
+
+    def value_at(self, scores: Point) -> Array:
+        """Return the value at every point."""
+        points = self._points(scores)
+        values = np.array([_checked_value(self._value(point)) for point in points])
+        return values.reshape(self._leading(scores))
+
+    def slope_at(self, scores: Point) -> Point:
+        """Return the gradient at every point."""
+        if isinstance(scores, FactoredMatrix):
+            return _checked_gradient(self._gradient(scores), scores.shape).like(scores)
+        gradients = [
+            _checked_gradient(self._gradient(point), point.shape).dense
+            for point in self._points(scores)
+        ]
+        return np.array(gradients).reshape(scores.shape)
+
+    def pull_back(self, slope: Point, like: Point) -> Point:
+        """Return the slope itself."""
+        return slope
+
+    def stacked_scores(self, stack: Array) -> Array:
+        """Return the stack itself."""
+        self.check_shape(stack.shape[1:])
+        return stack
+
+    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
+        """Return the slopes themselves."""
+        return slopes
+
+    def lipschitz(self, domain: Ball) -> float | None:
+        """Return the bound that was given."""
+        return self._bound
+
+    def _leading(self, scores: Point) -> Shape:
+        """The axes before those of one point."""
+        axes = len(scores.shape) - len(scores.shape if self.shape is None else self.shape)
+        leading: Shape = scores.shape[:axes]
+        return leading
+
+    def _points(self, scores: Point) -> Any:
+        """The single points in scores; arrays as views that cannot be written to."""
+        if isinstance(scores, FactoredMatrix):
+            return [scores]
+        points = scores.reshape(-1, *scores.shape[len(self._leading(scores)) :]).view()
+        points.setflags(write=False)
+        return points
+
+
+def _checked_value(result: Any) -> float:
+    try:
+        return float(checks.finite_array(result, "value(x)", ()))
+    except ValueError:
+        shown = repr(result)[:80]
+        raise ValueError(f"value(x) must return a finite number, it returned {shown}") from None
+
+
+def _checked_gradient(result: Any, shape: Shape) -> FixedPoint:
+    gradient = FixedPoint(result, "what gradient(x) returned")
+    if gradient.shape != shape:
+        raise ValueError(
+            f"gradient(x) must return a point of shape {shape}, it returned one of shape "
+            f"{gradient.shape}"
+        )
+    return gradient

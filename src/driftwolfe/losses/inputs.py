@@ -1,0 +1,102 @@
+"""What losses are given: checked, copied, and never written to again."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from driftwolfe.points import checks
+from driftwolfe.points.kinds import Array
+
+Indices: TypeAlias = NDArray[np.intp]
+
+#: Rows of features: a float64 array or a scipy `csr_array`; both multiply dense arrays with `@`.
+Features: TypeAlias = Any
+
+#: Below this, float64 holds every whole number.
+_EXACT_WHOLE_NUMBERS = 2**53
+
+
+def batch_of_numbers(value: Any, name: str, size: int | None = None) -> Array:
+    """Return a read-only copy of a non-empty vector of finite numbers.
+
+    >>> batch_of_numbers([1.0, 2.0], "targets", 3)
+    Traceback (most recent call last):
+        ...
+    ValueError: targets must hold 3 numbers, got 2
+    """
+    array = checks.finite_array(value, name)
+    _check_batch(array, name)
+    if size is not None and array.size != size:
+        raise ValueError(f"{name} must hold {size} numbers, got {array.size}")
+    return read_only(array)
+
+
+def batch_of_indices(value: Any, name: str, size: int | None = None) -> Indices:
+    """Return a read-only copy of a non-empty vector of indices, all below `size` if it is given.
+
+    >>> batch_of_indices([0, -1], "rows")
+    Traceback (most recent call last):
+        ...
+    ValueError: rows must be whole numbers >= 0, got -1
+    """
+    numbers = checks.finite_array(value, name)
+    _check_batch(numbers, name)
+    strange = numbers[(numbers < 0) | (numbers != np.floor(numbers))]
+    if strange.size or np.asarray(value).dtype.kind == "b":
+        shown = f"{strange[0]:g}" if strange.size else "booleans"
+        raise ValueError(f"{name} must be whole numbers >= 0, got {shown}")
+    limit = _EXACT_WHOLE_NUMBERS if size is None else size
+    if numbers.max() >= limit:
+        raise ValueError(f"{name} must lie in 0..{limit - 1}, got {numbers.max():.0f}")
+    indices: Indices = numbers.astype(np.intp)
+    indices.setflags(write=False)
+    return indices
+
+
+def batch_of_features(value: Any, name: str = "features") -> Features:
+    """Return a read-only copy of a non-empty table (rows, features), dense or sparse as given.
+
+    >>> batch_of_features([1.0, 2.0])
+    Traceback (most recent call last):
+        ...
+    ValueError: features must be a non-empty table (rows, features), got shape (2,)
+    """
+    dense = None if sp.issparse(value) else checks.finite_array(value, name)
+    shape = np.shape(value) if dense is None else dense.shape
+    if len(shape) != 2 or 0 in shape:
+        raise ValueError(f"{name} must be a non-empty table (rows, features), got shape {shape}")
+    if dense is not None:
+        return read_only(dense)
+    table = sp.csr_array(value, dtype=np.float64, copy=True)
+    if not np.isfinite(table.data).all():
+        raise ValueError(f"{name} has entries that are not finite")
+    return table
+
+
+def row_norms(features: Features) -> Array:
+    """Return the Euclidean norm of every row."""
+    squares = features.power(2) if isinstance(features, sp.csr_array) else features**2
+    norms: Array = np.sqrt(squares.sum(axis=1))
+    return norms
+
+
+def dense_features(features: Features) -> Array:
+    """Return the table as an array."""
+    table: Array = features.toarray() if isinstance(features, sp.csr_array) else features
+    return table
+
+
+def read_only(array: Array) -> Array:
+    """Return a read-only copy."""
+    copy = np.array(array)
+    copy.setflags(write=False)
+    return copy
+
+
+def _check_batch(array: NDArray[Any], name: str) -> None:
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"{name} must be a non-empty vector, got shape {array.shape}")

@@ -1,0 +1,132 @@
+"""The multiclass logistic loss."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+
+from driftwolfe.losses.base import Ball, Loss
+from driftwolfe.losses.inputs import batch_of_features, batch_of_indices, dense_features, row_norms
+from driftwolfe.points import checks
+from driftwolfe.points.factored import FactoredMatrix
+from driftwolfe.points.kinds import Array, Point
+
+
+class MulticlassLogistic(Loss):
+    r"""Classification by a matrix with one row per class.
+
+    .. math::
+
+        f(X) = \frac1b \sum_{k=1}^b \Big(\log \sum_c e^{\langle X_c, a_k\rangle}
+               - \langle X_{y_k}, a_k\rangle\Big), \qquad
+        \nabla f(X) = \frac1b \sum_k (p_k - e_{y_k})\, a_k^\top
+
+    with :math:`p_k` the class probabilities of row k. Every gradient has norm at most
+    :math:`\sqrt2` times the mean (or sum) of the :math:`\lVert a_k\rVert`.
+
+    Parameters
+    ----------
+    features
+        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
+    labels
+        The classes :math:`y_k`, from 0 to n_classes - 1.
+    n_classes
+        Number of classes; points have shape (n_classes, n_features).
+    reduction
+        ``"mean"`` over the rows (as displayed) or ``"sum"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from driftwolfe.losses import MulticlassLogistic
+    >>> loss = MulticlassLogistic([[1.0, 0.0], [0.0, 2.0]], [0, 2], n_classes=3)
+    >>> round(loss.value(np.zeros((3, 2))), 6)  # log(3)
+    1.098612
+    >>> loss.gradient(np.zeros((3, 2))).round(3)
+    array([[-0.333,  0.333],
+           [ 0.167,  0.333],
+           [ 0.167, -0.667]])
+
+    References
+    ----------
+    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
+    regret guarantees, AAAI, section "Experiments".
+    """
+
+    def __init__(
+        self,
+        features: Any,
+        labels: Any,
+        n_classes: int,
+        reduction: Literal["mean", "sum"] = "mean",
+    ) -> None:
+        if reduction not in ("mean", "sum"):
+            raise ValueError(f'reduction must be "mean" or "sum", got {reduction!r}')
+        self.n_classes = checks.count(n_classes, "n_classes", least=2)
+        self.features = batch_of_features(features)
+        self.labels = batch_of_indices(labels, "labels", self.n_classes)
+        rows, n_features = self.features.shape
+        if self.labels.size != rows:
+            raise ValueError(
+                f"labels must hold one class for each of {rows} rows of features, "
+                f"got {self.labels.size}"
+            )
+        self.reduction = reduction
+        self.shape = (self.n_classes, n_features)
+        self._row_weight = 1.0 / rows if reduction == "mean" else 1.0
+        self._rows = np.arange(rows)
+
+    def scores(self, x: Point) -> Array:
+        """Return the scores of every row, shape (rows, n_classes)."""
+        self.check_shape(x.shape)
+        scores: Array = (x @ self.features.T).T
+        return scores
+
+    def value_at(self, scores: Array) -> Array:
+        """Return the mean (or sum) over the rows of the negative log probability of the label."""
+        shifted = scores - scores.max(axis=-1, keepdims=True)
+        label_scores = shifted[..., self._rows, self.labels]
+        total: Array = (np.log(np.exp(shifted).sum(axis=-1)) - label_scores).sum(axis=-1)
+        return total * self._row_weight
+
+    def slope_at(self, scores: Array) -> Array:
+        """Return probabilities less the indicator of the label, times the weight of a row."""
+        slopes: Array = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        slopes /= slopes.sum(axis=-1, keepdims=True)
+        slopes[..., self._rows, self.labels] -= 1.0
+        slopes *= self._row_weight
+        return slopes
+
+    def pull_back(self, slope: Array, like: Point) -> Point:
+        """Return the outer products of slopes and rows, low-rank for a `FactoredMatrix`."""
+        if isinstance(like, FactoredMatrix):
+            return self._low_rank_pull_back(slope)
+        gradient: Array = slope.T @ self.features
+        return gradient
+
+    def stacked_scores(self, stack: Array) -> Array:
+        """Return the scores of every row by every matrix, shape (points, rows, n_classes)."""
+        self.check_shape(stack.shape[1:])
+        flat = stack.reshape(-1, stack.shape[-1]) @ self.features.T
+        scores: Array = flat.reshape(*stack.shape[:-1], -1).swapaxes(-1, -2)
+        return scores
+
+    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
+        """Return the outer products of slopes and rows for every matrix."""
+        flat = slopes.swapaxes(-1, -2).reshape(-1, self.labels.size)
+        gradients: Array = (flat @ self.features).reshape(stack.shape)
+        return gradients
+
+    def lipschitz(self, domain: Ball) -> float:
+        r"""Return :math:`\sqrt2` times the mean (or sum) of the norms of the rows."""
+        return math.sqrt(2.0) * self._row_weight * float(row_norms(self.features).sum())
+
+    def _low_rank_pull_back(self, slope: Array) -> FactoredMatrix:
+        rows = self.labels.size
+        if rows <= self.n_classes:
+            return FactoredMatrix(slope.T, np.ones(rows), dense_features(self.features).T)
+        return FactoredMatrix(
+            np.eye(self.n_classes), np.ones(self.n_classes), self.features.T @ slope
+        )

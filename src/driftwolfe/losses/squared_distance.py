@@ -1,0 +1,77 @@
+"""The squared distance to a point."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from driftwolfe.losses.base import Ball, Loss
+from driftwolfe.losses.fixed_point import FixedPoint
+from driftwolfe.points import checks, ops
+from driftwolfe.points.kinds import Array, Point
+
+
+class SquaredDistance(Loss):
+    r""":math:`f(x) = w \lVert x - z\rVert^2`, with gradient :math:`2 w (x - z)`.
+
+    Parameters
+    ----------
+    target
+        The point z: an array of any shape, or a `FactoredMatrix`.
+    weight
+        The factor w > 0, in units of the loss over squared units of x.
+
+    Examples
+    --------
+    >>> from driftwolfe.losses import SquaredDistance
+    >>> SquaredDistance([1.0, 2.0]).value_and_gradient([0.0, 0.0])
+    (2.5, array([-1., -2.]))
+    """
+
+    def __init__(self, target: Any, weight: float = 0.5) -> None:
+        self._target = FixedPoint(target, "target")
+        self.shape = self._target.shape
+        self.weight = checks.positive(weight, "weight")
+        self._axes = tuple(range(-len(self.shape), 0))
+
+    @property
+    def target(self) -> Point:
+        """The target, as it was given."""
+        return self._target.given
+
+    def scores(self, x: Point) -> Point:
+        """Return x itself."""
+        self.check_shape(x.shape)
+        return x
+
+    def value_at(self, scores: Point) -> Array:
+        """Return the weighted squared distance."""
+        offset = scores - self._target.like(scores)
+        if isinstance(offset, np.ndarray):
+            total: Array = (offset * offset).sum(axis=self._axes)
+            return self.weight * total
+        return np.asarray(self.weight * ops.norm(offset) ** 2)
+
+    def slope_at(self, scores: Point) -> Point:
+        """Return the gradient."""
+        return (scores - self._target.like(scores)) * (2.0 * self.weight)
+
+    def pull_back(self, slope: Point, like: Point) -> Point:
+        """Return the slope itself."""
+        return slope
+
+    def stacked_scores(self, stack: Array) -> Array:
+        """Return the stack itself."""
+        self.check_shape(stack.shape[1:])
+        return stack
+
+    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
+        """Return the slopes themselves."""
+        return slopes
+
+    def lipschitz(self, domain: Ball) -> float:
+        r"""Return :math:`2 w (R + \lVert z - c\rVert)`, R the radius and c the centre."""
+        center = domain.center
+        offset = ops.norm(self.target if center is None else self.target - center)
+        return 2.0 * self.weight * (domain.radius + offset)

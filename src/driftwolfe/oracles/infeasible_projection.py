@@ -1,0 +1,136 @@
+"""The oracle: (x, y) -> (x', y') with x' feasible, y' beside it, and no point of K left farther."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driftwolfe.domains import Domain, TraceNormBall
+from driftwolfe.oracles.block import block
+from driftwolfe.oracles.corrective import corrective
+from driftwolfe.oracles.exact import exact
+from driftwolfe.oracles.halfspace import halfspace
+from driftwolfe.oracles.paper import paper
+from driftwolfe.oracles.result import InfeasibleProjection
+from driftwolfe.oracles.stopping import Stopping
+from driftwolfe.points import checks, clip_to_ball, norm
+from driftwolfe.points.kinds import Point
+
+METHODS = ("paper", "halfspace", "corrective", "block", "exact")
+
+#: Gap, as a share of the squared distance, at which `corrective` and `block` stop unless told.
+DEFAULT_ACCURACY = 0.05
+
+
+def infeasible_projection(
+    domain: Domain,
+    x: Point,
+    y: Point,
+    tolerance: float,
+    method: str = "auto",
+    accuracy: float | None = None,
+    max_lmo_calls: int | None = None,
+    rng: np.random.Generator | None = None,
+) -> InfeasibleProjection:
+    r"""Return a feasible point near y and an infeasible one beside it.
+
+    The contract, for every method (c is the set's centre, 0 for most):
+
+    1. :math:`x' \in K`;
+    2. :math:`\lVert x' - y'\rVert^2 \le tolerance`;
+    3. :math:`\lVert y' - z\rVert \le \lVert y - z\rVert` for every z in K;
+    4. :math:`\lVert y' - c\rVert \le R`.
+
+    That is all the regret theorems ask for. Point 3 is affine in z once squared, so that
+    z = lmo(y' - y) is its worst case.
+
+    Parameters
+    ----------
+    domain
+        The set.
+    x
+        A point of the set: the start, not changed.
+    y
+        The point to project, not changed.
+    tolerance
+        Squared distance allowed between x' and y', the paper's :math:`3\epsilon`; positive
+        (``"exact"`` takes 0 as well).
+    method
+        ``"paper"``, ``"halfspace"``, ``"corrective"``, ``"block"``, ``"exact"``, or ``"auto"``: exact
+        where the set's projection is cheap, block on larger trace-norm balls, corrective on other
+        sets of dense points, halfspace on the rest.
+    accuracy
+        Where to stop: at a gap of this share of the squared distance from y. Below 1/2 the answer
+        is (x', x'). None: 0.05 for corrective and block; halfspace then stops as soon as its
+        half-space step lands within the tolerance, and paper always follows the paper.
+    max_lmo_calls
+        Limit on the oracle calls. If it ends the work before point 2 is reached, the result says
+        ``converged=False``; points 1, 3 and 4 hold.
+    rng
+        Source of block's random columns; a fixed one if None, so that calls repeat exactly.
+
+    Examples
+    --------
+    >>> import numpy as np, driftwolfe as dw
+    >>> ball = dw.L1Ball(3)
+    >>> result = dw.infeasible_projection(ball, ball.origin(), np.array([2.0, 1.0, 0.0]), 1e-3)
+    >>> result.method, result.feasible, result.lmo_calls
+    ('exact', array([1., 0., 0.]), 0)
+    >>> result = dw.infeasible_projection(
+    ...     ball, ball.origin(), np.array([2.0, 1.0, 0.0]), 1e-3, method="corrective"
+    ... )
+    >>> result.feasible, result.lmo_calls
+    (array([1., 0., 0.]), 2)
+    """
+    x, y = domain.check_point(x, "x"), domain.check_point(y, "y")
+    stop = _stopping(domain, x, tolerance, method, accuracy, max_lmo_calls)
+    chosen = _choose(domain, y) if method == "auto" else method
+    if chosen == "exact":
+        return exact(domain, y)
+    if stop.tolerance == 0:
+        raise ValueError(f'tolerance must be positive for method "{chosen}", got 0')
+    inside = clip_to_ball(y, domain.center, domain.radius)
+    if chosen == "paper":
+        return paper(domain, x, inside, stop, given=y)
+    if chosen == "halfspace":
+        return halfspace(domain, x, inside, stop)
+    if domain.cheap_membership and domain.contains(inside, atol=0.0):
+        return InfeasibleProjection(inside, inside, 0, 0.0, 0.0, chosen)
+    if chosen == "corrective":
+        return corrective(domain, x, inside, stop)
+    return block(domain, x, inside, stop, np.random.default_rng(0) if rng is None else rng)
+
+
+def _stopping(
+    domain: Domain,
+    x: Point,
+    tolerance: float,
+    method: str,
+    accuracy: float | None,
+    max_lmo_calls: int | None,
+) -> Stopping:
+    """The checked stopping rule; refuses what no method could work with."""
+    if method != "auto" and method not in METHODS:
+        known = ", ".join(f'"{name}"' for name in ("auto", *METHODS))
+        raise ValueError(f"method must be one of {known}, got {method!r}")
+    tolerance = checks.nonnegative(tolerance, "tolerance")
+    if accuracy is not None:
+        accuracy = checks.positive(accuracy, "accuracy")
+    elif method in ("auto", "corrective", "block"):
+        accuracy = DEFAULT_ACCURACY
+    if max_lmo_calls is not None:
+        max_lmo_calls = checks.count(max_lmo_calls, "max_lmo_calls")
+    far = norm(x if domain.center is None else x - domain.center)
+    if far > domain.radius * (1 + 1e-6):
+        raise ValueError(
+            f"x must be a point of the set, but lies {far:g} from its centre, "
+            f"outside the radius {domain.radius:g}; start from domain.origin()"
+        )
+    return Stopping(tolerance, accuracy, max_lmo_calls)
+
+
+def _choose(domain: Domain, y: Point) -> str:
+    if domain.cheap_projection:
+        return "exact"
+    if isinstance(domain.unwrapped, TraceNormBall):
+        return "block"
+    return "corrective" if isinstance(y, np.ndarray) else "halfspace"

@@ -1,0 +1,122 @@
+"""`Pair`: a feasible point on its way to a target, with their distance kept up to date."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from driftwolfe.points import FactoredMatrix, inner, norm
+from driftwolfe.points.kinds import Point
+
+#: Below this share of ||x||^2 + ||y||^2 the expanded square has lost too many digits.
+_CANCELLED = 1e-6
+#: Columns that a factored x may gain before it is recompressed.
+_SLACK_COLUMNS = 40
+
+
+class Pair:
+    """The feasible x that moves by Frank-Wolfe steps, and the target y.
+
+    Dense points keep the residual x - y, updated in place. Factored ones keep the scalars
+    ||x||^2, <x, y>, ||y||^2, which a caller who knows them may pass as `scalars`, and never touch
+    all entries.
+    """
+
+    def __init__(
+        self, x: Point, y: Point, scalars: tuple[float, float, float] | None = None
+    ) -> None:
+        self.dense = isinstance(x, np.ndarray) and isinstance(y, np.ndarray)
+        self.y = y
+        if self.dense:
+            self.x = np.array(x)
+            self._residual = x - y
+            self.squared = inner(self._residual, self._residual)
+        else:
+            self.x = x
+            self._xx, self._xy, self._yy = scalars or (inner(x, x), inner(x, y), inner(y, y))
+            self._columns = _Columns(x), _Columns(y)
+            self._expand()
+
+    def direction(self) -> Point:
+        """The gradient x - y of half the squared distance."""
+        return self._residual if self.dense else self.x - self.y
+
+    def look(self, vertex: Point) -> float:
+        """Return the gap <x - y, x - v>, and remember v for `step`."""
+        if self.dense:
+            self._move = vertex - self.x
+            self._length2 = inner(self._move, self._move)
+            self._gap = -inner(self._residual, self._move)
+        else:
+            self._move = vertex
+            self._xv, self._yv = inner(self.x, vertex), inner(self.y, vertex)
+            self._vv = inner(vertex, vertex)
+            self._length2 = self._vv - 2 * self._xv + self._xx
+            self._gap = self._xx - self._xy - self._xv + self._yv
+        return self._gap
+
+    def step(self) -> bool:
+        """Move x to the nearest point to y on the segment to v; say whether it moved at all."""
+        if not (self._gap > 0 and self._length2 > 0):
+            return False
+        share = min(1.0, self._gap / self._length2)
+        before = self.squared
+        if self.dense:
+            self.x += share * self._move
+            self._residual += share * self._move
+            self.squared = inner(self._residual, self._residual)
+        else:
+            self._step_factored(share)
+        return self.squared < before
+
+    def pull(self, share: float) -> None:
+        """Move the target towards x: y <- y + share (x - y)."""
+        if self.dense:
+            self._residual *= 1.0 - share
+            self.y = self.x - self._residual
+        else:
+            self.y = self._columns[1].trim((1.0 - share) * self.y + share * self.x)
+            xx, xy, yy = self._xx, self._xy, self._yy
+            self._xy = (1 - share) * xy + share * xx
+            self._yy = (1 - share) ** 2 * yy + 2 * share * (1 - share) * xy + share**2 * xx
+        self.squared *= (1.0 - share) ** 2
+
+    def snapshot(self) -> Point:
+        """Return x as it is now, safe from later steps."""
+        return self.x.copy() if self.dense else self.x
+
+    def between(self, share: float) -> Point:
+        """Return y + share (x - y)."""
+        return self.y + share * self.direction()
+
+    def _step_factored(self, share: float) -> None:
+        rest = 1.0 - share
+        self.x = self._columns[0].trim(rest * self.x + share * self._move)
+        self._xy = rest * self._xy + share * self._yv
+        self._xx = rest**2 * self._xx + 2 * share * rest * self._xv + share**2 * self._vv
+        self._expand()
+
+    def _expand(self) -> None:
+        self.squared = self._xx - 2 * self._xy + self._yy
+        if self.squared < _CANCELLED * (self._xx + self._yy):
+            self.squared = norm(self.x - self.y) ** 2
+
+    @property
+    def distance(self) -> float:
+        """||x - y||."""
+        return math.sqrt(self.squared)
+
+
+class _Columns:
+    """Recompresses a factored point whenever appending has about doubled its columns."""
+
+    def __init__(self, point: Point) -> None:
+        self._held = getattr(point, "rank", 0)
+
+    def trim(self, point: Point) -> Point:
+        if not isinstance(point, FactoredMatrix) or point.rank <= 2 * self._held + _SLACK_COLUMNS:
+            return point
+        trimmed = point.recompress()
+        self._held = trimmed.rank
+        return trimmed

@@ -1,0 +1,67 @@
+"""`Span`: the matrices of a trace-norm ball inside a pair of subspaces, kept nearest to a target."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driftwolfe.domains.thresholds import threshold_to_sum
+from driftwolfe.points import FactoredMatrix
+from driftwolfe.points.kinds import Array, Point
+
+
+class Span:
+    r"""Row and column spaces of what has been found, and the nearest point to y inside them.
+
+    With orthonormal bases L and R of the spaces, the nearest matrix to y among
+    :math:`\{L C R^\top : \lVert C\rVert_* \le radius\}` is :math:`L\,P(L^\top y R)\,R^\top`, P the
+    projection of a small matrix. Directions that it does not use are forgotten.
+    """
+
+    def __init__(self, x: Point, y: Point, radius: float) -> None:
+        self._radius = radius
+        self._dense = isinstance(y, np.ndarray)
+        start = x if isinstance(x, FactoredMatrix) else FactoredMatrix.from_dense(x)
+        start = start.low_rank.recompress()
+        self._left, self._right = start.U, start.V
+        self._image = y @ self._right  # y R, extended by one column per atom
+        self._y = y
+
+    def add(self, atom: Point) -> None:
+        """Widen the spaces by those of a rank-one atom."""
+        u, v = _factors(atom)
+        self._left = _widen(self._left, u)
+        old = self._right.shape[1]
+        self._right = _widen(self._right, v)
+        fresh = self._y @ self._right[:, old:]
+        self._image = np.concatenate((self._image, fresh), axis=1)
+
+    def correct(self, y: Point) -> Point:
+        """Return the nearest point to y inside the spaces."""
+        U, s, Vt = np.linalg.svd(self._left.T @ self._image, full_matrices=False)
+        kept = threshold_to_sum(s, self._radius)
+        rank = int(np.count_nonzero(kept))
+        turn = Vt[:rank].T
+        self._left, self._right = self._left @ U[:, :rank], self._right @ turn
+        self._image = self._image @ turn
+        if self._dense:
+            return (self._left * kept[:rank]) @ self._right.T
+        return FactoredMatrix(self._left, kept[:rank], self._right)
+
+
+def _widen(basis: Array, vector: Array) -> Array:
+    """The basis and the part of a vector outside it, if there is one beyond rounding."""
+    rest = vector - basis @ (basis.T @ vector)
+    rest -= basis @ (basis.T @ rest)
+    size = float(np.linalg.norm(rest))
+    if size <= 1e-12 * float(np.linalg.norm(vector)):
+        return basis
+    return np.concatenate((basis, (rest / size)[:, None]), axis=1)
+
+
+def _factors(atom: Point) -> tuple[Array, Array]:
+    """Column and row directions of a rank-one matrix."""
+    if isinstance(atom, FactoredMatrix):
+        return atom.U[:, 0], atom.V[:, 0]
+    heaviest = int(np.abs(atom).max(axis=0).argmax())
+    column = atom[:, heaviest]
+    return column, atom.T @ column

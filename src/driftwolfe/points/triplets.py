@@ -1,0 +1,207 @@
+"""Leading singular triplets of an operator, by block Golub-Kahan-Lanczos."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftwolfe.points import checks
+from driftwolfe.points.factored import FactoredMatrix
+from driftwolfe.points.kinds import Array
+
+#: Share of a random direction mixed into a warm start: a start orthogonal to the leading vector
+#: would never find it, and no residual would tell.
+_RANDOM_SHARE = 0.05
+#: Columns of the Krylov basis at which it is restarted from its best vectors.
+_LARGEST_BASIS = 240
+#: Shorter side up to which a full decomposition is cheaper than any iteration.
+_SMALL_SIDE = 48
+
+
+class Triplets(NamedTuple):
+    """Singular triplets: columns of U and V, falling s, residuals, products spent.
+
+    `error[i]` is the residual norm of triplet i. Some singular value of the operator lies within
+    it of `s[i]`, and the span of V holds a random direction, so that `s[0] + error[0]` bounds the
+    largest singular value with overwhelming probability.
+    """
+
+    U: Array
+    s: Array
+    V: Array
+    error: Array
+    products: int
+
+
+def leading_triplets(
+    operator: Any,
+    k: int = 1,
+    *,
+    start: Array | None = None,
+    tolerance: float = 1e-8,
+    max_products: int = 2000,
+    rng: np.random.Generator | None = None,
+) -> Triplets:
+    r"""Return the k leading singular triplets of a matrix that is known by its products.
+
+    Block Golub-Kahan-Lanczos with full reorthogonalisation: from a block Q the spaces
+    :math:`\mathrm{span}(Q, A^\top A Q, \dots)` and their images, and the singular triplets of A
+    projected to them, until every residual :math:`\lVert A^\top u_i - s_i v_i\rVert \le`
+    `tolerance` :math:`\cdot s_1`.
+
+    Parameters
+    ----------
+    operator
+        A `FactoredMatrix`, a dense array or a scipy sparse matrix or linear operator.
+    k
+        How many triplets.
+    start
+        Approximate right singular vectors, in columns: a warm start. Random directions are added.
+    tolerance
+        Relative size of the residuals at which to stop.
+    max_products
+        Products with A or its transpose, a block counting once; the best found so far is returned
+        when they are spent, and `error` says how good it is.
+    rng
+        Source of the random directions; a fixed one if None, so that calls repeat exactly.
+
+    Examples
+    --------
+    >>> A = np.diag([3.0, 2.0, 1.0])
+    >>> leading_triplets(A, 2).s.round(9)
+    array([3., 2.])
+    """
+    apply, apply_transpose, (m, n) = _products(operator)
+    k = min(checks.count(k, "k"), m, n)
+    tolerance = checks.nonnegative(tolerance, "tolerance")
+    rng = np.random.default_rng(0) if rng is None else rng
+    if m < n:  # start on the shorter side, which a basis can fill
+        warm = None if start is None else apply(start)
+        flipped = _restarted(apply_transpose, apply, (n, m), warm, k, tolerance, max_products, rng)
+        return flipped._replace(U=flipped.V, V=flipped.U)
+    return _restarted(apply, apply_transpose, (m, n), start, k, tolerance, max_products, rng)
+
+
+def _restarted(
+    apply: Callable[[Array], Array],
+    apply_transpose: Callable[[Array], Array],
+    shape: tuple[int, int],
+    start: Array | None,
+    k: int,
+    tolerance: float,
+    max_products: int,
+    rng: np.random.Generator,
+) -> Triplets:
+    """Krylov runs, each from the best vectors of the last, until convergence or the last product."""
+    if shape[1] <= max(_SMALL_SIDE, 4 * k):
+        U, s, Vt = np.linalg.svd(apply(np.eye(shape[1])), full_matrices=False)
+        noise = np.full(k, np.finfo(float).eps * s[0])
+        return Triplets(U[:, :k], s[:k], Vt[:k].T, noise, shape[1])
+    block = _start_block(start, k, shape[1], rng)
+    spent = 0
+    while True:
+        found = _krylov(apply, apply_transpose, block, k, tolerance, max_products - spent, shape)
+        spent += found.products
+        if found.error.max() <= tolerance * found.s[0] or spent >= max_products:
+            return found._replace(products=spent)
+        block = _start_block(found.V, k, shape[1], rng)
+
+
+def _krylov(
+    apply: Callable[[Array], Array],
+    apply_transpose: Callable[[Array], Array],
+    block: Array,
+    k: int,
+    tolerance: float,
+    max_products: int,
+    shape: tuple[int, int],
+) -> Triplets:
+    """One Krylov run, until convergence, the end of the products, or a full basis."""
+    width = block.shape[1]
+    largest = max(width, min(*shape, max(_LARGEST_BASIS, 3 * width)))
+    right, left = _Basis(shape[1], largest + width), _Basis(shape[0], largest + width)
+    projected = np.zeros((largest + width, largest + width))  # left^T A right
+    right.extend(block)
+    products, next_check = 0, 2 * width
+    while True:
+        old = left.size
+        rest, projected[:old, old : old + width] = left.remainder(apply(right.newest))
+        projected[old : old + width, old : old + width] = left.extend(rest)
+        rest, _ = right.remainder(apply_transpose(left.newest))
+        products += 2
+        full = left.size + width > largest or products + 2 > max_products
+        if left.size >= next_check or full or not rest.any():
+            core = projected[: left.size, : left.size]
+            inner_u, s, inner_vt = np.linalg.svd(core)
+            error = np.linalg.norm(rest @ inner_u[-width:, :k], axis=0)
+            if full or error.max() <= tolerance * s[0]:
+                return Triplets(
+                    left.held @ inner_u[:, :k], s[:k], right.held @ inner_vt[:k].T, error, products
+                )
+            next_check = left.size + max(width, left.size // 3)
+        right.extend(rest)
+
+
+class _Basis:
+    """A growing orthonormal basis, in columns of a preallocated array."""
+
+    def __init__(self, length: int, columns: int) -> None:
+        self._store = np.empty((columns, length))  # rows, so that what is held is contiguous
+        self.size = 0
+        self._width = 0
+
+    @property
+    def held(self) -> Array:
+        return self._store[: self.size].T
+
+    @property
+    def newest(self) -> Array:
+        return self._store[self.size - self._width : self.size].T
+
+    def remainder(self, block: Array) -> tuple[Array, Array]:
+        """The part of a block outside the span, and its coordinates inside."""
+        inside = self.held.T @ block
+        rest = block - self.held @ inside
+        again = self.held.T @ rest
+        rest -= self.held @ again
+        return rest, inside + again
+
+    def extend(self, rest: Array) -> Array:
+        """Add the directions of a block that is orthogonal to the span; return its R factor."""
+        size = float(np.linalg.norm(rest))
+        if rest.shape[1] == 1 and size > 0:
+            fresh, triangle = rest / size, np.array([[size]])
+        else:
+            fresh, triangle = np.linalg.qr(rest)
+            # A deficient block leaves arbitrary columns that lean into the span: straighten them.
+            fresh, correction = np.linalg.qr(self.remainder(fresh)[0])
+            triangle = correction @ triangle
+        self._width = fresh.shape[1]
+        self._store[self.size : self.size + self._width] = fresh.T
+        self.size += self._width
+        return triangle
+
+
+def _start_block(start: Array | None, k: int, n: int, rng: np.random.Generator) -> Array:
+    if start is None or start.size == 0:
+        return rng.standard_normal((n, k))
+    warm = start.reshape(n, -1)[:, :k]
+    lengths = np.linalg.norm(warm, axis=0)
+    warm = warm / np.where(lengths > 0, lengths, 1.0)
+    noise = rng.standard_normal((n, k)) / np.sqrt(n)
+    noise[:, : warm.shape[1]] *= _RANDOM_SHARE
+    noise[:, : warm.shape[1]] += warm
+    return noise
+
+
+def _products(
+    operator: Any,
+) -> tuple[Callable[[Array], Array], Callable[[Array], Array], tuple[int, int]]:
+    """The product with A, the product with its transpose, and the shape."""
+    m, n = operator.shape
+    if isinstance(operator, FactoredMatrix):
+        return operator.__matmul__, operator.transpose_times, (m, n)
+    transposed = operator.T
+    return (lambda block: operator @ block), (lambda block: transposed @ block), (m, n)

@@ -1,0 +1,96 @@
+"""One small loss of every kind, for the tests that all of them must pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse as sp
+
+from driftwolfe import losses
+from driftwolfe.points.factored import FactoredMatrix
+
+MATRIX = (4, 6)
+VECTOR = (5,)
+
+Generator = np.random.Generator
+
+
+def factored(rng: Generator, shape: tuple[int, int] = MATRIX) -> FactoredMatrix:
+    """A matrix with both a low-rank and a sparse part, of small whole numbers."""
+    m, n = shape
+    U, V = rng.integers(-2, 3, (m, 2)), rng.integers(-2, 3, (n, 2))
+    rows, cols = rng.integers(0, m, 3), rng.integers(0, n, 3)
+    stored = FactoredMatrix.from_entries(shape, rows, cols, rng.integers(-3, 4, 3))
+    return FactoredMatrix(U, np.array([1.0, 0.5]), V) + stored
+
+
+def entries(rng: Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Seven entries of which at least one comes twice; targets are whole numbers."""
+    rows, cols = rng.integers(0, MATRIX[0], 7), rng.integers(0, MATRIX[1], 7)
+    rows[-1], cols[-1] = rows[0], cols[0]
+    return rows, cols, rng.integers(-2, 3, 7).astype(float)
+
+
+def signs(rng: Generator, size: int) -> np.ndarray:
+    return rng.choice([-1, 1], size)
+
+
+def table(rng: Generator, rows: int, columns: int) -> np.ndarray:
+    return rng.integers(-2, 3, (rows, columns)).astype(float)
+
+
+def many_rows(rng: Generator) -> losses.MulticlassLogistic:
+    return losses.MulticlassLogistic(table(rng, 9, 6), rng.integers(0, 4, 9), 4)
+
+
+def few_sparse_rows(rng: Generator) -> losses.MulticlassLogistic:
+    features = sp.csr_array(table(rng, 3, 6))
+    return losses.MulticlassLogistic(features, rng.integers(0, 4, 3), 4, reduction="sum")
+
+
+def huber_function(rng: Generator) -> losses.FunctionLoss:
+    target = rng.integers(-2, 3, VECTOR).astype(float)
+
+    def value(x: np.ndarray) -> float:
+        near = np.minimum(np.abs(x - target), 1.0)
+        return float((near * (np.abs(x - target) - 0.5 * near)).sum())
+
+    return losses.FunctionLoss(value, lambda x: np.clip(x - target, -1, 1), lipschitz=5**0.5)
+
+
+#: name -> (makes the loss, shape of its points)
+CASES: dict[str, tuple[Callable[[Generator], losses.Loss], tuple[int, ...]]] = {
+    "AbsoluteEntries": (lambda rng: losses.AbsoluteEntries(*entries(rng)), MATRIX),
+    "SquaredEntries": (lambda rng: losses.SquaredEntries(*entries(rng)), MATRIX),
+    "HuberEntries": (lambda rng: losses.HuberEntries(*entries(rng), width=1.5), MATRIX),
+    "MulticlassLogistic": (many_rows, MATRIX),
+    "MulticlassLogistic, sparse": (few_sparse_rows, MATRIX),
+    "LinearLoss": (lambda rng: losses.LinearLoss(rng.standard_normal(VECTOR), 2.0), VECTOR),
+    "LinearLoss, matrix": (lambda rng: losses.LinearLoss(rng.standard_normal(MATRIX)), MATRIX),
+    "LinearLoss, factored": (lambda rng: losses.LinearLoss(factored(rng)), MATRIX),
+    "SquaredDistance": (
+        lambda rng: losses.SquaredDistance(rng.standard_normal(VECTOR), weight=1.5),
+        VECTOR,
+    ),
+    "SquaredDistance, matrix": (
+        lambda rng: losses.SquaredDistance(rng.standard_normal(MATRIX)),
+        MATRIX,
+    ),
+    "SquaredDistance, factored": (lambda rng: losses.SquaredDistance(factored(rng)), MATRIX),
+    "HingeLoss": (lambda rng: losses.HingeLoss(table(rng, 7, 5), signs(rng, 7)), VECTOR),
+    "HingeLoss, sparse": (
+        lambda rng: losses.HingeLoss(sp.csc_matrix(table(rng, 7, 5)), signs(rng, 7)),
+        VECTOR,
+    ),
+    "LogisticLoss": (lambda rng: losses.LogisticLoss(table(rng, 7, 5), signs(rng, 7)), VECTOR),
+    "FunctionLoss": (huber_function, VECTOR),
+    "FunctionLoss, matrix": (
+        lambda rng: losses.FunctionLoss(lambda X: X.sum() ** 2, lambda X: 2 * X.sum() + 0 * X),
+        MATRIX,
+    ),
+}
+
+MATRIX_CASES = [
+    name for name, (_, shape) in CASES.items() if shape == MATRIX and "Function" not in name
+]

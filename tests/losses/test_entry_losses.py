@@ -1,0 +1,129 @@
+"""Losses on entries: known values, indices, duplicates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from driftwolfe.losses import AbsoluteEntries, HuberEntries, SquaredEntries
+from driftwolfe.points.factored import FactoredMatrix
+
+ENTRY_LOSSES = [AbsoluteEntries, SquaredEntries, HuberEntries]
+every_entry_loss = pytest.mark.parametrize("kind", ENTRY_LOSSES)
+
+
+def test_known_values():
+    X = np.array([[1.0, -2.0], [0.0, 4.0]])
+    given = ([0, 0, 1], [0, 1, 1], [1.0, 0.0, 4.5])  # errors 0, -2, -0.5
+    assert AbsoluteEntries(*given).value(X) == 2.5
+    assert SquaredEntries(*given).value(X) == 4.25
+    assert HuberEntries(*given).value(X) == 1.5 + 0.125
+    assert AbsoluteEntries(*given).gradient(X).tolist() == [[0.0, -1.0], [0.0, -1.0]]
+    assert SquaredEntries(*given).gradient(X).tolist() == [[0.0, -4.0], [0.0, -1.0]]
+    assert HuberEntries(*given).gradient(X).tolist() == [[0.0, -1.0], [0.0, -0.5]]
+
+
+def test_the_sign_of_a_zero_error_is_zero():
+    assert not AbsoluteEntries([0, 1], [1, 0], [0.0, 0.0]).gradient(np.zeros((2, 2))).any()
+
+
+@every_entry_loss
+def test_duplicates_add_up(kind):
+    X = np.arange(6.0).reshape(2, 3)
+    twice, once = kind([1, 1], [2, 2], [0.0, 3.0]), [kind([1], [2], [t]) for t in (0.0, 3.0)]
+    assert twice.value(X) == sum(loss.value(X) for loss in once)
+    total = sum(loss.gradient(X) for loss in once)
+    assert np.array_equal(twice.gradient(X), total)
+    sparse = twice.gradient(FactoredMatrix.from_dense(X))
+    np.testing.assert_allclose(sparse.toarray(), total, atol=1e-12)
+    assert sparse.rank == 0
+    assert sparse.nnz == 1
+
+
+def test_the_lipschitz_bound_is_attained():
+    rows, cols, targets = [0, 0, 1, 0], [0, 0, 1, 0], [1.0, 2.0, 3.0, 4.0]
+    domain = None  # these bounds hold on any set
+    assert AbsoluteEntries(rows, cols, targets).lipschitz(domain) == pytest.approx(10**0.5)
+    assert HuberEntries(rows, cols, targets, width=2.0).lipschitz(domain) == pytest.approx(40**0.5)
+    for loss in (AbsoluteEntries(rows, cols, targets), HuberEntries(rows, cols, targets)):
+        gradient = loss.gradient(np.full((2, 2), -9.0))
+        assert np.linalg.norm(gradient) == pytest.approx(loss.lipschitz(domain))
+    distinct = AbsoluteEntries(np.arange(100), np.arange(100), np.ones(100))
+    assert distinct.lipschitz(domain) == 10.0
+
+
+@every_entry_loss
+def test_a_gradient_of_a_large_factored_matrix_stays_sparse(kind):
+    shape = (10**6, 10**6)
+    loss = kind([10**6 - 1, 5], [7, 10**6 - 1], [1.0, 2.0], shape=shape)
+    gradient = loss.gradient(FactoredMatrix.zeros(shape))
+    assert gradient.nnz == 2
+    assert gradient.nbytes < 10**8
+
+
+@every_entry_loss
+@pytest.mark.parametrize("x", [np.zeros((3, 3)), FactoredMatrix.zeros((3, 3))])
+def test_an_index_out_of_range_is_named(kind, x):
+    for loss in (kind([0, 3], [1, 1], [0.0, 0.0]), kind([1, 1], [0, 3], [0.0, 0.0])):
+        for look in (loss.value, loss.gradient, loss.value_and_gradient):
+            with pytest.raises(ValueError, match=r"(rows|cols) has the index 3"):
+                look(x)
+    with pytest.raises(ValueError, match="rows has the index 3"):
+        kind([0, 3], [1, 1], [0.0, 0.0], shape=(3, 3))
+    with pytest.raises(ValueError, match="rows has the index 3"):
+        kind([0, 3], [1, 1], [0.0, 0.0]).stacked_scores(np.zeros((2, 3, 3)))
+
+
+@every_entry_loss
+@pytest.mark.parametrize(
+    ("rows", "cols", "targets", "message"),
+    [
+        ([0, -1], [0, 0], [1.0, 1.0], "rows must be whole numbers >= 0, got -1"),
+        ([0, 1], [0, 0.5], [1.0, 1.0], "cols must be whole numbers >= 0, got 0.5"),
+        ([True, False], [0, 0], [1.0, 1.0], "rows must be whole numbers >= 0, got booleans"),
+        (["a", "b"], [0, 0], [1.0, 1.0], "rows must be an array of real numbers"),
+        ([[0], [1, 2]], [0, 0], [1.0, 1.0], "rows must be an array of real numbers"),
+        ([np.nan, 0], [0, 0], [1.0, 1.0], "rows has entries that are not finite"),
+        ([1e30, 0], [0, 0], [1.0, 1.0], "rows must lie in"),
+        ([[0, 1]], [0, 0], [1.0, 1.0], "rows must be a non-empty vector"),
+        ([], [], [], "rows must be a non-empty vector"),
+        ([0, 1], [0], [1.0, 1.0], "rows and cols must be of one length, got 2 and 1"),
+        ([0, 1], [0, 0], [1.0], "targets must hold 2 numbers, got 1"),
+        ([0, 1], [0, 0], [1.0, np.nan], "targets has entries that are not finite"),
+        ([0, 1], [0, 0], [1.0, 1j], "targets must be an array of real numbers"),
+    ],
+)
+def test_bad_input_is_refused(kind, rows, cols, targets, message):
+    with pytest.raises(ValueError, match=message):
+        kind(rows, cols, targets)
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 3, 3)])
+def test_a_shape_that_is_not_a_matrix_is_refused(shape):
+    with pytest.raises(ValueError, match="takes matrices"):
+        AbsoluteEntries([0], [0], [0.0], shape=shape)
+
+
+@pytest.mark.parametrize("width", [0.0, -1.0, np.inf, np.nan])
+def test_a_bad_width_is_refused(width):
+    with pytest.raises(ValueError, match="width"):
+        HuberEntries([0], [0], [0.0], width=width)
+
+
+def test_a_given_shape_is_the_only_one_accepted():
+    loss = AbsoluteEntries([0], [0], [1.0], shape=(2, 2))
+    with pytest.raises(ValueError, match=r"takes points of shape \(2, 2\), got \(3, 3\)"):
+        loss.value(np.zeros((3, 3)))
+
+
+def test_whole_numbers_may_come_as_floats():
+    assert AbsoluteEntries([1.0], [0.0], [2]).value(np.zeros((2, 2))) == 2.0
+
+
+def test_arrays_of_the_user_are_copied():
+    rows, cols, targets = np.array([0, 1]), np.array([0, 1]), np.array([1.0, 2.0])
+    loss = AbsoluteEntries(rows, cols, targets)
+    rows[:], cols[:], targets[:] = 5, 5, 99.0
+    assert loss.value(np.zeros((2, 2))) == 3.0
+    with pytest.raises(ValueError, match="read-only"):
+        loss.targets[0] = 0.0

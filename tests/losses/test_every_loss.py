@@ -1,0 +1,180 @@
+"""What every loss must do, on one small case of each kind."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from loss_cases import CASES, MATRIX, MATRIX_CASES, factored
+
+from driftwolfe import losses
+from driftwolfe.points import ops
+from driftwolfe.points.factored import FactoredMatrix
+
+seeds = st.integers(0, 2**32 - 1)
+every_loss = pytest.mark.parametrize("name", CASES)
+every_matrix_loss = pytest.mark.parametrize("name", MATRIX_CASES)
+
+
+def make(name: str, seed: int):
+    rng = np.random.default_rng(seed)
+    build, shape = CASES[name]
+    return build(rng), shape, rng
+
+
+def test_every_public_loss_has_a_case():
+    concrete = set(losses.__all__) - {"Loss"}
+    assert concrete == {name.split(",")[0] for name in CASES}
+    assert losses.__all__ == sorted(losses.__all__)
+
+
+@every_loss
+def test_gradient_agrees_with_finite_differences(name):
+    for seed in range(5):
+        loss, shape, rng = make(name, seed)
+        x = rng.standard_normal(shape)  # almost surely no kink nearby
+        gradient, step = loss.gradient(x), 1e-6
+        for index in np.ndindex(shape):
+            unit = np.zeros(shape)
+            unit[index] = step
+            slope = (loss.value(x + unit) - loss.value(x - unit)) / (2 * step)
+            assert slope == pytest.approx(gradient[index], abs=1e-6, rel=1e-6)
+
+
+@every_loss
+@given(seed=seeds, whole=st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_subgradient_inequality_and_convexity(name, seed, whole):
+    loss, shape, rng = make(name, seed)
+    # Whole numbers hit the kinks exactly: errors of 0, margins of 1.
+    draw = (lambda: rng.integers(-2, 3, shape) * 1.0) if whole else lambda: rng.normal(size=shape)
+    x, y = draw(), draw()
+    value, gradient = loss.value_and_gradient(x)
+    slack = 1e-9 * (1 + abs(value) + abs(loss.value(y)))
+    assert loss.value(y) >= value + ops.inner(gradient, y - x) - slack
+    for part in (0.5, 0.9):
+        between = part * value + (1 - part) * loss.value(y)
+        assert loss.value(part * x + (1 - part) * y) <= between + slack
+
+
+@every_loss
+def test_value_and_gradient_is_both(name):
+    loss, shape, rng = make(name, 0)
+    x = rng.standard_normal(shape)
+    value, gradient = loss.value_and_gradient(x)
+    assert type(value) is float
+    assert value == loss.value(x)
+    assert gradient.shape == shape
+    assert np.array_equal(gradient, loss.gradient(x))
+
+
+@every_loss
+def test_a_stack_gives_what_its_points_give(name):
+    loss, shape, rng = make(name, 1)
+    stack = rng.standard_normal((3, *shape))
+    scores = loss.stacked_scores(stack)
+    gradients = loss.stacked_pull_back(loss.slope_at(scores), stack)
+    assert gradients.shape == stack.shape
+    np.testing.assert_allclose(loss.value_at(scores), [loss.value(x) for x in stack], rtol=1e-12)
+    expected = np.stack([loss.gradient(x) for x in stack])
+    np.testing.assert_allclose(gradients, expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(scores, losses.Loss.stacked_scores(loss, stack), rtol=1e-12)
+    slopes = loss.slope_at(scores)
+    by_loop = losses.Loss.stacked_pull_back(loss, slopes, stack)
+    np.testing.assert_allclose(gradients, by_loop, rtol=1e-12, atol=1e-14)
+
+
+@every_loss
+def test_value_at_and_slope_at_keep_any_leading_axes(name):
+    loss, shape, rng = make(name, 2)
+    scores = loss.stacked_scores(rng.standard_normal((6, *shape)))
+    folded = scores.reshape(2, 3, *scores.shape[1:])
+    assert np.array_equal(loss.value_at(folded), loss.value_at(scores).reshape(2, 3))
+    assert np.array_equal(loss.slope_at(folded), loss.slope_at(scores).reshape(folded.shape))
+
+
+@every_loss
+def test_scores_are_linear(name):
+    loss, shape, rng = make(name, 3)
+    stack, weights = rng.standard_normal((3, *shape)), np.array([0.2, 0.5, 0.3])
+    combined = loss.scores(np.tensordot(weights, stack, 1))
+    mixed = np.tensordot(weights, loss.stacked_scores(stack), 1)
+    np.testing.assert_allclose(combined, mixed, rtol=1e-12, atol=1e-12)
+
+
+@every_loss
+def test_lipschitz_bounds_the_gradients_on_the_set(name):
+    for seed in range(20):
+        loss, shape, rng = make(name, seed)
+        center = None if seed % 2 else rng.standard_normal(shape)
+        ball = SimpleNamespace(center=center, radius=3.0)
+        bound = loss.lipschitz(ball)
+        if bound is None:
+            assert "Function" in name
+            return
+        for _ in range(20):
+            direction = rng.standard_normal(shape)
+            x = 3.0 * direction / ops.norm(direction) + (0.0 if center is None else center)
+            assert ops.norm(loss.gradient(x)) <= bound * (1 + 1e-12)
+
+
+@every_loss
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (5, 1), (1, 5), (1, 4, 6), (6, 4), ()])
+def test_a_wrong_shape_is_refused(name, shape):
+    loss, right, rng = make(name, 0)
+    loss.value(np.zeros(right))  # a FunctionLoss knows its shape from here on
+    x = np.zeros(shape)
+    for look in (loss.value, loss.gradient, loss.value_and_gradient):
+        with pytest.raises(ValueError, match="shape"):
+            look(x)
+    with pytest.raises(ValueError, match="shape"):
+        loss.stacked_scores(np.zeros((2, *shape)))
+
+
+@every_loss
+def test_a_list_is_a_point(name):
+    loss, shape, rng = make(name, 4)
+    x = rng.standard_normal(shape)
+    assert loss.value(x.tolist()) == loss.value(x)
+    assert np.array_equal(loss.gradient(x.tolist()), loss.gradient(x))
+
+
+@every_loss
+def test_points_are_never_written_to_and_gradients_are_fresh(name):
+    loss, shape, rng = make(name, 5)
+    x = rng.standard_normal(shape)
+    before = x.copy()
+    gradient = loss.gradient(x)
+    expected = gradient.copy()
+    gradient += 1.0
+    stack = np.stack([x, x])
+    loss.stacked_pull_back(loss.slope_at(loss.stacked_scores(stack)), stack)[:] = 7.0
+    assert np.array_equal(x, before)
+    assert np.array_equal(stack, [before, before])
+    assert np.array_equal(loss.gradient(x), expected)
+
+
+@every_matrix_loss
+@given(seed=seeds)
+@settings(max_examples=25, deadline=None)
+def test_a_factored_matrix_gives_what_its_array_gives(name, seed):
+    loss, shape, rng = make(name, seed)
+    X = factored(rng, shape)
+    dense = X.toarray()
+    value, gradient = loss.value_and_gradient(X)
+    assert isinstance(gradient, FactoredMatrix)
+    assert gradient.shape == MATRIX
+    assert value == pytest.approx(loss.value(dense), rel=1e-12, abs=1e-12)
+    np.testing.assert_allclose(gradient.toarray(), loss.gradient(dense), rtol=1e-12, atol=1e-12)
+
+
+@every_matrix_loss
+def test_the_zero_factored_matrix(name):
+    loss, shape, _ = make(name, 0)
+    zero = FactoredMatrix.zeros(shape)
+    assert loss.value(zero) == pytest.approx(loss.value(np.zeros(shape)), rel=1e-12)
+    with pytest.raises(ValueError, match="shape"):
+        loss.gradient(FactoredMatrix.zeros((2, 3)))

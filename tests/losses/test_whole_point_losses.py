@@ -1,0 +1,124 @@
+"""Linear losses, squared distances and functions of the user."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from loss_cases import factored
+
+from driftwolfe.losses import FunctionLoss, LinearLoss, SquaredDistance
+from driftwolfe.points.factored import FactoredMatrix
+
+
+@pytest.mark.parametrize("kind", [LinearLoss, SquaredDistance])
+def test_both_kinds_of_given_point_meet_both_kinds_of_point(kind):
+    rng = np.random.default_rng(0)
+    given, point = factored(rng), factored(rng)
+    expected_value, expected = kind(given.toarray()).value_and_gradient(point.toarray())
+    for g in (given, given.toarray()):
+        for x in (point, point.toarray()):
+            value, gradient = kind(g).value_and_gradient(x)
+            assert type(gradient) is type(x)
+            array = gradient.toarray() if isinstance(x, FactoredMatrix) else gradient
+            assert value == pytest.approx(expected_value)
+            np.testing.assert_allclose(array, expected, atol=1e-12)
+
+
+def test_known_values():
+    assert LinearLoss([[1.0, 2.0]], constant=-1.0).value([[3.0, 4.0]]) == 10.0
+    assert SquaredDistance([1.0, 1.0], weight=2.0).value([0.0, 3.0]) == 10.0
+    assert LinearLoss([3.0, 4.0]).lipschitz(None) == 5.0
+    ball = SimpleNamespace(center=None, radius=2.0)
+    assert SquaredDistance([3.0, 4.0]).lipschitz(ball) == 7.0
+    off_center = SimpleNamespace(center=np.array([3.0, 3.0]), radius=2.0)
+    assert SquaredDistance([3.0, 4.0], weight=1.0).lipschitz(off_center) == 6.0
+
+
+@pytest.mark.parametrize("kind", [LinearLoss, SquaredDistance])
+def test_bad_input_is_refused(kind):
+    with pytest.raises(ValueError, match="not finite"):
+        kind([1.0, np.nan])
+    with pytest.raises(ValueError, match="real numbers"):
+        kind("abc")
+    array = np.ones(2)
+    loss = kind(array)
+    array[:] = 9.0
+    assert np.array_equal(loss.gradient(np.full(2, 2.0)), np.ones(2))
+
+
+def test_bad_numbers_are_refused():
+    with pytest.raises(ValueError, match="constant"):
+        LinearLoss([1.0], constant=np.nan)
+    with pytest.raises(ValueError, match="weight"):
+        SquaredDistance([1.0], weight=-1.0)
+
+
+@pytest.mark.parametrize(
+    ("result", "shown"),
+    [
+        (np.nan, "nan"),
+        (np.inf, "inf"),
+        (None, "None"),
+        ("three", "three"),
+        (np.ones(2), "array"),
+        (1j, "1j"),
+    ],
+)
+def test_a_strange_value_is_reported(result, shown):
+    loss = FunctionLoss(lambda x: result, lambda x: x)
+    with pytest.raises(ValueError, match=rf"value\(x\) must return .*{shown}"):
+        loss.value([1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (np.ones(3), r"gradient\(x\) must return a point of shape \(2,\), .* shape \(3,\)"),
+        (1.0, r"gradient\(x\) must return a point of shape \(2,\), .* shape \(\)"),
+        ([np.nan, 1.0], r"what gradient\(x\) returned has entries that are not finite"),
+        (None, r"what gradient\(x\) returned must be an array of real numbers"),
+        (FactoredMatrix.zeros((2, 1)), r"gradient\(x\) must return a point of shape \(2,\)"),
+    ],
+)
+def test_a_strange_gradient_is_reported(result, message):
+    loss = FunctionLoss(lambda x: 1.0, lambda x: result)
+    with pytest.raises(ValueError, match=message):
+        loss.gradient([1.0, 2.0])
+
+
+def test_both_functions_are_needed():
+    with pytest.raises(TypeError, match="gradient must be callable"):
+        FunctionLoss(lambda x: 1.0, None)
+
+
+def test_the_functions_cannot_write_to_the_point_nor_lend_it_out():
+    def spoil(x):
+        x[0] = 9.0
+
+    with pytest.raises(ValueError, match="read-only"):
+        FunctionLoss(spoil, lambda x: x).value(np.zeros(2))
+    x = np.zeros(2)
+    gradient = FunctionLoss(lambda x: 0.5 * x @ x, lambda x: x).gradient(x)
+    gradient += 1.0
+    assert not x.any()
+
+
+def test_a_function_of_a_factored_matrix():
+    X = factored(np.random.default_rng(1))
+    loss = FunctionLoss(lambda x: x.norm() ** 2, lambda x: x * 2.0)
+    value, gradient = loss.value_and_gradient(X)
+    assert value == pytest.approx((X.toarray() ** 2).sum())
+    np.testing.assert_allclose(gradient.toarray(), 2.0 * X.toarray())
+    dense_gradient = FunctionLoss(lambda x: x.norm() ** 2, lambda x: 2.0 * x.toarray()).gradient(X)
+    assert isinstance(dense_gradient, FactoredMatrix)
+    np.testing.assert_allclose(dense_gradient.toarray(), 2.0 * X.toarray())
+
+
+def test_a_given_shape_holds_from_the_start():
+    loss = FunctionLoss(np.sum, np.ones_like, shape=(2, 3))
+    with pytest.raises(ValueError, match=r"shape \(2, 3\), got \(6,\)"):
+        loss.value(np.zeros(6))
+    assert loss.lipschitz(None) is None
+    assert FunctionLoss(np.sum, np.ones_like, lipschitz=2).lipschitz(None) == 2.0
