@@ -94,6 +94,9 @@ def test_value_at_and_slope_at_keep_any_leading_axes(name):
     folded = scores.reshape(2, 3, *scores.shape[1:])
     assert np.array_equal(loss.value_at(folded), loss.value_at(scores).reshape(2, 3))
     assert np.array_equal(loss.slope_at(folded), loss.slope_at(scores).reshape(folded.shape))
+    value, slope = loss.value_and_slope_at(folded)
+    assert np.array_equal(value, loss.value_at(folded))
+    assert np.array_equal(slope, loss.slope_at(folded))
 
 
 @every_loss
@@ -124,7 +127,7 @@ def test_lipschitz_bounds_the_gradients_on_the_set(name):
 @every_loss
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (5, 1), (1, 5), (1, 4, 6), (6, 4), ()])
 def test_a_wrong_shape_is_refused(name, shape):
-    loss, right, rng = make(name, 0)
+    loss, right, _ = make(name, 0)
     loss.value(np.zeros(right))  # a FunctionLoss knows its shape from here on
     x = np.zeros(shape)
     for look in (loss.value, loss.gradient, loss.value_and_gradient):

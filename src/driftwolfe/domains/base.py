@@ -49,6 +49,8 @@ class Domain(ABC):
         self.diameter = min(2 * self.radius, 2 * self.radius if diameter is None else diameter)
         self.inner_radius = inner_radius
         self._center = center
+        if isinstance(center, np.ndarray):
+            center.flags.writeable = False
 
     # -- what every set can do ---------------------------------------------------------------
 

@@ -202,25 +202,26 @@ def approach(
         point = hull.correct(y)
 
 
-def distance_by_lmo(
-    lmo: Callable[[Array], Array], x: Array, start: Array, tolerance: float
-) -> float:
-    """Return the distance from x to a set known by its `lmo`, as far as `tolerance` asks for it.
+def comes_near(lmo: Callable[[Array], Array], x: Array, start: Array, tolerance: float) -> bool:
+    """Whether a set known by its `lmo` comes within `tolerance` of x; `start` is a point of it.
 
-    An answer <= `tolerance` certifies that the set comes that near; a larger one certifies that it
-    does not. Each is an upper bound on the distance.
+    Both answers are certified: by a point of the set that is near, or by a half-space that holds
+    the set and is not.
 
     >>> lmo = lambda direction: np.where(direction > 0, -1.0, 1.0)
-    >>> distance_by_lmo(lmo, np.array([1.0, 3.0]), np.zeros(2), 1e-9)
-    2.0
+    >>> [comes_near(lmo, np.array([1.0, 3.0]), np.zeros(2), tolerance) for tolerance in (1.9, 2.1)]
+    [False, True]
     """
-    distance = np.inf
+    rounding = 16 * _ROUNDING * max(float(np.linalg.norm(x)), float(np.linalg.norm(start)))
+    reach = max(tolerance, rounding)
     for point, gap in approach(lmo, x, start):
         distance = float(np.linalg.norm(point - x))
+        if distance <= reach:
+            return True
         # <x - point, x - z> >= distance^2 - gap for every z of the set, by definition of the gap.
-        if distance <= tolerance or distance - gap / distance > tolerance:
-            break
-    return distance
+        if distance - gap / distance > reach:
+            return False
+    return False
 
 
 def _solve_semidefinite(matrix: Array, values: Array, rounding: float) -> Array:

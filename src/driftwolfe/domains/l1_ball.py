@@ -53,7 +53,9 @@ class L1Ball(Domain):
         sizes = np.abs(y).ravel()
         if sizes.sum() <= self.scale:
             return y.copy()
-        return np.copysign(project_nonnegative_sum(sizes, self.scale).reshape(self.shape), y)
+        kept = project_nonnegative_sum(sizes, self.scale).reshape(self.shape)
+        # Adding 0 turns the -0. of a negative entry that is cut to nothing into 0.
+        return np.copysign(kept, y) + 0.0
 
     def _gauge(self, y: Array) -> float:
         return float(np.abs(y).sum() / self.scale)

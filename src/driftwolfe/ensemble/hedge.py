@@ -31,7 +31,7 @@ class Hedge:
 
     :math:`L_{t,i}` is the total loss of expert i up to round t and p the prior. The rate is
     :math:`a_t = \sqrt{8/T}/B` for a known horizon T and :math:`\sqrt{8/t}/B` without one. Totals
-    are kept, not weights, so a new rate reweighs the whole past and nothing can overflow.
+    are kept, not weights, so a new rate reweighs the whole past, and no weight can overflow.
 
     With ``loss_scale="auto"`` the range B is learned: at each moment it is the largest difference
     between the losses of two experts in one round so far. Multiplying all losses by a number then
@@ -120,11 +120,11 @@ class Hedge:
         With the default prior, a given `loss_scale` and `rounds` equal to the horizon T it is at
         most :math:`B \sqrt{T/8}\,(1 + 2 \ln(i + 1))`, and in general
 
-        .. math:: B \sqrt{H/8}\,\big(\ln(1/p_i) + s + q\big) + q'
+        .. math:: \sqrt{H/8}\,\big(b\,(\ln(1/p_i) + s) + q B^2/b\big) + q'
 
         with H the horizon and q = rounds/H if there is one, else H = rounds and q = 2;
-        :math:`s = \sum_t \ln(1/(1-\alpha_t))` is the price of sharing. For ``"auto"``, q is doubled
-        and q' = 2B, else q' = 0.
+        :math:`s = \sum_t \ln(1/(1-\alpha_t))` is the price of sharing; b is `loss_scale`. For
+        ``"auto"``, b = B, q is doubled and q' = 2B, else q' = 0.
 
         Parameters
         ----------
@@ -151,10 +151,11 @@ class Hedge:
         price = -math.log(self.prior[index]) + self._price_of_sharing(number)
         horizon = self.horizon or number
         excess = 2.0 if self.horizon is None else number / horizon
-        surprise = 0.0
+        spread = checks.positive(scale, "scale")
         if self.loss_scale == "auto":
-            excess, surprise = 2.0 * excess, 2.0
-        return scale * (math.sqrt(horizon / 8.0) * (price + excess) + surprise)
+            return spread * (math.sqrt(horizon / 8.0) * (price + 2.0 * excess) + 2.0)
+        given = self.loss_scale
+        return math.sqrt(horizon / 8.0) * (given * price + excess * spread**2 / given)
 
     def _log_weights(self, t: int) -> Array:
         """The logarithms, up to a constant, of the weights at the rate of round t."""

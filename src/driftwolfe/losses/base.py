@@ -30,8 +30,9 @@ class Loss(ABC):
     per expert and combine the looks: :math:`A \sum_i w_i x_i = \sum_i w_i A x_i`.
 
     A new loss overrides `scores`, `value_at`, `slope_at` and `pull_back`; where it can say more,
-    also `shape` or `check_shape`, `lipschitz`, and the two methods for stacks. Input is checked
-    when the loss is made; whatever looks at a point checks its shape first.
+    also `shape` or `check_shape` and `lipschitz`; for speed, `value_and_slope_at` and the two
+    methods for stacks. Input is checked when the loss is made; whatever looks at a point checks its
+    shape first.
     """
 
     #: Shape of the points, where the loss fixes it.
@@ -53,6 +54,10 @@ class Loss(ABC):
     def pull_back(self, slope: Array, like: Point) -> Point:
         """Return A^T slope, a gradient of the same kind of point as `like`."""
 
+    def value_and_slope_at(self, scores: Array) -> tuple[Array, Array]:
+        """Return both; a loss whose value and slope share their work does it once here."""
+        return self.value_at(scores), self.slope_at(scores)
+
     def stacked_scores(self, stack: Array) -> Array:
         """Return A x for every dense point x of a stack (first axis: the points)."""
         return np.stack([self.scores(x) for x in stack])
@@ -73,8 +78,8 @@ class Loss(ABC):
     def value_and_gradient(self, x: Point) -> tuple[float, Point]:
         """Return f(x) and a (sub)gradient at x, looking at x once."""
         point = _as_point(x)
-        scores = self.scores(point)
-        return float(self.value_at(scores)), self.pull_back(self.slope_at(scores), point)
+        value, slope = self.value_and_slope_at(self.scores(point))
+        return float(value), self.pull_back(slope, point)
 
     def lipschitz(self, domain: Ball) -> float | None:
         """Return a bound on the gradient norms over the set, or None where none is known."""

@@ -77,6 +77,8 @@ class MulticlassLogistic(Loss):
         self.shape = (self.n_classes, n_features)
         self._row_weight = 1.0 / rows if reduction == "mean" else 1.0
         self._rows = np.arange(rows)
+        self._indicator = np.zeros((rows, self.n_classes))
+        self._indicator[self._rows, self.labels] = self._row_weight
 
     def scores(self, x: Point) -> Array:
         """Return the scores of every row, shape (rows, n_classes)."""
@@ -86,18 +88,18 @@ class MulticlassLogistic(Loss):
 
     def value_at(self, scores: Array) -> Array:
         """Return the mean (or sum) over the rows of the negative log probability of the label."""
-        shifted = scores - scores.max(axis=-1, keepdims=True)
-        label_scores = shifted[..., self._rows, self.labels]
-        total: Array = (np.log(np.exp(shifted).sum(axis=-1)) - label_scores).sum(axis=-1)
-        return total * self._row_weight
+        shifted, _, totals = _exponentials(scores)
+        return self._value(shifted, totals)
 
     def slope_at(self, scores: Array) -> Array:
         """Return probabilities less the indicator of the label, times the weight of a row."""
-        slopes: Array = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        slopes /= slopes.sum(axis=-1, keepdims=True)
-        slopes[..., self._rows, self.labels] -= 1.0
-        slopes *= self._row_weight
-        return slopes
+        _, exponentials, totals = _exponentials(scores)
+        return self._slope(exponentials, totals)
+
+    def value_and_slope_at(self, scores: Array) -> tuple[Array, Array]:
+        """Return both from the same exponentials."""
+        shifted, exponentials, totals = _exponentials(scores)
+        return self._value(shifted, totals), self._slope(exponentials, totals)
 
     def pull_back(self, slope: Array, like: Point) -> Point:
         """Return the outer products of slopes and rows, low-rank for a `FactoredMatrix`."""
@@ -123,6 +125,14 @@ class MulticlassLogistic(Loss):
         r"""Return :math:`\sqrt2` times the mean (or sum) of the norms of the rows."""
         return math.sqrt(2.0) * self._row_weight * float(row_norms(self.features).sum())
 
+    def _value(self, shifted: Array, totals: Array) -> Array:
+        label_scores = shifted[..., self._rows, self.labels]
+        value: Array = (np.log(totals) - label_scores).sum(axis=-1)
+        return value * self._row_weight
+
+    def _slope(self, exponentials: Array, totals: Array) -> Array:
+        return exponentials * (self._row_weight / totals[..., None]) - self._indicator
+
     def _low_rank_pull_back(self, slope: Array) -> FactoredMatrix:
         rows = self.labels.size
         if rows <= self.n_classes:
@@ -130,3 +140,10 @@ class MulticlassLogistic(Loss):
         return FactoredMatrix(
             np.eye(self.n_classes), np.ones(self.n_classes), self.features.T @ slope
         )
+
+
+def _exponentials(scores: Array) -> tuple[Array, Array, Array]:
+    """Scores less the largest of their row, their exponentials, and the sums of these by row."""
+    shifted = scores - scores.max(axis=-1, keepdims=True)
+    exponentials = np.exp(shifted)
+    return shifted, exponentials, exponentials.sum(axis=-1)

@@ -18,7 +18,7 @@ from driftwolfe.points.kinds import Point
 METHODS = ("paper", "halfspace", "corrective", "block", "exact")
 
 #: Gap, as a share of the squared distance, at which `corrective` and `block` stop unless told.
-DEFAULT_ACCURACY = 0.05
+DEFAULT_ACCURACY = 0.1
 
 
 def infeasible_projection(
@@ -60,7 +60,7 @@ def infeasible_projection(
         sets of dense points, halfspace on the rest.
     accuracy
         Where to stop: at a gap of this share of the squared distance from y. Below 1/2 the answer
-        is (x', x'). None: 0.05 for corrective and block; halfspace then stops as soon as its
+        is (x', x'). None: 0.1 for corrective and block; halfspace then stops as soon as its
         half-space step lands within the tolerance, and paper always follows the paper.
     max_lmo_calls
         Limit on the oracle calls. If it ends the work before point 2 is reached, the result says

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from driftwolfe.points import checks
-from driftwolfe.points.kinds import Array, Shape
+from driftwolfe.points.kinds import Array, Indices, Shape
 from driftwolfe.points.orthogonal import thin_svd_of_product
 
 #: Below this ratio of squared norms a Gram-matrix norm has lost half its digits to cancellation.
@@ -150,7 +150,7 @@ class FactoredMatrix:
         rows, cols = _indices(rows, cols, self.shape)
         return self._entries(rows, cols)
 
-    def _entries(self, rows: Array, cols: Array) -> Array:
+    def _entries(self, rows: Indices, cols: Indices) -> Array:
         from driftwolfe.points import kernels  # numba, loaded on first use
 
         values: Array = kernels.low_rank_entries(self.U, self.s, self.V, rows, cols)
@@ -304,7 +304,7 @@ class FactoredMatrix:
         """
         allowed = 0.0 if error is None else checks.nonnegative(error, "error")
         U, s, V = thin_svd_of_product(self.U, self.s, self.V)
-        noise = s[:1].sum() * np.finfo(float).eps
+        noise = s[:1].sum() * s.size * np.finfo(float).eps
         tails = np.sqrt(np.cumsum(s[::-1] ** 2))[::-1]  # tails[k]: norm of s[k:]
         keep = int(np.count_nonzero((tails > allowed) & (s > noise)))
         if rank is not None:
@@ -347,7 +347,7 @@ def _matrix_shape(shape: Any) -> tuple[int, int]:
     return sizes[0], sizes[1]
 
 
-def _indices(rows: Any, cols: Any, shape: Shape) -> tuple[Array, Array]:
+def _indices(rows: Any, cols: Any, shape: Shape) -> tuple[Indices, Indices]:
     """Index arrays of one length, in range; negative indices do not wrap around."""
     pair = []
     for name, given, size in (("rows", rows, shape[0]), ("cols", cols, shape[1])):

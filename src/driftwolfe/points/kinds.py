@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.integer[Any]]
 Shape: TypeAlias = tuple[int, ...]
 
 #: What a decision is: a dense float64 array, a `FactoredMatrix` or a `ProductPoint`. All three add,

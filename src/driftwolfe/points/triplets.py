@@ -95,7 +95,7 @@ def _restarted(
     rng: np.random.Generator,
 ) -> Triplets:
     """Krylov runs, each from the best vectors of the last, until convergence or the last product."""
-    if shape[1] <= max(_SMALL_SIDE, 4 * k):
+    if shape[1] <= max(_SMALL_SIDE, 8 * k):
         U, s, Vt = np.linalg.svd(apply(np.eye(shape[1])), full_matrices=False)
         noise = np.full(k, np.finfo(float).eps * s[0])
         return Triplets(U[:, :k], s[:k], Vt[:k].T, noise, shape[1])
@@ -106,7 +106,7 @@ def _restarted(
         spent += found.products
         if found.error.max() <= tolerance * found.s[0] or spent >= max_products:
             return found._replace(products=spent)
-        block = _start_block(found.V, k, shape[1], rng)
+        block = found.V
 
 
 def _krylov(

@@ -1,0 +1,49 @@
+# Everything sets itself up: `make run` and `make test` need only Python >= 3.11 and a package index.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+# Experts run in parallel threads; a BLAS that also threads would fight them.
+export OPENBLAS_NUM_THREADS ?= 1
+export OMP_NUM_THREADS ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-slow check format examples bench clean
+
+help: ## Show what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "driftwolfe needs Python >= 3.11; say which with: make PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(READY)
+
+run: $(READY) ## Run a first job and show its result
+	$(BIN)/driftwolfe oracles
+
+test: $(READY) ## Run the tests, doctests included (minutes)
+	$(BIN)/python -m pytest -n auto -m 'not slow'
+
+test-slow: $(READY) ## Run the long tests too
+	$(BIN)/python -m pytest -n auto
+
+check: $(READY) ## Check format, lint, types and the layers
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## Format the code
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+examples: $(READY) ## Run every example
+	@set -e; for example in examples/*.py; do \
+	  echo "== $$example"; $(BIN)/python "$$example"; done
+
+clean: ## Remove the environment and all caches
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

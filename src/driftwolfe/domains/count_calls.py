@@ -1,0 +1,129 @@
+"""Counting what an algorithm asks of a set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from driftwolfe.domains.base import Domain
+from driftwolfe.points.kinds import Point
+
+
+@dataclass
+class OracleCalls:
+    """How often a set was asked; `gauge` counts values and subgradients alike."""
+
+    lmo: int = 0
+    project: int = 0
+    gauge: int = 0
+
+
+class CountedDomain(Domain):
+    """A set that counts its calls and is otherwise the set inside; see `count_calls`.
+
+    Parameters
+    ----------
+    domain
+        The set inside.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> ball = dw.CountedDomain(dw.L1Ball(3))
+    >>> ball.gauge([1.0, 2.0, 3.0]), ball.scale, ball.calls
+    (6.0, 1.0, OracleCalls(lmo=0, project=0, gauge=1))
+    """
+
+    def __init__(self, domain: Domain) -> None:
+        if not isinstance(domain, Domain):
+            raise TypeError(f"domain must be a Domain, got {type(domain).__name__}")
+        self.domain = domain
+        self.calls = OracleCalls()
+
+    def reset(self) -> None:
+        """Count from 0 again, in a new `calls`."""
+        self.calls = OracleCalls()
+
+    def __getattr__(self, name: str) -> Any:
+        # Copying asks for attributes before `domain` is there; that must not recurse.
+        if name == "domain":
+            raise AttributeError(name)
+        return getattr(self.domain, name)
+
+    @property
+    def unwrapped(self) -> Domain:
+        """The set inside."""
+        return self.domain.unwrapped
+
+    @property
+    def center(self) -> Point | None:
+        """The set's centre."""
+        return self.domain.center
+
+    @property
+    def cheap_projection(self) -> bool:
+        """The set's own answer."""
+        return self.domain.cheap_projection
+
+    @property
+    def cheap_membership(self) -> bool:
+        """The set's own answer."""
+        return self.domain.cheap_membership
+
+    def origin(self) -> Point:
+        """A fresh copy of the set's centre."""
+        return self.domain.origin()
+
+    def can(self, operation: str) -> bool:
+        """The set's own answer."""
+        return self.domain.can(operation)
+
+    def check_point(self, value: Any, name: str) -> Point:
+        """The set's own check."""
+        return self.domain.check_point(value, name)
+
+    def lmo_with_error(
+        self, direction: Point, accuracy: float | None = None
+    ) -> tuple[Point, float]:
+        """The set's own answer, counted."""
+        self.calls.lmo += 1
+        return self.domain.lmo_with_error(direction, accuracy)
+
+    def _lmo(self, direction: Point) -> Point:
+        self.calls.lmo += 1
+        return self.domain._lmo(direction)
+
+    def _contains(self, x: Point, slack: float) -> bool:
+        return self.domain._contains(x, slack)
+
+    def _project(self, y: Point) -> Point:
+        self.calls.project += 1
+        return self.domain._project(y)
+
+    def _gauge(self, y: Point) -> float:
+        self.calls.gauge += 1
+        return self.domain._gauge(y)
+
+    def _gauge_subgradient(self, y: Point) -> Point:
+        self.calls.gauge += 1
+        return self.domain._gauge_subgradient(y)
+
+    def __repr__(self) -> str:
+        return f"count_calls({self.domain!r})"
+
+
+def count_calls(domain: Domain) -> CountedDomain:
+    """Wrap a set so that it counts calls of its oracle, projection and gauge.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> ball = dw.count_calls(dw.L1Ball(3))
+    >>> _ = ball.lmo([1.0, 2.0, 3.0])
+    >>> ball.calls
+    OracleCalls(lmo=1, project=0, gauge=0)
+    >>> ball.reset()
+    >>> ball.calls.lmo
+    0
+    """
+    return CountedDomain(domain)

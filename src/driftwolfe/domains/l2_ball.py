@@ -1,0 +1,53 @@
+"""The Euclidean ball."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driftwolfe.domains.base import Domain
+from driftwolfe.points import checks, norm
+from driftwolfe.points.kinds import Array, Shape
+
+
+class L2Ball(Domain):
+    r"""Short vectors: :math:`\{x : \lVert x\rVert \le radius\}`.
+
+    The oracle and the projection each scale one vector, in O(n).
+
+    Parameters
+    ----------
+    n
+        Number of coordinates, or a shape.
+    radius
+        Bound on the Euclidean norm.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> ball = dw.L2Ball(2, radius=5.0)
+    >>> ball.lmo([-3.0, 4.0])
+    array([ 3., -4.])
+    >>> ball.project([6.0, 8.0])
+    array([3., 4.])
+    """
+
+    def __init__(self, n: int | Shape, radius: float = 1.0) -> None:
+        self.scale = checks.positive(radius, "radius")
+        super().__init__(checks.shape(n, "n"), self.scale, inner_radius=self.scale)
+
+    def _lmo(self, direction: Array) -> Array:
+        length = norm(direction)
+        return np.zeros(self.shape) if length == 0 else direction * (-self.scale / length)
+
+    def _contains(self, x: Array, slack: float) -> bool:
+        return norm(x) <= self.scale + slack
+
+    def _project(self, y: Array) -> Array:
+        length = norm(y)
+        return y.copy() if length <= self.scale else y * (self.scale / length)
+
+    def _gauge(self, y: Array) -> float:
+        return norm(y) / self.scale
+
+    def _gauge_subgradient(self, y: Array) -> Array:
+        return y / (norm(y) * self.scale)

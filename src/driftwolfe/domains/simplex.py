@@ -1,0 +1,79 @@
+"""The simplex."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from driftwolfe.domains.affine_hull import leaves_affine_hull
+from driftwolfe.domains.base import Domain
+from driftwolfe.domains.thresholds import project_nonnegative_sum
+from driftwolfe.points import checks
+from driftwolfe.points.kinds import Array, Shape
+
+
+class Simplex(Domain):
+    r"""Weights: :math:`\{x \ge 0 : \sum_i x_i = radius\}`.
+
+    The oracle returns one scaled unit vector in O(n); the projection shifts and cuts at 0 in
+    O(n log n). The centre is the uniform point. The gauge is infinite where the sum is not `radius`
+    (more than 1e-9 of the size away); its subgradients have sum 0.
+
+    Parameters
+    ----------
+    n
+        Number of coordinates, at least 2, or a shape.
+    radius
+        The sum. The Euclidean radius is ``radius * sqrt(1 - 1 / n)``.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> simplex = dw.Simplex(4)
+    >>> simplex.lmo([1.0, -3.0, 2.0, 0.0])
+    array([0., 1., 0., 0.])
+    >>> simplex.project([1.0, 0.6, 0.0, -2.0])
+    array([0.7, 0.3, 0. , 0. ])
+    >>> simplex.center
+    array([0.25, 0.25, 0.25, 0.25])
+    """
+
+    def __init__(self, n: int | Shape, radius: float = 1.0) -> None:
+        shape = checks.shape(n, "n")
+        self.scale = checks.positive(radius, "radius")
+        self._size = math.prod(shape)
+        if self._size < 2:
+            raise ValueError(f"n must be at least 2, got {n!r}: with one weight nothing can move")
+        super().__init__(
+            shape,
+            self.scale * math.sqrt(1 - 1 / self._size),
+            diameter=self.scale * math.sqrt(2),
+            center=np.full(shape, self.scale / self._size),
+            inner_radius=self.scale / math.sqrt(self._size * (self._size - 1)),
+        )
+
+    def _lmo(self, direction: Array) -> Array:
+        vertex = np.zeros(self.shape)
+        vertex.flat[direction.argmin()] = self.scale
+        return vertex
+
+    def _contains(self, x: Array, slack: float) -> bool:
+        return bool(x.min() >= -slack) and self._offset(x) <= slack
+
+    def _project(self, y: Array) -> Array:
+        return project_nonnegative_sum(y.ravel(), self.scale).reshape(self.shape)
+
+    def _gauge(self, y: Array) -> float:
+        if leaves_affine_hull(self._offset(y), y - self.origin(), self.radius):
+            return math.inf
+        return max(0.0, 1 - self._size * float(y.min()) / self.scale)
+
+    def _gauge_subgradient(self, y: Array) -> Array:
+        subgradient = np.full(self.shape, 1 / self.scale)
+        subgradient.flat[y.argmin()] -= self._size / self.scale
+        return subgradient
+
+    def _offset(self, x: Array) -> float:
+        """Distance from the hyperplane of the set."""
+        return abs(float(x.sum()) - self.scale) / math.sqrt(self._size)

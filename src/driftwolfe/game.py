@@ -1,0 +1,130 @@
+"""Playing a learner against a sequence of losses."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from tqdm import tqdm
+
+from driftwolfe.domains import Domain
+from driftwolfe.learners.base import Learner
+from driftwolfe.losses import Loss
+from driftwolfe.points.kinds import Array, Point
+
+Callback = Callable[[Learner, float], None]
+
+
+@dataclass(eq=False)
+class History:
+    """What happened in a game, one entry a round.
+
+    Attributes
+    ----------
+    domain
+        The learner's set.
+    losses
+        What the decisions suffered, :math:`f_t(x_t)`.
+    seconds
+        Time spent in `decision` and `update`.
+    lmo, projection, gauge
+        Oracle calls made.
+    functions
+        The losses themselves, for the regret measures; empty if not kept.
+    decisions
+        The points played, if recorded.
+    weights
+        The expert weights in use, if recorded and the learner is an ensemble.
+    """
+
+    domain: Domain
+    losses: Array
+    seconds: Array
+    lmo: Array
+    projection: Array
+    gauge: Array
+    functions: list[Loss] = field(default_factory=list)
+    decisions: list[Point] = field(default_factory=list)
+    weights: list[Array] = field(default_factory=list)
+
+    @property
+    def cumulative_loss(self) -> Array:
+        """Sum of the losses up to each round."""
+        return np.cumsum(self.losses)
+
+    @property
+    def average_loss(self) -> Array:
+        """Mean of the losses up to each round."""
+        return self.cumulative_loss / np.arange(1, len(self) + 1)
+
+    def __len__(self) -> int:
+        return len(self.losses)
+
+
+def play(
+    learner: Learner,
+    losses: Iterable[Loss],
+    callbacks: Sequence[Callback] = (),
+    *,
+    record_decisions: bool = False,
+    record_weights: bool = False,
+    keep_losses: bool = True,
+    progress: bool | None = None,
+) -> History:
+    """Play a learner through a sequence of losses and record what happens.
+
+    Parameters
+    ----------
+    learner
+        Moved forward by the game.
+    losses
+        One loss a round; any iterable, also one that reacts to the learner.
+    callbacks
+        Called after every round with the learner and what it suffered.
+    record_decisions, record_weights
+        Keep the points played and the expert weights.
+    keep_losses
+        Keep the losses, which the regret measures need; turn off for endless streams.
+    progress
+        Show a progress bar; by default only on a terminal.
+
+    Examples
+    --------
+    >>> import numpy as np, driftwolfe as dw
+    >>> stream = [dw.losses.SquaredDistance(np.array([0.5, 0.0]))] * 50
+    >>> history = dw.play(dw.OGD(dw.L1Ball(2), horizon=50, lipschitz=2.0), stream)
+    >>> len(history), bool(history.losses[-1] < history.losses[0])
+    (50, True)
+    """
+    rows: list[tuple[float, float, int, int, int]] = []
+    functions: list[Loss] = []
+    decisions: list[Point] = []
+    weights: list[Array] = []
+    for loss in _with_progress(losses, progress):
+        if record_decisions:
+            decisions.append(learner.decision)
+        if record_weights and (current := learner.expert_weights) is not None:
+            weights.append(current)
+        calls = learner.oracle_calls
+        before = (calls.lmo, calls.projection, calls.gauge)
+        started = time.perf_counter()
+        suffered = learner.update(loss)
+        elapsed = time.perf_counter() - started
+        calls = learner.oracle_calls
+        spent = (calls.lmo - before[0], calls.projection - before[1], calls.gauge - before[2])
+        rows.append((suffered, elapsed, *spent))
+        if keep_losses:
+            functions.append(loss)
+        for callback in callbacks:
+            callback(learner, suffered)
+    table = np.array(rows, dtype=float).reshape(-1, 5).T
+    counts = table[2:].astype(np.int64)
+    return History(learner.domain, table[0], table[1], *counts, functions, decisions, weights)
+
+
+def _with_progress(losses: Iterable[Loss], progress: bool | None) -> Iterable[Loss]:
+    shown = sys.stderr.isatty() if progress is None else progress
+    return tqdm(losses, unit="round", disable=not shown, leave=False)

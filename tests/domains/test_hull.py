@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from driftwolfe.domains.hull import Hull, approach, comes_near
+
+
+def held(atoms):
+    hull = Hull(atoms[0])
+    for atom in atoms[1:]:
+        hull.add(atom)
+    return hull
+
+
+def optimality_gap(atoms, x, y):
+    """Zero exactly at the nearest point of the hull of the atoms."""
+    return ((atoms - x) @ (y - x)).max()
+
+
+@given(
+    st.integers(1, 12), st.integers(1, 6), st.sampled_from(["whole", "real"]), st.integers(0, 10**6)
+)
+def test_correct_finds_the_nearest_point_of_the_hull(count, n, kind, seed):
+    rng = np.random.default_rng(seed)
+    atoms = rng.integers(-2, 3, (count, n)) + 0.0 if kind == "whole" else rng.normal(size=(count, n))
+    y = 3 * rng.normal(size=n)
+    hull = held(atoms)
+    x = hull.correct(y)
+    assert optimality_gap(atoms, x, y) <= 1e-12 * (1 + np.linalg.norm(y - x))
+    assert np.array_equal(x, hull.point)
+    assert (hull.weights > 0).all()
+    assert np.isclose(hull.weights.sum(), 1, rtol=1e-14)
+    assert np.allclose(hull.weights @ hull.atoms, x, atol=1e-13)
+
+
+def test_nearest_point_agrees_with_a_general_solver():
+    rng = np.random.default_rng(3)
+    atoms, y = rng.normal(size=(6, 4)), 2 * rng.normal(size=4)
+    solved = minimize(
+        lambda w: np.sum((w @ atoms - y) ** 2),
+        np.full(6, 1 / 6),
+        bounds=[(0, 1)] * 6,
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1},
+        options={"ftol": 1e-15},
+    )
+    assert np.allclose(held(atoms).correct(y), solved.x @ atoms, atol=1e-5)
+
+
+@given(st.integers(0, 10**6))
+def test_affinely_dependent_atoms_do_no_harm(seed):
+    rng = np.random.default_rng(seed)
+    corners = rng.normal(size=(3, 4))
+    blurs = 10.0 ** -rng.integers(3, 17, size=4)
+    atoms = np.vstack([corners + blur * rng.normal(size=corners.shape) for blur in blurs])
+    atoms = np.vstack([atoms, atoms[:2], atoms.mean(axis=0, keepdims=True)])
+    y = rng.normal(size=4) * 10.0 ** rng.integers(-2, 5)
+    hull = held(atoms)
+    x = hull.correct(y)
+    assert optimality_gap(atoms, x, y) <= 1e-12 * (1 + np.linalg.norm(y - x))
+
+
+def test_far_from_the_origin_no_digits_are_lost():
+    rng = np.random.default_rng(0)
+    atoms, y = rng.normal(size=(8, 5)), rng.normal(size=5)
+    near, far = held(atoms).correct(y), held(atoms + 1e6).correct(y + 1e6)
+    assert np.allclose(near, far - 1e6, atol=1e-8)
+
+
+def test_the_distance_never_grows_and_atoms_come_and_go():
+    rng = np.random.default_rng(1)
+    hull = Hull(rng.normal(size=(2, 3)))
+    for _ in range(60):
+        y = rng.normal(size=(2, 3))
+        hull.add(rng.normal(size=(2, 3)))
+        before = np.linalg.norm(hull.point - y)
+        after = np.linalg.norm(hull.correct(y) - y)
+        assert after <= before * (1 + 1e-14)
+        assert hull.atoms.shape == (len(hull.weights), 2, 3)
+        assert len(hull.weights) <= 7
+
+
+def test_an_atom_alone_stays_put_and_duplicates_change_nothing():
+    atom = np.array([1.0, 2.0])
+    hull = held([atom, atom, atom])
+    assert np.array_equal(hull.correct(np.array([5.0, 5.0])), atom)
+    assert np.array_equal(hull.weights, [1.0])
+
+
+def test_what_is_handed_out_is_not_the_state():
+    first = np.array([1.0, 0.0])
+    hull = Hull(first)
+    hull.add(np.array([0.0, 1.0]))
+    hull.correct(np.array([1.0, 1.0]))
+    for handed_out in (first, hull.point, hull.atoms, hull.weights):
+        handed_out += 7.0
+    assert np.array_equal(hull.point, [0.5, 0.5])
+    assert np.array_equal(hull.atoms, np.eye(2))
+
+
+def test_approach_reaches_the_projection_and_its_gap_bounds_the_rest():
+    rng = np.random.default_rng(2)
+    points = rng.normal(size=(300, 30))
+    y = 0.5 * rng.normal(size=30)
+    steps = list(approach(lambda d: points[(points @ d).argmin()], y, points[0]))
+    nearest = steps[-1][0]
+    distances = [np.linalg.norm(x - y) for x, _ in steps]
+    assert np.all(np.diff(distances) <= 1e-14)
+    assert optimality_gap(points, nearest, y) <= 1e-13
+    for x, gap in steps:
+        assert np.linalg.norm(x - nearest) ** 2 <= gap + 1e-14
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 1e-9, 1e-3])
+def test_comes_near_decides_both_ways(tolerance):
+    rng = np.random.default_rng(4)
+    points = rng.normal(size=(40, 6))
+
+    def lmo(direction):
+        return points[(points @ direction).argmin()]
+
+    for _ in range(20):
+        inside = rng.dirichlet(np.full(40, 0.1)) @ points
+        assert comes_near(lmo, inside, points[0], tolerance)
+        direction = rng.normal(size=6)
+        direction /= np.linalg.norm(direction)
+        beyond = lmo(direction) - (tolerance + 1e-7) * direction
+        assert not comes_near(lmo, beyond, points[0], tolerance)

@@ -1,0 +1,101 @@
+"""Step-size grids: the formulas, and that they reach every best step."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from driftwolfe.ensemble import (
+    ader_grid,
+    block_length,
+    experiment_grid,
+    paper_grid,
+    pold_grid,
+    projection_eps,
+)
+
+HORIZONS = [1, 2, 3, 4, 7, 10, 100, 999, 3000, 4350, 10**6]
+GRIDS = [pold_grid, paper_grid, experiment_grid, ader_grid]
+every_horizon = pytest.mark.parametrize("T", HORIZONS)
+
+
+def doubled(first, number):
+    return [2 ** (i - 1) * first for i in range(1, number + 1)]
+
+
+@every_horizon
+def test_formulas(T):
+    for v0 in (0.5, 0.125):
+        number = math.floor(0.75 * math.log2(1 + (T - 1) / (2 * v0))) + 1
+        np.testing.assert_allclose(pold_grid(T, v0), doubled((1.344 * v0 / T) ** 0.75, number))
+    number = math.ceil(0.75 * math.log2(1 + 4 * T / 7)) + 1
+    kept = [h for h in doubled((7 / (2 * T)) ** 0.75, number) if h <= 1]
+    np.testing.assert_allclose(paper_grid(T), kept or [1.0])
+    kept = [h for h in doubled(T**-0.75, number) if h <= 1]
+    np.testing.assert_allclose(experiment_grid(T), kept)
+    number = math.ceil(0.5 * math.log2(1 + 4 * T / 7)) + 1
+    np.testing.assert_allclose(ader_grid(T), doubled(math.sqrt(3.5 / T), number))
+
+
+@every_horizon
+@pytest.mark.parametrize("v0", [0.5, 0.125])
+def test_pold_grid_has_every_best_step_within_a_factor_of_two(T, v0):
+    grid = pold_grid(T, v0)
+    path_lengths = np.unique(np.concatenate((np.linspace(0, T - 1, 2000), [0, T - 1])))
+    best = (1.344 * (v0 + path_lengths / 2) / T) ** 0.75
+    nearest_below = grid[np.searchsorted(grid, best * (1 + 1e-12), side="right") - 1]
+    ratio = best / nearest_below
+    assert (ratio >= 1 - 1e-9).all()
+    assert (ratio <= 2 + 1e-9).all()
+    assert grid[-1] <= 0.75
+
+
+@every_horizon
+def test_ader_grid_has_every_best_step_within_a_factor_of_two(T):
+    grid = ader_grid(T)
+    path_lengths = np.linspace(0, T - 1, 2000)
+    best = np.sqrt((7 + 4 * path_lengths) / (2 * T))
+    assert (grid[0] <= best * (1 + 1e-12)).all()
+    assert (best <= 2 * grid[-1]).all()
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@every_horizon
+def test_grids_double(grid, T):
+    steps = grid(T)
+    assert steps.size >= 1
+    assert np.array_equal(steps[1:], 2 * steps[:-1])
+    if grid is not ader_grid:
+        assert (steps <= 1).all()
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("horizon", [0, -3, 2.5])
+def test_a_bad_horizon_is_refused(grid, horizon):
+    with pytest.raises(ValueError, match="horizon"):
+        grid(horizon)
+
+
+def test_a_bad_start_is_refused():
+    with pytest.raises(ValueError, match="v0"):
+        pold_grid(10, v0=0.0)
+
+
+def test_block_length_of_the_static_step_is_the_root_of_the_horizon():
+    for T in range(1, 3000):
+        assert block_length(T**-0.75) == math.isqrt(T)
+    for root in (10**3, 10**6):
+        assert block_length((root**2) ** -0.75) == root
+
+
+def test_blocks_and_accuracies():
+    assert block_length(1.0) == block_length(5.0) == 1
+    assert projection_eps(0.125) == pytest.approx(0.25)
+    for h in np.geomspace(1e-6, 1.0, 50):
+        assert block_length(h) * projection_eps(h) <= 1 + 1e-9
+        assert (block_length(h) + 1) * projection_eps(h) > 1
+    for function in (block_length, projection_eps):
+        with pytest.raises(ValueError, match="h must be"):
+            function(0.0)

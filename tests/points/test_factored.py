@@ -1,0 +1,196 @@
+"""Factored matrices agree with dense arithmetic, and stay small where dense ones could not exist."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driftwolfe.points import FactoredMatrix
+
+RELATIVE = 1e-10
+
+
+@st.composite
+def matrices(draw, shape=None):
+    m, n = shape or (draw(st.integers(1, 12)), draw(st.integers(1, 12)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rank = draw(st.integers(0, 5))
+    stored = draw(st.integers(0, 20))
+    scale = 10.0 ** draw(st.integers(-6, 6))
+    low_rank = FactoredMatrix(
+        rng.standard_normal((m, rank)),
+        scale * rng.standard_normal(rank),
+        rng.standard_normal((n, rank)),
+    )
+    rows, cols = rng.integers(0, m, stored), rng.integers(0, n, stored)
+    values = scale * rng.standard_normal(stored)
+    return low_rank + FactoredMatrix.from_entries((m, n), rows, cols, values)
+
+
+@st.composite
+def pairs(draw):
+    shape = (draw(st.integers(1, 12)), draw(st.integers(1, 12)))
+    return draw(matrices(shape)), draw(matrices(shape))
+
+
+def close(actual, expected, scale):
+    assert np.abs(actual - expected).max(initial=0.0) <= RELATIVE * scale
+
+
+@given(pairs(), st.floats(-1e3, 1e3))
+def test_arithmetic_agrees_with_dense_arithmetic(pair, scalar):
+    A, B = pair
+    dense_a, dense_b = A.toarray(), B.toarray()
+    scale = np.abs(dense_a).max() + np.abs(dense_b).max()
+    close((A + B).toarray(), dense_a + dense_b, scale)
+    close((A - B).toarray(), dense_a - dense_b, scale)
+    close((-A).toarray(), -dense_a, scale)
+    close((scalar * A).toarray(), scalar * dense_a, abs(scalar) * scale)
+    close((A * scalar - B / 3.0).toarray(), scalar * dense_a - dense_b / 3.0, 1e3 * scale)
+    close(A.T.toarray(), dense_a.T, scale)
+    close(A + dense_b, dense_a + dense_b, scale)
+    close(dense_b - A, dense_b - dense_a, scale)
+
+
+@given(pairs())
+def test_inner_products_and_norms_agree_with_dense_arithmetic(pair):
+    A, B = pair
+    dense_a, dense_b = A.toarray(), B.toarray()
+    norm_a, norm_b = np.linalg.norm(dense_a), np.linalg.norm(dense_b)
+    assert A.norm() == pytest.approx(norm_a, rel=RELATIVE, abs=1e-300)
+    parts = A.low_rank.norm() + np.linalg.norm(0.0 if A.sparse is None else A.sparse.data)
+    parts_b = B.low_rank.norm() + np.linalg.norm(0.0 if B.sparse is None else B.sparse.data)
+    close(A.inner(B), np.vdot(dense_a, dense_b), parts * parts_b)
+    close(A.inner(dense_b), np.vdot(dense_a, dense_b), parts * norm_b)
+    assert (A - B).norm() == pytest.approx(
+        np.linalg.norm(dense_a - dense_b), rel=RELATIVE, abs=1e-14 * (parts + parts_b)
+    )
+
+
+@given(matrices())
+def test_a_difference_that_cancels_keeps_its_digits(A):
+    moved = A + 1e-9 * A
+    expected = 1e-9 * np.linalg.norm(A.toarray())
+    parts = A.low_rank.norm() + np.linalg.norm(0.0 if A.sparse is None else A.sparse.data)
+    assert (moved - A).norm() == pytest.approx(expected, rel=1e-4, abs=1e-14 * parts)
+    stored = sp.csr_array(A.toarray())
+    same = FactoredMatrix(np.empty((A.shape[0], 0)), np.empty(0), np.empty((A.shape[1], 0)), stored)
+    assert (A - same).norm() <= 1e-13 * parts
+
+
+@given(matrices(), st.integers(0, 2**32 - 1))
+def test_products_and_entries_agree_with_dense_arithmetic(A, seed):
+    rng = np.random.default_rng(seed)
+    m, n = A.shape
+    dense = A.toarray()
+    scale = np.abs(dense).max(initial=0.0) * (m + n) * 10 + 1e-300
+    right, left = rng.standard_normal((n, 3)), rng.standard_normal((m, 2))
+    close(A @ right, dense @ right, scale)
+    close(A @ right[:, 0], dense @ right[:, 0], scale)
+    close(A.transpose_times(left), dense.T @ left, scale)
+    close(left.T @ A, left.T @ dense, scale)
+    rows, cols = rng.integers(0, m, 15), rng.integers(0, n, 15)
+    close(A.entries(rows, cols), dense[rows, cols], scale)
+
+
+@given(matrices(), st.integers(0, 4))
+def test_recompression_is_exact_and_truncation_tells_its_error(A, rank):
+    compact = A.recompress()
+    scale = max(np.abs(A.low_rank.toarray()).max(initial=0.0), A.low_rank.norm()) + 1e-300
+    close(compact.toarray(), A.toarray(), scale)
+    assert compact.rank <= min(*A.shape, A.rank)
+    np.testing.assert_allclose(compact.U.T @ compact.U, np.eye(compact.rank), atol=1e-12)
+    assert (np.diff(compact.s) <= 0).all()
+    nuclear = np.linalg.svd(A.low_rank.toarray(), compute_uv=False).sum()
+    assert compact.s.sum() <= nuclear * (1 + 1e-12)
+    cut, error = A.truncate(rank=rank)
+    assert cut.rank <= rank
+    lost = np.linalg.norm(cut.toarray() - A.toarray())
+    assert lost == pytest.approx(error, rel=1e-9, abs=1e-13 * scale)
+    assert cut.s.sum() <= nuclear * (1 + 1e-12)
+    _, allowed = A.truncate(error=0.3 * scale)
+    assert allowed <= 0.3 * scale
+
+
+def test_scales_that_would_overflow_when_squared():
+    for scale in (1e-150, 1e150):
+        A = FactoredMatrix([[scale]], [1.0], [[3.0]]) + FactoredMatrix.from_entries(
+            (1, 1), [0], [0], [scale]
+        )
+        assert A.norm() == pytest.approx(4.0 * scale, rel=1e-12)
+
+
+LARGE = """
+import resource
+import numpy as np
+import driftwolfe as dw
+from driftwolfe.points import FactoredMatrix
+
+rng = np.random.default_rng(0)
+shape, stored, rank = (150_000, 60_000), 1_000_000, 50
+rows, cols = rng.integers(0, shape[0], stored), rng.integers(0, shape[1], stored)
+A = FactoredMatrix(
+    rng.standard_normal((shape[0], rank)), np.ones(rank), rng.standard_normal((shape[1], rank))
+) + FactoredMatrix.from_entries(shape, rows, cols, rng.standard_normal(stored))
+atom, error = dw.TraceNormBall(shape).lmo_with_error(A, accuracy=1e-2)
+assert atom.rank == 1 and A.inner(atom) < 0 and error <= 1e-2 * A.norm()
+assert abs(A.inner(A) / A.norm() ** 2 - 1) < 1e-10
+assert A.entries(rows[:100], cols[:100]).shape == (100,)
+assert (A + A).recompress().rank == rank
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_large_matrices_are_never_made_dense():
+    """150,000 x 60,000 would be 72 GB dense; a whole process doing everything fits 2 GiB."""
+    done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    unit = 1 if sys.platform == "darwin" else 1024
+    assert int(done.stdout) * unit < 2 * 2**30
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FactoredMatrix(np.ones((2, 1)), [1.0, 2.0], np.ones((3, 1))), "agree on the rank"),
+        (lambda: FactoredMatrix(np.ones(2), [1.0], np.ones((3, 1))), "two axes"),
+        (lambda: FactoredMatrix([[np.nan]], [1.0], [[1.0]]), "not finite"),
+        (lambda: FactoredMatrix([[1.0]], [1.0], [[1.0]], sp.eye_array(2)), "shape"),
+        (lambda: FactoredMatrix.from_entries((2, 2), [2], [0], [1.0]), r"rows must lie in 0\.\.1"),
+        (lambda: FactoredMatrix.from_entries((2, 2), [0], [-1], [1.0]), r"cols must lie in 0\.\.1"),
+        (lambda: FactoredMatrix.from_entries((2, 2), [0.5], [0], [1.0]), "whole numbers"),
+        (lambda: FactoredMatrix.from_entries((2, 2), [0, 1], [0], [1.0]), "one length"),
+        (lambda: FactoredMatrix.from_entries((2, 2), [0], [0], [np.inf]), "not finite"),
+        (lambda: FactoredMatrix.from_entries((2,), [0], [0], [1.0]), "two sizes"),
+        (lambda: FactoredMatrix.zeros((2, 3)) + FactoredMatrix.zeros((3, 2)), "shapes differ"),
+        (lambda: FactoredMatrix.zeros((2, 3)).inner(np.zeros((3, 2))), "shapes differ"),
+        (lambda: FactoredMatrix.zeros((2, 3)).entries([2], [0]), r"rows must lie in 0\.\.1"),
+    ],
+)
+def test_bad_input_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_operands_are_never_changed():
+    A = FactoredMatrix.from_entries((2, 3), [0], [1], [2.0]) + FactoredMatrix(
+        np.ones((2, 1)), [1.0], np.ones((3, 1))
+    )
+    before = A.toarray()
+    _ = A * 3.0, A + A, A - A, -A, A.recompress(), A.truncate(rank=0), A.copy() * 2
+    np.testing.assert_array_equal(A.toarray(), before)
+
+
+def test_repeated_entries_add_up_and_nbytes_counts_all_parts():
+    A = FactoredMatrix.from_entries((2, 3), [0, 0], [1, 1], [2.0, 3.0])
+    assert A.entries([0], [1]) == [5.0]
+    assert A.nnz == 1
+    assert A.nbytes == A.sparse.data.nbytes + A.sparse.indices.nbytes + A.sparse.indptr.nbytes
+    with pytest.raises(ValueError, match="sparse part"):
+        A.nuclear_norm()
+
+

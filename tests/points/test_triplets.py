@@ -1,0 +1,106 @@
+"""Leading singular triplets against full and ARPACK decompositions."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+
+from driftwolfe.points import FactoredMatrix, leading_triplets
+
+
+def sparse_plus_low_rank(m, n, stored, rank, seed=0):
+    rng = np.random.default_rng(seed)
+    S = sp.random(m, n, density=stored / (m * n), format="csr", random_state=rng)
+    U, V = rng.standard_normal((m, rank)), rng.standard_normal((n, rank))
+    return FactoredMatrix(U, np.linspace(0.1, 1.0, rank) / np.sqrt(m * n), V, S)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1), (7, 9), (60, 50), (50, 60), (200, 131)])
+@pytest.mark.parametrize("k", [1, 2, 5, 20])
+def test_against_numpy(shape, k):
+    A = np.random.default_rng(1).standard_normal(shape)
+    found = leading_triplets(A, k)
+    k = min(k, *shape)
+    U, s, Vt = np.linalg.svd(A, full_matrices=False)
+    np.testing.assert_allclose(found.s, s[:k], rtol=1e-10)
+    np.testing.assert_allclose(np.abs(np.sum(found.U * U[:, :k], axis=0)), 1, atol=1e-9)
+    np.testing.assert_allclose(np.abs(np.sum(found.V * Vt[:k].T, axis=0)), 1, atol=1e-9)
+    np.testing.assert_allclose(found.V.T @ found.V, np.eye(k), atol=1e-12)
+
+
+@pytest.mark.parametrize("tolerance", [1e-1, 1e-3, 1e-6, 1e-10])
+def test_the_error_is_a_true_bound(tolerance):
+    A = sparse_plus_low_rank(300, 200, 3000, 20)
+    found = leading_triplets(A, 3, tolerance=tolerance)
+    exact = np.linalg.svd(A.toarray(), compute_uv=False)[:3]
+    assert (found.error <= tolerance * found.s[0]).all()
+    assert (found.s <= exact * (1 + 1e-12)).all()
+    assert (exact <= found.s + found.error + 1e-12).all()
+    residual = np.linalg.norm(A.transpose_times(found.U) - found.V * found.s, axis=0)
+    np.testing.assert_allclose(residual, found.error, rtol=1e-6, atol=1e-12)
+
+
+def test_against_svds_on_sparse_plus_low_rank():
+    A = sparse_plus_low_rank(500, 800, 20_000, 30)
+    operator = spla.LinearOperator(
+        A.shape, matvec=lambda q: A @ q.ravel(), rmatvec=lambda q: A.transpose_times(q.ravel())
+    )
+    expected = spla.svds(operator, 4, return_singular_vectors=False, random_state=0)[::-1]
+    np.testing.assert_allclose(leading_triplets(A, 4).s, expected, rtol=1e-9)
+    np.testing.assert_allclose(leading_triplets(operator, 4).s, expected, rtol=1e-9)
+
+
+def test_a_warm_start_saves_products_and_finds_the_same():
+    A = sparse_plus_low_rank(400, 600, 20_000, 30)
+    cold = leading_triplets(A, 1)
+    nearby = A + FactoredMatrix.from_entries(A.shape, [0], [0], [1e-4])
+    warm = leading_triplets(nearby, 1, start=cold.V)
+    assert warm.products < cold.products
+    assert warm.s[0] == pytest.approx(leading_triplets(nearby, 1).s[0], rel=1e-10)
+
+
+def test_a_start_orthogonal_to_the_answer_still_finds_it():
+    A = np.zeros((90, 80))
+    np.fill_diagonal(A, np.linspace(10.0, 1.0, 80))
+    start = np.zeros((80, 1))
+    start[1] = 1.0
+    assert leading_triplets(A, 1, start=start).s[0] == pytest.approx(10.0, rel=1e-10)
+
+
+def test_clustered_deficient_and_zero_matrices():
+    rng = np.random.default_rng(2)
+    Q = np.linalg.qr(rng.standard_normal((120, 100)))[0]
+    np.testing.assert_allclose(leading_triplets(Q, 3).s, 1.0, rtol=1e-10)
+    thin = np.outer(rng.standard_normal(150), rng.standard_normal(140))
+    found = leading_triplets(thin, 3)
+    np.testing.assert_allclose(found.s, [np.linalg.norm(thin), 0, 0], atol=1e-10)
+    np.testing.assert_allclose(leading_triplets(np.zeros((70, 60)), 2).s, 0.0)
+    assert leading_triplets(FactoredMatrix.zeros((70, 60))).s == [0.0]
+
+
+def test_restarts_when_the_basis_is_full(monkeypatch):
+    from driftwolfe.points import triplets
+
+    monkeypatch.setattr(triplets, "_LARGEST_BASIS", 12)
+    A = sparse_plus_low_rank(200, 150, 3000, 10)
+    exact = np.linalg.svd(A.toarray(), compute_uv=False)[:2]
+    np.testing.assert_allclose(leading_triplets(A, 2, tolerance=1e-7).s, exact, rtol=1e-10)
+
+
+def test_a_spent_budget_is_told_by_the_error():
+    A = sparse_plus_low_rank(300, 200, 3000, 20)
+    found = leading_triplets(A, 1, tolerance=1e-14, max_products=6)
+    assert found.products <= 6
+    assert found.error[0] > 1e-14 * found.s[0]
+
+
+def test_repeats_exactly():
+    A = sparse_plus_low_rank(100, 90, 900, 5)
+    first, second = leading_triplets(A, 2), leading_triplets(A, 2)
+    np.testing.assert_array_equal(first.V, second.V)
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.5])
+def test_bad_k_is_refused(k):
+    with pytest.raises(ValueError, match="k must be a whole number"):
+        leading_triplets(np.eye(3), k)
