@@ -24,7 +24,9 @@ def optimality_gap(atoms, x, y):
 )
 def test_correct_finds_the_nearest_point_of_the_hull(count, n, kind, seed):
     rng = np.random.default_rng(seed)
-    atoms = rng.integers(-2, 3, (count, n)) + 0.0 if kind == "whole" else rng.normal(size=(count, n))
+    atoms = (
+        rng.integers(-2, 3, (count, n)) + 0.0 if kind == "whole" else rng.normal(size=(count, n))
+    )
     y = 3 * rng.normal(size=n)
     hull = held(atoms)
     x = hull.correct(y)

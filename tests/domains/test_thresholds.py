@@ -48,5 +48,4 @@ def test_huge_values_keep_the_sum():
     rng = np.random.default_rng(1)
     values = 1e12 * rng.normal(size=40)
     assert np.isclose(project_nonnegative_sum(values, 1.0).sum(), 1.0, rtol=1e-12)
-    assert np.isclose(project_capped_sums(values[None], 3.5, 1.0).sum(), 3.5, rtol=1e-4)
-    assert np.isclose(project_capped_sums(values[None], 3.0, 1.0).sum(), 3.0, rtol=1e-12)
+    assert np.isclose(project_capped_sums(values[None], 3.5, 1.0).sum(), 3.5, rtol=1e-12)

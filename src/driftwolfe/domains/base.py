@@ -73,7 +73,8 @@ class Domain(ABC):
         r"""Return ``(v, delta)``: :math:`\langle direction, v\rangle \le \min_K + delta`, certified.
 
         Oracles call this one, with a direction that is known to be well formed. `accuracy` tells
-        an iterative oracle that :math:`delta \le accuracy \cdot R \lVert direction\rVert` will do.
+        an iterative oracle that :math:`delta \le accuracy \cdot \max_{v \in K}|\langle direction, v - c\rangle|`
+        will do.
         """
         return self._lmo(direction), 0.0
 

@@ -10,7 +10,8 @@ import numpy as np
 from driftwolfe.domains.base import Domain
 from driftwolfe.domains.groups import group_labels
 from driftwolfe.domains.thresholds import project_nonnegative_sum
-from driftwolfe.points import checks, norm
+from driftwolfe.domains.unit_vector import unit_vector
+from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
 
 
@@ -53,10 +54,8 @@ class GroupLassoBall(Domain):
     def _lmo(self, direction: Array) -> Array:
         largest = self._norms(direction).argmax()
         group = np.flatnonzero(self._labels == largest)
-        length = norm(direction[group])
         vertex = np.zeros(self.shape)
-        if length > 0:
-            vertex[group] = direction[group] * (-self.scale / length)
+        vertex[group] = unit_vector(direction[group]) * -self.scale
         return vertex
 
     def _contains(self, x: Array, slack: float) -> bool:

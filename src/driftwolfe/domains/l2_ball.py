@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from driftwolfe.domains.base import Domain
+from driftwolfe.domains.unit_vector import unit_vector
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Shape
 
@@ -36,8 +35,7 @@ class L2Ball(Domain):
         super().__init__(checks.shape(n, "n"), self.scale, inner_radius=self.scale)
 
     def _lmo(self, direction: Array) -> Array:
-        length = norm(direction)
-        return np.zeros(self.shape) if length == 0 else direction * (-self.scale / length)
+        return unit_vector(direction) * -self.scale
 
     def _contains(self, x: Array, slack: float) -> bool:
         return norm(x) <= self.scale + slack

@@ -68,11 +68,12 @@ def project_capped_sums(values: Array, total: float, cap: float) -> Array:
     falls = np.cumsum(free_entries[:, :-1] * np.diff(breaks, axis=1), axis=1)
     pieces = np.count_nonzero(n * cap - falls >= total, axis=1)
     start = np.take_along_axis(breaks, pieces[:, None], axis=1)
+    # Measured from the start of the piece, no free entry exceeds `cap`, so no digits are lost.
+    shifted = values - start
     full = lowered > start
-    free = (values > start) & ~full
-    # Measured from the start of the piece, every free entry is at most `cap`: no digits are lost.
-    surplus = np.where(free, values - start, 0.0).sum(axis=1, keepdims=True)
+    free = (shifted > 0) & ~full
+    surplus = np.where(free, shifted, 0.0).sum(axis=1, keepdims=True)
     surplus += cap * np.count_nonzero(full, axis=1, keepdims=True) - total
-    theta = start + surplus / np.maximum(np.count_nonzero(free, axis=1, keepdims=True), 1)
-    projected: Array = np.clip(values - theta, 0.0, cap)
+    rest = surplus / np.maximum(np.count_nonzero(free, axis=1, keepdims=True), 1)
+    projected: Array = np.clip(shifted - rest, 0.0, cap)
     return projected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from driftwolfe.losses.base import Loss
 from driftwolfe.losses.inputs import batch_of_indices, batch_of_numbers
 from driftwolfe.points import checks
 from driftwolfe.points.factored import FactoredMatrix
-from driftwolfe.points.kinds import Array, Point, Shape
+from driftwolfe.points.kinds import Array, Indices, Point, Shape
 
 
 class EntryLoss(Loss):
@@ -85,7 +86,20 @@ class EntryLoss(Loss):
         np.add.at(gradients.reshape(-1), flat.ravel(), slopes.ravel())
         return gradients
 
+    def gradient_norm(self, slope: Array) -> float:
+        """Return the norm of the matrix with these slopes at (rows, cols), entries added up."""
+        if not self._repeats:
+            return float(np.linalg.norm(slope))
+        _, inverse = np.unique(self._keys(), return_inverse=True)
+        return float(np.linalg.norm(np.bincount(inverse, slope)))
+
+    @cached_property
+    def _repeats(self) -> bool:
+        return bool((self.multiplicities() > 1).any())
+
+    def _keys(self) -> Indices:
+        return self.rows * (self._largest[1] + 1) + self.cols
+
     def multiplicities(self) -> Array:
         """Return how often each distinct pair (row, col) comes, in no particular order."""
-        keys = self.rows * (self._largest[1] + 1) + self.cols
-        return np.unique_counts(keys).counts.astype(np.float64)
+        return np.unique_counts(self._keys()).counts.astype(np.float64)

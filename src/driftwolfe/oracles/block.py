@@ -10,7 +10,7 @@ from driftwolfe.domains import Domain, TraceNormBall
 from driftwolfe.domains.thresholds import threshold_to_sum
 from driftwolfe.oracles.pair import Pair
 from driftwolfe.oracles.result import InfeasibleProjection
-from driftwolfe.oracles.stopping import Stopping, collapse, give_up, slice_off, stay
+from driftwolfe.oracles.stopping import COLLAPSE, Stopping, collapse, give_up, slice_off, stay
 from driftwolfe.points import FactoredMatrix, norm
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.orthogonal import ritz_triplets
@@ -18,9 +18,9 @@ from driftwolfe.points.orthogonal import ritz_triplets
 METHOD = "block"
 #: Random columns added to a block before each iteration: at least this many, and this share of it.
 _RANDOM_COLUMNS, _RANDOM_SHARE = 8, 0.3
-#: Relative residual of the certificate's singular value: the gap may be ten times what is asked
-#: before the contract suffers, so a rough estimate will do.
-_CERTIFICATE = 0.02
+#: Share of the gap asked for that the certificate's own error may take up, and the roughest
+#: relative residual that it is worth asking for.
+_CERTIFICATE_SHARE, _ROUGHEST = 0.5, 0.1
 
 
 def block(
@@ -55,7 +55,10 @@ def block(
             break
         if kept[-1] > 0 and s.size < full:  # theta lies below all that was found
             continue
-        vertex, error = domain.lmo_with_error(pair.direction(), _CERTIFICATE)
+        allowed = _CERTIFICATE_SHARE * min(stop.accuracy or COLLAPSE, COLLAPSE) * pair.squared
+        theta = float((s - kept).max())
+        hint = min(_ROUGHEST, allowed / (ball.scale * theta)) if theta > 0 else _ROUGHEST
+        vertex, error = domain.lmo_with_error(pair.direction(), hint)
         calls += 1
         gap = pair.look(vertex) + error
         if stop.collapses(pair.squared, gap):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from driftwolfe.domains import Domain, TraceNormBall
@@ -12,7 +14,7 @@ from driftwolfe.oracles.halfspace import halfspace
 from driftwolfe.oracles.paper import paper
 from driftwolfe.oracles.result import InfeasibleProjection
 from driftwolfe.oracles.stopping import Stopping
-from driftwolfe.points import checks, clip_to_ball, norm
+from driftwolfe.points import checks, clip_to_ball, distance, norm
 from driftwolfe.points.kinds import Point
 
 METHODS = ("paper", "halfspace", "corrective", "block", "exact")
@@ -88,16 +90,29 @@ def infeasible_projection(
         return exact(domain, y)
     if stop.tolerance == 0:
         raise ValueError(f'tolerance must be positive for method "{chosen}", got 0')
-    inside = clip_to_ball(y, domain.center, domain.radius)
-    if chosen == "paper":
-        return paper(domain, x, inside, stop, given=y)
-    if chosen == "halfspace":
+    if chosen in ("paper", "halfspace"):
+        # Their bounds on the calls start from ||x - y|| <= D.
+        inside = clip_to_ball(y, domain.center, domain.radius)
+        if chosen == "paper":
+            return paper(domain, x, inside, stop, given=y)
         return halfspace(domain, x, inside, stop)
-    if domain.cheap_membership and domain.contains(inside, atol=0.0):
-        return InfeasibleProjection(inside, inside, 0, 0.0, 0.0, chosen)
+    if domain.cheap_membership and domain.contains(y, atol=0.0):
+        return InfeasibleProjection(y, y, 0, 0.0, 0.0, chosen)
     if chosen == "corrective":
-        return corrective(domain, x, inside, stop)
-    return block(domain, x, inside, stop, np.random.default_rng(0) if rng is None else rng)
+        return _in_ball(domain, corrective(domain, x, y, stop))
+    random = np.random.default_rng(0) if rng is None else rng
+    return _in_ball(domain, block(domain, x, y, stop, random))
+
+
+def _in_ball(domain: Domain, result: InfeasibleProjection) -> InfeasibleProjection:
+    """The same answer with y' moved to the ball, which brings it nearer to all of K."""
+    if result.infeasible is result.feasible:
+        return result
+    inside = clip_to_ball(result.infeasible, domain.center, domain.radius)
+    if inside is result.infeasible:
+        return result
+    apart = distance(result.feasible, inside)
+    return replace(result, infeasible=inside, distance=apart)
 
 
 def _stopping(

@@ -2,10 +2,12 @@
 
 from driftwolfe.points.factored import FactoredMatrix, Truncation
 from driftwolfe.points.ops import clip_to_ball, distance, inner, norm
+from driftwolfe.points.product import ProductPoint
 from driftwolfe.points.triplets import Triplets, leading_triplets
 
 __all__ = [
     "FactoredMatrix",
+    "ProductPoint",
     "Triplets",
     "Truncation",
     "clip_to_ball",

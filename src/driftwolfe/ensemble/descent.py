@@ -1,0 +1,151 @@
+"""`Descent`: BOGD_IP experts side by side."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftwolfe.domains import Domain
+from driftwolfe.ensemble.scores import Scores
+from driftwolfe.losses import Loss
+from driftwolfe.oracles import InfeasibleProjection, infeasible_projection
+from driftwolfe.points.kinds import Array, Indices, Point
+
+
+class Plan(NamedTuple):
+    """What tells one expert from another.
+
+    Attributes
+    ----------
+    step
+        The dimensionless step h; the step taken is `step_scale` * h.
+    block
+        Rounds between two projections.
+    tolerance
+        Squared distance allowed between the feasible and the infeasible point.
+    """
+
+    step: float
+    block: int
+    tolerance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Oracle:
+    """How experts project: the options of `infeasible_projection`."""
+
+    method: str = "auto"
+    accuracy: float | None = None
+    seed: int = 0
+
+
+class Descent(ABC):
+    r"""N experts that take blocked gradient steps with infeasible projections.
+
+    Expert i plays :math:`x_i`, adds up gradients for `block` rounds, and then
+    :math:`(x_i, y_i) \leftarrow IP(x_i, y_i - c h_i \sum g)`: Algorithm 2 of the paper, on the
+    expert's own clock. `prepare` works out a round without changing anything, `commit` carries it
+    out, so that a loss or an oracle that fails leaves every expert as it was.
+
+    Parameters
+    ----------
+    domain
+        The set; its calls are the experts' calls.
+    oracle
+        How to project.
+    step_scale
+        c, in units of D/G; None: D over the largest gradient norm seen so far.
+    """
+
+    def __init__(self, domain: Domain, oracle: Oracle, step_scale: float | None) -> None:
+        self.domain = domain
+        self.oracle = oracle
+        self.step_scale = step_scale
+        self.largest_gradient = 0.0
+        self.projections = 0
+        self.steps: Array = np.empty(0)
+        self.blocks: Indices = np.empty(0, dtype=np.int64)
+        self.tolerances: Array = np.empty(0)
+        self.clocks: Indices = np.empty(0, dtype=np.int64)
+
+    @property
+    def size(self) -> int:
+        """Number of experts."""
+        return int(self.steps.size)
+
+    @property
+    def scale(self) -> float:
+        """The factor c in eta = c h now in use."""
+        if self.step_scale is not None:
+            return self.step_scale
+        D, G = 2.0 * self.domain.radius, self.largest_gradient
+        return D / G if G > 0 else 0.0
+
+    def add(self, start: Point, plans: Sequence[Plan]) -> None:
+        """Add an expert for each plan, all starting at the feasible point `start`."""
+        if not plans:
+            return
+        steps, blocks, tolerances = (np.array(column) for column in zip(*plans, strict=True))
+        self.steps = np.concatenate((self.steps, steps))
+        self.blocks = np.concatenate((self.blocks, blocks))
+        self.tolerances = np.concatenate((self.tolerances, tolerances))
+        self.clocks = np.concatenate((self.clocks, np.zeros(len(plans), dtype=np.int64)))
+        self._add_points(start, len(plans))
+
+    def remove(self, gone: Any) -> None:
+        """Remove the experts that a mask marks."""
+        stay = ~np.asarray(gone, dtype=bool)
+        self.steps, self.blocks = self.steps[stay], self.blocks[stay]
+        self.tolerances, self.clocks = self.tolerances[stay], self.clocks[stay]
+        self._keep_points(stay)
+
+    def due(self, skip: Any = None) -> Indices:
+        """Positions of the experts whose block ends with the coming round."""
+        ends = (self.clocks + 1) % self.blocks == 0
+        return np.flatnonzero(ends if skip is None else ends & ~skip)
+
+    def project(self, i: int, x: Point, y: Point, number: int) -> InfeasibleProjection:
+        """Project for expert i; `number` tells this call's random columns from others'."""
+        rng = np.random.default_rng((self.oracle.seed, self.projections + number))
+        return infeasible_projection(
+            self.domain,
+            x,
+            y,
+            float(self.tolerances[i]),
+            self.oracle.method,
+            self.oracle.accuracy,
+            rng=rng,
+        )
+
+    @abstractmethod
+    def point(self, i: int) -> Point:
+        """What expert i plays."""
+
+    @abstractmethod
+    def mean(self, weights: Array) -> Point:
+        """The weighted mean of what the experts play."""
+
+    @abstractmethod
+    def look(self, loss: Loss) -> Scores:
+        """What the loss sees of every expert."""
+
+    @abstractmethod
+    def prepare(self, loss: Loss, slopes: Any, shared: bool, skip: Any = None) -> Any:
+        """Work out the coming round: gradients from `slopes`, projections where a block ends.
+
+        `shared`: one slope for all experts; `skip` marks experts that will not play on.
+        """
+
+    @abstractmethod
+    def commit(self, prepared: Any) -> None:
+        """Carry out what `prepare` worked out."""
+
+    @abstractmethod
+    def _add_points(self, start: Point, number: int) -> None: ...
+
+    @abstractmethod
+    def _keep_points(self, stay: Any) -> None: ...

@@ -1,0 +1,48 @@
+"""`GradientSum`: the gradients of one block, added up when the block ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from driftwolfe.losses import Loss
+from driftwolfe.losses.entries import EntryLoss
+from driftwolfe.points import FactoredMatrix, norm
+from driftwolfe.points.kinds import Array, Indices, Point
+
+
+@dataclass(eq=False)
+class GradientSum:
+    """A sum of gradients of points that are not dense.
+
+    Gradients of entry losses are kept as lists of entries and made into one sparse matrix at the
+    end, which costs a fraction of adding sparse matrices round by round.
+    """
+
+    rows: list[Indices] = field(default_factory=list)
+    cols: list[Indices] = field(default_factory=list)
+    values: list[Array] = field(default_factory=list)
+    rest: Point | None = None
+
+    def plus(self, loss: Loss, slope: Any, like: Point) -> tuple[GradientSum, float]:
+        """Return the sum with one more gradient, and that gradient's norm; this one stays."""
+        if isinstance(loss, EntryLoss) and isinstance(like, FactoredMatrix):
+            longer = GradientSum(
+                [*self.rows, loss.rows], [*self.cols, loss.cols], [*self.values, slope], self.rest
+            )
+            return longer, loss.gradient_norm(slope)
+        gradient = loss.pull_back(slope, like)
+        if isinstance(like, FactoredMatrix) and isinstance(gradient, np.ndarray):
+            gradient = FactoredMatrix.from_stored(gradient)
+        total = gradient if self.rest is None else self.rest + gradient
+        return GradientSum(self.rows, self.cols, self.values, total), norm(gradient)
+
+    def total(self, like: Point) -> Point:
+        """The sum, as a point of the same kind as `like`."""
+        if not self.rows:
+            return 0.0 * like if self.rest is None else self.rest
+        entries = (np.concatenate(part) for part in (self.rows, self.cols, self.values))
+        stored = FactoredMatrix.from_entries(like.shape, *entries)
+        return stored if self.rest is None else self.rest + stored

@@ -1,0 +1,56 @@
+"""What a loss sees of several experts at once: arrays with one row per expert, or lists of points.
+
+Most losses see arrays, which stack. Those that look at a factored matrix as a whole see points,
+which do not; lists stand in for the stack then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from driftwolfe.losses import Loss
+from driftwolfe.points import inner
+from driftwolfe.points.kinds import Array, Point
+
+Scores: TypeAlias = Any  # Array with a leading axis, or a list of points
+
+
+def stack(looks: Sequence[Any]) -> Scores:
+    """One array for what several points look like, or a list where they do not stack."""
+    if isinstance(looks[0], np.ndarray | np.floating | float):
+        return np.stack(looks)
+    return list(looks)
+
+
+def combine(weights: Array, scores: Scores) -> Any:
+    """What the weighted mean of the points looks like."""
+    if isinstance(scores, np.ndarray):
+        return np.tensordot(weights, scores, axes=1)
+    return weighted_sum(weights, scores)
+
+
+def values_and_slopes(loss: Loss, scores: Scores) -> tuple[Array, Any]:
+    """The loss of every expert and its slope there."""
+    if isinstance(scores, np.ndarray):
+        return loss.value_and_slope_at(scores)
+    pairs = [loss.value_and_slope_at(score) for score in scores]
+    return np.array([float(value) for value, _ in pairs]), [slope for _, slope in pairs]
+
+
+def products(slope: Any, scores: Scores) -> Array:
+    """The inner product of one slope with what every expert looks like."""
+    if isinstance(scores, np.ndarray):
+        return scores.reshape(len(scores), -1) @ np.ravel(slope)
+    return np.array([inner(slope, score) for score in scores])
+
+
+def weighted_sum(weights: Array, points: Sequence[Point]) -> Point:
+    """The sum of w_i x_i, without the experts of weight 0."""
+    used = [float(w) * x for w, x in zip(weights, points, strict=True) if w > 0]
+    total = used[0]
+    for term in used[1:]:
+        total = total + term
+    return total

@@ -1,0 +1,1 @@
+"""Runs that measure: tables, the paper's experiments, sweeps, figures and reports."""

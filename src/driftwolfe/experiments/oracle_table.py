@@ -1,0 +1,137 @@
+"""What an infeasible projection costs: each method on five sets."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from driftwolfe.domains import (
+    BirkhoffPolytope,
+    Domain,
+    FlowPolytope,
+    L1Ball,
+    SpanningTreePolytope,
+    TraceNormBall,
+)
+from driftwolfe.oracles import METHODS, infeasible_projection
+from driftwolfe.points import FactoredMatrix, norm
+from driftwolfe.points.kinds import Point
+
+#: Squared distance allowed, in units of R^2.
+TOLERANCE = 0.01
+#: Calls after which a method is cut off in the table.
+CALL_LIMIT = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One method on one set; `error` is ||x' - P(y)|| / ||y - P(y)||, P the true projection."""
+
+    problem: str
+    method: str
+    lmo_calls: int
+    milliseconds: float
+    error: float
+    converged: bool
+
+
+def problems(seed: int = 0) -> Iterator[tuple[str, Domain, Point, Point]]:
+    """Five sets, each with a feasible x and a gradient step y away from it."""
+    rng = np.random.default_rng(seed)
+    dense: list[tuple[str, Domain]] = [
+        ("L1 ball, 1,000 coordinates", L1Ball(1000)),
+        ("Birkhoff polytope, 20 x 20", BirkhoffPolytope(20)),
+        ("spanning trees, 25 vertices", SpanningTreePolytope(25)),
+        ("flows, 6 layers of 8", FlowPolytope(*_layered_graph(6, 8))),
+    ]
+    for name, domain in dense:
+        step = rng.standard_normal(domain.shape)
+        x = 0.5 * domain.origin() + 0.5 * domain.lmo(rng.standard_normal(domain.shape))
+        yield name, domain, x, x + step * (domain.radius / norm(step))
+    yield _matrix_problem(rng)
+
+
+def _matrix_problem(rng: np.random.Generator) -> tuple[str, Domain, Point, Point]:
+    """The size of MovieLens 100K: a rank-20 point and 5,000 stored gradient entries."""
+    m, n, rank, stored = 943, 1682, 20, 5000
+    domain = TraceNormBall((m, n), radius=1e4)
+    U, V = (np.linalg.qr(rng.standard_normal((size, rank)))[0] for size in (m, n))
+    x = FactoredMatrix(U, np.full(rank, 0.9 * domain.scale / rank), V)
+    step = FactoredMatrix.from_entries(
+        (m, n), rng.integers(0, m, stored), rng.integers(0, n, stored), rng.standard_normal(stored)
+    )
+    return "trace norm, 943 x 1,682", domain, x, x + step * (0.2 * domain.radius / step.norm())
+
+
+def _layered_graph(layers: int, width: int) -> tuple[list[tuple[int, int]], int, int]:
+    """Vertex 0, then complete connections from layer to layer, then the last vertex."""
+    sink = layers * width + 1
+    edges = [(0, 1 + i) for i in range(width)]
+    for layer in range(layers - 1):
+        first = 1 + layer * width
+        edges += [(first + i, first + width + j) for i in range(width) for j in range(width)]
+    edges += [(sink - width + i, sink) for i in range(width)]
+    return edges, 0, sink
+
+
+def oracle_table(repeats: int = 3) -> Iterator[Row]:
+    """Measure every method that applies to each problem, on one thread; medians of `repeats`."""
+    with threadpool_limits(1):
+        for name, domain, x, y in problems():
+            nearest = _projection(domain, x, y)
+            for method in METHODS:
+                if method == "exact" and not domain.can("project"):
+                    continue
+                if method == "block" and not isinstance(domain, TraceNormBall):
+                    continue
+                yield _measure(name, domain, x, y, nearest, method, repeats)
+
+
+def _projection(domain: Domain, x: Point, y: Point) -> Point:
+    """The true projection, by whatever it takes."""
+    if domain.can("project"):
+        return domain.project(y)
+    tiny = 1e-14 * domain.radius**2
+    return infeasible_projection(domain, x, y, tiny, "corrective", accuracy=1e-9).feasible
+
+
+def _measure(
+    name: str, domain: Domain, x: Point, y: Point, nearest: Point, method: str, repeats: int
+) -> Row:
+    seconds = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        result = infeasible_projection(
+            domain, x, y, TOLERANCE * domain.radius**2, method, max_lmo_calls=CALL_LIMIT
+        )
+        seconds.append(time.perf_counter() - started)
+    error = norm(result.feasible - nearest) / norm(y - nearest)
+    return Row(
+        name,
+        method,
+        result.lmo_calls,
+        1e3 * float(np.median(seconds)),
+        error,
+        result.converged,
+    )
+
+
+def as_markdown(rows: list[Row]) -> str:
+    """The rows as a Markdown table."""
+    lines = [
+        "| set | method | LMO calls | ms | ‖x′ − P(y)‖ / ‖y − P(y)‖ |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
+    last = None
+    for row in rows:
+        name = row.problem if row.problem != last else ""
+        calls = f"{row.lmo_calls:,}" + ("" if row.converged else " (cut off)")
+        lines.append(
+            f"| {name} | `{row.method}` | {calls} | {row.milliseconds:,.1f} | {row.error:.4f} |"
+        )
+        last = row.problem
+    return "\n".join(lines)

@@ -1,0 +1,98 @@
+"""One small and one medium instance of every set; a set without a case fails the contract test."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+import driftwolfe as dw
+from driftwolfe.domains import Domain
+
+
+def _grid_edges(rows: int, columns: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Streets of a town where one drives east or south."""
+    places = [(row, column) for row in range(rows) for column in range(columns)]
+    south = [((row, column), (row + 1, column)) for row, column in places if row + 1 < rows]
+    east = [((row, column), (row, column + 1)) for row, column in places if column + 1 < columns]
+    return south + east
+
+
+def _hull_points(count: int, n: int) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(count, n)) + 1.0
+
+
+def _ellipsoid(n: int) -> dw.LMODomain:
+    lengths = np.linspace(1.0, 3.0, n)
+
+    def lmo(direction: np.ndarray) -> np.ndarray:
+        norm = np.linalg.norm(lengths * direction)
+        return -(lengths**2) * direction / norm if norm else np.zeros(n)
+
+    def gauge(y: np.ndarray) -> float:
+        return float(np.linalg.norm(y / lengths))
+
+    return dw.LMODomain(n, lmo, radius=3.0, contains=lambda x: gauge(x) <= 1 + 1e-9, gauge=gauge)
+
+
+def _cross_polytope(n: int) -> dw.LMODomain:
+    ball = dw.L1Ball(n)
+    shift = np.full(n, 2.0)
+    return dw.LMODomain(n, lambda d: ball.lmo(d) + shift, radius=1.0, center=shift, error=0.0)
+
+
+DOMAIN_CASES: dict[type[Domain], list[Callable[[], Domain]]] = {
+    dw.BirkhoffPolytope: [lambda: dw.BirkhoffPolytope(3), lambda: dw.BirkhoffPolytope(9)],
+    dw.Box: [
+        lambda: dw.Box([-1.0, -2.0, -0.5], [2.0, 1.0, 0.5]),
+        lambda: dw.Box([0.0, 1.0, -3.0], [2.0, 1.0, -1.0]),
+        lambda: dw.Box(np.linspace(-2, 1, 80), np.linspace(1, 2, 80)),
+    ],
+    dw.ConvexHull: [
+        lambda: dw.ConvexHull(_hull_points(6, 3)),
+        lambda: dw.ConvexHull(_hull_points(60, 12).reshape(60, 3, 4)),
+    ],
+    dw.CountedDomain: [
+        lambda: dw.count_calls(dw.Simplex(4)),
+        lambda: dw.count_calls(dw.BirkhoffPolytope(8)),
+    ],
+    dw.FlowPolytope: [
+        lambda: dw.FlowPolytope(_grid_edges(2, 3), (0, 0), (1, 2)),
+        lambda: dw.FlowPolytope(_grid_edges(6, 6), (0, 0), (5, 5)),
+    ],
+    dw.GroupLassoBall: [
+        lambda: dw.GroupLassoBall(5, [[0, 3], [1], [2, 4]], radius=2.0),
+        lambda: dw.GroupLassoBall(90, np.arange(90) % 11, radius=0.5),
+    ],
+    dw.KSparsePolytope: [
+        lambda: dw.KSparsePolytope(6, 2, radius=3.0),
+        lambda: dw.KSparsePolytope((8, 10), 13),
+    ],
+    dw.L1Ball: [lambda: dw.L1Ball(4, radius=2.0), lambda: dw.L1Ball((10, 12), radius=0.1)],
+    dw.L2Ball: [lambda: dw.L2Ball(3, radius=2.0), lambda: dw.L2Ball((10, 12), radius=1e3)],
+    dw.LMODomain: [lambda: _ellipsoid(4), lambda: _cross_polytope(20)],
+    dw.LinfBall: [lambda: dw.LinfBall(4, radius=2.0), lambda: dw.LinfBall((10, 12), radius=0.1)],
+    dw.PartitionMatroidPolytope: [
+        lambda: dw.PartitionMatroidPolytope([[0, 1, 2], [3, 4], [5]], [2, 1, 1]),
+        lambda: dw.PartitionMatroidPolytope([0, 0, 1, 1, 1], [1, 2], kind="independent"),
+        lambda: dw.PartitionMatroidPolytope(np.arange(90) % 11, 3),
+    ],
+    dw.ProductDomain: [
+        lambda: dw.ProductDomain([dw.L1Ball(3), dw.L2Ball((2, 2), radius=2.0)]),
+        lambda: dw.ProductDomain([dw.Simplex(30), dw.BirkhoffPolytope(5)]),
+    ],
+    dw.Simplex: [lambda: dw.Simplex(4, radius=2.0), lambda: dw.Simplex((9, 10))],
+    dw.SpanningTreePolytope: [
+        lambda: dw.SpanningTreePolytope(4),
+        lambda: dw.SpanningTreePolytope(9),
+    ],
+    dw.Spectrahedron: [lambda: dw.Spectrahedron(3, radius=2.0), lambda: dw.Spectrahedron(12)],
+    dw.TraceNormBall: [
+        lambda: dw.TraceNormBall((3, 4), radius=2.0),
+        lambda: dw.TraceNormBall((3, 4), radius=2.0, representation="factored"),
+        lambda: dw.TraceNormBall((30, 20), representation="factored"),
+    ],
+    dw.UniformMatroidPolytope: [
+        lambda: dw.UniformMatroidPolytope(6, 2),
+        lambda: dw.UniformMatroidPolytope(5, 3, kind="independent"),
+        lambda: dw.UniformMatroidPolytope(90, 40),
+    ],
+}

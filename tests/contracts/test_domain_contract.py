@@ -1,0 +1,289 @@
+"""What every set promises, checked for every public set."""
+
+import copy
+import inspect
+
+import numpy as np
+import pytest
+from domain_cases import DOMAIN_CASES
+
+import driftwolfe.domains
+from driftwolfe.domains import Domain, ProductDomain
+from driftwolfe.points import FactoredMatrix, distance, inner, norm
+from driftwolfe.points.product import ProductPoint
+
+PUBLIC_SETS = [
+    member
+    for member in (getattr(driftwolfe.domains, name) for name in driftwolfe.domains.__all__)
+    if inspect.isclass(member) and issubclass(member, Domain) and not inspect.isabstract(member)
+]
+
+CASES = [
+    pytest.param(make, id=f"{kind.__name__}-{number}")
+    for kind, makers in DOMAIN_CASES.items()
+    for number, make in enumerate(makers)
+]
+
+
+@pytest.fixture(params=CASES)
+def domain(request):
+    return request.param()
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(23)
+
+
+# -- points of any kind -------------------------------------------------------------------------
+
+
+def random_like(point, rng):
+    """A random point of the same kind and shape."""
+    if isinstance(point, ProductPoint):
+        return ProductPoint(random_like(part, rng) for part in point.parts)
+    if isinstance(point, FactoredMatrix):
+        left, right = (rng.normal(size=(side, 2)) for side in point.shape)
+        return FactoredMatrix(left, np.ones(2), right)
+    return rng.normal(size=point.shape)
+
+
+def arrays(point):
+    """The dense content of a point, in a list that does not alias it."""
+    if isinstance(point, ProductPoint):
+        return [array for part in point.parts for array in arrays(part)]
+    return [point.toarray() if isinstance(point, FactoredMatrix) else np.array(point)]
+
+
+def same(a, b):
+    return all(np.array_equal(one, other) for one, other in zip(arrays(a), arrays(b), strict=True))
+
+
+def spoil(point):
+    """Overwrite what the holder of a point can overwrite."""
+    if isinstance(point, ProductPoint):
+        for part in point.parts:
+            spoil(part)
+    elif isinstance(point, np.ndarray):
+        point[...] = 1e3
+
+
+def directions(domain, rng, count=6):
+    return [random_like(domain.origin(), rng) for _ in range(count)]
+
+
+def feasible_points(domain, rng, count=12):
+    """Vertices in random directions, and mixtures of them."""
+    vertices = [domain.lmo(direction) for direction in directions(domain, rng, count)]
+    mixtures = []
+    for _ in range(count):
+        weights = rng.dirichlet(np.full(count, 0.5))
+        mixture = weights[0] * vertices[0]
+        for weight, vertex in zip(weights[1:], vertices[1:], strict=True):
+            mixture = mixture + weight * vertex
+        mixtures.append(mixture)
+    return vertices + mixtures
+
+
+def ill_formed(domain):
+    """Inputs that no method may accept."""
+    if isinstance(domain.unwrapped, ProductDomain):
+        good = domain.origin().parts
+        for part in ill_formed(domain.domains[0]):
+            yield ProductPoint([part, *good[1:]])
+        yield ProductPoint(good[:-1])
+        return
+    yield np.full(domain.shape, np.nan)
+    infinite = np.zeros(domain.shape)
+    infinite.flat[-1] = np.inf
+    yield infinite
+    yield np.zeros((*domain.shape, 1))
+    yield np.zeros(domain.shape[0] + 1)
+    yield np.full(domain.shape, "a")
+    yield None
+
+
+def offered(domain):
+    extras = [name for name in ("project", "gauge", "gauge_subgradient") if domain.can(name)]
+    return ["lmo", "contains", *extras]
+
+
+# -- the contract -------------------------------------------------------------------------------
+
+
+def test_every_public_set_has_cases():
+    assert {kind.__name__ for kind in PUBLIC_SETS} == {kind.__name__ for kind in DOMAIN_CASES}
+
+
+def test_cases_are_what_they_say():
+    for kind, makers in DOMAIN_CASES.items():
+        assert len(makers) >= 2
+        assert all(type(make()) is kind for make in makers)
+
+
+def test_lmo_returns_a_minimiser_inside_the_set(domain, rng):
+    others = feasible_points(domain, rng)
+    for direction in directions(domain, rng):
+        vertex, error = domain.lmo_with_error(direction)
+        assert domain.contains(vertex)
+        assert 0 <= error <= 1e-6 * domain.radius * norm(direction)
+        least = min(inner(direction, other) for other in others)
+        rounding = 1e-10 * (domain.radius + norm(domain.origin())) * norm(direction)
+        assert inner(direction, vertex) <= least + error + rounding
+
+
+def test_lmo_of_zero_is_any_point_of_the_set(domain):
+    assert domain.contains(domain.lmo(0.0 * domain.origin()))
+
+
+def test_lmo_is_deterministic_and_hands_out_nothing_of_its_own(domain, rng):
+    for direction in directions(domain, rng):
+        answer = domain.lmo(direction)
+        kept = answer.copy()
+        spoil(answer)
+        assert same(domain.lmo(direction), kept)
+
+
+def test_origin_is_feasible_fresh_and_the_center(domain):
+    origin = domain.origin()
+    assert domain.contains(origin)
+    if domain.center is None:
+        assert norm(origin) == 0
+    else:
+        assert same(origin, domain.center)
+    kept = origin.copy()
+    spoil(origin)
+    assert same(domain.origin(), kept)
+
+
+def test_center_cannot_be_overwritten(domain):
+    kept = domain.origin()
+    if domain.center is not None:
+        try:
+            spoil(domain.center)
+        except ValueError as refusal:
+            assert "read-only" in str(refusal)
+    assert same(domain.origin(), kept)
+
+
+def test_radius_and_diameter_hold_all_points(domain, rng):
+    points = feasible_points(domain, rng)
+    origin = domain.origin()
+    assert 0 < domain.diameter <= 2 * domain.radius
+    assert 0 <= domain.inner_radius <= domain.radius * (1 + 1e-12)
+    for point in points:
+        assert distance(point, origin) <= domain.radius * (1 + 1e-9)
+        for other in points:
+            assert distance(point, other) <= domain.diameter * (1 + 1e-9)
+
+
+def test_contains_accepts_mixtures_and_refuses_what_the_oracle_separates(domain, rng):
+    for point in feasible_points(domain, rng):
+        assert domain.contains(point)
+    for direction in directions(domain, rng):
+        vertex = domain.lmo(direction)
+        outside = vertex + 1e-3 * (vertex - domain.origin())
+        depth = inner(direction, domain.origin()) - inner(direction, vertex)
+        if 1e-3 * depth > 1e-6 * domain.radius * norm(direction):
+            assert not domain.contains(outside)
+
+
+def test_projection_is_the_nearest_point(domain, rng):
+    if not domain.can("project"):
+        with pytest.raises(NotImplementedError):
+            domain.project(domain.origin())
+        return
+    for direction in directions(domain, rng):
+        for scale in (0.1, 3.0):
+            y = domain.origin() + (scale * domain.radius / norm(direction)) * direction
+            nearest = domain.project(y)
+            assert domain.contains(nearest)
+            away = y - nearest
+            worst = domain.lmo(-away)
+            slack = 1e-8 * domain.radius * (domain.radius + norm(away))
+            assert inner(away, worst - nearest) <= slack
+            assert distance(domain.project(nearest), nearest) <= 1e-7 * domain.radius
+            kept = nearest.copy()
+            spoil(nearest)
+            assert same(domain.project(y), kept)
+
+
+def test_projection_of_a_member_is_a_copy_of_it(domain, rng):
+    if not domain.can("project"):
+        return
+    for point in feasible_points(domain, rng, count=4):
+        projected = domain.project(point)
+        assert projected is not point
+        assert distance(projected, point) <= 1e-7 * domain.radius
+        kept = point.copy()
+        spoil(projected)
+        assert same(point, kept)
+
+
+def test_gauge_scales_from_the_center_and_agrees_with_contains(domain, rng):
+    if not domain.can("gauge"):
+        with pytest.raises(NotImplementedError):
+            domain.gauge(domain.origin())
+        return
+    origin = domain.origin()
+    assert domain.gauge(origin) <= 1e-12
+    for point in feasible_points(domain, rng):
+        gauge = domain.gauge(point)
+        assert gauge <= 1 + 1e-7
+        for factor in (0.3, 4.0):
+            scaled = origin + factor * (point - origin)
+            assert np.isclose(domain.gauge(scaled), factor * gauge, rtol=1e-9, atol=1e-12)
+        if gauge > 1e-6:
+            for size, member in ((0.999, True), (1.001, False)):
+                at_size = origin + (size / gauge) * (point - origin)
+                assert domain.contains(at_size) is member
+
+
+def test_gauge_is_at_most_one_in_the_inner_ball(domain, rng):
+    if not (domain.can("gauge") and domain.inner_radius):
+        return
+    points = feasible_points(domain, rng)
+    for point in points[1:]:
+        step = point - points[0]
+        if norm(step) > 1e-6 * domain.radius:
+            edge = domain.origin() + (domain.inner_radius / norm(step)) * step
+            assert domain.gauge(edge) <= 1 + 1e-9
+
+
+def test_gauge_subgradients_support_the_gauge(domain, rng):
+    if not domain.can("gauge_subgradient"):
+        return
+    origin = domain.origin()
+    points = feasible_points(domain, rng, count=5)
+    for y in points:
+        gauge = domain.gauge(y)
+        slope = domain.gauge_subgradient(y)
+        assert np.isclose(inner(slope, y - origin), gauge, rtol=1e-7, atol=1e-9)
+        for z in points:
+            assert domain.gauge(z) >= gauge + inner(slope, z - y) - 1e-7
+
+
+def test_ill_formed_points_are_refused_by_every_method(domain):
+    for name in offered(domain):
+        for value in ill_formed(domain):
+            with pytest.raises(ValueError):
+                getattr(domain, name)(value)
+
+
+def test_no_method_changes_its_input(domain, rng):
+    for name in offered(domain):
+        for y in directions(domain, rng, count=2):
+            point = y if name != "gauge_subgradient" else domain.lmo(y)
+            kept = point.copy()
+            getattr(domain, name)(point)
+            assert same(point, kept)
+
+
+def test_copies_of_a_set_answer_alike(domain, rng):
+    twin = copy.deepcopy(domain)
+    for direction in directions(domain, rng, count=2):
+        assert same(twin.lmo(direction), domain.lmo(direction))
+
+
+def test_sets_name_themselves(domain):
+    assert type(domain.unwrapped).__name__ in repr(domain)

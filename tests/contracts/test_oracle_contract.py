@@ -1,0 +1,171 @@
+"""The oracle contract, for every set, every method, and points chosen to break it."""
+
+import math
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from contracts.domain_cases import DOMAIN_CASES
+from driftwolfe.oracles import METHODS
+from driftwolfe.points import FactoredMatrix, distance, inner, norm
+
+CASES = [
+    pytest.param(make, id=f"{cls.__name__}-{number}")
+    for cls, makers in DOMAIN_CASES.items()
+    for number, make in enumerate(makers)
+]
+
+
+def random_point(domain, rng):
+    """A point of the right kind, far from all structure."""
+
+    def of_shape(shape):
+        return rng.standard_normal(shape)
+
+    origin = domain.origin()
+    if isinstance(origin, FactoredMatrix):
+        m, n = domain.shape
+        rows, cols = rng.integers(0, m, 40), rng.integers(0, n, 40)
+        return FactoredMatrix.from_entries((m, n), rows, cols, rng.standard_normal(40)) + (
+            FactoredMatrix(of_shape((m, 2)), np.ones(2), of_shape((n, 2)))
+        )
+    if isinstance(origin, np.ndarray):
+        return of_shape(domain.shape)
+    parts = [random_point(part, rng) for part in domain.domains]
+    return type(origin)(parts)
+
+
+def feasible_point(domain, rng, vertices=3):
+    x = domain.origin()
+    for _ in range(vertices):
+        share = rng.random()
+        x = x * (1 - share) + domain.lmo(random_point(domain, rng)) * share
+    return x
+
+
+def situations(domain, rng, far):
+    """(x, y) pairs: generic, inside, on a vertex, opposite, straight out of a face, far away."""
+    x = feasible_point(domain, rng)
+    out = random_point(domain, rng)
+    out = out * (domain.radius / norm(out))
+    vertex, opposite = domain.lmo(out), domain.lmo(-out)
+    yield x, x + out * rng.uniform(0.1, 2.0)
+    yield x, x * 0.5 + feasible_point(domain, rng) * 0.5
+    yield x, x
+    yield opposite, vertex
+    yield vertex, vertex + (vertex - domain.origin()) * 1e-3
+    yield opposite, opposite - out * 1.5
+    yield domain.origin(), domain.origin() + out * far
+
+
+def check_contract(domain, y, result, tolerance):
+    """All four points; the third at the z that is worst for it."""
+    new_x, new_y = result.feasible, result.infeasible
+    assert domain.contains(new_x, atol=1e-9)
+    assert distance(new_x, new_y) ** 2 <= tolerance * (1 + 1e-9) + 1e-18
+    assert result.distance == pytest.approx(distance(new_x, new_y), abs=1e-7 * domain.radius)
+    moved = new_y - y
+    worst = domain.lmo(moved) if norm(moved) > 0 else new_x
+    excess = inner(moved, new_y + y - worst * 2.0)  # ||y'-z||^2 - ||y-z||^2
+    assert excess <= 1e-9 * (domain.radius**2 + norm(y) ** 2)
+    offset = new_y if domain.center is None else new_y - domain.center
+    assert norm(offset) <= domain.radius * (1 + 1e-9)
+
+
+def check_calls(domain, x, y, result, tolerance):
+    D = 2 * domain.radius
+    if result.method == "halfspace":
+        assert result.lmo_calls <= 2.6 * D**2 / tolerance
+    if result.method == "paper":
+        eps = tolerance / 3
+        rho = max(distance(x, y) ** 2 / eps, 3.0)
+        runs = max(1, math.ceil(math.log(rho / 3) / (-2 * math.log1p(-2 / rho))))
+        assert result.lmo_calls <= runs * max(0.0, 4 * D**2 / eps - 2)
+
+
+def methods_for(domain):
+    """What applies: block to trace-norm balls, corrective to dense points, exact where offered."""
+    for method in ("auto", *METHODS):
+        if method == "block" and not isinstance(domain.unwrapped, dw.TraceNormBall):
+            continue
+        if method == "exact" and not domain.can("project"):
+            continue
+        if method == "corrective" and isinstance(domain, dw.ProductDomain):
+            continue
+        yield method
+
+
+@pytest.mark.parametrize("make", CASES)
+def test_contract(make):
+    bare = make()
+    rng = np.random.default_rng(7)
+    for method in methods_for(bare):
+        domain = dw.count_calls(bare)
+        # The paper's pulls shrink with the square of the distance: far points take it forever.
+        far, scales = (2.0, (0.05, 0.6)) if method == "paper" else (1e3, (1e-4, 0.05, 0.6))
+        for scale in scales:
+            tolerance = scale * domain.radius**2
+            for x, y in situations(domain, rng, far):
+                domain.calls.reset()
+                result = dw.infeasible_projection(domain, x, y, tolerance, method)
+                assert result.converged
+                assert result.lmo_calls == domain.calls.lmo
+                assert method in ("auto", result.method)
+                check_calls(domain, x, y, result, tolerance)
+                check_contract(domain, y, result, tolerance)
+
+
+@pytest.mark.parametrize("make", CASES)
+@pytest.mark.parametrize("accuracy", [0.01, 0.5, 0.9])
+def test_contract_at_every_accuracy(make, accuracy):
+    domain = make()
+    rng = np.random.default_rng(8)
+    tolerance = 0.02 * domain.radius**2
+    for method in methods_for(domain):
+        if method == "paper":
+            continue
+        for x, y in situations(domain, rng, far=30.0):
+            result = dw.infeasible_projection(domain, x, y, tolerance, method, accuracy=accuracy)
+            check_calls(domain, x, y, result, tolerance)
+            check_contract(domain, y, result, tolerance)
+
+
+@pytest.mark.parametrize("make", CASES)
+def test_a_limit_on_calls_costs_only_the_distance(make):
+    domain = make()
+    rng = np.random.default_rng(9)
+    tolerance = 1e-4 * domain.radius**2
+    for method in methods_for(domain):
+        for x, y in situations(domain, rng, far=3.0):
+            result = dw.infeasible_projection(domain, x, y, tolerance, method, max_lmo_calls=1)
+            assert result.lmo_calls <= 1
+            check_contract(domain, y, result, max(tolerance, result.distance**2))
+            assert result.converged == (result.distance**2 <= tolerance * (1 + 1e-12))
+
+
+@pytest.mark.parametrize("make", CASES)
+def test_bad_input_is_refused_and_nothing_changes(make):
+    domain = make()
+    x, y = domain.origin(), feasible_point(domain, np.random.default_rng(1))
+    for tolerance in (-1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match="tolerance"):
+            dw.infeasible_projection(domain, x, y, tolerance)
+    with pytest.raises(ValueError, match="method must be one of"):
+        dw.infeasible_projection(domain, x, y, 1.0, method="magic")
+    with pytest.raises(ValueError, match="accuracy"):
+        dw.infeasible_projection(domain, x, y, 1.0, accuracy=0.0)
+    with pytest.raises(ValueError, match="max_lmo_calls"):
+        dw.infeasible_projection(domain, x, y, 1.0, max_lmo_calls=0)
+    outside = x + random_point(domain, np.random.default_rng(2)) * (100 * domain.radius)
+    with pytest.raises(ValueError, match="must be a point of the set"):
+        dw.infeasible_projection(domain, outside, y, 1.0)
+    with pytest.raises(ValueError, match="tolerance must be positive"):
+        dw.infeasible_projection(domain, x, y, 0.0, method="halfspace")
+    if isinstance(y, np.ndarray):
+        for bad in (np.full(domain.shape, np.nan), np.zeros((*domain.shape, 2)), "text"):
+            with pytest.raises(ValueError, match="y"):
+                dw.infeasible_projection(domain, x, bad, 1.0)
+    else:
+        with pytest.raises(ValueError, match="y"):
+            dw.infeasible_projection(domain, x, np.zeros(3), 1.0)

@@ -1,0 +1,211 @@
+import itertools
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from set_checks import (
+    check_gauge,
+    check_gauge_subgradient,
+    check_lmo,
+    check_outside,
+    check_projection,
+    check_sizes,
+)
+
+import driftwolfe as dw
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
+
+
+def signed_units(n, radius):
+    return [sign * radius * row for row in np.eye(n) for sign in (1, -1)]
+
+
+def sparse_signs(n, k, radius):
+    for support in itertools.combinations(range(n), k):
+        for signs in itertools.product([-radius, radius], repeat=k):
+            vertex = np.zeros(n)
+            vertex[list(support)] = signs
+            yield vertex
+
+
+def corners(lower, upper):
+    return [np.array(corner) for corner in itertools.product(*zip(lower, upper, strict=True))]
+
+
+GROUPS = [[0, 4], [1], [2, 3, 5]]
+
+LOWER, UPPER = np.array([-1.0, 0.5, -2.0, 0.0]), np.array([2.0, 1.5, -1.0, 3.0])
+
+# Each polytope with its vertices, and what a conic solver should know of it.
+POLYTOPES = {
+    "l1": (dw.L1Ball(4, radius=2.5), signed_units(4, 2.5), lambda x: [cp.norm1(x) <= 2.5]),
+    "linf": (
+        dw.LinfBall(4, radius=0.5),
+        corners([-0.5] * 4, [0.5] * 4),
+        lambda x: [cp.norm_inf(x) <= 0.5],
+    ),
+    "box": (dw.Box(LOWER, UPPER), corners(LOWER, UPPER), lambda x: [x >= LOWER, x <= UPPER]),
+    "box around 0": (
+        dw.Box([-1.0, -2.0], [3.0, 1.0]),
+        corners([-1.0, -2.0], [3.0, 1.0]),
+        lambda x: [x >= [-1.0, -2.0], x <= [3.0, 1.0]],
+    ),
+    "k sparse": (
+        dw.KSparsePolytope(5, 2, radius=1.5),
+        list(sparse_signs(5, 2, 1.5)),
+        lambda x: [cp.norm_inf(x) <= 1.5, cp.norm1(x) <= 3.0],
+    ),
+    "k sparse, all": (
+        dw.KSparsePolytope(3, 3, radius=1.5),
+        list(sparse_signs(3, 3, 1.5)),
+        lambda x: [cp.norm_inf(x) <= 1.5],
+    ),
+}
+
+ROUND = {
+    "l2": (dw.L2Ball(5, radius=1.5), lambda x: [cp.norm(x) <= 1.5]),
+    "group": (
+        dw.GroupLassoBall(6, GROUPS, radius=1.5),
+        lambda x: [sum(cp.norm(x[group]) for group in GROUPS) <= 1.5],
+    ),
+}
+
+polytopes = pytest.mark.parametrize(
+    ("domain", "vertices", "constraints"), POLYTOPES.values(), ids=POLYTOPES
+)
+round_sets = pytest.mark.parametrize(("domain", "constraints"), ROUND.values(), ids=ROUND)
+
+
+@polytopes
+def test_polytope_oracle_and_sizes(domain, vertices, constraints, rng):
+    check_lmo(domain, vertices, rng)
+    check_sizes(domain, vertices)
+    check_outside(domain, vertices, rng)
+
+
+@polytopes
+def test_polytope_projection(domain, vertices, constraints, rng):
+    check_projection(domain, constraints, rng)
+
+
+@polytopes
+def test_polytope_gauge(domain, vertices, constraints, rng):
+    points = domain.origin() + rng.normal(size=(12, *domain.shape))
+    check_gauge(domain, points)
+    check_gauge_subgradient(domain, points)
+
+
+@round_sets
+def test_round_oracle_projection_and_gauge(domain, constraints, rng):
+    check_projection(domain, constraints, rng)
+    points = rng.normal(size=(12, *domain.shape))
+    check_gauge(domain, points)
+    check_gauge_subgradient(domain, points)
+    x = cp.Variable(domain.shape)
+    for direction in points[:4]:
+        least = cp.Problem(cp.Minimize(direction @ x), constraints(x)).solve(solver=cp.CLARABEL)
+        assert np.isclose(direction @ domain.lmo(direction), least, atol=1e-6)
+
+
+def test_group_lasso_is_l1_for_single_and_l2_for_one_group(rng):
+    y = rng.normal(size=4)
+    single, one = dw.GroupLassoBall(4, [3, 1, 0, 2]), dw.GroupLassoBall(4, "aaaa")
+    assert np.allclose(single.project(y), dw.L1Ball(4).project(y))
+    assert np.allclose(single.lmo(y), dw.L1Ball(4).lmo(y))
+    assert np.allclose(one.project(y), dw.L2Ball(4).project(y))
+    assert np.allclose(one.lmo(y), dw.L2Ball(4).lmo(y))
+
+
+def test_labels_and_index_lists_are_the_same_partition(rng):
+    labels = np.array([0, 1, 2, 2, 0, 2])
+    y = rng.normal(size=6)
+    for groups in (labels, labels.tolist(), [np.array(group) for group in GROUPS]):
+        ball = dw.GroupLassoBall(6, groups, radius=1.5)
+        assert np.array_equal(ball.project(y), ROUND["group"][0].project(y))
+
+
+def test_the_euclidean_radius_is_not_the_parameter():
+    assert dw.LinfBall(9, radius=2.0).radius == 6.0
+    assert dw.LinfBall(9, radius=2.0).scale == 2.0
+    assert np.isclose(dw.KSparsePolytope(9, 4, radius=2.0).radius, 4.0)
+
+
+def test_sets_of_arrays_with_several_axes(rng):
+    y = 3 * rng.normal(size=(2, 3))
+    for ball in (dw.L1Ball, dw.L2Ball, dw.LinfBall):
+        flat, shaped = ball(6), ball((2, 3))
+        assert np.array_equal(shaped.project(y).ravel(), flat.project(y.ravel()))
+        assert np.array_equal(shaped.lmo(y).ravel(), flat.lmo(y.ravel()))
+    assert np.array_equal(
+        dw.KSparsePolytope((2, 3), 2).project(y).ravel(),
+        dw.KSparsePolytope(6, 2).project(y.ravel()),
+    )
+
+
+def test_projection_leaves_no_negative_zeros():
+    y = np.array([5.0, -1.0, -0.5])
+    for ball in (dw.L1Ball(3), dw.KSparsePolytope(3, 1), dw.GroupLassoBall(3, [0, 1, 1])):
+        assert not np.signbit(ball.project(y)).any()
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_extreme_directions(scale):
+    direction = scale * np.array([3.0, -4.0])
+    assert np.allclose(dw.L2Ball(2).lmo(direction), [-0.6, 0.8])
+    assert np.allclose(dw.GroupLassoBall(2, [0, 0]).lmo(direction), [-0.6, 0.8])
+
+
+def test_zero_direction_gets_a_point_of_the_set():
+    for domain in (dw.L1Ball(3), dw.L2Ball(3), dw.LinfBall(3), dw.GroupLassoBall(3, [0, 0, 1])):
+        assert domain.contains(domain.lmo(np.zeros(3)), atol=0.0)
+
+
+def test_box_with_fixed_coordinates(rng):
+    box = dw.Box([0.0, 1.0, -1.0], [2.0, 1.0, 3.0])
+    assert np.array_equal(box.center, [1.0, 1.0, 1.0])
+    assert box.inner_radius == 1.0
+    assert box.gauge([2.0, 1.0, 1.0]) == 1.0
+    assert box.gauge([2.0, 1.001, 1.0]) == np.inf
+    points = box.center + rng.normal(size=(8, 3)) * [1, 0, 1]
+    check_gauge(box, points)
+    check_gauge_subgradient(box, points)
+
+
+def test_box_bounds_may_be_one_number_and_are_copied():
+    upper = np.array([1.0, 2.0])
+    box = dw.Box(0.0, upper)
+    upper[:] = 9.0
+    assert np.array_equal(box.lmo([-1.0, -1.0]), [1.0, 2.0])
+    assert np.array_equal(dw.Box([0.0, 1.0], 4).lower, [0.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: dw.L2Ball(3, radius=0.0), "radius must be a positive"),
+        (lambda: dw.L1Ball(3, radius=-1.0), "radius must be a positive"),
+        (lambda: dw.LinfBall(3, radius=np.inf), "radius must be a positive"),
+        (lambda: dw.L2Ball(0), "whole number >= 1"),
+        (lambda: dw.KSparsePolytope(3, 4), "at most the number of coordinates, 3, got 4"),
+        (lambda: dw.KSparsePolytope(3, 0), "k must be a whole number >= 1"),
+        (lambda: dw.Box([0.0, 2.0], [1.0, 1.0]), r"larger at index \(1,\)"),
+        (lambda: dw.Box([0.0, 2.0], [1.0, 1.0, 1.0]), "one shape"),
+        (lambda: dw.Box([1.0], [1.0]), "one point"),
+        (lambda: dw.Box(0.0, 1.0), "use LinfBall"),
+        (lambda: dw.Box([np.nan], [1.0]), "not finite"),
+        (lambda: dw.GroupLassoBall(3, [0, 1]), "cover the n = 3 coordinates, got 2"),
+        (lambda: dw.GroupLassoBall(3, [[0, 1], [1]]), "exactly once"),
+        (lambda: dw.GroupLassoBall(3, [[0, 1], [3]]), "exactly once"),
+        (lambda: dw.GroupLassoBall(2, [[0, 1], []]), r"groups\[1\] is empty"),
+        (lambda: dw.GroupLassoBall(2, [[0.5, 1.0]]), "whole numbers"),
+        (lambda: dw.GroupLassoBall(2, [0, [1]]), "one label per coordinate"),
+        (lambda: dw.GroupLassoBall(2, []), "at least one group"),
+    ],
+)
+def test_bad_input_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

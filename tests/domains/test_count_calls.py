@@ -1,0 +1,71 @@
+import copy
+import inspect
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from driftwolfe.domains import CountedDomain, Domain
+
+
+@pytest.fixture
+def counted():
+    return dw.count_calls(dw.Simplex(3, radius=2.0))
+
+
+def test_each_call_counts_once(counted):
+    y = np.array([1.0, 2.0, -1.0])
+    counted.lmo(y)
+    counted.lmo_with_error(y)
+    counted.project(y)
+    counted.gauge(y)
+    counted.gauge_subgradient(y)
+    counted.contains(y)
+    assert counted.calls == dw.OracleCalls(lmo=2, project=1, gauge=2)
+
+
+def test_refused_calls_do_not_count(counted):
+    with pytest.raises(ValueError, match="shape"):
+        counted.lmo(np.zeros(2))
+    assert counted.calls.lmo == 0
+
+
+def test_reset_counts_from_zero_again(counted):
+    counted.lmo(np.zeros(3))
+    counted.project(np.zeros(3))
+    counted.calls.reset()
+    assert counted.calls == dw.OracleCalls(lmo=0, project=0, gauge=0)
+
+
+def test_everything_else_is_that_of_the_set(counted):
+    inside = counted.domain
+    assert counted.unwrapped is inside
+    assert dw.count_calls(counted).unwrapped is inside
+    assert counted.scale == 2.0
+    assert (counted.shape, counted.radius) == (inside.shape, inside.radius)
+    assert (counted.diameter, counted.inner_radius) == (inside.diameter, inside.inner_radius)
+    assert np.array_equal(counted.center, inside.center)
+    assert counted.can("project")
+    assert not dw.count_calls(dw.BirkhoffPolytope(2)).can("project")
+    assert not dw.count_calls(dw.ConvexHull(np.eye(2))).cheap_projection
+    assert repr(counted) == f"count_calls({inside!r})"
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        _ = counted.no_such_thing
+
+
+def test_no_public_method_of_domains_is_forgotten():
+    # These reach the set inside through the methods that the wrapper does override.
+    through_others = {"lmo", "contains", "project", "gauge", "gauge_subgradient"}
+    public = {name for name, _ in inspect.getmembers(Domain) if not name.startswith("_")}
+    assert public - through_others <= set(vars(CountedDomain))
+
+
+def test_copies_count_on_their_own(counted):
+    twin = copy.deepcopy(counted)
+    twin.lmo(np.zeros(3))
+    assert (twin.calls.lmo, counted.calls.lmo) == (1, 0)
+
+
+def test_only_sets_can_be_counted():
+    with pytest.raises(TypeError, match="domain must be a Domain, got list"):
+        dw.count_calls([1, 2])

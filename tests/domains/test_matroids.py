@@ -1,0 +1,149 @@
+import itertools
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from set_checks import (
+    check_gauge,
+    check_gauge_subgradient,
+    check_lmo,
+    check_outside,
+    check_projection,
+    check_sizes,
+    on_affine_hull,
+)
+
+import driftwolfe as dw
+
+PARTS, CAPACITIES = [[0, 4, 2], [1, 3], [5, 7, 6]], [2, 1, 1]
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(5)
+
+
+def zero_one(n, allowed):
+    corners = (np.array(corner, dtype=float) for corner in itertools.product([0, 1], repeat=n))
+    return [corner for corner in corners if allowed(corner)]
+
+
+def uniform_case(n, k, kind):
+    if kind == "base":
+        vertices = zero_one(n, lambda x: x.sum() == k)
+        return dw.UniformMatroidPolytope(n, k), vertices, lambda x: [x >= 0, x <= 1, cp.sum(x) == k]
+    vertices = zero_one(n, lambda x: x.sum() <= k)
+    domain = dw.UniformMatroidPolytope(n, k, kind="independent")
+    return domain, vertices, lambda x: [x >= 0, x <= 1, cp.sum(x) <= k]
+
+
+def partition_case(kind, capacities=CAPACITIES):
+    compare = np.equal if kind == "base" else np.less_equal
+
+    def allowed(x):
+        sums = [x[part].sum() for part in PARTS]
+        return bool(compare(sums, capacities).all())
+
+    def constraints(x):
+        sums = [cp.sum(x[part]) for part in PARTS]
+        pairs = zip(sums, capacities, strict=True)
+        limits = [s == c if kind == "base" else s <= c for s, c in pairs]
+        return [x >= 0, x <= 1, *limits]
+
+    domain = dw.PartitionMatroidPolytope(PARTS, capacities, kind)
+    return domain, zero_one(8, allowed), constraints
+
+
+CASES = {
+    "3 of 5": uniform_case(5, 3, "base"),
+    "1 of 2": uniform_case(2, 1, "base"),
+    "up to 2 of 5": uniform_case(5, 2, "independent"),
+    "up to 4 of 4": uniform_case(4, 4, "independent"),
+    "partition bases": partition_case("base"),
+    "partition bases, one part full": partition_case("base", [2, 2, 1]),
+    "partition independent": partition_case("independent"),
+    "partition independent, one part full": partition_case("independent", [2, 2, 1]),
+}
+
+cases = pytest.mark.parametrize(("domain", "vertices", "constraints"), CASES.values(), ids=CASES)
+
+
+@cases
+def test_oracle_and_sizes(domain, vertices, constraints, rng):
+    check_lmo(domain, vertices, rng)
+    check_sizes(domain, vertices)
+    check_outside(domain, vertices, rng)
+
+
+@cases
+def test_projection(domain, vertices, constraints, rng):
+    check_projection(domain, constraints, rng)
+
+
+@cases
+def test_gauge(domain, vertices, constraints, rng):
+    points = [on_affine_hull(domain, rng, vertices, reach=0.5) for _ in range(10)]
+    check_gauge(domain, points)
+    check_gauge_subgradient(domain, points)
+
+
+@cases
+def test_inner_radius(domain, vertices, constraints, rng):
+    for _ in range(100):
+        step = on_affine_hull(domain, rng, vertices) - domain.origin()
+        step *= domain.inner_radius / np.linalg.norm(step)
+        assert domain.gauge(domain.origin() + step) <= 1 + 1e-9
+
+
+def test_gauge_of_bases_is_infinite_off_the_affine_hull():
+    domain, vertices, _ = CASES["partition bases, one part full"]
+    sum_moved, fixed_moved = np.zeros(8), np.zeros(8)
+    sum_moved[0], fixed_moved[[1, 3]] = 1e-6, [1e-6, -1e-6]
+    assert np.isclose(domain.gauge(vertices[0]), 1.0)
+    assert domain.gauge(vertices[0] + sum_moved) == np.inf
+    assert domain.gauge(vertices[0] + fixed_moved) == np.inf
+
+
+def test_labels_and_index_lists_are_the_same_partition(rng):
+    labels = np.empty(8, dtype=object)
+    for name, part in zip("abc", PARTS, strict=True):
+        labels[part] = name
+    by_label = dw.PartitionMatroidPolytope(labels.astype(str), CAPACITIES)
+    y = rng.normal(size=8)
+    assert np.array_equal(by_label.project(y), CASES["partition bases"][0].project(y))
+    assert np.array_equal(by_label.lmo(y), CASES["partition bases"][0].lmo(y))
+
+
+def test_one_capacity_for_all_parts_and_many_parts_at_once(rng):
+    domain = dw.PartitionMatroidPolytope(np.repeat(np.arange(300), 4), 2)
+    y = rng.normal(size=1200)
+    alone = dw.UniformMatroidPolytope(4, 2)
+    assert np.allclose(
+        domain.project(y).reshape(300, 4), [alone.project(r) for r in y.reshape(-1, 4)]
+    )
+    assert np.array_equal(domain.lmo(y).reshape(300, 4), [alone.lmo(r) for r in y.reshape(-1, 4)])
+
+
+def test_independent_sets_leave_out_what_costs():
+    domain = dw.UniformMatroidPolytope(4, 2, kind="independent")
+    assert np.array_equal(domain.lmo([1.0, -1.0, 0.0, 2.0]), [0.0, 1.0, 0.0, 0.0])
+    assert np.array_equal(domain.lmo(np.ones(4)), np.zeros(4))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: dw.UniformMatroidPolytope(4, 4), 'from 1 to 3 for n = 4 and kind "base", got 4'),
+        (lambda: dw.UniformMatroidPolytope(4, 5, "independent"), "from 1 to 4"),
+        (lambda: dw.UniformMatroidPolytope(4, 0), "k must be a whole number >= 1"),
+        (lambda: dw.UniformMatroidPolytope(4, 2, kind="bases"), 'kind must be "base" or'),
+        (lambda: dw.PartitionMatroidPolytope([0, 0, 1], [1]), "one entry per part, 2, got 1"),
+        (lambda: dw.PartitionMatroidPolytope([0, 0, 1], [1, 2]), "part 1 has 1 coordinates"),
+        (lambda: dw.PartitionMatroidPolytope([0, 0, 1], [0, 1]), "capacity must be a whole number"),
+        (lambda: dw.PartitionMatroidPolytope([0, 1], 1), "there is one base"),
+        (lambda: dw.PartitionMatroidPolytope([[0], [0]], 1), "parts must hold each of 0, 1"),
+    ],
+)
+def test_bad_input_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
