@@ -83,6 +83,10 @@ class Domain(ABC):
         slack = checks.nonnegative(atol, "atol") * self.radius
         return bool(self._contains(self.check_point(x, "x"), slack))
 
+    def tangent(self, direction: Point) -> Point:
+        """Return the part of a direction along the set's affine hull: all of it for most sets."""
+        return direction
+
     @property
     def unwrapped(self) -> Domain:
         """This set itself; a wrapper answers with the set inside."""

@@ -44,6 +44,11 @@ class BirkhoffPolytope(Domain):
             inner_radius=1 / (self._side - 1),
         )
 
+    def tangent(self, direction: Array) -> Array:
+        """Return the direction with rows and columns of sum 0."""
+        rows, columns = direction.mean(axis=1, keepdims=True), direction.mean(axis=0)
+        return direction - rows - columns + direction.mean()
+
     def _lmo(self, direction: Array) -> Array:
         vertex = np.zeros(self.shape)
         vertex[linear_sum_assignment(direction)] = 1.0

@@ -14,12 +14,13 @@ class OracleCalls:
     """How often a set was asked; `gauge` counts values and subgradients alike."""
 
     lmo: int = 0
-    project: int = 0
+    projection: int = 0
     gauge: int = 0
+    membership: int = 0
 
     def reset(self) -> None:
         """Count from 0 again."""
-        self.lmo = self.project = self.gauge = 0
+        self.lmo = self.projection = self.gauge = self.membership = 0
 
 
 class CountedDomain(Domain):
@@ -35,7 +36,7 @@ class CountedDomain(Domain):
     >>> import driftwolfe as dw
     >>> ball = dw.CountedDomain(dw.L1Ball(3))
     >>> ball.gauge([1.0, 2.0, 3.0]), ball.scale, ball.calls
-    (6.0, 1.0, OracleCalls(lmo=0, project=0, gauge=1))
+    (6.0, 1.0, OracleCalls(lmo=0, projection=0, gauge=1, membership=0))
     """
 
     def __init__(self, domain: Domain) -> None:
@@ -78,6 +79,10 @@ class CountedDomain(Domain):
         """The set's own answer."""
         return self.domain.can(operation)
 
+    def tangent(self, direction: Point) -> Point:
+        """The set's own answer."""
+        return self.domain.tangent(direction)
+
     def check_point(self, value: Any, name: str) -> Point:
         """The set's own check."""
         return self.domain.check_point(value, name)
@@ -94,10 +99,11 @@ class CountedDomain(Domain):
         return self.domain._lmo(direction)
 
     def _contains(self, x: Point, slack: float) -> bool:
+        self.calls.membership += 1
         return self.domain._contains(x, slack)
 
     def _project(self, y: Point) -> Point:
-        self.calls.project += 1
+        self.calls.projection += 1
         return self.domain._project(y)
 
     def _gauge(self, y: Point) -> float:
@@ -121,7 +127,7 @@ def count_calls(domain: Domain) -> CountedDomain:
     >>> ball = dw.count_calls(dw.L1Ball(3))
     >>> _ = ball.lmo([1.0, 2.0, 3.0])
     >>> ball.calls
-    OracleCalls(lmo=1, project=0, gauge=0)
+    OracleCalls(lmo=1, projection=0, gauge=0, membership=0)
     >>> ball.calls.reset()
     >>> ball.calls.lmo
     0

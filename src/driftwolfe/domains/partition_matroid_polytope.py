@@ -67,6 +67,13 @@ class PartitionMatroidPolytope(Domain):
             inner_radius=self._nearest_facet(level),
         )
 
+    def tangent(self, direction: Array) -> Array:
+        """Return the direction with sum 0 on every part, for bases; else all of it."""
+        if not self._bases:
+            return direction
+        level = direction - (self._sums(direction) / self._sizes)[self._labels]
+        return np.where(self._movable[self._labels], level, 0.0)
+
     def _lmo(self, direction: Array) -> Array:
         vertex = np.zeros(self.shape)
         for indices, capacity in self._blocks:

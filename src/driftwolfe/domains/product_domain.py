@@ -71,6 +71,10 @@ class ProductDomain(Domain):
         """A fresh point of the parts' origins."""
         return ProductPoint(domain.origin() for domain in self.domains)
 
+    def tangent(self, direction: Point) -> ProductPoint:
+        """Return the parts' answers."""
+        return ProductPoint(self._each("tangent", direction))
+
     def can(self, operation: str) -> bool:
         """Whether every part offers `operation`."""
         return all(domain.can(operation) for domain in self.domains)

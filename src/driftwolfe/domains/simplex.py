@@ -53,6 +53,10 @@ class Simplex(Domain):
             inner_radius=self.scale / math.sqrt(self._size * (self._size - 1)),
         )
 
+    def tangent(self, direction: Array) -> Array:
+        """Return the direction less its mean."""
+        return direction - direction.mean()
+
     def _lmo(self, direction: Array) -> Array:
         vertex = np.zeros(self.shape)
         vertex.flat[direction.argmin()] = self.scale

@@ -68,6 +68,11 @@ class Spectrahedron(Domain):
         """As for the projection: both need all eigenvalues."""
         return self.cheap_projection
 
+    def tangent(self, direction: Array) -> Array:
+        """Return the symmetric part with trace 0."""
+        symmetric = _symmetric_part(direction)
+        return symmetric - np.eye(self._side) * (np.trace(symmetric) / self._side)
+
     def _lmo(self, direction: Array) -> Array:
         vector = _lowest_eigenvector(_symmetric_part(direction))
         return np.outer(self.scale * vector, vector)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,33 +45,28 @@ class DenseDescent(Descent):
 
     def prepare(self, loss: Loss, slopes: Any, shared: bool, skip: Any = None) -> _Round:
         """Work out the coming round."""
-        if shared:
-            gradients = loss.pull_back(slopes, self.x[0])[None]
-        else:
-            gradients = loss.stacked_pull_back(slopes, self.x)
-        flat = gradients.reshape(len(gradients), -1)
-        largest = float(np.sqrt(np.einsum("ij,ij->i", flat, flat).max()))
-        before, self.largest_gradient = (
-            self.largest_gradient,
-            max(self.largest_gradient, largest),
-        )
-        try:
-            x, y, sums = self.x, self.y, self.sums + gradients
-            due = self.due(skip)
-            if due.size:
-                x, y = x.copy(), y.copy()
-            for number, i in enumerate(due):
-                target = y[i] - (self.scale * self.steps[i]) * sums[i]
-                result = self.project(int(i), x[i], target, number)
-                x[i], y[i], sums[i] = result.feasible, result.infeasible, 0.0
-            return _Round(x, y, sums, self.largest_gradient, self.projections + due.size)
-        finally:
-            self.largest_gradient = before
+        gradients = self._gradients(loss, slopes, shared)
+        largest = max(self.largest_gradient, largest_norm(gradients))
+        x, y, sums = self.x, self.y, self.sums + gradients
+        due = self.due(skip)
+        if due.size:
+            x, y = x.copy(), y.copy()
+        for number, i in enumerate(due):
+            target = y[i] - (self.scale_for(largest) * self.steps[i]) * sums[i]
+            result = self.project(int(i), x[i], target, number)
+            x[i], y[i], sums[i] = result.feasible, result.infeasible, 0.0
+        return _Round(x, y, sums, largest, self.projections + due.size)
 
     def commit(self, prepared: _Round) -> None:
         """Carry out what `prepare` worked out."""
         self.x, self.y, self.sums, self.largest_gradient, self.projections = prepared
         self.clocks = self.clocks + 1
+
+    def _gradients(self, loss: Loss, slopes: Any, shared: bool) -> Array:
+        """A gradient for every expert, or a single one that all share."""
+        if shared:
+            return loss.pull_back(slopes, self.x[0])[None]
+        return loss.stacked_pull_back(slopes, self.x)
 
     def _add_points(self, start: Point, number: int) -> None:
         fresh = np.broadcast_to(start, (number, *self.domain.shape))
@@ -80,3 +76,9 @@ class DenseDescent(Descent):
 
     def _keep_points(self, stay: Any) -> None:
         self.x, self.y, self.sums = self.x[stay], self.y[stay], self.sums[stay]
+
+
+def largest_norm(gradients: Array) -> float:
+    """The largest Euclidean norm along the first axis."""
+    flat = gradients.reshape(len(gradients), -1)
+    return math.sqrt(float(np.einsum("ij,ij->i", flat, flat).max()))

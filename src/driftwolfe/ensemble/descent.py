@@ -77,13 +77,11 @@ class Descent(ABC):
         """Number of experts."""
         return int(self.steps.size)
 
-    @property
-    def scale(self) -> float:
-        """The factor c in eta = c h now in use."""
+    def scale_for(self, largest_gradient: float) -> float:
+        """The factor c in eta = c h once gradients up to that norm have been seen."""
         if self.step_scale is not None:
             return self.step_scale
-        D, G = 2.0 * self.domain.radius, self.largest_gradient
-        return D / G if G > 0 else 0.0
+        return 2.0 * self.domain.radius / largest_gradient if largest_gradient > 0 else 0.0
 
     def add(self, start: Point, plans: Sequence[Plan]) -> None:
         """Add an expert for each plan, all starting at the feasible point `start`."""

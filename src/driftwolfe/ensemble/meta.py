@@ -41,6 +41,15 @@ class SleepingMeta(Meta, Protocol):
     def update(self, learner_loss: float, expert_losses: Any) -> None:
         """Take the loss of the combined decision and those of the experts in this round."""
 
+    @property
+    def scale(self) -> float:
+        """The bound B on differences of losses in use."""
+
+    def regret_bound(
+        self, length: int, end: int, scale: float, created: int | None = None
+    ) -> float:
+        """Return a bound on the regret against the expert of one interval."""
+
 
 def check_loss_scale(value: Any) -> LossScale:
     """Return the scale as given, or say what it may be.

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
-from driftwolfe.domains import Domain
-from driftwolfe.losses import Loss
+import numpy as np
+
+from driftwolfe.domains import CountedDomain, Domain, OracleCalls
+from driftwolfe.losses import FunctionLoss, Loss
 from driftwolfe.points.kinds import Array, Point
-
-
-@dataclass(slots=True)
-class OracleCalls:
-    """How often a learner has asked each oracle of its set."""
-
-    lmo: int = 0
-    projection: int = 0
-    gauge: int = 0
 
 
 class Learner(ABC):
@@ -33,14 +25,14 @@ class Learner(ABC):
         The set that decisions lie in.
     t
         Rounds played.
-    oracle_calls
-        Linear minimisations, projections and gauges asked for so far.
     """
 
     def __init__(self, domain: Domain) -> None:
+        if not isinstance(domain, Domain):
+            raise TypeError(f"domain must be a Domain, got {type(domain).__name__}")
         self.domain = domain
         self.t = 0
-        self.oracle_calls = OracleCalls()
+        self._counted = CountedDomain(domain)
 
     @property
     @abstractmethod
@@ -48,8 +40,13 @@ class Learner(ABC):
         """The feasible point for the coming round."""
 
     @abstractmethod
-    def update(self, loss: Loss) -> float:
+    def update(self, loss: Any) -> float:
         """Reveal the loss of this round, return its value at the decision, move to the next."""
+
+    @property
+    def oracle_calls(self) -> OracleCalls:
+        """What the set has been asked so far: lmo, projection, gauge, membership."""
+        return self._counted.calls
 
     @property
     def lmo_calls(self) -> int:
@@ -79,3 +76,26 @@ class Learner(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.domain!r}, t={self.t})"
+
+
+def as_loss(given: Any) -> Loss:
+    """Return a loss; anything with methods `value` and `gradient` is made into one."""
+    if isinstance(given, Loss):
+        return given
+    value, gradient = getattr(given, "value", None), getattr(given, "gradient", None)
+    if callable(value) and callable(gradient):
+        return FunctionLoss(value, gradient)
+    raise TypeError(
+        "a loss must be a driftwolfe.losses.Loss or have methods value(x) and gradient(x), "
+        f"got {type(given).__name__}"
+    )
+
+
+def require_finite(value: Any, slopes: Any) -> None:
+    """Refuse a loss that returned a value or gradient that is not finite."""
+    known = slopes if isinstance(slopes, np.ndarray | float) else 0.0
+    if not (np.isfinite(value).all() and np.isfinite(known).all()):
+        raise ValueError(
+            "the loss returned a value or gradient that is not finite at the decision; "
+            "nothing was learned from it"
+        )

@@ -1,7 +1,15 @@
 """Oracles: from linear minimisation to points that regret theorems can work with."""
 
+from driftwolfe.oracles.frank_wolfe import Approach, frank_wolfe
 from driftwolfe.oracles.gauge import gauge_by_bisection
 from driftwolfe.oracles.infeasible_projection import METHODS, infeasible_projection
 from driftwolfe.oracles.result import InfeasibleProjection
 
-__all__ = ["METHODS", "InfeasibleProjection", "gauge_by_bisection", "infeasible_projection"]
+__all__ = [
+    "METHODS",
+    "Approach",
+    "InfeasibleProjection",
+    "frank_wolfe",
+    "gauge_by_bisection",
+    "infeasible_projection",
+]

@@ -12,9 +12,7 @@ from driftwolfe.points.kinds import Point
 METHOD = "paper"
 
 
-def paper(
-    domain: Domain, x: Point, y: Point, stop: Stopping, given: Point
-) -> InfeasibleProjection:
+def paper(domain: Domain, x: Point, y: Point, stop: Stopping, given: Point) -> InfeasibleProjection:
     r"""Project infeasibly by Algorithms 3 and 4 of Garber & Kretzu (2022).
 
     Frank-Wolfe runs to a gap of eps alternate with small pulls of y towards x,

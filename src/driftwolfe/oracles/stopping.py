@@ -39,8 +39,10 @@ class Stopping:
 
     def slices(self, squared: float, gap: float) -> bool:
         """Whether the half-space step is asked for and lands near enough."""
-        return not self._collapsing and self.within_reach(squared, gap) and (
-            self.accuracy is None or gap <= self.accuracy * squared
+        return (
+            not self._collapsing
+            and self.within_reach(squared, gap)
+            and (self.accuracy is None or gap <= self.accuracy * squared)
         )
 
     def within_reach(self, squared: float, gap: float) -> bool:
@@ -73,9 +75,7 @@ def slice_off(
     """Return x and the projection of y on the half-space that the gap certifies."""
     share = max(0.0, 1.0 - max(gap, 0.0) / pair.squared)
     x, distance = pair.snapshot(), (1.0 - share) * pair.distance
-    return InfeasibleProjection(
-        x, pair.between(share), lmo_calls, gap, distance, method, converged
-    )
+    return InfeasibleProjection(x, pair.between(share), lmo_calls, gap, distance, method, converged)
 
 
 def give_up(

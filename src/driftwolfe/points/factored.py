@@ -232,7 +232,9 @@ class FactoredMatrix:
         self._same_shape(other)
         if isinstance(other, np.ndarray):
             total = float(np.einsum("ir,ir,r->", self.U, other @ self.V, self.s))
-            return total if self.sparse is None else total + float(self.sparse.multiply(other).sum())
+            return (
+                total if self.sparse is None else total + float(self.sparse.multiply(other).sum())
+            )
         total = float(self.s @ ((self.U.T @ other.U) * (self.V.T @ other.V)) @ other.s)
         total += self._stored_inner(other.low_rank) + other._stored_inner(self.low_rank)
         if self.sparse is not None and other.sparse is not None:
@@ -337,7 +339,9 @@ def _scale_rows(s: Array, block: Array) -> Array:
 def _canonical(sparse: Any, shape: Shape) -> Any:
     """A csr_array of float64 with sorted, unique indices."""
     if not sp.issparse(sparse):
-        raise TypeError(f"sparse must be a scipy sparse matrix or None, got {type(sparse).__name__}")
+        raise TypeError(
+            f"sparse must be a scipy sparse matrix or None, got {type(sparse).__name__}"
+        )
     if sparse.shape != shape:
         raise ValueError(f"sparse must have shape {shape}, got {sparse.shape}")
     stored = sp.csr_array(sparse, dtype=np.float64)

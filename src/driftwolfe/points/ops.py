@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from driftwolfe.points.kinds import Point
@@ -25,10 +27,15 @@ def norm(a: Point) -> float:
     >>> norm(np.array([3.0, 4.0]))
     5.0
     """
-    if isinstance(a, np.ndarray):
-        # dnrm2 through the flat view scales internally, so 1e-200 and 1e200 do not under- or overflow.
-        return float(np.linalg.norm(a.ravel()))
-    return float(a.norm())
+    if not isinstance(a, np.ndarray):
+        return float(a.norm())
+    flat = a.ravel()
+    with np.errstate(over="ignore"):
+        length = math.sqrt(flat.dot(flat))
+    if not 1e-150 < length < 1e150:  # squares have under- or overflowed, or soon will
+        largest = float(np.abs(flat).max(initial=0.0))
+        return largest * float(np.linalg.norm(flat / largest)) if largest > 0 else 0.0
+    return length
 
 
 def distance(a: Point, b: Point) -> float:

@@ -1,0 +1,153 @@
+"""`Leaders`: experts that follow the regularised leader and start afresh now and then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from driftwolfe.domains import Domain
+from driftwolfe.ensemble.scores import Scores, stack, weighted_sum
+from driftwolfe.losses import Loss
+from driftwolfe.oracles import frank_wolfe
+from driftwolfe.points import FactoredMatrix, norm
+from driftwolfe.points.kinds import Array, Point
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """One expert: its point, and what its epoch has seen.
+
+    Attributes
+    ----------
+    epoch
+        Rounds gamma between restarts.
+    x
+        The feasible point played.
+    anchor
+        Where the epoch started.
+    gradients
+        Sum of the epoch's gradients; None before the first.
+    played
+        Sum of the epoch's points, for strongly convex losses; None before the first.
+    rounds
+        Rounds of the epoch so far.
+    """
+
+    epoch: int
+    x: Point
+    anchor: Point
+    gradients: Point | None = None
+    played: Point | None = None
+    rounds: int = 0
+
+
+class Leaders:
+    r"""Online conditional gradient with restarts.
+
+    Expert i plays, in round s of its epoch of :math:`\gamma_i` rounds, a near-minimiser of
+
+    .. math:: F_s(x) = \eta_i \sum_{\tau < s}\langle g_\tau, x\rangle + \lVert x - x_1\rVert^2,
+              \qquad \eta_i = c/\sqrt{\gamma_i}
+
+    found by line-search Frank-Wolfe from its last point until the gap is :math:`D^2/\gamma_i`: as F
+    is a squared distance to :math:`x_1 - \tfrac{\eta}{2}\sum g`, that is an approximate projection.
+    For losses that are :math:`\lambda`-strongly convex the regulariser is
+    :math:`\tfrac{\lambda}{2}\sum_\tau\lVert x - x_\tau\rVert^2` and the gap :math:`G^2/(2\lambda s)`.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        epochs: Sequence[int],
+        step_scale: float | None,
+        strong_convexity: float | None,
+        max_inner: int | None,
+    ) -> None:
+        self.domain = domain
+        self.step_scale = step_scale
+        self.strong_convexity = strong_convexity
+        self.max_inner = max_inner
+        self.largest_gradient = 0.0
+        start = domain.origin()
+        self.experts = [Leader(epoch, start, start) for epoch in epochs]
+
+    @property
+    def size(self) -> int:
+        """Number of experts."""
+        return len(self.experts)
+
+    def point(self, i: int) -> Point:
+        """What expert i plays."""
+        return self.experts[i].x
+
+    def mean(self, weights: Array) -> Point:
+        """The weighted mean of what the experts play."""
+        return weighted_sum(weights, [expert.x for expert in self.experts])
+
+    def look(self, loss: Loss) -> Scores:
+        """What the loss sees of every expert."""
+        return stack([loss.scores(expert.x) for expert in self.experts])
+
+    def scale_for(self, largest_gradient: float) -> float:
+        """The factor c in eta = c / sqrt(gamma); 2D/G unless given."""
+        if self.step_scale is not None:
+            return self.step_scale
+        return 4.0 * self.domain.radius / largest_gradient if largest_gradient > 0 else 0.0
+
+    def prepare(self, loss: Loss, slopes: Any, shared: bool, skip: Any = None) -> Any:
+        """Work out the coming round without changing anything."""
+        each = [slopes] * self.size if shared else slopes
+        gradients = [
+            _gradient(loss, slope, expert.x)
+            for slope, expert in zip(each, self.experts, strict=True)
+        ]
+        largest = max(self.largest_gradient, *(norm(g) for g in gradients))
+        moved = [
+            self._moved(expert, g, largest)
+            for expert, g in zip(self.experts, gradients, strict=True)
+        ]
+        return moved, largest
+
+    def commit(self, prepared: Any) -> None:
+        """Carry out what `prepare` worked out."""
+        self.experts, self.largest_gradient = prepared
+
+    def _moved(self, expert: Leader, gradient: Point, largest: float) -> Leader:
+        if expert.rounds + 1 == expert.epoch:
+            return Leader(expert.epoch, expert.x, expert.x)
+        seen = replace(
+            expert,
+            gradients=gradient if expert.gradients is None else expert.gradients + gradient,
+            rounds=expert.rounds + 1,
+        )
+        if self.strong_convexity is None:
+            eta = self.scale_for(largest) / np.sqrt(expert.epoch)
+            target = seen.anchor - (0.5 * eta) * seen.gradients
+            gap = (2.0 * self.domain.radius) ** 2 / (2.0 * expert.epoch)
+        else:
+            played = expert.x if expert.played is None else expert.played + expert.x
+            seen = replace(seen, played=_trimmed(played))
+            count, curvature = seen.rounds, self.strong_convexity
+            target = seen.played * (1.0 / count) - seen.gradients * (1.0 / (curvature * count))
+            gap = largest**2 / (2.0 * curvature**2 * count * (count + 1))
+        if not (largest > 0 and gap > 0):
+            return seen
+        x = frank_wolfe(self.domain, seen.x, target, gap, self.max_inner).point
+        return replace(seen, x=_trimmed(x))
+
+
+def _gradient(loss: Loss, slope: Any, like: Point) -> Point:
+    gradient = loss.pull_back(slope, like)
+    if isinstance(like, FactoredMatrix) and isinstance(gradient, np.ndarray):
+        return FactoredMatrix.from_stored(gradient)
+    return gradient
+
+
+def _trimmed(point: Point) -> Point:
+    """The point without superfluous factors."""
+    if isinstance(point, FactoredMatrix) and point.rank > min(50, min(point.shape)):
+        return point.recompress()
+    return point

@@ -1,0 +1,113 @@
+"""`CoverEnsemble`: an expert for every interval of a cover of time."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from driftwolfe.domains import Domain
+from driftwolfe.ensemble import Cover, SleepingMeta
+from driftwolfe.ensemble.descent import Descent, Plan
+from driftwolfe.ensemble.experts import descent
+from driftwolfe.learners.base import Learner, as_loss
+from driftwolfe.learners.ensemble import view
+from driftwolfe.learners.grid_ensemble import current_point
+from driftwolfe.learners.options import Options
+from driftwolfe.points.kinds import Array, Indices, Point
+
+
+class CoverEnsemble(Learner):
+    """A cover of time, an expert on each of its intervals, and a meta for experts that sleep.
+
+    In each round: experts whose interval has ended leave, those of intervals that start come, the
+    weighted mean is played, and every expert takes its step. A named one says how long an interval
+    makes an expert (`_plan`).
+
+    Parameters
+    ----------
+    domain
+        The set.
+    options
+        Checked options.
+    cover, meta
+        The parts it is wired from, beside the experts that `_make_experts` gives.
+    start
+        Where a new expert starts: ``"current"``, the point played last (the heaviest expert's where
+        points are factored, as the mean would pile up factors), or ``"origin"``.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        options: Options,
+        cover: Cover,
+        meta: SleepingMeta,
+        start: str = "current",
+    ) -> None:
+        super().__init__(domain)
+        if start not in ("current", "origin"):
+            raise ValueError(f'start must be "current" or "origin", got {start!r}')
+        self.options = options
+        self.start = start
+        self._experts = self._make_experts()
+        self._cover = cover
+        self._meta = meta
+        self._ends: Indices = np.empty(0, dtype=np.int64)  # last round of each expert
+        self._open(domain.origin())
+
+    @property
+    def decision(self) -> Point:
+        """The weighted mean of the experts that are awake."""
+        return self._experts.mean(self._meta.weights)
+
+    @property
+    def expert_weights(self) -> Array:
+        """The weights of the experts that are awake, in the order of `expert_ends`."""
+        return self._meta.weights
+
+    @property
+    def expert_ends(self) -> Indices:
+        """The last round of each expert that is awake."""
+        return self._ends.copy()
+
+    @property
+    def lipschitz(self) -> float:
+        """G: the larger of what was given and the largest gradient norm seen."""
+        return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
+
+    def update(self, loss: Any) -> float:
+        """Play the mean, hold it against each expert, let those that play on take their step."""
+        f = as_loss(loss)
+        weights = self._meta.weights
+        seen = view(f, self._experts, weights, self.options.linear)
+        leaving = self._ends == self.t + 1
+        prepared = self._experts.prepare(f, seen.slopes, self.options.linear, skip=leaving)
+        start = current_point(self._experts, weights)
+        self._meta.update(seen.played, seen.experts)
+        self._experts.commit(prepared)
+        self.t += 1
+        self._close(leaving)
+        self._open(start if self.start == "current" else self.domain.origin())
+        return seen.value
+
+    def _close(self, leaving: Any) -> None:
+        self._experts.remove(leaving)
+        self._meta.remove(leaving)
+        self._ends = self._ends[~leaving]
+
+    def _open(self, start: Point) -> None:
+        """Add the experts whose interval starts with the coming round."""
+        lengths = self._cover.starting(self.t + 1)
+        self._experts.add(start, [self._plan(length) for length in lengths])
+        self._meta.add(lengths)
+        self._ends = np.concatenate((self._ends, self.t + np.array(lengths)))
+
+    def _make_experts(self) -> Descent:
+        """An empty stack of experts."""
+        return descent(self._counted, self.options.oracle, self.options.step_scale)
+
+    @abstractmethod
+    def _plan(self, length: int) -> Plan:
+        """The expert for an interval of that length."""

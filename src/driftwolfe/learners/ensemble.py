@@ -1,0 +1,56 @@
+"""What ensembles share: the look of each round, and its combination."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftwolfe.ensemble.descent import Descent
+from driftwolfe.ensemble.scores import combine, products, values_and_slopes
+from driftwolfe.learners.base import require_finite
+from driftwolfe.losses import Loss
+from driftwolfe.points.kinds import Array
+
+
+class View(NamedTuple):
+    """One round as an ensemble sees it.
+
+    Attributes
+    ----------
+    value
+        :math:`f_t(x_t)`.
+    played
+        What the meta holds against the experts: value, or the linearised loss at :math:`x_t`.
+    experts
+        The experts' losses, or their linearised losses.
+    slopes
+        A slope for each expert, or one for all.
+    """
+
+    value: float
+    played: float
+    experts: Array
+    slopes: Any
+
+
+def view(loss: Loss, experts: Descent, weights: Array, linear: bool) -> View:
+    r"""Look at the loss through every expert, once.
+
+    As :math:`A\sum_i w_i x_i = \sum_i w_i A x_i`, the combined decision is never formed. With linear
+    feedback all is done with :math:`\ell_t(x) = \langle\nabla f_t(x_t), x\rangle`: one gradient for
+    everybody.
+    """
+    scores = experts.look(loss)
+    combined = combine(weights, scores)
+    if linear:
+        value, slope = loss.value_and_slope_at(combined)
+        require_finite(value, slope)
+        losses = products(slope, scores)
+        return View(float(value), float(weights @ losses), losses, slope)
+    value = loss.value_at(combined)
+    losses, slopes = values_and_slopes(loss, scores)
+    require_finite(value, slopes)
+    if not np.isfinite(losses).all():
+        require_finite(np.inf, slopes)
+    return View(float(value), float(value), losses, slopes)

@@ -1,0 +1,64 @@
+"""`EpochLearner`: parameters from a horizon, or from guesses that double."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+
+from driftwolfe.domains import Domain
+from driftwolfe.learners.base import Learner
+from driftwolfe.learners.options import Options
+from driftwolfe.points.kinds import Point
+
+#: Rounds of the first epoch where the horizon is not known.
+FIRST_EPOCH = 64
+
+
+class EpochLearner(Learner):
+    """A learner whose parameters come from a horizon T.
+
+    With ``horizon=None`` it runs in epochs of 64, 128, 256, ... rounds, each with the parameters
+    of its own length and starting where the last one ended. Played beyond a given horizon, it goes
+    on with the same parameters; the bound then grows with the rounds.
+    """
+
+    def __init__(self, domain: Domain, options: Options) -> None:
+        super().__init__(domain)
+        self.options = options
+        self._epoch_start = 0
+        self._epoch_length = options.horizon or FIRST_EPOCH
+        self._begin(self._epoch_length, domain.origin())
+
+    @property
+    def lipschitz(self) -> float:
+        """G: the larger of what was given and the largest gradient norm seen."""
+        return max(self.options.lipschitz or 0.0, self._largest_gradient())
+
+    def _advance(self) -> None:
+        """Count a round, and start the next epoch where one ends."""
+        self.t += 1
+        if self.options.horizon is None and self.t - self._epoch_start == self._epoch_length:
+            start = self._restart_point()
+            self._epoch_start, self._epoch_length = self.t, 2 * self._epoch_length
+            self._begin(self._epoch_length, start)
+
+    def _epochs(self) -> Iterator[tuple[int, int, bool]]:
+        """Horizon, rounds played, and whether it is the first, for every epoch so far."""
+        length = self.options.horizon or FIRST_EPOCH
+        start, first = 0, True
+        while start < self.t:
+            rounds = self.t - start if self.options.horizon else min(length, self.t - start)
+            yield length, rounds, first
+            start, length, first = start + rounds, 2 * length, False
+
+    @abstractmethod
+    def _begin(self, horizon: int, start: Point) -> None:
+        """Set up for an epoch of that length from a feasible point."""
+
+    @abstractmethod
+    def _restart_point(self) -> Point:
+        """Where the next epoch starts."""
+
+    @abstractmethod
+    def _largest_gradient(self) -> float:
+        """The largest gradient norm seen."""

@@ -1,0 +1,108 @@
+"""`GridEnsemble`: an expert for every step size, Hedge over them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from driftwolfe.ensemble import Hedge
+from driftwolfe.ensemble.descent import Descent, Plan
+from driftwolfe.ensemble.experts import descent
+from driftwolfe.learners import bounds
+from driftwolfe.learners.base import as_loss
+from driftwolfe.learners.ensemble import view
+from driftwolfe.learners.epochs import EpochLearner
+from driftwolfe.points import FactoredMatrix
+from driftwolfe.points.kinds import Array, Point
+
+
+class GridEnsemble(EpochLearner):
+    """A grid of step sizes, an expert for each, and exponential weights.
+
+    A named one says what its grid is (`_plans`).
+    """
+
+    _experts: Descent
+    _meta: Hedge
+
+    @property
+    def decision(self) -> Point:
+        """The weighted mean of the experts' points."""
+        return self._experts.mean(self._meta.weights)
+
+    @property
+    def expert_weights(self) -> Array:
+        """The weights of the experts, smallest step first."""
+        return self._meta.weights
+
+    def update(self, loss: Any) -> float:
+        """Play the mean, weigh the experts by their losses, let each take its step."""
+        f = as_loss(loss)
+        seen = view(f, self._experts, self._meta.weights, self.options.linear)
+        prepared = self._experts.prepare(f, seen.slopes, shared=self.options.linear)
+        self._meta.update(seen.experts)
+        self._experts.commit(prepared)
+        self._advance()
+        return seen.value
+
+    def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
+        """Return the best expert's bound plus the price of finding it; see `Learner.bound`.
+
+        The range of losses B in the price is `lipschitz` * diameter, or the largest range seen
+        where the meta learned it.
+        """
+        if tau is not None:
+            return super().bound(path_length, tau)
+        G = self.lipschitz
+        total = 0.0
+        for horizon, rounds, first in self._epochs():
+            meta = self._make_meta(horizon)
+            spread = G * self.domain.diameter
+            total += min(
+                self._expert_bound(plan, rounds, path_length, first)
+                + (meta.regret_bound(i, rounds, spread) if spread > 0 else 0.0)
+                for i, plan in enumerate(self._plans(horizon), start=1)
+            )
+        return total
+
+    def _expert_bound(self, plan: Plan, rounds: int, path_length: float, first: bool) -> float:
+        G = self.lipschitz
+        return bounds.blocked_descent(
+            G,
+            2.0 * self.domain.radius,
+            rounds,
+            self._experts.scale_for(G) * plan.step,
+            plan.block,
+            plan.tolerance,
+            path_length,
+            bounds.AT_CENTER if first else bounds.ANYWHERE,
+            shrinking_steps=self.options.step_scale is None,
+        )
+
+    @abstractmethod
+    def _plans(self, horizon: int) -> Sequence[Plan]:
+        """The experts for an epoch of that length, smallest step first."""
+
+    def _make_meta(self, horizon: int) -> Hedge:
+        size = len(self._plans(horizon))
+        return Hedge(size, horizon=horizon, loss_scale=self.options.loss_scale)
+
+    def _begin(self, horizon: int, start: Point) -> None:
+        before = self._largest_gradient() if self.t else 0.0
+        self._experts = descent(self._counted, self.options.oracle, self.options.step_scale)
+        self._experts.largest_gradient = before
+        self._experts.add(start, self._plans(horizon))
+        self._meta = self._make_meta(horizon)
+
+    def _restart_point(self) -> Point:
+        return current_point(self._experts, self._meta.weights)
+
+    def _largest_gradient(self) -> float:
+        return self._experts.largest_gradient
+
+
+def current_point(experts: Descent, weights: Array) -> Point:
+    """The combined point, or, where forming that would pile up factors, the heaviest expert's."""
+    leader = experts.point(int(weights.argmax()))
+    return leader if isinstance(leader, FactoredMatrix) else experts.mean(weights)

@@ -1,0 +1,115 @@
+"""`Options`: what all learners can be told, checked once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from driftwolfe.domains import Domain
+from driftwolfe.ensemble.descent import Oracle
+from driftwolfe.oracles import METHODS
+from driftwolfe.points import checks
+
+#: Tolerance of the practical tuning, in units of the paper's 3 eps: small beside any step.
+PRACTICAL_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Checked options; D = 2 R and G as the bounds use them.
+
+    Attributes
+    ----------
+    horizon
+        Rounds T, or None.
+    lipschitz
+        G, or None where it is learned: the largest gradient norm so far.
+    step_scale
+        c in eta = c h, or None for D / (largest gradient norm so far).
+    loss_scale
+        Range of the losses that the meta works with, or ``"auto"`` to learn it.
+    tolerance_scale
+        Factor on the paper's 3 eps.
+    linear
+        Whether experts and meta see the linearised loss.
+    oracle
+        How to project.
+    """
+
+    horizon: int | None
+    lipschitz: float | None
+    step_scale: float | None
+    loss_scale: float | Literal["auto"]
+    tolerance_scale: float
+    linear: bool
+    oracle: Oracle
+
+
+def make_options(
+    domain: Domain,
+    *,
+    horizon: Any = None,
+    lipschitz: Any = "auto",
+    step_scale: Any = None,
+    loss_scale: Any = None,
+    tolerance_scale: Any = None,
+    accuracy: Any = None,
+    method: Any = "auto",
+    feedback: Any = "full",
+    tuning: Any = "practical",
+    seed: Any = 0,
+) -> Options:
+    """Check the options and fill in what the tuning says."""
+    if not isinstance(domain, Domain):
+        raise TypeError(f"domain must be a Domain, got {type(domain).__name__}")
+    _one_of(tuning, "tuning", ("practical", "certified"))
+    _one_of(feedback, "feedback", ("full", "linear"))
+    _one_of(method, "method", ("auto", *METHODS))
+    certified = tuning == "certified"
+    G = None if _is(lipschitz, "auto") else checks.positive(lipschitz, "lipschitz")
+    if step_scale is None:
+        step_scale = None if G is None else 2.0 * domain.radius / G
+    else:
+        step_scale = checks.positive(step_scale, "step_scale")
+    if tolerance_scale is None:
+        tolerance_scale = 1.0 if certified else PRACTICAL_TOLERANCE
+    if loss_scale is None:
+        loss_scale = "certified" if certified else "auto"
+    return Options(
+        horizon=None if horizon is None else checks.count(horizon, "horizon"),
+        lipschitz=G,
+        step_scale=step_scale,
+        loss_scale=_loss_scale(loss_scale, G, domain),
+        tolerance_scale=checks.positive(tolerance_scale, "tolerance_scale"),
+        linear=feedback == "linear",
+        oracle=Oracle(
+            method,
+            None if accuracy is None else checks.positive(accuracy, "accuracy"),
+            checks.count(seed, "seed", least=0),
+        ),
+    )
+
+
+def _loss_scale(given: Any, G: float | None, domain: Domain) -> float | Literal["auto"]:
+    if _is(given, "auto"):
+        return "auto"
+    if _is(given, "certified"):
+        if G is None:
+            raise ValueError(
+                "a certified loss scale is lipschitz * diameter, so lipschitz must be a number; "
+                'give one, or use loss_scale="auto"'
+            )
+        return G * domain.diameter
+    if isinstance(given, str):
+        raise ValueError(f'loss_scale must be "auto", "certified" or a number, got {given!r}')
+    return checks.positive(given, "loss_scale")
+
+
+def _is(given: Any, word: str) -> bool:
+    return isinstance(given, str) and given == word
+
+
+def _one_of(given: Any, name: str, allowed: tuple[str, ...]) -> None:
+    if given not in allowed:
+        known = ", ".join(f'"{word}"' for word in allowed)
+        raise ValueError(f"{name} must be one of {known}, got {given!r}")

@@ -1,0 +1,90 @@
+"""Numbers that say how well they are known."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from driftwolfe.points.kinds import Point
+
+
+class Certified(float):
+    """A number with a certificate: the truth lies between it and it plus `gap`.
+
+    It is a float, so that it adds, compares and plots like one.
+
+    Parameters
+    ----------
+    value
+        The lower end.
+    gap
+        Width of the interval, in the same units; 0 where the number is exact up to rounding.
+
+    Examples
+    --------
+    >>> length = Certified(3.0, gap=0.5)
+    >>> length + 1, length.gap, length.upper
+    (4.0, 0.5, 3.5)
+    """
+
+    gap: float
+
+    def __new__(cls, value: float, gap: float = 0.0) -> Self:
+        number = super().__new__(cls, value)
+        number.gap = float(gap)
+        return number
+
+    @property
+    def upper(self) -> float:
+        """The upper end of the interval."""
+        return float(self) + self.gap
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({float(self):.6g}, gap={self.gap:.2g})"
+
+    def __str__(self) -> str:
+        return float.__str__(self)
+
+
+class Regret(Certified):
+    r"""A regret: what a learner suffered beyond its comparators.
+
+    Offline minima are known up to a gap: the minimum of a sum of losses lies in
+    :math:`[v - gap, v]`, with v reached by a point of the set. So a regret lies in
+    :math:`[r, r + gap]`, with r reached by the comparators held here.
+
+    Attributes
+    ----------
+    gap
+        Width of the interval that holds the regret; 0 where it is exact up to rounding.
+    window
+        ``(start, end)``: the rounds it was measured on, as in ``losses[start:end]``.
+    comparators
+        What the learner is compared with: one point for each round of the window, or a single one
+        that served all of them.
+
+    Examples
+    --------
+    >>> regret = Regret(7.25, gap=0.5, window=(0, 100))
+    >>> regret
+    Regret(7.25, gap=0.5, window=(0, 100))
+    >>> regret / 100
+    0.0725
+    """
+
+    window: tuple[int, int]
+    comparators: tuple[Point, ...]
+
+    def __new__(
+        cls,
+        value: float,
+        gap: float = 0.0,
+        window: tuple[int, int] = (0, 0),
+        comparators: tuple[Point, ...] = (),
+    ) -> Self:
+        regret = super().__new__(cls, value, gap)
+        regret.window = window
+        regret.comparators = comparators
+        return regret
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, window={self.window})"
