@@ -13,7 +13,7 @@ from tqdm import tqdm
 from driftwolfe.domains import Domain
 from driftwolfe.learners.base import Learner
 from driftwolfe.losses import Loss
-from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.kinds import Array, Indices, Point
 
 Callback = Callable[[Learner, float], None]
 
@@ -43,9 +43,9 @@ class History:
     domain: Domain
     losses: Array
     seconds: Array
-    lmo: Array
-    projection: Array
-    gauge: Array
+    lmo: Indices
+    projection: Indices
+    gauge: Indices
     functions: list[Loss] = field(default_factory=list)
     decisions: list[Point] = field(default_factory=list)
     weights: list[Array] = field(default_factory=list)
@@ -121,8 +121,18 @@ def play(
         for callback in callbacks:
             callback(learner, suffered)
     table = np.array(rows, dtype=float).reshape(-1, 5).T
-    counts = table[2:].astype(np.int64)
-    return History(learner.domain, table[0], table[1], *counts, functions, decisions, weights)
+    lmo, projection, gauge = table[2:].astype(np.int64)
+    return History(
+        learner.domain,
+        table[0],
+        table[1],
+        lmo,
+        projection,
+        gauge,
+        functions,
+        decisions,
+        weights,
+    )
 
 
 def _with_progress(losses: Iterable[Loss], progress: bool | None) -> Iterable[Loss]:

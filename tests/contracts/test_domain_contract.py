@@ -5,9 +5,9 @@ import inspect
 
 import numpy as np
 import pytest
-from domain_cases import DOMAIN_CASES
 
 import driftwolfe.domains
+from contracts.domain_cases import DOMAIN_CASES
 from driftwolfe.domains import Domain, ProductDomain
 from driftwolfe.points import FactoredMatrix, distance, inner, norm
 from driftwolfe.points.product import ProductPoint

@@ -3,7 +3,9 @@ import itertools
 import cvxpy as cp
 import numpy as np
 import pytest
-from set_checks import (
+
+import driftwolfe as dw
+from domains.set_checks import (
     check_gauge,
     check_gauge_subgradient,
     check_lmo,
@@ -11,8 +13,6 @@ from set_checks import (
     check_projection,
     check_sizes,
 )
-
-import driftwolfe as dw
 
 
 @pytest.fixture

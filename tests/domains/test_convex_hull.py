@@ -1,9 +1,9 @@
 import cvxpy as cp
 import numpy as np
 import pytest
-from set_checks import check_lmo, check_outside, check_projection, check_sizes
 
 import driftwolfe as dw
+from domains.set_checks import check_lmo, check_outside, check_projection, check_sizes
 
 
 @pytest.fixture

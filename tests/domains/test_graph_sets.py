@@ -8,9 +8,9 @@ import networkx as nx
 import numpy as np
 import pytest
 from scipy.optimize import linprog
-from set_checks import check_gauge, check_lmo, check_outside, check_sizes, on_affine_hull
 
 import driftwolfe as dw
+from domains.set_checks import check_gauge, check_lmo, check_outside, check_sizes, on_affine_hull
 
 WHEEL = [(0, 1), (1, 2), (2, 3), (3, 0), (4, 0), (4, 1), (4, 2), (4, 3)]
 DOUBLED = [(0, 1), (0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (3, 4), (3, 4)]

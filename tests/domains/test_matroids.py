@@ -3,7 +3,9 @@ import itertools
 import cvxpy as cp
 import numpy as np
 import pytest
-from set_checks import (
+
+import driftwolfe as dw
+from domains.set_checks import (
     check_gauge,
     check_gauge_subgradient,
     check_lmo,
@@ -12,8 +14,6 @@ from set_checks import (
     check_sizes,
     on_affine_hull,
 )
-
-import driftwolfe as dw
 
 PARTS, CAPACITIES = [[0, 4, 2], [1, 3], [5, 7, 6]], [2, 1, 1]
 

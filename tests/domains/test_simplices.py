@@ -5,7 +5,9 @@ import itertools
 import cvxpy as cp
 import numpy as np
 import pytest
-from set_checks import (
+
+import driftwolfe as dw
+from domains.set_checks import (
     check_gauge,
     check_gauge_subgradient,
     check_lmo,
@@ -14,8 +16,6 @@ from set_checks import (
     check_sizes,
     on_affine_hull,
 )
-
-import driftwolfe as dw
 from driftwolfe.domains import spectrahedron
 
 

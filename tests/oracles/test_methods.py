@@ -72,8 +72,10 @@ def test_paper_against_a_literal_transcription():
         x, y = hard_pair(domain, seed, scale=1.2)
         eps = 0.01
         result = dw.infeasible_projection(domain, x, y, 3 * eps, "paper")
-        u, w = x.copy(), domain.center + (y - domain.center) / max(
-            1, np.linalg.norm(y - domain.center) / domain.radius
+        u, w = (
+            x.copy(),
+            domain.center
+            + (y - domain.center) / max(1, np.linalg.norm(y - domain.center) / domain.radius),
         )
         gamma, calls = 2 * eps / np.sum((x - y) ** 2), 0
         while np.sum((u - w) ** 2) > 3 * eps:

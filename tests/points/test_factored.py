@@ -192,5 +192,3 @@ def test_repeated_entries_add_up_and_nbytes_counts_all_parts():
     assert A.nbytes == A.sparse.data.nbytes + A.sparse.indices.nbytes + A.sparse.indptr.nbytes
     with pytest.raises(ValueError, match="sparse part"):
         A.nuclear_norm()
-
-

@@ -89,7 +89,7 @@ class Domain(ABC):
 
     @property
     def unwrapped(self) -> Domain:
-        """This set itself; a wrapper answers with the set inside."""
+        """The set itself; a wrapper answers with the set inside."""
         return self
 
     # -- what some sets can do cheaply -------------------------------------------------------

@@ -143,8 +143,7 @@ class TraceNormBall(Domain):
     def _singular_values(self, x: Point) -> Array:
         if isinstance(x, FactoredMatrix) and not x.nnz:
             return x.recompress().s
-        values: Array = np.linalg.svd(self._dense(x), compute_uv=False)
-        return values
+        return np.asarray(np.linalg.svd(self._dense(x), compute_uv=False), dtype=np.float64)
 
     def _svd(self, x: Point) -> tuple[Array, Array, Array]:
         """All singular triplets; U and V in columns, s falling."""

@@ -19,6 +19,7 @@ class _Round(NamedTuple):
     y: Array
     sums: Array
     largest_gradient: float
+    largest_distance: float
     projections: int
 
 
@@ -51,15 +52,20 @@ class DenseDescent(Descent):
         due = self.due(skip)
         if due.size:
             x, y = x.copy(), y.copy()
+        farthest = self.largest_distance
         for number, i in enumerate(due):
             target = y[i] - (self.scale_for(largest) * self.steps[i]) * sums[i]
             result = self.project(int(i), x[i], target, number)
             x[i], y[i], sums[i] = result.feasible, result.infeasible, 0.0
-        return _Round(x, y, sums, largest, self.projections + due.size)
+            farthest = max(farthest, result.distance)
+        return _Round(x, y, sums, largest, farthest, self.projections + due.size)
 
     def commit(self, prepared: _Round) -> None:
         """Carry out what `prepare` worked out."""
-        self.x, self.y, self.sums, self.largest_gradient, self.projections = prepared
+        self.x, self.y, self.sums = prepared.x, prepared.y, prepared.sums
+        self.largest_gradient = prepared.largest_gradient
+        self.largest_distance = prepared.largest_distance
+        self.projections = prepared.projections
         self.clocks = self.clocks + 1
 
     def _gradients(self, loss: Loss, slopes: Any, shared: bool) -> Array:

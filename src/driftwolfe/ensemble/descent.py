@@ -40,6 +40,7 @@ class Oracle:
 
     method: str = "auto"
     accuracy: float | None = None
+    max_lmo_calls: int | None = None
     seed: int = 0
 
 
@@ -66,6 +67,7 @@ class Descent(ABC):
         self.oracle = oracle
         self.step_scale = step_scale
         self.largest_gradient = 0.0
+        self.largest_distance = 0.0  # between a feasible and an infeasible point
         self.projections = 0
         self.steps: Array = np.empty(0)
         self.blocks: Indices = np.empty(0, dtype=np.int64)
@@ -82,6 +84,10 @@ class Descent(ABC):
         if self.step_scale is not None:
             return self.step_scale
         return 2.0 * self.domain.radius / largest_gradient if largest_gradient > 0 else 0.0
+
+    def tolerance_for(self, plan: Plan) -> float:
+        """The squared distance that a bound must allow for: what was asked, or worse if it was."""
+        return max(plan.tolerance, self.largest_distance**2)
 
     def add(self, start: Point, plans: Sequence[Plan]) -> None:
         """Add an expert for each plan, all starting at the feasible point `start`."""
@@ -116,7 +122,8 @@ class Descent(ABC):
             float(self.tolerances[i]),
             self.oracle.method,
             self.oracle.accuracy,
-            rng=rng,
+            self.oracle.max_lmo_calls,
+            rng,
         )
 
     @abstractmethod

@@ -1,6 +1,8 @@
-"""Choosing the stack that suits a set's points."""
+"""What an ensemble asks of its experts, and the stack that suits a set's points."""
 
 from __future__ import annotations
+
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -8,6 +10,28 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble.dense_descent import DenseDescent
 from driftwolfe.ensemble.descent import Descent, Oracle
 from driftwolfe.ensemble.list_descent import ListDescent
+from driftwolfe.ensemble.scores import Scores
+from driftwolfe.losses import Loss
+from driftwolfe.points.kinds import Array, Point
+
+
+class Experts(Protocol):
+    """Several points in play, moved by gradients; `Descent`, `GaugeDescent` and `Leaders`."""
+
+    def point(self, i: int) -> Point:
+        """What expert i plays."""
+
+    def mean(self, weights: Array) -> Point:
+        """The weighted mean of what the experts play."""
+
+    def look(self, loss: Loss) -> Scores:
+        """What the loss sees of every expert."""
+
+    def prepare(self, loss: Loss, slopes: Any, shared: bool, skip: Any = None) -> Any:
+        """Work out the coming round without changing anything."""
+
+    def commit(self, prepared: Any) -> None:
+        """Carry out what `prepare` worked out."""
 
 
 def descent(domain: Domain, oracle: Oracle, step_scale: float | None) -> Descent:

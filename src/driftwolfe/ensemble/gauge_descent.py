@@ -65,7 +65,7 @@ class GaugeDescent(DenseDescent):
         gradients = self._gradients(loss, slopes, shared)
         largest = max(self.largest_gradient, largest_norm(gradients))
         x, y, gauges = self.x.copy(), self.y.copy(), self.gauges.copy()
-        for i in range(self.size) if skip is None else np.flatnonzero(~skip):
+        for i in self._playing_on(skip):
             g = self.domain.tangent(gradients[i if len(gradients) > 1 else 0])
             step = self.scale_for(largest) * self.steps[i]
             target = y[i] - step * self._surrogate(i, g)
@@ -78,6 +78,9 @@ class GaugeDescent(DenseDescent):
         """Carry out what `prepare` worked out."""
         self.x, self.y, self.gauges, self.largest_gradient = prepared
         self.clocks = self.clocks + 1
+
+    def _playing_on(self, skip: Any) -> list[int]:
+        return [i for i in range(self.size) if skip is None or not skip[i]]
 
     def _surrogate(self, i: int, g: Array) -> Array:
         c = self.domain.center

@@ -65,13 +65,14 @@ class Leaders:
         step_scale: float | None,
         strong_convexity: float | None,
         max_inner: int | None,
+        start: Point,
     ) -> None:
         self.domain = domain
         self.step_scale = step_scale
         self.strong_convexity = strong_convexity
         self.max_inner = max_inner
         self.largest_gradient = 0.0
-        start = domain.origin()
+        self.cut_short = False  # whether max_inner has ended a run before its gap was reached
         self.experts = [Leader(epoch, start, start) for epoch in epochs]
 
     @property
@@ -105,38 +106,37 @@ class Leaders:
             for slope, expert in zip(each, self.experts, strict=True)
         ]
         largest = max(self.largest_gradient, *(norm(g) for g in gradients))
-        moved = [
-            self._moved(expert, g, largest)
-            for expert, g in zip(self.experts, gradients, strict=True)
-        ]
-        return moved, largest
+        moved, cut_short = [], self.cut_short
+        for expert, g in zip(self.experts, gradients, strict=True):
+            leader, reached = self._moved(expert, g, largest)
+            moved.append(leader)
+            cut_short = cut_short or not reached
+        return moved, largest, cut_short
 
     def commit(self, prepared: Any) -> None:
         """Carry out what `prepare` worked out."""
-        self.experts, self.largest_gradient = prepared
+        self.experts, self.largest_gradient, self.cut_short = prepared
 
-    def _moved(self, expert: Leader, gradient: Point, largest: float) -> Leader:
+    def _moved(self, expert: Leader, gradient: Point, largest: float) -> tuple[Leader, bool]:
+        """The expert after one more gradient, and whether its run reached the gap."""
         if expert.rounds + 1 == expert.epoch:
-            return Leader(expert.epoch, expert.x, expert.x)
-        seen = replace(
-            expert,
-            gradients=gradient if expert.gradients is None else expert.gradients + gradient,
-            rounds=expert.rounds + 1,
-        )
+            return Leader(expert.epoch, expert.x, expert.x), True
+        total = gradient if expert.gradients is None else expert.gradients + gradient
+        seen = replace(expert, gradients=total, rounds=expert.rounds + 1)
         if self.strong_convexity is None:
             eta = self.scale_for(largest) / np.sqrt(expert.epoch)
-            target = seen.anchor - (0.5 * eta) * seen.gradients
+            target = seen.anchor - (0.5 * eta) * total
             gap = (2.0 * self.domain.radius) ** 2 / (2.0 * expert.epoch)
         else:
-            played = expert.x if expert.played is None else expert.played + expert.x
-            seen = replace(seen, played=_trimmed(played))
+            played = _trimmed(expert.x if expert.played is None else expert.played + expert.x)
+            seen = replace(seen, played=played)
             count, curvature = seen.rounds, self.strong_convexity
-            target = seen.played * (1.0 / count) - seen.gradients * (1.0 / (curvature * count))
+            target = (1.0 / count) * played - (1.0 / (curvature * count)) * total
             gap = largest**2 / (2.0 * curvature**2 * count * (count + 1))
         if not (largest > 0 and gap > 0):
-            return seen
-        x = frank_wolfe(self.domain, seen.x, target, gap, self.max_inner).point
-        return replace(seen, x=_trimmed(x))
+            return seen, True
+        run = frank_wolfe(self.domain, seen.x, target, gap, self.max_inner)
+        return replace(seen, x=_trimmed(run.point)), run.gap <= gap
 
 
 def _gradient(loss: Loss, slope: Any, like: Point) -> Point:

@@ -19,6 +19,7 @@ class _Round(NamedTuple):
     y: list[Point]
     sums: list[GradientSum]
     largest_gradient: float
+    largest_distance: float
     projections: int
 
 
@@ -50,15 +51,20 @@ class ListDescent(Descent):
         x, y, sums = list(self.x), list(self.y), [longer for longer, _ in grown]
         largest = max(self.largest_gradient, *(size for _, size in grown))
         due = self.due(skip)
+        farthest = self.largest_distance
         for number, i in enumerate(due):
             step = self.scale_for(largest) * self.steps[i]
             result = self.project(int(i), x[i], y[i] - step * sums[i].total(x[i]), number)
             x[i], y[i], sums[i] = result.feasible, result.infeasible, GradientSum()
-        return _Round(x, y, sums, largest, self.projections + due.size)
+            farthest = max(farthest, result.distance)
+        return _Round(x, y, sums, largest, farthest, self.projections + due.size)
 
     def commit(self, prepared: _Round) -> None:
         """Carry out what `prepare` worked out."""
-        self.x, self.y, self.sums, self.largest_gradient, self.projections = prepared
+        self.x, self.y, self.sums = prepared.x, prepared.y, prepared.sums
+        self.largest_gradient = prepared.largest_gradient
+        self.largest_distance = prepared.largest_distance
+        self.projections = prepared.projections
         self.clocks = self.clocks + 1
 
     def _add_points(self, start: Point, number: int) -> None:

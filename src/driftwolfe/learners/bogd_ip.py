@@ -130,7 +130,7 @@ class BOGDIP(EpochLearner):
                 rounds,
                 self._expert.scale_for(G) * plan.step,
                 plan.block,
-                plan.tolerance,
+                self._expert.tolerance_for(plan),
                 path_length,
                 bounds.AT_CENTER if first and tau is None else bounds.ANYWHERE,
                 shrinking_steps=self.options.step_scale is None,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftwolfe.ensemble.descent import Descent
+from driftwolfe.ensemble.experts import Experts
 from driftwolfe.ensemble.scores import combine, products, values_and_slopes
 from driftwolfe.learners.base import require_finite
 from driftwolfe.losses import Loss
@@ -34,7 +34,7 @@ class View(NamedTuple):
     slopes: Any
 
 
-def view(loss: Loss, experts: Descent, weights: Array, linear: bool) -> View:
+def view(loss: Loss, experts: Experts, weights: Array, linear: bool) -> View:
     r"""Look at the loss through every expert, once.
 
     As :math:`A\sum_i w_i x_i = \sum_i w_i A x_i`, the combined decision is never formed. With linear

@@ -8,7 +8,7 @@ from typing import Any
 
 from driftwolfe.ensemble import Hedge
 from driftwolfe.ensemble.descent import Descent, Plan
-from driftwolfe.ensemble.experts import descent
+from driftwolfe.ensemble.experts import Experts, descent
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.ensemble import view
@@ -74,7 +74,7 @@ class GridEnsemble(EpochLearner):
             rounds,
             self._experts.scale_for(G) * plan.step,
             plan.block,
-            plan.tolerance,
+            self._experts.tolerance_for(plan),
             path_length,
             bounds.AT_CENTER if first else bounds.ANYWHERE,
             shrinking_steps=self.options.step_scale is None,
@@ -102,7 +102,7 @@ class GridEnsemble(EpochLearner):
         return self._experts.largest_gradient
 
 
-def current_point(experts: Descent, weights: Array) -> Point:
+def current_point(experts: Experts, weights: Array) -> Point:
     """The combined point, or, where forming that would pile up factors, the heaviest expert's."""
     leader = experts.point(int(weights.argmax()))
     return leader if isinstance(leader, FactoredMatrix) else experts.mean(weights)

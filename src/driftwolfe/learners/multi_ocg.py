@@ -8,17 +8,19 @@ from typing import Any
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import Hedge
 from driftwolfe.ensemble.leaders import Leaders
-from driftwolfe.learners.base import Learner, as_loss
+from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.ensemble import view
+from driftwolfe.learners.epochs import EpochLearner
+from driftwolfe.learners.grid_ensemble import current_point
 from driftwolfe.learners.options import make_options
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Point
 
-#: Horizon assumed where none is given: only the number of epoch lengths grows with it.
-_DEFAULT_HORIZON = 1 << 16
+#: Linear minimisations per expert and round in the practical tuning.
+_PRACTICAL_INNER = 20
 
 
-class MultiOCG(Learner):
+class MultiOCG(EpochLearner):
     r"""Online conditional gradient restarted every :math:`\gamma_i = 2^{i-1}` rounds, Hedge over i.
 
     Each expert follows the regularised leader inside its epochs, by Frank-Wolfe to a gap of
@@ -32,16 +34,18 @@ class MultiOCG(Learner):
         The set.
     horizon
         Rounds T; sets the number of epoch lengths, :math:`\lceil\log_2 T\rceil + 1`, and the rate of
-        the weights. None: anytime rate, epochs up to 65,536 rounds.
-    lipschitz, loss_scale, feedback, tuning
+        the weights. None: doubling guesses, as for `POLD`.
+    lipschitz, loss_scale, feedback
         As for `POLD`.
     step_scale
         c, in place of 2D/G.
     strong_convexity
         :math:`\lambda` of the losses, for the strongly convex version; None for convex losses.
     max_inner
-        Limit on linear minimisations per expert and round; the bound is lost where it cuts a run
+        Limit on linear minimisations per expert and round; the bound is lost once it cuts a run
         short.
+    tuning
+        ``"practical"``: max_inner 20, loss_scale ``"auto"``; ``"certified"``: no limit, G * diameter.
 
     Notes
     -----
@@ -81,8 +85,13 @@ class MultiOCG(Learner):
         feedback: str = "full",
         tuning: str = "practical",
     ) -> None:
-        super().__init__(domain)
-        self.options = make_options(
+        if max_inner is None and tuning == "practical":
+            max_inner = _PRACTICAL_INNER
+        self.max_inner = None if max_inner is None else checks.count(max_inner, "max_inner")
+        self.strong_convexity = strong_convexity
+        if strong_convexity is not None:
+            self.strong_convexity = checks.positive(strong_convexity, "strong_convexity")
+        options = make_options(
             domain,
             horizon=horizon,
             lipschitz=lipschitz,
@@ -91,17 +100,10 @@ class MultiOCG(Learner):
             feedback=feedback,
             tuning=tuning,
         )
-        if strong_convexity is not None:
-            strong_convexity = checks.positive(strong_convexity, "strong_convexity")
-        if max_inner is not None:
-            max_inner = checks.count(max_inner, "max_inner")
-        levels = math.ceil(math.log2(self.options.horizon or _DEFAULT_HORIZON)) + 1
-        c = self.options.step_scale
-        if step_scale is None and c is not None:
-            c = 2.0 * c
-        epochs = [1 << i for i in range(levels)]
-        self._experts = Leaders(self._counted, epochs, c, strong_convexity, max_inner)
-        self._meta = self._make_meta(levels)
+        # The default step is c = 2D/G where other learners have D/G.
+        doubled = step_scale is None and options.step_scale is not None
+        self._scale = 2.0 * (options.step_scale or 0.0) if doubled else options.step_scale
+        super().__init__(domain, options)
 
     @property
     def decision(self) -> Point:
@@ -113,11 +115,6 @@ class MultiOCG(Learner):
         """The weights of the experts, shortest epoch first."""
         return self._meta.weights
 
-    @property
-    def lipschitz(self) -> float:
-        """G: the larger of what was given and the largest gradient norm seen."""
-        return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
-
     def update(self, loss: Any) -> float:
         """Play the mean, weigh the experts by their losses, let each follow its leader."""
         f = as_loss(loss)
@@ -125,7 +122,7 @@ class MultiOCG(Learner):
         prepared = self._experts.prepare(f, seen.slopes, shared=self.options.linear)
         self._meta.update(seen.experts)
         self._experts.commit(prepared)
-        self.t += 1
+        self._advance()
         return seen.value
 
     def bound(
@@ -142,9 +139,8 @@ class MultiOCG(Learner):
         variation
             V_T: if given, the bound is against the minimiser of each round.
         """
-        fixed = self.options.step_scale is not None
-        unlimited = self._experts.max_inner is None and self._experts.strong_convexity is None
-        if tau is not None or not fixed or not unlimited:
+        proved = self._scale is not None and self.strong_convexity is None
+        if tau is not None or not proved or self._experts.cut_short or not self.options.horizon:
             return super().bound(path_length, tau)
         G, D = self.lipschitz, 2.0 * self.domain.radius
         return min(
@@ -160,9 +156,24 @@ class MultiOCG(Learner):
         one = D**2 / eta + eta * G**2 * gamma / 4.0 + G * gamma * D / math.sqrt(gamma)
         return math.ceil(self.t / gamma) * one
 
-    def _make_meta(self, size: int) -> Hedge:
-        curvature, G = self._experts.strong_convexity, self.options.lipschitz
-        if curvature is not None and G is not None:
+    def _begin(self, horizon: int, start: Point) -> None:
+        before = self._largest_gradient() if self.t else 0.0
+        lengths = [1 << i for i in range(math.ceil(math.log2(horizon)) + 1)]
+        self._experts = Leaders(
+            self._counted, lengths, self._scale, self.strong_convexity, self.max_inner, start
+        )
+        self._experts.largest_gradient = before
+        self._meta = self._make_meta(len(lengths), horizon)
+
+    def _restart_point(self) -> Point:
+        return current_point(self._experts, self._meta.weights)
+
+    def _largest_gradient(self) -> float:
+        return self._experts.largest_gradient
+
+    def _make_meta(self, size: int, horizon: int) -> Hedge:
+        G = self.options.lipschitz
+        if self.strong_convexity is not None and G is not None:
             # Strongly convex losses are exp-concave: a constant rate lambda/G^2 pays only a log.
-            return Hedge(size, horizon=8, loss_scale=G**2 / curvature)
-        return Hedge(size, horizon=self.options.horizon, loss_scale=self.options.loss_scale)
+            return Hedge(size, horizon=8, loss_scale=G**2 / self.strong_convexity)
+        return Hedge(size, horizon=horizon, loss_scale=self.options.loss_scale)

@@ -7,11 +7,13 @@ from typing import Any, Literal
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.descent import Oracle
-from driftwolfe.oracles import METHODS
+from driftwolfe.oracles import DEFAULT_ACCURACY, METHODS
 from driftwolfe.points import checks
 
 #: Tolerance of the practical tuning, in units of the paper's 3 eps: small beside any step.
 PRACTICAL_TOLERANCE = 1e-6
+#: Linear minimisations that one projection of the practical tuning may take.
+PRACTICAL_CALLS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +86,17 @@ def make_options(
         linear=feedback == "linear",
         oracle=Oracle(
             method,
-            None if accuracy is None else checks.positive(accuracy, "accuracy"),
+            _accuracy(accuracy, certified),
+            None if certified else PRACTICAL_CALLS,
             checks.count(seed, "seed", least=0),
         ),
     )
+
+
+def _accuracy(given: Any, certified: bool) -> float | None:
+    if given is None:
+        return None if certified else DEFAULT_ACCURACY
+    return checks.positive(given, "accuracy")
 
 
 def _loss_scale(given: Any, G: float | None, domain: Domain) -> float | Literal["auto"]:

@@ -138,7 +138,7 @@ class POLA(CoverEnsemble):
             length,
             self._experts.scale_for(G) * plan.step,
             plan.block,
-            plan.tolerance,
+            self._experts.tolerance_for(plan),
             path_length,
             shrinking_steps=self.options.step_scale is None,
         )

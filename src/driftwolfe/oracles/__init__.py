@@ -2,10 +2,15 @@
 
 from driftwolfe.oracles.frank_wolfe import Approach, frank_wolfe
 from driftwolfe.oracles.gauge import gauge_by_bisection
-from driftwolfe.oracles.infeasible_projection import METHODS, infeasible_projection
+from driftwolfe.oracles.infeasible_projection import (
+    DEFAULT_ACCURACY,
+    METHODS,
+    infeasible_projection,
+)
 from driftwolfe.oracles.result import InfeasibleProjection
 
 __all__ = [
+    "DEFAULT_ACCURACY",
     "METHODS",
     "Approach",
     "InfeasibleProjection",

@@ -90,14 +90,15 @@ def infeasible_projection(
         return exact(domain, y)
     if stop.tolerance == 0:
         raise ValueError(f'tolerance must be positive for method "{chosen}", got 0')
+    followed = chosen == "paper" or (chosen == "halfspace" and accuracy is None)
+    if not followed and domain.cheap_membership and domain.contains(y, atol=0.0):
+        return InfeasibleProjection(y, y, 0, 0.0, 0.0, chosen)
     if chosen in ("paper", "halfspace"):
         # Their bounds on the calls start from ||x - y|| <= D.
         inside = clip_to_ball(y, domain.center, domain.radius)
         if chosen == "paper":
             return paper(domain, x, inside, stop, given=y)
         return halfspace(domain, x, inside, stop)
-    if domain.cheap_membership and domain.contains(y, atol=0.0):
-        return InfeasibleProjection(y, y, 0, 0.0, 0.0, chosen)
     if chosen == "corrective":
         return _in_ball(domain, corrective(domain, x, y, stop))
     random = np.random.default_rng(0) if rng is None else rng

@@ -14,6 +14,8 @@ from driftwolfe.points.orthogonal import thin_svd_of_product
 
 #: Below this ratio of squared norms a Gram-matrix norm has lost half its digits to cancellation.
 _CANCELLED = 1e-5
+#: Columns beyond the shorter side that a sum may have before it is recompressed.
+_SPARE_COLUMNS = 16
 #: Rows evaluated at a time when a cancelled norm is summed entry by entry: bounds the memory.
 _CHUNK_ENTRIES = 1 << 20
 
@@ -29,8 +31,8 @@ class FactoredMatrix:
     r"""The m x n matrix :math:`U\,\mathrm{diag}(s)\,V^\top + S` with S sparse; never made dense.
 
     Immutable: arithmetic returns new matrices that share factors with the old ones, so treat the
-    arrays as read-only. Factors need not be orthonormal, and adding appends them: call `recompress`
-    when `rank` has grown.
+    arrays as read-only. Factors need not be orthonormal, and adding appends them; `recompress`
+    writes them anew, which happens by itself once there are more columns than the shorter side.
 
     Parameters
     ----------
@@ -182,12 +184,14 @@ class FactoredMatrix:
         if other.rank == 0 or self.rank == 0:
             kept = self if other.rank == 0 else other
             return FactoredMatrix._of(kept.U, kept.s, kept.V, stored)
-        return FactoredMatrix._of(
+        total = FactoredMatrix._of(
             np.concatenate((self.U, other.U), axis=1),
             np.concatenate((self.s, other.s)),
             np.concatenate((self.V, other.V), axis=1),
             stored,
         )
+        # More columns than the shorter side are redundant: long sums stay bounded.
+        return total if total.rank <= min(self.shape) + _SPARE_COLUMNS else total.recompress()
 
     __radd__ = __add__
 

@@ -13,6 +13,8 @@ from driftwolfe.regret.objective import Evaluation, Objective
 _RELAX = 0.8
 #: Error of a sum of losses that backtracking must not take for curvature, relative to it.
 _ROUNDING = 1e-13
+#: Doublings after which a step is no longer tried to be explained by curvature: there is a kink.
+_MOST_DOUBLINGS = 60
 
 
 def accelerated(objective: Objective, x: Array, bracket: Bracket) -> Array:
@@ -29,13 +31,15 @@ def accelerated(objective: Objective, x: Array, bracket: Bracket) -> Array:
     Candès 2015). One projection, one oracle call and two looks at the data a step. Ends when the
     bracket has no more work or when no step moves; returns the last point.
     """
+    if not bracket.has_work():
+        return x
     z, theta = x, 1.0
     curvature = _first_curvature(objective, x, bracket)
-    while bracket.working:
+    while bracket.has_work():
         y = (1.0 - theta) * x + theta * z
         seen = objective.evaluate(y)
         bracket.look(objective, y, seen)
-        if not bracket.working:
+        if not bracket.has_work():
             return y
         before = curvature
         curvature, after, ahead = _step(objective, bracket, x, z, y, seen, theta, curvature)
@@ -61,15 +65,15 @@ def _step(
     curvature: float,
 ) -> tuple[float, Array, Array]:
     """Return a curvature that bounds the function between y and the next x, the next z and x."""
-    while True:
+    for _ in range(_MOST_DOUBLINGS):
         after = bracket.domain.project(z - seen.gradient / (theta * curvature))
         ahead = (1.0 - theta) * x + theta * after
         move = ahead - y
         model = seen.value + inner(seen.gradient, move) + 0.5 * curvature * inner(move, move)
-        value = objective.value(ahead)
-        if value <= model + _ROUNDING * abs(seen.value):
-            return curvature, after, ahead
+        if objective.value(ahead) <= model + _ROUNDING * abs(seen.value):
+            break
         curvature *= 2.0
+    return curvature, after, ahead
 
 
 def _first_curvature(objective: Objective, x: Array, bracket: Bracket) -> float:

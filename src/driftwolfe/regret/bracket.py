@@ -57,8 +57,9 @@ class Bracket:
     def __init__(
         self,
         domain: Domain,
-        tolerance: float,
-        scale: float,
+        *,
+        tolerance: float = 0.0,
+        scale: float = 0.0,
         allowed: float = 0.0,
         floor: float = -math.inf,
         target: float = math.inf,
@@ -74,6 +75,24 @@ class Bracket:
         self._tolerance, self._scale, self._allowed = tolerance, scale, allowed
         self._target = target
 
+    def over(self, domain: Domain) -> Bracket:
+        """Return a bracket with the same aims and no point yet, for the same problem on another set."""
+        return Bracket(
+            domain,
+            tolerance=self._tolerance,
+            scale=self._scale,
+            allowed=self._allowed,
+            floor=self.lower,
+            target=self._target,
+            limit=self.limit - self.looks,
+        )
+
+    def take(self, other: Bracket, point: Point) -> None:
+        """Take over what another bracket of the same problem has found, with its point as `point`."""
+        self.looks += other.looks
+        self.lower = max(self.lower, other.lower)
+        self.offer(point, other.value)
+
     @property
     def gap(self) -> float:
         """Width of the bracket."""
@@ -85,16 +104,14 @@ class Bracket:
         size = 0.0 if self.point is None else abs(self.value)
         return self._tolerance * max(size, self._scale) + self._allowed
 
-    @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         """Whether there is work left and looks to do it with."""
         done = self.gap <= self.allowed or self.lower >= self._target
         return not done and self.looks < self.limit
 
-    @property
-    def working(self) -> bool:
+    def has_work(self) -> bool:
         """Whether more looks at the objective at hand will help."""
-        return self.open and not self._settled
+        return self.is_open() and not self._settled
 
     def look(self, objective: Objective, x: Point, seen: Evaluation) -> Look:
         """Learn from the objective's evaluation at a point of the set, with one call of the oracle.

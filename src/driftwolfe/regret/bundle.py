@@ -42,14 +42,14 @@ def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
     value = seen.value
     offsets, slopes = _cut(x, seen)
     length = bracket.gap / max(float(np.vdot(seen.gradient, seen.gradient)), 1e-300)
-    while bracket.working:
+    while bracket.has_work():
         weights, ahead = _proximal_step(project, x, offsets - value, slopes, length)
         mixed = weights @ slopes
         tangent = float(weights @ offsets + mixed @ x.ravel())
         look = Evaluation(value, mixed.reshape(x.shape), tangent - value)
         bracket.look(objective, x, look)
         predicted = value - float((offsets + slopes @ ahead.ravel()).max())
-        if predicted <= 0.0 or not bracket.working:
+        if predicted <= 0.0 or not bracket.has_work():
             break
         seen = objective.evaluate(ahead)
         bracket.offer(ahead, seen.value)
@@ -89,7 +89,7 @@ def _proximal_step(
         return np.ones(1), project(x - length * slopes[0].reshape(x.shape))
     dual = _Dual(project, x, offsets, slopes, length)
     weights = np.full(len(offsets), 1.0 / len(offsets))
-    inside = Bracket(Simplex(len(offsets)), _MODEL_ACCURACY, 0.0, limit=_MODEL_LOOKS)
+    inside = Bracket(Simplex(len(offsets)), tolerance=_MODEL_ACCURACY, limit=_MODEL_LOOKS)
     accelerated(dual, weights, inside)
     return inside.point, dual.minimiser(inside.point)
 

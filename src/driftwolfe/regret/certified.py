@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
 from driftwolfe.points.kinds import Point
@@ -29,6 +30,7 @@ class Certified(float):
     gap: float
 
     def __new__(cls, value: float, gap: float = 0.0) -> Self:
+        """Make the number; `float` is immutable, so that it happens here."""
         number = super().__new__(cls, value)
         number.gap = float(gap)
         return number
@@ -61,6 +63,9 @@ class Regret(Certified):
     comparators
         What the learner is compared with: one point for each round of the window, or a single one
         that served all of them.
+    lengths
+        The lengths of the windows among which this one has the largest regret; empty where the
+        regret is that of the whole game.
 
     Examples
     --------
@@ -73,6 +78,7 @@ class Regret(Certified):
 
     window: tuple[int, int]
     comparators: tuple[Point, ...]
+    lengths: Sequence[int]
 
     def __new__(
         cls,
@@ -80,10 +86,13 @@ class Regret(Certified):
         gap: float = 0.0,
         window: tuple[int, int] = (0, 0),
         comparators: tuple[Point, ...] = (),
+        lengths: Sequence[int] = (),
     ) -> Self:
+        """Make the number and note what it was measured on."""
         regret = super().__new__(cls, value, gap)
         regret.window = window
         regret.comparators = comparators
+        regret.lengths = lengths
         return regret
 
     def __repr__(self) -> str:

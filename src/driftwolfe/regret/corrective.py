@@ -18,6 +18,7 @@ from driftwolfe.regret.objective import Evaluation, Objective
 
 #: Gap over the found vertices, as a share of the last gap over the set.
 _INNER_ACCURACY = 0.1
+_INNER_LOOKS = 100
 #: Weight below which a vertex is forgotten.
 _IDLE = 1e-12
 
@@ -30,22 +31,30 @@ def corrective(objective: Objective, x: Point, bracket: Bracket) -> Point:
     far fewer calls of it than line search. Ends like the other methods; returns the last point.
     """
     atoms, weights = [x], np.ones(1)
-    while bracket.working:
+    while bracket.has_work():
         seen = objective.evaluate(x)
         look = bracket.look(objective, x, seen)
-        if not bracket.working:
+        if not bracket.has_work():
             break
         atoms.append(look.vertex)
         mixture = Mixture(objective, atoms)
-        inside = Bracket(Simplex(len(atoms)), 0.0, 0.0, allowed=_INNER_ACCURACY * look.gap)
-        method = newton if mixture.has_hessian(len(atoms)) else accelerated
-        weights = method(mixture, np.append(weights, 0.0), inside)
-        if mixture.value(weights) >= seen.value:
+        weights = _best_weights(mixture, np.append(weights, 0.0), bracket, look.gap)
+        if not mixture.value(weights) < seen.value:
             break
         atoms = [atom for atom, weight in zip(atoms, weights, strict=True) if weight > _IDLE]
         weights = weights[weights > _IDLE] / weights[weights > _IDLE].sum()
         x = mix(atoms, weights)
     return x
+
+
+def _best_weights(mixture: Mixture, weights: Array, bracket: Bracket, gap: float) -> Array:
+    """The minimiser over the hull, to a share of the gap over the set; its looks count as well."""
+    inside = Bracket(Simplex(len(weights)), allowed=_INNER_ACCURACY * gap, limit=_INNER_LOOKS)
+    if mixture.has_hessian(len(weights)):
+        weights = newton(mixture, weights, inside)
+    accelerated(mixture, weights, inside)
+    bracket.looks += inside.looks
+    return np.asarray(inside.point)
 
 
 def mix(atoms: Sequence[Point], weights: Array) -> Point:

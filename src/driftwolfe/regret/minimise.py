@@ -16,6 +16,7 @@ from driftwolfe.regret.bundle import bundle
 from driftwolfe.regret.corrective import corrective
 from driftwolfe.regret.newton import newton
 from driftwolfe.regret.objective import Objective
+from driftwolfe.regret.reduction import reduce
 
 #: Smoothing of kinks, as a share of the natural size of the scores: the first, the factor to the
 #: next, and where doubles end it.
@@ -26,25 +27,31 @@ _TRIAL = 200
 
 def minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
     """Narrow a bracket around the minimum of an objective until it has no more work."""
+    reduced = reduce(objective, bracket.domain)
+    if reduced is None:
+        _minimise(objective, start, bracket)
+        bracket.point = _like(bracket.domain.origin(), bracket.point)
+    else:
+        inside = bracket.over(reduced.domain)
+        _minimise(reduced.objective, reduced.restrict(start), inside)
+        bracket.take(inside, reduced.embed(inside.point, bracket.domain.origin()))
+
+
+def _minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
     if objective.linear:
         vertex = bracket.look(objective, start, objective.evaluate(start)).vertex
         bracket.offer(vertex, objective.value(vertex))
         return
     projects = _projects(bracket.domain)
-    x = dense(start) if projects or objective.unknown else start
+    x = _dense(start) if projects or objective.unknown else start
     limit = bracket.limit
     if objective.unknown:
         bracket.limit = min(limit, bracket.looks + _TRIAL)
     _follow_smoothings(objective, x, bracket, projects)
     bracket.limit = limit
-    if objective.unknown and bracket.open:
+    if objective.unknown and bracket.is_open():
         bracket.unsettle()
         bundle(objective, bracket.point, bracket)
-
-
-def dense(x: Point) -> Point:
-    """Return the point as an array."""
-    return x.toarray() if isinstance(x, FactoredMatrix) else x
 
 
 def _follow_smoothings(objective: Objective, x: Point, bracket: Bracket, projects: bool) -> None:
@@ -54,7 +61,7 @@ def _follow_smoothings(objective: Objective, x: Point, bracket: Bracket, project
         bracket.unsettle()
         x = _descend(objective.softened(share), x, bracket, projects)
         share *= _NEXT_SHARE
-        if not (bracket.open and objective.kinked and share > _LAST_SHARE):
+        if not (bracket.is_open() and objective.kinked and share > _LAST_SHARE):
             return
 
 
@@ -76,3 +83,14 @@ def _projects(domain: Domain) -> bool:
     if isinstance(domain.unwrapped, TraceNormBall | Spectrahedron):
         return int(np.prod(domain.shape)) <= FULL_SVD_ENTRIES
     return domain.cheap_projection
+
+
+def _dense(x: Point) -> Point:
+    return x.toarray() if isinstance(x, FactoredMatrix) else x
+
+
+def _like(origin: Point, point: Point) -> Point:
+    """The point in the representation that the set's points have."""
+    if isinstance(origin, FactoredMatrix) and isinstance(point, np.ndarray):
+        return FactoredMatrix.from_dense(point)
+    return point

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from driftwolfe.domains import Domain
 from driftwolfe.losses import Loss
-from driftwolfe.points import FactoredMatrix, checks
+from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
 from driftwolfe.regret.bracket import Bracket
 from driftwolfe.regret.floors import objective_floor
@@ -102,13 +100,13 @@ def offline_minimum(
     objective = summed(domain, losses)
     bracket = Bracket(
         domain,
-        checks.nonnegative(tolerance, "tolerance"),
-        abs(objective.value(origin)),
+        tolerance=checks.nonnegative(tolerance, "tolerance"),
+        scale=abs(objective.value(origin)),
         floor=objective_floor(objective, domain),
         limit=checks.count(max_iterations, "max_iterations"),
     )
     minimise(objective, first, bracket)
-    return OfflineMinimum(_like(origin, bracket.point), bracket.value, bracket.gap, bracket.looks)
+    return OfflineMinimum(bracket.point, bracket.value, bracket.gap, bracket.looks)
 
 
 def summed(domain: Domain, losses: Sequence[Loss]) -> Objective:
@@ -127,11 +125,4 @@ def _feasible(domain: Domain, start: Any) -> Point:
             f"start must be a point of {domain!r}, but it lies outside; project it first, or leave "
             "it out to start from domain.origin()"
         )
-    return point
-
-
-def _like(origin: Point, point: Point) -> Point:
-    """The point in the representation that the set's points have."""
-    if isinstance(origin, FactoredMatrix) and isinstance(point, np.ndarray):
-        return FactoredMatrix.from_dense(point)
     return point

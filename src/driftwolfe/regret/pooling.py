@@ -75,8 +75,9 @@ def _huber_key(loss: HuberEntries) -> Hashable:
 
 
 def _join_huber(losses: Sequence[HuberEntries]) -> tuple[Term, float]:
+    rows, cols, targets = _all_entries(losses)
     first = losses[0]
-    return Term(1.0, HuberEntries(*_all_entries(losses), width=first.width, shape=first.shape)), 0.0
+    return Term(1.0, HuberEntries(rows, cols, targets, first.width, first.shape)), 0.0
 
 
 def _all_entries(losses: Sequence[Any]) -> list[Any]:

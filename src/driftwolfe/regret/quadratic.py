@@ -11,8 +11,6 @@ _SWEEPS = 1000
 _SWEEPS_PER_CHECK = 10
 #: Ratio of the two residuals beyond which the penalty is doubled or halved.
 _IMBALANCE = 5.0
-#: Share of the largest curvature below which directions count as flat.
-_FLAT = 1e-9
 
 
 def minimise_quadratic(
@@ -41,7 +39,7 @@ def minimise_quadratic(
     direction method of multipliers, section 3.4.1.
     """
     values, vectors = np.linalg.eigh(hessian)
-    values = np.maximum(values, 0.0) + _FLAT * max(values[-1], 0.0)
+    values = np.maximum(values, 0.0)
     if values[-1] == 0.0:
         return np.asarray(domain.lmo_with_error(gradient)[0])
     penalty = np.sqrt(values[-1] * values.mean()) / 10

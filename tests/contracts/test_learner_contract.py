@@ -1,0 +1,275 @@
+"""What every learner promises, on every set it can work on."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from contracts.learner_cases import LEARNER_CASES, NEEDS_GAUGE, domains, suits
+from driftwolfe.losses import AbsoluteEntries, FunctionLoss, LinearLoss, SquaredDistance
+from driftwolfe.points import FactoredMatrix, distance, norm
+
+ROUNDS = 70  # beyond the first epoch of learners without a horizon
+
+CASES = [
+    pytest.param(cls, settings, name, id=f"{cls.__name__}-{number}-{name}")
+    for cls, cases in LEARNER_CASES.items()
+    for number, settings in enumerate(cases)
+    for name, domain in domains().items()
+    if suits(cls, domain)
+]
+ONE_EACH = [
+    pytest.param(cls, cases[0], name, id=f"{cls.__name__}-{name}")
+    for cls, cases in LEARNER_CASES.items()
+    for name in ("l1", "factored" if cls not in NEEDS_GAUGE else "trace-norm")
+]
+
+
+def stream(domain, rounds=ROUNDS, seed=0):
+    """Losses that jump: entries of a drifting matrix, or squared distances and linear losses."""
+    rng = np.random.default_rng(seed)
+    losses = []
+    for t in range(rounds):
+        sign = 1.0 if t < rounds // 2 else -1.0
+        if len(domain.shape) == 2:
+            m, n = domain.shape
+            rows, cols = rng.integers(0, m, 6), rng.integers(0, n, 6)
+            losses.append(AbsoluteEntries(rows, cols, sign * rng.standard_normal(6)))
+        elif t % 2:
+            losses.append(LinearLoss(sign * rng.standard_normal(domain.shape)))
+        else:
+            losses.append(SquaredDistance(sign * rng.standard_normal(domain.shape)))
+    return losses
+
+
+def make(cls, settings, domain, horizon=ROUNDS, lipschitz=10.0):
+    return cls(domain, horizon=horizon, lipschitz=lipschitz, **settings)
+
+
+def as_array(point):
+    return point.toarray() if isinstance(point, FactoredMatrix) else np.asarray(point)
+
+
+def test_every_learner_has_a_case():
+    public = {getattr(dw.learners, name) for name in dw.learners.__all__} - {dw.Learner}
+    assert public == set(LEARNER_CASES)
+
+
+@pytest.mark.parametrize(("cls", "settings", "name"), CASES)
+def test_plays_feasible_points_and_reports_what_they_suffer(cls, settings, name):
+    domain = domains()[name]
+    learner = make(cls, settings, domain)
+    asked = 0
+    for t, loss in enumerate(stream(domain)):
+        assert learner.t == t
+        decision = learner.decision
+        assert domain.contains(decision, atol=1e-8)
+        expected = loss.value(decision)
+        suffered = learner.update(loss)
+        assert isinstance(suffered, float)
+        assert suffered == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        assert learner.lmo_calls == learner.oracle_calls.lmo >= asked
+        asked = learner.lmo_calls
+        if (weights := learner.expert_weights) is not None:
+            assert weights.sum() == pytest.approx(1.0)
+            assert (weights >= 0).all()
+    assert learner.domain is domain
+
+
+@pytest.mark.parametrize(("cls", "settings", "name"), ONE_EACH)
+def test_is_deterministic_and_clones_are_independent(cls, settings, name):
+    domain = domains()[name]
+    losses = stream(domain)
+    first, second = make(cls, settings, domain), make(cls, settings, domain)
+    for loss in losses[:40]:
+        first.update(loss)
+        second.update(loss)
+    np.testing.assert_array_equal(as_array(first.decision), as_array(second.decision))
+    twin = first.clone()
+    assert twin.domain is domain
+    for loss in losses[40:]:
+        first.update(loss)
+    assert twin.t == 40
+    np.testing.assert_array_equal(as_array(twin.decision), as_array(second.decision))
+    for loss in losses[40:]:
+        twin.update(loss)
+    np.testing.assert_array_equal(as_array(first.decision), as_array(twin.decision))
+    assert first.oracle_calls == twin.oracle_calls
+
+
+class BrokenError(Exception):
+    pass
+
+
+def failing(domain):
+    """Losses that go wrong in every way that a loss can."""
+
+    def explode(x):
+        raise BrokenError
+
+    shape = domain.shape
+    yield FunctionLoss(explode, lambda x: np.zeros(shape)), BrokenError
+    yield FunctionLoss(lambda x: 0.0, explode), BrokenError
+    yield FunctionLoss(lambda x: np.nan, lambda x: np.zeros(shape)), ValueError
+    yield FunctionLoss(lambda x: 0.0, lambda x: np.full(shape, np.inf)), ValueError
+    yield FunctionLoss(lambda x: 0.0, lambda x: np.zeros((1, 1, 1))), ValueError
+    yield SquaredDistance(np.zeros(99)), ValueError
+    yield "no loss", TypeError
+    yield None, TypeError
+
+
+@pytest.mark.parametrize(("cls", "settings", "name"), ONE_EACH)
+def test_a_refused_update_changes_nothing(cls, settings, name):
+    domain = domains()[name]
+    losses = stream(domain)
+    disturbed, calm = make(cls, settings, domain), make(cls, settings, domain)
+    for t, loss in enumerate(losses):
+        if t % 10 == 3:
+            for bad, problem in failing(domain):
+                with pytest.raises(problem):
+                    disturbed.update(bad)
+                assert disturbed.t == t
+        assert disturbed.update(loss) == calm.update(loss)
+    np.testing.assert_array_equal(as_array(disturbed.decision), as_array(calm.decision))
+
+
+@pytest.mark.parametrize(("cls", "settings", "name"), ONE_EACH)
+def test_works_without_a_horizon_or_a_lipschitz_constant(cls, settings, name):
+    domain = domains()[name]
+    learner = cls(domain, **settings)
+    history = dw.play(learner, stream(domain, rounds=200))
+    assert learner.t == len(history) == 200
+    assert domain.contains(learner.decision, atol=1e-8)
+    assert np.isfinite(history.losses).all()
+
+
+@pytest.mark.parametrize("cls", LEARNER_CASES)
+def test_units_cancel(cls):
+    """Points in other units and losses in other units: the same decisions, in those units."""
+    length, price = 2.0**12, 2.0**-9
+    rng = np.random.default_rng(3)
+    targets = rng.standard_normal((60, 4))
+    settings = {"smoothness": 1.0} if cls is dw.LineSearchOFW else {}
+    scaled = {"smoothness": price / length**2} if cls is dw.LineSearchOFW else {}
+    plain = cls(dw.L1Ball(4, radius=1.0), horizon=60, **settings)
+    other = cls(dw.L1Ball(4, radius=length), horizon=60, **scaled)
+    for target in targets:
+        a = plain.update(SquaredDistance(target))
+        b = other.update(SquaredDistance(length * target, weight=0.5 * price / length**2))
+        assert b == pytest.approx(price * a, rel=1e-6)
+    assert distance(other.decision / length, plain.decision) <= 1e-6
+
+
+@pytest.mark.parametrize("cls", LEARNER_CASES)
+def test_a_constant_loss_moves_nobody(cls):
+    domain = dw.L1Ball(3)
+    learner = cls(domain)
+    for _ in range(80):
+        assert learner.update(LinearLoss(np.zeros(3))) == 0.0
+    assert domain.contains(learner.decision)
+
+
+@pytest.mark.parametrize("cls", LEARNER_CASES)
+def test_bad_options_are_refused(cls):
+    domain = dw.L1Ball(3)
+    parameters = inspect.signature(cls).parameters
+    bad = {
+        "horizon": [0, -3, 2.5],
+        "lipschitz": [0.0, -1.0, float("nan"), "large"],
+        "step_scale": [0.0, -1.0, float("inf")],
+        "loss_scale": [0.0, "big", -2.0],
+        "tolerance_scale": [0.0, -1.0],
+        "accuracy": [0.0, -1.0],
+        "method": ["magic"],
+        "feedback": ["some"],
+        "tuning": ["perfect"],
+        "start": ["elsewhere"],
+        "grid": ["fine"],
+        "gauge": ["guess"],
+        "variant": ["new"],
+        "smoothness": [0.0],
+        "inner_steps": [0],
+        "max_inner": [0],
+        "strong_convexity": [0.0],
+        "seed": [-1],
+    }
+    unused = {dw.KalhanOFW: {"lipschitz"}, dw.LineSearchOFW: {"lipschitz", "horizon"}}
+    for name, values in bad.items():
+        if name not in parameters or name in unused.get(cls, set()):
+            continue
+        for value in values:
+            with pytest.raises((ValueError, TypeError), match=name):
+                cls(domain, **{name: value})
+    with pytest.raises(TypeError, match="domain"):
+        cls("not a set")
+
+
+def test_certified_needs_a_lipschitz_constant():
+    with pytest.raises(ValueError, match="lipschitz must be a number"):
+        dw.POLD(dw.L1Ball(3), horizon=10, tuning="certified")
+
+
+@pytest.mark.parametrize("cls", [dw.OGD, dw.Ader, dw.SAOL, dw.PAMO])
+def test_sets_that_cannot_serve_a_learner_are_refused(cls):
+    with pytest.raises(ValueError, match="needs only linear minimisation"):
+        cls(dw.SpanningTreePolytope(4))
+
+
+def test_an_oracle_that_fails_midway_changes_nothing():
+    ball = dw.L2Ball(3)
+    state = {"broken": False}
+
+    def lmo(direction):
+        if state["broken"]:
+            raise BrokenError
+        return ball.lmo(direction)
+
+    domain = dw.LMODomain(3, lmo, radius=1.0)
+    for cls in (dw.POLD, dw.POLA, dw.BOGDIP, dw.MultiOCG, dw.OnlineFrankWolfe, dw.KalhanOFW):
+        disturbed, calm = cls(domain, horizon=60), cls(domain, horizon=60)
+        refused = 0
+        for loss in stream(domain, rounds=60):
+            state["broken"] = True
+            try:
+                disturbed.clone().update(loss)
+                trial = disturbed.t
+                disturbed.update(loss)
+                assert disturbed.t == trial + 1
+            except BrokenError:
+                refused += 1
+                state["broken"] = False
+                disturbed.update(loss)
+            state["broken"] = False
+            calm.update(loss)
+        assert refused > 0
+        np.testing.assert_array_equal(disturbed.decision, calm.decision)
+
+
+def test_any_object_with_value_and_gradient_is_a_loss():
+    class Quadratic:
+        def value(self, x):
+            return float(x @ x)
+
+        def gradient(self, x):
+            return 2.0 * x
+
+    learner = dw.POLA(dw.L2Ball(3))
+    assert learner.update(Quadratic()) == 0.0
+
+
+def test_experts_of_a_factored_set_are_never_made_dense(monkeypatch):
+    def refuse(self):
+        raise AssertionError("a factored matrix was made dense")
+
+    monkeypatch.setattr(FactoredMatrix, "toarray", refuse)
+    rng = np.random.default_rng(0)
+    domain = dw.TraceNormBall((300, 200), radius=50.0)
+    for cls in (dw.POLD, dw.POLA, dw.BOGDIP, dw.MultiOCG, dw.OnlineFrankWolfe):
+        learner = cls(domain, horizon=12, lipschitz=6.0)
+        for _ in range(12):
+            rows, cols = rng.integers(0, 300, 30), rng.integers(0, 200, 30)
+            learner.update(AbsoluteEntries(rows, cols, rng.standard_normal(30)))
+        decision = learner.decision
+        assert isinstance(decision, FactoredMatrix)
+        assert norm(decision) <= domain.radius
