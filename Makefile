@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow check format examples bench clean
+.PHONY: help run test test-slow check format examples clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -22,7 +22,10 @@ $(READY): pyproject.toml constraints.txt
 	@touch $(READY)
 
 run: $(READY) ## Run a first job and show its result
-	$(BIN)/driftwolfe oracles
+	@echo "== Learners on a target that jumps (examples/following_drift.py)"
+	@$(BIN)/python examples/following_drift.py
+	@echo "== Infeasible projections on five sets (driftwolfe oracles)"
+	@$(BIN)/driftwolfe oracles
 
 test: $(READY) ## Run the tests, doctests included (minutes)
 	$(BIN)/python -m pytest -n auto -m 'not slow'
