@@ -56,7 +56,7 @@ class FactoredMatrix:
     """
 
     __array_ufunc__ = None  # numpy leaves `array * matrix` and the like to this class
-    __slots__ = ("U", "V", "s", "shape", "sparse")
+    __slots__ = ("U", "V", "_transposed", "s", "shape", "sparse")
 
     def __init__(self, U: Any, s: Any, V: Any, sparse: Any = None) -> None:
         self.U = np.ascontiguousarray(checks.finite_array(U, "U"))
@@ -72,6 +72,7 @@ class FactoredMatrix:
             )
         self.shape: Shape = (self.U.shape[0], self.V.shape[0])
         self.sparse: Any = None if sparse is None else _canonical(sparse, self.shape)
+        self._transposed: Any = None
 
     # -- making ------------------------------------------------------------------------------
 
@@ -81,6 +82,7 @@ class FactoredMatrix:
         matrix = object.__new__(cls)
         matrix.U, matrix.s, matrix.V, matrix.sparse = U, s, V, sparse
         matrix.shape = (U.shape[0], V.shape[0])
+        matrix._transposed = None
         return matrix
 
     @classmethod
@@ -227,7 +229,11 @@ class FactoredMatrix:
     def transpose_times(self, block: Array) -> Array:
         r"""Return :math:`A^\top Q` for a vector or block of vectors, without transposing A."""
         product: Array = self.V @ _scale_rows(self.s, self.U.T @ block)
-        return product if self.sparse is None else product + self.sparse.T @ block
+        if self.sparse is None:
+            return product
+        if self._transposed is None:  # a view, but scipy takes as long to make it as to multiply
+            self._transposed = self.sparse.T
+        return product + self._transposed @ block
 
     # -- measuring ---------------------------------------------------------------------------
 
