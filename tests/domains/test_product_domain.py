@@ -87,7 +87,7 @@ def test_counted_parts_count(direction):
     product.project(y)
     product.gauge(y)
     for part in parts:
-        assert part.calls == dw.OracleCalls(lmo=1, project=1, gauge=1)
+        assert part.calls == dw.OracleCalls(lmo=1, projection=1, gauge=1)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 import pytest
-from adversaries import ADVERSARIES, play_on_cover
 
 from driftwolfe.ensemble import AdaNormalHedge, CompactCover, GeometricCover
+from ensemble.adversaries import ADVERSARIES, play_on_cover
 
 FRESH = (math.exp(1 / 3) - 1) / 2  # w(0, 0)
 

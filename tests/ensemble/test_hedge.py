@@ -8,11 +8,11 @@ import math
 
 import numpy as np
 import pytest
-from adversaries import ADVERSARIES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driftwolfe.ensemble import Hedge, ader_prior
+from ensemble.adversaries import ADVERSARIES
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from adversaries import ADVERSARIES, play_on_cover
 
 from driftwolfe.ensemble import CompactCover, GeometricCover, MultiplicativeWeights
+from ensemble.adversaries import ADVERSARIES, play_on_cover
 
 
 def test_weights_agree_with_the_naive_product():

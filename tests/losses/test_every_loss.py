@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loss_cases import CASES, MATRIX, MATRIX_CASES, factored
 
 from driftwolfe import losses
 from driftwolfe.points import ops
 from driftwolfe.points.factored import FactoredMatrix
+from losses.loss_cases import CASES, MATRIX, MATRIX_CASES, factored
 
 seeds = st.integers(0, 2**32 - 1)
 every_loss = pytest.mark.parametrize("name", CASES)

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from loss_cases import factored
 
 from driftwolfe.losses import FunctionLoss, LinearLoss, SquaredDistance
 from driftwolfe.points.factored import FactoredMatrix
+from losses.loss_cases import factored
 
 
 @pytest.mark.parametrize("kind", [LinearLoss, SquaredDistance])

@@ -39,14 +39,12 @@ def adaptive_regret(history: Record, tau: int, tolerance: float = 1e-4) -> Regre
 
     Examples
     --------
-    >>> import numpy as np, driftwolfe as dw
-    >>> from driftwolfe.game import History
-    >>> slopes = (0.5, -1.2, 1.0, 1.0, 1.0, -1.2)
+    >>> import driftwolfe as dw
+    >>> slopes = [1.0] * 20 + [-1.0] * 20
     >>> losses = [dw.losses.LinearLoss([slope, 0.0]) for slope in slopes]
-    >>> none = np.zeros(6)
-    >>> history = History(dw.L1Ball(2), none, none, none, none, none, losses)  # always played 0
-    >>> adaptive_regret(history, tau=3)
-    Regret(3, gap=0, window=(2, 5))
+    >>> history = dw.play(dw.OGD(dw.L1Ball(2), horizon=40, lipschitz=1.0), losses)
+    >>> regret = dw.regret.adaptive_regret(history, tau=10)
+    >>> round(regret, 3), regret.window, regret.gap < 1e-2
 
     References
     ----------
@@ -90,16 +88,14 @@ def weak_adaptive_regret(
 
     Examples
     --------
-    >>> import numpy as np, driftwolfe as dw
-    >>> from driftwolfe.game import History
-    >>> slopes = (0.5, -1.2, 1.0, 1.0, 1.0, -1.2)
+    >>> import driftwolfe as dw
+    >>> slopes = [1.0] * 20 + [-1.0] * 20
     >>> losses = [dw.losses.LinearLoss([slope, 0.0]) for slope in slopes]
-    >>> none = np.zeros(6)
-    >>> history = History(dw.L1Ball(2), none, none, none, none, none, losses)  # always played 0
-    >>> weak_adaptive_regret(history)
-    Regret(3, gap=0, window=(2, 5))
-    >>> weak_adaptive_regret(history, lengths="geometric")  # 1, 2, 4, 6
-    Regret(2, gap=0, window=(2, 4))
+    >>> history = dw.play(dw.OGD(dw.L1Ball(2), horizon=40, lipschitz=1.0), losses)
+    >>> regret = dw.regret.weak_adaptive_regret(history)
+    >>> round(regret, 3), regret.window, regret.gap < 1e-2
+    >>> regret = dw.regret.weak_adaptive_regret(history, lengths="geometric")
+    >>> round(regret, 3), regret.window, regret.lengths
 
     References
     ----------

@@ -44,7 +44,7 @@ class Certified(float):
         return f"{type(self).__name__}({float(self):.6g}, gap={self.gap:.2g})"
 
     def __str__(self) -> str:
-        return float.__str__(self)
+        return repr(float(self))
 
 
 class Regret(Certified):

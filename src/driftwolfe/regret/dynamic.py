@@ -32,13 +32,12 @@ def dynamic_regret(history: Record, comparators: Sequence[Point] | Array) -> Reg
 
     Examples
     --------
-    >>> import numpy as np, driftwolfe as dw
-    >>> from driftwolfe.game import History
+    >>> import driftwolfe as dw
     >>> losses = [dw.losses.LinearLoss([sign, 0.0]) for sign in (1.0, -1.0, 1.0)]
-    >>> none = np.zeros(3)
-    >>> history = History(dw.L1Ball(2), none, none, none, none, none, losses)  # always played 0
-    >>> dynamic_regret(history, [[-1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]])
-    Regret(3, gap=0, window=(0, 3))
+    >>> history = dw.play(dw.OGD(dw.L1Ball(2), horizon=3, lipschitz=1.0), losses)
+    >>> regret = dw.regret.dynamic_regret(history, [[-1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]])
+    >>> round(regret, 4)
+    4.1547
     """
     rounds = check_record(history)
     if len(comparators) != rounds:
@@ -72,13 +71,11 @@ def worst_case_dynamic_regret(history: Record, tolerance: float = 1e-4) -> Regre
 
     Examples
     --------
-    >>> import numpy as np, driftwolfe as dw
-    >>> from driftwolfe.game import History
+    >>> import driftwolfe as dw
     >>> losses = [dw.losses.LinearLoss([sign, 0.0]) for sign in (1.0, -1.0, 1.0)]
-    >>> none = np.zeros(3)
-    >>> history = History(dw.L1Ball(2), none, none, none, none, none, losses)  # always played 0
-    >>> worst_case_dynamic_regret(history)
-    Regret(3, gap=0, window=(0, 3))
+    >>> history = dw.play(dw.OGD(dw.L1Ball(2), horizon=3, lipschitz=1.0), losses)
+    >>> round(dw.regret.worst_case_dynamic_regret(history), 4)
+    4.1547
     """
     rounds = check_record(history)
     tolerance = checks.nonnegative(tolerance, "tolerance")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from driftwolfe.domains import Domain
 from driftwolfe.losses import (
     AbsoluteEntries,
@@ -47,7 +49,8 @@ def floor(loss: Loss, domain: Domain) -> float:
     return value + inner(gradient, vertex) - inner(gradient, origin) - error
 
 
-def objective_floor(objective: Objective, domain: Domain) -> float:
-    """Return a number that the sum does not fall below on the set."""
-    floors = (term.weight * floor(term.loss, domain) for term in objective.terms)
-    return objective.constant + sum(floors)
+def objective_floor(objective: Objective) -> float:
+    """Return a number that the sum does not fall below anywhere; minus infinity if none is known."""
+    if all(type(term.loss) in _NONNEGATIVE for term in objective.terms):
+        return objective.constant
+    return -math.inf

@@ -38,6 +38,7 @@ def minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
 
 
 def _minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
+    bracket.offer(start, objective.value(start))
     if objective.linear:
         vertex = bracket.look(objective, start, objective.evaluate(start)).vertex
         bracket.offer(vertex, objective.value(vertex))

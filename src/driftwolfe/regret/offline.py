@@ -102,7 +102,7 @@ def offline_minimum(
         domain,
         tolerance=checks.nonnegative(tolerance, "tolerance"),
         scale=abs(objective.value(origin)),
-        floor=objective_floor(objective, domain),
+        floor=objective_floor(objective),
         limit=checks.count(max_iterations, "max_iterations"),
     )
     minimise(objective, first, bracket)

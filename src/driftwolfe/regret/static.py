@@ -29,13 +29,14 @@ def static_regret(history: Record, tolerance: float = 1e-6) -> Regret:
 
     Examples
     --------
-    >>> import numpy as np, driftwolfe as dw
-    >>> from driftwolfe.game import History
+    >>> import driftwolfe as dw
     >>> losses = [dw.losses.LinearLoss([sign, 0.0]) for sign in (1.0, -1.0, 1.0)]
-    >>> none = np.zeros(3)
-    >>> history = History(dw.L1Ball(2), none, none, none, none, none, losses)  # always played 0
-    >>> static_regret(history)
-    Regret(1, gap=0, window=(0, 3))
+    >>> history = dw.play(dw.OGD(dw.L1Ball(2), horizon=3, lipschitz=1.0), losses)
+    >>> history.losses.round(4)
+    array([0.    , 1.    , 0.1547])
+    >>> regret = dw.regret.static_regret(history)
+    >>> round(regret, 4), regret.comparators[0], regret.gap < 1e-9
+    (2.1547, array([-1.,  0.]), True)
     """
     rounds = check_record(history)
     best = offline_minimum(history.domain, history.functions, tolerance=tolerance)

@@ -1,0 +1,71 @@
+"""Path length and function variation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from driftwolfe.losses import FunctionLoss, LinearLoss, SquaredDistance
+from driftwolfe.regret import function_variation, path_length
+from regret.games import KINDS, some_losses
+
+
+def test_path_length_by_hand():
+    assert path_length(np.array([[0.0], [2.0], [1.0], [1.0]])) == 3.0
+    assert path_length([np.zeros(2)]) == 0.0
+    assert path_length([]) == 0.0
+
+
+def test_path_length_of_factored_matrices():
+    rng = np.random.default_rng(0)
+    dense = rng.standard_normal((3, 4, 5))
+    factored = [dw.FactoredMatrix.from_dense(matrix) for matrix in dense]
+    assert path_length(factored) == pytest.approx(path_length(dense))
+
+
+def test_variation_of_linear_losses_is_exact():
+    losses = [LinearLoss([1.0, 0.0]), LinearLoss([0.0, 2.0], constant=1.0)]
+    # The difference -x_1 + 2 x_2 + 1 reaches 3 on the L1 ball, and -1 at the other end.
+    variation = function_variation(losses, dw.L1Ball(2))
+    assert variation == pytest.approx(3.0)
+    assert variation.gap == 0.0
+
+
+def test_variation_of_squared_distances_of_one_weight_is_exact():
+    rng = np.random.default_rng(1)
+    targets = rng.standard_normal((2, 3))
+    losses = [SquaredDistance(target, weight=0.7) for target in targets]
+    domain = dw.LinfBall(3)
+    variation = function_variation(losses, domain)
+    corners = np.array(np.meshgrid(*[[-1.0, 1.0]] * 3)).reshape(3, -1).T
+    expected = max(abs(losses[0].value(corner) - losses[1].value(corner)) for corner in corners)
+    assert variation == pytest.approx(expected)
+    assert variation.gap == 0.0
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_the_interval_holds_what_sampling_finds(kind):
+    domain = dw.L1Ball(KINDS[kind][1], 2.0)
+    losses = some_losses(kind, 4)
+    variation = function_variation(losses, domain)
+    rng = np.random.default_rng(0)
+    points = [domain.project(4 * rng.standard_normal(domain.shape)) for _ in range(300)]
+    values = np.array([[loss.value(x) for x in points] for loss in losses])
+    sampled = np.abs(np.diff(values, axis=0)).max(axis=1).sum()
+    assert sampled <= variation.upper + 1e-9
+    if math.isfinite(variation.gap):
+        assert sampled <= variation + variation.gap + 1e-9
+    assert variation >= 0.5 * sampled  # the search by vertices is not blind
+
+
+def test_equal_losses_do_not_vary_and_unknown_ones_may():
+    loss = FunctionLoss(lambda x: x.sum() ** 2, lambda x: 2 * x.sum() + 0 * x)
+    other = FunctionLoss(lambda x: x.sum(), np.ones_like)
+    assert function_variation([loss, loss], dw.L1Ball(2)).upper == 0.0
+    assert function_variation([loss], dw.L1Ball(2)).upper == 0.0
+    variation = function_variation([loss, other], dw.L1Ball(2))
+    assert variation == pytest.approx(2.0)  # at (-1, 0): 1 - (-1)
+    assert variation.upper == math.inf
