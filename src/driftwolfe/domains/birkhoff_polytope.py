@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from driftwolfe.domains.affine_hull import leaves_affine_hull
 from driftwolfe.domains.base import Domain
@@ -50,6 +49,8 @@ class BirkhoffPolytope(Domain):
         return direction - rows - columns + direction.mean()
 
     def _lmo(self, direction: Array) -> Array:
+        from scipy.optimize import linear_sum_assignment  # a slow import, for this set alone
+
         vertex = np.zeros(self.shape)
         vertex[linear_sum_assignment(direction)] = 1.0
         return vertex

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from driftwolfe.domains.base import Domain
 from driftwolfe.domains.hull import Indices, comes_near
@@ -82,6 +81,8 @@ class SpanningTreePolytope(Domain):
         return comes_near(self._lmo, x, self.origin(), slack)
 
     def _require_several_trees(self) -> None:
+        from scipy.sparse.csgraph import connected_components  # a slow import, for this set alone
+
         n, m = self.n_vertices, len(self.edges)
         graph = coo_array((np.ones(m), (self._tails, self._heads)), shape=(n, n))
         pieces = connected_components(graph, directed=False, return_labels=False)

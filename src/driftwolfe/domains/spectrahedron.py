@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.sparse.linalg import ArpackError, eigsh
 
 from driftwolfe.domains.affine_hull import leaves_affine_hull
 from driftwolfe.domains.base import Domain
@@ -110,6 +109,8 @@ def _lowest_eigenvector(symmetric: Array) -> Array:
     """Return a unit eigenvector of the lowest eigenvalue, the same one each time."""
     side = len(symmetric)
     if side >= _LANCZOS_SIDE:
+        from scipy.sparse.linalg import ArpackError, eigsh  # a slow import, for large sets alone
+
         # A fixed random start: a patterned one may be orthogonal to the answer.
         start = np.random.default_rng(0).standard_normal(side)
         try:
