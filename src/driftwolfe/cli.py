@@ -64,3 +64,7 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number >= 1, got {text!r}")
     return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

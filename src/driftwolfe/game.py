@@ -60,6 +60,11 @@ class History:
         """Mean of the losses up to each round."""
         return self.cumulative_loss / np.arange(1, len(self) + 1)
 
+    @property
+    def oracle_calls(self) -> dict[str, Indices]:
+        """Calls made in each round, by the name of the oracle."""
+        return {"lmo": self.lmo, "projection": self.projection, "gauge": self.gauge}
+
     def __len__(self) -> int:
         return len(self.losses)
 

@@ -1,0 +1,67 @@
+"""Every learner with a guarantee, in every setting that its guarantee speaks for."""
+
+import driftwolfe as dw
+
+#: Practical and certified, horizon given and not, G given and learned, full and linear feedback.
+CONTENDERS = {
+    "ogd": (dw.OGD, {}),
+    "ogd-anytime": (dw.OGD, {"horizon": None}),
+    "ogd-auto": (dw.OGD, {"lipschitz": "auto"}),
+    "bogd": (dw.BOGDIP, {}),
+    "bogd-halfspace": (dw.BOGDIP, {"tuning": "certified", "method": "halfspace"}),
+    "bogd-paper": (dw.BOGDIP, {"tuning": "certified", "method": "paper"}),
+    "bogd-anytime": (dw.BOGDIP, {"horizon": None, "method": "corrective"}),
+    "bogd-auto": (dw.BOGDIP, {"lipschitz": "auto"}),
+    "loo-bogd": (dw.LOOBOGD, {}),
+    "loo-bogd-certified": (dw.LOOBOGD, {"tuning": "certified", "method": "paper"}),
+    "pold": (dw.POLD, {}),
+    "pold-linear": (dw.POLD, {"feedback": "linear"}),
+    "pold-paper": (dw.POLD, {"grid": "paper", "loss_scale": "certified"}),
+    "pold-experiment": (dw.POLD, {"grid": "experiment", "feedback": "linear"}),
+    "pold-halfspace": (dw.POLD, {"tuning": "certified", "method": "halfspace"}),
+    "pold-certified-linear": (
+        dw.POLD,
+        {"tuning": "certified", "method": "paper", "feedback": "linear"},
+    ),
+    "pold-certified-paper": (dw.POLD, {"tuning": "certified", "method": "paper", "grid": "paper"}),
+    "pold-anytime": (dw.POLD, {"horizon": None}),
+    "pold-auto": (dw.POLD, {"horizon": None, "lipschitz": "auto"}),
+    "ader": (dw.Ader, {}),
+    "ader-linear": (dw.Ader, {"feedback": "linear", "tuning": "certified"}),
+    "ader-anytime": (dw.Ader, {"horizon": None, "lipschitz": "auto"}),
+    "pola": (dw.POLA, {}),
+    "pola-halfspace": (dw.POLA, {"tuning": "certified", "method": "halfspace"}),
+    "pola-linear": (dw.POLA, {"loss_scale": "certified", "feedback": "linear"}),
+    "pola-origin-auto": (dw.POLA, {"start": "origin", "lipschitz": "auto"}),
+    "saol": (dw.SAOL, {"tuning": "certified"}),
+    "saol-linear": (dw.SAOL, {"feedback": "linear"}),
+    "pamo": (dw.PAMO, {"gauge": "exact", "tuning": "certified"}),
+    "pamo-bisection": (dw.PAMO, {"feedback": "linear"}),
+    "multi-ocg": (dw.MultiOCG, {"tuning": "certified"}),
+    "multi-ocg-linear": (dw.MultiOCG, {"tuning": "certified", "feedback": "linear"}),
+    "ofw": (dw.OnlineFrankWolfe, {}),
+}
+
+#: One setting of each class, for the dear sets and the long games.
+LEADING = (
+    "ogd",
+    "bogd",
+    "bogd-halfspace",
+    "loo-bogd",
+    "pold",
+    "pold-certified-linear",
+    "ader",
+    "pola",
+    "pola-linear",
+    "saol",
+    "pamo",
+    "multi-ocg",
+    "ofw",
+)
+
+
+def make(name, arena):
+    """The contender for an arena, told its horizon and G unless it is to do without."""
+    cls, settings = CONTENDERS[name]
+    given = {"horizon": arena.rounds, "lipschitz": arena.lipschitz, **settings}
+    return cls(arena.domain, **given)

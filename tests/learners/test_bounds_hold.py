@@ -1,0 +1,267 @@
+"""Theorems as tests: measured regret stays below every bound, for every learner that has one."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from contracts.learner_cases import suits
+from driftwolfe.losses import LinearLoss, SquaredDistance
+from driftwolfe.points import FactoredMatrix
+from learners.contenders import CONTENDERS, LEADING, make
+from learners.families import (
+    ROUNDING,
+    absolute_entries,
+    drifting_logistic,
+    linear_arena,
+    meet,
+    orthogonal,
+    path_length,
+    piecewise_constant_targets,
+    pushed_back,
+    random_signs,
+    rotating_quadratics,
+    signs_against,
+    switching_costs,
+    vertex_against,
+)
+
+EDGES = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (2, 4), (3, 4)]
+
+#: Cheap enough for every contender.
+ARENAS = {
+    "signs-l1": lambda: random_signs(dw.L1Ball(5, radius=2.0), 250),
+    "signs-simplex": lambda: random_signs(dw.Simplex(4), 60, G=3.0),
+    "rotating-l2": lambda: rotating_quadratics(dw.L2Ball(3, radius=2.0), 150),
+    "pieces-l1": lambda: piecewise_constant_targets(dw.L1Ball(4), 100),
+    "pushed-back-l2": lambda: pushed_back(dw.L2Ball(3, radius=0.5), 250, G=2.0),
+    "vertex-against-simplex": lambda: vertex_against(dw.Simplex(4, radius=3.0), 100),
+}
+#: For one contender of each class.
+DEAR_ARENAS = {
+    "signs-l2-long": lambda: random_signs(dw.L2Ball(3), 1000),
+    "pushed-back-l2-long": lambda: pushed_back(dw.L2Ball(2), 1000),
+    "orthogonal-l2": lambda: orthogonal(dw.L2Ball(4), 250),
+    "signs-against-l1": lambda: signs_against(dw.L1Ball(6), 100),
+    "rotating-birkhoff": lambda: rotating_quadratics(dw.BirkhoffPolytope(3), 60),
+    "vertex-against-birkhoff": lambda: vertex_against(dw.BirkhoffPolytope(3), 60),
+    "pieces-trees": lambda: piecewise_constant_targets(dw.SpanningTreePolytope(4), 60),
+    "routes": lambda: switching_costs(dw.FlowPolytope(EDGES, 0, 4), 100, pieces=3),
+    "logistic-trace-norm": lambda: drifting_logistic(dw.TraceNormBall((3, 4), radius=2.0), 100),
+    "absolute-dense": lambda: absolute_entries(dw.TraceNormBall((6, 5), radius=4.0), 150),
+    "absolute-factored": lambda: absolute_entries(
+        dw.TraceNormBall((12, 10), radius=6.0, representation="factored"), 60, observed=20
+    ),
+}
+NO_FACTORED = (dw.MultiOCG,)  # minutes, and nothing new
+DYNAMIC = (dw.OGD, dw.BOGDIP, dw.POLD, dw.Ader, dw.POLA, dw.MultiOCG)
+ADAPTIVE = (dw.BOGDIP, dw.POLA, dw.SAOL, dw.PAMO)
+PIECES = (1, 2, 5, 20)
+
+
+def cases(*classes):
+    everywhere = [(name, place) for name in CONTENDERS for place in ARENAS]
+    somewhere = [(name, place) for name in LEADING for place in DEAR_ARENAS]
+    return [
+        pytest.param(name, place, id=f"{name}-{place}")
+        for name, place in everywhere + somewhere
+        if issubclass(CONTENDERS[name][0], classes) and playable(CONTENDERS[name][0], place)
+    ]
+
+
+@functools.cache
+def arena(place):
+    return (ARENAS | DEAR_ARENAS)[place]()
+
+
+def playable(cls, place):
+    domain = arena(place).domain
+    factored = isinstance(domain.origin(), FactoredMatrix)
+    return suits(cls, domain) and not (factored and cls in NO_FACTORED)
+
+
+@functools.cache
+def game(name, place):
+    return meet(make(name, arena(place)), arena(place))
+
+
+def holds(regret, bound):
+    return regret <= bound * (1.0 + ROUNDING)
+
+
+@pytest.mark.parametrize(("name", "place"), cases(*DYNAMIC))
+def test_dynamic_regret_is_below_the_bound(name, place):
+    played = game(name, place)
+    rounds = len(played.losses)
+    for pieces in (*PIECES, rounds):
+        comparators = played.comparators(pieces)
+        bound = played.learner.bound(path_length=path_length(comparators))
+        assert holds(played.regret(comparators), bound), pieces
+
+
+@pytest.mark.parametrize(("name", "place"), cases(dw.OnlineFrankWolfe))
+def test_static_regret_is_below_the_bound(name, place):
+    played = game(name, place)
+    assert holds(played.regret(played.comparators(1)), played.learner.bound())
+
+
+@pytest.mark.parametrize(("name", "place"), cases(*ADAPTIVE))
+def test_the_worst_window_is_below_the_bound(name, place):
+    played = game(name, place)
+    for tau in (1, 7, 32, len(played.losses)):
+        assert holds(played.window_regret(tau), played.learner.bound(tau=tau)), tau
+
+
+def variation(losses, domain):
+    """Sum of the largest changes; differences of these losses are linear, so it is exact."""
+    total = 0.0
+    for before, now in zip(losses[:-1], losses[1:], strict=True):
+        slope = before.target - now.target if hasattr(now, "target") else now.g - before.g
+        shift = now.value(np.zeros(domain.shape)) - before.value(np.zeros(domain.shape))
+        ends = (domain.lmo(slope), domain.lmo(-slope))
+        total += max(abs(float(np.vdot(slope, v)) + shift) for v in ends)
+    return total
+
+
+SMOOTH = ("rotating-l2", "pieces-l1", "rotating-birkhoff", "pieces-trees")
+LINEAR = ("signs-simplex", "routes")
+
+
+@pytest.mark.parametrize("place", SMOOTH + LINEAR)
+@pytest.mark.parametrize(
+    ("cls", "settings"),
+    [
+        (dw.KalhanOFW, {}),
+        (dw.KalhanOFW, {"inner_steps": 3}),
+        (dw.LineSearchOFW, {"smoothness": 1.0}),
+        (dw.LineSearchOFW, {"smoothness": 2.0, "inner_steps": 2}),
+        (dw.MultiOCG, {"tuning": "certified"}),
+    ],
+    ids=["kalhan", "kalhan-inner", "line-search", "line-search-inner", "multi-ocg"],
+)
+def test_regret_against_every_minimiser_is_below_the_bound_by_variation(cls, settings, place):
+    here = arena(place)
+    learner = cls(here.domain, horizon=here.rounds, lipschitz=here.lipschitz, **settings)
+    played = meet(learner, here)
+    minimisers = played.comparators(here.rounds)
+    known = {"variation": variation(played.losses, here.domain)}
+    if cls is not dw.MultiOCG:
+        first = played.losses[0]
+        known["first_gap"] = played.suffered[0] - first.value(minimisers[0])
+    if cls is dw.KalhanOFW:
+        known["smoothness"] = 1.0
+    assert holds(played.regret(minimisers), learner.bound(**known))
+
+
+def test_comparators_are_what_they_claim():
+    """Closed forms against a solver: nobody does better on a stretch than its best point."""
+    cvxpy = pytest.importorskip("cvxpy")
+    here = arena("pieces-l1")
+    x = cvxpy.Variable(4)
+    stretch = here.losses[10:60]
+    total = sum(0.5 * cvxpy.sum_squares(x - loss.target) for loss in stretch)
+    least = cvxpy.Problem(cvxpy.Minimize(total), [cvxpy.norm1(x) <= 1]).solve()
+    best = here.best(stretch, 10)
+    assert here.domain.contains(best)
+    assert sum(loss.value(best) for loss in stretch) == pytest.approx(least, abs=1e-5)
+
+    here = arena("logistic-trace-norm")
+    stretch = here.losses[:20]
+    X = cvxpy.Variable(here.domain.shape)
+    total = 0.0
+    for loss in stretch:
+        scores = loss.features @ X.T
+        labels = cvxpy.sum(cvxpy.multiply(scores, np.eye(3)[loss.labels]))
+        total += (cvxpy.sum(cvxpy.log_sum_exp(scores, axis=1)) - labels) / len(loss.labels)
+    least = cvxpy.Problem(cvxpy.Minimize(total), [cvxpy.normNuc(X) <= 2.0]).solve()
+    best = here.best(stretch, 0)
+    assert here.domain.contains(best, atol=1e-7)
+    assert sum(loss.value(best) for loss in stretch) == pytest.approx(least, rel=1e-4)
+
+
+# -- bounds that mean something ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cls", "settings", "rounds", "share"),
+    [
+        (dw.OGD, {}, 1000, 0.05),
+        (dw.Ader, {"tuning": "certified"}, 1000, 0.15),
+        (dw.OnlineFrankWolfe, {}, 1000, 0.5),
+        (dw.BOGDIP, {}, 20_000, 0.06),
+        (dw.BOGDIP, {"tuning": "certified", "method": "halfspace"}, 20_000, 0.2),
+        (dw.POLD, {"feedback": "linear"}, 20_000, 0.1),
+        (dw.POLD, {"tuning": "certified", "method": "halfspace"}, 20_000, 0.2),
+    ],
+)
+def test_the_bound_is_far_below_the_trivial_one(cls, settings, rounds, share):
+    here = linear_arena(dw.L2Ball(1), [np.ones(1) * (-1.0) ** (t // 2) for t in range(100)], 1.0)
+    learner = cls(here.domain, horizon=rounds, lipschitz=1.0, **settings)
+    for t in range(rounds):
+        learner.update(here.losses[t % 100])
+    assert learner.bound() < share * here.domain.diameter * rounds
+
+
+def test_the_adaptive_bound_is_below_the_trivial_one():
+    learner = dw.POLA(dw.L2Ball(1), lipschitz=1.0, tolerance_scale=1e-6, loss_scale="certified")
+    loss = LinearLoss(np.ones(1))
+    for _ in range(4096):
+        learner.update(loss)
+    assert learner.bound(tau=4096) < 0.8 * 2.0 * 4096
+    assert learner.bound(tau=2048) < 0.9 * 2.0 * 2048
+
+
+@pytest.mark.parametrize(
+    ("cls", "settings"),
+    [
+        (dw.OGD, {}),
+        (dw.Ader, {"tuning": "certified"}),
+        (dw.OnlineFrankWolfe, {}),
+        (dw.BOGDIP, {}),
+        (dw.POLD, {}),
+        (dw.MultiOCG, {"tuning": "certified"}),
+    ],
+)
+def test_a_learner_that_steps_the_wrong_way_breaks_its_bound(cls, settings):
+    """The regret of a wrong sign is the trivial one: these tests can fail."""
+    rounds, slope = 1500, np.array([0.6, 0.8])
+    learner = cls(dw.L2Ball(2), horizon=rounds, lipschitz=1.0, **settings)
+    suffered = 0.0
+    for _ in range(rounds):
+        suffered -= learner.update(LinearLoss(-slope))
+    assert suffered + rounds > learner.bound()
+
+
+def test_a_step_far_too_large_breaks_the_bound_of_the_right_one():
+    rounds = 400
+    arena = linear_arena(dw.L2Ball(1), [[(-1.0) ** t] for t in range(rounds)], 1.0)
+    right = meet(dw.OGD(arena.domain, horizon=rounds, lipschitz=1.0), arena)
+    wrong = meet(dw.OGD(arena.domain, horizon=rounds, step_scale=100.0), arena)
+    bound = right.learner.bound()
+    assert right.regret(right.comparators(1)) <= bound
+    assert wrong.regret(wrong.comparators(1)) > 3.0 * bound
+    assert wrong.regret(wrong.comparators(1)) <= wrong.learner.bound()
+
+
+def test_the_lower_bound_adversary_forces_what_theory_says():
+    """No method can do better than G R sqrt(T) here, so the upper bounds are within a constant."""
+    here = orthogonal(dw.L2Ball(4), 400)
+    played = meet(dw.OGD(here.domain, horizon=400, lipschitz=1.0), here)
+    regret = played.regret(played.comparators(1))
+    assert regret == pytest.approx(np.sqrt(400))
+    assert played.learner.bound() <= 2.5 * regret
+
+
+def test_a_distance_that_was_not_reached_stays_in_the_bound_after_a_restart():
+    """A projection cut off early leaves x far from y; the bound must remember in later epochs."""
+    ball = dw.L2Ball(30)
+    own = dw.LMODomain(30, dw.L1Ball(30).lmo, radius=1.0)
+    assert ball.shape == own.shape
+    learner = dw.BOGDIP(own, lipschitz=1.0, method="halfspace")
+    rng = np.random.default_rng(0)
+    for _ in range(64):
+        learner.update(SquaredDistance(0.02 * rng.standard_normal(30)))
+    before = learner.bound()
+    learner.update(SquaredDistance(np.zeros(30)))
+    assert learner.bound() >= before

@@ -1,0 +1,79 @@
+"""Playing and recording."""
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from driftwolfe.losses import LinearLoss, SquaredDistance
+
+
+def stream(rounds=30):
+    rng = np.random.default_rng(0)
+    return [SquaredDistance(rng.standard_normal(3)) for _ in range(rounds)]
+
+
+def test_the_history_is_what_happened():
+    losses = stream()
+    ball = dw.L1Ball(3)
+    history = dw.play(
+        dw.POLD(ball, horizon=30, method="halfspace"),
+        losses,
+        record_decisions=True,
+        record_weights=True,
+    )
+    assert len(history) == len(history.decisions) == len(history.weights) == 30
+    assert history.functions == losses
+    assert history.domain is ball
+    for suffered, loss, x in zip(history.losses, losses, history.decisions, strict=True):
+        assert suffered == pytest.approx(loss.value(x))
+    np.testing.assert_allclose(history.cumulative_loss[-1], history.losses.sum())
+    np.testing.assert_allclose(history.average_loss[-1], history.losses.mean())
+    assert (history.seconds > 0).all()
+    assert history.lmo.sum() > 0 == history.projection.sum() == history.gauge.sum()
+    assert set(history.oracle_calls) == {"lmo", "projection", "gauge"}
+
+
+def test_oracle_calls_are_counted_per_round():
+    learner = dw.OnlineFrankWolfe(dw.L1Ball(3), horizon=30)
+    assert (dw.play(learner, stream()).lmo == 1).all()
+    again = dw.play(learner, stream())
+    assert again.lmo.sum() == 30
+    assert learner.lmo_calls == 60
+    assert (dw.play(dw.OGD(dw.L1Ball(3)), stream()).projection == 1).all()
+    gauges = dw.play(dw.PAMO(dw.L1Ball(3), gauge="exact"), stream()).gauge
+    assert gauges.sum() > 30
+
+
+def test_losses_are_kept_only_if_wanted_and_weights_only_if_there_are_any():
+    history = dw.play(dw.OGD(dw.L1Ball(3)), stream(), keep_losses=False, record_weights=True)
+    assert history.functions == history.weights == history.decisions == []
+
+
+def test_callbacks_see_every_round():
+    seen = []
+    dw.play(dw.OGD(dw.L1Ball(3)), stream(5), [lambda learner, loss: seen.append((learner.t, loss))])
+    assert [t for t, _ in seen] == [1, 2, 3, 4, 5]
+
+
+def test_a_stream_may_react_to_the_learner():
+    learner = dw.OGD(dw.L2Ball(2), horizon=20)
+
+    def adversary():
+        for _ in range(20):
+            x = learner.decision
+            yield LinearLoss(x if np.linalg.norm(x) > 0 else np.array([1.0, 0.0]))
+
+    assert dw.play(learner, adversary()).losses.min() >= 0
+
+
+def test_an_empty_stream_is_an_empty_history():
+    history = dw.play(dw.OGD(dw.L1Ball(3)), [])
+    assert len(history) == 0
+    assert history.cumulative_loss.size == 0
+
+
+def test_progress_is_quiet_unless_on_a_terminal(capsys):
+    dw.play(dw.OGD(dw.L1Ball(3)), stream())
+    assert capsys.readouterr().err == ""
+    dw.play(dw.OGD(dw.L1Ball(3)), stream(), progress=True)
+    assert "round" in capsys.readouterr().err
