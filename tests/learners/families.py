@@ -6,6 +6,7 @@ as plain loops.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -119,6 +120,14 @@ def random_signs(domain, rounds, G=1.0, seed=0):
     rng = np.random.default_rng(seed)
     signs = rng.choice([-1.0, 1.0], size=(rounds, *domain.shape))
     return linear_arena(domain, signs * (G / np.sqrt(signs[0].size)), G)
+
+
+def growing_slopes(domain, rounds, growth=1e6, seed=0):
+    """Random directions whose size grows a millionfold: what was learned of scales is too small."""
+    rng = np.random.default_rng(seed)
+    sizes = np.geomspace(1.0 / growth, 1.0, rounds)
+    slopes = [size * unit(rng.standard_normal(domain.shape)) for size in sizes]
+    return linear_arena(domain, slopes, 1.0)
 
 
 def switching_costs(domain, rounds, pieces, G=1.0, seed=0):
@@ -242,7 +251,12 @@ def drifting_logistic(domain, rounds, rows=4, seed=0):
         scores = given @ (np.cos(angle) * here + np.sin(angle) * there).T
         losses.append(MulticlassLogistic(given, scores.argmax(axis=1), classes))
     G = max(loss.lipschitz(domain) for loss in losses)
-    return Arena(domain, losses, rounds, G, lambda stretch, first: _logistic_best(domain, stretch))
+
+    @functools.cache
+    def best(first, length):
+        return _logistic_best(domain, losses[first : first + length])
+
+    return Arena(domain, losses, rounds, G, lambda stretch, first: best(first, len(stretch)))
 
 
 def _logistic_best(domain, losses):

@@ -57,7 +57,8 @@ class DenseDescent(Descent):
             target = y[i] - (self.scale_for(largest) * self.steps[i]) * sums[i]
             result = self.project(int(i), x[i], target, number)
             x[i], y[i], sums[i] = result.feasible, result.infeasible, 0.0
-            farthest = max(farthest, result.distance)
+            if not result.converged:
+                farthest = max(farthest, result.distance)
         return _Round(x, y, sums, largest, farthest, self.projections + due.size)
 
     def commit(self, prepared: _Round) -> None:

@@ -67,7 +67,8 @@ class Descent(ABC):
         self.oracle = oracle
         self.step_scale = step_scale
         self.largest_gradient = 0.0
-        self.largest_distance = 0.0  # between a feasible and an infeasible point
+        # Between x and y, of the projections that were cut off before their own tolerance.
+        self.largest_distance = 0.0
         self.projections = 0
         self.steps: Array = np.empty(0)
         self.blocks: Indices = np.empty(0, dtype=np.int64)
@@ -86,8 +87,14 @@ class Descent(ABC):
         return 2.0 * self.domain.radius / largest_gradient if largest_gradient > 0 else 0.0
 
     def tolerance_for(self, plan: Plan) -> float:
-        """The squared distance that a bound must allow for: what was asked, or worse if it was."""
+        """The squared distance that a bound must allow for: what was asked, or what was left."""
         return max(plan.tolerance, self.largest_distance**2)
+
+    def remember(self, before: Descent | None) -> None:
+        """Take over what the experts of an earlier epoch found out for steps and bounds."""
+        if before is not None:
+            self.largest_gradient = before.largest_gradient
+            self.largest_distance = before.largest_distance
 
     def add(self, start: Point, plans: Sequence[Plan]) -> None:
         """Add an expert for each plan, all starting at the feasible point `start`."""

@@ -56,7 +56,8 @@ class ListDescent(Descent):
             step = self.scale_for(largest) * self.steps[i]
             result = self.project(int(i), x[i], y[i] - step * sums[i].total(x[i]), number)
             x[i], y[i], sums[i] = result.feasible, result.infeasible, GradientSum()
-            farthest = max(farthest, result.distance)
+            if not result.converged:
+                farthest = max(farthest, result.distance)
         return _Round(x, y, sums, largest, farthest, self.projections + due.size)
 
     def commit(self, prepared: _Round) -> None:

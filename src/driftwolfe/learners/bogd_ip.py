@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble.descent import Plan
+from driftwolfe.ensemble.descent import Descent, Plan
 from driftwolfe.ensemble.experts import descent
 from driftwolfe.ensemble.step_grid import block_length, projection_eps
 from driftwolfe.learners import bounds
@@ -72,6 +72,8 @@ class BOGDIP(EpochLearner):
     >>> learner.decision
     array([-1.,  0.,  0.])
     """
+
+    _expert: Descent
 
     def __init__(
         self,
@@ -144,9 +146,9 @@ class BOGDIP(EpochLearner):
         return Plan(h, block_length(h), 3.0 * eps * self.options.tolerance_scale)
 
     def _begin(self, horizon: int, start: Point) -> None:
-        before = self._largest_gradient() if self.t else 0.0
+        before = self._expert if self.t else None
         self._expert = descent(self._counted, self.options.oracle, self.options.step_scale)
-        self._expert.largest_gradient = before
+        self._expert.remember(before)
         self._expert.add(start, [self._plan(horizon)])
 
     def _restart_point(self) -> Point:

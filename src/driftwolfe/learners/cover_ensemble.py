@@ -13,7 +13,7 @@ from driftwolfe.ensemble.descent import Descent, Plan
 from driftwolfe.ensemble.experts import descent
 from driftwolfe.learners.base import Learner, as_loss
 from driftwolfe.learners.ensemble import view
-from driftwolfe.learners.grid_ensemble import current_point
+from driftwolfe.learners.hedged_ensemble import current_point
 from driftwolfe.learners.options import Options
 from driftwolfe.points.kinds import Array, Indices, Point
 

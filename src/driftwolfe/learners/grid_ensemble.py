@@ -4,47 +4,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 from driftwolfe.ensemble import Hedge
 from driftwolfe.ensemble.descent import Descent, Plan
-from driftwolfe.ensemble.experts import Experts, descent
+from driftwolfe.ensemble.experts import descent
 from driftwolfe.learners import bounds
-from driftwolfe.learners.base import as_loss
-from driftwolfe.learners.ensemble import view
-from driftwolfe.learners.epochs import EpochLearner
-from driftwolfe.points import FactoredMatrix
-from driftwolfe.points.kinds import Array, Point
+from driftwolfe.learners.hedged_ensemble import HedgedEnsemble
+from driftwolfe.points.kinds import Point
 
 
-class GridEnsemble(EpochLearner):
+class GridEnsemble(HedgedEnsemble):
     """A grid of step sizes, an expert for each, and exponential weights.
 
     A named one says what its grid is (`_plans`).
     """
 
     _experts: Descent
-    _meta: Hedge
-
-    @property
-    def decision(self) -> Point:
-        """The weighted mean of the experts' points."""
-        return self._experts.mean(self._meta.weights)
-
-    @property
-    def expert_weights(self) -> Array:
-        """The weights of the experts, smallest step first."""
-        return self._meta.weights
-
-    def update(self, loss: Any) -> float:
-        """Play the mean, weigh the experts by their losses, let each take its step."""
-        f = as_loss(loss)
-        seen = view(f, self._experts, self._meta.weights, self.options.linear)
-        prepared = self._experts.prepare(f, seen.slopes, shared=self.options.linear)
-        self._meta.update(seen.experts)
-        self._experts.commit(prepared)
-        self._advance()
-        return seen.value
 
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
         """Return the best expert's bound plus the price of finding it; see `Learner.bound`.
@@ -89,20 +64,8 @@ class GridEnsemble(EpochLearner):
         return Hedge(size, horizon=horizon, loss_scale=self.options.loss_scale)
 
     def _begin(self, horizon: int, start: Point) -> None:
-        before = self._largest_gradient() if self.t else 0.0
+        before = self._experts if self.t else None
         self._experts = descent(self._counted, self.options.oracle, self.options.step_scale)
-        self._experts.largest_gradient = before
+        self._experts.remember(before)
         self._experts.add(start, self._plans(horizon))
         self._meta = self._make_meta(horizon)
-
-    def _restart_point(self) -> Point:
-        return current_point(self._experts, self._meta.weights)
-
-    def _largest_gradient(self) -> float:
-        return self._experts.largest_gradient
-
-
-def current_point(experts: Experts, weights: Array) -> Point:
-    """The combined point, or, where forming that would pile up factors, the heaviest expert's."""
-    leader = experts.point(int(weights.argmax()))
-    return leader if isinstance(leader, FactoredMatrix) else experts.mean(weights)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from driftwolfe.domains import Domain
 from driftwolfe.learners import bounds
-from driftwolfe.learners.base import as_loss, require_finite
-from driftwolfe.learners.single_point import SinglePointLearner
+from driftwolfe.learners.latest_loss import LatestLossLearner
 from driftwolfe.points import checks
+from driftwolfe.points.kinds import Point
 
 
-class KalhanOFW(SinglePointLearner):
+class KalhanOFW(LatestLossLearner):
     r"""A Frank-Wolfe step on the latest loss with a constant step (Kalhan et al. 2021).
 
     .. math:: v_t = \arg\min_{v \in K}\langle\nabla f_t(x_t), v\rangle, \qquad
@@ -27,6 +26,8 @@ class KalhanOFW(SinglePointLearner):
         The set.
     horizon
         Rounds T; without one, :math:`t^{-1/2}`.
+    lipschitz
+        Accepted so that learners are made alike; not used.
     inner_steps
         Frank-Wolfe steps a round.
 
@@ -61,25 +62,8 @@ class KalhanOFW(SinglePointLearner):
         *,
         inner_steps: int = 1,
     ) -> None:
-        super().__init__(domain)
+        super().__init__(domain, inner_steps)
         self.horizon = None if horizon is None else checks.count(horizon, "horizon")
-        self.inner_steps = checks.count(inner_steps, "inner_steps")
-
-    def update(self, loss: Any) -> float:
-        """Play x, then step towards the vertex that the loss points at."""
-        f = as_loss(loss)
-        before = self._x
-        value, slope = f.value_and_slope_at(f.scores(self._x))
-        require_finite(value, slope)
-        try:
-            for _ in range(self.inner_steps):
-                self._move(self._counted.lmo(self._pull_back(f, slope)), self._share())
-                slope = f.slope_at(f.scores(self._x))
-        except Exception:
-            self._x = before
-            raise
-        self.t += 1
-        return float(value)
 
     def bound(
         self,
@@ -108,8 +92,8 @@ class KalhanOFW(SinglePointLearner):
                 "the bound of KalhanOFW needs a horizon, variation=, first_gap= and smoothness="
             )
         return bounds.smooth_frank_wolfe(
-            smoothness, self.domain.diameter, self.t, variation, first_gap, self._share()
+            smoothness, self.domain.diameter, self.t, variation, first_gap, self.horizon**-0.5
         )
 
-    def _share(self) -> float:
+    def _share(self, gradient: Point, vertex: Point) -> float:
         return 1.0 / math.sqrt(self.horizon or self.t + 1)

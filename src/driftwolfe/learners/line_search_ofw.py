@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from driftwolfe.domains import Domain
 from driftwolfe.learners import bounds
-from driftwolfe.learners.base import as_loss, require_finite
-from driftwolfe.learners.single_point import SinglePointLearner
+from driftwolfe.learners.latest_loss import LatestLossLearner
 from driftwolfe.points import checks, inner
+from driftwolfe.points.kinds import Point
 
 
-class LineSearchOFW(SinglePointLearner):
+class LineSearchOFW(LatestLossLearner):
     r"""A Frank-Wolfe step on the latest loss with a line search (Wan, Zhang & Song 2023).
 
     .. math::
@@ -62,25 +60,8 @@ class LineSearchOFW(SinglePointLearner):
         smoothness: float = 1.0,
         inner_steps: int = 1,
     ) -> None:
-        super().__init__(domain)
+        super().__init__(domain, inner_steps)
         self.smoothness = checks.positive(smoothness, "smoothness")
-        self.inner_steps = checks.count(inner_steps, "inner_steps")
-
-    def update(self, loss: Any) -> float:
-        """Play x, then search along the segment to the vertex that the loss points at."""
-        f = as_loss(loss)
-        before = self._x
-        value, slope = f.value_and_slope_at(f.scores(self._x))
-        require_finite(value, slope)
-        try:
-            for _ in range(self.inner_steps):
-                self._search(self._pull_back(f, slope))
-                slope = f.slope_at(f.scores(self._x))
-        except Exception:
-            self._x = before
-            raise
-        self.t += 1
-        return float(value)
 
     def bound(
         self,
@@ -107,10 +88,9 @@ class LineSearchOFW(SinglePointLearner):
             self.smoothness, self.domain.diameter, self.t, variation, first_gap
         )
 
-    def _search(self, gradient: Any) -> None:
-        vertex = self._counted.lmo(gradient)
+    def _share(self, gradient: Point, vertex: Point) -> float:
         away = vertex - self._x
-        length2 = inner(away, away)
-        gap = -inner(gradient, away)
-        if gap > 0 and length2 > 0:
-            self._move(vertex, min(1.0, gap / (self.smoothness * length2)))
+        length2, gap = inner(away, away), -inner(gradient, away)
+        if gap <= 0 or length2 == 0:
+            return 0.0
+        return min(1.0, gap / (self.smoothness * length2))

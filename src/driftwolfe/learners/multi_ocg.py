@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import Hedge
 from driftwolfe.ensemble.leaders import Leaders
-from driftwolfe.learners.base import as_loss
-from driftwolfe.learners.ensemble import view
-from driftwolfe.learners.epochs import EpochLearner
-from driftwolfe.learners.grid_ensemble import current_point
+from driftwolfe.learners.hedged_ensemble import HedgedEnsemble
 from driftwolfe.learners.options import make_options
 from driftwolfe.points import checks
-from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.kinds import Point
 
 #: Linear minimisations per expert and round in the practical tuning.
 _PRACTICAL_INNER = 20
 
 
-class MultiOCG(EpochLearner):
+class MultiOCG(HedgedEnsemble):
     r"""Online conditional gradient restarted every :math:`\gamma_i = 2^{i-1}` rounds, Hedge over i.
 
     Each expert follows the regularised leader inside its epochs, by Frank-Wolfe to a gap of
@@ -72,6 +68,8 @@ class MultiOCG(EpochLearner):
     (True, 0)
     """
 
+    _experts: Leaders
+
     def __init__(
         self,
         domain: Domain,
@@ -104,26 +102,6 @@ class MultiOCG(EpochLearner):
         doubled = step_scale is None and options.step_scale is not None
         self._scale = 2.0 * (options.step_scale or 0.0) if doubled else options.step_scale
         super().__init__(domain, options)
-
-    @property
-    def decision(self) -> Point:
-        """The weighted mean of the experts' points."""
-        return self._experts.mean(self._meta.weights)
-
-    @property
-    def expert_weights(self) -> Array:
-        """The weights of the experts, shortest epoch first."""
-        return self._meta.weights
-
-    def update(self, loss: Any) -> float:
-        """Play the mean, weigh the experts by their losses, let each follow its leader."""
-        f = as_loss(loss)
-        seen = view(f, self._experts, self._meta.weights, self.options.linear)
-        prepared = self._experts.prepare(f, seen.slopes, shared=self.options.linear)
-        self._meta.update(seen.experts)
-        self._experts.commit(prepared)
-        self._advance()
-        return seen.value
 
     def bound(
         self, path_length: float = 0.0, tau: int | None = None, variation: float | None = None
@@ -164,12 +142,6 @@ class MultiOCG(EpochLearner):
         )
         self._experts.largest_gradient = before
         self._meta = self._make_meta(len(lengths), horizon)
-
-    def _restart_point(self) -> Point:
-        return current_point(self._experts, self._meta.weights)
-
-    def _largest_gradient(self) -> float:
-        return self._experts.largest_gradient
 
     def _make_meta(self, size: int, horizon: int) -> Hedge:
         G = self.options.lipschitz

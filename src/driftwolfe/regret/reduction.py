@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftwolfe.domains import Domain, TraceNormBall
-from driftwolfe.losses import AbsoluteEntries, HuberEntries, Loss, SquaredEntries
+from driftwolfe.losses import AbsoluteEntries, HuberEntries, SquaredEntries
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.points import FactoredMatrix
 from driftwolfe.points.kinds import Array, Indices, Point
@@ -56,21 +56,24 @@ class Reduction(NamedTuple):
 def reduce(objective: Objective, domain: Domain) -> Reduction | None:
     """Return the smaller problem, or None where there is none worth the trouble."""
     ball = domain.unwrapped
-    looks = [term.loss for term in objective.terms if type(term.loss) in _ENTRY_LOSSES]
-    if not isinstance(ball, TraceNormBall) or len(looks) < len(objective.terms):
+    losses = [term.loss for term in objective.terms]
+    looks = [loss for loss in losses if isinstance(loss, EntryLoss) and type(loss) in _ENTRY_LOSSES]
+    if not isinstance(ball, TraceNormBall) or len(looks) < len(losses):
         return None
     rows = np.unique(np.concatenate([loss.rows for loss in looks]))
     cols = np.unique(np.concatenate([loss.cols for loss in looks]))
     if rows.size * cols.size > _WORTH * math.prod(domain.shape):
         return None
-    terms = [Term(weight, _renumbered(loss, rows, cols)) for weight, loss in objective.terms]
+    terms = [
+        Term(term.weight, _renumbered(loss, rows, cols))
+        for term, loss in zip(objective.terms, looks, strict=True)
+    ]
     small = TraceNormBall((rows.size, cols.size), ball.scale, representation="dense")
     return Reduction(Objective(terms, objective.constant), small, rows, cols)
 
 
-def _renumbered(loss: Loss, rows: Indices, cols: Indices) -> EntryLoss:
+def _renumbered(loss: EntryLoss, rows: Indices, cols: Indices) -> EntryLoss:
     """The same loss with indices into these rows and columns."""
-    assert isinstance(loss, EntryLoss)
     places = np.searchsorted(rows, loss.rows), np.searchsorted(cols, loss.cols)
     if isinstance(loss, HuberEntries):
         return HuberEntries(*places, loss.targets, loss.width)

@@ -1,0 +1,158 @@
+"""Streams that change, made from streams that do not.
+
+Round t of the result is round t of one of the streams given, so that they keep their clocks; its
+comparator comes along. `lipschitz` is the largest of them, `domain` that of the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from driftwolfe.losses import Loss
+from driftwolfe.points import checks
+from driftwolfe.streams.reflection import reflected
+from driftwolfe.streams.stream import Stream
+
+__all__ = ["abrupt", "gradual", "recurring", "sign_flip"]
+
+
+def sign_flip(stream: Stream, every: int) -> Stream:
+    r"""Negate the data of every second block of rounds.
+
+    In rounds ``every, ..., 2 * every - 1``, counted from 0, and in every second block after them,
+    the loss becomes :math:`f_t(-x)`: features, targets or gradients change their sign. Comparators
+    become :math:`-u_t`, so the set must be symmetric.
+
+    Parameters
+    ----------
+    stream
+        The stream to change.
+    every
+        Rounds between flips.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> stream = dw.streams.synthetic.piecewise_constant(dw.L1Ball(2), 6, pieces=1, seed=0)
+    >>> flipped = dw.streams.drift.sign_flip(stream, every=2)
+    >>> [bool((loss.target == stream[0].target).all()) for loss in flipped]
+    [True, True, False, False, True, True]
+    """
+    length = checks.count(every, "every")
+    mirrors: dict[int, Loss] = {}  # by identity: streams share losses between rounds
+    for loss in stream:
+        if id(loss) not in mirrors:
+            mirrors[id(loss)] = reflected(loss)
+    points = stream.comparators
+    mirrored = replace(
+        stream,
+        losses=[mirrors[id(loss)] for loss in stream],
+        comparators=None if points is None else [u * -1.0 for u in points],
+    )
+    choices = [t // length % 2 for t in range(len(stream))]
+    return _pick([stream, mirrored], choices, f"{stream.name}, signs flipped")
+
+
+def abrupt(first: Stream, second: Stream, at: int) -> Stream:
+    """Change from one stream to another at once.
+
+    Parameters
+    ----------
+    first, second
+        The streams, of one length.
+    at
+        The round from which on losses come from the second, counted from 0.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> one, two = (dw.streams.synthetic.hard_linear(dw.L1Ball(2), 5, seed=s) for s in (0, 1))
+    >>> stream = dw.streams.drift.abrupt(one, two, at=3)
+    >>> stream[2] is one[2], stream[3] is two[3]
+    (True, True)
+    """
+    change = checks.count(at, "at", least=0)
+    choices = [int(t >= change) for t in range(len(first))]
+    return _pick([first, second], choices, f"{first.name}, then {second.name}")
+
+
+def gradual(
+    first: Stream,
+    second: Stream,
+    start: int,
+    end: int,
+    seed: int | np.random.Generator | None = None,
+) -> Stream:
+    """Change from one stream to another little by little.
+
+    Before round `start`, counted from 0, losses come from the first stream, from `end` on from the
+    second; between, from the second with a probability that grows linearly.
+
+    Parameters
+    ----------
+    first, second
+        The streams, of one length.
+    start, end
+        The rounds where the change begins and where it is complete.
+    seed
+        Of the draws.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> one, two = (dw.streams.synthetic.hard_linear(dw.L1Ball(2), 100, seed=s) for s in (0, 1))
+    >>> stream = dw.streams.drift.gradual(one, two, start=20, end=80, seed=0)
+    >>> 20 < sum(a is b for a, b in zip(stream, one)) < 80
+    True
+    """
+    begin, finish = checks.count(start, "start", least=0), checks.count(end, "end", least=0)
+    if finish <= begin:
+        raise ValueError(f"end must be later than start, got start={start} and end={end}")
+    share = (np.arange(len(first)) - begin) / (finish - begin)
+    choices = np.random.default_rng(seed).random(len(first)) < share
+    return _pick([first, second], choices.astype(int), f"{first.name}, slowly {second.name}")
+
+
+def recurring(streams: Sequence[Stream], period: int) -> Stream:
+    """Take turns: `period` rounds of each stream, again and again.
+
+    Parameters
+    ----------
+    streams
+        At least one, all of one length.
+    period
+        Rounds before the next takes over.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> pair = [dw.streams.synthetic.hard_linear(dw.L1Ball(2), 6, seed=s) for s in (0, 1)]
+    >>> stream = dw.streams.drift.recurring(pair, period=2)
+    >>> [stream[t] is pair[1][t] for t in range(6)]
+    [False, False, True, True, False, False]
+    """
+    if not streams:
+        raise ValueError("streams must hold at least one stream, got none")
+    length = checks.count(period, "period")
+    choices = [t // length % len(streams) for t in range(len(streams[0]))]
+    return _pick(streams, choices, f"{', '.join(stream.name for stream in streams)}, in turn")
+
+
+def _pick(streams: Sequence[Stream], choices: Iterable[int], name: str) -> Stream:
+    """The stream whose round t is that of the stream chosen for it."""
+    lengths = [len(stream) for stream in streams]
+    if len(set(lengths)) > 1:
+        raise ValueError(f"the streams must be of one length, got {lengths}; cut the longer ones")
+    chosen = list(enumerate(choices))
+    points = [stream.comparators for stream in streams if stream.comparators is not None]
+    known = len(points) == len(streams)
+    return Stream(
+        [streams[choice].losses[t] for t, choice in chosen],
+        name,
+        max(stream.lipschitz for stream in streams),
+        [points[choice][t] for t, choice in chosen] if known else None,
+        streams[0].domain,
+    )

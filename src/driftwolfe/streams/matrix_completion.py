@@ -1,0 +1,76 @@
+"""Ratings as a stream: experiment 1 of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from driftwolfe.losses import AbsoluteEntries
+from driftwolfe.losses.entries import EntryLoss
+from driftwolfe.losses.inputs import batch_of_indices, batch_of_numbers
+from driftwolfe.points import checks
+from driftwolfe.streams.stream import Stream, steepest
+
+
+def matrix_completion(
+    rows: Any,
+    cols: Any,
+    ratings: Any,
+    shape: tuple[int, int],
+    per_round: int = 100,
+    copies: Sequence[float] = (1, -1, 1),
+    loss: Callable[..., EntryLoss] = AbsoluteEntries,
+    seed: int | np.random.Generator | None = None,
+) -> Stream:
+    r"""Return rounds of known entries, from copies of the data with changing signs.
+
+    Every copy holds all entries once, multiplied by its number from `copies` and cut into rounds of
+    `per_round` entries; the last round of a copy holds what is left. With ``(1, -1, 1)`` the truth
+    is negated for the middle third: abrupt drift.
+
+    Parameters
+    ----------
+    rows, cols
+        Indices of the known entries, from 0.
+    ratings
+        Their values.
+    shape
+        ``(m, n)`` of the matrix.
+    per_round
+        Entries a round.
+    copies
+        The factor of each copy.
+    loss
+        Makes a loss of rows, cols, targets and ``shape=``: `AbsoluteEntries` or another loss on
+        entries.
+    seed
+        Shuffles every copy on its own; None keeps the order given.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> stream = dw.streams.matrix_completion([0, 1, 2], [0, 1, 0], [5, 3, 1], (3, 2), per_round=2)
+    >>> len(stream), [loss.targets.tolist() for loss in stream[:4]]
+    (6, [[5.0, 3.0], [1.0], [-5.0, -3.0], [-1.0]])
+
+    References
+    ----------
+    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
+    regret guarantees, AAAI, section "Experiments".
+    """
+    rows, cols = batch_of_indices(rows, "rows"), batch_of_indices(cols, "cols")
+    ratings = batch_of_numbers(ratings, "ratings", rows.size)
+    if cols.size != rows.size:
+        raise ValueError(f"rows and cols must be of one length, got {rows.size} and {cols.size}")
+    step = checks.count(per_round, "per_round")
+    factors = batch_of_numbers(copies, "copies")
+    rng = None if seed is None else np.random.default_rng(seed)
+    losses = []
+    for factor in factors:
+        order = np.arange(rows.size) if rng is None else rng.permutation(rows.size)
+        for start in range(0, rows.size, step):
+            batch = order[start : start + step]
+            losses.append(loss(rows[batch], cols[batch], factor * ratings[batch], shape=shape))
+    return Stream(losses, "matrix completion", steepest(losses))

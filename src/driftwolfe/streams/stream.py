@@ -1,0 +1,100 @@
+"""`Stream`: a sequence of losses and what is known about it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import overload
+
+from driftwolfe.domains import Domain
+from driftwolfe.losses import Loss
+from driftwolfe.losses.base import Ball
+from driftwolfe.points.kinds import Point
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stream:
+    """Losses, one a round, with the comparators to measure a learner against.
+
+    It is a sequence: ``play(learner, stream)`` works, and a slice is a stream again.
+
+    Attributes
+    ----------
+    losses
+        The losses :math:`f_t`.
+    name
+        What it is called in tables and figures.
+    lipschitz
+        A bound on the gradient norms, over `domain` where the stream has one, else everywhere;
+        infinite where there is none.
+    comparators
+        The true comparators :math:`u_t`, one a round; None for real data, where nobody knows them.
+    domain
+        A set that the stream was made for.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> stream = dw.streams.synthetic.linear_signs(dw.L1Ball(2), rounds=6, changes=2, seed=0)
+    >>> len(stream), stream.name, stream.lipschitz
+    (6, 'linear signs', 1.0)
+    >>> history = dw.play(dw.OGD(stream.domain, horizon=6, lipschitz=stream.lipschitz), stream)
+    >>> len(stream[2:4].comparators)
+    2
+    """
+
+    losses: Sequence[Loss]
+    name: str
+    lipschitz: float
+    comparators: Sequence[Point] | None = None
+    domain: Domain | None = None
+
+    def __post_init__(self) -> None:
+        if self.comparators is not None and len(self.comparators) != len(self.losses):
+            raise ValueError(
+                f"comparators must hold one point for each of {len(self.losses)} losses, "
+                f"got {len(self.comparators)}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.losses)
+
+    def __iter__(self) -> Iterator[Loss]:
+        return iter(self.losses)
+
+    @overload
+    def __getitem__(self, index: int) -> Loss: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Stream: ...
+
+    def __getitem__(self, index: int | slice) -> Loss | Stream:
+        if not isinstance(index, slice):
+            return self.losses[index]
+        kept = None if self.comparators is None else self.comparators[index]
+        return replace(self, losses=self.losses[index], comparators=kept)
+
+    def __repr__(self) -> str:
+        return f"Stream({self.name!r}, {len(self)} rounds, lipschitz={self.lipschitz:g})"
+
+
+class _Everywhere:
+    """The whole space as a ball."""
+
+    center: Point | None = None
+    radius = math.inf
+
+
+def steepest(losses: Iterable[Loss], domain: Ball | None = None) -> float:
+    """Return a bound on all gradient norms over the set, or everywhere; infinite if there is none.
+
+    >>> from driftwolfe.losses import AbsoluteEntries, SquaredEntries
+    >>> steepest([AbsoluteEntries([0, 1], [0, 0], [1.0, 2.0])]) == math.sqrt(2)
+    True
+    >>> steepest([SquaredEntries([0], [0], [1.0])])
+    inf
+    """
+    ball = _Everywhere() if domain is None else domain
+    bounds = [loss.lipschitz(ball) for loss in losses]
+    return max((math.inf if bound is None else bound for bound in bounds), default=0.0)

@@ -1,0 +1,108 @@
+"""Streams made to change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import driftwolfe as dw
+from driftwolfe.losses import HingeLoss, MulticlassLogistic
+from driftwolfe.streams import Stream, drift, synthetic
+from driftwolfe.streams.reflection import reflected
+from regret.games import KINDS, some_losses
+
+
+@pytest.fixture
+def pair():
+    return [synthetic.rotating_quadratic(dw.L2Ball(3), 40, 0.1, seed) for seed in (0, 1)]
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_reflected_loss_is_the_loss_of_the_opposite_point(kind):
+    (loss,) = some_losses(kind, 1)
+    mirrored = reflected(loss)
+    assert type(mirrored) is type(loss)
+    x = np.random.default_rng(0).standard_normal(KINDS[kind][1])
+    assert mirrored.value(x) == pytest.approx(loss.value(-x))
+    np.testing.assert_allclose(mirrored.gradient(x), -loss.gradient(-x))
+    assert reflected(mirrored).value(x) == pytest.approx(loss.value(x))
+
+
+def test_sparse_features_and_strange_losses_reflect_too():
+    rows = sp.csr_array(np.array([[1.0, 0.0], [0.0, 2.0]]))
+    x = np.array([0.3, -0.4])
+    sparse = HingeLoss(rows, [1, -1])
+    assert reflected(sparse).value(x) == pytest.approx(sparse.value(-x))
+    summed = MulticlassLogistic(rows, [0, 1], 2, reduction="sum")
+    X = np.array([[0.3, -0.4], [1.0, 0.0]])
+    assert reflected(summed).value(X) == pytest.approx(summed.value(-X))
+
+    class Shifted(dw.losses.LinearLoss):
+        def value_at(self, scores):
+            return scores + 7.0
+
+    assert reflected(Shifted([1.0, 2.0])).value(x) == pytest.approx(7.0 - 0.3 + 0.8)
+
+
+def test_sign_flip_flips_every_second_block(pair):
+    stream = pair[0]
+    flipped = drift.sign_flip(stream, every=15)
+    x = np.array([0.1, 0.2, 0.3])
+    for t in range(40):
+        sign = -1.0 if 15 <= t < 30 else 1.0
+        assert flipped[t].value(x) == pytest.approx(stream[t].value(sign * x))
+        np.testing.assert_allclose(flipped.comparators[t], sign * stream.comparators[t])
+    assert flipped.name == "rotating quadratic, signs flipped"
+    assert (flipped.lipschitz, flipped.domain) == (stream.lipschitz, stream.domain)
+
+
+def test_sign_flip_shares_what_the_stream_shares():
+    stream = synthetic.linear_signs(dw.L1Ball(2), 20, changes=0, seed=0)
+    assert len({id(loss) for loss in drift.sign_flip(stream, every=5)}) == 2
+
+
+def test_abrupt_changes_once(pair):
+    stream = drift.abrupt(*pair, at=12)
+    for t in range(40):
+        source = pair[int(t >= 12)]
+        assert stream[t] is source[t]
+        assert stream.comparators[t] is source.comparators[t]
+    assert list(drift.abrupt(*pair, at=0)) == list(pair[1])
+
+
+def test_gradual_changes_more_and_more(pair):
+    long = [synthetic.hard_linear(dw.L2Ball(2), 3000, seed) for seed in (0, 1)]
+    stream = drift.gradual(*long, start=500, end=2500, seed=0)
+    from_second = np.array([stream[t] is long[1][t] for t in range(3000)])
+    assert not from_second[:501].any()
+    assert from_second[2500:].all()
+    thirds = from_second[500:2500].reshape(4, -1).mean(axis=1)
+    np.testing.assert_allclose(thirds, [1 / 8, 3 / 8, 5 / 8, 7 / 8], atol=0.06)
+    again = drift.gradual(*long, start=500, end=2500, seed=0)
+    assert list(stream) == list(again)
+
+
+def test_recurring_takes_turns(pair):
+    third = synthetic.piecewise_constant(dw.L2Ball(3), 40, 2, seed=2)
+    stream = drift.recurring([*pair, third], period=4)
+    for t in range(40):
+        assert stream[t] is [*pair, third][t // 4 % 3][t]
+    assert stream.lipschitz == max(pair[0].lipschitz, third.lipschitz)
+
+
+def test_unknown_comparators_stay_unknown(pair):
+    unknown = Stream(pair[1].losses, "real", 1.0)
+    assert drift.abrupt(pair[0], unknown, 3).comparators is None
+    assert drift.sign_flip(unknown, 3).comparators is None
+
+
+def test_refusals_say_why(pair):
+    with pytest.raises(ValueError, match=r"of one length, got \[40, 30\]"):
+        drift.abrupt(pair[0], pair[1][:30], 3)
+    with pytest.raises(ValueError, match="later than start"):
+        drift.gradual(*pair, start=5, end=5)
+    with pytest.raises(ValueError, match="at least one stream"):
+        drift.recurring([], 3)
+    with pytest.raises(ValueError, match="every must be a whole number"):
+        drift.sign_flip(pair[0], 0)
