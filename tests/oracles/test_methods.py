@@ -200,8 +200,20 @@ def test_block_repeats_exactly_and_takes_a_generator():
         for rng in (None, np.random.default_rng(6))
     ]
     exact = domain.project(x + S)
+    noise = 1e-12 * norm(x + S) ** 2
     for other in others:  # ||x' - projection||^2 <= gap
-        assert distance(other.feasible, exact) ** 2 <= other.gap <= 1e-4 * norm(x + S) ** 2
+        assert distance(other.feasible, exact) ** 2 <= other.gap + noise
+        assert other.gap <= 1e-4 * norm(x + S) ** 2
+
+
+def test_block_leaves_high_ranks_to_the_full_decomposition():
+    """Most singular values of a scaled-down target survive: a block of them costs more than all."""
+    domain, x, S = large_matrix_problem(2)
+    counted = dw.count_calls(dw.TraceNormBall(domain.shape, radius=600.0))
+    result = dw.infeasible_projection(counted, x, x + S, 1e-6, "block")
+    assert counted.calls.projection == 1
+    assert result.feasible.rank > 100
+    np.testing.assert_allclose(result.feasible.s.sum(), 600.0)
 
 
 def test_gauge_by_bisection():

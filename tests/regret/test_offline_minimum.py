@@ -237,6 +237,30 @@ def test_large_matrices_stay_factored_and_small_problems_stay_small():
     assert abs(best.value - warm.value) <= best.gap + warm.gap
 
 
+@pytest.mark.parametrize("kind", [losses.AbsoluteEntries, losses.SquaredEntries])
+def test_matrices_with_too_many_entries_for_newton(kind):
+    rng = np.random.default_rng(0)
+    cells = rng.permutation(18 * 15)[:200]
+    functions = [kind(*np.divmod(part, 15), rng.standard_normal(50)) for part in np.split(cells, 4)]
+    best = offline_minimum(dw.TraceNormBall((18, 15), 12.0), functions, tolerance=1e-5)
+    truth = reference(functions, lambda x: [cp.normNuc(x) <= 12.0], (18, 15))
+    assert best.value - best.gap - 1e-5 <= truth <= best.value + 1e-5
+    assert best.gap <= 1e-4 * best.value
+
+
+def test_matrices_too_large_to_decompose_need_only_the_oracle(monkeypatch):
+    monkeypatch.setattr("driftwolfe.regret.minimise.FULL_SVD_ENTRIES", 0)
+    rng = np.random.default_rng(0)
+    cells = rng.permutation(12 * 10)[:90]
+    functions = [losses.SquaredEntries(*np.divmod(cells, 10), rng.standard_normal(90))]
+    factored = dw.TraceNormBall((12, 10), 3.0, representation="factored")
+    best = offline_minimum(factored, functions, tolerance=1e-3)
+    assert isinstance(best.point, dw.FactoredMatrix)
+    truth = reference(functions, lambda x: [cp.normNuc(x) <= 3.0], (12, 10))
+    assert best.value - best.gap - 1e-6 <= truth <= best.value + 1e-6
+    assert best.gap <= 2e-3 * best.value
+
+
 def test_a_start_is_used_and_checked():
     functions = some_losses("LogisticLoss", 10)
     domain = dw.L1Ball(5)

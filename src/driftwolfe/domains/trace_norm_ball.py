@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -121,13 +122,17 @@ class TraceNormBall(Domain):
         return bool(self._singular_values(x).sum() <= self.scale + slack)
 
     def _project(self, y: Point) -> Point:
-        U, s, V = self._svd(y)
+        U, s, V = self._svd(y, self._thresholded)
         if s.sum() <= self.scale:
             return y.copy()
         kept = threshold_to_sum(s, self.scale)
         rank = np.count_nonzero(kept)
         U, kept, V = U[:, :rank], kept[:rank], V[:, :rank]
         return FactoredMatrix(U, kept, V) if isinstance(y, FactoredMatrix) else (U * kept) @ V.T
+
+    def _thresholded(self, s: Array) -> int:
+        """How many singular values a projection keeps."""
+        return int(np.count_nonzero(threshold_to_sum(s, self.scale)))
 
     def _gauge(self, y: Point) -> float:
         return float(self._singular_values(y).sum() / self.scale)
@@ -145,8 +150,8 @@ class TraceNormBall(Domain):
             return x.recompress().s
         return np.asarray(np.linalg.svd(self._dense(x), compute_uv=False), dtype=np.float64)
 
-    def _svd(self, x: Point) -> tuple[Array, Array, Array]:
-        """All singular triplets; U and V in columns, s falling."""
+    def _svd(self, x: Point, wanted: Callable[[Array], int] = len) -> tuple[Array, Array, Array]:
+        """All singular values, falling, and at least the `wanted` leading vectors, in columns."""
         if isinstance(x, FactoredMatrix) and not x.nnz:
             compact = x.recompress()
             return compact.U, compact.s, compact.V
@@ -154,12 +159,17 @@ class TraceNormBall(Domain):
         if min(self.shape) < _GRAM_SIDE:
             U, s, Vt = np.linalg.svd(dense, full_matrices=False)
             return U, s, Vt.T
-        return _svd_by_gram(dense)
+        return _svd_by_gram(dense, wanted)
+
+    def can_decompose(self, x: Point) -> bool:
+        """Whether all singular values of x are within reach."""
+        sparse = isinstance(x, FactoredMatrix) and x.nnz > 0
+        return not sparse or math.prod(self.shape) <= FULL_SVD_ENTRIES
 
     def _dense(self, x: Point) -> Array:
         if not isinstance(x, FactoredMatrix):
             return np.asarray(x)
-        if math.prod(self.shape) > FULL_SVD_ENTRIES:
+        if not self.can_decompose(x):
             raise NotImplementedError(
                 f"all singular values of a {self.shape[0]} x {self.shape[1]} matrix with a sparse "
                 "part are out of reach; use driftwolfe.infeasible_projection, which needs only the "
@@ -168,13 +178,14 @@ class TraceNormBall(Domain):
         return x.toarray()
 
 
-def _svd_by_gram(dense: Array) -> tuple[Array, Array, Array]:
+def _svd_by_gram(dense: Array, wanted: Callable[[Array], int]) -> tuple[Array, Array, Array]:
     """Singular triplets from the smaller Gram matrix: values below 1e-8 of the first are noise."""
     if dense.shape[0] > dense.shape[1]:
-        V, s, U = _svd_by_gram(dense.T)
+        V, s, U = _svd_by_gram(dense.T, wanted)
         return U, s, V
     squares, U = np.linalg.eigh(dense @ dense.T)
     s = np.sqrt(np.maximum(squares[::-1], 0.0))
-    U = U[:, ::-1]
-    V = dense.T @ U / np.where(s > 0, s, 1.0)
+    count = wanted(s)
+    U = U[:, ::-1][:, :count]
+    V = dense.T @ U / np.where(s[:count] > 0, s[:count], 1.0)
     return U, s, V

@@ -30,7 +30,7 @@ def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
     A single slope certifies nothing at a kink; the mixture :math:`\sum_i \lambda_i g_i` that a
     proximal step ends with does, since :math:`F(z) \ge \sum_i \lambda_i (c_i + \langle g_i, z\rangle)`
     for all z. The step is solved by its dual, over the simplex of the weights lambda. One look at
-    the function and some hundred projections a step; ends when the bracket has no more work or the
+    the function and some hundred projections a step; ends when the bracket is narrow enough or the
     model predicts no gain.
 
     References
@@ -42,14 +42,16 @@ def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
     value = seen.value
     offsets, slopes = _cut(x, seen)
     length = bracket.gap / max(float(np.vdot(seen.gradient, seen.gradient)), 1e-300)
-    while bracket.has_work():
-        weights, ahead = _proximal_step(project, x, offsets - value, slopes, length)
+    while bracket.is_open():
+        dual = _Dual(project, x, offsets - value, slopes, length)
+        weights = _best_weights(dual, len(offsets), bracket.allowed)
+        ahead = dual.minimiser(weights)
         mixed = weights @ slopes
         tangent = float(weights @ offsets + mixed @ x.ravel())
         look = Evaluation(value, mixed.reshape(x.shape), tangent - value)
         bracket.look(objective, x, look)
         predicted = value - float((offsets + slopes @ ahead.ravel()).max())
-        if predicted <= 0.0 or not bracket.has_work():
+        if predicted <= 0.0 or not bracket.is_open():
             break
         seen = objective.evaluate(ahead)
         bracket.offer(ahead, seen.value)
@@ -74,28 +76,24 @@ def _cut(x: Array, seen: Evaluation) -> tuple[Array, Array]:
     )
 
 
-def _proximal_step(
-    project: Callable[[Array], Array],
-    x: Array,
-    offsets: Array,
-    slopes: Array,
-    length: float,
-) -> tuple[Array, Array]:
-    """The weights of the cuts at the minimum of model plus distance, and the minimiser.
-
-    With offsets relative to the value at x the minimum is minus the gain that the step predicts.
-    """
-    if len(offsets) == 1:
-        return np.ones(1), project(x - length * slopes[0].reshape(x.shape))
-    dual = _Dual(project, x, offsets, slopes, length)
-    weights = np.full(len(offsets), 1.0 / len(offsets))
-    inside = Bracket(Simplex(len(offsets)), tolerance=_MODEL_ACCURACY, limit=_MODEL_LOOKS)
-    accelerated(dual, weights, inside)
-    return inside.point, dual.minimiser(inside.point)
+def _best_weights(dual: _Dual, cuts: int, allowed: float) -> Array:
+    """The weights of the cuts at the minimum of model plus distance."""
+    if cuts == 1:
+        return np.ones(1)
+    inside = Bracket(
+        Simplex(cuts),
+        tolerance=_MODEL_ACCURACY,
+        allowed=_MODEL_ACCURACY * allowed,
+        limit=_MODEL_LOOKS,
+    )
+    accelerated(dual, np.full(cuts, 1.0 / cuts), inside)
+    return np.asarray(inside.point)
 
 
 class _Dual(Objective):
     r"""Minus the dual of a proximal step, as a function of the weights of the cuts.
+
+    With offsets relative to the value at x its minimum is the gain that the step predicts.
 
     .. math:: -\sum_i \lambda_i c_i - \min_{z \in K} \Big\langle \sum_i \lambda_i g_i, z\Big\rangle
               + \frac{1}{2 length}\lVert z - x\rVert^2

@@ -51,8 +51,7 @@ def _minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
     _follow_smoothings(objective, x, bracket, projects)
     bracket.limit = limit
     if objective.unknown and bracket.is_open():
-        bracket.unsettle()
-        bundle(objective, bracket.point, bracket)
+        bundle(objective, _dense(bracket.point), bracket)
 
 
 def _follow_smoothings(objective: Objective, x: Point, bracket: Bracket, projects: bool) -> None:

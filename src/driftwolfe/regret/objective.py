@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -97,8 +99,8 @@ class Objective:
 
     def hessian(self, x: Array) -> Array:
         """Return the matrix of second derivatives, for x flattened."""
-        total: Array = sum(term.weight * hessian(term.loss, x) for term in self.terms)  # type: ignore[assignment]
-        return total
+        parts = (term.weight * hessian(term.loss, x) for term in self.terms)
+        return functools.reduce(operator.add, parts)
 
     def true_value(self, x: Point, seen: Evaluation) -> float:
         """Return the value at x of the sum that is to be minimised in the end."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Protocol
 
 import numpy as np
 
@@ -105,7 +105,7 @@ class AnyLength:
     def split(self) -> list[Windows]:
         """Return the halves of the wider range, without those that hold no window."""
         (first, last), (shortest, longest) = self.starts, self.ends
-        halves: list[Self | AnyLength]
+        halves: list[AnyLength]
         if last - first > longest - shortest:
             middle = (first + last) // 2
             halves = [

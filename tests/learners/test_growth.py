@@ -1,0 +1,188 @@
+"""How regret grows: with the rounds, with the path of the comparators, after a late change."""
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from learners.families import (
+    linear_arena,
+    meet,
+    path_length,
+    pushed_back,
+    random_signs,
+    vertex_against,
+)
+
+CERTIFIED = {"tuning": "certified", "method": "halfspace"}
+SHORT, LONG = (250, 500, 1000, 2000), (250, 500, 1000, 2000, 4000, 8000)
+
+
+def exponent(lengths, regrets):
+    """The slope of a straight line through the points, in logarithms."""
+    return np.polyfit(np.log(lengths), np.log(regrets), 1)[0]
+
+
+def static_regret(cls, arena, **settings):
+    learner = cls(arena.domain, horizon=arena.rounds, lipschitz=arena.lipschitz, **settings)
+    played = meet(learner, arena)
+    return played.regret(played.comparators(1))
+
+
+@pytest.mark.parametrize(
+    ("cls", "settings", "lengths", "lowest", "highest"),
+    [
+        (dw.OGD, {}, LONG, 0.48, 0.52),
+        (dw.Ader, {"feedback": "linear"}, SHORT, 0.47, 0.53),
+        (dw.BOGDIP, {}, LONG, 0.68, 0.78),
+        (dw.BOGDIP, CERTIFIED, LONG, 0.68, 0.8),
+        (dw.POLD, {"feedback": "linear"}, SHORT, 0.3, 0.83),
+        (dw.POLA, {"feedback": "linear"}, SHORT, 0.3, 0.83),
+    ],
+    ids=["ogd", "ader", "bogd", "bogd-certified", "pold", "pola"],
+)
+def test_an_adversary_that_reacts_shows_the_rate(cls, settings, lengths, lowest, highest):
+    """It charges whatever the last step gained: eta K = T^(-1/4) a block for BOGD, so T^(3/4)."""
+    ball = dw.L2Ball(3)
+    regrets = [static_regret(cls, pushed_back(ball, T), **settings) for T in lengths]
+    assert lowest < exponent(lengths, regrets) < highest
+
+
+@pytest.mark.parametrize(
+    ("cls", "lengths", "highest"),
+    [(dw.OGD, LONG, 0.53), (dw.BOGDIP, LONG, 0.8), (dw.Ader, SHORT, 0.53), (dw.POLA, SHORT, 0.83)],
+)
+def test_the_rate_is_the_same_on_a_polytope(cls, lengths, highest):
+    simplex = dw.Simplex(4)
+    regrets = [static_regret(cls, vertex_against(simplex, T)) for T in lengths]
+    assert exponent(lengths, regrets) < highest
+
+
+@pytest.mark.parametrize(
+    ("cls", "settings", "lengths", "highest"),
+    [
+        (dw.OGD, {}, LONG, 0.65),
+        (dw.BOGDIP, {}, LONG, 0.8),
+        (dw.BOGDIP, CERTIFIED, LONG, 0.8),
+        (dw.POLD, {"feedback": "linear"}, SHORT, 0.8),
+        (dw.POLA, {"feedback": "linear"}, SHORT, 0.8),
+    ],
+    ids=["ogd", "bogd", "bogd-certified", "pold", "pola"],
+)
+def test_random_signs_do_not_grow_faster_than_the_rate(cls, settings, lengths, highest):
+    """Medians over seeds: hindsight gains about sqrt(T), which no learner can foresee."""
+    ball = dw.L2Ball(3)
+    medians = [
+        np.median([static_regret(cls, random_signs(ball, T, seed=s), **settings) for s in range(5)])
+        for T in lengths
+    ]
+    assert exponent(lengths, medians) < highest
+
+
+def flipping(rounds, pieces):
+    """A slope that changes its sign with every piece: the comparators cross the whole ball."""
+    slope = np.array([0.6, 0.8, 0.0])
+    signs = [(-1.0) ** (t * pieces // rounds) for t in range(rounds)]
+    return linear_arena(dw.L2Ball(3), [sign * slope for sign in signs], 1.0)
+
+
+def test_the_advantage_of_many_step_sizes_grows_with_the_path():
+    T, settings = 2048, {"feedback": "linear"}
+    ratios = []
+    for pieces in (1, 2, 4, 8):
+        arena = flipping(T, pieces)
+        single = meet(dw.BOGDIP(arena.domain, horizon=T, lipschitz=1.0), arena)
+        many = meet(dw.POLD(arena.domain, horizon=T, lipschitz=1.0, **settings), arena)
+        comparators = single.comparators(pieces)
+        assert path_length(comparators) == pytest.approx(2.0 * (pieces - 1))
+        ratios.append(single.regret(comparators) / many.regret(comparators))
+    assert all(after > before for before, after in zip(ratios[:-1], ratios[1:], strict=True))
+    assert ratios[-1] > 3.0 * ratios[0]
+
+
+def test_dynamic_regret_of_pold_grows_slowly_with_the_path():
+    """T^(3/4) p^(1/4): sixteen times the path may double the regret, not multiply it by sixteen."""
+    T, regrets = 2048, []
+    for pieces in (2, 5, 17):
+        arena = flipping(T, pieces)
+        played = meet(dw.POLD(arena.domain, horizon=T, lipschitz=1.0, feedback="linear"), arena)
+        regrets.append(played.regret(played.comparators(pieces)))
+    growth = exponent([1 + 1, 4 + 1, 16 + 1], regrets)
+    assert growth < 0.75
+
+
+# -- windows ---------------------------------------------------------------------------------------
+
+
+def worst_windows(played, lengths):
+    """The exact worst regret over all windows of each length, on the unit ball."""
+    slopes = np.cumsum([np.zeros(3)] + [loss.g for loss in played.losses], axis=0)
+    suffered = np.concatenate(([0.0], np.cumsum(played.suffered)))
+    return np.array(
+        [
+            (
+                suffered[tau:]
+                - suffered[:-tau]
+                + np.linalg.norm(slopes[tau:] - slopes[:-tau], axis=1)
+            ).max()
+            for tau in lengths
+        ]
+    )
+
+
+def late_change(rounds):
+    """One slope for three quarters of the game, then its opposite."""
+    slope = np.array([0.6, 0.8, 0.0])
+    return linear_arena(
+        dw.L2Ball(3), [slope if t < 0.75 * rounds else -slope for t in range(rounds)], 1.0
+    )
+
+
+def lengths_up_to(rounds):
+    return sorted({2**k for k in range(rounds.bit_length())} | {3, 7, 48, 100, 300, rounds})
+
+
+def test_adaptive_learners_follow_a_late_change_and_others_do_not():
+    """Sixteen times the rounds: what OGD and BOGD lose after the change grows with their memory."""
+    growth, last = {}, {}
+    for cls in (dw.OGD, dw.BOGDIP, dw.POLA, dw.SAOL):
+        worst = []
+        for T in (256, 4096):
+            settings = {"feedback": "linear"} if cls in (dw.POLA, dw.SAOL) else {}
+            arena = late_change(T)
+            played = meet(cls(arena.domain, horizon=T, lipschitz=1.0, **settings), arena)
+            worst.append(worst_windows(played, lengths_up_to(T)).max())
+        growth[cls], last[cls] = worst[1] / worst[0], worst[1]
+    assert growth[dw.OGD] > 3.0
+    assert growth[dw.BOGDIP] > 5.0
+    assert growth[dw.POLA] < 1.5
+    assert growth[dw.SAOL] < 1.5
+    assert last[dw.OGD] > 3.0 * last[dw.POLA]
+    assert last[dw.BOGDIP] > 20.0 * last[dw.POLA]
+
+
+@pytest.mark.parametrize("settings", [{"loss_scale": "certified"}, CERTIFIED, {}])
+def test_every_window_of_pola_is_below_the_bound_after_sudden_changes(settings):
+    """Of some forty lengths, all windows; changes at odd places, further and further apart."""
+    rng = np.random.default_rng(2)
+    T, slopes = 1000, []
+    while len(slopes) < T:
+        direction = rng.standard_normal(3)
+        slopes += [direction / np.linalg.norm(direction)] * (5 + len(slopes) // 3)
+    arena = linear_arena(dw.L2Ball(3), slopes[:T], 1.0)
+    played = meet(dw.POLA(arena.domain, lipschitz=1.0, feedback="linear", **settings), arena)
+    lengths = sorted({*lengths_up_to(T), *range(1, T, 37)})
+    bounds = np.array([played.learner.bound(tau=tau) for tau in lengths])
+    assert np.all(worst_windows(played, lengths) <= bounds)
+    assert np.all(np.diff(bounds) > 0)
+
+
+def test_the_worst_window_of_ogd_breaks_an_adaptive_bound():
+    """What POLA's theorem rules out for windows of 256 rounds, OGD does once T is large."""
+    T, tau = 65_536, 256
+    arena = late_change(T)
+    played = meet(dw.OGD(arena.domain, horizon=T, lipschitz=1.0), arena)
+    lost = worst_windows(played, [tau])[0]
+    saol = dw.SAOL(arena.domain, lipschitz=1.0, tuning="certified")
+    saol.t = T
+    assert lost > 0.7 * 2.0 * tau
+    assert lost > 0.5 * saol.bound(tau=tau)

@@ -1,0 +1,471 @@
+"""Learners against plain loops, projection-free experts against exact ones, bounds by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from driftwolfe.losses import LinearLoss, SquaredDistance
+from learners.families import low_rank, random_signs
+from learners.plain import (
+    BlockedExpert,
+    Multiplicative,
+    NormalHedge,
+    ball_projection,
+    cover_of_time,
+    descend,
+    hedge_over_steps,
+    simplex_projection,
+)
+
+AGREE = 1e-10
+
+PLACES = {
+    "ball": (dw.L2Ball(4, radius=1.5), ball_projection(1.5), np.zeros(4)),
+    "simplex": (dw.Simplex(4), simplex_projection, np.full(4, 0.25)),
+}
+
+
+def mixed_losses(rounds, seed=0):
+    """Squared distances and linear losses whose targets jump: nothing is the same twice."""
+    rng = np.random.default_rng(seed)
+    where = 1.0
+    losses = []
+    for t in range(rounds):
+        where = -where if t % 40 == 39 else where
+        given = where * np.array([1.0, 0.5, 0.0, -0.3]) + 0.3 * rng.standard_normal(4)
+        losses.append(LinearLoss(given) if t % 3 == 0 else SquaredDistance(given))
+    return losses
+
+
+def decisions(learner, losses):
+    played = []
+    for loss in losses:
+        played.append(learner.decision)
+        learner.update(loss)
+    return np.array(played)
+
+
+@pytest.fixture(params=PLACES, name="place")
+def _place(request):
+    return PLACES[request.param]
+
+
+@pytest.mark.parametrize("horizon", [300, None])
+def test_ogd_is_projected_gradient_descent(place, horizon):
+    domain, project, x1 = place
+    losses = mixed_losses(300)
+    D = 2 * domain.radius
+
+    def eta(t):
+        return D / 4.0 / math.sqrt(horizon or t)
+
+    learner = dw.OGD(domain, horizon=horizon, lipschitz=4.0)
+    np.testing.assert_allclose(
+        decisions(learner, losses), descend(x1, losses, project, eta), atol=AGREE
+    )
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_ader_is_descents_and_a_softmax(place, linear):
+    domain, project, x1 = place
+    T, G, D = 300, 4.0, 2 * domain.radius
+    losses = mixed_losses(T)
+    N = math.ceil(0.5 * math.log2(1 + 4 * T / 7)) + 1
+    etas = [2**i * (D / G) * math.sqrt(7 / (2 * T)) for i in range(N)]
+    rate = math.sqrt(8 / T) / (G * domain.diameter)
+    plain = hedge_over_steps(x1, losses, project, etas, [1] * N, rate, linear)
+    feedback = "linear" if linear else "full"
+    learner = dw.Ader(domain, horizon=T, lipschitz=G, tuning="certified", feedback=feedback)
+    np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
+
+
+def test_bogd_is_descent_in_blocks(place):
+    domain, project, x1 = place
+    T, G, D = 300, 4.0, 2 * domain.radius
+    losses = mixed_losses(T)
+    expert, plain = BlockedExpert(x1, (D / G) * T**-0.75, math.isqrt(T)), []
+    for loss in losses:
+        plain.append(expert.x)
+        expert.take(loss.gradient(expert.x), project)
+    learner = dw.BOGDIP(domain, horizon=T, lipschitz=G, method="exact")
+    np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
+
+
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("grid", ["tight", "paper", "experiment"])
+def test_pold_is_blocked_descents_and_a_softmax(place, grid, linear):
+    domain, project, x1 = place
+    T, G, D = 300, 4.0, 2 * domain.radius
+    losses = mixed_losses(T)
+    if grid == "tight":
+        first, N = (1.344 / 8 / T) ** 0.75, math.floor(0.75 * math.log2(1 + 4 * (T - 1))) + 1
+    else:
+        first = (3.5 / T) ** 0.75 if grid == "paper" else T**-0.75
+        N = math.ceil(0.75 * math.log2(1 + 4 * T / 7)) + 1
+    steps = [h for h in (2**i * first for i in range(N)) if h <= 1]
+    blocks = [max(1, math.floor(h ** (-2 / 3))) for h in steps]
+    if grid == "experiment":
+        assert blocks[0] == 17  # floor(sqrt(300)): the doublings of T^(-3/4) need no rounding
+    etas = [(D / G) * h for h in steps]
+    rate = math.sqrt(8 / T) / (G * domain.diameter)
+    plain = hedge_over_steps(x1, losses, project, etas, blocks, rate, linear)
+    learner = dw.POLD(
+        domain,
+        horizon=T,
+        lipschitz=G,
+        grid=grid,
+        method="exact",
+        loss_scale="certified",
+        feedback="linear" if linear else "full",
+    )
+    np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
+
+
+@pytest.mark.parametrize("start", ["current", "origin"])
+@pytest.mark.parametrize("linear", [False, True])
+def test_pola_is_a_dictionary_of_intervals(place, start, linear):
+    domain, project, x1 = place
+    T, G, D = 140, 4.0, 2 * domain.radius
+    losses = mixed_losses(T)
+
+    def make_expert(x, length):
+        return BlockedExpert(x, (D / G) * length**-0.75, math.isqrt(length))
+
+    meta = NormalHedge(G * domain.diameter)
+    origin = start == "origin"
+    plain = cover_of_time(x1, losses, project, make_expert, meta, linear, origin)
+    learner = dw.POLA(
+        domain,
+        lipschitz=G,
+        method="exact",
+        loss_scale="certified",
+        feedback="linear" if linear else "full",
+        start=start,
+    )
+    np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
+
+
+def test_saol_is_a_dictionary_of_intervals(place):
+    domain, project, x1 = place
+    G, D = 4.0, 2 * domain.radius
+    losses = mixed_losses(140)
+
+    def make_expert(x, length):
+        return BlockedExpert(x, D / G / math.sqrt(length), 1)
+
+    meta = Multiplicative(G * domain.diameter)
+    plain = cover_of_time(x1, losses, project, make_expert, meta, linear=False)
+    learner = dw.SAOL(domain, lipschitz=G, tuning="certified")
+    np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
+
+
+@pytest.mark.parametrize("variant", ["optimized", "classic"])
+def test_online_frank_wolfe_is_three_lines(place, variant):
+    domain, _, x1 = place
+    T, G, D = 300, 4.0, 2 * domain.radius
+    losses = mixed_losses(T)
+    x, total, plain = x1, np.zeros(4), []
+    for t, loss in enumerate(losses, start=1):
+        plain.append(x)
+        before, total = total, total + loss.gradient(x)
+        if variant == "optimized":
+            direction = x - x1 + (D / (2 * G)) * (3 / T) ** 0.75 * total
+            share = math.sqrt(3 / T)
+        else:
+            direction = 2 * (x - x1) + (D / (2 * G)) * T**-0.75 * before
+            share = min(1.0, 2 / math.sqrt(t))
+        x = (1 - share) * x + share * domain.lmo(direction)
+    learner = dw.OnlineFrankWolfe(domain, horizon=T, lipschitz=G, variant=variant)
+    np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
+
+
+def test_multi_ocg_follows_its_leaders():
+    """Where Frank-Wolfe reaches its gap, an expert is within D/sqrt(gamma) of the exact leader."""
+    domain, project, x1 = PLACES["ball"]
+    T, G, D = 64, 4.0, 2 * domain.radius
+    losses = mixed_losses(T)
+    learner = dw.MultiOCG(domain, horizon=T, lipschitz=G, tuning="certified", feedback="linear")
+    leaders = learner._experts
+    anchors = [x1] * leaders.size
+    totals = [np.zeros(4)] * leaders.size
+    for t, loss in enumerate(losses, start=1):
+        g = loss.gradient(learner.decision)
+        learner.update(loss)
+        for i in range(leaders.size):
+            gamma, x = 2**i, learner._experts.point(i)
+            totals[i] = totals[i] + g
+            if t % gamma == 0:
+                anchors[i], totals[i] = x, np.zeros(4)
+                continue
+            eta = 2 * D / (G * math.sqrt(gamma))
+            leader = project(anchors[i] - eta / 2 * totals[i])
+            assert np.linalg.norm(x - leader) <= D / math.sqrt(gamma) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize(
+    "domain",
+    [dw.L1Ball(4), dw.Simplex(4), dw.BirkhoffPolytope(3), dw.TraceNormBall((3, 4), radius=2.0)],
+    ids=["l1", "simplex", "birkhoff", "trace-norm"],
+)
+def test_the_gauge_reduction_never_favours_the_expert(domain, linear):
+    r"""<g, w - z> <= <g', u - z> for all z in K: the worst z is a vertex; and |g'| <= (1+R/r) |g|."""
+    feedback = "linear" if linear else "full"
+    learner = dw.PAMO(domain, lipschitz=1.0, gauge="exact", feedback=feedback)
+    reduced = 0
+    for loss in random_signs(domain, 80).losses:
+        experts = learner._experts
+        g = domain.tangent(loss.g)
+        for i in range(experts.size):
+            w, u = experts.x[i], experts.y[i]
+            surrogate = experts._surrogate(i, g)
+            z = domain.lmo(g - surrogate)
+            assert np.vdot(g, w - z) <= np.vdot(surrogate, u - z) + 1e-9
+            assert np.linalg.norm(surrogate) <= (1 + learner.kappa) * np.linalg.norm(g) + 1e-9
+            reduced += not np.allclose(surrogate, g)
+        learner.update(loss)
+    assert reduced > 0
+
+
+@pytest.mark.parametrize(
+    ("cls", "domain", "method"),
+    [
+        pytest.param(cls, domain, method, id=f"{cls.__name__}-{name}")
+        for cls in (dw.BOGDIP, dw.POLD, dw.POLA)
+        for name, domain, method in (
+            ("l2", dw.L2Ball(4), "corrective"),
+            ("l1", dw.L1Ball(5), "corrective"),
+            ("simplex", dw.Simplex(5), "corrective"),
+            ("trace-norm", dw.TraceNormBall((4, 5)), "corrective"),
+            ("trace-norm-block", dw.TraceNormBall((4, 5)), "block"),
+        )
+    ],
+)
+def test_projection_free_play_converges_to_exact_play(cls, domain, method):
+    rng = np.random.default_rng(5)
+    given = [
+        low_rank(rng, domain.shape, 2.0)
+        if len(domain.shape) == 2
+        else 1.2 * rng.standard_normal(domain.shape)
+        for _ in range(3)
+    ]
+    losses = [SquaredDistance(given[t * 3 // 60]) for t in range(60)]
+    common = {"horizon": 60, "lipschitz": 2.0, "tuning": "certified", "tolerance_scale": 1e-13}
+    exact = decisions(cls(domain, method="exact", **common), losses)
+    apart = []
+    for accuracy in (1e-2, 1e-4, 1e-6):
+        learner = cls(domain, method=method, accuracy=accuracy, **common)
+        apart.append(np.abs(decisions(learner, losses) - exact).max())
+        assert learner.oracle_calls.projection == 0
+        assert apart[-1] <= math.sqrt(accuracy) * domain.radius
+    assert apart[2] <= max(0.05 * apart[0], 1e-6)  # a tolerance of 1e-13 leaves as much
+
+
+def test_plain_frank_wolfe_play_converges_to_exact_play():
+    """On a round set, known by a radius that is too large, as y must be able to leave it."""
+    ball = dw.L2Ball(4)
+    domain = dw.LMODomain(
+        4, ball.lmo, radius=3.0, contains=lambda x: ball.contains(x, 0.0), project=ball.project
+    )
+    losses = [LinearLoss(np.roll([0.9, 0.3, -0.2, 0.1], t // 20)) for t in range(80)]
+    common = {"horizon": 80, "lipschitz": 1.0, "tuning": "certified", "tolerance_scale": 1e-13}
+    exact = decisions(dw.POLD(domain, method="exact", **common), losses)
+    apart = []
+    for accuracy in (0.4, 1e-2, 1e-4):
+        learner = dw.POLD(domain, method="halfspace", accuracy=accuracy, **common)
+        apart.append(np.abs(decisions(learner, losses) - exact).max())
+        assert apart[-1] <= math.sqrt(accuracy)
+    assert apart[2] <= 0.02 * apart[0]
+
+
+# -- bounds by hand --------------------------------------------------------------------------------
+
+G, R = 3.0, 0.7
+D = 2 * R
+LENGTHS = (4, 50, 300, 2_000, 20_000)
+
+
+def bound_after(learner, rounds, **wanted):
+    learner.t = rounds
+    return learner.bound(**wanted)
+
+
+def paths(rounds):
+    """From no movement to the longest path there is."""
+    return [share * D for share in (0.0, 0.1, 1.0, 7.0, rounds / 10) if share < rounds] + [
+        (rounds - 1) * D
+    ]
+
+
+@pytest.mark.parametrize("T", [16, 100, 2500])
+def test_bogd_has_the_closed_form(T):
+    learner = dw.BOGDIP(dw.L2Ball(3, radius=R), horizon=T, lipschitz=G, tuning="certified")
+    for P in paths(T):
+        closed = G * D * T**0.75 * (math.sqrt(3) + 0.5 + 0.125 + P / (2 * D)) + G * math.sqrt(T) * P
+        assert bound_after(learner, T, path_length=P) == pytest.approx(closed - G * P, rel=1e-12)
+
+
+@pytest.mark.parametrize("T", LENGTHS)
+def test_bogd_is_below_the_closed_form_for_any_horizon(T):
+    learner = dw.BOGDIP(dw.L2Ball(3, radius=R), horizon=T, lipschitz=G, tuning="certified")
+    for P in paths(T):
+        closed = G * D * T**0.75 * (math.sqrt(3) + 0.625 + P / (2 * D)) + G * math.sqrt(T) * P
+        assert bound_after(learner, T, path_length=P) <= closed * (1 + 1e-12)
+
+
+def test_loo_bogd_has_the_numbers_of_its_inventors():
+    T = 10_000
+    learner = dw.LOOBOGD(dw.L2Ball(3, radius=R), horizon=T, lipschitz=G, tuning="certified")
+    eta, block, eps = R / G * T**-0.75, 500, 60 * R**2 / 100
+    by_hand = G * T * math.sqrt(3 * eps) + R**2 / (2 * eta) + eta * block * T * G**2 / 2
+    assert bound_after(learner, T) == pytest.approx(by_hand, rel=1e-12)
+
+
+@pytest.mark.parametrize("T", LENGTHS)
+def test_pold_is_below_the_closed_form(T):
+    domain = dw.L2Ball(3, radius=R)
+    learner = dw.POLD(domain, horizon=T, lipschitz=G, tuning="certified")
+    for P in paths(T):
+        v = 1 / 8 + P / (2 * D)
+        k = math.floor(0.75 * math.log2(1 + 4 * P / D)) + 1
+        closed = (
+            3.51 * G * D * T**0.75 * v**0.25
+            + 1.94 * G * D * math.sqrt(T * P / D)
+            + G * domain.diameter * math.sqrt(T / 8) * (1 + 2 * math.log(k + 1))
+        )
+        assert bound_after(learner, T, path_length=P) <= closed
+
+
+def test_pold_is_the_best_expert_and_the_price_of_finding_it():
+    T, P = 500, 2.0
+    domain = dw.Simplex(4)
+    D, B = 2 * domain.radius, G * domain.diameter
+    learner = dw.POLD(domain, horizon=T, lipschitz=G, tuning="certified", grid="paper")
+    steps = [h for h in (2**i * (3.5 / T) ** 0.75 for i in range(8)) if h <= 1]
+    prices = []
+    for i, h in enumerate(steps, start=1):
+        block = math.floor(h ** (-2 / 3))
+        expert = (
+            G * T * math.sqrt(3 * D**2 * h ** (2 / 3))
+            + (D**2 / 8 + D * P / 2) * G / (D * h)
+            + D * h * block * T * G / 2
+            + (block - 1) * G * P
+        )
+        prior = (1 + 1 / len(steps)) / (i * (i + 1))
+        prices.append(expert + B * math.sqrt(T / 8) * (1 - math.log(prior)))
+    assert bound_after(learner, T, path_length=P) == pytest.approx(min(prices), rel=1e-12)
+
+
+@pytest.mark.parametrize("T", LENGTHS)
+def test_ader_is_below_the_closed_form(T):
+    domain = dw.L2Ball(3, radius=R)
+    learner = dw.Ader(domain, horizon=T, lipschitz=G, tuning="certified")
+    for P in paths(T):
+        k = math.floor(0.5 * math.log2(1 + 4 * P / (7 * D))) + 1
+        closed = 0.75 * G * math.sqrt(2 * T * (7 * D**2 + 4 * D * P)) + G * domain.diameter * (
+            math.sqrt(2 * T) / 4
+        ) * (1 + 2 * math.log(k + 1))
+        assert bound_after(learner, T, path_length=P) <= closed
+
+
+def complexity(T):
+    """c(T) of AdaNormalHedge on the geometric cover."""
+    created = sum(T // 2**k for k in range(T.bit_length()))
+    return math.log(created) + math.log((5 + 3 * math.log(1 + T)) / 2)
+
+
+@pytest.mark.parametrize("T", LENGTHS)
+def test_pola_is_below_the_closed_forms(T):
+    domain = dw.Simplex(4, radius=2.0)
+    D, B = 2 * domain.radius, G * domain.diameter
+    learner = dw.POLA(domain, lipschitz=G, tuning="certified")
+    a, c = math.sqrt(3) + 1.0, complexity(T)
+    for tau in (1, 2, 7, 32, 33, T // 2, T):
+        closed = 1.745 * a * G * D * tau**0.75 + 3.415 * B * math.sqrt(3 * c * tau)
+        assert bound_after(learner, T, tau=tau) <= closed
+    for share in (0.0, 0.5, 3.0, T / 8, T - 1):
+        p = 1 + share
+        closed = (
+            G * D * T**0.75 * p**0.25 * (1.19 * a + 1.47 * a / p + 0.5)
+            + G * D * math.sqrt(T * p)
+            + B * math.sqrt(3 * c * T) * (1.42 * math.sqrt(p) + 2.42 / math.sqrt(p))
+        )
+        assert bound_after(learner, T, path_length=share * D) <= closed
+
+
+def test_pola_on_one_interval_of_the_cover():
+    """A window of one round is one interval: an expert that never moved, and the meta's price."""
+    domain = dw.L2Ball(3, radius=R)
+    learner = dw.POLA(domain, lipschitz=G, tuning="certified")
+    expert = G * D * (math.sqrt(3) + 0.5 + 0.5)
+    price = G * domain.diameter * math.sqrt(3 * complexity(100))
+    assert bound_after(learner, 100, tau=1) == pytest.approx(expert + price, rel=1e-12)
+
+
+def test_windows_split_into_intervals_that_the_bound_has_counted():
+    prices = [1.0, 1.9, 3.1, 5.5, 9.0, 17.0, 30.0]
+    for start in range(1, 65):
+        for end in range(start, 65):
+            rising, falling = dw.ensemble.GeometricCover().split(start, end)
+            paid = sum(prices[i.length.bit_length() - 1] for i in rising + falling)
+            counted = dw.bounds.over_windows(end - start + 1, prices.__getitem__)
+            assert paid <= counted + 1e-12
+
+
+def test_ogd_has_the_closed_form():
+    T, P = 400, 3.0
+    ball = dw.L2Ball(3, radius=R)
+    known = dw.OGD(ball, horizon=T, lipschitz=G)
+    closed = G * D * math.sqrt(T) * (1 / 8 + P / (2 * D) + 1 / 2)
+    assert bound_after(known, T, path_length=P) == pytest.approx(closed, rel=1e-12)
+    unknown = dw.OGD(ball, lipschitz=G)
+    for _ in range(T):
+        unknown.update(LinearLoss(np.zeros(3)))
+    steps = sum(D / G / math.sqrt(t) for t in range(1, T + 1))
+    closed = (D**2 / 2 + D * P) * G * math.sqrt(T) / D + G**2 * steps / 2
+    assert unknown.bound(path_length=P) == pytest.approx(closed, rel=1e-12)
+
+
+def test_online_frank_wolfe_pays_its_constant():
+    for T in (1_000, 100_000):
+        learner = dw.OnlineFrankWolfe(dw.L2Ball(3, radius=R), horizon=T, lipschitz=G)
+        assert 2.0 < bound_after(learner, T) / (G * D * T**0.75) < 2.25
+
+
+def test_multi_ocg_is_the_best_epoch_length_and_the_price_of_finding_it():
+    T, P, V = 200, 1.5, 4.0
+    domain = dw.L2Ball(3, radius=R)
+    learner = dw.MultiOCG(domain, horizon=T, lipschitz=G, tuning="certified")
+    N = math.ceil(math.log2(T)) + 1
+
+    def price(i, drift):
+        gamma = 2 ** (i - 1)
+        prior = (1 + 1 / N) / (i * (i + 1))
+        meta = G * D * math.sqrt(T / 8) * (1 - math.log(prior))
+        return math.ceil(T / gamma) * 2 * G * D * math.sqrt(gamma) + gamma * drift + meta
+
+    by_path = min(price(i, G * P) for i in range(1, N + 1))
+    by_variation = min(price(i, 2 * V) for i in range(1, N + 1))
+    assert bound_after(learner, T, path_length=P) == pytest.approx(by_path, rel=1e-12)
+    assert bound_after(learner, T, variation=V) == pytest.approx(by_variation, rel=1e-12)
+
+
+@pytest.mark.parametrize("cls", [dw.SAOL, dw.PAMO])
+def test_saol_and_pamo_on_one_interval(cls):
+    domain = dw.L1Ball(4, radius=R)
+    learner = cls(domain, lipschitz=G, tuning="certified")
+    factor = 1.0 if cls is dw.SAOL else 1.0 + math.sqrt(4)
+    created = sum(100 // 2**k for k in range(7))
+    meta = G * domain.diameter * (math.log(created) / 0.5 + 0.5)
+    assert bound_after(learner, 100, tau=1) == pytest.approx(factor * G * D + meta, rel=1e-12)
+
+
+def test_smooth_frank_wolfe_has_the_closed_forms():
+    ball, T = dw.L2Ball(3, radius=R), 100
+    known = {"variation": 2.0, "first_gap": 0.5}
+    kalhan = bound_after(dw.KalhanOFW(ball, horizon=T), T, smoothness=1.5, **known)
+    assert kalhan == pytest.approx(10.0 * 4.5 + 1.5 * D**2 * 10.0 / 2, rel=1e-12)
+    search = bound_after(dw.LineSearchOFW(ball, smoothness=1.5), T, **known)
+    assert search == pytest.approx(math.sqrt(2 * 1.5 * D**2 * T * 4.5) + 9.0, rel=1e-12)
