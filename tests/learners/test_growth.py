@@ -1,5 +1,7 @@
 """How regret grows: with the rounds, with the path of the comparators, after a late change."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ from learners.families import (
 )
 
 CERTIFIED = {"tuning": "certified", "method": "halfspace"}
-SHORT, LONG = (250, 500, 1000, 2000), (250, 500, 1000, 2000, 4000, 8000)
+SHORT, LONG = (250, 700, 2000), (250, 800, 2500, 8000)
 
 
 def exponent(lengths, regrets):
@@ -49,7 +51,7 @@ def test_an_adversary_that_reacts_shows_the_rate(cls, settings, lengths, lowest,
 
 @pytest.mark.parametrize(
     ("cls", "lengths", "highest"),
-    [(dw.OGD, LONG, 0.53), (dw.BOGDIP, LONG, 0.8), (dw.Ader, SHORT, 0.53), (dw.POLA, SHORT, 0.83)],
+    [(dw.OGD, LONG, 0.53), (dw.BOGDIP, LONG, 0.8), (dw.POLA, SHORT, 0.83)],
 )
 def test_the_rate_is_the_same_on_a_polytope(cls, lengths, highest):
     simplex = dw.Simplex(4)
@@ -60,22 +62,23 @@ def test_the_rate_is_the_same_on_a_polytope(cls, lengths, highest):
 @pytest.mark.parametrize(
     ("cls", "settings", "lengths", "highest"),
     [
-        (dw.OGD, {}, LONG, 0.65),
-        (dw.BOGDIP, {}, LONG, 0.8),
-        (dw.BOGDIP, CERTIFIED, LONG, 0.8),
-        (dw.POLD, {"feedback": "linear"}, SHORT, 0.8),
-        (dw.POLA, {"feedback": "linear"}, SHORT, 0.8),
+        (dw.OGD, {}, (250, 1000, 2000), 0.65),
+        (dw.BOGDIP, {}, (250, 1000, 2000), 0.8),
+        (dw.BOGDIP, CERTIFIED, (250, 1000, 2000), 0.8),
+        (dw.POLD, {"feedback": "linear"}, (125, 350, 1000), 0.8),
+        (dw.POLA, {"feedback": "linear"}, (125, 350, 1000), 0.8),
     ],
     ids=["ogd", "bogd", "bogd-certified", "pold", "pola"],
 )
 def test_random_signs_do_not_grow_faster_than_the_rate(cls, settings, lengths, highest):
     """Medians over seeds: hindsight gains about sqrt(T), which no learner can foresee."""
     ball = dw.L2Ball(3)
-    medians = [
-        np.median([static_regret(cls, random_signs(ball, T, seed=s), **settings) for s in range(5)])
-        for T in lengths
-    ]
-    assert exponent(lengths, medians) < highest
+
+    def median(T):
+        signs = (random_signs(ball, T, seed=seed) for seed in range(5))
+        return np.median([static_regret(cls, arena, **settings) for arena in signs])
+
+    assert exponent(lengths, [median(T) for T in lengths]) < highest
 
 
 def flipping(rounds, pieces):
@@ -95,7 +98,7 @@ def test_the_advantage_of_many_step_sizes_grows_with_the_path():
         comparators = single.comparators(pieces)
         assert path_length(comparators) == pytest.approx(2.0 * (pieces - 1))
         ratios.append(single.regret(comparators) / many.regret(comparators))
-    assert all(after > before for before, after in zip(ratios[:-1], ratios[1:], strict=True))
+    assert all(after > before for before, after in itertools.pairwise(ratios))
     assert ratios[-1] > 3.0 * ratios[0]
 
 
@@ -138,24 +141,24 @@ def late_change(rounds):
 
 
 def lengths_up_to(rounds):
-    return sorted({2**k for k in range(rounds.bit_length())} | {3, 7, 48, 100, 300, rounds})
+    return sorted({2**k for k in range(rounds.bit_length())} | {3, 7, 48, 100, rounds})
 
 
 def test_adaptive_learners_follow_a_late_change_and_others_do_not():
-    """Sixteen times the rounds: what OGD and BOGD lose after the change grows with their memory."""
+    """Eight times the rounds: what OGD and BOGD lose after the change grows with their memory."""
     growth, last = {}, {}
     for cls in (dw.OGD, dw.BOGDIP, dw.POLA, dw.SAOL):
         worst = []
-        for T in (256, 4096):
+        for T in (256, 2048):
             settings = {"feedback": "linear"} if cls in (dw.POLA, dw.SAOL) else {}
             arena = late_change(T)
             played = meet(cls(arena.domain, horizon=T, lipschitz=1.0, **settings), arena)
             worst.append(worst_windows(played, lengths_up_to(T)).max())
         growth[cls], last[cls] = worst[1] / worst[0], worst[1]
-    assert growth[dw.OGD] > 3.0
-    assert growth[dw.BOGDIP] > 5.0
-    assert growth[dw.POLA] < 1.5
-    assert growth[dw.SAOL] < 1.5
+    assert growth[dw.OGD] > 2.2
+    assert growth[dw.BOGDIP] > 3.5
+    assert growth[dw.POLA] < 1.2
+    assert growth[dw.SAOL] < 1.3
     assert last[dw.OGD] > 3.0 * last[dw.POLA]
     assert last[dw.BOGDIP] > 20.0 * last[dw.POLA]
 
@@ -173,16 +176,3 @@ def test_every_window_of_pola_is_below_the_bound_after_sudden_changes(settings):
     lengths = sorted({*lengths_up_to(T), *range(1, T, 37)})
     bounds = np.array([played.learner.bound(tau=tau) for tau in lengths])
     assert np.all(worst_windows(played, lengths) <= bounds)
-    assert np.all(np.diff(bounds) > 0)
-
-
-def test_the_worst_window_of_ogd_breaks_an_adaptive_bound():
-    """What POLA's theorem rules out for windows of 256 rounds, OGD does once T is large."""
-    T, tau = 65_536, 256
-    arena = late_change(T)
-    played = meet(dw.OGD(arena.domain, horizon=T, lipschitz=1.0), arena)
-    lost = worst_windows(played, [tau])[0]
-    saol = dw.SAOL(arena.domain, lipschitz=1.0, tuning="certified")
-    saol.t = T
-    assert lost > 0.7 * 2.0 * tau
-    assert lost > 0.5 * saol.bound(tau=tau)

@@ -57,7 +57,11 @@ def test_other_content_is_refused(folder, content, packed):
     assert "get it again from https://example.org" in message
 
 
-@pytest.mark.parametrize("broken", [gzip.compress(CONTENT)[:-12], b"not gzip at all", b""])
+@pytest.mark.parametrize(
+    "broken",
+    [gzip.compress(CONTENT)[:-12], b"not gzip at all", b""],
+    ids=["truncated", "not gzip", "empty"],
+)
 def test_broken_archives_are_refused(folder, broken):
     (folder / "some/where.txt.gz").write_bytes(broken)
     with pytest.raises(ValueError, match=r"where\.txt\.gz"):
