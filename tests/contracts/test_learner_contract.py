@@ -264,11 +264,11 @@ def test_experts_of_a_factored_set_are_never_made_dense(monkeypatch):
 
     monkeypatch.setattr(FactoredMatrix, "toarray", refuse)
     rng = np.random.default_rng(0)
-    domain = dw.TraceNormBall((300, 200), radius=50.0)
+    domain = dw.TraceNormBall((2500, 2000), radius=50.0)  # too large for a full decomposition
     for cls in (dw.POLD, dw.POLA, dw.BOGDIP, dw.MultiOCG, dw.OnlineFrankWolfe):
         learner = cls(domain, horizon=12, lipschitz=6.0)
         for _ in range(12):
-            rows, cols = rng.integers(0, 300, 30), rng.integers(0, 200, 30)
+            rows, cols = rng.integers(0, 2500, 30), rng.integers(0, 2000, 30)
             learner.update(AbsoluteEntries(rows, cols, rng.standard_normal(30)))
         decision = learner.decision
         assert isinstance(decision, FactoredMatrix)

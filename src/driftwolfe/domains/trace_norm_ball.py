@@ -161,15 +161,10 @@ class TraceNormBall(Domain):
             return U, s, Vt.T
         return _svd_by_gram(dense, wanted)
 
-    def can_decompose(self, x: Point) -> bool:
-        """Whether all singular values of x are within reach."""
-        sparse = isinstance(x, FactoredMatrix) and x.nnz > 0
-        return not sparse or math.prod(self.shape) <= FULL_SVD_ENTRIES
-
     def _dense(self, x: Point) -> Array:
         if not isinstance(x, FactoredMatrix):
             return np.asarray(x)
-        if not self.can_decompose(x):
+        if math.prod(self.shape) > FULL_SVD_ENTRIES:
             raise NotImplementedError(
                 f"all singular values of a {self.shape[0]} x {self.shape[1]} matrix with a sparse "
                 "part are out of reach; use driftwolfe.infeasible_projection, which needs only the "

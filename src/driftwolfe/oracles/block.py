@@ -22,6 +22,8 @@ _RANDOM_COLUMNS, _RANDOM_SHARE, _GROWING_SHARE = 8, 0.3, 1.0
 #: Share of the shorter side above which a block costs more than all singular values (measured on
 #: 943 x 1,682: two iterations of 300 columns against one eigendecomposition).
 _FULL_SHARE = 0.3
+#: Entries up to which that is done: 32 MB for the dense matrix that it takes.
+_FULL_ENTRIES = 4_000_000
 #: Share of the gap asked for that the certificate's own error may take up, and the roughest
 #: relative residual that it is worth asking for.
 _CERTIFICATE_SHARE, _ROUGHEST = 0.5, 0.1
@@ -52,7 +54,7 @@ def block(
     right, full, share = _warm_space(x), min(domain.shape), _RANDOM_SHARE
     while not stop.near(pair):
         right = _with_random_columns(right, full, share, rng)
-        if right.shape[1] > _FULL_SHARE * full and ball.can_decompose(y):
+        if right.shape[1] > _FULL_SHARE * full and math.prod(domain.shape) <= _FULL_ENTRIES:
             nearest = domain.project(y)
             return InfeasibleProjection(nearest, nearest, calls, 0.0, 0.0, METHOD)
         U, s, right = ritz_triplets(y, right)
