@@ -1,6 +1,5 @@
 """How often the oracle is asked: hard caps per block, and O(T) or O(T log T) in all."""
 
-import itertools
 import math
 
 import numpy as np
@@ -223,10 +222,7 @@ def test_ader_and_saol_project_once_for_each_expert_that_plays_on():
     losses = pushed_back(ball, T)
     ader = dw.Ader(ball, horizon=T, lipschitz=1.0)
     saol = dw.SAOL(ball, lipschitz=1.0)
-    leaving = sum(
-        2**k <= T and (t + 1) % 2**k == 0 and t >= 2**k
-        for t, k in itertools.product(range(1, T + 1), range(7))
-    )
+    leaving = sum((T + 1) // 2**k - 1 for k in range((T + 1).bit_length()))
     for t in range(T):
         ader.update(losses.losses(t, ader.decision))
         saol.update(losses.losses(t, saol.decision))

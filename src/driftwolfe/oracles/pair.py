@@ -36,38 +36,38 @@ class Pair:
             self.x = x
             self._xx, self._xy, self._yy = scalars or (inner(x, x), inner(x, y), inner(y, y))
             self._columns = _Columns(x), _Columns(y)
+            self._residual = None
             self._expand()
 
     def direction(self) -> Point:
         """The gradient x - y of half the squared distance."""
-        return self._residual if self.dense else self.x - self.y
+        if not self.dense and self._residual is None:
+            self._residual = self.x - self.y
+        return self._residual
 
     def look(self, vertex: Point) -> float:
         """Return the gap <x - y, x - v>, and remember v for `step`."""
         if self.dense:
             self._move = vertex - self.x
-            self._length2 = inner(self._move, self._move)
             self._gap = -inner(self._residual, self._move)
         else:
             self._move = vertex
-            self._xv, self._yv = inner(self.x, vertex), inner(self.y, vertex)
-            self._vv = inner(vertex, vertex)
-            self._length2 = self._vv - 2 * self._xv + self._xx
-            self._gap = self._xx - self._xy - self._xv + self._yv
+            self._gap = self._xx - self._xy - inner(self.direction(), vertex)
         return self._gap
 
     def step(self) -> bool:
         """Move x to the nearest point to y on the segment to v; say whether it moved at all."""
-        if not (self._gap > 0 and self._length2 > 0):
+        if not self._gap > 0:
             return False
-        share = min(1.0, self._gap / self._length2)
         before = self.squared
         if self.dense:
-            self.x += share * self._move
-            self._residual += share * self._move
+            length2 = inner(self._move, self._move)
+            self._move *= min(1.0, self._gap / length2)
+            self.x += self._move
+            self._residual += self._move
             self.squared = inner(self._residual, self._residual)
         else:
-            self._step_factored(share)
+            self._step_factored()
         return self.squared < before
 
     def pull(self, share: float) -> None:
@@ -77,6 +77,7 @@ class Pair:
             self.y = self.x - self._residual
         else:
             self.y = self._columns[1].trim((1.0 - share) * self.y + share * self.x)
+            self._residual = None
             xx, xy, yy = self._xx, self._xy, self._yy
             self._xy = (1 - share) * xy + share * xx
             self._yy = (1 - share) ** 2 * yy + 2 * share * (1 - share) * xy + share**2 * xx
@@ -90,17 +91,22 @@ class Pair:
         """Return y + share (x - y)."""
         return self.y + share * self.direction()
 
-    def _step_factored(self, share: float) -> None:
+    def _step_factored(self) -> None:
+        vertex, vv = self._move, inner(self._move, self._move)
+        xv = inner(self.x, vertex)
+        yv = xv - (self._xx - self._xy - self._gap)  # look has measured <x - y, v>
+        share = min(1.0, self._gap / (vv - 2 * xv + self._xx))
         rest = 1.0 - share
-        self.x = self._columns[0].trim(rest * self.x + share * self._move)
-        self._xy = rest * self._xy + share * self._yv
-        self._xx = rest**2 * self._xx + 2 * share * rest * self._xv + share**2 * self._vv
+        self.x = self._columns[0].trim(rest * self.x + share * vertex)
+        self._xy = rest * self._xy + share * yv
+        self._xx = rest**2 * self._xx + 2 * share * rest * xv + share**2 * vv
+        self._residual = None
         self._expand()
 
     def _expand(self) -> None:
         self.squared = self._xx - 2 * self._xy + self._yy
         if self.squared < _CANCELLED * (self._xx + self._yy):
-            self.squared = norm(self.x - self.y) ** 2
+            self.squared = norm(self.direction()) ** 2
 
     @property
     def distance(self) -> float:

@@ -1,0 +1,301 @@
+"""What learners do inside: epochs, covers, restarts, what is learned on the way."""
+
+import math
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from driftwolfe.losses import LinearLoss, SquaredDistance
+from learners.families import (
+    absolute_entries,
+    as_array,
+    linear_arena,
+    meet,
+    piecewise_constant_targets,
+    pushed_back,
+    random_signs,
+    rotating_quadratics,
+)
+
+
+def play_all(learner, losses):
+    for loss in losses:
+        learner.update(loss)
+    return learner
+
+
+# -- Multi-OCG -------------------------------------------------------------------------------------
+
+
+def test_strongly_convex_multi_ocg_has_logarithmic_regret_on_a_still_stream():
+    """Below (G^2/lambda)(1 + ln T), and growing like it: sqrt(T) would have the exponent 1/2."""
+    ball, G, lengths = dw.L2Ball(4, radius=2.0), 4.0, (64, 256, 1024)
+    rng = np.random.default_rng(0)
+    regrets = []
+    for T in lengths:
+        targets = 0.5 + 0.2 * rng.standard_normal((T, 4))
+        losses = [SquaredDistance(target) for target in targets]
+        learner = dw.MultiOCG(ball, horizon=T, lipschitz=G, strong_convexity=1.0)
+        suffered = sum(learner.update(loss) for loss in losses)
+        mean = targets.mean(axis=0)
+        assert ball.contains(mean)
+        regrets.append(suffered - sum(loss.value(mean) for loss in losses))
+        assert regrets[-1] <= G**2 * (1 + math.log(T))
+    assert np.polyfit(np.log(lengths), np.log(regrets), 1)[0] < 0.4
+
+
+def test_strong_convexity_helps_where_it_is_there():
+    ball = dw.L2Ball(4, radius=2.0)
+    losses = [SquaredDistance(np.full(4, 0.5))] * 200
+    suffered = {}
+    for strength in (None, 1.0):
+        learner = dw.MultiOCG(ball, horizon=200, lipschitz=4.0, strong_convexity=strength)
+        suffered[strength] = sum(learner.update(loss) for loss in losses)
+    assert suffered[1.0] < suffered[None]
+
+
+def test_multi_ocg_restarts_each_expert_at_its_own_pace():
+    domain = dw.L1Ball(3)
+    learner = dw.MultiOCG(domain, horizon=32, lipschitz=1.0)
+    for t, loss in enumerate(random_signs(domain, 32).losses, start=1):
+        learner.update(loss)
+        for i, expert in enumerate(learner._experts.experts):
+            assert expert.epoch == 2**i
+            assert expert.rounds == t % 2**i
+            if expert.rounds == 0:
+                assert expert.anchor is expert.x
+                assert expert.gradients is None
+
+
+def test_multi_ocg_says_when_its_limit_has_cut_a_run_short():
+    domain = dw.BirkhoffPolytope(4)
+    losses = piecewise_constant_targets(domain, 60).losses
+    limited = dw.MultiOCG(domain, horizon=60, lipschitz=3.0, max_inner=1)
+    play_all(limited, losses)
+    with pytest.raises(NotImplementedError):
+        limited.bound()
+    free = play_all(dw.MultiOCG(domain, horizon=60, lipschitz=3.0, tuning="certified"), losses)
+    assert free.bound() > 0
+    assert limited.lmo_calls < free.lmo_calls
+
+
+# -- epochs ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", [dw.BOGDIP, dw.LOOBOGD, dw.POLD, dw.Ader, dw.MultiOCG])
+def test_without_a_horizon_epochs_double_and_start_where_the_last_one_ended(cls):
+    """In an epoch of 128 it is a learner told T = 128 that starts at the present point."""
+    ball = dw.L2Ball(3)
+    losses = rotating_quadratics(ball, 64 + 128 + 40, turns=1.0).losses
+    learner = cls(ball, lipschitz=2.0)
+    first = cls(ball, horizon=64, lipschitz=2.0)
+    for loss in losses[:64]:
+        np.testing.assert_array_equal(learner.decision, first.decision)
+        learner.update(loss)
+        first.update(loss)
+    start = learner.decision
+    np.testing.assert_allclose(start, first.decision, atol=1e-15)
+    second = cls(ball, horizon=128, lipschitz=2.0)
+    second._begin(128, start)
+    for loss in losses[64:192]:
+        np.testing.assert_allclose(learner.decision, second.decision, atol=1e-9)
+        learner.update(loss)
+        second.update(loss)
+    third = cls(ball, horizon=256, lipschitz=2.0)
+    third._begin(256, learner.decision)
+    for loss in losses[192:]:
+        np.testing.assert_allclose(learner.decision, third.decision, atol=1e-9)
+        learner.update(loss)
+        third.update(loss)
+
+
+def test_a_new_epoch_keeps_the_learned_lipschitz_constant():
+    ball = dw.L2Ball(2)
+    for cls in (dw.BOGDIP, dw.POLD, dw.Ader, dw.MultiOCG):
+        learner = cls(ball)
+        learner.update(LinearLoss([7.0, 0.0]))
+        play_all(learner, [LinearLoss([0.1, 0.0])] * 100)
+        assert learner.lipschitz == pytest.approx(7.0)
+
+
+# -- covers ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", [dw.POLA, dw.SAOL, dw.PAMO])
+def test_in_round_t_one_expert_is_awake_for_every_power_of_two_up_to_t(cls):
+    learner = cls(dw.L2Ball(2), lipschitz=1.0)
+    for t in range(1, 131):
+        ends = learner.expert_ends
+        assert len(ends) == learner.expert_weights.size == math.floor(math.log2(t)) + 1
+        assert sorted(ends) == sorted((t >> k << k) + 2**k - 1 for k in range(t.bit_length()))
+        learner.update(LinearLoss([0.6, -0.8]))
+
+
+def test_new_experts_start_at_the_last_point_played_or_at_the_centre():
+    ball = dw.L2Ball(2)
+    slope = LinearLoss([1.0, 0.0])
+    current = dw.POLA(ball, lipschitz=1.0)
+    origin = dw.POLA(ball, lipschitz=1.0, start="origin")
+    for _ in range(40):
+        last = current.decision
+        current.update(slope)
+        origin.update(slope)
+        fresh = [i for i, clock in enumerate(current._experts.clocks) if clock == 0]
+        assert fresh
+        for i in fresh:
+            np.testing.assert_array_equal(current._experts.point(i), last)
+            np.testing.assert_array_equal(origin._experts.point(i), np.zeros(2))
+
+
+def test_starting_at_the_current_point_keeps_what_was_learned():
+    """At t = 2^k every expert is new: from the centre, POLA would play the centre again."""
+    ball = dw.L2Ball(2)
+    slope = LinearLoss([1.0, 0.0])
+    current, origin = dw.POLA(ball, lipschitz=1.0), dw.POLA(ball, lipschitz=1.0, start="origin")
+    for _ in range(127):
+        current.update(slope)
+        origin.update(slope)
+    assert np.linalg.norm(origin.decision) == 0.0
+    assert current.decision[0] < -0.9
+
+
+def test_new_experts_of_a_factored_set_start_at_the_heaviest_experts_point():
+    domain = dw.TraceNormBall((12, 10), radius=6.0, representation="factored")
+    learner = dw.POLA(domain, lipschitz=3.0)
+    for loss in absolute_entries(domain, 20).losses:
+        heaviest = learner._experts.point(int(learner.expert_weights.argmax()))
+        learner.update(loss)
+        fresh = int(np.flatnonzero(learner._experts.clocks == 0)[0])
+        np.testing.assert_array_equal(as_array(learner._experts.point(fresh)), as_array(heaviest))
+
+
+# -- tuning ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["paper", "halfspace"])
+@pytest.mark.parametrize(
+    ("cls", "rounds"), [(dw.BOGDIP, 144), (dw.LOOBOGD, 144), (dw.POLA, 144), (dw.POLD, 24)]
+)
+def test_certified_constants_leave_a_short_game_where_it_began(cls, rounds, method):
+    """3 eps exceeds any squared distance from the centre; the practical tuning moves."""
+    domain, slope = dw.L1Ball(3, radius=100.0), LinearLoss([1.0, 0.2, 0.0])
+    still = cls(domain, horizon=rounds, lipschitz=2.0, tuning="certified", method=method)
+    moving = cls(domain, horizon=rounds, lipschitz=2.0, method=method)
+    for _ in range(rounds):
+        still.update(slope)
+        moving.update(slope)
+    np.testing.assert_array_equal(still.decision, np.zeros(3))
+    assert still.lmo_calls == 0
+    assert moving.decision[0] < -30.0
+
+
+def test_certified_constants_do_move_in_longer_games():
+    slope = LinearLoss([1.0, 0.2, 0.0])
+    learner = dw.BOGDIP(
+        dw.L1Ball(3), horizon=600, lipschitz=2.0, tuning="certified", method="halfspace"
+    )
+    play_all(learner, [slope] * 600)
+    assert learner.decision[0] < -0.4
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "OGD",
+        "OnlineFrankWolfe",
+        "BOGDIP",
+        "LOOBOGD",
+        "POLD",
+        "Ader",
+        "POLA",
+        "SAOL",
+        "PAMO",
+        "MultiOCG",
+    ],
+)
+def test_the_lipschitz_constant_is_learned_as_the_largest_gradient(name):
+    learner = getattr(dw, name)(dw.L2Ball(2))
+    assert learner.lipschitz == 0.0
+    largest = 0.0
+    for size in (0.5, 2.0, 1.0, 0.0, 3.0, 0.1):
+        learner.update(LinearLoss([0.6 * size, -0.8 * size]))
+        largest = max(largest, size)
+        assert learner.lipschitz == pytest.approx(largest)
+
+
+def test_a_lipschitz_constant_too_small_is_corrected_upwards():
+    for cls in (dw.OGD, dw.BOGDIP, dw.POLD, dw.POLA, dw.MultiOCG):
+        learner = cls(dw.L2Ball(2), horizon=10, lipschitz=1.0)
+        learner.update(LinearLoss([0.0, 0.3]))
+        assert learner.lipschitz == 1.0
+        learner.update(LinearLoss([0.0, 5.0]))
+        assert learner.lipschitz == 5.0
+
+
+# -- weights ---------------------------------------------------------------------------------------
+
+
+def test_weights_concentrate_on_the_small_steps_where_nothing_moves():
+    """A tiny slope with large noise: only the smallest step averages it away."""
+    rng = np.random.default_rng(0)
+    ball = dw.L2Ball(3)
+    noise = rng.choice([-1.0, 1.0], size=(2000, 3)) / np.sqrt(3.0)
+    losses = linear_arena(ball, noise, 1.0).losses
+    ader = play_all(dw.Ader(ball, horizon=2000, lipschitz=1.0, feedback="linear"), losses)
+    weights = ader.expert_weights
+    assert weights[:2].sum() > 0.6
+    assert weights[-2:].sum() < 0.05
+
+
+def test_weights_concentrate_on_the_large_steps_where_targets_run():
+    ball = dw.L2Ball(3)
+    losses = rotating_quadratics(ball, 600, turns=40.0).losses
+    for cls in (dw.POLD, dw.Ader):
+        learner = play_all(cls(ball, horizon=600, lipschitz=2.0), losses)
+        totals = learner._meta.totals
+        assert learner.expert_weights.argmax() == totals.argmin() > learner.expert_weights.size // 2
+        assert learner.expert_weights.max() > 0.4
+
+
+def test_weights_concentrate_on_the_epochs_that_suit_the_drift():
+    ball = dw.L2Ball(3)
+    still = [SquaredDistance(np.array([0.3, 0.0, 0.0]))] * 256
+    running = piecewise_constant_targets(ball, 256, pieces=64).losses
+    leaders = [
+        play_all(dw.MultiOCG(ball, horizon=256, lipschitz=2.0), losses).expert_weights.argmax()
+        for losses in (still, running)
+    ]
+    assert leaders[1] < leaders[0]
+
+
+def test_pola_moves_its_weight_to_the_young_after_a_change():
+    ball = dw.L2Ball(2)
+    learner = dw.POLA(ball, lipschitz=1.0)
+    play_all(learner, [LinearLoss([1.0, 0.0])] * 300)  # the oldest awake began in round 256
+    old = learner.expert_ends >= 511
+    before = learner.expert_weights[old].sum()
+    play_all(learner, [LinearLoss([-1.0, 0.0])] * 30)
+    after = learner.expert_weights[learner.expert_ends >= 511].sum()
+    assert after < 0.2 * before
+    assert learner.decision[0] > 0.5
+
+
+def test_hedging_uses_the_certified_range_only_when_told():
+    """B = G * diameter on a large set freezes the weights; the learned range does not."""
+    ball = dw.L2Ball(2, radius=1e4)
+    losses = [LinearLoss([1.0, 0.0])] * 40
+    learned = play_all(dw.POLD(ball, horizon=40, lipschitz=1e3), losses)
+    certified = play_all(dw.POLD(ball, horizon=40, lipschitz=1e3, loss_scale="certified"), losses)
+    prior = dw.ensemble.hedge.ader_prior(learned.expert_weights.size)
+    assert np.abs(certified.expert_weights - prior).max() < 1e-2
+    assert np.abs(learned.expert_weights - prior).max() > 1e-1
+
+
+def test_meeting_a_reacting_adversary_needs_only_the_decision():
+    """`play` takes any iterable, also one that looks at the learner."""
+    arena = pushed_back(dw.L2Ball(2), 50)
+    watched = dw.POLD(arena.domain, horizon=50, lipschitz=1.0)
+    history = dw.play(watched, (arena.losses(t, watched.decision) for t in range(50)))
+    played = meet(dw.POLD(arena.domain, horizon=50, lipschitz=1.0), arena)
+    np.testing.assert_array_equal(history.losses, played.suffered)
