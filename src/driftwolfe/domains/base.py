@@ -108,6 +108,10 @@ class Domain(ABC):
         """Return the Euclidean projection of y, a new point."""
         return self._project(self.check_point(y, "y"))
 
+    def project_many(self, stack: Array) -> Array:
+        """Return the projections of dense points along the first axis; they must be well formed."""
+        return np.stack([self._project(y) for y in stack])
+
     def gauge(self, y: Point) -> float:
         r"""Return :math:`\inf\{t \ge 0 : c + (y - c)/t \in K\}`, inf where no t will do."""
         return float(self._gauge(self.check_point(y, "y")))

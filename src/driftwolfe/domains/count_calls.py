@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from driftwolfe.domains.base import Domain
-from driftwolfe.points.kinds import Point
+from driftwolfe.points.kinds import Array, Point
 
 
 @dataclass
@@ -78,6 +78,11 @@ class CountedDomain(Domain):
     def can(self, operation: str) -> bool:
         """The set's own answer."""
         return self.domain.can(operation)
+
+    def project_many(self, stack: Array) -> Array:
+        """The set's own answers, each counted."""
+        self.calls.projection += len(stack)
+        return self.domain.project_many(stack)
 
     def tangent(self, direction: Point) -> Point:
         """The set's own answer."""

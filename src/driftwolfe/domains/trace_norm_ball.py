@@ -107,6 +107,14 @@ class TraceNormBall(Domain):
             return FactoredMatrix(top.U, np.array([-self.scale]), top.V), error
         return (-self.scale * top.U) @ top.V.T, error
 
+    def project_many(self, stack: Array) -> Array:
+        """Return the projections of dense matrices along the first axis, decomposed together."""
+        if min(self.shape) > _CHEAP_SIDE:
+            return super().project_many(stack)
+        U, s, Vt = np.linalg.svd(stack, full_matrices=False)
+        kept = np.array([threshold_to_sum(values, self.scale) for values in s])
+        return (U * kept[:, None, :]) @ Vt
+
     def check_point(self, value: Any, name: str) -> Point:
         """Return a finite matrix of this shape, factored or dense, or raise `ValueError`."""
         if not isinstance(value, FactoredMatrix):

@@ -11,7 +11,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble.descent import Descent, Oracle
 from driftwolfe.ensemble.scores import Scores
 from driftwolfe.losses import Loss
-from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.kinds import Array, Indices, Point
 
 
 class _Round(NamedTuple):
@@ -38,7 +38,7 @@ class DenseDescent(Descent):
 
     def mean(self, weights: Array) -> Array:
         """The weighted mean of what the experts play."""
-        return np.tensordot(weights, self.x, axes=1)
+        return (weights @ self.x.reshape(self.size, -1)).reshape(self.domain.shape)
 
     def look(self, loss: Loss) -> Scores:
         """What the loss sees of every expert."""
@@ -50,16 +50,32 @@ class DenseDescent(Descent):
         largest = max(self.largest_gradient, largest_norm(gradients))
         x, y, sums = self.x, self.y, self.sums + gradients
         due = self.due(skip)
+        farthest = self.largest_distance
         if due.size:
             x, y = x.copy(), y.copy()
-        farthest = self.largest_distance
-        for number, i in enumerate(due):
-            target = y[i] - (self.scale_for(largest) * self.steps[i]) * sums[i]
+            etas = (self.scale_for(largest) * self.steps[due]).reshape(-1, *[1] * (x.ndim - 1))
+            targets = y[due] - etas * sums[due]
+            sums[due] = 0.0
+            if self.exact:
+                x[due] = y[due] = self._project_exactly(targets)
+            else:
+                farthest = max(farthest, self._project_each(due, targets, x, y))
+        return _Round(x, y, sums, largest, farthest, self.projections + due.size)
+
+    def _project_exactly(self, targets: Array) -> Array:
+        if not np.isfinite(targets).all():
+            raise ValueError("a gradient step left the range of numbers; use a smaller step_scale")
+        return self.domain.project_many(targets)
+
+    def _project_each(self, due: Indices, targets: Array, x: Array, y: Array) -> float:
+        """Project one by one into x and y; the largest distance of those that were cut off."""
+        farthest = 0.0
+        for number, (i, target) in enumerate(zip(due, targets, strict=True)):
             result = self.project(int(i), x[i], target, number)
-            x[i], y[i], sums[i] = result.feasible, result.infeasible, 0.0
+            x[i], y[i] = result.feasible, result.infeasible
             if not result.converged:
                 farthest = max(farthest, result.distance)
-        return _Round(x, y, sums, largest, farthest, self.projections + due.size)
+        return farthest
 
     def commit(self, prepared: _Round) -> None:
         """Carry out what `prepare` worked out."""

@@ -119,6 +119,12 @@ class Descent(ABC):
         ends = (self.clocks + 1) % self.blocks == 0
         return np.flatnonzero(ends if skip is None else ends & ~skip)
 
+    @property
+    def exact(self) -> bool:
+        """Whether experts project exactly, which needs no start and no tolerance."""
+        method = self.oracle.method
+        return method == "exact" or (method == "auto" and self.domain.cheap_projection)
+
     def project(self, i: int, x: Point, y: Point, number: int) -> InfeasibleProjection:
         """Project for expert i; `number` tells this call's random columns from others'."""
         rng = np.random.default_rng((self.oracle.seed, self.projections + number))

@@ -28,7 +28,7 @@ def stack(looks: Sequence[Any]) -> Scores:
 def combine(weights: Array, scores: Scores) -> Any:
     """What the weighted mean of the points looks like."""
     if isinstance(scores, np.ndarray):
-        return np.tensordot(weights, scores, axes=1)
+        return (weights @ scores.reshape(len(scores), -1)).reshape(scores.shape[1:])
     return weighted_sum(weights, scores)
 
 

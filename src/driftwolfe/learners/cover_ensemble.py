@@ -51,6 +51,7 @@ class CoverEnsemble(Learner):
             raise ValueError(f'start must be "current" or "origin", got {start!r}')
         self.options = options
         self.start = start
+        self._plan_cache: dict[int, Plan] = {}
         self._experts = self._make_experts()
         self._cover = cover
         self._meta = meta
@@ -100,9 +101,14 @@ class CoverEnsemble(Learner):
     def _open(self, start: Point) -> None:
         """Add the experts whose interval starts with the coming round."""
         lengths = self._cover.starting(self.t + 1)
-        self._experts.add(start, [self._plan(length) for length in lengths])
+        self._experts.add(start, [self._cached_plan(length) for length in lengths])
         self._meta.add(lengths)
         self._ends = np.concatenate((self._ends, self.t + np.array(lengths)))
+
+    def _cached_plan(self, length: int) -> Plan:
+        if length not in self._plan_cache:
+            self._plan_cache[length] = self._plan(length)
+        return self._plan_cache[length]
 
     def _make_experts(self) -> Descent:
         """An empty stack of experts."""
