@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow check format examples clean
+.PHONY: help run test test-slow check format examples bench clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -46,6 +46,9 @@ format: $(READY) ## Format the code
 examples: $(READY) ## Run every example
 	@set -e; for example in examples/*.py; do \
 	  echo "== $$example"; $(BIN)/python "$$example"; done
+
+bench: $(READY) ## Measure speed against peers, as ratios in one run
+	$(BIN)/python benchmarks/leading_triplets.py
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

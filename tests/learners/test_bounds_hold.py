@@ -344,6 +344,23 @@ def test_the_bound_holds_where_gradients_exceed_the_given_constant(cls):
         assert holds(played.regret(comparators), bound)
 
 
+@pytest.mark.parametrize(("cls", "tau"), [(dw.POLA, 7), (dw.SAOL, 1024)])
+def test_a_range_too_small_has_no_bound(cls, tau):
+    """Where losses differ by more than the given B, regret does exceed what the formula says."""
+    here = signs_against(dw.L2Ball(1), 1024)
+    small = meet(cls(here.domain, lipschitz=1.0, loss_scale=1e-3), here)
+    formula = bound_after(cls(here.domain, lipschitz=1.0, loss_scale=1e-3), 1024, tau=tau)
+    assert small.window_regret(tau, windows=1024) > formula
+    with pytest.raises(NotImplementedError, match="more than the loss_scale"):
+        small.learner.bound(tau=tau)
+
+
+def test_before_the_first_round_a_bound_costs_nothing_or_little():
+    for cls in (dw.OGD, dw.BOGDIP, dw.POLD, dw.POLA, dw.Ader):
+        learner = cls(dw.L2Ball(2), horizon=100, lipschitz=1.0)
+        assert 0.0 <= learner.bound() <= 200.0
+
+
 def test_bounds_that_are_not_known_are_refused():
     ball = dw.L2Ball(2)
     refused = [

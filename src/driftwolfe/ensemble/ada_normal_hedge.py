@@ -48,6 +48,8 @@ class AdaNormalHedge:
         State: R and C of the experts that are awake, pure numbers.
     scale
         State: the B in use.
+    largest_difference
+        State: the largest difference so far, in units of the loss.
 
     Examples
     --------
@@ -71,6 +73,7 @@ class AdaNormalHedge:
     regrets: Array = field(init=False)
     movements: Array = field(init=False)
     scale: float = field(init=False)
+    largest_difference: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         self.loss_scale = check_loss_scale(self.loss_scale)
@@ -110,8 +113,9 @@ class AdaNormalHedge:
     def update(self, learner_loss: float, expert_losses: Any) -> None:
         """Take the loss of the combined decision and those of the experts that are awake."""
         ahead = advantages(learner_loss, expert_losses, self.regrets.size)
+        self.largest_difference = max(self.largest_difference, largest(ahead))
         if self.loss_scale == "auto":
-            self._raise_scale(largest(ahead))
+            self._raise_scale(self.largest_difference)
         if self.scale == 0.0:
             return
         steps = ahead / self.scale

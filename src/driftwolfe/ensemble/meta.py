@@ -45,6 +45,10 @@ class SleepingMeta(Meta, Protocol):
     def scale(self) -> float:
         """The bound B on differences of losses in use."""
 
+    @property
+    def largest_difference(self) -> float:
+        """The largest difference seen so far, which a given B may be too small for."""
+
     def regret_bound(
         self, length: int, end: int, scale: float, created: int | None = None
     ) -> float:

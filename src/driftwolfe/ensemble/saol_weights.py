@@ -40,6 +40,8 @@ class MultiplicativeWeights:
         State: logarithms of the :math:`w_I`, and the :math:`\eta_I`, of the experts awake.
     scale
         State: the B in use.
+    largest_difference
+        State: the largest difference so far, in units of the loss.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class MultiplicativeWeights:
     log_weights: Array = field(init=False)
     rates: Array = field(init=False)
     scale: float = field(init=False)
+    largest_difference: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         self.loss_scale = check_loss_scale(self.loss_scale)
@@ -87,8 +90,9 @@ class MultiplicativeWeights:
     def update(self, learner_loss: float, expert_losses: Any) -> None:
         """Take the loss of the combined decision and those of the experts that are awake."""
         ahead = advantages(learner_loss, expert_losses, self.rates.size)
+        self.largest_difference = max(self.largest_difference, largest(ahead))
         if self.loss_scale == "auto":
-            self.scale = max(self.scale, largest(ahead))
+            self.scale = self.largest_difference
         if self.scale == 0.0:
             return
         steps = self.rates * np.clip(ahead / self.scale, -1.0, 1.0)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from driftwolfe.ensemble import SleepingMeta
 from driftwolfe.points.kinds import Array
 
 #: ||y_1 - c||^2 terms of the master inequality in units of D^2: anywhere in K, and at the centre.
@@ -45,6 +46,20 @@ def blocked_descent(
     moving = (first * D**2 + weight * D * path_length) / eta
     stepping = eta * block * rounds * G**2 / 2.0
     return float(apart + moving + stepping + (block - 1) * G * path_length)
+
+
+def weighing(meta: SleepingMeta, length: int, end: int) -> float:
+    """Return the price of a meta against the expert of one interval that ends by round `end`.
+
+    It speaks for losses that differ by at most the meta's scale; where they differed by more, there
+    is none.
+    """
+    if meta.largest_difference > meta.scale * (1.0 + 1e-9):
+        raise NotImplementedError(
+            f"no bound is known: losses differed by {meta.largest_difference:g} in a round, more "
+            f"than the loss_scale of {meta.scale:g}; give a larger lipschitz or loss_scale"
+        )
+    return meta.regret_bound(length, max(1, end), meta.scale)
 
 
 def over_windows(tau: int, level_bound: Callable[[int], float]) -> float:

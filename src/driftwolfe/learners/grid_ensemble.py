@@ -24,8 +24,7 @@ class GridEnsemble(HedgedEnsemble):
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
         """Return the best expert's bound plus the price of finding it; see `Learner.bound`.
 
-        The range of losses B in the price is `lipschitz` * diameter, or the largest range seen
-        where the meta learned it.
+        The range of losses B in the price is `lipschitz` * diameter; a learned B was never larger.
         """
         if tau is not None:
             return super().bound(path_length, tau)

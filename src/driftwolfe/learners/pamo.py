@@ -106,7 +106,7 @@ class PAMO(CoverEnsemble):
         expert = bounds.blocked_descent(
             G, 2.0 * self.domain.radius, length, eta, 1, 0.0, shrinking_steps=shrinking
         )
-        return expert + self._meta.regret_bound(length, max(1, self.t), self._meta.scale)
+        return expert + bounds.weighing(self._meta, length, self.t)
 
     def _plan(self, length: int) -> Plan:
         return Plan(1.0 / math.sqrt(length), 1, 0.0)

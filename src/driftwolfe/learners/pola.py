@@ -105,17 +105,18 @@ class POLA(CoverEnsemble):
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
         """Return the adaptive bound for windows of length tau, or the dynamic one.
 
-        The meta's range B is that given, or the largest difference seen where it is learned.
+        The meta's range B is that given, or the largest difference seen where it is learned; there
+        is no bound where losses differed by more than a given one.
         """
         if tau is not None:
             return bounds.over_windows(min(tau, self.t), self._level_bound)
-        return min(self._dynamic_bound(k, path_length) for k in range(self.t.bit_length()))
+        levels = range(self.t.bit_length())
+        return min((self._dynamic_bound(k, path_length) for k in levels), default=0.0)
 
     def _level_bound(self, k: int) -> float:
         """The regret on one interval of length 2^k: its expert's, and the meta's against it."""
         length = 1 << k
-        price = self._meta.regret_bound(length, max(1, self.t), self._meta.scale)
-        return self._expert_bound(length, 0.0) + price
+        return self._expert_bound(length, 0.0) + bounds.weighing(self._meta, length, self.t)
 
     def _dynamic_bound(self, k: int, path_length: float) -> float:
         """Intervals of lengths 1, 2, ..., 2^(k-1), then all of length 2^k.
