@@ -61,4 +61,6 @@ def test_errors_of_the_library_are_one_line(monkeypatch, capsys):
 
     monkeypatch.setattr(cli, "_oracles", fail)
     assert cli.main(["oracles"]) == 2
-    assert capsys.readouterr().err == "driftwolfe: radius must be a positive finite number, got -1\n"
+    assert (
+        capsys.readouterr().err == "driftwolfe: radius must be a positive finite number, got -1\n"
+    )
