@@ -16,12 +16,17 @@ LEARNER_CASES = {
         {"method": "halfspace", "tuning": "certified", "grid": "experiment"},
     ],
     dw.POLA: [{}, {"feedback": "linear"}, {"tuning": "certified"}, {"start": "origin"}],
-    dw.Ader: [{}, {"feedback": "linear"}],
-    dw.MultiOCG: [{}, {"max_inner": 2}, {"strong_convexity": 0.1, "max_inner": 5}],
-    dw.PAMO: [{}, {"gauge": "exact"}],
+    dw.Ader: [{}, {"feedback": "linear"}, {"method": "corrective", "accuracy": 0.05}],
+    dw.MultiOCG: [
+        {},
+        {"max_inner": 2},
+        {"strong_convexity": 0.1, "max_inner": 5},
+        {"tolerance_scale": 2.0, "accuracy": 0.1},
+    ],
+    dw.PAMO: [{}, {"gauge": "exact"}, {"accuracy": 1e-4}, {"tolerance_scale": 10.0}],
     dw.KalhanOFW: [{}, {"inner_steps": 2}],
     dw.LineSearchOFW: [{"smoothness": 2.0}],
-    dw.SAOL: [{}],
+    dw.SAOL: [{}, {"method": "corrective", "tolerance_scale": 1e-4}],
 }
 
 #: What a learner asks of a set beyond its linear minimisation.

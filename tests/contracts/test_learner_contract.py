@@ -205,6 +205,12 @@ def test_bad_options_are_refused(cls):
         cls("not a set")
 
 
+@pytest.mark.parametrize("cls", [dw.POLD, dw.POLA, dw.Ader, dw.SAOL, dw.PAMO, dw.MultiOCG])
+def test_every_ensemble_has_the_common_options(cls):
+    common = {"horizon", "lipschitz", "step_scale", "loss_scale", "tolerance_scale", "accuracy"}
+    assert common | {"feedback", "tuning"} <= set(inspect.signature(cls).parameters)
+
+
 def test_certified_needs_a_lipschitz_constant():
     with pytest.raises(ValueError, match="lipschitz must be a number"):
         dw.POLD(dw.L1Ball(3), horizon=10, tuning="certified")

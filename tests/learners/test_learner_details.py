@@ -299,3 +299,44 @@ def test_meeting_a_reacting_adversary_needs_only_the_decision():
     history = dw.play(watched, (arena.losses(t, watched.decision) for t in range(50)))
     played = meet(dw.POLD(arena.domain, horizon=50, lipschitz=1.0), arena)
     np.testing.assert_array_equal(history.losses, played.suffered)
+
+
+def test_an_approximate_ader_and_saol_approach_the_exact_ones():
+    domain = dw.L1Ball(6)
+    rng = np.random.default_rng(2)
+    losses = [dw.losses.SquaredDistance(rng.standard_normal(6)) for _ in range(60)]
+    for cls in (dw.Ader, dw.SAOL):
+        exact = cls(domain, horizon=60, lipschitz=4.0)
+        dw.play(exact, losses)
+        apart = []
+        for accuracy in (0.1, 1e-6):
+            rough = cls(
+                domain,
+                horizon=60,
+                lipschitz=4.0,
+                method="corrective",
+                accuracy=accuracy,
+                tolerance_scale=1e-12,
+            )
+            dw.play(rough, losses)
+            apart.append(np.abs(rough.decision - exact.decision).max())
+            assert rough.oracle_calls.projection == 0 < rough.lmo_calls
+        assert apart[1] < 1e-4
+        assert apart[1] <= apart[0]
+
+
+def test_one_linear_minimisation_is_enough_for_multi_ocg_to_move():
+    learner = dw.MultiOCG(dw.L2Ball(2), horizon=32, lipschitz=1.0, max_inner=1)
+    dw.play(learner, [dw.losses.LinearLoss([1.0, 0.0])] * 32)
+    assert learner.decision[0] < -0.5
+
+
+def test_a_coarser_bisection_asks_for_fewer_memberships():
+    losses = [dw.losses.LinearLoss([1.0, 0.5])] * 40
+    asked = []
+    for accuracy in (1e-2, 1e-8):
+        learner = dw.PAMO(dw.L1Ball(2), horizon=40, lipschitz=2.0, accuracy=accuracy)
+        dw.play(learner, losses)
+        asked.append(learner.oracle_calls.membership)
+        assert learner.domain.contains(learner.decision)
+    assert asked[0] < asked[1]

@@ -44,6 +44,25 @@ class Leader:
     rounds: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class GapRule:
+    """When a Frank-Wolfe run of an expert ends.
+
+    Attributes
+    ----------
+    scale
+        Factor on the gap that theory asks for.
+    accuracy
+        A gap of this share of the squared distance to the target will do as well; None for no.
+    max_calls
+        Linear minimisations that one run may take; None for no limit.
+    """
+
+    scale: float = 1.0
+    accuracy: float | None = None
+    max_calls: int | None = None
+
+
 class Leaders:
     r"""Online conditional gradient with restarts.
 
@@ -62,17 +81,18 @@ class Leaders:
         self,
         domain: Domain,
         epochs: Sequence[int],
+        start: Point,
+        *,
         step_scale: float | None,
         strong_convexity: float | None,
-        max_inner: int | None,
-        start: Point,
+        stopping: GapRule,
     ) -> None:
         self.domain = domain
         self.step_scale = step_scale
         self.strong_convexity = strong_convexity
-        self.max_inner = max_inner
+        self.stopping = stopping
         self.largest_gradient = 0.0
-        self.cut_short = False  # whether max_inner has ended a run before its gap was reached
+        self.cut_short = False  # whether a run has ended before its gap was reached
         self.experts = [Leader(epoch, start, start) for epoch in epochs]
 
     @property
@@ -135,8 +155,11 @@ class Leaders:
             gap = largest**2 / (2.0 * curvature**2 * count * (count + 1))
         if not (largest > 0 and gap > 0):
             return seen, True
-        run = frank_wolfe(self.domain, seen.x, target, gap, self.max_inner)
-        return replace(seen, x=_trimmed(run.point)), run.gap <= gap
+        rule = self.stopping
+        run = frank_wolfe(
+            self.domain, seen.x, target, rule.scale * gap, rule.max_calls, rule.accuracy
+        )
+        return replace(seen, x=_trimmed(run.point)), run.gap <= rule.scale * gap
 
 
 def _gradient(loss: Loss, slope: Any, like: Point) -> Point:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import ader_grid
 from driftwolfe.ensemble.descent import Plan
+from driftwolfe.ensemble.step_grid import projection_eps
 from driftwolfe.learners.grid_ensemble import GridEnsemble
 from driftwolfe.learners.options import make_options
 
@@ -26,6 +27,9 @@ class Ader(GridEnsemble):
         A set that can project.
     horizon, lipschitz, step_scale, loss_scale, feedback
         As for `POLD`.
+    method
+        ``"exact"`` is Ader; any other method of `infeasible_projection` makes it approximate, with
+        `tolerance_scale` and `accuracy` as for `POLD`, and the bound allows for that.
     tuning
         ``"practical"``: loss_scale ``"auto"``; ``"certified"``: G * diameter.
 
@@ -58,6 +62,9 @@ class Ader(GridEnsemble):
         *,
         step_scale: float | None = None,
         loss_scale: float | str | None = None,
+        tolerance_scale: float | None = None,
+        accuracy: float | None = None,
+        method: str = "exact",
         feedback: str = "full",
         tuning: str = "practical",
     ) -> None:
@@ -67,11 +74,13 @@ class Ader(GridEnsemble):
             lipschitz=lipschitz,
             step_scale=step_scale,
             loss_scale=loss_scale,
-            method="exact",
+            tolerance_scale=tolerance_scale,
+            accuracy=accuracy,
+            method=method,
             feedback=feedback,
             tuning=tuning,
         )
-        if not domain.can("project"):
+        if method == "exact" and not domain.can("project"):
             raise ValueError(
                 f"Ader projects, and {type(domain.unwrapped).__name__} has no projection; "
                 "use POLD, which needs only linear minimisation"
@@ -79,4 +88,9 @@ class Ader(GridEnsemble):
         super().__init__(domain, options)
 
     def _plans(self, horizon: int) -> Sequence[Plan]:
-        return [Plan(float(h), 1, 0.0) for h in ader_grid(horizon)]
+        unit = 3.0 * (2.0 * self.domain.radius) ** 2 * self.options.tolerance_scale
+        exact = self.options.oracle.method == "exact"
+        return [
+            Plan(float(h), 1, 0.0 if exact else unit * projection_eps(float(h)))
+            for h in ader_grid(horizon)
+        ]

@@ -6,7 +6,7 @@ import math
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import Hedge
-from driftwolfe.ensemble.leaders import Leaders
+from driftwolfe.ensemble.leaders import GapRule, Leaders
 from driftwolfe.learners.hedged_ensemble import HedgedEnsemble
 from driftwolfe.learners.options import make_options
 from driftwolfe.points import checks
@@ -35,6 +35,11 @@ class MultiOCG(HedgedEnsemble):
         As for `POLD`.
     step_scale
         c, in place of 2D/G.
+    tolerance_scale
+        Factor on the gaps that Frank-Wolfe runs to; 1 in both tunings, and larger loses the bound.
+    accuracy
+        Stop a run also at a gap of this share of the squared distance to its target; the bound is
+        lost once that ends a run early.
     strong_convexity
         :math:`\lambda` of the losses, for the strongly convex version; None for convex losses.
     max_inner
@@ -78,6 +83,8 @@ class MultiOCG(HedgedEnsemble):
         *,
         step_scale: float | None = None,
         loss_scale: float | str | None = None,
+        tolerance_scale: float | None = None,
+        accuracy: float | None = None,
         strong_convexity: float | None = None,
         max_inner: int | None = None,
         feedback: str = "full",
@@ -95,9 +102,12 @@ class MultiOCG(HedgedEnsemble):
             lipschitz=lipschitz,
             step_scale=step_scale,
             loss_scale=loss_scale,
+            tolerance_scale=1.0 if tolerance_scale is None else tolerance_scale,
+            accuracy=accuracy,
             feedback=feedback,
             tuning=tuning,
         )
+        self._accuracy = None if accuracy is None else options.oracle.accuracy
         # The default step is c = 2D/G where other learners have D/G.
         doubled = step_scale is None and options.step_scale is not None
         self._scale = 2.0 * (options.step_scale or 0.0) if doubled else options.step_scale
@@ -118,7 +128,8 @@ class MultiOCG(HedgedEnsemble):
             V_T: if given, the bound is against the minimiser of each round.
         """
         proved = self._scale is not None and self.strong_convexity is None
-        if tau is not None or not proved or self._experts.cut_short or not self.options.horizon:
+        loose = self._experts.cut_short or self.options.tolerance_scale > 1.0
+        if tau is not None or not proved or loose or not self.options.horizon:
             return super().bound(path_length, tau)
         G, D = self.lipschitz, 2.0 * self.domain.radius
         return min(
@@ -138,7 +149,12 @@ class MultiOCG(HedgedEnsemble):
         before = self._largest_gradient() if self.t else 0.0
         lengths = [1 << i for i in range(math.ceil(math.log2(horizon)) + 1)]
         self._experts = Leaders(
-            self._counted, lengths, self._scale, self.strong_convexity, self.max_inner, start
+            self._counted,
+            lengths,
+            start,
+            step_scale=self._scale,
+            strong_convexity=self.strong_convexity,
+            stopping=GapRule(self.options.tolerance_scale, self._accuracy, self.max_inner),
         )
         self._experts.largest_gradient = before
         self._meta = self._make_meta(len(lengths), horizon)

@@ -33,6 +33,10 @@ class PAMO(CoverEnsemble):
         Rounds T: sets the accuracy of the bisection, :math:`1/(\kappa T^2)`; 10,000 where None.
     lipschitz, step_scale, loss_scale, feedback, start, tuning
         As for `POLA`.
+    accuracy
+        Accuracy of the bisection, in place of the default.
+    tolerance_scale
+        Factor on the default accuracy of the bisection; 1 in both tunings.
     gauge
         ``"bisection"``: on membership, as published; ``"exact"``: the set's own gauge.
 
@@ -67,6 +71,8 @@ class PAMO(CoverEnsemble):
         gauge: str = "bisection",
         step_scale: float | None = None,
         loss_scale: float | str | None = None,
+        tolerance_scale: float | None = None,
+        accuracy: float | None = None,
         feedback: str = "full",
         start: str = "current",
         tuning: str = "practical",
@@ -79,11 +85,14 @@ class PAMO(CoverEnsemble):
             lipschitz=lipschitz,
             step_scale=step_scale,
             loss_scale=loss_scale,
+            tolerance_scale=1.0 if tolerance_scale is None else tolerance_scale,
+            accuracy=accuracy,
             feedback=feedback,
             tuning=tuning,
         )
         _require_gauge(domain)
         self.gauge = gauge
+        self._given_accuracy = None if accuracy is None else options.oracle.accuracy
         self.kappa = domain.radius / domain.inner_radius
         # Surrogate gradients are up to 1 + kappa times as long as true ones.
         default = None if options.step_scale is None else options.step_scale / (1.0 + self.kappa)
@@ -113,8 +122,10 @@ class PAMO(CoverEnsemble):
 
     def _make_experts(self) -> Descent:
         T = self.options.horizon or 10_000
-        accuracy = 1.0 / (self.kappa * T**2) if self.gauge == "bisection" else None
-        return GaugeDescent(self._counted, self.options.oracle, self._step_scale, accuracy)
+        default = self.options.tolerance_scale / (self.kappa * T**2)
+        accuracy = self._given_accuracy or min(0.5, default)
+        bisection = accuracy if self.gauge == "bisection" else None
+        return GaugeDescent(self._counted, self.options.oracle, self._step_scale, bisection)
 
 
 def _require_gauge(domain: Domain) -> None:

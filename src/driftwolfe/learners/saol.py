@@ -5,6 +5,7 @@ from __future__ import annotations
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import GeometricCover, MultiplicativeWeights
 from driftwolfe.ensemble.descent import Plan
+from driftwolfe.ensemble.step_grid import projection_eps
 from driftwolfe.learners import bounds
 from driftwolfe.learners.cover_ensemble import CoverEnsemble
 from driftwolfe.learners.options import make_options
@@ -23,6 +24,9 @@ class SAOL(CoverEnsemble):
         A set that can project.
     horizon, lipschitz, step_scale, loss_scale, feedback, start
         As for `POLA`.
+    method
+        ``"exact"`` is SAOL; any other method of `infeasible_projection` makes it approximate, with
+        `tolerance_scale` and `accuracy` as for `POLA`, and the bound allows for that.
     tuning
         ``"practical"``: loss_scale ``"auto"``; ``"certified"``: G * diameter.
 
@@ -53,6 +57,9 @@ class SAOL(CoverEnsemble):
         *,
         step_scale: float | None = None,
         loss_scale: float | str | None = None,
+        tolerance_scale: float | None = None,
+        accuracy: float | None = None,
+        method: str = "exact",
         feedback: str = "full",
         start: str = "current",
         tuning: str = "practical",
@@ -63,11 +70,13 @@ class SAOL(CoverEnsemble):
             lipschitz=lipschitz,
             step_scale=step_scale,
             loss_scale=loss_scale,
-            method="exact",
+            tolerance_scale=tolerance_scale,
+            accuracy=accuracy,
+            method=method,
             feedback=feedback,
             tuning=tuning,
         )
-        if not domain.can("project"):
+        if method == "exact" and not domain.can("project"):
             raise ValueError(
                 f"SAOL projects, and {type(domain.unwrapped).__name__} has no projection; "
                 "use POLA, which needs only linear minimisation"
@@ -83,12 +92,21 @@ class SAOL(CoverEnsemble):
 
     def _level_bound(self, k: int) -> float:
         length, G = 1 << k, self.lipschitz
-        eta = self._experts.scale_for(G) * self._plan(length).step
-        shrinking = self.options.step_scale is None
+        plan = self._plan(length)
         expert = bounds.blocked_descent(
-            G, 2.0 * self.domain.radius, length, eta, 1, 0.0, shrinking_steps=shrinking
+            G,
+            2.0 * self.domain.radius,
+            length,
+            self._experts.scale_for(G) * plan.step,
+            1,
+            self._experts.tolerance_for(plan),
+            shrinking_steps=self.options.step_scale is None,
         )
         return expert + bounds.weighing(self._meta, length, self.t)
 
     def _plan(self, length: int) -> Plan:
-        return Plan(length**-0.5, 1, 0.0)
+        h = length**-0.5
+        if self.options.oracle.method == "exact":
+            return Plan(h, 1, 0.0)
+        eps = (2.0 * self.domain.radius) ** 2 * projection_eps(h)
+        return Plan(h, 1, 3.0 * eps * self.options.tolerance_scale)

@@ -18,13 +18,18 @@ class Approach(NamedTuple):
 
 
 def frank_wolfe(
-    domain: Domain, x: Point, y: Point, gap: float, max_lmo_calls: int | None = None
+    domain: Domain,
+    x: Point,
+    y: Point,
+    gap: float,
+    max_lmo_calls: int | None = None,
+    accuracy: float | None = None,
 ) -> Approach:
     r"""Move from x towards y inside the set until the Frank-Wolfe gap is small.
 
     Minimises :math:`\tfrac12\lVert x - y\rVert^2` by exact line searches until
     :math:`\langle x - y, x - v\rangle \le gap`; at most :math:`27 D^2/(4 gap)` calls, or as many as
-    allowed.
+    allowed. With `accuracy`, a gap of that share of :math:`\lVert x - y\rVert^2` ends it as well.
 
     Examples
     --------
@@ -39,5 +44,6 @@ def frank_wolfe(
         calls += 1
         reached = pair.look(vertex) + error
         spent = max_lmo_calls is not None and calls >= max_lmo_calls
-        if reached <= gap or not pair.step() or spent:
+        enough = max(gap, (accuracy or 0.0) * pair.squared)
+        if reached <= enough or not pair.step() or spent:
             return Approach(pair.snapshot(), reached, calls)
