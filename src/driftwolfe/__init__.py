@@ -5,9 +5,10 @@ point of the set each round and then sees the loss (`learners`, `play`); `regret
 did against comparators that move.
 """
 
-from importlib.metadata import version as _version
+from importlib import import_module as _import_module
+from typing import Any as _Any
 
-from driftwolfe import domains, ensemble, learners, losses, oracles, points, regret, streams
+from driftwolfe import domains, ensemble, learners, losses, oracles, points
 from driftwolfe.domains import *
 from driftwolfe.game import History, play
 from driftwolfe.learners import *
@@ -15,7 +16,7 @@ from driftwolfe.learners import bounds
 from driftwolfe.oracles import infeasible_projection
 from driftwolfe.points import FactoredMatrix
 
-__version__ = _version("driftwolfe")
+__version__ = "0.1.0"
 
 __all__ = [
     "FactoredMatrix",
@@ -35,3 +36,12 @@ __all__ = [
 ]
 __all__ += domains.__all__
 __all__ += learners.__all__
+
+#: Rooms that not every program enters: imported when first named, which keeps the start quick.
+_LAZY = ("regret", "streams")
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _LAZY:
+        return _import_module(f"driftwolfe.{name}")
+    raise AttributeError(f"module 'driftwolfe' has no attribute {name!r}")

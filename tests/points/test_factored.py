@@ -192,3 +192,18 @@ def test_repeated_entries_add_up_and_nbytes_counts_all_parts():
     assert A.nbytes == A.sparse.data.nbytes + A.sparse.indices.nbytes + A.sparse.indptr.nbytes
     with pytest.raises(ValueError, match="sparse part"):
         A.nuclear_norm()
+
+
+@given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=5))
+def test_combinations_put_factors_side_by_side(seeds):
+    rng = np.random.default_rng(seeds)
+    parts = [
+        FactoredMatrix(rng.standard_normal((4, 3)), np.ones(3), rng.standard_normal((5, 3)))
+        + FactoredMatrix.from_entries((4, 5), [seed % 4], [seed % 5], [1.0])
+        for seed in seeds
+    ]
+    weights = rng.standard_normal(len(parts))
+    total = FactoredMatrix.combination(weights, parts)
+    expected = sum(w * part.toarray() for w, part in zip(weights, parts, strict=True))
+    np.testing.assert_allclose(total.toarray(), expected, atol=1e-12)
+    assert total.rank == 3 * len(parts)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from driftwolfe.losses import Loss
-from driftwolfe.points import inner
+from driftwolfe.points import FactoredMatrix, inner
 from driftwolfe.points.kinds import Array, Point
 
 Scores: TypeAlias = Any  # Array with a leading axis, or a list of points
@@ -49,8 +49,10 @@ def products(slope: Any, scores: Scores) -> Array:
 
 def weighted_sum(weights: Array, points: Sequence[Point]) -> Point:
     """The sum of w_i x_i, without the experts of weight 0."""
-    used = [float(w) * x for w, x in zip(weights, points, strict=True) if w > 0]
-    total = used[0]
-    for term in used[1:]:
-        total = total + term
+    used = [(float(w), x) for w, x in zip(weights, points, strict=True) if w > 0]
+    if isinstance(used[0][1], FactoredMatrix):
+        return FactoredMatrix.combination(*zip(*used, strict=True))
+    total = used[0][0] * used[0][1]
+    for weight, point in used[1:]:
+        total = total + weight * point
     return total

@@ -9,7 +9,7 @@ from driftwolfe.ensemble import ader_grid
 from driftwolfe.ensemble.descent import Plan
 from driftwolfe.ensemble.step_grid import projection_eps
 from driftwolfe.learners.grid_ensemble import GridEnsemble
-from driftwolfe.learners.options import make_options
+from driftwolfe.learners.options import make_options, require_projection
 
 
 class Ader(GridEnsemble):
@@ -80,11 +80,8 @@ class Ader(GridEnsemble):
             feedback=feedback,
             tuning=tuning,
         )
-        if method == "exact" and not domain.can("project"):
-            raise ValueError(
-                f"Ader projects, and {type(domain.unwrapped).__name__} has no projection; "
-                "use POLD, which needs only linear minimisation"
-            )
+        if method == "exact":
+            require_projection(domain, "Ader", "POLD")
         super().__init__(domain, options)
 
     def _plans(self, horizon: int) -> Sequence[Plan]:

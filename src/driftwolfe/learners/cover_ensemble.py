@@ -11,6 +11,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble import Cover, SleepingMeta
 from driftwolfe.ensemble.descent import Descent, Plan
 from driftwolfe.ensemble.experts import descent
+from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
 from driftwolfe.learners.ensemble import view
 from driftwolfe.learners.hedged_ensemble import current_point
@@ -92,6 +93,38 @@ class CoverEnsemble(Learner):
         self._close(leaving)
         self._open(start if self.start == "current" else self.domain.origin())
         return seen.value
+
+    def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
+        """Return the adaptive bound for windows of length tau; see `Learner.bound`.
+
+        The meta's range B is that given, or the largest difference seen where it is learned; there
+        is no bound where losses differed by more than a given one.
+        """
+        if tau is None:
+            return super().bound(path_length, tau)
+        return bounds.over_windows(min(tau, self.t), self._level_bound)
+
+    def _level_bound(self, k: int) -> float:
+        """The regret on one interval of length 2^k: its expert's, and the meta's against it."""
+        length = 1 << k
+        return self._expert_bound(length) + bounds.weighing(self._meta, length, self.t)
+
+    def _expert_bound(self, length: int, path_length: float = 0.0) -> float:
+        plan = self._plan(length)
+        return bounds.blocked_descent(
+            self._gradient_bound(),
+            2.0 * self.domain.radius,
+            length,
+            self._experts.scale_for(self.lipschitz) * plan.step,
+            plan.block,
+            self._experts.tolerance_for(plan),
+            path_length,
+            shrinking_steps=self.options.step_scale is None,
+        )
+
+    def _gradient_bound(self) -> float:
+        """A bound on the norms of what experts take for gradients."""
+        return self.lipschitz
 
     def _close(self, leaving: Any) -> None:
         self._experts.remove(leaving)

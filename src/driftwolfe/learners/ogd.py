@@ -10,7 +10,7 @@ import numpy as np
 from driftwolfe.domains import Domain
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss, require_finite
-from driftwolfe.learners.options import make_options
+from driftwolfe.learners.options import make_options, require_projection
 from driftwolfe.points import FactoredMatrix, norm
 from driftwolfe.points.kinds import Point
 
@@ -63,11 +63,7 @@ class OGD(Learner):
         self.options = make_options(
             domain, horizon=horizon, lipschitz=lipschitz, step_scale=step_scale
         )
-        if not domain.can("project"):
-            raise ValueError(
-                f"OGD projects, and {type(domain.unwrapped).__name__} has no projection; "
-                "use BOGDIP, which needs only linear minimisation"
-            )
+        require_projection(domain, "OGD", "BOGDIP")
         self._x = domain.origin()
         self._largest = 0.0
         self._steps = 0.0  # sum of eta_t

@@ -93,6 +93,15 @@ def make_options(
     )
 
 
+def require_projection(domain: Domain, learner: str, instead: str) -> None:
+    """Refuse a set that cannot project, and say which learner can do without."""
+    if not domain.can("project"):
+        raise ValueError(
+            f"{learner} projects, and {type(domain.unwrapped).__name__} has no projection; "
+            f"use {instead}, which needs only linear minimisation"
+        )
+
+
 def _accuracy(given: Any, certified: bool) -> float | None:
     if given is None:
         return None if certified else DEFAULT_ACCURACY

@@ -8,7 +8,6 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble import GeometricCover, MultiplicativeWeights
 from driftwolfe.ensemble.descent import Descent, Plan
 from driftwolfe.ensemble.gauge_descent import GaugeDescent
-from driftwolfe.learners import bounds
 from driftwolfe.learners.cover_ensemble import CoverEnsemble
 from driftwolfe.learners.options import make_options
 from driftwolfe.points.kinds import Point
@@ -101,21 +100,8 @@ class PAMO(CoverEnsemble):
             domain, options, GeometricCover(), MultiplicativeWeights(options.loss_scale), start
         )
 
-    def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
-        """Return the adaptive bound for windows of length tau; see `Learner.bound`."""
-        if tau is None:
-            return super().bound(path_length, tau)
-        return bounds.over_windows(min(tau, self.t), self._level_bound)
-
-    def _level_bound(self, k: int) -> float:
-        length = 1 << k
-        G = (1.0 + self.kappa) * self.lipschitz  # of the surrogate gradients
-        eta = self._experts.scale_for(self.lipschitz) * self._plan(length).step
-        shrinking = self.options.step_scale is None
-        expert = bounds.blocked_descent(
-            G, 2.0 * self.domain.radius, length, eta, 1, 0.0, shrinking_steps=shrinking
-        )
-        return expert + bounds.weighing(self._meta, length, self.t)
+    def _gradient_bound(self) -> float:
+        return (1.0 + self.kappa) * self.lipschitz
 
     def _plan(self, length: int) -> Plan:
         return Plan(1.0 / math.sqrt(length), 1, 0.0)

@@ -8,7 +8,6 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble import AdaNormalHedge, GeometricCover
 from driftwolfe.ensemble.descent import Plan
 from driftwolfe.ensemble.step_grid import block_length, projection_eps
-from driftwolfe.learners import bounds
 from driftwolfe.learners.cover_ensemble import CoverEnsemble
 from driftwolfe.learners.options import make_options
 
@@ -105,18 +104,12 @@ class POLA(CoverEnsemble):
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
         """Return the adaptive bound for windows of length tau, or the dynamic one.
 
-        The meta's range B is that given, or the largest difference seen where it is learned; there
-        is no bound where losses differed by more than a given one.
+        Of the meta's range B, what `CoverEnsemble.bound` says holds for both.
         """
         if tau is not None:
-            return bounds.over_windows(min(tau, self.t), self._level_bound)
+            return super().bound(path_length, tau)
         levels = range(self.t.bit_length())
         return min((self._dynamic_bound(k, path_length) for k in levels), default=0.0)
-
-    def _level_bound(self, k: int) -> float:
-        """The regret on one interval of length 2^k: its expert's, and the meta's against it."""
-        length = 1 << k
-        return self._expert_bound(length, 0.0) + bounds.weighing(self._meta, length, self.t)
 
     def _dynamic_bound(self, k: int, path_length: float) -> float:
         """Intervals of lengths 1, 2, ..., 2^(k-1), then all of length 2^k.
@@ -127,22 +120,9 @@ class POLA(CoverEnsemble):
         many = math.ceil((self.t - L + 1) / L) if self.t >= L else 0
         static = sum(self._level_bound(j) for j in range(k)) + many * self._level_bound(k)
         price = max(
-            self._expert_bound(1 << j, 1.0) - self._expert_bound(1 << j, 0.0) for j in range(k + 1)
+            self._expert_bound(1 << j, 1.0) - self._expert_bound(1 << j) for j in range(k + 1)
         )
         return static + price * path_length
-
-    def _expert_bound(self, length: int, path_length: float) -> float:
-        plan, G = self._plan(length), self.lipschitz
-        return bounds.blocked_descent(
-            G,
-            2.0 * self.domain.radius,
-            length,
-            self._experts.scale_for(G) * plan.step,
-            plan.block,
-            self._experts.tolerance_for(plan),
-            path_length,
-            shrinking_steps=self.options.step_scale is None,
-        )
 
     def _plan(self, length: int) -> Plan:
         h = float(length) ** -0.75

@@ -6,9 +6,8 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble import GeometricCover, MultiplicativeWeights
 from driftwolfe.ensemble.descent import Plan
 from driftwolfe.ensemble.step_grid import projection_eps
-from driftwolfe.learners import bounds
 from driftwolfe.learners.cover_ensemble import CoverEnsemble
-from driftwolfe.learners.options import make_options
+from driftwolfe.learners.options import make_options, require_projection
 
 
 class SAOL(CoverEnsemble):
@@ -76,33 +75,10 @@ class SAOL(CoverEnsemble):
             feedback=feedback,
             tuning=tuning,
         )
-        if method == "exact" and not domain.can("project"):
-            raise ValueError(
-                f"SAOL projects, and {type(domain.unwrapped).__name__} has no projection; "
-                "use POLA, which needs only linear minimisation"
-            )
+        if method == "exact":
+            require_projection(domain, "SAOL", "POLA")
         meta = MultiplicativeWeights(options.loss_scale)
         super().__init__(domain, options, GeometricCover(), meta, start)
-
-    def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
-        """Return the adaptive bound for windows of length tau; see `Learner.bound`."""
-        if tau is None:
-            return super().bound(path_length, tau)
-        return bounds.over_windows(min(tau, self.t), self._level_bound)
-
-    def _level_bound(self, k: int) -> float:
-        length, G = 1 << k, self.lipschitz
-        plan = self._plan(length)
-        expert = bounds.blocked_descent(
-            G,
-            2.0 * self.domain.radius,
-            length,
-            self._experts.scale_for(G) * plan.step,
-            1,
-            self._experts.tolerance_for(plan),
-            shrinking_steps=self.options.step_scale is None,
-        )
-        return expert + bounds.weighing(self._meta, length, self.t)
 
     def _plan(self, length: int) -> Plan:
         h = length**-0.5

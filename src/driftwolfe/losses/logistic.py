@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit
 
 from driftwolfe.losses.margins import MarginLoss
 from driftwolfe.points.kinds import Array
@@ -42,4 +41,6 @@ class LogisticLoss(MarginLoss):
 
     def slope_at(self, scores: Array) -> Array:
         """Return minus the label times the probability of the other one, over the rows."""
-        return expit(-self.labels * scores) * (-self.labels / self.labels.size)
+        # 1 / (1 + exp(z)) through its logarithm: no overflow for any z.
+        other = np.exp(-np.logaddexp(0.0, self.labels * scores))
+        return other * (-self.labels / self.labels.size)

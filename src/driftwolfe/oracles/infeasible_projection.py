@@ -19,6 +19,9 @@ from driftwolfe.points.kinds import Point
 
 METHODS = ("paper", "halfspace", "corrective", "block", "exact")
 
+#: Methods that move y to the ball before they start, as their bounds on the calls ask.
+_IN_BALL = ("paper", "halfspace")
+
 #: Gap, as a share of the squared distance, at which `corrective` and `block` stop unless told.
 DEFAULT_ACCURACY = 0.1
 
@@ -90,15 +93,15 @@ def infeasible_projection(
         return exact(domain, y)
     if stop.tolerance == 0:
         raise ValueError(f'tolerance must be positive for method "{chosen}", got 0')
+    # These two start from ||x - y|| <= D; the others move y' to the ball at the end.
+    target = clip_to_ball(y, domain.center, domain.radius) if chosen in _IN_BALL else y
     followed = chosen == "paper" or (chosen == "halfspace" and accuracy is None)
-    if not followed and domain.cheap_membership and domain.contains(y, atol=0.0):
-        return InfeasibleProjection(y, y, 0, 0.0, 0.0, chosen)
-    if chosen in ("paper", "halfspace"):
-        # Their bounds on the calls start from ||x - y|| <= D.
-        inside = clip_to_ball(y, domain.center, domain.radius)
-        if chosen == "paper":
-            return paper(domain, x, inside, stop, given=y)
-        return halfspace(domain, x, inside, stop)
+    if not followed and domain.cheap_membership and domain.contains(target, atol=0.0):
+        return InfeasibleProjection(target, target, 0, 0.0, 0.0, chosen)
+    if chosen == "paper":
+        return paper(domain, x, target, stop, given=y)
+    if chosen == "halfspace":
+        return halfspace(domain, x, target, stop)
     if chosen == "corrective":
         return _in_ball(domain, corrective(domain, x, y, stop))
     random = np.random.default_rng(0) if rng is None else rng

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,6 +114,18 @@ class FactoredMatrix:
         """A dense array as a low-rank one, by its singular value decomposition."""
         U, s, Vt = np.linalg.svd(checks.finite_array(array, "array"), full_matrices=False)
         return cls(U, s, Vt.T).truncate(error=0.0).matrix
+
+    @classmethod
+    def combination(cls, weights: Any, matrices: Sequence[FactoredMatrix]) -> FactoredMatrix:
+        """The sum of weights[i] * matrices[i], factors side by side: one copy, nothing rewritten."""
+        scaled = [float(w) * A for w, A in zip(weights, matrices, strict=True)]
+        stored = [A.sparse for A in scaled if A.sparse is not None]
+        return cls._of(
+            np.concatenate([A.U for A in scaled], axis=1),
+            np.concatenate([A.s for A in scaled]),
+            np.concatenate([A.V for A in scaled], axis=1),
+            _canonical(sum(stored[1:], stored[0]), scaled[0].shape) if stored else None,
+        )
 
     # -- facts -------------------------------------------------------------------------------
 
