@@ -29,7 +29,7 @@ class History:
     losses
         What the decisions suffered, :math:`f_t(x_t)`.
     seconds
-        Time spent in `decision` and `update`.
+        Time spent in `update`.
     lmo, projection, gauge
         Oracle calls made.
     functions

@@ -109,6 +109,10 @@ def test_contract(make):
             for x, y in situations(domain, rng, far):
                 domain.calls.reset()
                 result = dw.infeasible_projection(domain, x, y, tolerance, method)
+                if isinstance(y, np.ndarray):
+                    for point in (result.feasible, result.infeasible):
+                        assert not np.shares_memory(point, x)
+                        assert not np.shares_memory(point, y)
                 assert result.converged
                 assert result.lmo_calls == domain.calls.lmo
                 assert method in ("auto", result.method)

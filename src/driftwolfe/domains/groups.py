@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.domains.hull import Indices
+from driftwolfe.points.kinds import Indices
 
 
 def group_labels(groups: Any, name: str) -> Indices:

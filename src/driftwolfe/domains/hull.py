@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from driftwolfe.points.kinds import Array, Shape
-
-Indices: TypeAlias = NDArray[np.intp]
+from driftwolfe.points.kinds import Array, Indices, Shape
 
 _ROUNDING = float(np.finfo(np.float64).eps)
 # Exact affine minimisers need one step; the second one repairs the rounding of the first.

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from driftwolfe.domains.affine_hull import leaves_affine_hull
 from driftwolfe.domains.base import Domain
 from driftwolfe.domains.groups import group_labels
-from driftwolfe.domains.hull import Indices
 from driftwolfe.domains.thresholds import project_capped_sums
 from driftwolfe.points import checks, norm
-from driftwolfe.points.kinds import Array
+from driftwolfe.points.kinds import Array, Indices
 
 
 class PartitionMatroidPolytope(Domain):

@@ -10,9 +10,9 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import coo_array
 
 from driftwolfe.domains.base import Domain
-from driftwolfe.domains.hull import Indices, comes_near
+from driftwolfe.domains.hull import comes_near
 from driftwolfe.points import checks, norm
-from driftwolfe.points.kinds import Array
+from driftwolfe.points.kinds import Array, Indices
 
 
 class SpanningTreePolytope(Domain):

@@ -34,8 +34,6 @@ class GradientSum:
             )
             return longer, loss.gradient_norm(slope)
         gradient = loss.pull_back(slope, like)
-        if isinstance(like, FactoredMatrix) and isinstance(gradient, np.ndarray):
-            gradient = FactoredMatrix.from_stored(gradient)
         total = gradient if self.rest is None else self.rest + gradient
         return GradientSum(self.rows, self.cols, self.values, total), norm(gradient)
 

@@ -122,7 +122,7 @@ class Leaders:
         """Work out the coming round without changing anything."""
         each = [slopes] * self.size if shared else slopes
         gradients = [
-            _gradient(loss, slope, expert.x)
+            loss.pull_back(slope, expert.x)
             for slope, expert in zip(each, self.experts, strict=True)
         ]
         largest = max(self.largest_gradient, *(norm(g) for g in gradients))
@@ -160,13 +160,6 @@ class Leaders:
             self.domain, seen.x, target, rule.scale * gap, rule.max_calls, rule.accuracy
         )
         return replace(seen, x=_trimmed(run.point)), run.gap <= rule.scale * gap
-
-
-def _gradient(loss: Loss, slope: Any, like: Point) -> Point:
-    gradient = loss.pull_back(slope, like)
-    if isinstance(like, FactoredMatrix) and isinstance(gradient, np.ndarray):
-        return FactoredMatrix.from_stored(gradient)
-    return gradient
 
 
 def _trimmed(point: Point) -> Point:

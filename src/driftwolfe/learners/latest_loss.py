@@ -29,7 +29,7 @@ class LatestLossLearner(SinglePointLearner):
             for step in range(self.inner_steps):
                 if step:
                     slope = f.slope_at(f.scores(self._x))
-                gradient = self._pull_back(f, slope)
+                gradient = f.pull_back(slope, self._x)
                 vertex = self._counted.lmo(gradient)
                 self._move(vertex, self._share(gradient, vertex))
         except Exception:

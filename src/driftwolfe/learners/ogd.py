@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from driftwolfe.domains import Domain
 from driftwolfe.learners import bounds
-from driftwolfe.learners.base import Learner, as_loss, require_finite
+from driftwolfe.learners.base import as_loss, require_finite
 from driftwolfe.learners.options import make_options, require_projection
-from driftwolfe.points import FactoredMatrix, norm
-from driftwolfe.points.kinds import Point
+from driftwolfe.learners.single_point import SinglePointLearner
+from driftwolfe.points import norm
 
 
-class OGD(Learner):
+class OGD(SinglePointLearner):
     r"""Online gradient descent: :math:`x_{t+1} = P_K(x_t - \eta_t \nabla f_t(x_t))`.
 
     :math:`\eta = c/\sqrt T` with a horizon, :math:`\eta_t = c/\sqrt t` without; c = D/G. One gradient
@@ -64,14 +62,8 @@ class OGD(Learner):
             domain, horizon=horizon, lipschitz=lipschitz, step_scale=step_scale
         )
         require_projection(domain, "OGD", "BOGDIP")
-        self._x = domain.origin()
         self._largest = 0.0
         self._steps = 0.0  # sum of eta_t
-
-    @property
-    def decision(self) -> Point:
-        """The point x."""
-        return self._x.copy()
 
     @property
     def lipschitz(self) -> float:
@@ -84,8 +76,6 @@ class OGD(Learner):
         value, slope = f.value_and_slope_at(f.scores(self._x))
         require_finite(value, slope)
         gradient = f.pull_back(slope, self._x)
-        if isinstance(self._x, FactoredMatrix) and isinstance(gradient, np.ndarray):
-            gradient = FactoredMatrix.from_stored(gradient)
         largest = max(self._largest, norm(gradient))
         eta = self._eta(max(self.options.lipschitz or 0.0, largest), self.t + 1)
         self._x = self._counted.project(self._x - eta * gradient)

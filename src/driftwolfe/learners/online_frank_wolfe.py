@@ -90,7 +90,7 @@ class OnlineFrankWolfe(SinglePointLearner):
         f = as_loss(loss)
         value, slope = f.value_and_slope_at(f.scores(self._x))
         require_finite(value, slope)
-        gradient = self._pull_back(f, slope)
+        gradient = f.pull_back(slope, self._x)
         largest = max(self._largest, norm(gradient))
         gradients = self._gradients + gradient
         optimized = self.variant == "optimized"

@@ -97,7 +97,8 @@ def infeasible_projection(
     target = clip_to_ball(y, domain.center, domain.radius) if chosen in _IN_BALL else y
     followed = chosen == "paper" or (chosen == "halfspace" and accuracy is None)
     if not followed and domain.cheap_membership and domain.contains(target, atol=0.0):
-        return InfeasibleProjection(target, target, 0, 0.0, 0.0, chosen)
+        inside = target.copy()
+        return InfeasibleProjection(inside, inside, 0, 0.0, 0.0, chosen)
     if chosen == "paper":
         return paper(domain, x, target, stop, given=y)
     if chosen == "halfspace":

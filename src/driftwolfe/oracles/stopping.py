@@ -60,7 +60,8 @@ class Stopping:
 
 def stay(pair: Pair, lmo_calls: int, gap: float, method: str) -> InfeasibleProjection:
     """Return (x, y)."""
-    return InfeasibleProjection(pair.snapshot(), pair.y, lmo_calls, gap, pair.distance, method)
+    y = pair.y.copy() if pair.dense else pair.y
+    return InfeasibleProjection(pair.snapshot(), y, lmo_calls, gap, pair.distance, method)
 
 
 def collapse(pair: Pair, lmo_calls: int, gap: float, method: str) -> InfeasibleProjection:

@@ -103,13 +103,6 @@ class FactoredMatrix:
         return cls._of(zero.U, zero.s, zero.V, _canonical(stored, (m, n)))
 
     @classmethod
-    def from_stored(cls, array: Any) -> FactoredMatrix:
-        """A dense array as a sparse part: exact, and no decomposition."""
-        dense = checks.finite_array(array, "array")
-        zero = cls.zeros(dense.shape)
-        return cls._of(zero.U, zero.s, zero.V, _canonical(sp.csr_array(dense), dense.shape))
-
-    @classmethod
     def from_dense(cls, array: Any) -> FactoredMatrix:
         """A dense array as a low-rank one, by its singular value decomposition."""
         U, s, Vt = np.linalg.svd(checks.finite_array(array, "array"), full_matrices=False)
