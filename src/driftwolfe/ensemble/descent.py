@@ -127,7 +127,6 @@ class Descent(ABC):
 
     def project(self, i: int, x: Point, y: Point, number: int) -> InfeasibleProjection:
         """Project for expert i; `number` tells this call's random columns from others'."""
-        rng = np.random.default_rng((self.oracle.seed, self.projections + number))
         return infeasible_projection(
             self.domain,
             x,
@@ -136,7 +135,7 @@ class Descent(ABC):
             self.oracle.method,
             self.oracle.accuracy,
             self.oracle.max_lmo_calls,
-            rng,
+            rng=(self.oracle.seed, self.projections + number),
         )
 
     @abstractmethod

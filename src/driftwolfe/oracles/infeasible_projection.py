@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -34,7 +35,7 @@ def infeasible_projection(
     method: str = "auto",
     accuracy: float | None = None,
     max_lmo_calls: int | None = None,
-    rng: np.random.Generator | None = None,
+    rng: np.random.Generator | Sequence[int] | None = None,
 ) -> InfeasibleProjection:
     r"""Return a feasible point near y and an infeasible one beside it.
 
@@ -71,7 +72,8 @@ def infeasible_projection(
         Limit on the oracle calls. If it ends the work before point 2 is reached, the result says
         ``converged=False``; points 1, 3 and 4 hold.
     rng
-        Source of block's random columns; a fixed one if None, so that calls repeat exactly.
+        Source of block's random columns, or a seed for one; fixed if None, so that calls repeat
+        exactly.
 
     Examples
     --------
@@ -105,7 +107,7 @@ def infeasible_projection(
         return halfspace(domain, x, target, stop)
     if chosen == "corrective":
         return _in_ball(domain, corrective(domain, x, y, stop))
-    random = np.random.default_rng(0) if rng is None else rng
+    random = np.random.default_rng(0 if rng is None else rng)
     return _in_ball(domain, block(domain, x, y, stop, random))
 
 
