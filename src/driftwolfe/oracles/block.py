@@ -10,23 +10,25 @@ from driftwolfe.domains import Domain, TraceNormBall
 from driftwolfe.domains.thresholds import threshold_to_sum
 from driftwolfe.oracles.pair import Pair
 from driftwolfe.oracles.result import InfeasibleProjection
-from driftwolfe.oracles.stopping import COLLAPSE, Stopping, collapse, give_up, slice_off, stay
-from driftwolfe.points import FactoredMatrix, norm
+from driftwolfe.oracles.stopping import Stopping, collapse, give_up, slice_off, stay
+from driftwolfe.points import FactoredMatrix, distance, norm
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.points.orthogonal import ritz_triplets
+from driftwolfe.points.orthogonal import RitzSpace, ritz_space
 
 METHOD = "block"
-#: Random columns added to a block before each iteration: at least this many, and this share of it;
-#: as many again as it has while the threshold lies below all that it has found.
-_RANDOM_COLUMNS, _RANDOM_SHARE, _GROWING_SHARE = 8, 0.3, 1.0
+#: Random columns added to the warm start: at least this many, and this share of it.
+_RANDOM_COLUMNS, _RANDOM_SHARE = 8, 0.15
+#: Columns from which a round of power iteration pays: narrower blocks need no sharpening.
+_POWER_COLUMNS = 64
 #: Share of the shorter side above which a block costs more than all singular values (measured on
-#: 943 x 1,682: two iterations of 300 columns against one eigendecomposition).
-_FULL_SHARE = 0.3
-#: Entries up to which that is done: 32 MB for the dense matrix that it takes.
-_FULL_ENTRIES = 4_000_000
+#: 943 x 1,682), and the entries up to which those are taken: 32 MB for the dense matrix.
+_FULL_SHARE, _FULL_ENTRIES = 0.4, 4_000_000
 #: Share of the gap asked for that the certificate's own error may take up, and the roughest
 #: relative residual that it is worth asking for.
 _CERTIFICATE_SHARE, _ROUGHEST = 0.5, 0.1
+#: Up to this accuracy a singular value that the certificate missed cannot break the contract: it
+#: lies within 8 residuals (`leading_pair`), so that the gap stays below half the squared distance.
+_SAFE_ACCURACY = 0.1
 
 
 def block(
@@ -34,42 +36,47 @@ def block(
 ) -> InfeasibleProjection:
     r"""Project nearly exactly onto a trace-norm ball by warm-started block power iteration.
 
-    From the right singular space of x and a few random columns, one product with y and one with
-    its transpose give Ritz triplets :math:`(u_i, \sigma_i, v_i)` with
-    :math:`U^\top y = \mathrm{diag}(\sigma) V^\top` exactly. Thresholding them,
-    :math:`x' = U\,\mathrm{diag}((\sigma - \theta)_+)\,V^\top`, is the projection once they hold all
-    triplets above theta; the block grows while they do not. As
+    From the right singular space of x and a few random columns, products with y and its transpose
+    give Ritz triplets :math:`(u_i, \sigma_i, v_i)` with :math:`U^\top y = \mathrm{diag}(\sigma)
+    V^\top` exactly. Thresholding them, :math:`x' = U\,\mathrm{diag}((\sigma - \theta)_+)\,V^\top`,
+    is the projection once they hold all triplets above theta; the block grows while they do not. As
     :math:`\langle y - x', x'\rangle = \theta\cdot radius`, the gap is
-    :math:`radius\,(\sigma_1(y - x') - \theta)`: one linear minimisation certifies it, and its answer
-    joins the block where it was not small enough. Where the block would grow beyond a third of the
-    shorter side, all singular values cost less, and the set's own projection takes over.
+    :math:`radius\,(\sigma_1(y - x') - \theta)`: one linear minimisation certifies it. Where that is
+    not small enough its answer joins the block, which is sharpened by another iteration. Where the
+    block grows beyond 40 % of the shorter side, all singular values cost less, and the set's own
+    projection takes over.
     """
     if not isinstance(domain.unwrapped, TraceNormBall):
         raise ValueError(
             f'method "block" is for TraceNormBall, got {type(domain.unwrapped).__name__}; '
             'use method="corrective" or "halfspace"'
         )
-    ball, pair = domain.unwrapped, Pair(x, y)
-    yy, calls, gap = norm(y) ** 2, 0, math.inf
-    right, full, share = _warm_space(x), min(domain.shape), _RANDOM_SHARE
-    while not stop.near(pair):
-        right = _with_random_columns(right, full, share, rng)
+    apart = distance(x, y)
+    if apart**2 <= stop.tolerance:
+        gap = apart * 2 * domain.radius
+        return InfeasibleProjection(x.copy(), y.copy(), 0, gap, apart, METHOD)
+    radius, yy, calls, full = domain.unwrapped.scale, norm(y) ** 2, 0, min(domain.shape)
+    right = _with_random_columns(_warm_space(x), full, _RANDOM_SHARE, rng)
+    while True:
         if right.shape[1] > _FULL_SHARE * full and math.prod(domain.shape) <= _FULL_ENTRIES:
             nearest = domain.project(y)
             return InfeasibleProjection(nearest, nearest, calls, 0.0, 0.0, METHOD)
-        U, s, right = ritz_triplets(y, right)
-        kept = threshold_to_sum(s, ball.scale)
-        nearest = _assemble(U, kept, right, y)
-        pair = Pair(nearest, y, (float(kept @ kept), float(s @ kept), yy))
-        if stop.near(pair):
-            break
-        share = _GROWING_SHARE if kept[-1] > 0 else _RANDOM_SHARE
-        if kept[-1] > 0 and s.size < full:  # theta lies below all that was found
+        space = ritz_space(y, right, powers=int(right.shape[1] >= _POWER_COLUMNS))
+        s, right = space.s, space.image
+        kept = threshold_to_sum(s, radius)
+        scalars = float(kept @ kept), float(s @ kept), yy
+        growing = kept[-1] > 0 and s.size < full  # theta lies below all that was found
+        if growing and scalars[0] - 2 * scalars[1] + yy > max(stop.tolerance, 1e-6 * yy):
+            right = _with_random_columns(right, full, 1.0, rng)
             continue
-        allowed = _CERTIFICATE_SHARE * min(stop.accuracy or COLLAPSE, COLLAPSE) * pair.squared
+        pair = Pair(_assemble(space, kept, y), y, scalars)
+        if stop.near(pair):
+            return stay(pair, calls, pair.distance * 2 * domain.radius, METHOD)
+        if growing:
+            right = _with_random_columns(right, full, 1.0, rng)
+            continue
         theta = float((s - kept).max())
-        hint = min(_ROUGHEST, allowed / (ball.scale * theta)) if theta > 0 else _ROUGHEST
-        vertex, error = domain.lmo_with_error(pair.direction(), hint)
+        vertex, error = domain.lmo_with_error(pair.direction(), _hint(stop, pair, radius * theta))
         calls += 1
         gap = pair.look(vertex) + error
         if stop.collapses(pair.squared, gap):
@@ -78,8 +85,14 @@ def block(
             return slice_off(pair, calls, gap, METHOD)
         if stop.spent(calls) or s.size >= full:
             return give_up(pair, stop, calls, gap, METHOD)
-        right = np.concatenate((right, _right_vector(vertex)), axis=1)
-    return stay(pair, calls, min(gap, pair.distance * 2 * domain.radius), METHOD)
+        right = np.concatenate((right, _right_vector(vertex)), axis=1)[:, :full]
+
+
+def _hint(stop: Stopping, pair: Pair, scale: float) -> float:
+    """The relative residual that the certificate needs."""
+    accuracy = min(stop.accuracy or _SAFE_ACCURACY, _SAFE_ACCURACY)
+    allowed = _CERTIFICATE_SHARE * accuracy * pair.squared
+    return min(_ROUGHEST, allowed / scale) if scale > 0 else _ROUGHEST
 
 
 def _warm_space(x: Point) -> Array:
@@ -95,12 +108,13 @@ def _with_random_columns(right: Array, full: int, share: float, rng: np.random.G
     return np.concatenate((right, fresh), axis=1)[:, :full]
 
 
-def _assemble(U: Array, kept: Array, V: Array, like: Point) -> Point:
-    """The matrix U diag(kept) V^T without its zero part, of the same kind as `like`."""
+def _assemble(space: RitzSpace, kept: Array, like: Point) -> Point:
+    """The thresholded matrix without its zero part, of the same kind as `like`."""
     rank = int(np.count_nonzero(kept))
+    U, V = space.leading(rank)
     if isinstance(like, FactoredMatrix):
-        return FactoredMatrix(U[:, :rank], kept[:rank], V[:, :rank])
-    return (U[:, :rank] * kept[:rank]) @ V[:, :rank].T
+        return FactoredMatrix.from_orthonormal(U, kept[:rank], V)
+    return (U * kept[:rank]) @ V.T
 
 
 def _right_vector(atom: Point) -> Array:

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, Shape
 from driftwolfe.points.orthogonal import thin_svd_of_product
+from driftwolfe.points.stored import canonical, entry_indices, matrix_shape
 
 #: Below this ratio of squared norms a Gram-matrix norm has lost half its digits to cancellation.
 _CANCELLED = 1e-5
@@ -42,6 +43,11 @@ class FactoredMatrix:
     sparse
         A scipy sparse matrix of shape (m, n), or None.
 
+    Attributes
+    ----------
+    orthonormal
+        Whether U and V are known to have orthonormal columns, which makes norms cheap.
+
     Examples
     --------
     >>> import numpy as np
@@ -57,7 +63,7 @@ class FactoredMatrix:
     """
 
     __array_ufunc__ = None  # numpy leaves `array * matrix` and the like to this class
-    __slots__ = ("U", "V", "_transposed", "s", "shape", "sparse")
+    __slots__ = ("U", "V", "_transposed", "orthonormal", "s", "shape", "sparse")
 
     def __init__(self, U: Any, s: Any, V: Any, sparse: Any = None) -> None:
         self.U = np.ascontiguousarray(checks.finite_array(U, "U"))
@@ -72,35 +78,44 @@ class FactoredMatrix:
                 f"and {self.V.shape}"
             )
         self.shape: Shape = (self.U.shape[0], self.V.shape[0])
-        self.sparse: Any = None if sparse is None else _canonical(sparse, self.shape)
+        self.sparse: Any = None if sparse is None else canonical(sparse, self.shape)
+        self.orthonormal = rank == 0
         self._transposed: Any = None
 
     # -- making ------------------------------------------------------------------------------
 
     @classmethod
-    def _of(cls, U: Array, s: Array, V: Array, sparse: Any) -> FactoredMatrix:
+    def _of(
+        cls, U: Array, s: Array, V: Array, sparse: Any, orthonormal: bool = False
+    ) -> FactoredMatrix:
         """Wrap parts that are known to fit together."""
         matrix = object.__new__(cls)
         matrix.U, matrix.s, matrix.V, matrix.sparse = U, s, V, sparse
         matrix.shape = (U.shape[0], V.shape[0])
+        matrix.orthonormal = orthonormal or not s.size
         matrix._transposed = None
         return matrix
 
     @classmethod
+    def from_orthonormal(cls, U: Array, s: Array, V: Array) -> FactoredMatrix:
+        """Wrap factors that the caller knows to fit and to be orthonormal; nothing is checked."""
+        return cls._of(U, s, V, None, orthonormal=True)
+
+    @classmethod
     def zeros(cls, shape: Any) -> FactoredMatrix:
         """The zero matrix, which stores nothing."""
-        m, n = _matrix_shape(shape)
+        m, n = matrix_shape(shape)
         return cls._of(np.empty((m, 0)), np.empty(0), np.empty((n, 0)), None)
 
     @classmethod
     def from_entries(cls, shape: Any, rows: Any, cols: Any, values: Any) -> FactoredMatrix:
         """The sparse matrix with the given entries; entries given twice add up."""
-        m, n = _matrix_shape(shape)
-        rows, cols = _indices(rows, cols, (m, n))
+        m, n = matrix_shape(shape)
+        rows, cols = entry_indices(rows, cols, (m, n))
         data = checks.finite_array(values, "values", rows.shape)
         zero = cls.zeros((m, n))
         stored = sp.coo_array((data, (rows, cols)), shape=(m, n))
-        return cls._of(zero.U, zero.s, zero.V, _canonical(stored, (m, n)))
+        return cls._of(zero.U, zero.s, zero.V, canonical(stored, (m, n)))
 
     @classmethod
     def from_dense(cls, array: Any) -> FactoredMatrix:
@@ -117,7 +132,7 @@ class FactoredMatrix:
             np.concatenate([A.U for A in scaled], axis=1),
             np.concatenate([A.s for A in scaled]),
             np.concatenate([A.V for A in scaled], axis=1),
-            _canonical(sum(stored[1:], stored[0]), scaled[0].shape) if stored else None,
+            canonical(sum(stored[1:], stored[0]), scaled[0].shape) if stored else None,
         )
 
     # -- facts -------------------------------------------------------------------------------
@@ -144,18 +159,27 @@ class FactoredMatrix:
     @property
     def low_rank(self) -> FactoredMatrix:
         """The low-rank part alone."""
-        return FactoredMatrix._of(self.U, self.s, self.V, None)
+        return FactoredMatrix._of(self.U, self.s, self.V, None, self.orthonormal)
 
     @property
     def T(self) -> FactoredMatrix:
         """The transpose."""
-        flipped = None if self.sparse is None else _canonical(self.sparse.T, self.shape[::-1])
-        return FactoredMatrix._of(self.V, self.s, self.U, flipped)
+        flipped = None if self.sparse is None else canonical(self.sparse.T, self.shape[::-1])
+        return FactoredMatrix._of(self.V, self.s, self.U, flipped, self.orthonormal)
+
+    @property
+    def stored_arrays(self) -> tuple[Indices, Indices, Array]:
+        """The sparse part by rows: `indptr`, `indices`, `data`."""
+        if self.sparse is None:
+            none = np.empty(0, dtype=np.int32)
+            return np.zeros(self.shape[0] + 1, dtype=np.int32), none, np.empty(0)
+        return self.sparse.indptr, self.sparse.indices, self.sparse.data
 
     def copy(self) -> FactoredMatrix:
         """A copy that shares no array with this one."""
         stored = None if self.sparse is None else self.sparse.copy()
-        return FactoredMatrix._of(self.U.copy(), self.s.copy(), self.V.copy(), stored)
+        parts = self.U.copy(), self.s.copy(), self.V.copy(), stored
+        return FactoredMatrix._of(*parts, self.orthonormal)
 
     def toarray(self) -> Array:
         """The dense m x n array: asked for, never done silently."""
@@ -164,7 +188,7 @@ class FactoredMatrix:
 
     def entries(self, rows: Any, cols: Any) -> Array:
         """The entries at pairs (rows[k], cols[k])."""
-        rows, cols = _indices(rows, cols, self.shape)
+        rows, cols = entry_indices(rows, cols, self.shape)
         return self._entries(rows, cols)
 
     def _entries(self, rows: Indices, cols: Indices) -> Array:
@@ -188,10 +212,12 @@ class FactoredMatrix:
         if self.sparse is None or other.sparse is None:
             stored = other.sparse if self.sparse is None else self.sparse
         else:
-            stored = _canonical(self.sparse + other.sparse, self.shape)
+            stored = canonical(self.sparse + other.sparse, self.shape)
         if other.rank == 0 or self.rank == 0:
             kept = self if other.rank == 0 else other
-            return FactoredMatrix._of(kept.U, kept.s, kept.V, stored)
+            return FactoredMatrix._of(kept.U, kept.s, kept.V, stored, kept.orthonormal)
+        if self.U is other.U and self.V is other.V:  # a step away from a point and back
+            return self._with_values(self.s + other.s, stored)
         total = FactoredMatrix._of(
             np.concatenate((self.U, other.U), axis=1),
             np.concatenate((self.s, other.s)),
@@ -202,6 +228,12 @@ class FactoredMatrix:
         return total if total.rank <= min(self.shape) + _SPARE_COLUMNS else total.recompress()
 
     __radd__ = __add__
+
+    def _with_values(self, s: Array, stored: Any) -> FactoredMatrix:
+        """The same factors with other values; none at all where these are zero."""
+        if s.any():
+            return FactoredMatrix._of(self.U, s, self.V, stored, self.orthonormal)
+        return FactoredMatrix._of(self.U[:, :0], s[:0], self.V[:, :0], stored)
 
     def __neg__(self) -> FactoredMatrix:
         return self * -1.0
@@ -217,7 +249,7 @@ class FactoredMatrix:
             return NotImplemented
         factor = float(scalar)  # type: ignore[arg-type]
         stored = None if self.sparse is None else self.sparse * factor
-        return FactoredMatrix._of(self.U, self.s * factor, self.V, stored)
+        return FactoredMatrix._of(self.U, self.s * factor, self.V, stored, self.orthonormal)
 
     __rmul__ = __mul__
 
@@ -278,17 +310,19 @@ class FactoredMatrix:
                 "nuclear_norm needs all singular values, which a sparse part makes expensive; "
                 "use driftwolfe.points.leading_triplets, or toarray() where that fits"
             )
-        return float(self.recompress().s.sum())
+        return float(np.abs(self.s).sum() if self.orthonormal else self.recompress().s.sum())
 
     def _largest_part(self) -> float:
         parts = [np.abs(self.s).max(initial=0.0)]
-        if self.rank:
+        if not self.orthonormal:
             parts[0] *= np.abs(self.U).max() * np.abs(self.V).max()
         if self.nnz:
             parts.append(np.abs(self.sparse.data).max())
         return float(max(parts))
 
     def _low_rank_norm(self) -> float:
+        if self.orthonormal:
+            return float(np.linalg.norm(self.s))
         gram = (self.U.T @ self.U) * (self.V.T @ self.V)
         squared = float(self.s @ gram @ self.s)
         if squared < _CANCELLED * float(self.s**2 @ np.diag(gram)):
@@ -328,7 +362,9 @@ class FactoredMatrix:
         allows. Dropping never raises the nuclear norm, so a feasible point stays feasible.
         """
         allowed = 0.0 if error is None else checks.nonnegative(error, "error")
-        U, s, V = thin_svd_of_product(self.U, self.s, self.V)
+        U, s, V = self.U, self.s, self.V
+        if not self.orthonormal or (np.diff(s, append=0.0) > 0).any():
+            U, s, V = thin_svd_of_product(U, s, V)
         noise = s[:1].sum() * s.size * np.finfo(float).eps
         tails = np.sqrt(np.cumsum(s[::-1] ** 2))[::-1]  # tails[k]: norm of s[k:]
         keep = int(np.count_nonzero((tails > allowed) & (s > noise)))
@@ -336,7 +372,7 @@ class FactoredMatrix:
             keep = min(keep, checks.count(rank, "rank", least=0))
         dropped = float(tails[keep]) if keep < s.size else 0.0
         parts = (np.ascontiguousarray(U[:, :keep]), s[:keep], np.ascontiguousarray(V[:, :keep]))
-        return Truncation(FactoredMatrix._of(*parts, self.sparse), dropped)
+        return Truncation(FactoredMatrix._of(*parts, self.sparse, orthonormal=True), dropped)
 
     # -- for people --------------------------------------------------------------------------
 
@@ -350,43 +386,3 @@ class FactoredMatrix:
 
 def _scale_rows(s: Array, block: Array) -> Array:
     return s * block if block.ndim == 1 else s[:, None] * block
-
-
-def _canonical(sparse: Any, shape: Shape) -> Any:
-    """A csr_array of float64 with sorted, unique indices."""
-    if not sp.issparse(sparse):
-        raise TypeError(
-            f"sparse must be a scipy sparse matrix or None, got {type(sparse).__name__}"
-        )
-    if sparse.shape != shape:
-        raise ValueError(f"sparse must have shape {shape}, got {sparse.shape}")
-    stored = sp.csr_array(sparse, dtype=np.float64)
-    stored.sum_duplicates()
-    if not np.isfinite(stored.data).all():
-        raise ValueError("sparse has entries that are not finite")
-    return stored
-
-
-def _matrix_shape(shape: Any) -> tuple[int, int]:
-    sizes = checks.shape(shape)
-    if len(sizes) != 2:
-        raise ValueError(f"a matrix has two sizes, got shape {sizes}")
-    return sizes[0], sizes[1]
-
-
-def _indices(rows: Any, cols: Any, shape: Shape) -> tuple[Indices, Indices]:
-    """Index arrays of one length, in range; negative indices do not wrap around."""
-    pair = []
-    for name, given, size in (("rows", rows, shape[0]), ("cols", cols, shape[1])):
-        index = np.asarray(given)
-        if index.ndim != 1 or not (np.issubdtype(index.dtype, np.integer) or index.size == 0):
-            raise ValueError(f"{name} must be a one-dimensional array of whole numbers")
-        if index.size and not (index.min() >= 0 and index.max() < size):
-            bad = index.min() if index.min() < 0 else index.max()
-            raise ValueError(f"{name} must lie in 0..{size - 1}, got {bad}")
-        pair.append(index.astype(np.int64, copy=False))
-    if pair[0].size != pair[1].size:
-        raise ValueError(
-            f"rows and cols must have one length, got {pair[0].size} and {pair[1].size}"
-        )
-    return pair[0], pair[1]

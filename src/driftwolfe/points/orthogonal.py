@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -11,6 +11,9 @@ from driftwolfe.points.kinds import Array
 
 #: Largest error of Q^T Q - I that is taken for orthonormal.
 _ORTHOGONALITY = 1e-11
+#: Singular values below this share of the first have vectors that a Gram matrix leaves less than
+#: ten digits of.
+_GRAM_RANGE = 1e-3
 
 
 def orthonormal(block: Array) -> Array:
@@ -19,8 +22,7 @@ def orthonormal(block: Array) -> Array:
     Cholesky-QR, repeated until it is accurate, which runs at matrix-product speed (several times
     Householder QR on a 1682 x 100 block); Householder QR where the block is close to deficient.
     """
-    lengths = np.sqrt(np.einsum("ij,ij->j", block, block))
-    basis = block / np.where(lengths > 0, lengths, 1.0)
+    basis = _scaled(block)
     gram = basis.T @ basis
     for _ in range(3):
         try:
@@ -53,16 +55,49 @@ def thin_svd_of_product(U: Array, s: Array, V: Array) -> tuple[Array, Array, Arr
     return left @ inner_u, values, right @ inner_vt.T
 
 
-def ritz_triplets(operator: Any, right: Array) -> tuple[Array, Array, Array]:
-    r"""One block power step: triplets with :math:`U^\top A = \mathrm{diag}(s) V^\top`.
+class RitzSpace(NamedTuple):
+    r"""A left space with orthonormal basis Q, its image :math:`A^\top Q`, and their triplets.
 
-    U spans the image of the block `right`, and s are the singular values of A restricted to it:
-    lower bounds of the leading ones, exact where the image holds the leading left vectors.
+    With the decomposition :math:`A^\top Q = V\,\mathrm{diag}(s)\,W^\top` and U = Q W it holds that
+    :math:`U^\top A = \mathrm{diag}(s) V^\top`: s are lower bounds of the leading singular values,
+    exact where Q holds the leading left vectors.
+
+    Attributes
+    ----------
+    basis
+        Q, in columns.
+    image
+        :math:`A^\top Q`: right vectors to go on from.
+    turn
+        W.
+    s
+        Falling.
     """
-    left = orthonormal(operator @ right)
-    back = transpose_times(operator, left)
-    V, s, turn = _thin_svd(back)
-    return left @ turn, s, V
+
+    basis: Array
+    image: Array
+    turn: Array
+    s: Array
+
+    def leading(self, count: int) -> tuple[Array, Array]:
+        """The first left and right vectors, in columns."""
+        if count and self.s[count - 1] <= _GRAM_RANGE * self.s[0]:
+            V, _, Wt = np.linalg.svd(self.image, full_matrices=False)
+            return self.basis @ Wt[:count].T, np.ascontiguousarray(V[:, :count])
+        turn = self.turn[:, :count]
+        return self.basis @ turn, (self.image @ turn) / self.s[:count]
+
+
+def ritz_space(operator: Any, right: Array, powers: int = 0) -> RitzSpace:
+    """The image of a block of right vectors, sharpened by so many rounds of power iteration."""
+    image = operator @ right
+    for _ in range(powers):
+        image = operator @ _scaled(transpose_times(operator, _scaled(image)))
+    basis = orthonormal(image)
+    back = transpose_times(operator, basis)
+    squares, turn = np.linalg.eigh(back.T @ back)
+    s = np.sqrt(np.maximum(squares[::-1], 0.0))
+    return RitzSpace(basis, back, turn[:, ::-1], s)
 
 
 def transpose_times(operator: Any, block: Array) -> Array:
@@ -73,16 +108,7 @@ def transpose_times(operator: Any, block: Array) -> Array:
     return product
 
 
-def _thin_svd(block: Array) -> tuple[Array, Array, Array]:
-    """Left vectors, values and right vectors (columns) of a tall block.
-
-    From the eigenvectors of its small Gram matrix, at matrix-product speed; directions below 1e-6
-    of the first, where that has lost its digits, make a full decomposition take over.
-    """
-    squares, turn = np.linalg.eigh(block.T @ block)
-    squares, turn = squares[::-1], turn[:, ::-1]
-    if squares[-1] <= 1e-12 * squares[0]:
-        U, s, Vt = np.linalg.svd(block, full_matrices=False)
-        return U, s, Vt.T
-    s = np.sqrt(squares)
-    return (block @ turn) / s, s, turn
+def _scaled(block: Array) -> Array:
+    """The same columns at unit length, so that powers of large matrices stay in range."""
+    lengths = np.sqrt(np.einsum("ij,ij->j", block, block))
+    return block / np.where(lengths > 0, lengths, 1.0)

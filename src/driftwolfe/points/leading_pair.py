@@ -1,0 +1,155 @@
+"""The leading singular pair of a factored matrix, by Lanczos on its normal operator."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from driftwolfe.points.factored import FactoredMatrix
+from driftwolfe.points.kinds import Array
+
+#: Steps before the first look at the residual.
+_FIRST_CHECK = 5
+#: Size of the Krylov basis at which it is restarted from its best vector.
+_LARGEST_BASIS = 240
+#: Chance that a random start is too nearly orthogonal to the leading vector for `_bounded`.
+_FAILURE = 1e-3
+#: How far above s, in residuals asked for, a missed singular value might lie; and the least such
+#: distance, relative to s, as ruling out anything above 1e-8 would take thousands of steps.
+_MISSED, _LEAST_MISSED = 8.0, 0.05
+#: What is left of a product, relative to the product, when the basis spans all it can reach.
+_INVARIANT = 1e-12
+
+
+class LeadingPair(NamedTuple):
+    """Unit vectors u, v with A v = s u, the norm of A^T u - s v, and the products spent."""
+
+    u: Array
+    s: float
+    v: Array
+    error: float
+    products: int
+
+
+class _Run(NamedTuple):
+    v: Array
+    s: float
+    error: float
+    steps: int
+
+
+def leading_pair(
+    matrix: FactoredMatrix,
+    start: Array,
+    tolerance: float,
+    max_products: int,
+    randomness: float = 1.0,
+) -> LeadingPair:
+    r"""Return the leading pair, with an error of at most `tolerance` * s unless products run out.
+
+    Lanczos with full reorthogonalisation on :math:`A^\top A`. Its product is one compiled pass over
+    the factors and the stored entries, half of what A and its transpose in turn would read; the
+    squared condition costs nothing that a leading pair needs.
+
+    A residual cannot tell that a larger singular value was missed. The Lanczos polynomial can: at
+    the largest eigenvalue it is at most 1/|c|, where c is the leading component of the start
+    (Hochstenbach 2013), and a random c is rarely tiny. The run also goes on until, with probability
+    0.999, no singular value lies more than max(8 `tolerance`, 0.05) s above s.
+
+    Parameters
+    ----------
+    matrix
+        The matrix.
+    start
+        Where to start, with a random part.
+    tolerance
+        Relative residual at which to stop.
+    max_products
+        Products with A or its transpose after which to stop in any case.
+    randomness
+        Length of the random part as a share of the start's.
+    """
+    smallest = _FAILURE * randomness * math.sqrt(math.pi / (2.0 * start.size))
+    run = _run(matrix, start / _length(start), tolerance, max_products // 2, -math.log(smallest))
+    spent = 2 * run.steps
+    while run.error > tolerance * run.s and spent + 2 <= max_products:
+        run = _run(matrix, run.v, tolerance, (max_products - spent) // 2, 0.0)
+        spent += 2 * run.steps
+    image = matrix @ run.v
+    length = _length(image)
+    u = image / length if length > 0 else np.eye(1, image.size)[0]
+    return LeadingPair(u, run.s, run.v, run.error, spent)
+
+
+def _run(matrix: FactoredMatrix, start: Array, tolerance: float, most: int, luck: float) -> _Run:
+    """One Krylov run; `luck` is -log|c|, 0 where the start need not vouch for anything."""
+    steps = max(1, min(_LARGEST_BASIS, most, matrix.shape[1]))
+    basis = np.empty((steps + 1, start.size))
+    core = np.zeros((steps + 1, steps + 1))  # tridiagonal: the normal operator on the basis
+    product = _NormalOperator(matrix, steps + 1)
+    basis[0] = start
+    next_check, largest = min(_FIRST_CHECK, steps), 0.0
+    for k in range(1, steps + 1):
+        image, look = product(basis[k - 1], k - 1)
+        held = basis[:k]
+        inside = held @ image
+        image -= inside @ held
+        again = held @ image
+        image -= again @ held
+        core[k - 1, k - 1] = inside[-1] + again[-1]
+        rest = core[k - 1, k] = core[k, k - 1] = _length(image)
+        largest = max(largest, core[k - 1, k - 1])
+        ended = rest <= _INVARIANT * largest
+        if k >= next_check or ended:
+            values, vectors = np.linalg.eigh(core[:k, :k])
+            s = math.sqrt(max(0.0, float(values[-1])))
+            error = rest * abs(float(vectors[-1, -1])) / s if s > 0 else 0.0
+            if ended or k == steps:
+                break
+            if error <= tolerance * s and _bounded(values, core, k, tolerance, luck):
+                break
+            next_check = min(steps, k + max(1, k // 4))
+        basis[k] = image / rest
+        product.looks[k] = (look - (inside + again) @ product.looks[:k]) / rest
+    best = vectors[:, -1] @ basis[:k]
+    return _Run(best / _length(best), s, error, k)
+
+
+def _bounded(values: Array, core: Array, k: int, tolerance: float, luck: float) -> bool:
+    r"""Whether no eigenvalue lies above :math:`t = s^2 (1 + \max(8\,tolerance, 0.05))^2`.
+
+    The Lanczos polynomial is :math:`\prod_j (t - \lambda_j) / \beta_j` with the Ritz values and the
+    off-diagonal; beyond the largest Ritz value it grows.
+    """
+    t = float(values[-1]) * (1.0 + max(_MISSED * tolerance, _LEAST_MISSED)) ** 2
+    off_diagonal = np.diagonal(core, 1)[:k]
+    return bool(np.log((t - values) / off_diagonal).sum() >= luck)
+
+
+class _NormalOperator:
+    r"""Products with :math:`A^\top A`, and the look :math:`V^\top q` of every vector multiplied.
+
+    The pass that ends one product sees V anyway and takes the look of its result, from which that
+    of the next basis vector follows: no pass over V is spent on it.
+    """
+
+    def __init__(self, matrix: FactoredMatrix, size: int) -> None:
+        from driftwolfe.points import kernels  # numba, loaded on first use
+
+        self._kernel = kernels.normal_product
+        self._parts = (matrix.U, matrix.s, matrix.V, *matrix.stored_arrays)
+        self._V = matrix.V
+        self.looks = np.empty((size, matrix.rank))
+
+    def __call__(self, q: Array, number: int) -> tuple[Array, Array]:
+        if number == 0:
+            self.looks[0] = q @ self._V
+        image, look = np.empty(q.size), np.empty(self.looks.shape[1])
+        self._kernel(*self._parts, q, self.looks[number], image, look)
+        return image, look
+
+
+def _length(vector: Array) -> float:
+    return math.sqrt(float(vector @ vector))

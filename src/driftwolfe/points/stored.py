@@ -1,0 +1,58 @@
+"""Sparse parts and lists of entries, checked and in one form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from driftwolfe.points import checks
+from driftwolfe.points.kinds import Indices, Shape
+
+#: Sizes from which indices need 64 bits.
+_INT32_LIMIT = 1 << 31
+
+
+def canonical(sparse: Any, shape: Shape) -> Any:
+    """A csr_array of float64 with sorted, unique indices."""
+    if not sp.issparse(sparse):
+        raise TypeError(
+            f"sparse must be a scipy sparse matrix or None, got {type(sparse).__name__}"
+        )
+    if sparse.shape != shape:
+        raise ValueError(f"sparse must have shape {shape}, got {sparse.shape}")
+    stored = sp.csr_array(sparse, dtype=np.float64)
+    stored.sum_duplicates()
+    if stored.indices.dtype != np.int32 and max(*shape, stored.nnz) < _INT32_LIMIT:
+        stored.indices = stored.indices.astype(np.int32)  # a third less to read in every product
+        stored.indptr = stored.indptr.astype(np.int32)
+    if not np.isfinite(stored.data).all():
+        raise ValueError("sparse has entries that are not finite")
+    return stored
+
+
+def matrix_shape(shape: Any) -> tuple[int, int]:
+    """Both sizes of a matrix, checked."""
+    sizes = checks.shape(shape)
+    if len(sizes) != 2:
+        raise ValueError(f"a matrix has two sizes, got shape {sizes}")
+    return sizes[0], sizes[1]
+
+
+def entry_indices(rows: Any, cols: Any, shape: Shape) -> tuple[Indices, Indices]:
+    """Index arrays of one length, in range; negative indices do not wrap around."""
+    pair = []
+    for name, given, size in (("rows", rows, shape[0]), ("cols", cols, shape[1])):
+        index = np.asarray(given)
+        if index.ndim != 1 or not (np.issubdtype(index.dtype, np.integer) or index.size == 0):
+            raise ValueError(f"{name} must be a one-dimensional array of whole numbers")
+        if index.size and not (index.min() >= 0 and index.max() < size):
+            bad = index.min() if index.min() < 0 else index.max()
+            raise ValueError(f"{name} must lie in 0..{size - 1}, got {bad}")
+        pair.append(index.astype(np.int64, copy=False))
+    if pair[0].size != pair[1].size:
+        raise ValueError(
+            f"rows and cols must have one length, got {pair[0].size} and {pair[1].size}"
+        )
+    return pair[0], pair[1]
