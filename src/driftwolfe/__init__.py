@@ -10,6 +10,7 @@ from typing import Any as _Any
 
 from driftwolfe import domains, ensemble, learners, losses, oracles, points
 from driftwolfe.domains import *
+from driftwolfe.ensemble.threads import set_threads
 from driftwolfe.game import History, play
 from driftwolfe.learners import *
 from driftwolfe.learners import bounds
@@ -32,6 +33,7 @@ __all__ = [
     "play",
     "points",
     "regret",
+    "set_threads",
     "streams",
 ]
 __all__ += domains.__all__
@@ -45,3 +47,7 @@ def __getattr__(name: str) -> _Any:
     if name in _LAZY:
         return _import_module(f"driftwolfe.{name}")
     raise AttributeError(f"module 'driftwolfe' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

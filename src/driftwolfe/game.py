@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from tqdm import tqdm
 
 from driftwolfe.domains import Domain
 from driftwolfe.learners.base import Learner
@@ -16,6 +17,16 @@ from driftwolfe.losses import Loss
 from driftwolfe.points.kinds import Array, Indices, Point
 
 Callback = Callable[[Learner, float], None]
+#: Rounds in which experts run ahead of their combination.
+_AHEAD = 256
+
+
+@runtime_checkable
+class _Known(Protocol):
+    """Losses that are there before the game: no answer to the learner's moves."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int) -> Any: ...
 
 
 @dataclass(eq=False)
@@ -29,7 +40,7 @@ class History:
     losses
         What the decisions suffered, :math:`f_t(x_t)`.
     seconds
-        Time spent in `update`.
+        Time spent in updates; the mean of some rounds where experts ran ahead in threads.
     lmo, projection, gauge
         Oracle calls made.
     functions
@@ -104,42 +115,42 @@ def play(
     >>> len(history), bool(history.losses[-1] < history.losses[0])
     (50, True)
     """
-    rows: list[tuple[float, float, int, int, int]] = []
+    watched = bool(callbacks) or record_decisions or record_weights
+    ahead = learner.runs_ahead and not watched and isinstance(losses, _Known)
+    rows: list[tuple[float, ...]] = []
     functions: list[Loss] = []
     decisions: list[Point] = []
     weights: list[Array] = []
-    for loss in _with_progress(losses, progress):
+    for some in _chunks(_with_progress(losses, progress), _AHEAD if ahead else 1):
         if record_decisions:
             decisions.append(learner.decision)
         if record_weights and (current := learner.expert_weights) is not None:
             weights.append(current)
-        calls = learner.oracle_calls
-        before = (calls.lmo, calls.projection, calls.gauge)
         started = time.perf_counter()
-        suffered = learner.update(loss)
+        rounds = learner.update_many(some)
         elapsed = time.perf_counter() - started
-        calls = learner.oracle_calls
-        spent = (calls.lmo - before[0], calls.projection - before[1], calls.gauge - before[2])
-        rows.append((suffered, elapsed, *spent))
+        rows += [(elapsed / len(some), *done) for done in rounds]
         if keep_losses:
-            functions.append(loss)
+            functions += some
         for callback in callbacks:
-            callback(learner, suffered)
-    table = np.array(rows, dtype=float).reshape(-1, 5).T
-    lmo, projection, gauge = table[2:].astype(np.int64)
+            callback(learner, rounds[0].value)
+    seconds, values, *calls = np.array(rows, dtype=float).reshape(-1, 5).T
+    lmo, projection, gauge = (count.astype(np.int64) for count in calls)
     return History(
-        learner.domain,
-        table[0],
-        table[1],
-        lmo,
-        projection,
-        gauge,
-        functions,
-        decisions,
-        weights,
+        learner.domain, values, seconds, lmo, projection, gauge, functions, decisions, weights
     )
 
 
+def _chunks(losses: Iterable[Loss], size: int) -> Iterator[list[Loss]]:
+    """Losses in lists; one at a time where the next may depend on the last round."""
+    rest = iter(losses)
+    while some := list(islice(rest, size)):
+        yield some
+
+
 def _with_progress(losses: Iterable[Loss], progress: bool | None) -> Iterable[Loss]:
-    shown = sys.stderr.isatty() if progress is None else progress
-    return tqdm(losses, unit="round", disable=not shown, leave=False)
+    if not (sys.stderr.isatty() if progress is None else progress):
+        return losses
+    from tqdm import tqdm  # where there is a bar to show, and not at every start
+
+    return tqdm(losses, unit="round", leave=False)

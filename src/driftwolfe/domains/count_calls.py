@@ -18,6 +18,12 @@ class OracleCalls:
     gauge: int = 0
     membership: int = 0
 
+    def add(self, lmo: int, projection: int, gauge: int) -> None:
+        """Count calls that were made elsewhere."""
+        self.lmo += lmo
+        self.projection += projection
+        self.gauge += gauge
+
     def reset(self) -> None:
         """Count from 0 again."""
         self.lmo = self.projection = self.gauge = self.membership = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from scipy.linalg import lapack
+import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.points.kinds import Array, Indices, Shape
 
@@ -225,6 +225,8 @@ def _solve_semidefinite(matrix: Array, values: Array, rounding: float) -> Array:
     solution, failed = values, 1
     ridge = 0.0
     while failed:
-        _, solution, failed = lapack.dposv(matrix + ridge * np.eye(len(matrix)), values)
+        _, solution, failed = scipy.linalg.lapack.dposv(
+            matrix + ridge * np.eye(len(matrix)), values
+        )
         ridge = max(16 * ridge, rounding)
     return solution

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from driftwolfe.domains.base import Domain
-from driftwolfe.domains.thresholds import project_nonnegative_sum
+from driftwolfe.domains.thresholds import threshold_to_sum
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Shape
 
@@ -49,13 +49,15 @@ class L1Ball(Domain):
     def _contains(self, x: Array, slack: float) -> bool:
         return bool(np.abs(x).sum() <= self.scale + slack)
 
-    def _project(self, y: Array) -> Array:
-        sizes = np.abs(y).ravel()
-        if sizes.sum() <= self.scale:
-            return y.copy()
-        kept = project_nonnegative_sum(sizes, self.scale).reshape(self.shape)
+    def project_many(self, stack: Array) -> Array:
+        """Return the projections of points along the first axis, worked out together."""
+        sizes = np.abs(stack).reshape(len(stack), -1)
+        kept = threshold_to_sum(sizes, self.scale).reshape(stack.shape)
         # Adding 0 turns the -0. of a negative entry that is cut to nothing into 0.
-        return np.copysign(kept, y) + 0.0
+        return np.copysign(kept, stack) + 0.0
+
+    def _project(self, y: Array) -> Array:
+        return self.project_many(y[None])[0]
 
     def _gauge(self, y: Array) -> float:
         return float(np.abs(y).sum() / self.scale)

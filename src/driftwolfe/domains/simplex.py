@@ -65,8 +65,13 @@ class Simplex(Domain):
     def _contains(self, x: Array, slack: float) -> bool:
         return bool(x.min() >= -slack) and self._offset(x) <= slack
 
+    def project_many(self, stack: Array) -> Array:
+        """Return the projections of points along the first axis, worked out together."""
+        flat = stack.reshape(len(stack), -1)
+        return project_nonnegative_sum(flat, self.scale).reshape(stack.shape)
+
     def _project(self, y: Array) -> Array:
-        return project_nonnegative_sum(y.ravel(), self.scale).reshape(self.shape)
+        return self.project_many(y[None])[0]
 
     def _gauge(self, y: Array) -> float:
         if leaves_affine_hull(self._offset(y), y - self.origin(), self.radius):

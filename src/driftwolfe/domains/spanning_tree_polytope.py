@@ -6,8 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse import coo_array
+import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.base import Domain
 from driftwolfe.domains.hull import comes_near
@@ -84,7 +83,7 @@ class SpanningTreePolytope(Domain):
         from scipy.sparse.csgraph import connected_components  # a slow import, for this set alone
 
         n, m = self.n_vertices, len(self.edges)
-        graph = coo_array((np.ones(m), (self._tails, self._heads)), shape=(n, n))
+        graph = scipy.sparse.coo_array((np.ones(m), (self._tails, self._heads)), shape=(n, n))
         pieces = connected_components(graph, directed=False, return_labels=False)
         if pieces > 1:
             raise ValueError(f"the graph must be connected, but falls into {pieces} pieces")
@@ -102,8 +101,8 @@ class SpanningTreePolytope(Domain):
         ):
             np.add.at(laplacian, (rows, columns), sign)
         potentials = np.zeros_like(laplacian)
-        grounded = cho_factor(laplacian[1:, 1:])
-        potentials[1:, 1:] = cho_solve(grounded, np.eye(self.n_vertices - 1))
+        grounded = scipy.linalg.cho_factor(laplacian[1:, 1:])
+        potentials[1:, 1:] = scipy.linalg.cho_solve(grounded, np.eye(self.n_vertices - 1))
         own = potentials.diagonal()
         resistances: Array = own[self._tails] + own[self._heads]
         resistances -= 2 * potentials[self._tails, self._heads]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg import eigh
+import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.affine_hull import leaves_affine_hull
 from driftwolfe.domains.base import Domain
@@ -119,5 +119,5 @@ def _lowest_eigenvector(symmetric: Array) -> Array:
             pass
         else:
             return vector / norm(vector)
-    vectors: Array = eigh(symmetric, subset_by_index=[0, 0])[1]
+    vectors: Array = scipy.linalg.eigh(symmetric, subset_by_index=[0, 0])[1]
     return vectors[:, 0]

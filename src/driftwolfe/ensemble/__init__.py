@@ -5,8 +5,9 @@ sum 1 for the coming round, ``update(...)`` takes what the round cost. There are
 
 - `FixedMeta`: all experts are there all the time. ``update(losses)``. `Hedge`.
 - `SleepingMeta`: experts come and go. ``add(lengths)`` puts new ones behind the present ones,
-  ``remove(which)`` takes some away, ``update(learner_loss, expert_losses)`` compares each one awake
-  with the combined decision. `AdaNormalHedge`, `MultiplicativeWeights`.
+  ``restart(number)`` puts them in the places of the first, ``remove(which)`` takes some away,
+  ``update(learner_loss, expert_losses)`` compares each one awake with the combined decision.
+  `AdaNormalHedge`, `MultiplicativeWeights`.
 
 A meta is a dataclass of arrays and numbers: its options and its state, nothing hidden. An update
 replaces arrays and never writes into them, so a shallow copy is a snapshot. A call with wrong

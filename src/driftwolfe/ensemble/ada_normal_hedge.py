@@ -11,7 +11,7 @@ import numpy as np
 
 from driftwolfe.ensemble.cover import GeometricCover
 from driftwolfe.ensemble.meta import LossScale, check_loss_scale
-from driftwolfe.ensemble.sleeping import advantages, kept, largest
+from driftwolfe.ensemble.sleeping import advantages, kept
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
 
@@ -84,13 +84,13 @@ class AdaNormalHedge:
     @property
     def weights(self) -> Array:
         """The weights of the experts that are awake."""
-        width = 3.0 * (self.movements + 1.0)
-        upper = np.maximum(self.regrets + 1.0, 0.0)
-        lower = np.maximum(self.regrets - 1.0, 0.0)
+        R, width = self.regrets, 3.0 * self.movements + 3.0
+        upper = np.maximum(R + 1.0, 0.0)
         log_phi = upper * upper / width
-        # Phi(R+1) - Phi(R-1) as Phi(R+1) (1 - exp(-gap)); the factored gap loses no digits.
-        gap = (upper - lower) * (upper + lower) / width
-        weights = np.exp(log_phi - log_phi.max(initial=0.0)) * -np.expm1(-gap)
+        # Phi(R+1) - Phi(R-1) is Phi(R+1) (1 - exp(-gap)), and (R+1)^2 - (R-1)^2 = 4R exactly. The
+        # sign of expm1 goes with the division by the sum.
+        gap = np.where(R > 1.0, 4.0 * R / width, log_phi)
+        weights = np.exp(log_phi - log_phi.max(initial=0.0)) * np.expm1(-gap)
         total = weights.sum()
         if total == 0.0:
             return np.full(weights.size, 1.0 / max(1, weights.size))
@@ -104,6 +104,11 @@ class AdaNormalHedge:
         self.regrets = np.concatenate((self.regrets, fresh))
         self.movements = np.concatenate((self.movements, fresh))
 
+    def restart(self, number: int) -> None:
+        """Put new experts in the places of the first ones."""
+        self.regrets, self.movements = self.regrets.copy(), self.movements.copy()
+        self.regrets[:number] = self.movements[:number] = 0.0
+
     def remove(self, which: Any) -> None:
         """Remove experts, given their positions or a mask."""
         stay = kept(self.regrets.size, which)
@@ -113,14 +118,14 @@ class AdaNormalHedge:
     def update(self, learner_loss: float, expert_losses: Any) -> None:
         """Take the loss of the combined decision and those of the experts that are awake."""
         ahead = advantages(learner_loss, expert_losses, self.regrets.size)
-        self.largest_difference = max(self.largest_difference, largest(ahead))
+        sizes = np.abs(ahead)
+        self.largest_difference = max(self.largest_difference, float(sizes.max(initial=0.0)))
         if self.loss_scale == "auto":
             self._raise_scale(self.largest_difference)
         if self.scale == 0.0:
             return
-        steps = ahead / self.scale
-        self.regrets = self.regrets + steps
-        self.movements = self.movements + np.abs(steps)
+        self.regrets = self.regrets + ahead / self.scale
+        self.movements = self.movements + sizes / self.scale
 
     def regret_bound(
         self, length: float, end: int, scale: float, created: int | None = None

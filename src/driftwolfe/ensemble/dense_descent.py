@@ -11,16 +11,17 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble.descent import Descent, Oracle
 from driftwolfe.ensemble.scores import Scores
 from driftwolfe.losses import Loss
+from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, Point
 
 
 class _Round(NamedTuple):
-    x: Array
+    gradients: Array  # one for each expert, or one for all
+    due: Indices
+    x: Array  # the new points of those due
     y: Array
-    sums: Array
     largest_gradient: float
     largest_distance: float
-    projections: int
 
 
 class DenseDescent(Descent):
@@ -48,51 +49,63 @@ class DenseDescent(Descent):
         """Work out the coming round."""
         gradients = self._gradients(loss, slopes, shared)
         largest = max(self.largest_gradient, largest_norm(gradients))
-        x, y, sums = self.x, self.y, self.sums + gradients
         due = self.due(skip)
+        x = y = self._targets(due, gradients, self.scale_for(largest))
         farthest = self.largest_distance
-        if due.size:
-            x, y = x.copy(), y.copy()
-            etas = (self.scale_for(largest) * self.steps[due]).reshape(-1, *[1] * (x.ndim - 1))
-            targets = y[due] - etas * sums[due]
-            sums[due] = 0.0
-            if self.exact:
-                x[due] = y[due] = self._project_exactly(targets)
-            else:
-                farthest = max(farthest, self._project_each(due, targets, x, y))
-        return _Round(x, y, sums, largest, farthest, self.projections + due.size)
-
-    def _project_exactly(self, targets: Array) -> Array:
-        if not np.isfinite(targets).all():
-            raise ValueError("a gradient step left the range of numbers; use a smaller step_scale")
-        return self.domain.project_many(targets)
-
-    def _project_each(self, due: Indices, targets: Array, x: Array, y: Array) -> float:
-        """Project one by one into x and y; the largest distance of those that were cut off."""
-        farthest = 0.0
-        for number, (i, target) in enumerate(zip(due, targets, strict=True)):
-            result = self.project(int(i), x[i], target, number)
-            x[i], y[i] = result.feasible, result.infeasible
-            if not result.converged:
-                farthest = max(farthest, result.distance)
-        return farthest
+        if due.size and self.exact:
+            x = y = self._project_exactly(y)
+        elif due.size:
+            x, y, cut_off = self._project_each(due, y)
+            farthest = max(farthest, cut_off)
+        return _Round(gradients, due, x, y, largest, farthest)
 
     def commit(self, prepared: _Round) -> None:
-        """Carry out what `prepare` worked out."""
-        self.x, self.y, self.sums = prepared.x, prepared.y, prepared.sums
+        """Carry out what `prepare` worked out: in place, since most points stay as they are."""
+        due = prepared.due
+        self.sums += prepared.gradients
+        self.sums[due] = 0.0
+        self.x[due], self.y[due] = prepared.x, prepared.y
         self.largest_gradient = prepared.largest_gradient
         self.largest_distance = prepared.largest_distance
-        self.projections = prepared.projections
-        self.clocks = self.clocks + 1
+        self.projections += due.size
+        self.clocks += 1
 
     def _gradients(self, loss: Loss, slopes: Any, shared: bool) -> Array:
         """A gradient for every expert, or a single one that all share."""
-        if shared:
-            return loss.pull_back(slopes, self.x[0])[None]
-        return loss.stacked_pull_back(slopes, self.x)
+        points, each = (self.x[:1], slopes[None]) if shared else (self.x, slopes)
+        gradients = loss.stacked_pull_back(each, points)
+        if gradients.shape != points.shape:  # `commit` must not be the one to fail
+            raise ValueError(
+                f"{type(loss).__name__} gave gradients of shape {gradients.shape} "
+                f"at points stacked in shape {points.shape}"
+            )
+        return gradients
+
+    def _targets(self, due: Indices, gradients: Array, scale: float) -> Array:
+        """Where the gradient steps of the experts that are due end, feasible or not."""
+        steps = self.sums.take(due, axis=0)
+        steps += gradients if len(gradients) == 1 else gradients.take(due, axis=0)
+        np.multiply(steps.T, -scale * self.steps[due], out=steps.T)
+        steps += self.y.take(due, axis=0)
+        return steps
+
+    def _project_exactly(self, targets: Array) -> Array:
+        if not checks.all_finite(targets):
+            raise ValueError("a gradient step left the range of numbers; use a smaller step_scale")
+        return self.domain.project_many(targets)
+
+    def _project_each(self, due: Indices, targets: Array) -> tuple[Array, Array, float]:
+        """Project one by one: x, y, and the largest distance of those that were cut off."""
+        x, y, farthest = np.empty_like(targets), np.empty_like(targets), 0.0
+        for number, (i, target) in enumerate(zip(due, targets, strict=True)):
+            result = self.project(int(i), self.x[i], target, number)
+            x[number], y[number] = result.feasible, result.infeasible
+            if not result.converged:
+                farthest = max(farthest, result.distance)
+        return x, y, farthest
 
     def _add_points(self, start: Point, number: int) -> None:
-        fresh = np.broadcast_to(start, (number, *self.domain.shape))
+        fresh = np.stack([start] * number)
         self.x = np.concatenate((self.x, fresh))
         self.y = np.concatenate((self.y, fresh))
         self.sums = np.concatenate((self.sums, np.zeros(fresh.shape)))
@@ -100,8 +113,12 @@ class DenseDescent(Descent):
     def _keep_points(self, stay: Any) -> None:
         self.x, self.y, self.sums = self.x[stay], self.y[stay], self.sums[stay]
 
+    def _restart_points(self, number: int, start: Point) -> None:
+        self.x[:number] = self.y[:number] = start
+        self.sums[:number] = 0.0
+
 
 def largest_norm(gradients: Array) -> float:
     """The largest Euclidean norm along the first axis."""
     flat = gradients.reshape(len(gradients), -1)
-    return math.sqrt(float(np.einsum("ij,ij->i", flat, flat).max()))
+    return math.sqrt(np.vecdot(flat, flat).max())

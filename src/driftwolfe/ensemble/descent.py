@@ -114,10 +114,15 @@ class Descent(ABC):
         self.tolerances, self.clocks = self.tolerances[stay], self.clocks[stay]
         self._keep_points(stay)
 
+    def restart(self, number: int, start: Point) -> None:
+        """Let the first experts start afresh at the feasible point `start`, with the same plans."""
+        self.clocks[:number] = 0
+        self._restart_points(number, start)
+
     def due(self, skip: Any = None) -> Indices:
         """Positions of the experts whose block ends with the coming round."""
         ends = (self.clocks + 1) % self.blocks == 0
-        return np.flatnonzero(ends if skip is None else ends & ~skip)
+        return (ends if skip is None else ends > skip).nonzero()[0]
 
     @property
     def exact(self) -> bool:
@@ -125,10 +130,15 @@ class Descent(ABC):
         method = self.oracle.method
         return method == "exact" or (method == "auto" and self.domain.cheap_projection)
 
-    def project(self, i: int, x: Point, y: Point, number: int) -> InfeasibleProjection:
-        """Project for expert i; `number` tells this call's random columns from others'."""
+    def project(
+        self, i: int, x: Point, y: Point, number: int, domain: Domain | None = None
+    ) -> InfeasibleProjection:
+        """Project for expert i; `number` tells this call's random columns from others'.
+
+        `domain` may count the calls in place of the experts' own.
+        """
         return infeasible_projection(
-            self.domain,
+            domain or self.domain,
             x,
             y,
             float(self.tolerances[i]),
@@ -166,3 +176,6 @@ class Descent(ABC):
 
     @abstractmethod
     def _keep_points(self, stay: Any) -> None: ...
+
+    @abstractmethod
+    def _restart_points(self, number: int, start: Point) -> None: ...

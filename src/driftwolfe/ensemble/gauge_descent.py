@@ -109,3 +109,7 @@ class GaugeDescent(DenseDescent):
     def _keep_points(self, stay: Any) -> None:
         super()._keep_points(stay)
         self.gauges = self.gauges[stay]
+
+    def _restart_points(self, number: int, start: Point) -> None:
+        super()._restart_points(number, start)
+        self.gauges[:number] = 1.0

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftwolfe.domains import Domain
+from driftwolfe.domains import CountedDomain, Domain, OracleCalls
+from driftwolfe.ensemble import threads
 from driftwolfe.ensemble.descent import Descent, Oracle
 from driftwolfe.ensemble.gradient_sum import GradientSum
 from driftwolfe.ensemble.scores import Scores, stack, weighted_sum
 from driftwolfe.losses import Loss
-from driftwolfe.points.kinds import Array, Point
+from driftwolfe.oracles import InfeasibleProjection
+from driftwolfe.points.kinds import Array, Indices, Point
 
 
 class _Round(NamedTuple):
@@ -21,6 +26,31 @@ class _Round(NamedTuple):
     largest_gradient: float
     largest_distance: float
     projections: int
+
+
+class Path(NamedTuple):
+    """One expert's way through several rounds.
+
+    Attributes
+    ----------
+    scores, values, slopes, calls
+        Of each round: what the loss saw of the expert, its loss, the slope there, and the calls that
+        the set had counted by its end.
+    x, y, total
+        Where it ended.
+    gradient, distance
+        The largest gradient norm, and the largest distance a projection was cut off at.
+    """
+
+    scores: list[Any]
+    values: list[Any]
+    slopes: list[Any]
+    calls: list[OracleCalls]
+    x: Point
+    y: Point
+    total: GradientSum
+    gradient: float
+    distance: float
 
 
 class ListDescent(Descent):
@@ -50,15 +80,25 @@ class ListDescent(Descent):
         grown = [s.plus(loss, g, x) for s, g, x in zip(self.sums, each, self.x, strict=True)]
         x, y, sums = list(self.x), list(self.y), [longer for longer, _ in grown]
         largest = max(self.largest_gradient, *(size for _, size in grown))
-        due = self.due(skip)
-        farthest = self.largest_distance
-        for number, i in enumerate(due):
-            step = self.scale_for(largest) * self.steps[i]
-            result = self.project(int(i), x[i], y[i] - step * sums[i].total(x[i]), number)
+        due, farthest = self.due(skip), self.largest_distance
+        results = self._project_due(due, sums, self.scale_for(largest))
+        for i, result in zip(due, results, strict=True):
             x[i], y[i], sums[i] = result.feasible, result.infeasible, GradientSum()
             if not result.converged:
                 farthest = max(farthest, result.distance)
         return _Round(x, y, sums, largest, farthest, self.projections + due.size)
+
+    def _project_due(
+        self, due: Indices, sums: list[GradientSum], scale: float
+    ) -> list[InfeasibleProjection]:
+        """Step and project the experts whose blocks end, in parallel."""
+
+        def job(number: int, i: int) -> InfeasibleProjection:
+            x = self.x[i]
+            target = self.y[i] + (-scale * self.steps[i]) * sums[i].total(x)
+            return self.project(i, x, target, number)
+
+        return threads.run([partial(job, number, int(i)) for number, i in enumerate(due)])
 
     def commit(self, prepared: _Round) -> None:
         """Carry out what `prepare` worked out."""
@@ -67,6 +107,57 @@ class ListDescent(Descent):
         self.largest_distance = prepared.largest_distance
         self.projections = prepared.projections
         self.clocks = self.clocks + 1
+
+    # -- running ahead -----------------------------------------------------------------------
+
+    @property
+    def independent(self) -> bool:
+        """Whether each expert moves by itself: its steps do not wait for the others' gradients."""
+        return self.step_scale is not None
+
+    def run_ahead(self, losses: Sequence[Loss]) -> list[Path]:
+        """Follow every expert through several rounds on its own gradients, changing nothing.
+
+        Experts of high rank spend their time in matrix products and those of low rank in Python,
+        so threads take them from both ends, which keeps them out of each other's way.
+        """
+        rounds = np.arange(1, len(losses) + 1)
+        ends = (self.clocks[:, None] + rounds) % self.blocks[:, None] == 0
+        numbers = np.cumsum(ends.T.ravel()).reshape(ends.T.shape).T - 1  # as if round by round
+        jobs = [partial(self._follow, i, losses, ends[i], numbers[i]) for i in range(self.size)]
+        ranks = [getattr(x, "rank", 0) for x in self.x]
+        return threads.run_from_both_ends(jobs, ranks)
+
+    def _follow(self, i: int, losses: Sequence[Loss], ends: Any, numbers: Indices) -> Path:
+        domain = CountedDomain(self.domain.unwrapped)
+        x, y, total = self.x[i], self.y[i], self.sums[i]
+        path = Path([], [], [], [], x, y, total, 0.0, 0.0)
+        for loss, end, number in zip(losses, ends, numbers, strict=True):
+            score = loss.scores(x)
+            value, slope = loss.value_and_slope_at(score)
+            total, size = total.plus(loss, slope, x)
+            path.scores.append(score)
+            path.values.append(value)
+            path.slopes.append(slope)
+            path = path._replace(gradient=max(path.gradient, size))
+            if end:
+                step = -self.scale_for(path.gradient) * self.steps[i]
+                result = self.project(i, x, y + step * total.total(x), int(number), domain)
+                x, y, total = result.feasible, result.infeasible, GradientSum()
+                if not result.converged:
+                    path = path._replace(distance=max(path.distance, result.distance))
+            path.calls.append(copy(domain.calls))
+        return path._replace(x=x, y=y, total=total)
+
+    def arrive(self, paths: Sequence[Path]) -> None:
+        """Carry out what `run_ahead` worked out."""
+        self.x, self.y = [path.x for path in paths], [path.y for path in paths]
+        self.sums = [path.total for path in paths]
+        self.largest_gradient = max(self.largest_gradient, *(path.gradient for path in paths))
+        self.largest_distance = max(self.largest_distance, *(path.distance for path in paths))
+        later = self.clocks + len(paths[0].values)
+        self.projections += int((later // self.blocks - self.clocks // self.blocks).sum())
+        self.clocks = later
 
     def _add_points(self, start: Point, number: int) -> None:
         self.x = self.x + [start] * number
@@ -78,3 +169,8 @@ class ListDescent(Descent):
         self.x = [self.x[i] for i in kept]
         self.y = [self.y[i] for i in kept]
         self.sums = [self.sums[i] for i in kept]
+
+    def _restart_points(self, number: int, start: Point) -> None:
+        self.x[:number] = [start] * number
+        self.y[:number] = [start] * number
+        self.sums[:number] = [GradientSum() for _ in range(number)]

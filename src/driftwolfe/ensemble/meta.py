@@ -35,6 +35,9 @@ class SleepingMeta(Meta, Protocol):
     def add(self, new: Sequence[int]) -> None:
         """Add experts behind the present ones, given the lengths of their intervals."""
 
+    def restart(self, number: int) -> None:
+        """Put new experts in the places of the first ones, for intervals of the same lengths."""
+
     def remove(self, which: Any) -> None:
         """Remove experts, given their positions or a mask; the others close the ranks."""
 

@@ -81,6 +81,11 @@ class MultiplicativeWeights:
         self.rates = np.concatenate((self.rates, rates))
         self.log_weights = np.concatenate((self.log_weights, np.log(rates)))
 
+    def restart(self, number: int) -> None:
+        """Put new experts in the places of the first ones, for intervals of the same lengths."""
+        self.log_weights = self.log_weights.copy()
+        self.log_weights[:number] = np.log(self.rates[:number])
+
     def remove(self, which: Any) -> None:
         """Remove experts, given their positions or a mask."""
         stay = kept(self.rates.size, which)

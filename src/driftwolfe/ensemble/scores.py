@@ -32,12 +32,14 @@ def combine(weights: Array, scores: Scores) -> Any:
     return weighted_sum(weights, scores)
 
 
-def values_and_slopes(loss: Loss, scores: Scores) -> tuple[Array, Any]:
-    """The loss of every expert and its slope there."""
+def values_and_slopes(loss: Loss, scores: Scores, combined: Any) -> tuple[Array, Any, float]:
+    """The loss of every expert and its slope there, and the loss of the combined decision."""
     if isinstance(scores, np.ndarray):
-        return loss.value_and_slope_at(scores)
+        values, slopes, value = loss.values_and_slopes(scores, combined)
+        return values, slopes, float(value)
     pairs = [loss.value_and_slope_at(score) for score in scores]
-    return np.array([float(value) for value, _ in pairs]), [slope for _, slope in pairs]
+    values = np.array([float(value) for value, _ in pairs])
+    return values, [slope for _, slope in pairs], float(loss.value_at(combined))
 
 
 def products(slope: Any, scores: Scores) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,10 @@ def kept(size: int, which: Any) -> NDArray[np.bool_]:
 
 def advantages(learner_loss: Any, expert_losses: Any, size: int) -> Array:
     """Return by how much each expert did better than the combined decision, in loss units."""
-    learner = checks.finite_array(learner_loss, "learner_loss", ())
-    return learner - checks.finite_array(expert_losses, "expert_losses", (size,))
+    losses = checks.finite_array(expert_losses, "expert_losses", (size,))
+    if isinstance(learner_loss, float) and math.isfinite(learner_loss):
+        return learner_loss - losses
+    return checks.finite_array(learner_loss, "learner_loss", ()) - losses
 
 
 def largest(values: Array) -> float:

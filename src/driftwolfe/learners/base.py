@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from driftwolfe.domains import CountedDomain, Domain, OracleCalls
 from driftwolfe.losses import FunctionLoss, Loss
+from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Point
+
+
+class Round(NamedTuple):
+    """What happened in a round: the loss suffered, and the calls made."""
+
+    value: float
+    lmo: int
+    projection: int
+    gauge: int
 
 
 class Learner(ABC):
@@ -42,6 +54,24 @@ class Learner(ABC):
     @abstractmethod
     def update(self, loss: Any) -> float:
         """Reveal the loss of this round, return its value at the decision, move to the next."""
+
+    @property
+    def runs_ahead(self) -> bool:
+        """Whether `update_many` is quicker than as many updates."""
+        return False
+
+    def update_many(self, losses: Sequence[Any]) -> list[Round]:
+        """Reveal the losses of several rounds at once: the same decisions as one update for each.
+
+        If one of them is refused, those before it have been played.
+        """
+        rounds, calls = [], self.oracle_calls
+        for loss in losses:
+            lmo, projection, gauge = calls.lmo, calls.projection, calls.gauge
+            value = self.update(loss)
+            spent = calls.lmo - lmo, calls.projection - projection, calls.gauge - gauge
+            rounds.append(Round(value, *spent))
+        return rounds
 
     @property
     def oracle_calls(self) -> OracleCalls:
@@ -91,11 +121,15 @@ def as_loss(given: Any) -> Loss:
     )
 
 
-def require_finite(value: Any, slopes: Any) -> None:
-    """Refuse a loss that returned a value or gradient that is not finite."""
-    known = slopes if isinstance(slopes, np.ndarray | float) else 0.0
-    if not (np.isfinite(value).all() and np.isfinite(known).all()):
-        raise ValueError(
-            "the loss returned a value or gradient that is not finite at the decision; "
-            "nothing was learned from it"
-        )
+def require_finite(*given: Any) -> None:
+    """Refuse a loss that returned values or slopes that are not finite; points are not looked at."""
+    for part in given:
+        if isinstance(part, np.ndarray):
+            finite = checks.all_finite(part)
+        else:
+            finite = not isinstance(part, float) or math.isfinite(part)
+        if not finite:
+            raise ValueError(
+                "the loss returned a value or gradient that is not finite at the decision; "
+                "nothing was learned from it"
+            )

@@ -52,12 +52,12 @@ class CoverEnsemble(Learner):
             raise ValueError(f'start must be "current" or "origin", got {start!r}')
         self.options = options
         self.start = start
-        self._plan_cache: dict[int, Plan] = {}
         self._experts = self._make_experts()
         self._cover = cover
         self._meta = meta
         self._ends: Indices = np.empty(0, dtype=np.int64)  # last round of each expert
-        self._open(domain.origin())
+        self._lengths: Indices = np.empty(0, dtype=np.int64)  # rounds of its interval
+        self._add(cover.starting(1), domain.origin())
 
     @property
     def decision(self) -> Point:
@@ -90,8 +90,7 @@ class CoverEnsemble(Learner):
         self._meta.update(seen.played, seen.experts)
         self._experts.commit(prepared)
         self.t += 1
-        self._close(leaving)
-        self._open(start if self.start == "current" else self.domain.origin())
+        self._turn_over(leaving, start if self.start == "current" else self.domain.origin())
         return seen.value
 
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
@@ -126,22 +125,39 @@ class CoverEnsemble(Learner):
         """A bound on the norms of what experts take for gradients."""
         return self.lipschitz
 
-    def _close(self, leaving: Any) -> None:
+    def _turn_over(self, leaving: Any, start: Point) -> None:
+        """Let experts whose interval has ended go, and those whose interval starts come.
+
+        Where the first intervals end and others of the same lengths follow, as always in the
+        geometric cover, the newcomers take their places and no array is made anew.
+        """
+        coming = self._cover.starting(self.t + 1)
+        places = leaving.nonzero()[0].tolist()
+        number = len(places)
+        followed = self._lengths[:number].tolist() == coming[:number]
+        if followed and places == [*range(number)]:
+            self._restart(number, start)
+            coming = coming[number:]
+        else:
+            self._remove(leaving)
+        if coming:
+            self._add(coming, start)
+
+    def _restart(self, number: int, start: Point) -> None:
+        self._experts.restart(number, start)
+        self._meta.restart(number)
+        self._ends[:number] += self._lengths[:number]
+
+    def _remove(self, leaving: Any) -> None:
         self._experts.remove(leaving)
         self._meta.remove(leaving)
-        self._ends = self._ends[~leaving]
+        self._ends, self._lengths = self._ends[~leaving], self._lengths[~leaving]
 
-    def _open(self, start: Point) -> None:
-        """Add the experts whose interval starts with the coming round."""
-        lengths = self._cover.starting(self.t + 1)
-        self._experts.add(start, [self._cached_plan(length) for length in lengths])
+    def _add(self, lengths: list[int], start: Point) -> None:
+        self._experts.add(start, [self._plan(length) for length in lengths])
         self._meta.add(lengths)
+        self._lengths = np.concatenate((self._lengths, lengths))
         self._ends = np.concatenate((self._ends, self.t + np.array(lengths)))
-
-    def _cached_plan(self, length: int) -> Plan:
-        if length not in self._plan_cache:
-            self._plan_cache[length] = self._plan(length)
-        return self._plan_cache[length]
 
     def _make_experts(self) -> Descent:
         """An empty stack of experts."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from driftwolfe.ensemble.experts import Experts
 from driftwolfe.ensemble.scores import combine, products, values_and_slopes
 from driftwolfe.learners.base import require_finite
@@ -48,9 +46,6 @@ def view(loss: Loss, experts: Experts, weights: Array, linear: bool) -> View:
         require_finite(value, slope)
         losses = products(slope, scores)
         return View(float(value), float(weights @ losses), losses, slope)
-    value = loss.value_at(combined)
-    losses, slopes = values_and_slopes(loss, scores)
-    require_finite(value, slopes)
-    if not np.isfinite(losses).all():
-        require_finite(np.inf, slopes)
-    return View(float(value), float(value), losses, slopes)
+    losses, slopes, suffered = values_and_slopes(loss, scores, combined)
+    require_finite(suffered, losses, slopes)
+    return View(suffered, suffered, losses, slopes)

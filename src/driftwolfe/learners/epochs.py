@@ -34,6 +34,12 @@ class EpochLearner(Learner):
         """G: the larger of what was given and the largest gradient norm seen."""
         return max(self.options.lipschitz or 0.0, self._largest_gradient())
 
+    def _rounds_left(self) -> int | None:
+        """Rounds until the epoch ends; None where there is only one."""
+        if self.options.horizon is not None:
+            return None
+        return self._epoch_start + self._epoch_length - self.t
+
     def _advance(self) -> None:
         """Count a round, and start the next epoch where one ends."""
         self.t += 1

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from collections.abc import Sequence
+from typing import Any, cast
 
-from driftwolfe.ensemble import Hedge
+import numpy as np
+
+from driftwolfe.ensemble import Hedge, threads
+from driftwolfe.ensemble.dense_descent import DenseDescent
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.experts import Experts
 from driftwolfe.ensemble.leaders import Leaders
-from driftwolfe.learners.base import as_loss
+from driftwolfe.ensemble.list_descent import ListDescent, Path
+from driftwolfe.ensemble.scores import combine, stack
+from driftwolfe.learners.base import Round, as_loss, require_finite
 from driftwolfe.learners.ensemble import view
 from driftwolfe.learners.epochs import EpochLearner
 from driftwolfe.points import FactoredMatrix
@@ -44,6 +51,43 @@ class HedgedEnsemble(EpochLearner):
         self._advance()
         return seen.value
 
+    @property
+    def runs_ahead(self) -> bool:
+        """With several threads, where experts follow their own gradients at their own steps."""
+        experts = self._experts
+        alone = isinstance(experts, ListDescent) and experts.independent
+        return alone and not self.options.linear and threads.threads() > 1
+
+    def update_many(self, losses: Sequence[Any]) -> list[Round]:
+        """As `Learner.update_many`; experts run ahead in threads, and are combined afterwards."""
+        if not self.runs_ahead:
+            return super().update_many(losses)
+        rounds: list[Round] = []
+        while len(rounds) < len(losses):
+            rounds += self._run_ahead(losses[len(rounds) :][: self._rounds_left()])
+        return rounds
+
+    def _run_ahead(self, losses: Sequence[Any]) -> list[Round]:
+        experts, meta = cast(ListDescent, self._experts), copy.copy(self._meta)
+        rounds = []
+        try:
+            paths = experts.run_ahead([as_loss(loss) for loss in losses])
+            for t, loss in enumerate(losses):
+                combined = combine(meta.weights, stack([path.scores[t] for path in paths]))
+                value = float(as_loss(loss).value_at(combined))
+                values = np.array([float(path.values[t]) for path in paths])
+                require_finite(value, values, *(path.slopes[t] for path in paths))
+                meta.update(values)
+                rounds.append(Round(value, *_calls_in(paths, t)))
+        except Exception:  # nothing has changed: play up to the loss that is refused
+            return super().update_many(losses)
+        experts.arrive(paths)
+        self._meta = meta
+        for done in rounds:
+            self._counted.calls.add(done.lmo, done.projection, done.gauge)
+            self._advance()
+        return rounds
+
     def _restart_point(self) -> Point:
         return current_point(self._experts, self._meta.weights)
 
@@ -51,7 +95,20 @@ class HedgedEnsemble(EpochLearner):
         return self._experts.largest_gradient
 
 
+def _calls_in(paths: Sequence[Path], t: int) -> tuple[int, int, int]:
+    """The calls of all experts in one round of a run ahead: lmo, projection, gauge."""
+    now = [path.calls[t] for path in paths]
+    before = [path.calls[t - 1] for path in paths] if t else []
+    lmo, projection, gauge = (
+        sum(getattr(calls, name) for calls in now) - sum(getattr(calls, name) for calls in before)
+        for name in ("lmo", "projection", "gauge")
+    )
+    return lmo, projection, gauge
+
+
 def current_point(experts: Experts, weights: Array) -> Point:
     """The combined point, or, where forming that would pile up factors, the heaviest expert's."""
+    if isinstance(experts, DenseDescent):
+        return experts.mean(weights)
     leader = experts.point(int(weights.argmax()))
     return leader if isinstance(leader, FactoredMatrix) else experts.mean(weights)

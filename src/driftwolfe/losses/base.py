@@ -58,6 +58,13 @@ class Loss(ABC):
         """Return both; a loss whose value and slope share their work does it once here."""
         return self.value_at(scores), self.slope_at(scores)
 
+    def values_and_slopes(self, scores: Array, combined: Array) -> tuple[Array, Array, Array]:
+        """Return values and slopes at a stack of scores, and the value at one more: an ensemble's round.
+
+        A loss with much to do for each call does it once here.
+        """
+        return (*self.value_and_slope_at(scores), self.value_at(combined))
+
     def stacked_scores(self, stack: Array) -> Array:
         """Return A x for every dense point x of a stack (first axis: the points)."""
         return np.stack([self.scores(x) for x in stack])

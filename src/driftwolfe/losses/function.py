@@ -91,9 +91,9 @@ class FunctionLoss(Loss):
         return slope
 
     def stacked_scores(self, stack: Array) -> Array:
-        """Return the stack itself."""
+        """Return a copy of the stack: the points that your functions are given never change."""
         self.check_shape(stack.shape[1:])
-        return stack
+        return stack.copy()
 
     def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
         """Return the slopes themselves."""

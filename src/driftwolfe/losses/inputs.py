@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
+import scipy  # its parts load when first named, which keeps the start quick
 from numpy.typing import NDArray
 
 from driftwolfe.points import checks
@@ -65,13 +65,13 @@ def batch_of_features(value: Any, name: str = "features") -> Features:
         ...
     ValueError: features must be a non-empty table (rows, features), got shape (2,)
     """
-    dense = None if sp.issparse(value) else checks.finite_array(value, name)
+    dense = None if hasattr(value, "tocsr") else checks.finite_array(value, name)
     shape = np.shape(value) if dense is None else dense.shape
     if len(shape) != 2 or 0 in shape:
         raise ValueError(f"{name} must be a non-empty table (rows, features), got shape {shape}")
     if dense is not None:
         return read_only(dense)
-    table = sp.csr_array(value, dtype=np.float64, copy=True)
+    table = scipy.sparse.csr_array(value, dtype=np.float64, copy=True)
     if not np.isfinite(table.data).all():
         raise ValueError(f"{name} has entries that are not finite")
     return table
@@ -79,14 +79,14 @@ def batch_of_features(value: Any, name: str = "features") -> Features:
 
 def row_norms(features: Features) -> Array:
     """Return the Euclidean norm of every row."""
-    squares = features.power(2) if isinstance(features, sp.csr_array) else features**2
+    squares = features**2 if isinstance(features, np.ndarray) else features.power(2)
     norms: Array = np.sqrt(squares.sum(axis=1))
     return norms
 
 
 def dense_features(features: Features) -> Array:
     """Return the table as an array."""
-    table: Array = features.toarray() if isinstance(features, sp.csr_array) else features
+    table: Array = features if isinstance(features, np.ndarray) else features.toarray()
     return table
 
 

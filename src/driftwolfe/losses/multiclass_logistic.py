@@ -76,9 +76,9 @@ class MulticlassLogistic(Loss):
         self.reduction = reduction
         self.shape = (self.n_classes, n_features)
         self._row_weight = 1.0 / rows if reduction == "mean" else 1.0
-        self._rows = np.arange(rows)
+        self._label_places = np.arange(rows) * self.n_classes + self.labels
         self._indicator = np.zeros((rows, self.n_classes))
-        self._indicator[self._rows, self.labels] = self._row_weight
+        self._indicator.flat[self._label_places] = self._row_weight
 
     def scores(self, x: Point) -> Array:
         """Return the scores of every row, shape (rows, n_classes)."""
@@ -101,6 +101,12 @@ class MulticlassLogistic(Loss):
         shifted, exponentials, totals = _exponentials(scores)
         return self._value(shifted, totals), self._slope(exponentials, totals)
 
+    def values_and_slopes(self, scores: Array, combined: Array) -> tuple[Array, Array, Array]:
+        """Return values and slopes at a stack of scores and the value at one more, in one pass."""
+        shifted, exponentials, totals = _exponentials(np.concatenate((scores, combined[None])))
+        values = self._value(shifted, totals)
+        return values[:-1], self._slope(exponentials[:-1], totals[:-1]), values[-1]
+
     def pull_back(self, slope: Array, like: Point) -> Point:
         """Return the outer products of slopes and rows, low-rank for a `FactoredMatrix`."""
         if isinstance(like, FactoredMatrix):
@@ -111,14 +117,16 @@ class MulticlassLogistic(Loss):
     def stacked_scores(self, stack: Array) -> Array:
         """Return the scores of every row by every matrix, shape (points, rows, n_classes)."""
         self.check_shape(stack.shape[1:])
-        flat = stack.reshape(-1, stack.shape[-1]) @ self.features.T
-        scores: Array = flat.reshape(*stack.shape[:-1], -1).swapaxes(-1, -2)
+        if not isinstance(self.features, np.ndarray):
+            return super().stacked_scores(stack)
+        scores: Array = self.features @ stack.swapaxes(1, 2)
         return scores
 
     def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
         """Return the outer products of slopes and rows for every matrix."""
-        flat = slopes.swapaxes(-1, -2).reshape(-1, self.labels.size)
-        gradients: Array = (flat @ self.features).reshape(stack.shape)
+        if not isinstance(self.features, np.ndarray):
+            return super().stacked_pull_back(slopes, stack)
+        gradients: Array = slopes.swapaxes(1, 2) @ self.features
         return gradients
 
     def lipschitz(self, domain: Ball) -> float:
@@ -126,12 +134,15 @@ class MulticlassLogistic(Loss):
         return math.sqrt(2.0) * self._row_weight * float(row_norms(self.features).sum())
 
     def _value(self, shifted: Array, totals: Array) -> Array:
-        label_scores = shifted[..., self._rows, self.labels]
+        flat = shifted.reshape(*shifted.shape[:-2], -1)
+        label_scores = flat.take(self._label_places, axis=-1)
         value: Array = (np.log(totals) - label_scores).sum(axis=-1)
         return value * self._row_weight
 
     def _slope(self, exponentials: Array, totals: Array) -> Array:
-        return exponentials * (self._row_weight / totals[..., None]) - self._indicator
+        slopes = exponentials * (self._row_weight / totals[..., None])
+        slopes -= self._indicator
+        return slopes
 
     def _low_rank_pull_back(self, slope: Array) -> FactoredMatrix:
         rows = self.labels.size

@@ -33,7 +33,6 @@ class SquaredDistance(Loss):
         self._target = FixedPoint(target, "target")
         self.shape = self._target.shape
         self.weight = checks.positive(weight, "weight")
-        self._axes = tuple(range(-len(self.shape), 0))
 
     @property
     def target(self) -> Point:
@@ -47,15 +46,19 @@ class SquaredDistance(Loss):
 
     def value_at(self, scores: Point) -> Array:
         """Return the weighted squared distance."""
-        offset = scores - self._target.like(scores)
-        if isinstance(offset, np.ndarray):
-            total: Array = (offset * offset).sum(axis=self._axes)
-            return self.weight * total
-        return np.asarray(self.weight * ops.norm(offset) ** 2)
+        return self._value(scores - self._target.like(scores))
 
     def slope_at(self, scores: Point) -> Point:
         """Return the gradient."""
         return (scores - self._target.like(scores)) * (2.0 * self.weight)
+
+    def value_and_slope_at(self, scores: Point) -> tuple[Array, Point]:
+        """Return both from one offset."""
+        offset = scores - self._target.like(scores)
+        value = self._value(offset)
+        if self.weight != 0.5:
+            offset *= 2.0 * self.weight
+        return value, offset
 
     def pull_back(self, slope: Point, like: Point) -> Point:
         """Return the slope itself."""
@@ -69,6 +72,13 @@ class SquaredDistance(Loss):
     def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
         """Return the slopes themselves."""
         return slopes
+
+    def _value(self, offset: Point) -> Array:
+        if isinstance(offset, np.ndarray):
+            leading = offset.shape[: offset.ndim - len(self._target.shape)]
+            flat = offset.reshape(*leading, -1)
+            return self.weight * np.vecdot(flat, flat)
+        return np.asarray(self.weight * ops.norm(offset) ** 2)
 
     def lipschitz(self, domain: Ball) -> float:
         r"""Return :math:`2 w (R + \lVert z - c\rVert)`, R the radius and c the centre."""

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from driftwolfe.domains import Domain, TraceNormBall
-from driftwolfe.domains.thresholds import threshold_to_sum
+from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.oracles.pair import Pair
 from driftwolfe.oracles.result import InfeasibleProjection
 from driftwolfe.oracles.stopping import Stopping, collapse, give_up, slice_off, stay
@@ -17,9 +17,9 @@ from driftwolfe.points.orthogonal import RitzSpace, ritz_space
 
 METHOD = "block"
 #: Random columns added to the warm start: at least this many, and this share of it.
-_RANDOM_COLUMNS, _RANDOM_SHARE = 8, 0.15
-#: Columns from which a round of power iteration pays: narrower blocks need no sharpening.
-_POWER_COLUMNS = 64
+_RANDOM_COLUMNS, _RANDOM_SHARE = 8, 0.2
+#: Columns from which one and two rounds of power iteration pay: narrower blocks need less.
+_POWER_COLUMNS = (48, 96)
 #: Share of the shorter side above which a block costs more than all singular values (measured on
 #: 943 x 1,682), and the entries up to which those are taken: 32 MB for the dense matrix.
 _FULL_SHARE, _FULL_ENTRIES = 0.4, 4_000_000
@@ -51,7 +51,7 @@ def block(
             f'method "block" is for TraceNormBall, got {type(domain.unwrapped).__name__}; '
             'use method="corrective" or "halfspace"'
         )
-    apart = distance(x, y)
+    apart = distance(y, x)
     if apart**2 <= stop.tolerance:
         gap = apart * 2 * domain.radius
         return InfeasibleProjection(x.copy(), y.copy(), 0, gap, apart, METHOD)
@@ -61,19 +61,19 @@ def block(
         if right.shape[1] > _FULL_SHARE * full and math.prod(domain.shape) <= _FULL_ENTRIES:
             nearest = domain.project(y)
             return InfeasibleProjection(nearest, nearest, calls, 0.0, 0.0, METHOD)
-        space = ritz_space(y, right, powers=int(right.shape[1] >= _POWER_COLUMNS))
-        s, right = space.s, space.image
-        kept = threshold_to_sum(s, radius)
+        space = ritz_space(y, right, sum(right.shape[1] >= wide for wide in _POWER_COLUMNS))
+        s = space.s
+        kept = threshold_falling(s, radius)
         scalars = float(kept @ kept), float(s @ kept), yy
         growing = kept[-1] > 0 and s.size < full  # theta lies below all that was found
         if growing and scalars[0] - 2 * scalars[1] + yy > max(stop.tolerance, 1e-6 * yy):
-            right = _with_random_columns(right, full, 1.0, rng)
+            right = _with_random_columns(space.right, full, 1.0, rng)
             continue
         pair = Pair(_assemble(space, kept, y), y, scalars)
         if stop.near(pair):
             return stay(pair, calls, pair.distance * 2 * domain.radius, METHOD)
         if growing:
-            right = _with_random_columns(right, full, 1.0, rng)
+            right = _with_random_columns(space.right, full, 1.0, rng)
             continue
         theta = float((s - kept).max())
         vertex, error = domain.lmo_with_error(pair.direction(), _hint(stop, pair, radius * theta))
@@ -85,7 +85,7 @@ def block(
             return slice_off(pair, calls, gap, METHOD)
         if stop.spent(calls) or s.size >= full:
             return give_up(pair, stop, calls, gap, METHOD)
-        right = np.concatenate((right, _right_vector(vertex)), axis=1)[:, :full]
+        right = np.concatenate((space.right, _right_vector(vertex)), axis=1)[:, :full]
 
 
 def _hint(stop: Stopping, pair: Pair, scale: float) -> float:

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, Shape
 from driftwolfe.points.orthogonal import thin_svd_of_product
-from driftwolfe.points.stored import canonical, entry_indices, matrix_shape
+from driftwolfe.points.stored import canonical, entry_indices, matrix_shape, stored_entries
 
 #: Below this ratio of squared norms a Gram-matrix norm has lost half its digits to cancellation.
 _CANCELLED = 1e-5
@@ -114,8 +113,7 @@ class FactoredMatrix:
         rows, cols = entry_indices(rows, cols, (m, n))
         data = checks.finite_array(values, "values", rows.shape)
         zero = cls.zeros((m, n))
-        stored = sp.coo_array((data, (rows, cols)), shape=(m, n))
-        return cls._of(zero.U, zero.s, zero.V, canonical(stored, (m, n)))
+        return cls._of(zero.U, zero.s, zero.V, stored_entries(rows, cols, data, (m, n)))
 
     @classmethod
     def from_dense(cls, array: Any) -> FactoredMatrix:
@@ -180,6 +178,13 @@ class FactoredMatrix:
         stored = None if self.sparse is None else self.sparse.copy()
         parts = self.U.copy(), self.s.copy(), self.V.copy(), stored
         return FactoredMatrix._of(*parts, self.orthonormal)
+
+    def single(self) -> FactoredMatrix:
+        """A multiple of this matrix in single precision, for rough products."""
+        unit = self / (self._largest_part() or 1.0)
+        stored = None if unit.sparse is None else unit.sparse.astype(np.float32)
+        U, s, V = (part.astype(np.float32) for part in (unit.U, unit.s, unit.V))
+        return FactoredMatrix._of(U, s, V, stored)  # type: ignore[arg-type]
 
     def toarray(self) -> Array:
         """The dense m x n array: asked for, never done silently."""
@@ -284,7 +289,7 @@ class FactoredMatrix:
                 total if self.sparse is None else total + float(self.sparse.multiply(other).sum())
             )
         total = float(self.s @ ((self.U.T @ other.U) * (self.V.T @ other.V)) @ other.s)
-        total += self._stored_inner(other.low_rank) + other._stored_inner(self.low_rank)
+        total += self._stored_inner(other) + other._stored_inner(self)
         if self.sparse is not None and other.sparse is not None:
             total += float(self.sparse.multiply(other.sparse).sum())
         return total
@@ -294,14 +299,13 @@ class FactoredMatrix:
         largest = self._largest_part()
         if largest == 0.0:
             return 0.0
-        unit = self / largest  # squares neither overflow nor underflow
-        low_rank = unit._low_rank_norm()
-        stored = 0.0 if unit.sparse is None else float(np.linalg.norm(unit.sparse.data))
+        if not 1e-100 < largest < 1e100:  # squares would soon over- or underflow
+            return largest * (self / largest).norm()
+        low_rank = self._low_rank_norm()
+        stored = 0.0 if self.sparse is None else float(np.linalg.norm(self.sparse.data))
         scale = low_rank**2 + stored**2
-        squared = scale + (2.0 * unit._stored_inner(unit.low_rank) if stored else 0.0)
-        if squared < _CANCELLED * scale:
-            return largest * unit._norm_by_rows()
-        return largest * math.sqrt(squared)
+        squared = scale + (2.0 * self._stored_inner(self) if stored else 0.0)
+        return self._norm_by_rows() if squared < _CANCELLED * scale else math.sqrt(squared)
 
     def nuclear_norm(self) -> float:
         """Return the sum of singular values; the matrix must have no sparse part."""
@@ -338,12 +342,13 @@ class FactoredMatrix:
         dense: Array = (self.U[start:stop] * self.s) @ self.V.T
         return dense if self.sparse is None else dense + self.sparse[start:stop].toarray()
 
-    def _stored_inner(self, low_rank: FactoredMatrix) -> float:
-        """The inner product of this sparse part with a matrix that has none."""
-        if self.nnz == 0 or low_rank.rank == 0:
+    def _stored_inner(self, other: FactoredMatrix) -> float:
+        """The inner product of this sparse part with the low-rank part of another matrix."""
+        if self.nnz == 0 or other.rank == 0:
             return 0.0
-        rows, cols = self.sparse.tocoo().coords
-        return float(self.sparse.data @ low_rank._entries(rows, cols))
+        from driftwolfe.points import kernels  # numba, loaded on first use
+
+        return float(kernels.stored_inner(*self.stored_arrays, other.U, other.s, other.V))
 
     # -- compressing -------------------------------------------------------------------------
 

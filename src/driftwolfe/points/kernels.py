@@ -34,7 +34,70 @@ def low_rank_entries(U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
 
 
 @_fast_jit
-def normal_product(
+def stored_inner(indptr: Any, indices: Any, data: Any, U: Any, s: Any, V: Any) -> Any:
+    """Return <S, U diag(s) V^T>, one row of U at a time."""
+    total, row = 0.0, np.empty(s.size)
+    for i in range(np.uint64(U.shape[0])):
+        first, last = np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])
+        if first < last:
+            for k in range(s.size):
+                row[k] = U[i, k] * s[k]
+        for p in range(first, last):
+            column, product = V[np.uint64(indices[p])], 0.0
+            for k in range(s.size):
+                product += row[k] * column[k]
+            total += data[p] * product
+    return total
+
+
+@_fast_jit
+def _dot(a: Any, b: Any) -> Any:
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
+@_fast_jit
+def _subtract(a: Any, factor: Any, b: Any) -> Any:
+    for i in range(a.size):
+        a[i] -= factor * b[i]
+
+
+@_fast_jit
+def _scale(a: Any, factor: Any) -> Any:
+    for i in range(a.size):
+        a[i] *= factor
+
+
+@_fast_jit
+def lanczos_step(
+    U: Any, s: Any, V: Any, indptr: Any, indices: Any, data: Any, basis: Any, looks: Any, k: Any
+) -> Any:
+    """One step of Lanczos on A^T A for A = U diag(s) V^T + S; return its diagonal and off-diagonal.
+
+    Multiplies row k of `basis`, makes the product orthogonal to rows 0..k, twice, and writes its
+    direction in row k + 1. `looks` holds V^T q for every row q, and is kept up the same way.
+    """
+    product, look = basis[k + 1], looks[k + 1]
+    _normal_product(U, s, V, indptr, indices, data, basis[k], looks[k], product, look)
+    diagonal = 0.0
+    for _ in range(2):
+        inside = 0.0
+        for j in range(k + 1):
+            inside = _dot(basis[j], product)
+            _subtract(product, inside, basis[j])
+            _subtract(look, inside, looks[j])
+        diagonal += inside
+    length = np.sqrt(_dot(product, product))
+    if length > 0.0:
+        _scale(product, 1.0 / length)
+        _scale(look, 1.0 / length)
+    return diagonal, length
+
+
+@_fast_jit
+def _normal_product(
     U: Any,
     s: Any,
     V: Any,
@@ -51,10 +114,11 @@ def normal_product(
     Row i of A q is used for A^T A q as soon as it is known, so that U, V and S are read once.
     """
     rank = np.uint64(s.size)
-    right = s * Vq
-    left = np.zeros(s.size)
-    out[:] = 0.0
-    Vout[:] = 0.0
+    right, left = np.empty(s.size), np.zeros(s.size)
+    for k in range(rank):
+        right[k], Vout[k] = s[k] * Vq[k], 0.0
+    for j in range(out.size):
+        out[j] = 0.0
     for i in range(np.uint64(U.shape[0])):
         row, total = U[i], 0.0
         first, last = np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])
@@ -66,7 +130,8 @@ def normal_product(
             left[k] += total * row[k]
         for p in range(first, last):
             out[np.uint64(indices[p])] += data[p] * total
-    left *= s
+    for k in range(rank):
+        left[k] *= s[k]
     for j in range(np.uint64(V.shape[0])):
         row, total = V[j], out[j]
         for k in range(rank):
@@ -90,3 +155,43 @@ def add_sparse_entries(indptr: Any, indices: Any, data: Any, rows: Any, cols: An
                 high = middle
         if low < indptr[i + 1] and indices[low] == j:
             out[e] += data[low]
+
+
+@_jit
+def sum_entries(rows: Any, cols: Any, values: Any, indptr: Any, indices: Any, data: Any) -> Any:
+    """Fill `indptr` (of zeros), `indices` and `data` by rows, sorted; return how many are stored.
+
+    A counting sort by rows, insertion by columns; entries given twice add up.
+    """
+    m = indptr.size - 1
+    for e in range(rows.size):
+        indptr[rows[e] + 1] += 1
+    for i in range(m):
+        indptr[i + 1] += indptr[i]
+    filled = np.zeros(m, dtype=np.int64)
+    for e in range(rows.size):
+        i, j = rows[e], cols[e]
+        p = indptr[i] + filled[i]
+        filled[i] += 1
+        while p > indptr[i] and indices[p - 1] > j:
+            indices[p], data[p] = indices[p - 1], data[p - 1]
+            p -= 1
+        indices[p], data[p] = j, values[e]
+    return _merge_twins(indptr, indices, data)
+
+
+@_jit
+def _merge_twins(indptr: Any, indices: Any, data: Any) -> Any:
+    """Add up neighbours of one place, closing the gaps."""
+    size = first = 0
+    for i in range(indptr.size - 1):
+        last, start = indptr[i + 1], size
+        for p in range(first, last):
+            if size > start and indices[size - 1] == indices[p]:
+                data[size - 1] += data[p]
+            else:
+                indices[size], data[size] = indices[p], data[p]
+                size += 1
+        first = last
+        indptr[i + 1] = size
+    return size

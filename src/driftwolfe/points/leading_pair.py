@@ -85,22 +85,19 @@ def leading_pair(
 
 def _run(matrix: FactoredMatrix, start: Array, tolerance: float, most: int, luck: float) -> _Run:
     """One Krylov run; `luck` is -log|c|, 0 where the start need not vouch for anything."""
+    from driftwolfe.points import kernels  # numba, loaded on first use
+
     steps = max(1, min(_LARGEST_BASIS, most, matrix.shape[1]))
-    basis = np.empty((steps + 1, start.size))
+    parts = (matrix.U, matrix.s, matrix.V, *matrix.stored_arrays)
+    basis, looks = np.empty((steps + 1, start.size)), np.empty((steps + 1, matrix.rank))
+    basis[0], looks[0] = start, start @ matrix.V
     core = np.zeros((steps + 1, steps + 1))  # tridiagonal: the normal operator on the basis
-    product = _NormalOperator(matrix, steps + 1)
-    basis[0] = start
     next_check, largest = min(_FIRST_CHECK, steps), 0.0
     for k in range(1, steps + 1):
-        image, look = product(basis[k - 1], k - 1)
-        held = basis[:k]
-        inside = held @ image
-        image -= inside @ held
-        again = held @ image
-        image -= again @ held
-        core[k - 1, k - 1] = inside[-1] + again[-1]
-        rest = core[k - 1, k] = core[k, k - 1] = _length(image)
-        largest = max(largest, core[k - 1, k - 1])
+        inside, rest = kernels.lanczos_step(*parts, basis, looks, k - 1)
+        core[k - 1, k - 1] = inside
+        core[k - 1, k] = core[k, k - 1] = rest
+        largest = max(largest, inside)
         ended = rest <= _INVARIANT * largest
         if k >= next_check or ended:
             values, vectors = np.linalg.eigh(core[:k, :k])
@@ -111,8 +108,6 @@ def _run(matrix: FactoredMatrix, start: Array, tolerance: float, most: int, luck
             if error <= tolerance * s and _bounded(values, core, k, tolerance, luck):
                 break
             next_check = min(steps, k + max(1, k // 4))
-        basis[k] = image / rest
-        product.looks[k] = (look - (inside + again) @ product.looks[:k]) / rest
     best = vectors[:, -1] @ basis[:k]
     return _Run(best / _length(best), s, error, k)
 
@@ -126,29 +121,6 @@ def _bounded(values: Array, core: Array, k: int, tolerance: float, luck: float) 
     t = float(values[-1]) * (1.0 + max(_MISSED * tolerance, _LEAST_MISSED)) ** 2
     off_diagonal = np.diagonal(core, 1)[:k]
     return bool(np.log((t - values) / off_diagonal).sum() >= luck)
-
-
-class _NormalOperator:
-    r"""Products with :math:`A^\top A`, and the look :math:`V^\top q` of every vector multiplied.
-
-    The pass that ends one product sees V anyway and takes the look of its result, from which that
-    of the next basis vector follows: no pass over V is spent on it.
-    """
-
-    def __init__(self, matrix: FactoredMatrix, size: int) -> None:
-        from driftwolfe.points import kernels  # numba, loaded on first use
-
-        self._kernel = kernels.normal_product
-        self._parts = (matrix.U, matrix.s, matrix.V, *matrix.stored_arrays)
-        self._V = matrix.V
-        self.looks = np.empty((size, matrix.rank))
-
-    def __call__(self, q: Array, number: int) -> tuple[Array, Array]:
-        if number == 0:
-            self.looks[0] = q @ self._V
-        image, look = np.empty(q.size), np.empty(self.looks.shape[1])
-        self._kernel(*self._parts, q, self.looks[number], image, look)
-        return image, look
 
 
 def _length(vector: Array) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg
+import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.points.kinds import Array
 
@@ -26,10 +26,10 @@ def orthonormal(block: Array) -> Array:
     gram = basis.T @ basis
     for _ in range(3):
         try:
-            upper = linalg.cholesky(gram, check_finite=False)
-        except linalg.LinAlgError:
+            upper = scipy.linalg.cholesky(gram, check_finite=False)
+        except scipy.linalg.LinAlgError:
             break
-        basis = basis @ linalg.lapack.dtrtri(upper)[0]
+        basis = basis @ scipy.linalg.lapack.dtrtri(upper)[0]
         gram = basis.T @ basis
         error = np.abs(gram - np.eye(gram.shape[0])).max(initial=0.0)
         if error <= _ORTHOGONALITY:
@@ -67,7 +67,7 @@ class RitzSpace(NamedTuple):
     basis
         Q, in columns.
     image
-        :math:`A^\top Q`: right vectors to go on from.
+        :math:`A^\top Q`.
     turn
         W.
     s
@@ -79,6 +79,11 @@ class RitzSpace(NamedTuple):
     turn: Array
     s: Array
 
+    @property
+    def right(self) -> Array:
+        """Right vectors to go on from: V diag(s)."""
+        return self.image @ self.turn
+
     def leading(self, count: int) -> tuple[Array, Array]:
         """The first left and right vectors, in columns."""
         if count and self.s[count - 1] <= _GRAM_RANGE * self.s[0]:
@@ -89,15 +94,32 @@ class RitzSpace(NamedTuple):
 
 
 def ritz_space(operator: Any, right: Array, powers: int = 0) -> RitzSpace:
-    """The image of a block of right vectors, sharpened by so many rounds of power iteration."""
-    image = operator @ right
-    for _ in range(powers):
-        image = operator @ _scaled(transpose_times(operator, _scaled(image)))
+    """The image of a block of right vectors, sharpened by so many rounds of power iteration.
+
+    These only turn the space, so that single precision does, at half the time.
+    """
+    image = operator @ right if powers == 0 else _powered(operator, right, powers)
     basis = orthonormal(image)
     back = transpose_times(operator, basis)
     squares, turn = np.linalg.eigh(back.T @ back)
     s = np.sqrt(np.maximum(squares[::-1], 0.0))
     return RitzSpace(basis, back, turn[:, ::-1], s)
+
+
+def _powered(operator: Any, right: Array, powers: int) -> Array:
+    """The image after `powers` further rounds, its columns scaled."""
+    rough = _single(operator)
+    image = rough @ _scaled(right).astype(np.float32)
+    for _ in range(powers):
+        image = rough @ _scaled(transpose_times(rough, _scaled(image)))
+    return _scaled(image).astype(np.float64)
+
+
+def _single(operator: Any) -> Any:
+    """The matrix in single precision, at a scale that has room on both sides."""
+    if not isinstance(operator, np.ndarray):
+        return operator.single()
+    return (operator / (np.abs(operator).max(initial=0.0) or 1.0)).astype(np.float32)
 
 
 def transpose_times(operator: Any, block: Array) -> Array:

@@ -5,24 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.points import checks
-from driftwolfe.points.kinds import Indices, Shape
+from driftwolfe.points.kinds import Array, Indices, Shape
 
 #: Sizes from which indices need 64 bits.
 _INT32_LIMIT = 1 << 31
+#: Entries up to which scipy's conversions cost more than the work itself.
+_FEW_ENTRIES = 10_000
 
 
 def canonical(sparse: Any, shape: Shape) -> Any:
     """A csr_array of float64 with sorted, unique indices."""
-    if not sp.issparse(sparse):
+    if not scipy.sparse.issparse(sparse):
         raise TypeError(
             f"sparse must be a scipy sparse matrix or None, got {type(sparse).__name__}"
         )
     if sparse.shape != shape:
         raise ValueError(f"sparse must have shape {shape}, got {sparse.shape}")
-    stored = sp.csr_array(sparse, dtype=np.float64)
+    stored = scipy.sparse.csr_array(sparse, dtype=np.float64)
     stored.sum_duplicates()
     if stored.indices.dtype != np.int32 and max(*shape, stored.nnz) < _INT32_LIMIT:
         stored.indices = stored.indices.astype(np.int32)  # a third less to read in every product
@@ -30,6 +32,18 @@ def canonical(sparse: Any, shape: Shape) -> Any:
     if not np.isfinite(stored.data).all():
         raise ValueError("sparse has entries that are not finite")
     return stored
+
+
+def stored_entries(rows: Indices, cols: Indices, values: Array, shape: Shape) -> Any:
+    """A csr_array of checked entries; those given twice add up."""
+    if rows.size > _FEW_ENTRIES:
+        return canonical(scipy.sparse.coo_array((values, (rows, cols)), shape=shape), shape)
+    from driftwolfe.points import kernels  # numba, loaded on first use
+
+    indptr = np.zeros(shape[0] + 1, dtype=np.int32)
+    indices, data = np.empty(rows.size, dtype=np.int32), np.empty(rows.size)
+    size = kernels.sum_entries(rows, cols, values, indptr, indices, data)
+    return scipy.sparse.csr_array((data[:size], indices[:size], indptr), shape=shape)
 
 
 def matrix_shape(shape: Any) -> tuple[int, int]:

@@ -1,0 +1,91 @@
+"""Threads for experts. BLAS keeps to one: threads that each start BLAS threads fight for cores."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache, partial
+from typing import Any, TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+from driftwolfe.points import checks
+
+Result = TypeVar("Result")
+
+_chosen: int | None = None
+
+
+def set_threads(number: int | None) -> None:
+    """Set how many threads experts may use where their points are large.
+
+    None, as at the start: as many as BLAS is set to use, so that OPENBLAS_NUM_THREADS=1 or
+    `threadpoolctl` govern both. The answers are the same for any number, up to rounding.
+
+    >>> set_threads(2)
+    >>> threads()
+    2
+    >>> set_threads(None)
+    """
+    global _chosen
+    _chosen = None if number is None else checks.count(number, "number")
+
+
+def threads() -> int:
+    """Return how many threads experts may use."""
+    if _chosen is not None:
+        return _chosen
+    return max((library.num_threads for library in _blas().lib_controllers), default=1)
+
+
+def run(jobs: Sequence[Callable[[], Result]]) -> list[Result]:
+    """Return the jobs' results; an error in one is raised when all have ended."""
+    number = threads()
+    with _single_blas():
+        if number == 1 or len(jobs) < 2:
+            return [job() for job in jobs]
+        futures = [_pool(number, os.getpid()).submit(job) for job in jobs]
+        wait(futures)
+        return [future.result() for future in futures]
+
+
+def run_from_both_ends(
+    jobs: Sequence[Callable[[], Result]], sizes: Sequence[float]
+) -> list[Result]:
+    """As `run`, where every second thread takes the largest job left and the others the smallest."""
+    order = deque(sorted(range(len(jobs)), key=sizes.__getitem__))
+    results: dict[int, Result] = {}
+
+    def work(largest: bool) -> None:
+        while order:
+            try:
+                i = order.pop() if largest else order.popleft()
+            except IndexError:  # another thread was quicker
+                return
+            results[i] = jobs[i]()
+
+    run([partial(work, number % 2 == 0) for number in range(threads())])
+    return [results[i] for i in range(len(jobs))]
+
+
+def _single_blas() -> AbstractContextManager[Any]:
+    """BLAS on one thread, where it is not already."""
+    if all(library.num_threads == 1 for library in _blas().lib_controllers):
+        return nullcontext()
+    return _blas().limit(limits=1)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    import scipy.linalg  # noqa: F401  its own BLAS must be loaded to be found
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+@cache
+def _pool(number: int, process: int) -> ThreadPoolExecutor:
+    """The threads of this process: a forked one has none of its parent's."""
+    return ThreadPoolExecutor(number, thread_name_prefix=f"driftwolfe-{process}")
