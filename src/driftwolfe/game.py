@@ -18,7 +18,7 @@ from driftwolfe.points.kinds import Array, Indices, Point
 
 Callback = Callable[[Learner, float], None]
 #: Rounds in which experts run ahead of their combination.
-_AHEAD = 256
+_AHEAD = 512
 
 
 @runtime_checkable

@@ -207,3 +207,72 @@ def test_combinations_put_factors_side_by_side(seeds):
     expected = sum(w * part.toarray() for w, part in zip(weights, parts, strict=True))
     np.testing.assert_allclose(total.toarray(), expected, atol=1e-12)
     assert total.rank == 3 * len(parts)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 60))
+def test_entries_given_in_any_order_and_several_times_add_up(seed, stored):
+    rng = np.random.default_rng(seed)
+    m, n = rng.integers(1, 9, 2)
+    rows, cols = rng.integers(0, m, stored), rng.integers(0, n, stored)
+    values = rng.standard_normal(stored)
+    dense = np.zeros((m, n))
+    np.add.at(dense, (rows, cols), values)
+    A = FactoredMatrix.from_entries((m, n), rows, cols, values)
+    np.testing.assert_allclose(A.toarray(), dense, atol=1e-14)
+    assert A.nnz == len(set(zip(rows.tolist(), cols.tolist(), strict=True)))
+    A.sparse.check_format()
+    for i in range(m):
+        assert (np.diff(A.sparse[[i]].indices) > 0).all()
+
+
+def test_many_entries_take_the_other_way_to_the_same_matrix():
+    rng = np.random.default_rng(0)
+    rows, cols = rng.integers(0, 40, 10_001), rng.integers(0, 30, 10_001)
+    values = rng.standard_normal(10_001)
+    dense = np.zeros((40, 30))
+    np.add.at(dense, (rows, cols), values)
+    many = FactoredMatrix.from_entries((40, 30), rows, cols, values)
+    few = FactoredMatrix.from_entries((40, 30), rows[:-1], cols[:-1], values[:-1])
+    last = FactoredMatrix.from_entries((40, 30), rows[-1:], cols[-1:], values[-1:])
+    np.testing.assert_allclose(many.toarray(), dense, atol=1e-12)
+    np.testing.assert_allclose((few + last).toarray(), dense, atol=1e-12)
+    assert many.sparse.indices.dtype == few.sparse.indices.dtype == np.int32
+
+
+@given(matrices(shape=(9, 7)), st.floats(-10, 10))
+def test_what_is_called_orthonormal_is_and_measures_the_same(A, scalar):
+    compact = A.recompress()
+    shifted = scalar * compact + FactoredMatrix.from_entries((9, 7), [0, 3], [2, 2], [1.0, -1.0])
+    for B in (compact, shifted, shifted.T, shifted.copy(), shifted.low_rank, compact.recompress()):
+        assert B.orthonormal
+        np.testing.assert_allclose(B.U.T @ B.U, np.eye(B.rank), atol=1e-12)
+        np.testing.assert_allclose(B.V.T @ B.V, np.eye(B.rank), atol=1e-12)
+        assert B.norm() == pytest.approx(np.linalg.norm(B.toarray()), rel=1e-9, abs=1e-12)
+    expected = np.linalg.svd(compact.low_rank.toarray(), compute_uv=False).sum()
+    assert compact.low_rank.nuclear_norm() == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    assert not (compact + A.low_rank).orthonormal or not A.rank or not compact.rank
+
+
+def test_a_step_away_and_back_leaves_no_factors():
+    rng = np.random.default_rng(1)
+    x = FactoredMatrix(*(rng.standard_normal(s) for s in ((8, 3), (3,), (6, 3))))
+    step = FactoredMatrix.from_entries((8, 6), [1, 2], [3, 4], [5.0, 6.0])
+    y = x - 0.5 * step
+    assert (y - x).rank == 0
+    np.testing.assert_array_equal((y - x).toarray(), -0.5 * step.toarray())
+    half = y - 0.5 * x
+    assert half.rank == 3
+    np.testing.assert_allclose(half.toarray(), y.toarray() - 0.5 * x.toarray(), atol=1e-13)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_single_precision_keeps_the_direction_at_any_scale(scale):
+    rng = np.random.default_rng(2)
+    A = FactoredMatrix(*(rng.standard_normal(s) for s in ((8, 3), (3,), (6, 3))))
+    A = scale * (A + FactoredMatrix.from_entries((8, 6), [1], [3], [5.0]))
+    rough, exact = A.single(), A.toarray() / scale
+    assert rough.U.dtype == rough.sparse.dtype == np.float32
+    dense = rough.toarray()
+    np.testing.assert_allclose(
+        dense / np.linalg.norm(dense), exact / np.linalg.norm(exact), atol=1e-5
+    )

@@ -104,3 +104,39 @@ def test_repeats_exactly():
 def test_bad_k_is_refused(k):
     with pytest.raises(ValueError, match="k must be a whole number"):
         leading_triplets(np.eye(3), k)
+
+
+def spiked(spike, others, shape=(300, 260), seed=0):
+    """A flat bulk of singular values 1 and one leading value."""
+    rng = np.random.default_rng(seed)
+    U, V = (np.linalg.qr(rng.standard_normal((size, others + 1)))[0] for size in shape)
+    return FactoredMatrix(U, np.r_[spike, np.ones(others)], V)
+
+
+@pytest.mark.parametrize("spike", [1.0, 1.5, 3.0])
+@pytest.mark.parametrize("tolerance", [0.1, 0.02])
+def test_no_larger_singular_value_is_missed_by_much(spike, tolerance):
+    """The bound on what a rough run may miss: 8 tolerances, with probability 0.999 each."""
+    A = spiked(spike, 200)
+    missed = 0
+    for seed in range(200):
+        found = leading_triplets(A, 1, tolerance=tolerance, rng=np.random.default_rng(seed))
+        assert found.error[0] <= tolerance * found.s[0]
+        missed += spike > found.s[0] * (1 + max(8 * tolerance, 0.05))
+    assert missed <= 2
+
+
+def test_the_leading_pair_of_a_factored_matrix_is_that_of_its_dense_form():
+    rng = np.random.default_rng(4)
+    low_rank = FactoredMatrix(*(rng.standard_normal(s) for s in ((120, 9), (9,), (90, 9))))
+    stored = FactoredMatrix.from_entries(
+        (120, 90), rng.integers(0, 120, 500), rng.integers(0, 90, 500), rng.standard_normal(500)
+    )
+    for A in (low_rank, stored, low_rank + stored, (low_rank + stored).T):
+        dense = A.toarray()
+        found = leading_triplets(A, 1)
+        u, s, v = found.U[:, 0], found.s[0], found.V[:, 0]
+        assert s == pytest.approx(np.linalg.norm(dense, 2), rel=1e-9)
+        np.testing.assert_allclose(np.linalg.norm(u), 1.0, rtol=1e-12)
+        np.testing.assert_allclose(dense @ v, s * u, atol=1e-7 * s)
+        assert np.linalg.norm(dense.T @ u - s * v) <= 1.1e-8 * s

@@ -38,7 +38,7 @@ def threads() -> int:
     """Return how many threads experts may use."""
     if _chosen is not None:
         return _chosen
-    return max((library.num_threads for library in _blas().lib_controllers), default=1)
+    return min((library.num_threads for library in _blas().lib_controllers), default=1)
 
 
 def run(jobs: Sequence[Callable[[], Result]]) -> list[Result]:

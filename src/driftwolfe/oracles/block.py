@@ -23,6 +23,8 @@ _POWER_COLUMNS = (48, 96)
 #: Share of the shorter side above which a block costs more than all singular values (measured on
 #: 943 x 1,682), and the entries up to which those are taken: 32 MB for the dense matrix.
 _FULL_SHARE, _FULL_ENTRIES = 0.4, 4_000_000
+#: Bytes that a block of vectors may take: where more would be needed, the work is cut off there.
+_LARGEST_BLOCK = 1 << 30
 #: Share of the gap asked for that the certificate's own error may take up, and the roughest
 #: relative residual that it is worth asking for.
 _CERTIFICATE_SHARE, _ROUGHEST = 0.5, 0.1
@@ -44,7 +46,8 @@ def block(
     :math:`radius\,(\sigma_1(y - x') - \theta)`: one linear minimisation certifies it. Where that is
     not small enough its answer joins the block, which is sharpened by another iteration. Where the
     block grows beyond 40 % of the shorter side, all singular values cost less, and the set's own
-    projection takes over.
+    projection takes over. Where a block would need more than 1 GiB, the work ends with what it
+    holds: the points of the contract that a limited number of calls keeps are kept here too.
     """
     if not isinstance(domain.unwrapped, TraceNormBall):
         raise ValueError(
@@ -55,25 +58,27 @@ def block(
     if apart**2 <= stop.tolerance:
         gap = apart * 2 * domain.radius
         return InfeasibleProjection(x.copy(), y.copy(), 0, gap, apart, METHOD)
-    radius, yy, calls, full = domain.unwrapped.scale, norm(y) ** 2, 0, min(domain.shape)
-    right = _with_random_columns(_warm_space(x), full, _RANDOM_SHARE, rng)
+    radius, yy, calls = domain.unwrapped.scale, norm(y) ** 2, 0
+    full, dense = min(domain.shape), math.prod(domain.shape) <= _FULL_ENTRIES
+    most = full if dense else min(full, max(64, _LARGEST_BLOCK // (8 * sum(domain.shape))))
+    right = _with_random_columns(_warm_space(x), most, _RANDOM_SHARE, rng)
     while True:
-        if right.shape[1] > _FULL_SHARE * full and math.prod(domain.shape) <= _FULL_ENTRIES:
+        if dense and right.shape[1] > _FULL_SHARE * full:
             nearest = domain.project(y)
             return InfeasibleProjection(nearest, nearest, calls, 0.0, 0.0, METHOD)
         space = ritz_space(y, right, sum(right.shape[1] >= wide for wide in _POWER_COLUMNS))
         s = space.s
         kept = threshold_falling(s, radius)
         scalars = float(kept @ kept), float(s @ kept), yy
-        growing = kept[-1] > 0 and s.size < full  # theta lies below all that was found
+        growing = kept[-1] > 0 and s.size < most  # theta lies below all that was found
         if growing and scalars[0] - 2 * scalars[1] + yy > max(stop.tolerance, 1e-6 * yy):
-            right = _with_random_columns(space.right, full, 1.0, rng)
+            right = _with_random_columns(space.right, most, 1.0, rng)
             continue
         pair = Pair(_assemble(space, kept, y), y, scalars)
         if stop.near(pair):
             return stay(pair, calls, pair.distance * 2 * domain.radius, METHOD)
         if growing:
-            right = _with_random_columns(space.right, full, 1.0, rng)
+            right = _with_random_columns(space.right, most, 1.0, rng)
             continue
         theta = float((s - kept).max())
         vertex, error = domain.lmo_with_error(pair.direction(), _hint(stop, pair, radius * theta))
@@ -83,9 +88,9 @@ def block(
             return collapse(pair, calls, gap, METHOD)
         if stop.slices(pair.squared, gap):
             return slice_off(pair, calls, gap, METHOD)
-        if stop.spent(calls) or s.size >= full:
+        if stop.spent(calls) or s.size >= most:
             return give_up(pair, stop, calls, gap, METHOD)
-        right = np.concatenate((space.right, _right_vector(vertex)), axis=1)[:, :full]
+        right = np.concatenate((space.right, _right_vector(vertex)), axis=1)[:, :most]
 
 
 def _hint(stop: Stopping, pair: Pair, scale: float) -> float:
@@ -100,12 +105,12 @@ def _warm_space(x: Point) -> Array:
     return x.V if isinstance(x, FactoredMatrix) else FactoredMatrix.from_dense(x).V
 
 
-def _with_random_columns(right: Array, full: int, share: float, rng: np.random.Generator) -> Array:
+def _with_random_columns(right: Array, most: int, share: float, rng: np.random.Generator) -> Array:
     """The block with random columns added: what it lacks shows up in their images."""
     n, held = right.shape
-    wanted = min(full, held + max(_RANDOM_COLUMNS, int(share * held)))
+    wanted = min(most, held + max(_RANDOM_COLUMNS, int(share * held)))
     fresh = rng.standard_normal((n, max(0, wanted - held)))
-    return np.concatenate((right, fresh), axis=1)[:, :full]
+    return np.concatenate((right, fresh), axis=1)[:, :most]
 
 
 def _assemble(space: RitzSpace, kept: Array, like: Point) -> Point:

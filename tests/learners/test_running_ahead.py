@@ -1,0 +1,114 @@
+"""Experts that run ahead in threads play the same game, to the last bit."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from driftwolfe.losses import AbsoluteEntries
+
+SHAPE = (90, 80)
+
+
+@pytest.fixture(autouse=True)
+def reset():
+    yield
+    dw.set_threads(None)
+
+
+def losses(rounds, seed=0):
+    rng = np.random.default_rng(seed)
+    return [
+        AbsoluteEntries(rng.integers(0, 70, 15), rng.integers(0, 60, 15), rng.standard_normal(15))
+        for _ in range(rounds)
+    ]
+
+
+def pold(horizon=90, **options):
+    ball = dw.TraceNormBall(SHAPE, radius=20.0, representation="factored")
+    return dw.POLD(ball, horizon=horizon, lipschitz=4.0, **options)
+
+
+LEARNERS = {
+    "POLD": pold,
+    "POLD by doubling": lambda: pold(horizon=None),
+    "POLD exact": lambda: pold(method="exact"),
+    "Ader": lambda: dw.Ader(
+        dw.TraceNormBall(SHAPE, radius=20.0, representation="factored"), 90, 4.0
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_the_same_game_for_any_number_of_threads(name):
+    games, stream = [], losses(90)
+    for number in (1, 2, 3):
+        dw.set_threads(number)
+        learner = LEARNERS[name]()
+        assert learner.runs_ahead == (number > 1)
+        games.append((dw.play(learner, stream), learner))
+    alone, first = games[0]
+    for history, learner in games[1:]:
+        np.testing.assert_array_equal(history.losses, alone.losses)
+        np.testing.assert_array_equal(history.lmo, alone.lmo)
+        np.testing.assert_array_equal(history.projection, alone.projection)
+        np.testing.assert_array_equal(learner.expert_weights, first.expert_weights)
+        np.testing.assert_array_equal(learner.decision.toarray(), first.decision.toarray())
+        assert learner.t == first.t == 90
+        assert learner.oracle_calls == first.oracle_calls
+        assert learner.lipschitz == first.lipschitz
+        assert learner.bound() == first.bound()
+        later, twin = losses(40, seed=1), copy.deepcopy(first)
+        assert [learner.update(f) for f in later] == [twin.update(f) for f in later]
+        assert history.seconds.shape == (90,) and (history.seconds > 0).all()
+
+
+def test_a_loss_that_is_refused_ends_the_game_where_it_stands():
+    class Broken(AbsoluteEntries):
+        def value_and_slope_at(self, score):
+            raise RuntimeError("broken")
+
+        value_at = value_and_slope_at
+
+    good = losses(20)
+    bad = [*good[:11], Broken([0], [0], [1.0]), *good[12:]]
+    dw.set_threads(2)
+    ahead, alone = pold(), pold()
+    with pytest.raises(RuntimeError, match="broken"):
+        dw.play(ahead, bad)
+    dw.set_threads(1)
+    for loss in good[:11]:
+        alone.update(loss)
+    assert ahead.t == alone.t == 11
+    assert ahead.oracle_calls == alone.oracle_calls
+    np.testing.assert_array_equal(ahead.decision.toarray(), alone.decision.toarray())
+
+
+def test_nobody_runs_ahead_of_what_is_not_known_yet():
+    dw.set_threads(2)
+    ball = dw.TraceNormBall(SHAPE, radius=20.0, representation="factored")
+    assert not dw.POLD(ball, 90).runs_ahead  # steps wait for the largest gradient of all
+    assert not dw.POLD(ball, 90, 4.0, feedback="linear").runs_ahead
+    assert not dw.POLA(ball, lipschitz=4.0).runs_ahead
+    assert not dw.POLD(dw.L1Ball(3), 90, 4.0).runs_ahead
+    learner, stream = pold(), losses(30)
+
+    def reacting():
+        for t, loss in enumerate(stream):
+            assert learner.t == t
+            yield loss
+
+    dw.play(learner, reacting())
+    watched = pold()
+    dw.play(watched, stream, callbacks=[lambda one, value: None], record_weights=True)
+    np.testing.assert_array_equal(watched.expert_weights, learner.expert_weights)
+
+
+def test_many_updates_at_once_are_as_many_updates():
+    learner, other = dw.OGD(dw.L1Ball(2), 20, 1.0), dw.OGD(dw.L1Ball(2), 20, 1.0)
+    stream = [dw.losses.LinearLoss([1.0, t % 3]) for t in range(20)]
+    rounds = learner.update_many(stream)
+    assert [done.value for done in rounds] == [other.update(loss) for loss in stream]
+    assert [done.projection for done in rounds] == [1] * 20
+    assert learner.update_many([]) == []
