@@ -13,8 +13,10 @@ from driftwolfe.domains.thresholds import threshold_to_sum
 from driftwolfe.points import FactoredMatrix, checks, leading_triplets
 from driftwolfe.points.kinds import Array, Point
 
-#: Entries up to which a decision is a dense array; above, a `FactoredMatrix`.
-DENSE_ENTRIES = 10_000
+#: Entries up to which dense arrays and full decompositions are quicker than factors and blocks of
+#: vectors, whatever the shape, and for a short side up to `_CHEAP_SIDE` (measured, see the
+#: benchmarks' notes).
+DENSE_ENTRIES, THIN_ENTRIES = 12_000, 64_000
 #: Entries up to which a full decomposition of a matrix with a sparse part is made when asked for.
 FULL_SVD_ENTRIES = 20_000_000
 #: Shorter side from which singular values come from the Gram matrix (a third of the time).
@@ -41,7 +43,7 @@ class TraceNormBall(Domain):
         Bound on the sum of singular values; also the Euclidean radius. The diameter is twice it.
     representation
         What `origin` returns, and so what learners compute with: ``"dense"``, ``"factored"``, or
-        ``"auto"``, dense up to 10,000 entries.
+        ``"auto"``: dense up to 12,000 entries, or 64,000 where the shorter side is at most 64.
     lmo_tolerance
         Relative residual at which the leading pair is accepted; see `lmo_with_error`.
 
@@ -74,7 +76,8 @@ class TraceNormBall(Domain):
             )
         self.scale = checks.positive(radius, "radius")
         self.lmo_tolerance = checks.positive(lmo_tolerance, "lmo_tolerance")
-        small = math.prod(sizes) <= DENSE_ENTRIES
+        most = THIN_ENTRIES if min(sizes) <= _CHEAP_SIDE else DENSE_ENTRIES
+        small = math.prod(sizes) <= most
         self.factored = representation == "factored" or (representation == "auto" and not small)
         super().__init__(sizes, self.scale, inner_radius=self.scale / math.sqrt(min(sizes)))
 
@@ -85,7 +88,7 @@ class TraceNormBall(Domain):
     @property
     def cheap_projection(self) -> bool:
         """Whether a full decomposition is as quick as the iterations that would avoid it."""
-        return min(self.shape) <= _CHEAP_SIDE
+        return min(self.shape) <= _CHEAP_SIDE or math.prod(self.shape) <= DENSE_ENTRIES
 
     @property
     def cheap_membership(self) -> bool:
@@ -109,7 +112,7 @@ class TraceNormBall(Domain):
 
     def project_many(self, stack: Array) -> Array:
         """Return the projections of dense matrices along the first axis, decomposed together."""
-        if min(self.shape) > _CHEAP_SIDE:
+        if not self.cheap_projection:
             return super().project_many(stack)
         projected = stack.copy()
         # A matrix is the sum of its rows, each of rank one, so the sum of their norms bounds the

@@ -30,9 +30,9 @@ class Loss(ABC):
     per expert and combine the looks: :math:`A \sum_i w_i x_i = \sum_i w_i A x_i`.
 
     A new loss overrides `scores`, `value_at`, `slope_at` and `pull_back`; where it can say more,
-    also `shape` or `check_shape` and `lipschitz`; for speed, `value_and_slope_at` and the two
-    methods for stacks. Input is checked when the loss is made; whatever looks at a point checks its
-    shape first.
+    also `shape` or `check_shape` and `lipschitz`; for speed, `value_and_slope_at` and the methods
+    for stacks. Input is checked when the loss is made; whatever looks at a point checks its shape
+    first.
     """
 
     #: Shape of the points, where the loss fixes it.

@@ -58,7 +58,10 @@ def block(
     if apart**2 <= stop.tolerance:
         gap = apart * 2 * domain.radius
         return InfeasibleProjection(x.copy(), y.copy(), 0, gap, apart, METHOD)
-    radius, yy, calls = domain.unwrapped.scale, norm(y) ** 2, 0
+    radius, calls = domain.unwrapped.scale, 0
+    if isinstance(y, FactoredMatrix) and y.nuclear_norm_bound() <= radius:
+        return InfeasibleProjection(y, y, 0, 0.0, 0.0, METHOD)
+    yy = norm(y) ** 2
     full, dense = min(domain.shape), math.prod(domain.shape) <= _FULL_ENTRIES
     most = full if dense else min(full, max(64, _LARGEST_BLOCK // (8 * sum(domain.shape))))
     right = _with_random_columns(_warm_space(x), most, _RANDOM_SHARE, rng)

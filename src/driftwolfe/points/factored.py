@@ -316,6 +316,14 @@ class FactoredMatrix:
             )
         return float(np.abs(self.s).sum() if self.orthonormal else self.recompress().s.sum())
 
+    def nuclear_norm_bound(self) -> float:
+        """Return a quick upper bound on the sum of singular values, of the sparse part too."""
+        sizes = np.abs(self.s)
+        if not self.orthonormal:
+            sizes = sizes * np.linalg.norm(self.U, axis=0) * np.linalg.norm(self.V, axis=0)
+        stored = 0.0 if self.sparse is None else float(np.linalg.norm(self.sparse.data))
+        return float(sizes.sum()) + math.sqrt(min(*self.shape, self.nnz)) * stored
+
     def _largest_part(self) -> float:
         parts = [np.abs(self.s).max(initial=0.0)]
         if not self.orthonormal:
@@ -378,8 +386,6 @@ class FactoredMatrix:
         dropped = float(tails[keep]) if keep < s.size else 0.0
         parts = (np.ascontiguousarray(U[:, :keep]), s[:keep], np.ascontiguousarray(V[:, :keep]))
         return Truncation(FactoredMatrix._of(*parts, self.sparse, orthonormal=True), dropped)
-
-    # -- for people --------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         return f"FactoredMatrix(shape={self.shape}, rank={self.rank}, stored={self.nnz})"
