@@ -4,7 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from driftwolfe.domains.thresholds import project_capped_sums, project_nonnegative_sum
+from driftwolfe.domains.thresholds import (
+    project_capped_sums,
+    project_nonnegative_sum,
+    threshold_to_sum,
+)
 
 numbers = st.floats(-5, 5) | st.sampled_from([-1.0, 0.0, 0.5, 1.0])
 
@@ -49,3 +53,49 @@ def test_huge_values_keep_the_sum():
     values = 1e12 * rng.normal(size=40)
     assert np.isclose(project_nonnegative_sum(values, 1.0).sum(), 1.0, rtol=1e-12)
     assert np.isclose(project_capped_sums(values[None], 3.5, 1.0).sum(), 3.5, rtol=1e-12)
+
+
+def by_sorting(values, total):
+    """Held, Wolfe and Crowder, one row at a time."""
+    falling = np.sort(values - values.max())[::-1]
+    thetas = (np.cumsum(falling) - total) / np.arange(1, values.size + 1)
+    last = np.flatnonzero(falling > thetas)[-1]
+    return np.maximum(values - values.max() - thetas[last], 0.0)
+
+
+def long_rows():
+    rng = np.random.default_rng(2)
+    n = 4000
+    yield "few stand out", np.where(np.arange(n) < 5, 1.0, 0.01) * rng.random(n)
+    yield "spread", 4.0 * rng.random(n)
+    yield "nearly inside", np.abs(rng.standard_normal(n)) / n
+    yield "huge", 1e300 * rng.standard_normal(n)
+    yield "equal", np.full(n, 3.0)
+    yield "one", np.eye(1, n)[0]
+    # Each entry lies just below the threshold of those before it, by more and more: few drop out
+    # at a time.
+    stairs, total = [0.0] * 50, 0.0
+    for k in range(50, n):
+        stairs.append((total - 0.5) / k - 0.4 * 1.05 ** (k - n))
+        total += stairs[-1]
+    yield "stairs", np.array(stairs)
+
+
+@pytest.mark.parametrize("values", [pytest.param(v, id=name) for name, v in long_rows()])
+def test_long_rows_get_the_threshold_that_sorting_finds(values):
+    answer = project_nonnegative_sum(values, 0.5)
+    np.testing.assert_allclose(answer, by_sorting(values, 0.5), rtol=1e-9, atol=1e-15)
+    assert answer.sum() == pytest.approx(0.5, rel=1e-11)
+    np.testing.assert_array_equal(project_nonnegative_sum(values[None], 0.5)[0], answer)
+
+
+@pytest.mark.parametrize("n", [1, 7, 1500])
+def test_rows_of_sums_are_problems_of_their_own(n):
+    values = np.random.default_rng(3).random((6, n)) * np.array([[1e-4, 0.1, 1, 3, 1e6, 0]]).T
+    for project in (project_nonnegative_sum, threshold_to_sum):
+        np.testing.assert_allclose(
+            project(values, 2.0), [project(row, 2.0) for row in values], rtol=0, atol=1e-15
+        )
+    inside = values.sum(axis=1) <= 2.0
+    np.testing.assert_array_equal(threshold_to_sum(values, 2.0)[inside], values[inside])
+    assert threshold_to_sum(values[inside], 2.0) is not values

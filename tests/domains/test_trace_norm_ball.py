@@ -41,6 +41,27 @@ def test_projection_against_a_conic_solver(rng):
     check_projection(dw.TraceNormBall((4, 5), radius=3.0), lambda X: [cp.normNuc(X) <= 3.0], rng)
 
 
+@pytest.mark.parametrize("shape", [(3, 5), (5, 3), (4, 4), (1, 6)])
+def test_stacks_of_small_matrices_are_projected_as_by_their_decompositions(shape, rng):
+    """Clearly inside, doubtful by the rows' norms though inside, and outside."""
+    ball = dw.TraceNormBall(shape, radius=2.0)
+    directions = rng.standard_normal((12, *shape))
+    directions[6:] = [np.outer(d[:, 0], d[0]) for d in directions[6:]]  # rank 1
+    sizes = np.array([0.01, 0.5, 0.99, 1.01, 3.0, 100.0] * 2)
+    trace_norms = np.linalg.norm(directions, "nuc", axis=(1, 2))
+    stack = directions * (2.0 * sizes / trace_norms)[:, None, None]
+    before = stack.copy()
+    projected = ball.project_many(stack)
+    U, s, Vt = np.linalg.svd(stack, full_matrices=False)
+    for answer, left, values, right in zip(projected, U, s, Vt, strict=True):
+        thetas = [(values[:k].sum() - 2.0) / k for k in range(1, values.size + 1)]
+        kept = np.maximum(values - max(0.0, *thetas), 0.0)
+        np.testing.assert_allclose(answer, (left * kept) @ right, rtol=0, atol=1e-14)
+    np.testing.assert_array_equal(projected[[0, 6]], stack[[0, 6]])
+    np.testing.assert_array_equal(stack, before)
+    assert not np.shares_memory(projected, stack)
+
+
 def test_gauge_against_bisection(rng):
     ball = dw.TraceNormBall((4, 3), radius=2.0)
     points = [scale * rng.standard_normal((4, 3)) for scale in (0.01, 1.0, 50.0)]
@@ -135,3 +156,20 @@ def test_bad_points_are_refused():
         ball.lmo(FactoredMatrix.zeros((4, 3)))
     with pytest.raises(ValueError, match="representation"):
         dw.TraceNormBall((3, 4), representation="sparse")
+
+
+@pytest.mark.parametrize("shape", [(90, 300), (300, 90)])
+@pytest.mark.parametrize("stored", [1, 20, 60, 5000])
+def test_sparse_steps_from_low_rank_points_project_as_dense_ones_do(shape, stored):
+    """Few lines with entries are decomposed by themselves, many as a dense matrix."""
+    rng = np.random.default_rng(stored)
+    ball = dw.TraceNormBall(shape, radius=3.0)
+    x = FactoredMatrix(*(rng.standard_normal(s) for s in ((shape[0], 4), (4,), (shape[1], 4))))
+    rows, cols = (rng.integers(0, size, stored) for size in shape)
+    y = x + FactoredMatrix.from_entries(shape, rows, cols, rng.standard_normal(stored))
+    U, s, Vt = np.linalg.svd(y.toarray(), full_matrices=False)
+    theta = max((s[: k + 1].sum() - 3.0) / (k + 1) for k in range(s.size))
+    expected = (U * np.maximum(s - theta, 0.0)) @ Vt
+    np.testing.assert_allclose(ball.project(y).toarray(), expected, atol=1e-9)
+    assert ball.gauge(y) == pytest.approx(s.sum() / 3.0, rel=1e-10)
+    assert not ball.contains(y)

@@ -12,6 +12,7 @@ from driftwolfe.domains.base import Domain
 from driftwolfe.domains.thresholds import threshold_to_sum
 from driftwolfe.points import FactoredMatrix, checks, leading_triplets
 from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.stored import as_factors
 
 #: Entries up to which dense arrays and full decompositions are quicker than factors and blocks of
 #: vectors, whatever the shape, and for a short side up to `_CHEAP_SIDE` (measured, see the
@@ -19,6 +20,9 @@ from driftwolfe.points.kinds import Array, Point
 DENSE_ENTRIES, THIN_ENTRIES = 12_000, 64_000
 #: Entries up to which a full decomposition of a matrix with a sparse part is made when asked for.
 FULL_SVD_ENTRIES = 20_000_000
+#: Share of the shorter side up to which few columns, counting one for each row that holds stored
+#: entries, are decomposed by themselves (measured on 943 x 1,682).
+_NARROW = 0.45
 #: Shorter side from which singular values come from the Gram matrix (a third of the time).
 _GRAM_SIDE = 200
 #: Shorter side up to which all singular values cost about as much as the leading ones.
@@ -163,20 +167,37 @@ class TraceNormBall(Domain):
         return U @ V.T / self.scale
 
     def _singular_values(self, x: Point) -> Array:
-        if isinstance(x, FactoredMatrix) and not x.nnz:
-            return x.recompress().s
+        if (compact := self._compact(x)) is not None:
+            return compact.s
         return np.asarray(np.linalg.svd(self._dense(x), compute_uv=False), dtype=np.float64)
 
-    def _svd(self, x: Point, wanted: Callable[[Array], int] = len) -> tuple[Array, Array, Array]:
-        """All singular values, falling, and at least the `wanted` leading vectors, in columns."""
-        if isinstance(x, FactoredMatrix) and not x.nnz:
-            compact = x.recompress()
+    def _svd(
+        self, x: Point, wanted: Callable[[Array], int] | None = None
+    ) -> tuple[Array, Array, Array]:
+        """All singular values, falling, and all vectors, or those `wanted`, in columns.
+
+        Leading vectors come from the Gram matrix, which would lose the digits of the last ones.
+        """
+        if (compact := self._compact(x)) is not None:
             return compact.U, compact.s, compact.V
         dense = self._dense(x)
-        if min(self.shape) < _GRAM_SIDE:
+        if wanted is None or min(self.shape) < _GRAM_SIDE:
             U, s, Vt = np.linalg.svd(dense, full_matrices=False)
             return U, s, Vt.T
         return _svd_by_gram(dense, wanted)
+
+    def _compact(self, x: Point) -> FactoredMatrix | None:
+        """A factored matrix as its own decomposition, where few columns hold all of it."""
+        if not isinstance(x, FactoredMatrix):
+            return None
+        if not x.nnz:
+            return x.recompress()
+        lines = as_factors(x.sparse, int(_NARROW * min(self.shape)) - x.rank)
+        if lines is None:
+            return None
+        return (
+            x.low_rank + FactoredMatrix(lines[0], np.ones(len(lines[0].T)), lines[1])
+        ).recompress()
 
     def _dense(self, x: Point) -> Array:
         if not isinstance(x, FactoredMatrix):

@@ -46,6 +46,22 @@ def stored_entries(rows: Indices, cols: Indices, values: Array, shape: Shape) ->
     return scipy.sparse.csr_array((data[:size], indices[:size], indptr), shape=shape)
 
 
+def as_factors(stored: Any, most: int) -> tuple[Array, Array] | None:
+    """U and V with U V^T the sparse matrix: a column for each row, or column, that holds entries.
+
+    Lines are taken along the shorter side. None where there are more than `most`.
+    """
+    if stored.shape[0] > stored.shape[1]:
+        flipped = as_factors(stored.T.tocsr(), most)
+        return None if flipped is None else flipped[::-1]
+    lines = np.flatnonzero(np.diff(stored.indptr))
+    if lines.size > most:
+        return None
+    places = np.zeros((stored.shape[0], lines.size))
+    places[lines, np.arange(lines.size)] = 1.0
+    return places, stored[lines].toarray().T
+
+
 def matrix_shape(shape: Any) -> tuple[int, int]:
     """Both sizes of a matrix, checked."""
     sizes = checks.shape(shape)
