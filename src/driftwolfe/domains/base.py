@@ -87,6 +87,9 @@ class Domain(ABC):
         """Return the part of a direction along the set's affine hull: all of it for most sets."""
         return direction
 
+    def warm_up(self) -> None:  # noqa: B027  most sets have nothing to do
+        """Do what the first call would otherwise have to wait for, such as compiling; learners ask."""
+
     @property
     def unwrapped(self) -> Domain:
         """The set itself; a wrapper answers with the set inside."""

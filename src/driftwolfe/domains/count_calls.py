@@ -90,6 +90,10 @@ class CountedDomain(Domain):
         self.calls.projection += len(stack)
         return self.domain.project_many(stack)
 
+    def warm_up(self) -> None:
+        """The set's own, not counted."""
+        self.domain.warm_up()
+
     def tangent(self, direction: Point) -> Point:
         """The set's own answer."""
         return self.domain.tangent(direction)

@@ -73,6 +73,10 @@ class FlowPolytope(Domain):
             center=center,
         )
 
+    def warm_up(self) -> None:
+        """Compile the oracle."""
+        self._lmo(np.zeros(self.shape))
+
     def _lmo(self, direction: Array) -> Array:
         from driftwolfe.domains.kernels import shortest_path
 

@@ -57,6 +57,11 @@ class ProductDomain(Domain):
         centred = any(domain.center is not None for domain in self.domains)
         return self.origin() if centred else None
 
+    def warm_up(self) -> None:
+        """Every part's own."""
+        for domain in self.domains:
+            domain.warm_up()
+
     @property
     def cheap_projection(self) -> bool:
         """Whether it is for every part."""

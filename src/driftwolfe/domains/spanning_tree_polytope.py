@@ -66,6 +66,10 @@ class SpanningTreePolytope(Domain):
         """No: it takes many calls of `lmo`."""
         return False
 
+    def warm_up(self) -> None:
+        """Compile the oracle."""
+        self._lmo(np.zeros(self.shape))
+
     def _lmo(self, direction: Array) -> Array:
         from driftwolfe.domains.kernels import spanning_tree
 

@@ -89,6 +89,11 @@ class TraceNormBall(Domain):
         """The zero matrix, in this set's representation."""
         return FactoredMatrix.zeros(self.shape) if self.factored else np.zeros(self.shape)
 
+    def warm_up(self) -> None:
+        """Load the loops over factored matrices, if they will be used; compiled on first sight."""
+        if self.factored:
+            from driftwolfe.points import kernels  # noqa: F401
+
     @property
     def cheap_projection(self) -> bool:
         """Whether a full decomposition is as quick as the iterations that would avoid it."""

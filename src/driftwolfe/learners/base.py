@@ -42,6 +42,7 @@ class Learner(ABC):
     def __init__(self, domain: Domain) -> None:
         if not isinstance(domain, Domain):
             raise TypeError(f"domain must be a Domain, got {type(domain).__name__}")
+        domain.warm_up()
         self.domain = domain
         self.t = 0
         self._counted = CountedDomain(domain)

@@ -13,14 +13,27 @@ from typing import Any
 import numba
 import numpy as np
 
-_jit = numba.njit(cache=True, nogil=True, error_model="numpy")
-#: For sums that may be reordered, so that they run on vector units.
-_fast_jit = numba.njit(
-    cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}
-)
+#: Arrays that are only read, of numbers, of the places of entries, and of those of stored ones; and
+#: arrays that are written to. With their types stated, all is compiled when this module is loaded,
+#: once on a machine, and nothing in the middle of a game.
+_numbers = numba.types.Array(numba.float64, 1, "C", readonly=True)
+_table = numba.types.Array(numba.float64, 2, "C", readonly=True)
+_places = numba.types.Array(numba.int64, 1, "C", readonly=True)
+_stored = numba.types.Array(numba.int32, 1, "C", readonly=True)
+_matrix = (_table, _numbers, _table, _stored, _stored, _numbers)  # U, s, V, and S by rows
+_written, _written_places = numba.float64[::1], numba.int32[::1]
 
 
-@_fast_jit
+def _jit(*types: Any, **options: Any) -> Any:
+    return numba.njit(types or None, cache=True, nogil=True, error_model="numpy", **options)
+
+
+def _fast_jit(*types: Any) -> Any:
+    """For sums that may be reordered, so that they run on vector units."""
+    return _jit(*types, fastmath={"reassoc", "contract", "nsz"})
+
+
+@_fast_jit(_table, _numbers, _table, _places, _places)
 def low_rank_entries(U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
     """Return sum_k s_k U[i, k] V[j, k] for each pair (i, j)."""
     out = np.empty(rows.size)
@@ -33,7 +46,7 @@ def low_rank_entries(U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
     return out
 
 
-@_fast_jit
+@_fast_jit(_stored, _stored, _numbers, _table, _numbers, _table)
 def stored_inner(indptr: Any, indices: Any, data: Any, U: Any, s: Any, V: Any) -> Any:
     """Return <S, U diag(s) V^T>, one row of U at a time."""
     total, row = 0.0, np.empty(s.size)
@@ -50,7 +63,7 @@ def stored_inner(indptr: Any, indices: Any, data: Any, U: Any, s: Any, V: Any) -
     return total
 
 
-@_fast_jit
+@_fast_jit()
 def _dot(a: Any, b: Any) -> Any:
     total = 0.0
     for i in range(a.size):
@@ -58,45 +71,19 @@ def _dot(a: Any, b: Any) -> Any:
     return total
 
 
-@_fast_jit
+@_fast_jit()
 def _subtract(a: Any, factor: Any, b: Any) -> Any:
     for i in range(a.size):
         a[i] -= factor * b[i]
 
 
-@_fast_jit
+@_fast_jit()
 def _scale(a: Any, factor: Any) -> Any:
     for i in range(a.size):
         a[i] *= factor
 
 
-@_fast_jit
-def lanczos_step(
-    U: Any, s: Any, V: Any, indptr: Any, indices: Any, data: Any, basis: Any, looks: Any, k: Any
-) -> Any:
-    """One step of Lanczos on A^T A for A = U diag(s) V^T + S; return its diagonal and off-diagonal.
-
-    Multiplies row k of `basis`, makes the product orthogonal to rows 0..k, twice, and writes its
-    direction in row k + 1. `looks` holds V^T q for every row q, and is kept up the same way.
-    """
-    product, look = basis[k + 1], looks[k + 1]
-    _normal_product(U, s, V, indptr, indices, data, basis[k], looks[k], product, look)
-    diagonal = 0.0
-    for _ in range(2):
-        inside = 0.0
-        for j in range(k + 1):
-            inside = _dot(basis[j], product)
-            _subtract(product, inside, basis[j])
-            _subtract(look, inside, looks[j])
-        diagonal += inside
-    length = np.sqrt(_dot(product, product))
-    if length > 0.0:
-        _scale(product, 1.0 / length)
-        _scale(look, 1.0 / length)
-    return diagonal, length
-
-
-@_fast_jit
+@_fast_jit()
 def _normal_product(
     U: Any,
     s: Any,
@@ -141,7 +128,33 @@ def _normal_product(
             Vout[k] += total * row[k]
 
 
-@_jit
+@_fast_jit(*_matrix, numba.float64[:, ::1], numba.float64[:, ::1], numba.int64)
+def lanczos_step(
+    U: Any, s: Any, V: Any, indptr: Any, indices: Any, data: Any, basis: Any, looks: Any, k: Any
+) -> Any:
+    """One step of Lanczos on A^T A for A = U diag(s) V^T + S; return its diagonal and off-diagonal.
+
+    Multiplies row k of `basis`, makes the product orthogonal to rows 0..k, twice, and writes its
+    direction in row k + 1. `looks` holds V^T q for every row q, and is kept up the same way.
+    """
+    product, look = basis[k + 1], looks[k + 1]
+    _normal_product(U, s, V, indptr, indices, data, basis[k], looks[k], product, look)
+    diagonal = 0.0
+    for _ in range(2):
+        inside = 0.0
+        for j in range(k + 1):
+            inside = _dot(basis[j], product)
+            _subtract(product, inside, basis[j])
+            _subtract(look, inside, looks[j])
+        diagonal += inside
+    length = np.sqrt(_dot(product, product))
+    if length > 0.0:
+        _scale(product, 1.0 / length)
+        _scale(look, 1.0 / length)
+    return diagonal, length
+
+
+@_jit(_stored, _stored, _numbers, _places, _places, _written)
 def add_sparse_entries(indptr: Any, indices: Any, data: Any, rows: Any, cols: Any, out: Any) -> Any:
     """Add the stored entry at each pair (i, j), if there is one, to `out`; indices are sorted."""
     for e in range(rows.size):
@@ -157,7 +170,24 @@ def add_sparse_entries(indptr: Any, indices: Any, data: Any, rows: Any, cols: An
             out[e] += data[low]
 
 
-@_jit
+@_jit()
+def _merge_twins(indptr: Any, indices: Any, data: Any) -> Any:
+    """Add up neighbours of one place, closing the gaps."""
+    size = first = 0
+    for i in range(indptr.size - 1):
+        last, start = indptr[i + 1], size
+        for p in range(first, last):
+            if size > start and indices[size - 1] == indices[p]:
+                data[size - 1] += data[p]
+            else:
+                indices[size], data[size] = indices[p], data[p]
+                size += 1
+        first = last
+        indptr[i + 1] = size
+    return size
+
+
+@_jit(_places, _places, _numbers, _written_places, _written_places, _written)
 def sum_entries(rows: Any, cols: Any, values: Any, indptr: Any, indices: Any, data: Any) -> Any:
     """Fill `indptr` (of zeros), `indices` and `data` by rows, sorted; return how many are stored.
 
@@ -178,20 +208,3 @@ def sum_entries(rows: Any, cols: Any, values: Any, indptr: Any, indices: Any, da
             p -= 1
         indices[p], data[p] = j, values[e]
     return _merge_twins(indptr, indices, data)
-
-
-@_jit
-def _merge_twins(indptr: Any, indices: Any, data: Any) -> Any:
-    """Add up neighbours of one place, closing the gaps."""
-    size = first = 0
-    for i in range(indptr.size - 1):
-        last, start = indptr[i + 1], size
-        for p in range(first, last):
-            if size > start and indices[size - 1] == indices[p]:
-                data[size - 1] += data[p]
-            else:
-                indices[size], data[size] = indices[p], data[p]
-                size += 1
-        first = last
-        indptr[i + 1] = size
-    return size

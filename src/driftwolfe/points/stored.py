@@ -10,7 +10,7 @@ import scipy  # its parts load when first named, which keeps the start quick
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, Shape
 
-#: Sizes from which indices need 64 bits.
+#: Sizes from which indices would need 64 bits.
 _INT32_LIMIT = 1 << 31
 #: Entries up to which scipy's conversions cost more than the work itself.
 _FEW_ENTRIES = 10_000
@@ -26,9 +26,8 @@ def canonical(sparse: Any, shape: Shape) -> Any:
         raise ValueError(f"sparse must have shape {shape}, got {sparse.shape}")
     stored = scipy.sparse.csr_array(sparse, dtype=np.float64)
     stored.sum_duplicates()
-    if stored.indices.dtype != np.int32 and max(*shape, stored.nnz) < _INT32_LIMIT:
-        stored.indices = stored.indices.astype(np.int32)  # a third less to read in every product
-        stored.indptr = stored.indptr.astype(np.int32)
+    stored.indices = stored.indices.astype(np.int32, copy=False)  # a third less to read
+    stored.indptr = stored.indptr.astype(np.int32, copy=False)
     if not np.isfinite(stored.data).all():
         raise ValueError("sparse has entries that are not finite")
     return stored
@@ -67,6 +66,8 @@ def matrix_shape(shape: Any) -> tuple[int, int]:
     sizes = checks.shape(shape)
     if len(sizes) != 2:
         raise ValueError(f"a matrix has two sizes, got shape {sizes}")
+    if max(sizes) >= _INT32_LIMIT:
+        raise ValueError(f"a matrix has less than {_INT32_LIMIT:,} rows and columns, got {sizes}")
     return sizes[0], sizes[1]
 
 
@@ -80,7 +81,7 @@ def entry_indices(rows: Any, cols: Any, shape: Shape) -> tuple[Indices, Indices]
         if index.size and not (index.min() >= 0 and index.max() < size):
             bad = index.min() if index.min() < 0 else index.max()
             raise ValueError(f"{name} must lie in 0..{size - 1}, got {bad}")
-        pair.append(index.astype(np.int64, copy=False))
+        pair.append(np.ascontiguousarray(index, dtype=np.int64))
     if pair[0].size != pair[1].size:
         raise ValueError(
             f"rows and cols must have one length, got {pair[0].size} and {pair[1].size}"
