@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftwolfe.points import FactoredMatrix
+from driftwolfe.points import FactoredMatrix, leading_triplets
 
 RELATIVE = 1e-10
 
@@ -128,7 +128,7 @@ LARGE = """
 import resource
 import numpy as np
 import driftwolfe as dw
-from driftwolfe.points import FactoredMatrix
+from driftwolfe.points import FactoredMatrix, leading_triplets
 
 rng = np.random.default_rng(0)
 shape, stored, rank = (150_000, 60_000), 1_000_000, 50
@@ -276,3 +276,20 @@ def test_single_precision_keeps_the_direction_at_any_scale(scale):
     np.testing.assert_allclose(
         dense / np.linalg.norm(dense), exact / np.linalg.norm(exact), atol=1e-5
     )
+
+
+def test_arrays_of_any_layout_will_do():
+    rng = np.random.default_rng(3)
+    U, s, V = (rng.standard_normal(size) for size in ((8, 6), 6, (10, 6)))
+    A = FactoredMatrix(np.asfortranarray(U)[:, ::2], s[::-2], V[::-1, ::2])
+    places = np.arange(16).reshape(8, 2) % 8
+    places.setflags(write=False)
+    dense = (U[:, ::2] * s[::-2]) @ V[::-1, ::2].T
+    np.testing.assert_allclose(
+        A.entries(places[:, 0], places[:, 1]), dense[places.T[0], places.T[1]]
+    )
+    B = A + FactoredMatrix.from_entries(
+        (8, 10), places[::-1, 0], places[::2, 1].repeat(2), s[[0] * 8]
+    )
+    assert B.norm() == pytest.approx(np.linalg.norm(B.toarray()))
+    assert leading_triplets(B.T).s[0] == pytest.approx(np.linalg.norm(B.toarray(), 2))

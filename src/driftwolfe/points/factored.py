@@ -66,7 +66,7 @@ class FactoredMatrix:
 
     def __init__(self, U: Any, s: Any, V: Any, sparse: Any = None) -> None:
         self.U = np.ascontiguousarray(checks.finite_array(U, "U"))
-        self.s = checks.finite_array(s, "s")
+        self.s = np.ascontiguousarray(checks.finite_array(s, "s"))
         self.V = np.ascontiguousarray(checks.finite_array(V, "V"))
         rank = self.s.size
         if self.U.ndim != 2 or self.V.ndim != 2 or self.s.ndim != 1:
@@ -98,6 +98,7 @@ class FactoredMatrix:
     @classmethod
     def from_orthonormal(cls, U: Array, s: Array, V: Array) -> FactoredMatrix:
         """Wrap factors that the caller knows to fit and to be orthonormal; nothing is checked."""
+        U, V = np.ascontiguousarray(U), np.ascontiguousarray(V)
         return cls._of(U, s, V, None, orthonormal=True)
 
     @classmethod
