@@ -22,6 +22,7 @@ _places = numba.types.Array(numba.int64, 1, "C", readonly=True)
 _stored = numba.types.Array(numba.int32, 1, "C", readonly=True)
 _matrix = (_table, _numbers, _table, _stored, _stored, _numbers)  # U, s, V, and S by rows
 _written, _written_places = numba.float64[::1], numba.int32[::1]
+_steps = numba.float64[:, ::1]  # a vector for each step
 
 
 def _jit(*types: Any, **options: Any) -> Any:
@@ -84,6 +85,35 @@ def _scale(a: Any, factor: Any) -> Any:
 
 
 @_fast_jit()
+def _pass_over(factor: Any, weights: Any, totals: Any, sums: Any) -> Any:
+    """Add factor @ weights to `totals`, then totals @ factor to `sums`, reading each row once.
+
+    Four rows at a time, which share the loads of `weights` and `sums`.
+    """
+    size, rank = factor.shape
+    whole = size - size % 4
+    for i in range(0, whole, 4):
+        a, b, c, d = factor[i], factor[i + 1], factor[i + 2], factor[i + 3]
+        ta, tb, tc, td = totals[i], totals[i + 1], totals[i + 2], totals[i + 3]
+        for k in range(rank):
+            w = weights[k]
+            ta += a[k] * w
+            tb += b[k] * w
+            tc += c[k] * w
+            td += d[k] * w
+        totals[i], totals[i + 1], totals[i + 2], totals[i + 3] = ta, tb, tc, td
+        for k in range(rank):
+            sums[k] += ta * a[k] + tb * b[k] + tc * c[k] + td * d[k]
+    for i in range(whole, size):
+        total = totals[i]
+        for k in range(rank):
+            total += factor[i, k] * weights[k]
+        totals[i] = total
+        for k in range(rank):
+            sums[k] += total * factor[i, k]
+
+
+@_fast_jit()
 def _normal_product(
     U: Any,
     s: Any,
@@ -93,52 +123,55 @@ def _normal_product(
     data: Any,
     q: Any,
     Vq: Any,
+    image: Any,
     out: Any,
     Vout: Any,
 ) -> Any:
-    """Set out to A^T A q and Vout to V^T out, for A = U diag(s) V^T + S and given Vq = V^T q.
+    """Set image to A q, out to A^T A q and Vout to V^T out, for A = U diag(s) V^T + S, Vq = V^T q.
 
-    Row i of A q is used for A^T A q as soon as it is known, so that U, V and S are read once.
+    U and V are read once.
     """
-    rank = np.uint64(s.size)
     right, left = np.empty(s.size), np.zeros(s.size)
-    for k in range(rank):
+    for k in range(s.size):
         right[k], Vout[k] = s[k] * Vq[k], 0.0
     for j in range(out.size):
         out[j] = 0.0
-    for i in range(np.uint64(U.shape[0])):
-        row, total = U[i], 0.0
-        first, last = np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])
-        for k in range(rank):
-            total += row[k] * right[k]
-        for p in range(first, last):
+    for i in range(np.uint64(image.size)):
+        total = 0.0
+        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
             total += data[p] * q[np.uint64(indices[p])]
-        for k in range(rank):
-            left[k] += total * row[k]
-        for p in range(first, last):
+        image[i] = total
+    _pass_over(U, right, image, left)
+    for i in range(np.uint64(image.size)):
+        total = image[i]
+        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
             out[np.uint64(indices[p])] += data[p] * total
-    for k in range(rank):
+    for k in range(s.size):
         left[k] *= s[k]
-    for j in range(np.uint64(V.shape[0])):
-        row, total = V[j], out[j]
-        for k in range(rank):
-            total += row[k] * left[k]
-        out[j] = total
-        for k in range(rank):
-            Vout[k] += total * row[k]
+    _pass_over(V, left, out, Vout)
 
 
-@_fast_jit(*_matrix, numba.float64[:, ::1], numba.float64[:, ::1], numba.int64)
+@_fast_jit(*_matrix, _steps, _steps, _steps, numba.int64)
 def lanczos_step(
-    U: Any, s: Any, V: Any, indptr: Any, indices: Any, data: Any, basis: Any, looks: Any, k: Any
+    U: Any,
+    s: Any,
+    V: Any,
+    indptr: Any,
+    indices: Any,
+    data: Any,
+    basis: Any,
+    looks: Any,
+    images: Any,
+    k: Any,
 ) -> Any:
     """One step of Lanczos on A^T A for A = U diag(s) V^T + S; return its diagonal and off-diagonal.
 
     Multiplies row k of `basis`, makes the product orthogonal to rows 0..k, twice, and writes its
-    direction in row k + 1. `looks` holds V^T q for every row q, and is kept up the same way.
+    direction in row k + 1. `looks` holds V^T q for every row q, and is kept up the same way; row k
+    of `images` becomes A q.
     """
     product, look = basis[k + 1], looks[k + 1]
-    _normal_product(U, s, V, indptr, indices, data, basis[k], looks[k], product, look)
+    _normal_product(U, s, V, indptr, indices, data, basis[k], looks[k], images[k], product, look)
     diagonal = 0.0
     for _ in range(2):
         inside = 0.0

@@ -34,8 +34,9 @@ class LeadingPair(NamedTuple):
 
 
 class _Run(NamedTuple):
-    v: Array
+    image: Array  # A v
     s: float
+    v: Array
     error: float
     steps: int
 
@@ -77,10 +78,9 @@ def leading_pair(
     while run.error > tolerance * run.s and spent + 2 <= max_products:
         run = _run(matrix, run.v, tolerance, (max_products - spent) // 2, 0.0)
         spent += 2 * run.steps
-    image = matrix @ run.v
-    length = _length(image)
-    u = image / length if length > 0 else np.eye(1, image.size)[0]
-    return LeadingPair(u, run.s, run.v, run.error, spent)
+    length = _length(run.image)
+    u = run.image / length if length > 0 else np.eye(1, run.image.size)[0]
+    return LeadingPair(u, run.s, run.v / _length(run.v), run.error, spent)
 
 
 def _run(matrix: FactoredMatrix, start: Array, tolerance: float, most: int, luck: float) -> _Run:
@@ -90,11 +90,12 @@ def _run(matrix: FactoredMatrix, start: Array, tolerance: float, most: int, luck
     steps = max(1, min(_LARGEST_BASIS, most, matrix.shape[1]))
     parts = (matrix.U, matrix.s, matrix.V, *matrix.stored_arrays)
     basis, looks = np.empty((steps + 1, start.size)), np.empty((steps + 1, matrix.rank))
+    images = np.empty((steps, matrix.shape[0]))
     basis[0], looks[0] = start, start @ matrix.V
     core = np.zeros((steps + 1, steps + 1))  # tridiagonal: the normal operator on the basis
     next_check, largest = min(_FIRST_CHECK, steps), 0.0
     for k in range(1, steps + 1):
-        inside, rest = kernels.lanczos_step(*parts, basis, looks, k - 1)
+        inside, rest = kernels.lanczos_step(*parts, basis, looks, images, k - 1)
         core[k - 1, k - 1] = inside
         core[k - 1, k] = core[k, k - 1] = rest
         largest = max(largest, inside)
@@ -108,8 +109,8 @@ def _run(matrix: FactoredMatrix, start: Array, tolerance: float, most: int, luck
             if error <= tolerance * s and _bounded(values, core, k, tolerance, luck):
                 break
             next_check = min(steps, k + max(1, k // 4))
-    best = vectors[:, -1] @ basis[:k]
-    return _Run(best / _length(best), s, error, k)
+    turn = vectors[:, -1]
+    return _Run(turn @ images[:k], s, turn @ basis[:k], error, k)
 
 
 def _bounded(values: Array, core: Array, k: int, tolerance: float, luck: float) -> bool:
