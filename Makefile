@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow check format examples bench clean
+.PHONY: help run test test-slow check format examples bench bench-short clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -47,8 +47,11 @@ examples: $(READY) ## Run every example
 	@set -e; for example in examples/*.py; do \
 	  echo "== $$example"; $(BIN)/python "$$example"; done
 
-bench: $(READY) ## Measure speed against peers, as ratios in one run
-	$(BIN)/python benchmarks/leading_triplets.py
+bench: $(READY) ## Measure speed against peers, as ratios in one run (half an hour)
+	$(BIN)/python -m benchmarks
+
+bench-short: $(READY) ## The same in minutes, as the checks of a change run it
+	$(BIN)/python -m benchmarks --short --out build/bench-short
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -102,6 +102,17 @@ def test_experts_come_and_go():
     assert meta.weights.size == 0
 
 
+def test_new_experts_take_the_places_of_the_first():
+    meta = AdaNormalHedge(loss_scale=1.0)
+    meta.add(4)
+    meta.update(0.5, [0.0, 0.2, 0.7, 1.0])
+    snapshot, before = copy.copy(meta), meta.weights
+    meta.restart(2)
+    assert meta.regrets.tolist() == [0.0, 0.0, *snapshot.regrets[2:]]
+    assert meta.movements.tolist() == [0.0, 0.0, *snapshot.movements[2:]]
+    assert np.array_equal(snapshot.weights, before)
+
+
 @pytest.mark.parametrize("which", [[2], [True], [0.5], "a"])
 def test_removing_what_is_not_there_is_refused(which):
     meta = AdaNormalHedge()

@@ -40,6 +40,17 @@ def test_experts_come_and_go():
         meta.remove([0])
 
 
+def test_new_experts_take_the_places_of_the_first():
+    meta = MultiplicativeWeights(loss_scale=1.0)
+    meta.add([1, 4, 16])
+    fresh = meta.log_weights
+    meta.update(0.5, [0.0, 0.2, 1.0])
+    moved = meta.log_weights
+    meta.restart(2)
+    assert meta.log_weights.tolist() == [*fresh[:2], moved[2]]
+    assert (moved != fresh).all()
+
+
 def test_differences_beyond_the_scale_count_as_the_scale():
     meta = MultiplicativeWeights(loss_scale=1.0)
     meta.add([1, 1])

@@ -100,6 +100,16 @@ def test_value_at_and_slope_at_keep_any_leading_axes(name):
 
 
 @every_loss
+def test_a_round_of_an_ensemble_is_the_values_and_slopes_of_its_looks(name):
+    loss, shape, rng = make(name, 6)
+    scores = loss.stacked_scores(rng.standard_normal((4, *shape)))
+    values, slopes, value = loss.values_and_slopes(scores[:3], scores[3])
+    assert np.array_equal(values, loss.value_at(scores[:3]))
+    assert np.array_equal(slopes, loss.slope_at(scores[:3]))
+    assert value == loss.value_at(scores[3])
+
+
+@every_loss
 def test_scores_are_linear(name):
     loss, shape, rng = make(name, 3)
     stack, weights = rng.standard_normal((3, *shape)), np.array([0.2, 0.5, 0.3])

@@ -1,0 +1,120 @@
+"""The command: `python -m benchmarks`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import long, machine
+from benchmarks.files import write_json
+from benchmarks.plot import plot
+from benchmarks.ratio import Ratio
+from benchmarks.rows import ROWS
+from benchmarks.skipped import Skipped
+from benchmarks.table import as_notes, as_table
+
+RESULTS = Path(__file__).parent / "results"
+#: Share of a limit on time that the short variant asks for: it runs beside other work.
+LEEWAY = 0.75
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, write; return 1 where a limit is not kept."""
+    options = _parser().parse_args(arguments)
+    if options.list:
+        print("\n".join(f"{name:20}{row.__doc__}" for name, row in ROWS.items()))
+        return 0
+    if options.long:
+        return _long(options.long)
+    started = machine.facts()
+    ratios, skipped, seconds = _measure(options.rows, options.short)
+    print(as_table(ratios), as_notes(ratios), sep="\n\n")
+    for name, reason in skipped.items():
+        print(f"skipped {name}: {reason}")
+    content = {
+        "machine": started,
+        "variant": "short" if options.short else "full",
+        "seconds": seconds,
+        "skipped": skipped,
+        "ratios": [ratio.as_record() for ratio in ratios],
+    }
+    write_json(options.out / "results.json", content)
+    plot(ratios, started, options.out)
+    missed = [ratio for ratio in ratios if ratio.holds is False]
+    for ratio in missed:
+        print(ratio.complaint, file=sys.stderr)
+    return 1 if missed else 0
+
+
+def _measure(names: Sequence[str], short: bool):
+    """Measure the rows one after the other; what cannot be measured here is skipped with a reason."""
+    ratios: list[Ratio] = []
+    skipped: dict[str, str] = {}
+    seconds: dict[str, float] = {}
+    for name in names:
+        print(f"{name} ...", end=" ", file=sys.stderr, flush=True)
+        started = time.perf_counter()
+        try:
+            measured = ROWS[name].measure(short)
+            ratios += [ratio.relaxed(LEEWAY) for ratio in measured] if short else measured
+        except Skipped as reason:
+            skipped[name] = str(reason)
+        seconds[name] = round(time.perf_counter() - started, 1)
+        print(f"{seconds[name]:.0f} s", file=sys.stderr)
+    return ratios, skipped, seconds
+
+
+def _long(name: str) -> int:
+    try:
+        long.run(name)
+    except Skipped as reason:
+        print(f"{name}: {reason}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on from the last 50 rounds", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Speed against peers: ratios measured in one run, contestants in turns, medians. "
+        "Prints a table, writes results.json, results.png and results.svg, and ends with status 1 "
+        "where a ratio misses its limit. Close other programs first.",
+        epilog="Real data is found through DRIFTWOLFE_DATA; rows that need it are skipped without. "
+        "What each row measures, and its limits: benchmarks/README.md.",
+    )
+    parser.add_argument("--short", action="store_true", help="minutes instead of half an hour")
+    parser.add_argument(
+        "--rows",
+        nargs="+",
+        choices=ROWS,
+        default=list(ROWS),
+        metavar="NAME",
+        help=f"only these rows: {', '.join(ROWS)}",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=RESULTS,
+        metavar="FOLDER",
+        help="where results go (default: benchmarks/results)",
+    )
+    parser.add_argument("--list", action="store_true", help="list the rows and stop")
+    parser.add_argument(
+        "--long",
+        choices=long.contestants(),
+        metavar="CONTESTANT",
+        help="play whole games of an hour and more instead, and keep their losses in "
+        "benchmarks/results/long.json, which the rows read; may be stopped, and goes on where it "
+        f"was: {', '.join(long.contestants())}",
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,151 @@
+"""Runs of an hour and more: `python -m benchmarks --long NAME`, stopped and resumed at will."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+from benchmarks import machine, stored
+from benchmarks.data import movielens
+from benchmarks.files import write
+from benchmarks.measure import threads
+from benchmarks.rows import matrix_completion, paper_algorithms, scale
+from benchmarks.rows.matrix_completion import ADER_SCALE, HORIZON, STEP_SCALE
+
+#: The paper's grid for c, largest first: small steps stay inside the ball and take longest.
+GRID = tuple(10.0**k for k in range(6, -2, -1))
+#: Rounds of each third of the stream that Ader's c is chosen on.
+TUNING_ROUNDS = 50
+
+
+@dataclass(frozen=True)
+class Run:
+    """A learner and the losses that it plays."""
+
+    name: str
+    make: Callable[[], Any]
+    losses: Callable[[], Iterator[Any]]
+    rounds: int = HORIZON
+
+
+@dataclass
+class State:
+    """How far a run has come: what is kept when it is stopped."""
+
+    learner: Any
+    commit: str | None
+    total: float = 0.0
+    seconds: float = 0.0
+    rounds: int = 0
+    cumulative: list[float] = field(default_factory=list)
+
+
+def contestants() -> dict[str, Sequence[Run]]:
+    """What `--long` can be told to run."""
+    thinned = 3 * TUNING_ROUNDS
+    return {
+        "pold": [_ratings(f"POLD, c = {c:g}", _pold(c)) for c in GRID],
+        "pold-exact": [
+            _ratings(f"POLD, exact, c = {STEP_SCALE:g}", _pold(STEP_SCALE, method="exact"))
+        ],
+        "ader": [_ratings(f"Ader, exact, c = {ADER_SCALE:g}", _ader(ADER_SCALE))],
+        "ader-near-exact": [
+            _ratings(f"Ader, near-exact, c = {ADER_SCALE:g}", _near_exact_ader(ADER_SCALE))
+        ],
+        "ader-tuning": [
+            Run(f"Ader, tuning, c = {c:g}", _near_exact_ader(c), _thinned, thinned) for c in GRID
+        ],
+        "paper-bogd-ip": [
+            _ratings("the paper's BOGD_IP", lambda: paper_algorithms.reference("BOGD_IP")),
+            _ratings("BOGD_IP", lambda: paper_algorithms.ours("BOGD_IP")),
+        ],
+        "scale-pold": [Run("POLD at scale", scale.pold, scale.stream, scale.HORIZON)],
+    }
+
+
+def run(name: str) -> None:
+    """Play the runs of one contestant to their end, from where they were stopped."""
+    with threads(1):
+        for each in contestants()[name]:
+            _play_on(each)
+
+
+def _play_on(each: Run) -> None:
+    state = _resume(each)
+    losses = islice(each.losses(), state.rounds, each.rounds)
+    for loss in losses:
+        started = time.perf_counter()
+        state.total += state.learner.update(loss)
+        state.seconds += time.perf_counter() - started
+        state.rounds += 1
+        if state.rounds % stored.EVERY == 0 or state.rounds == each.rounds:
+            _keep(each, state)
+    _checkpoint(each).unlink(missing_ok=True)
+
+
+def _resume(each: Run) -> State:
+    done = stored.record(each.name)
+    if done and done["rounds"] == each.rounds:
+        print(
+            f"{each.name}: finished on {done['date'][:10]}; remove it from long.json to run it anew"
+        )
+        return State(None, done["commit"], rounds=each.rounds)
+    if _checkpoint(each).exists():
+        return pickle.loads(_checkpoint(each).read_bytes())
+    return State(each.make(), machine.commit())
+
+
+def _keep(each: Run, state: State) -> None:
+    state.cumulative.append(state.total)
+    content = {
+        "rounds": state.rounds,
+        "of": each.rounds,
+        "seconds": round(state.seconds, 1),
+        "cumulative_loss": [round(value, 2) for value in state.cumulative],
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": state.commit,
+        "cpu": machine.cpu_model(),
+    }
+    write(_checkpoint(each), lambda part: part.write_bytes(pickle.dumps(state)))
+    stored.save(each.name, content)
+    print(
+        f"{each.name}: {state.rounds:,} of {each.rounds:,} rounds, {state.seconds:,.0f} s, "
+        f"mean loss {state.total / state.rounds:.5g}",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def _checkpoint(each: Run):
+    plain = "".join(letter if letter.isalnum() else "-" for letter in each.name)
+    return stored.PATH.parent / f"long-{plain}.pickle"
+
+
+def _ratings(name: str, make: Callable[[], Any]) -> Run:
+    return Run(name, make, lambda: iter(movielens()))
+
+
+def _thinned() -> Iterator[Any]:
+    """The first rounds of each third of the stream."""
+    third = len(movielens()) // 3
+    for start in range(0, 3 * third, third):
+        yield from movielens()[start : start + TUNING_ROUNDS]
+
+
+def _pold(c: float, **options: Any) -> Callable[[], Any]:
+    return lambda: matrix_completion.pold(c, **options)
+
+
+def _ader(c: float, **options: Any) -> Callable[[], Any]:
+    return lambda: matrix_completion.ader(c, **options)
+
+
+def _near_exact_ader(c: float) -> Callable[[], Any]:
+    """Ader with block Krylov projections, so accurate that its losses are those of exact ones."""
+    return _ader(c, method="block", accuracy=1e-3, tolerance_scale=1e-12)

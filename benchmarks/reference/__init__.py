@@ -1,0 +1,1 @@
+"""Plain implementations that the library is held against: simple, honest, slow."""

@@ -1,0 +1,158 @@
+"""One linear minimisation on x - y: 943 x 1,682, 100,000 stored entries, rank 100."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, svds
+
+import driftwolfe as dw
+from benchmarks.bandwidth import read_speed
+from benchmarks.data import movielens
+from benchmarks.measure import medians, race, threads
+from benchmarks.ratio import Ratio
+from benchmarks.skipped import Skipped
+from driftwolfe.points import FactoredMatrix, leading_triplets
+
+ROW = "linear_oracle"
+SHAPE, RADIUS, RANK, STORED = (943, 1682), 1e4, 100, 100_000
+#: Relative error of the leading singular value, and the floor against `svds` there.
+ACCURACIES = {1e-1: None, 1e-2: 5.0, 1e-4: None}
+#: What each may be asked for, loosest first; projections ask the oracle for 0.1 or less.
+HINTS = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 1e-4, 1e-6)
+TOLERANCES = (0.5, 1e-1, 1e-2, 1e-3, 1e-4, 0.0)
+#: Sizes of the basis of `svds`; None is its default, 20 for k = 1.
+BASES = (None, 4, 8, 12, 20)
+REPEATS = {True: 7, False: 25}
+
+
+def measure(short: bool) -> list[Ratio]:
+    """The oracle against `svds` at equal accuracy, and against the bandwidth of memory."""
+    with threads(1):
+        case = Case()
+        ratios = []
+        for accuracy, floor in ACCURACIES.items():
+            ratios += _against_svds(case, accuracy, floor, REPEATS[short])
+        return [*ratios, _against_bandwidth(case, 1e-2, REPEATS[short])]
+
+
+class Case:
+    """The direction, its leading singular value from a dense decomposition, and both oracles."""
+
+    def __init__(self):
+        self.found, self.direction = _direction()
+        self.exact = np.linalg.svd(self.direction.toarray(), compute_uv=False)[0]
+        self.ball = dw.TraceNormBall(SHAPE, RADIUS)
+        self.operator = LinearOperator(
+            SHAPE,
+            matvec=lambda q: self.direction @ q.ravel(),
+            rmatvec=lambda q: self.direction.transpose_times(q.ravel()),
+            dtype=np.float64,
+        )
+        self.start = np.random.default_rng(1).standard_normal(min(SHAPE))
+
+    def oracle(self, hint):
+        """Our minimiser; its value over the radius is the singular value that it has found."""
+        return self.ball.lmo_with_error(self.direction, hint)[0]
+
+    def svds(self, basis, tolerance):
+        """Their leading triplet."""
+        return svds(self.operator, 1, ncv=basis, tol=tolerance, v0=self.start)
+
+    def hint(self, accuracy):
+        """The loosest hint with which the oracle reaches the accuracy, and what it reaches."""
+        for hint in HINTS:
+            value = -self.direction.inner(self.oracle(hint)) / RADIUS
+            if (error := abs(value / self.exact - 1.0)) <= accuracy:
+                return hint, error
+        raise AssertionError(f"the oracle never reaches a relative error of {accuracy:g}")
+
+    def tolerance(self, accuracy, basis):
+        """The loosest tolerance with which `svds` does; None where none will do."""
+        for tolerance in TOLERANCES:
+            try:
+                value = self.svds(basis, tolerance)[1][0]
+            except ArpackNoConvergence:
+                return None
+            if abs(value / self.exact - 1.0) <= accuracy:
+                return tolerance
+        return None
+
+
+def _direction() -> tuple[str, FactoredMatrix]:
+    """x - y as a projection certifies it: x nearest to y among matrices of rank 100 in the ball."""
+    found, (rows, cols) = _entries()
+    y = FactoredMatrix.from_entries(SHAPE, rows, cols, np.ones(rows.size))
+    U, s, Vt = np.linalg.svd(y.toarray(), full_matrices=False)
+    step = RADIUS / (s[:RANK] - s[RANK]).sum()  # the projection of step * y has this rank
+    x = FactoredMatrix(U[:, :RANK], step * (s[:RANK] - s[RANK]), Vt[:RANK].T)
+    return found, x - step * y
+
+
+def _entries():
+    """Where the ratings are, or 100,000 entries that are as uneven where there are none."""
+    try:
+        stream = movielens()
+    except Skipped:
+        rng = np.random.default_rng(0)
+        popular = np.add.outer(*(np.log(rng.pareto(1.5, size)) for size in SHAPE))
+        # The largest of logarithms plus Gumbel noise are a draw without replacement.
+        keys = (popular + rng.gumbel(size=SHAPE)).ravel()
+        chosen = np.argpartition(-keys, STORED)[:STORED]
+        return "made-up entries", np.divmod(chosen, SHAPE[1])
+    losses = stream[: len(stream) // 3]
+    parts = ([loss.rows for loss in losses], [loss.cols for loss in losses])
+    return "MovieLens 100K", tuple(np.concatenate(part) for part in parts)
+
+
+def _against_svds(case, accuracy, floor, repeats):
+    hint, error = case.hint(accuracy)
+    contestants = {"oracle": partial(case.oracle, hint)}
+    for basis in BASES:
+        tolerance = case.tolerance(accuracy, basis)
+        if tolerance is not None:
+            name = f"svds, ncv {basis or 'default'}, tol {tolerance:g}"
+            contestants[name] = partial(case.svds, basis, tolerance)
+    timings = race(contestants, repeats)
+    middle = medians(timings)
+    default, *others = [name for name in middle if name != "oracle"]
+    best = min(others, key=middle.__getitem__)
+    note = f"{case.found}; asked for {hint:g}, reached {error:.1g}; "
+    return [
+        Ratio(
+            ROW,
+            f"LMO to {accuracy:g}, against svds",
+            middle["oracle"],
+            middle[default],
+            at_least=floor,
+            note=note + default,
+            timings=timings,
+        ),
+        Ratio(
+            ROW,
+            f"LMO to {accuracy:g}, against svds with its best basis",
+            middle["oracle"],
+            middle[best],
+            note=note + best,
+        ),
+    ]
+
+
+def _against_bandwidth(case, accuracy, repeats):
+    """The oracle against the time in which its products can be read from memory at all."""
+    hint, _ = case.hint(accuracy)
+    size = case.direction.nbytes
+    products = leading_triplets(case.direction, 1, tolerance=hint).products
+    speed, reading = read_speed(size)
+    timings = race({"oracle": partial(case.oracle, hint)}, repeats)
+    return Ratio(
+        ROW,
+        f"LMO to {accuracy:g}, against the bandwidth of memory",
+        medians(timings)["oracle"],
+        products * size / speed,
+        at_most=3,
+        note=f"{case.found}; {products} products, each must read {size / 1e6:.2f} MB "
+        f"once, at {speed / 1e9:.1f} GB/s, measured on an array of that size",
+        timings=timings | reading,
+    )

@@ -1,0 +1,91 @@
+"""`python -m benchmarks`: what it prints, writes and returns."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from benchmarks import long, stored
+from benchmarks.__main__ import ROWS, main
+from benchmarks.measure import medians, race
+from benchmarks.ratio import Ratio
+from benchmarks.skipped import Skipped
+
+
+def row(theirs):
+    ratio = Ratio("made_up", "speed", 1.0, theirs, at_least=5, timings={"ours": [1.0]})
+    other = Ratio("made_up", "loss", 1.0, 1.0, at_most=1.02, unit="loss")
+    return SimpleNamespace(measure=lambda short: [ratio, other])
+
+
+def refuse(short):
+    raise Skipped("needs the data")
+
+
+@pytest.mark.parametrize(("theirs", "status"), [(6.0, 0), (4.0, 1)])
+def test_a_run_prints_a_table_and_writes_its_results(theirs, status, monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(ROWS, "made_up", row(theirs))
+    assert main(["--short", "--rows", "made_up", "--out", str(tmp_path)]) == status
+    printed = capsys.readouterr()
+    assert "| made_up | speed |" in printed.out
+    assert ("below its floor" in printed.err) == bool(status)
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["variant"] == "short"
+    assert results["machine"]["cores"] >= 1
+    assert results["ratios"][0]["ratio"] == theirs
+    assert results["ratios"][0]["timings"] == {"ours": [1.0]}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "results.json",
+        "results.png",
+        "results.svg",
+    }
+
+
+def test_a_row_that_lacks_something_is_skipped_aloud(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(ROWS, "made_up", SimpleNamespace(measure=refuse))
+    assert main(["--rows", "made_up", "--out", str(tmp_path)]) == 0
+    assert "skipped made_up: needs the data" in capsys.readouterr().out
+
+
+def test_the_rows_are_listed(capsys):
+    assert main(["--list"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(ROWS)
+
+
+def test_contestants_take_turns_after_one_call_that_does_not_count():
+    calls = []
+    jobs = {name: lambda name=name: calls.append(name) for name in "ab"}
+    timings = race(jobs, 2)
+    assert "".join(calls) == "ababab"
+    assert {name: len(each) for name, each in timings.items()} == {"a": 2, "b": 2}
+    assert min(medians(timings).values()) >= 0
+
+
+class Counter:
+    """Suffers 1, 2, 3, ..."""
+
+    def __init__(self):
+        self.t = 0
+
+    def update(self, loss):
+        if loss == "stop":
+            raise KeyboardInterrupt
+        self.t += 1
+        return float(self.t)
+
+
+def test_a_long_run_goes_on_where_it_was_stopped(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(stored, "PATH", tmp_path / "long.json")
+    stopped = long.Run("count", Counter, lambda: iter(["go"] * 70 + ["stop"]), 150)
+    with pytest.raises(KeyboardInterrupt):
+        long._play_on(stopped)
+    assert stored.record("count")["rounds"] == 50
+    long._play_on(long.Run("count", Counter, lambda: iter(["go"] * 150), 150))
+    kept = stored.record("count")
+    assert kept["cumulative_loss"] == [50 * 51 / 2, 100 * 101 / 2, 150 * 151 / 2]
+    assert stored.loss_at(kept, 100) == 5050
+    assert stored.loss_at(kept, 120) is None
+    assert stored.best("cou", 149) == ("count", kept, 100)
+    assert stored.best("other", 149) is None
+    assert "150 of 150 rounds" in capsys.readouterr().err
+    assert not list(tmp_path.glob("*.pickle"))

@@ -1,0 +1,132 @@
+"""Stacks of descent experts: newcomers in old places, rounds that fail before they change anything."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from driftwolfe.ensemble.descent import Oracle, Plan
+from driftwolfe.ensemble.experts import descent
+from driftwolfe.ensemble.gauge_descent import GaugeDescent
+from driftwolfe.losses import FunctionLoss, Loss, SquaredDistance, SquaredEntries
+
+PLANS = [Plan(0.5, 1, 1e-6), Plan(0.2, 3, 1e-6), Plan(0.1, 4, 1e-6), Plan(0.3, 2, 1e-6)]
+
+
+def dense():
+    return descent(dw.L1Ball(3), Oracle(), 1.0)
+
+
+def inexact():
+    return descent(dw.L1Ball(3), Oracle("corrective"), None)
+
+
+def gauged():
+    return GaugeDescent(dw.L1Ball(3), Oracle(), 1.0, None)
+
+
+def factored():
+    return descent(dw.TraceNormBall((3, 2), representation="factored"), Oracle(), None)
+
+
+def loss(experts, seed):
+    rng = np.random.default_rng(seed)
+    if len(experts.domain.shape) == 1:
+        return SquaredDistance(rng.standard_normal(3))
+    return SquaredEntries([0, 1, 2], [0, 1, 0], rng.standard_normal(3))
+
+
+def advance(experts, seed, shared=False):
+    f = loss(experts, seed)
+    scores = experts.look(f)
+    slopes = f.slope_at(np.mean(scores, axis=0)) if shared else f.slope_at(scores)
+    experts.commit(experts.prepare(f, slopes, shared))
+
+
+def state(experts):
+    """Everything that a round may change, as arrays."""
+    points = [np.array([_array(p) for p in part]) for part in (experts.x, experts.y)]
+    sums = experts.sums
+    if not isinstance(sums, np.ndarray):
+        sums = np.array([_array(s.total(x)) for s, x in zip(sums, experts.x, strict=True)])
+    numbers = experts.largest_gradient, experts.largest_distance, experts.projections
+    return [*points, np.array(sums), experts.clocks.copy(), np.array(numbers)]
+
+
+def _array(point):
+    return point if isinstance(point, np.ndarray) else point.toarray()
+
+
+@pytest.mark.parametrize("make", [dense, inexact, gauged, factored])
+@pytest.mark.parametrize("shared", [False, True])
+def test_restarting_is_removing_and_adding_in_the_same_places(make, shared):
+    kept, exchanged = make(), make()
+    kept.add(kept.domain.origin(), PLANS)
+    exchanged.add(kept.domain.origin(), PLANS[2:] + PLANS[:2])
+    for seed in range(5):
+        advance(kept, seed, shared)
+        advance(exchanged, seed, shared)
+    start = kept.point(2)
+    kept.restart(2, start)
+    exchanged.remove([False, False, True, True])
+    exchanged.add(start, PLANS[:2])
+    order = [2, 3, 0, 1]
+    for seed in range(5, 12):
+        for mine, theirs in zip(state(kept)[:4], state(exchanged)[:4], strict=True):
+            np.testing.assert_allclose(mine[order], theirs, rtol=0, atol=1e-12)
+        advance(kept, seed, shared)
+        advance(exchanged, seed, shared)
+
+
+class Crooked(Loss):
+    """Gradients of the wrong shape."""
+
+    def scores(self, x):
+        return x
+
+    def value_at(self, scores):
+        return scores.sum(axis=-1)
+
+    def slope_at(self, scores):
+        return np.ones_like(scores)
+
+    def pull_back(self, slope, like):
+        return slope[:2]
+
+
+def explode(x):
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("make", [dense, inexact, gauged])
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_round_that_cannot_be_prepared_leaves_everything_as_it_was(make, shared):
+    experts = make()
+    experts.add(experts.domain.origin(), PLANS)
+    for seed in range(3):
+        advance(experts, seed)
+    before = copy.deepcopy(state(experts))
+    f, slopes = Crooked(), np.ones(3) if shared else np.ones((4, 3))
+    with pytest.raises(ValueError, match="shape"):
+        experts.prepare(f, slopes, shared)
+    broken = FunctionLoss(lambda x: 0.0, explode)
+    with pytest.raises(ZeroDivisionError):
+        broken.slope_at(experts.look(broken))
+    for was, now in zip(before, state(experts), strict=True):
+        np.testing.assert_array_equal(now, was)
+
+
+def test_points_that_a_function_was_given_never_change():
+    seen = []
+
+    def value(x):
+        seen.append((x, x.copy()))
+        return float(x @ x)
+
+    learner = dw.POLA(dw.L1Ball(3))
+    for t in range(40):
+        learner.update(FunctionLoss(value, lambda x, t=t: x - np.eye(3)[t % 3]))
+    assert all(np.array_equal(point, copied) for point, copied in seen)
