@@ -22,3 +22,154 @@ def low_rank_plus_sparse(shape, rng, rank=3, stored=40):
     )
     rows, cols = rng.integers(0, m, stored), rng.integers(0, n, stored)
     return factors + FactoredMatrix.from_entries(shape, rows, cols, rng.standard_normal(stored))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 6), (5, 1), (3, 4), (6, 4)])
+def test_lmo_against_a_conic_solver(shape, rng):
+    ball = dw.TraceNormBall(shape, radius=2.5)
+    X, A = cp.Variable(shape), cp.Parameter(shape)
+    problem = cp.Problem(cp.Minimize(cp.sum(cp.multiply(A, X))), [cp.normNuc(X) <= 2.5])
+    for _ in range(3):
+        A.value = rng.standard_normal(shape)
+        problem.solve(solver=cp.CLARABEL)
+        answer = ball.lmo(A.value)
+        assert np.vdot(A.value, answer) == pytest.approx(problem.value, rel=1e-6)
+        assert np.linalg.matrix_rank(answer) == 1
+
+
+def test_projection_against_a_conic_solver(rng):
+    check_projection(dw.TraceNormBall((4, 5), radius=3.0), lambda X: [cp.normNuc(X) <= 3.0], rng)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (5, 3), (4, 4), (1, 6)])
+def test_stacks_of_small_matrices_are_projected_as_by_their_decompositions(shape, rng):
+    """Clearly inside, doubtful by the rows' norms though inside, and outside."""
+    ball = dw.TraceNormBall(shape, radius=2.0)
+    directions = rng.standard_normal((12, *shape))
+    directions[6:] = [np.outer(d[:, 0], d[0]) for d in directions[6:]]  # rank 1
+    sizes = np.array([0.01, 0.5, 0.99, 1.01, 3.0, 100.0] * 2)
+    trace_norms = np.linalg.norm(directions, "nuc", axis=(1, 2))
+    stack = directions * (2.0 * sizes / trace_norms)[:, None, None]
+    before = stack.copy()
+    projected = ball.project_many(stack)
+    U, s, Vt = np.linalg.svd(stack, full_matrices=False)
+    for answer, left, values, right in zip(projected, U, s, Vt, strict=True):
+        thetas = [(values[:k].sum() - 2.0) / k for k in range(1, values.size + 1)]
+        kept = np.maximum(values - max(0.0, *thetas), 0.0)
+        np.testing.assert_allclose(answer, (left * kept) @ right, rtol=0, atol=1e-14)
+    np.testing.assert_array_equal(projected[[0, 6]], stack[[0, 6]])
+    np.testing.assert_array_equal(stack, before)
+    assert not np.shares_memory(projected, stack)
+
+
+def test_gauge_against_bisection(rng):
+    ball = dw.TraceNormBall((4, 3), radius=2.0)
+    points = [scale * rng.standard_normal((4, 3)) for scale in (0.01, 1.0, 50.0)]
+    check_gauge(ball, points)
+    check_gauge_subgradient(ball, points)
+
+
+def test_sizes_are_those_of_the_atoms(rng):
+    ball = dw.TraceNormBall((4, 5), radius=3.0)
+    atoms = [ball.lmo(rng.standard_normal((4, 5))) for _ in range(50)]
+    assert max(np.linalg.norm(atom) for atom in atoms) == pytest.approx(ball.radius)
+    opposite = ball.lmo(-atoms[0]) - ball.lmo(atoms[0])
+    assert np.linalg.norm(opposite) == pytest.approx(ball.diameter)
+    inside = rng.standard_normal((4, 5))
+    inside *= ball.inner_radius / np.linalg.norm(inside)
+    assert ball.contains(inside)
+    assert ball.contains(np.eye(4, 5) * (3.0 / 4))
+    assert not ball.contains(np.eye(4, 5) * (3.001 / 4), atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(30, 40), (70, 60), (260, 210)])
+def test_factored_and_dense_points_get_the_same_answers(shape, rng):
+    """The larger shapes go through Lanczos and through the Gram matrix."""
+    ball = dw.TraceNormBall(shape, radius=25.0, representation="factored")
+    y = low_rank_plus_sparse(shape, rng)
+    dense = y.toarray()
+    s = np.linalg.svd(dense, compute_uv=False)
+    assert ball.gauge(y) == pytest.approx(s.sum() / 25.0, rel=1e-9)
+    assert ball.lmo(y).inner(y) == pytest.approx(-25.0 * s[0], rel=1e-9)
+    assert np.vdot(ball.lmo(dense), dense) == pytest.approx(-25.0 * s[0], rel=1e-9)
+    U, _, Vt = np.linalg.svd(dense, full_matrices=False)
+    theta = next(
+        t
+        for k in range(1, s.size + 1)
+        if (t := (s[:k].sum() - 25.0) / k) >= (s[k] if k < s.size else 0.0)
+    )
+    expected = (U * np.maximum(s - theta, 0.0)) @ Vt
+    np.testing.assert_allclose(ball.project(y).toarray(), expected, atol=1e-6)
+    np.testing.assert_allclose(ball.project(dense), expected, atol=1e-6)
+    assert isinstance(ball.project(y), FactoredMatrix)
+    np.testing.assert_allclose(
+        ball.gauge_subgradient(y).toarray(), ball.gauge_subgradient(dense), atol=1e-6
+    )
+
+
+def test_the_error_of_a_rough_oracle_is_a_true_bound(rng):
+    shape = (300, 200)
+    ball = dw.TraceNormBall(shape, radius=2.0)
+    y = low_rank_plus_sparse(shape, rng, rank=30, stored=3000)
+    best = -2.0 * np.linalg.norm(y.toarray(), 2)
+    for accuracy in (0.3, 0.03, 1e-6):
+        atom, error = ball.lmo_with_error(y, accuracy)
+        assert best <= atom.inner(y) + 1e-9 <= best + error + 2e-9
+        assert error <= accuracy * -best
+
+
+def test_representation_follows_the_size_unless_told():
+    assert isinstance(dw.TraceNormBall((10, 10)).origin(), np.ndarray)
+    assert isinstance(dw.TraceNormBall((200, 100)).origin(), FactoredMatrix)
+    assert isinstance(dw.TraceNormBall((200, 100), representation="dense").origin(), np.ndarray)
+    assert isinstance(
+        dw.TraceNormBall((10, 10), representation="factored").origin(), FactoredMatrix
+    )
+
+
+def test_what_would_be_too_large_says_what_to_use_instead(monkeypatch, rng):
+    monkeypatch.setattr(trace_norm_ball, "FULL_SVD_ENTRIES", 100)
+    ball = dw.TraceNormBall((30, 40))
+    with pytest.raises(NotImplementedError, match="infeasible_projection"):
+        ball.project(low_rank_plus_sparse((30, 40), rng))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (((3, 4), 0.0), "radius"),
+        (((3, 4), -1.0), "radius"),
+        (((3, 4), float("nan")), "radius"),
+        (((3,), 1.0), "shape must be"),
+        (((3, 0), 1.0), "shape"),
+        (((2, 3, 4), 1.0), "shape must be"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        dw.TraceNormBall(*arguments)
+
+
+def test_bad_points_are_refused():
+    ball = dw.TraceNormBall((3, 4))
+    with pytest.raises(ValueError, match=r"shape \(3, 4\)"):
+        ball.lmo(FactoredMatrix.zeros((4, 3)))
+    with pytest.raises(ValueError, match="representation"):
+        dw.TraceNormBall((3, 4), representation="sparse")
+
+
+@pytest.mark.parametrize("shape", [(90, 300), (300, 90)])
+@pytest.mark.parametrize("stored", [1, 20, 60, 5000])
+def test_sparse_steps_from_low_rank_points_project_as_dense_ones_do(shape, stored):
+    """Few lines with entries are decomposed by themselves, many as a dense matrix."""
+    rng = np.random.default_rng(stored)
+    ball = dw.TraceNormBall(shape, radius=3.0)
+    x = FactoredMatrix(*(rng.standard_normal(s) for s in ((shape[0], 4), (4,), (shape[1], 4))))
+    rows, cols = (rng.integers(0, size, stored) for size in shape)
+    y = x + FactoredMatrix.from_entries(shape, rows, cols, rng.standard_normal(stored))
+    U, s, Vt = np.linalg.svd(y.toarray(), full_matrices=False)
+    theta = max((s[: k + 1].sum() - 3.0) / (k + 1) for k in range(s.size))
+    expected = (U * np.maximum(s - theta, 0.0)) @ Vt
+    np.testing.assert_allclose(ball.project(y).toarray(), expected, atol=1e-9)
+    assert ball.gauge(y) == pytest.approx(s.sum() / 3.0, rel=1e-10)
+    assert not ball.contains(y)
