@@ -1,6 +1,7 @@
 """Experts that run ahead in threads play the same game, to the last bit."""
 
 import copy
+import threading
 
 import numpy as np
 import pytest
@@ -112,3 +113,26 @@ def test_many_updates_at_once_are_as_many_updates():
     assert [done.value for done in rounds] == [other.update(loss) for loss in stream]
     assert [done.projection for done in rounds] == [1] * 20
     assert learner.update_many([]) == []
+
+
+def test_a_users_own_functions_are_asked_in_order_and_in_one_thread():
+    asked = []
+
+    class Own:
+        def __init__(self, number, loss):
+            self.number, self.loss = number, loss
+
+        def value(self, x):
+            asked.append((self.number, threading.get_ident()))
+            return self.loss.value(x)
+
+        def gradient(self, x):
+            return self.loss.gradient(x)
+
+    dw.set_threads(2)
+    learner, stream = pold(), losses(12)
+    history = dw.play(learner, [Own(t, loss) for t, loss in enumerate(stream)])
+    numbers, idents = zip(*asked, strict=True)
+    assert list(numbers) == sorted(numbers)
+    assert set(idents) == {threading.get_ident()}
+    np.testing.assert_allclose(history.losses, dw.play(pold(), stream).losses, rtol=1e-9)

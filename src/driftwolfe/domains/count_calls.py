@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 from driftwolfe.domains.base import Domain
 from driftwolfe.points.kinds import Array, Point
+
+#: Held while a number is raised, which takes several steps.
+_COUNTING = Lock()
 
 
 @dataclass
@@ -18,11 +22,13 @@ class OracleCalls:
     gauge: int = 0
     membership: int = 0
 
-    def add(self, lmo: int, projection: int, gauge: int) -> None:
-        """Count calls that were made elsewhere."""
-        self.lmo += lmo
-        self.projection += projection
-        self.gauge += gauge
+    def add(self, lmo: int = 0, projection: int = 0, gauge: int = 0, membership: int = 0) -> None:
+        """Count so many more; experts in several threads may do so at once."""
+        with _COUNTING:
+            self.lmo += lmo
+            self.projection += projection
+            self.gauge += gauge
+            self.membership += membership
 
     def reset(self) -> None:
         """Count from 0 again."""
@@ -87,7 +93,7 @@ class CountedDomain(Domain):
 
     def project_many(self, stack: Array) -> Array:
         """The set's own answers, each counted."""
-        self.calls.projection += len(stack)
+        self.calls.add(projection=len(stack))
         return self.domain.project_many(stack)
 
     def warm_up(self) -> None:
@@ -106,27 +112,27 @@ class CountedDomain(Domain):
         self, direction: Point, accuracy: float | None = None
     ) -> tuple[Point, float]:
         """The set's own answer, counted."""
-        self.calls.lmo += 1
+        self.calls.add(lmo=1)
         return self.domain.lmo_with_error(direction, accuracy)
 
     def _lmo(self, direction: Point) -> Point:
-        self.calls.lmo += 1
+        self.calls.add(lmo=1)
         return self.domain._lmo(direction)
 
     def _contains(self, x: Point, slack: float) -> bool:
-        self.calls.membership += 1
+        self.calls.add(membership=1)
         return self.domain._contains(x, slack)
 
     def _project(self, y: Point) -> Point:
-        self.calls.projection += 1
+        self.calls.add(projection=1)
         return self.domain._project(y)
 
     def _gauge(self, y: Point) -> float:
-        self.calls.gauge += 1
+        self.calls.add(gauge=1)
         return self.domain._gauge(y)
 
     def _gauge_subgradient(self, y: Point) -> Point:
-        self.calls.gauge += 1
+        self.calls.add(gauge=1)
         return self.domain._gauge_subgradient(y)
 
     def __repr__(self) -> str:

@@ -18,6 +18,7 @@ from driftwolfe.ensemble.scores import combine, stack
 from driftwolfe.learners.base import Round, as_loss, require_finite
 from driftwolfe.learners.ensemble import view
 from driftwolfe.learners.epochs import EpochLearner
+from driftwolfe.losses import FunctionLoss
 from driftwolfe.points import FactoredMatrix
 from driftwolfe.points.kinds import Array, Point
 
@@ -59,8 +60,12 @@ class HedgedEnsemble(EpochLearner):
         return alone and not self.options.linear and threads.threads() > 1
 
     def update_many(self, losses: Sequence[Any]) -> list[Round]:
-        """As `Learner.update_many`; experts run ahead in threads, and are combined afterwards."""
-        if not self.runs_ahead:
+        """As `Learner.update_many`; experts run ahead in threads, and are combined afterwards.
+
+        A user's own functions are asked in order and in one thread.
+        """
+        own = any(isinstance(as_loss(loss), FunctionLoss) for loss in losses)
+        if own or not self.runs_ahead:
             return super().update_many(losses)
         rounds: list[Round] = []
         while len(rounds) < len(losses):
