@@ -57,8 +57,8 @@ class FactoredMatrix:
            [ 2.,  2.,  2.]])
     >>> B.entries([0, 1], [1, 2])
     array([-3.,  2.])
-    >>> B @ np.ones(3), float(B.norm()), B.rank
-    (array([1., 6.]), 5.385164807134505, 1)
+    >>> B @ np.ones(3), round(B.norm(), 6), B.rank
+    (array([1., 6.]), 5.385165, 1)
     """
 
     __array_ufunc__ = None  # numpy leaves `array * matrix` and the like to this class
