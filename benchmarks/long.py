@@ -62,8 +62,7 @@ def contestants() -> dict[str, Sequence[Run]]:
             Run(f"Ader, tuning, c = {c:g}", _near_exact_ader(c), _thinned, thinned) for c in GRID
         ],
         "paper-bogd-ip": [
-            _ratings("the paper's BOGD_IP", lambda: paper_algorithms.reference("BOGD_IP")),
-            _ratings("BOGD_IP", lambda: paper_algorithms.ours("BOGD_IP")),
+            _ratings("the paper's BOGD_IP", lambda: paper_algorithms.reference("BOGD_IP"))
         ],
         "scale-pold": [Run("POLD at scale", scale.pold, scale.stream, scale.HORIZON)],
     }

@@ -231,3 +231,13 @@ def test_a_shallow_copy_is_a_snapshot():
     meta.add(1)
     meta.remove([0])
     assert np.array_equal(snapshot.weights, expected)
+
+
+def test_no_scale_is_learned_from_rounding():
+    meta = AdaNormalHedge()
+    meta.add([1, 1, 1])
+    meta.update(0.3, 0.3 + np.array([0.0, 2.0, -1.0]) * 2.0**-53)
+    assert meta.scale == 0.0
+    assert meta.weights.tolist() == [1 / 3] * 3
+    meta.update(0.3, [0.3, 0.4, 0.2])
+    assert meta.scale == pytest.approx(0.1)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
+from driftwolfe.ensemble.dense_descent import DenseDescent
 from driftwolfe.ensemble.descent import Oracle, Plan
 from driftwolfe.ensemble.experts import descent
 from driftwolfe.ensemble.gauge_descent import GaugeDescent
@@ -40,9 +41,14 @@ def loss(experts, seed):
 
 
 def advance(experts, seed, shared=False):
-    f = loss(experts, seed)
+    f, weights = loss(experts, seed), np.full(experts.size, 1 / experts.size)
     scores = experts.look(f)
-    slopes = f.slope_at(np.mean(scores, axis=0)) if shared else f.slope_at(scores)
+    if shared:
+        slopes = f.slope_at(np.mean(scores, axis=0))
+    elif isinstance(experts, DenseDescent):
+        slopes = f.stacked_round(experts.x, weights)[1]  # gradients already
+    else:
+        slopes = f.slope_at(scores)
     experts.commit(experts.prepare(f, slopes, shared))
 
 
@@ -109,7 +115,7 @@ def test_a_round_that_cannot_be_prepared_leaves_everything_as_it_was(make, share
     for seed in range(3):
         advance(experts, seed)
     before = copy.deepcopy(state(experts))
-    f, slopes = Crooked(), np.ones(3) if shared else np.ones((4, 3))
+    f, slopes = Crooked(), np.ones(3) if shared else np.ones((4, 2))
     with pytest.raises(ValueError, match="shape"):
         experts.prepare(f, slopes, shared)
     broken = FunctionLoss(lambda x: 0.0, explode)

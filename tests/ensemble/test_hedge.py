@@ -264,3 +264,12 @@ def assert_same_state(one, other):
         left, right = getattr(one, field.name), getattr(other, field.name)
         assert type(left) is type(right)
         assert np.array_equal(left, right)
+
+
+def test_no_range_is_learned_from_rounding():
+    hedge = Hedge(3, horizon=10)
+    hedge.update(0.3 + np.array([0.0, 2.0, -1.0]) * 2.0**-53)
+    assert hedge.scale == 0.0
+    np.testing.assert_array_equal(hedge.weights, hedge.prior)
+    hedge.update([0.3, 0.4, 0.2])
+    assert hedge.scale == pytest.approx(0.2)

@@ -104,3 +104,13 @@ def test_bad_input_is_refused():
         meta.update(1.0, [np.nan])
     with pytest.raises(ValueError, match="loss_scale"):
         MultiplicativeWeights(loss_scale="none")
+
+
+def test_no_scale_is_learned_from_rounding():
+    meta = MultiplicativeWeights()
+    meta.add([1, 1, 1])
+    meta.update(0.3, 0.3 + np.array([0.0, 2.0, -1.0]) * 2.0**-53)
+    assert meta.scale == 0.0
+    assert meta.weights.tolist() == [1 / 3] * 3
+    meta.update(0.3, [0.3, 0.4, 0.2])
+    assert meta.scale == pytest.approx(0.1)

@@ -100,13 +100,35 @@ def test_value_at_and_slope_at_keep_any_leading_axes(name):
 
 
 @every_loss
-def test_a_round_of_an_ensemble_is_the_values_and_slopes_of_its_looks(name):
+def test_a_round_gives_what_the_points_and_their_mean_give(name):
     loss, shape, rng = make(name, 6)
-    scores = loss.stacked_scores(rng.standard_normal((4, *shape)))
-    values, slopes, value = loss.values_and_slopes(scores[:3], scores[3])
-    assert np.array_equal(values, loss.value_at(scores[:3]))
-    assert np.array_equal(slopes, loss.slope_at(scores[:3]))
-    assert value == loss.value_at(scores[3])
+    stack, weights = rng.standard_normal((3, *shape)), np.array([0.2, 0.5, 0.3])
+    before = stack.copy()
+    values, gradients, value = loss.stacked_round(stack, weights)
+    expected = [loss.value_and_gradient(x) for x in stack]
+    np.testing.assert_allclose(values, [v for v, _ in expected], rtol=1e-12)
+    np.testing.assert_allclose(gradients, [g for _, g in expected], rtol=1e-12, atol=1e-13)
+    assert type(value) is float
+    mean = np.tensordot(weights, stack, 1)
+    assert value == pytest.approx(loss.value(mean), rel=1e-12)
+    assert np.array_equal(stack, before)
+
+
+@every_loss
+def test_a_round_of_equal_points_has_no_difference(name):
+    """Not even one of rounding: a learned scale of differences would start from it."""
+    loss, shape, rng = make(name, 7)
+    x = rng.standard_normal(shape)
+    values, _, value = loss.stacked_round(np.stack([x, x]), np.array([0.5, 0.5]))
+    assert values[0] == values[1] == value
+
+
+@every_loss
+def test_a_round_at_points_of_a_wrong_shape_is_refused(name):
+    loss, shape, _ = make(name, 0)
+    loss.value(np.zeros(shape))
+    with pytest.raises(ValueError, match="shape"):
+        loss.stacked_round(np.zeros((2, *shape, 1)), np.ones(2) / 2)
 
 
 @every_loss

@@ -9,7 +9,7 @@ import numpy as np
 
 from driftwolfe.domains.base import Domain
 from driftwolfe.domains.groups import group_labels
-from driftwolfe.domains.thresholds import project_nonnegative_sum
+from driftwolfe.domains.thresholds import kernels, project_nonnegative_sum
 from driftwolfe.domains.unit_vector import unit_vector
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
@@ -50,6 +50,10 @@ class GroupLassoBall(Domain):
         self._n_groups = int(self._labels.max()) + 1
         self.scale = checks.positive(radius, "radius")
         super().__init__(size, self.scale, inner_radius=self.scale / math.sqrt(self._n_groups))
+
+    def warm_up(self) -> None:
+        """Load the compiled threshold of the projection."""
+        kernels()
 
     def _lmo(self, direction: Array) -> Array:
         largest = self._norms(direction).argmax()

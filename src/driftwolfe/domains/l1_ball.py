@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from driftwolfe.domains.base import Domain
-from driftwolfe.domains.thresholds import threshold_to_sum
+from driftwolfe.domains.thresholds import kernels, threshold_to_sum
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Shape
 
@@ -40,6 +40,10 @@ class L1Ball(Domain):
         self.scale = checks.positive(radius, "radius")
         super().__init__(shape, self.scale, inner_radius=self.scale / math.sqrt(math.prod(shape)))
 
+    def warm_up(self) -> None:
+        """Load the compiled threshold of the projection."""
+        kernels()
+
     def _lmo(self, direction: Array) -> Array:
         vertex = np.zeros(self.shape)
         largest = np.abs(direction).argmax()
@@ -51,10 +55,8 @@ class L1Ball(Domain):
 
     def project_many(self, stack: Array) -> Array:
         """Return the projections of points along the first axis, worked out together."""
-        sizes = np.abs(stack).reshape(len(stack), -1)
-        kept = threshold_to_sum(sizes, self.scale).reshape(stack.shape)
-        # Adding 0 turns the -0. of a negative entry that is cut to nothing into 0.
-        return np.copysign(kept, stack) + 0.0
+        flat = stack.reshape(len(stack), -1)
+        return threshold_to_sum(flat, self.scale).reshape(stack.shape)
 
     def _project(self, y: Array) -> Array:
         return self.project_many(y[None])[0]

@@ -8,7 +8,7 @@ import numpy as np
 
 from driftwolfe.domains.affine_hull import leaves_affine_hull
 from driftwolfe.domains.base import Domain
-from driftwolfe.domains.thresholds import project_nonnegative_sum
+from driftwolfe.domains.thresholds import kernels, project_nonnegative_sum
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Shape
 
@@ -56,6 +56,10 @@ class Simplex(Domain):
     def tangent(self, direction: Array) -> Array:
         """Return the direction less its mean."""
         return direction - direction.mean()
+
+    def warm_up(self) -> None:
+        """Load the compiled threshold of the projection."""
+        kernels()
 
     def _lmo(self, direction: Array) -> Array:
         vertex = np.zeros(self.shape)

@@ -9,7 +9,7 @@ import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.affine_hull import leaves_affine_hull
 from driftwolfe.domains.base import Domain
-from driftwolfe.domains.thresholds import project_nonnegative_sum
+from driftwolfe.domains.thresholds import kernels, project_nonnegative_sum
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array
 
@@ -71,6 +71,10 @@ class Spectrahedron(Domain):
         """Return the symmetric part with trace 0."""
         symmetric = _symmetric_part(direction)
         return symmetric - np.eye(self._side) * (np.trace(symmetric) / self._side)
+
+    def warm_up(self) -> None:
+        """Load the compiled threshold of the projection."""
+        kernels()
 
     def _lmo(self, direction: Array) -> Array:
         vector = _lowest_eigenvector(_symmetric_part(direction))

@@ -4,69 +4,39 @@ from __future__ import annotations
 
 import numpy as np
 
+from driftwolfe.points.compiled import compiled
 from driftwolfe.points.kinds import Array
 
-#: Length of a row up to which sorting it is the quickest way to its threshold.
-_SORTED = 1000
+kernels = compiled("driftwolfe.domains.point_kernels")
 
 
 def project_nonnegative_sum(values: Array, total: float) -> Array:
     r"""Project onto :math:`\{s \ge 0, \sum_i s_i = total\}`, along the last axis.
 
     The answer is :math:`\max(values - \theta, 0)`, and theta the largest of
-    :math:`\theta_S = (\sum_{i \in S} values_i - total)/|S|` over sets S of entries. It is that of the k
-    largest entries for some k, which sorting finds (Held, Wolfe & Crowder 1974); in long rows,
-    dropping the entries below :math:`\theta_S` of those left finds it without (Michelot 1986).
+    :math:`\theta_S = (\sum_{i \in S} values_i - total)/|S|` over sets S of entries. Dropping entries
+    below the :math:`\theta_S` of those that are left finds it (Michelot 1986).
 
     >>> project_nonnegative_sum(np.array([2.0, 1.0, -5.0]), 2.0)
     array([1.5, 0.5, 0. ])
     """
-    # Shifting by the maximum keeps the running sums exact when values are huge beside `total`.
-    shifted: Array = values - values.max(axis=-1, keepdims=True)
-    n = shifted.shape[-1]
-    if n <= _SORTED:
-        thetas = _thetas_by_sorting(shifted, total)
-    else:
-        each = [_theta_by_dropping(row, total) for row in shifted.reshape(-1, n)]
-        thetas = np.array(each).reshape(*shifted.shape[:-1], 1)
-    shifted -= thetas
-    return np.maximum(shifted, 0.0, out=shifted)
-
-
-def _thetas_by_sorting(values: Array, total: float) -> Array:
-    falling = np.sort(values)[..., ::-1]
-    thetas = falling.cumsum(axis=-1)
-    thetas -= total
-    thetas /= np.arange(1, values.shape[-1] + 1)
-    largest: Array = thetas.max(axis=-1, keepdims=True)
-    return largest
-
-
-def _theta_by_dropping(values: Array, total: float) -> float:
-    left = values[values > -total]  # theta is at least that of the largest entry, 0, alone
-    while True:
-        theta = (float(left.sum()) - total) / left.size
-        above = (left > theta).nonzero()[0]
-        if above.size == left.size:
-            return theta
-        left = left.take(above)
+    nearest: Array = kernels().nearest_rows(_rows(values), total, False)
+    return nearest.reshape(values.shape)
 
 
 def threshold_to_sum(values: Array, total: float) -> Array:
-    r"""Project non-negative values onto :math:`\{s \ge 0, \sum_i s_i \le total\}`, along the last axis.
+    r"""Project onto :math:`\{s : \sum_i |s_i| \le total\}`, along the last axis.
 
-    >>> threshold_to_sum(np.array([[2.0, 1.0], [3.0, 2.0]]), 4.0)
-    array([[2. , 1. ],
-           [2.5, 1.5]])
+    >>> threshold_to_sum(np.array([[2.0, -1.0], [3.0, -2.0]]), 4.0)
+    array([[ 2. , -1. ],
+           [ 2.5, -1.5]])
     """
-    outside = values.sum(axis=-1) > total
-    number = np.count_nonzero(outside)
-    if number == outside.size:
-        return project_nonnegative_sum(values, total)
-    projected = values.copy()
-    if number:
-        projected[outside] = project_nonnegative_sum(values[outside], total)
-    return projected
+    nearest: Array = kernels().nearest_rows(_rows(values), total, True)
+    return nearest.reshape(values.shape)
+
+
+def _rows(values: Array) -> Array:
+    return np.ascontiguousarray(values.reshape(-1, values.shape[-1]))
 
 
 def threshold_falling(values: Array, total: float) -> Array:

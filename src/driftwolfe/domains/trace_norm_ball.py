@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.domains.base import Domain
-from driftwolfe.domains.thresholds import threshold_to_sum
+from driftwolfe.domains.thresholds import kernels, threshold_to_sum
 from driftwolfe.points import FactoredMatrix, checks, leading_triplets
+from driftwolfe.points.compiled import compiled
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.stored import as_factors
+
+factored_kernels = compiled("driftwolfe.points.kernels")
 
 #: Entries up to which dense arrays and full decompositions are quicker than factors and blocks of
 #: vectors, whatever the shape, and for a short side up to `_CHEAP_SIDE` (measured, see the
@@ -90,9 +93,8 @@ class TraceNormBall(Domain):
         return FactoredMatrix.zeros(self.shape) if self.factored else np.zeros(self.shape)
 
     def warm_up(self) -> None:
-        """Load the loops over factored matrices, if they will be used; compiled on first sight."""
-        if self.factored:
-            from driftwolfe.points import kernels  # noqa: F401
+        """Load the loops over factored matrices, or over stacks of dense ones."""
+        (factored_kernels if self.factored else kernels)()
 
     @property
     def cheap_projection(self) -> bool:
@@ -127,7 +129,8 @@ class TraceNormBall(Domain):
         # A matrix is the sum of its rows, each of rank one, so the sum of their norms bounds the
         # trace norm: the cheap test that spares most matrices inside the decomposition.
         rows = stack if self.shape[0] <= self.shape[1] else stack.swapaxes(1, 2)
-        doubtful = (np.sqrt(np.vecdot(rows, rows)).sum(axis=1) > self.scale).nonzero()[0]
+        bounds = kernels().sums_of_row_norms(np.ascontiguousarray(rows))
+        doubtful = (bounds > self.scale).nonzero()[0]
         if doubtful.size:
             U, s, Vt = np.linalg.svd(stack[doubtful], full_matrices=False)
             projected[doubtful] = (U * threshold_to_sum(s, self.scale)[:, None, :]) @ Vt

@@ -11,9 +11,12 @@ import numpy as np
 
 from driftwolfe.ensemble.cover import GeometricCover
 from driftwolfe.ensemble.meta import LossScale, check_loss_scale
-from driftwolfe.ensemble.sleeping import advantages, kept
+from driftwolfe.ensemble.sleeping import checked_losses, kept
 from driftwolfe.points import checks
+from driftwolfe.points.compiled import compiled
 from driftwolfe.points.kinds import Array
+
+kernels = compiled("driftwolfe.ensemble.normal_hedge_kernels")
 
 
 @dataclass(eq=False)
@@ -32,10 +35,11 @@ class AdaNormalHedge:
     asleep is simply not here; a new one starts at R = C = 0. Where no expert has a positive weight
     (all R are at most -1: the combined decision beats them all) the weights are equal.
 
-    With ``loss_scale="auto"``, B is the largest difference so far. When a larger one comes, R and C
-    are multiplied by the old B over the new one: as both are in units of B, that is exactly the
-    state that the new B would have led to with the same losses. A heuristic nevertheless: the
-    weights played before were those of the old B, so `regret_bound` is proved for a given B only.
+    With ``loss_scale="auto"``, B is the largest difference so far, rounding apart. When a larger one
+    comes, R and C are multiplied by the old B over the new one: as both are in units of B, that is
+    exactly the state that the new B would have led to with the same losses. A heuristic
+    nevertheless: the weights played before were those of the old B, so `regret_bound` is proved for
+    a given B only.
 
     Parameters
     ----------
@@ -78,24 +82,15 @@ class AdaNormalHedge:
     def __post_init__(self) -> None:
         self.loss_scale = check_loss_scale(self.loss_scale)
         self.scale = 0.0 if self.loss_scale == "auto" else self.loss_scale
+        kernels()  # compiled now, not in a round
         self.regrets = np.zeros(0)
         self.movements = np.zeros(0)
 
     @property
     def weights(self) -> Array:
         """The weights of the experts that are awake."""
-        R, width = self.regrets, 3.0 * self.movements + 3.0
-        upper = np.maximum(R + 1.0, 0.0)
-        log_phi = upper * upper / width
-        # Phi(R+1) - Phi(R-1) is Phi(R+1) (1 - exp(-gap)), and (R+1)^2 - (R-1)^2 = 4R exactly. The
-        # sign of expm1 goes with the division by the sum.
-        gap = np.where(R > 1.0, 4.0 * R / width, log_phi)
-        weights = np.exp(log_phi - log_phi.max(initial=0.0)) * np.expm1(-gap)
-        total = weights.sum()
-        if total == 0.0:
-            return np.full(weights.size, 1.0 / max(1, weights.size))
-        normal: Array = weights / total
-        return normal
+        weights: Array = kernels().weights(self.regrets, self.movements)
+        return weights
 
     def add(self, new: int | Sequence[int]) -> None:
         """Add `new` experts, or as many as it lists intervals: their lengths do not matter here."""
@@ -117,15 +112,12 @@ class AdaNormalHedge:
 
     def update(self, learner_loss: float, expert_losses: Any) -> None:
         """Take the loss of the combined decision and those of the experts that are awake."""
-        ahead = advantages(learner_loss, expert_losses, self.regrets.size)
-        sizes = np.abs(ahead)
-        self.largest_difference = max(self.largest_difference, float(sizes.max(initial=0.0)))
-        if self.loss_scale == "auto":
-            self._raise_scale(self.largest_difference)
-        if self.scale == 0.0:
-            return
-        self.regrets = self.regrets + ahead / self.scale
-        self.movements = self.movements + sizes / self.scale
+        learner, losses = checked_losses(learner_loss, expert_losses, self.regrets.size)
+        self.regrets, self.movements = self.regrets.copy(), self.movements.copy()
+        self.scale, difference = kernels().update(
+            self.regrets, self.movements, learner, losses, self.scale, self.loss_scale == "auto"
+        )
+        self.largest_difference = max(self.largest_difference, difference)
 
     def regret_bound(
         self, length: float, end: int, scale: float, created: int | None = None
@@ -157,10 +149,3 @@ class AdaNormalHedge:
         number = GeometricCover().created(last) if created is None else created
         complexity = math.log(number) + math.log((5.0 + 3.0 * math.log1p(last)) / 2.0)
         return scale * math.sqrt(3.0 * checks.nonnegative(length, "length") * complexity)
-
-    def _raise_scale(self, difference: float) -> None:
-        if difference > self.scale:
-            shrink = self.scale / difference
-            self.regrets = self.regrets * shrink
-            self.movements = self.movements * shrink
-            self.scale = difference

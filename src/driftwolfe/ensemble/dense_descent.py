@@ -9,10 +9,18 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.descent import Descent, Oracle
-from driftwolfe.ensemble.scores import Scores
+from driftwolfe.ensemble.scores import Scores, require_finite
 from driftwolfe.losses import Loss
 from driftwolfe.points import checks
+from driftwolfe.points.compiled import compiled
 from driftwolfe.points.kinds import Array, Indices, Point
+
+kernels = compiled("driftwolfe.ensemble.kernels")
+#: Of the losses that experts are likely to meet: on all points, and on matrices.
+loss_kernels = (
+    compiled("driftwolfe.losses.distance_kernels"),
+    compiled("driftwolfe.losses.logistic_kernels"),
+)
 
 
 class _Round(NamedTuple):
@@ -25,13 +33,35 @@ class _Round(NamedTuple):
 
 
 class DenseDescent(Descent):
-    """Experts stacked along the first axis: one call of the loss serves them all."""
+    """Experts stacked along the first axis: one call of the loss serves them all.
+
+    They are kept as the rows of tables, which compiled loops go through.
+    """
 
     def __init__(self, domain: Domain, oracle: Oracle, step_scale: float | None) -> None:
         super().__init__(domain, oracle, step_scale)
-        self.x: Array = np.empty((0, *domain.shape))  # feasible, played
-        self.y: Array = np.empty((0, *domain.shape))  # infeasible
-        self.sums: Array = np.empty((0, *domain.shape))  # gradients of the current block
+        for load in (kernels, *loss_kernels[: len(domain.shape)]):
+            load()  # now, not in a round
+        self._shape, self._exact = domain.shape, self.exact
+        size = math.prod(domain.shape)
+        self._x: Array = np.empty((0, size))  # feasible, played
+        self._y: Array = np.empty((0, size))  # infeasible
+        self._sums: Array = np.empty((0, size))  # gradients of the current block
+
+    @property
+    def x(self) -> Array:
+        """What the experts play; a view."""
+        return self._stacked(self._x)
+
+    @property
+    def y(self) -> Array:
+        """The infeasible points beside those; a view."""
+        return self._stacked(self._y)
+
+    @property
+    def sums(self) -> Array:
+        """The gradients of the current blocks; a view."""
+        return self._stacked(self._sums)
 
     def point(self, i: int) -> Array:
         """What expert i plays, a copy."""
@@ -39,7 +69,7 @@ class DenseDescent(Descent):
 
     def mean(self, weights: Array) -> Array:
         """The weighted mean of what the experts play."""
-        return (weights @ self.x.reshape(self.size, -1)).reshape(self.domain.shape)
+        return weights.dot(self._x).reshape(self._shape)
 
     def look(self, loss: Loss) -> Scores:
         """What the loss sees of every expert."""
@@ -47,13 +77,11 @@ class DenseDescent(Descent):
 
     def prepare(self, loss: Loss, slopes: Any, shared: bool, skip: Any = None) -> _Round:
         """Work out the coming round."""
-        gradients = self._gradients(loss, slopes, shared)
-        largest = max(self.largest_gradient, largest_norm(gradients))
-        due = self.due(skip)
-        x = y = self._targets(due, gradients, self.scale_for(largest))
-        farthest = self.largest_distance
-        if due.size and self.exact:
-            x = y = self._project_exactly(y)
+        gradients, largest = self._gradients(loss, slopes, shared)
+        due, x = self._block_ends(gradients, skip, self.scale_for(largest))
+        y, farthest = x, self.largest_distance
+        if due.size and self._exact:
+            x = y = self.domain.project_many(y)
         elif due.size:
             x, y, cut_off = self._project_each(due, y)
             farthest = max(farthest, cut_off)
@@ -61,38 +89,55 @@ class DenseDescent(Descent):
 
     def commit(self, prepared: _Round) -> None:
         """Carry out what `prepare` worked out: in place, since most points stay as they are."""
-        due = prepared.due
-        self.sums += prepared.gradients
-        self.sums[due] = 0.0
-        self.x[due], self.y[due] = prepared.x, prepared.y
-        self.largest_gradient = prepared.largest_gradient
-        self.largest_distance = prepared.largest_distance
+        gradients, due, x, y, self.largest_gradient, self.largest_distance = prepared
+        kernels().close_round(
+            self._x,
+            self._y,
+            self._sums,
+            gradients,
+            self.clocks,
+            due,
+            self._table(x),
+            self._table(y),
+        )
         self.projections += due.size
-        self.clocks += 1
 
-    def _gradients(self, loss: Loss, slopes: Any, shared: bool) -> Array:
-        """A gradient for every expert, or a single one that all share."""
-        points, each = (self.x[:1], slopes[None]) if shared else (self.x, slopes)
-        gradients = loss.stacked_pull_back(each, points)
-        if gradients.shape != points.shape:  # `commit` must not be the one to fail
-            raise ValueError(
-                f"{type(loss).__name__} gave gradients of shape {gradients.shape} "
-                f"at points stacked in shape {points.shape}"
+    def _gradients(self, loss: Loss, slopes: Any, shared: bool) -> tuple[Array, float]:
+        """A table with a gradient for every expert, or one that all share; the largest norm so far."""
+        gradients = slopes
+        if shared:
+            gradients = loss.stacked_pull_back(np.asarray(slopes)[None], self.x[:1])
+        if gradients.shape != (1 if shared else self.size, *self._shape):
+            raise ValueError(  # now, since `commit` must not be the one to fail
+                f"{type(loss).__name__} gave gradients of shape {gradients.shape[1:]} "
+                f"for points of shape {self._shape}"
             )
-        return gradients
+        table = self._table(gradients)
+        norm = kernels().largest_norm(table)
+        if not math.isfinite(norm):
+            require_finite(table)
+        return table, max(self.largest_gradient, norm)
 
-    def _targets(self, due: Indices, gradients: Array, scale: float) -> Array:
-        """Where the gradient steps of the experts that are due end, feasible or not."""
-        steps = self.sums.take(due, axis=0)
-        steps += gradients if len(gradients) == 1 else gradients.take(due, axis=0)
-        np.multiply(steps.T, -scale * self.steps[due], out=steps.T)
-        steps += self.y.take(due, axis=0)
-        return steps
-
-    def _project_exactly(self, targets: Array) -> Array:
-        if not checks.all_finite(targets):
+    def _block_ends(self, gradients: Array, skip: Any, scale: float) -> tuple[Indices, Array]:
+        """The experts whose block ends, and where their gradient steps do, feasible or not."""
+        skipped = np.zeros(self.size, dtype=np.bool_) if skip is None else skip
+        due, targets = np.empty(self.size, dtype=np.int64), np.empty(self._y.shape)
+        number, total = kernels().block_ends(
+            self._y,
+            self._sums,
+            gradients,
+            self.clocks,
+            self.blocks,
+            self.steps,
+            skipped,
+            scale,
+            due,
+            targets,
+        )
+        due, targets = due[:number], targets[:number]
+        if not (math.isfinite(total) or checks.all_finite(targets)):
             raise ValueError("a gradient step left the range of numbers; use a smaller step_scale")
-        return self.domain.project_many(targets)
+        return due, self._stacked(targets)
 
     def _project_each(self, due: Indices, targets: Array) -> tuple[Array, Array, float]:
         """Project one by one: x, y, and the largest distance of those that were cut off."""
@@ -105,20 +150,21 @@ class DenseDescent(Descent):
         return x, y, farthest
 
     def _add_points(self, start: Point, number: int) -> None:
-        fresh = np.stack([start] * number)
-        self.x = np.concatenate((self.x, fresh))
-        self.y = np.concatenate((self.y, fresh))
-        self.sums = np.concatenate((self.sums, np.zeros(fresh.shape)))
+        fresh = np.stack([start.ravel()] * number)
+        self._x = np.concatenate((self._x, fresh))
+        self._y = np.concatenate((self._y, fresh))
+        self._sums = np.concatenate((self._sums, np.zeros(fresh.shape)))
 
     def _keep_points(self, stay: Any) -> None:
-        self.x, self.y, self.sums = self.x[stay], self.y[stay], self.sums[stay]
+        self._x, self._y, self._sums = self._x[stay], self._y[stay], self._sums[stay]
 
     def _restart_points(self, number: int, start: Point) -> None:
-        self.x[:number] = self.y[:number] = start
-        self.sums[:number] = 0.0
+        kernels().restart(self._x, self._y, self._sums, start.ravel(), number)
 
+    def _stacked(self, table: Array) -> Array:
+        """The rows of a table as points."""
+        return table if len(self._shape) == 1 else table.reshape(len(table), *self._shape)
 
-def largest_norm(gradients: Array) -> float:
-    """The largest Euclidean norm along the first axis."""
-    flat = gradients.reshape(len(gradients), -1)
-    return math.sqrt(np.vecdot(flat, flat).max())
+    def _table(self, stack: Array) -> Array:
+        """The points of a stack as rows of a table."""
+        return np.ascontiguousarray(stack, np.float64).reshape(len(stack), self._x.shape[1])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble.dense_descent import DenseDescent, largest_norm
+from driftwolfe.ensemble.dense_descent import DenseDescent
 from driftwolfe.ensemble.descent import Oracle
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import gauge_by_bisection
@@ -62,8 +62,8 @@ class GaugeDescent(DenseDescent):
 
     def prepare(self, loss: Loss, slopes: Any, shared: bool, skip: Any = None) -> Any:
         """Work out the coming round."""
-        gradients = self._gradients(loss, slopes, shared)
-        largest = max(self.largest_gradient, largest_norm(gradients))
+        table, largest = self._gradients(loss, slopes, shared)
+        gradients = self._stacked(table)
         x, y, gauges = self.x.copy(), self.y.copy(), self.gauges.copy()
         for i in self._playing_on(skip):
             g = self.domain.tangent(gradients[i if len(gradients) > 1 else 0])
@@ -76,7 +76,7 @@ class GaugeDescent(DenseDescent):
 
     def commit(self, prepared: Any) -> None:
         """Carry out what `prepare` worked out."""
-        self.x, self.y, self.gauges, self.largest_gradient = prepared
+        self.x[:], self.y[:], self.gauges, self.largest_gradient = prepared
         self.clocks = self.clocks + 1
 
     def _playing_on(self, skip: Any) -> list[int]:

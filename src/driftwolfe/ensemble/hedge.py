@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from driftwolfe.ensemble.meta import LossScale, check_loss_scale, normalised
+from driftwolfe.ensemble.meta import ROUNDING, LossScale, check_loss_scale
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
 
@@ -34,8 +34,9 @@ class Hedge:
     are kept, not weights, so a new rate reweighs the whole past, and no weight can overflow.
 
     With ``loss_scale="auto"`` the range B is learned: at each moment it is the largest difference
-    between the losses of two experts in one round so far. Multiplying all losses by a number then
-    changes nothing, and adding one to all never does. As long as B = 0 the weights are the prior.
+    between the losses of two experts in one round so far, rounding apart. Multiplying all losses by
+    a number then changes nothing, and adding one to all never does. As long as B = 0 the weights
+    are the prior.
 
     With a share :math:`\alpha`, every round ends with :math:`w \leftarrow (1-\alpha) w + \alpha p`:
     an expert that was bad for long recovers sooner.
@@ -99,17 +100,20 @@ class Hedge:
     @property
     def weights(self) -> Array:
         """The weights for the coming round."""
-        return normalised(self._log_weights(self.rounds + 1))
+        return self._weights_at(self.rounds + 1)
 
     def update(self, losses: Any) -> None:
         """Take the losses of the experts in this round."""
-        suffered = checks.finite_array(losses, "losses", (self.size,))
-        smallest = suffered.min()
-        if self.loss_scale == "auto":
-            self.scale = max(self.scale, float(suffered.max() - smallest))
+        # One by one: for a dozen or two, array operations take three times as long.
+        suffered: list[float] = checks.finite_array(losses, "losses", (self.size,)).tolist()
+        low, high = min(suffered), max(suffered)
+        if self.loss_scale == "auto" and high - low > ROUNDING * max(abs(low), abs(high)):
+            self.scale = max(self.scale, high - low)
         # Only differences matter: what all have in common would eat their digits.
-        self.totals = self.totals + (suffered - smallest)
-        self.totals -= self.totals.min()
+        pairs = zip(self.totals.tolist(), suffered, strict=True)
+        totals = [total + (loss - low) for total, loss in pairs]
+        least = min(totals)
+        self.totals = np.array([total - least for total in totals])
         self.rounds += 1
         if self.share != 0.0 and self.scale > 0.0:
             self._mix_with_prior()
@@ -157,18 +161,19 @@ class Hedge:
         given = self.loss_scale
         return math.sqrt(horizon / 8.0) * (given * price + excess * spread**2 / given)
 
-    def _log_weights(self, t: int) -> Array:
-        """The logarithms, up to a constant, of the weights at the rate of round t."""
-        log_prior: Array = np.log(self.prior)
-        if self.scale == 0.0:
-            return log_prior
-        with np.errstate(over="ignore"):  # a given scale may be absurdly small: weight 0 is right
-            return log_prior - (self.totals / self.scale) * math.sqrt(8.0 / (self.horizon or t))
+    def _weights_at(self, t: int) -> Array:
+        """The weights at the rate of round t."""
+        rate = math.sqrt(8.0 / (self.horizon or t)) / self.scale if self.scale > 0.0 else 0.0
+        pairs = zip(self.prior.tolist(), self.totals.tolist(), strict=True)
+        # A given scale may be absurdly small, and the rate infinite: the best alone keep weight.
+        weights = [p * math.exp(-rate * L) if L > 0.0 else p for p, L in pairs]
+        total = sum(weights)
+        return np.array([weight / total for weight in weights])
 
     def _mix_with_prior(self) -> None:
         """Change the totals such that they stand for the weights mixed with the prior."""
         share = self._share_after(self.rounds)
-        ratio = normalised(self._log_weights(self.rounds)) / self.prior
+        ratio = self._weights_at(self.rounds) / self.prior
         mixed: Array = np.log((1.0 - share) * ratio + share)
         totals = -mixed * (self.scale / math.sqrt(8.0 / (self.horizon or self.rounds)))
         self.totals = totals - totals.min()

@@ -13,6 +13,10 @@ from driftwolfe.points.kinds import Array
 #: The range B of the losses: a number that is certified, or learned from what was seen.
 LossScale: TypeAlias = float | Literal["auto"]
 
+#: Share of the losses up to which differences between them may be all rounding. Experts at one point
+#: differ by that much, and a range learned from it would turn it into weights.
+ROUNDING = 64 * 2.0**-52
+
 
 class Meta(Protocol):
     """Something that weighs experts."""

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.ensemble.cover import GeometricCover
-from driftwolfe.ensemble.meta import LossScale, check_loss_scale, normalised
-from driftwolfe.ensemble.sleeping import advantages, kept, largest
+from driftwolfe.ensemble.meta import ROUNDING, LossScale, check_loss_scale, normalised
+from driftwolfe.ensemble.sleeping import checked_losses, kept, largest
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
 
@@ -94,10 +94,13 @@ class MultiplicativeWeights:
 
     def update(self, learner_loss: float, expert_losses: Any) -> None:
         """Take the loss of the combined decision and those of the experts that are awake."""
-        ahead = advantages(learner_loss, expert_losses, self.rates.size)
-        self.largest_difference = max(self.largest_difference, largest(ahead))
-        if self.loss_scale == "auto":
-            self.scale = self.largest_difference
+        learner, losses = checked_losses(learner_loss, expert_losses, self.rates.size)
+        ahead = learner - losses
+        difference = largest(ahead)
+        self.largest_difference = max(self.largest_difference, difference)
+        rounding = ROUNDING * max(abs(learner), largest(losses))
+        if self.loss_scale == "auto" and difference > max(self.scale, rounding):
+            self.scale = difference
         if self.scale == 0.0:
             return
         steps = self.rates * np.clip(ahead / self.scale, -1.0, 1.0)

@@ -6,13 +6,14 @@ which do not; lists stand in for the stack then.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from driftwolfe.losses import Loss
-from driftwolfe.points import FactoredMatrix, inner
+from driftwolfe.points import FactoredMatrix, checks, inner
 from driftwolfe.points.kinds import Array, Point
 
 Scores: TypeAlias = Any  # Array with a leading axis, or a list of points
@@ -35,8 +36,7 @@ def combine(weights: Array, scores: Scores) -> Any:
 def values_and_slopes(loss: Loss, scores: Scores, combined: Any) -> tuple[Array, Any, float]:
     """The loss of every expert and its slope there, and the loss of the combined decision."""
     if isinstance(scores, np.ndarray):
-        values, slopes, value = loss.values_and_slopes(scores, combined)
-        return values, slopes, float(value)
+        return (*loss.value_and_slope_at(scores), float(loss.value_at(combined)))
     pairs = [loss.value_and_slope_at(score) for score in scores]
     values = np.array([float(value) for value, _ in pairs])
     return values, [slope for _, slope in pairs], float(loss.value_at(combined))
@@ -58,3 +58,17 @@ def weighted_sum(weights: Array, points: Sequence[Point]) -> Point:
     for weight, point in used[1:]:
         total = total + weight * point
     return total
+
+
+def require_finite(*given: Any) -> None:
+    """Refuse a loss that returned values or slopes that are not finite; points are not looked at."""
+    for part in given:
+        if isinstance(part, np.ndarray):
+            finite = checks.all_finite(part)
+        else:
+            finite = not isinstance(part, float) or math.isfinite(part)
+        if not finite:
+            raise ValueError(
+                "the loss returned a value or gradient that is not finite at the decision; "
+                "nothing was learned from it"
+            )

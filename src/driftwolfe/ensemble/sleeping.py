@@ -28,12 +28,12 @@ def kept(size: int, which: Any) -> NDArray[np.bool_]:
     return stay
 
 
-def advantages(learner_loss: Any, expert_losses: Any, size: int) -> Array:
-    """Return by how much each expert did better than the combined decision, in loss units."""
-    losses = checks.finite_array(expert_losses, "expert_losses", (size,))
+def checked_losses(learner_loss: Any, expert_losses: Any, size: int) -> tuple[float, Array]:
+    """Return the loss of the combined decision and those of the experts, all finite."""
+    losses = np.ascontiguousarray(checks.finite_array(expert_losses, "expert_losses", (size,)))
     if isinstance(learner_loss, float) and math.isfinite(learner_loss):
-        return learner_loss - losses
-    return checks.finite_array(learner_loss, "learner_loss", ()) - losses
+        return learner_loss, losses
+    return float(checks.finite_array(learner_loss, "learner_loss", ())), losses
 
 
 def largest(values: Array) -> float:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import copy
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
-import numpy as np
-
 from driftwolfe.domains import CountedDomain, Domain, OracleCalls
 from driftwolfe.losses import FunctionLoss, Loss
-from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Point
 
 
@@ -120,17 +116,3 @@ def as_loss(given: Any) -> Loss:
         "a loss must be a driftwolfe.losses.Loss or have methods value(x) and gradient(x), "
         f"got {type(given).__name__}"
     )
-
-
-def require_finite(*given: Any) -> None:
-    """Refuse a loss that returned values or slopes that are not finite; points are not looked at."""
-    for part in given:
-        if isinstance(part, np.ndarray):
-            finite = checks.all_finite(part)
-        else:
-            finite = not isinstance(part, float) or math.isfinite(part)
-        if not finite:
-            raise ValueError(
-                "the loss returned a value or gradient that is not finite at the decision; "
-                "nothing was learned from it"
-            )

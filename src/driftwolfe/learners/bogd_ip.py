@@ -7,9 +7,10 @@ from typing import Any
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.descent import Descent, Plan
 from driftwolfe.ensemble.experts import descent
+from driftwolfe.ensemble.scores import require_finite
 from driftwolfe.ensemble.step_grid import block_length, projection_eps
 from driftwolfe.learners import bounds
-from driftwolfe.learners.base import as_loss, require_finite
+from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.epochs import EpochLearner
 from driftwolfe.learners.options import make_options
 from driftwolfe.points.kinds import Point

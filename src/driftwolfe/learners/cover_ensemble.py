@@ -56,7 +56,7 @@ class CoverEnsemble(Learner):
         self._cover = cover
         self._meta = meta
         self._ends: Indices = np.empty(0, dtype=np.int64)  # last round of each expert
-        self._lengths: Indices = np.empty(0, dtype=np.int64)  # rounds of its interval
+        self._lengths: list[int] = []  # rounds of its interval
         self._add(cover.starting(1), domain.origin())
 
     @property
@@ -132,10 +132,10 @@ class CoverEnsemble(Learner):
         geometric cover, the newcomers take their places and no array is made anew.
         """
         coming = self._cover.starting(self.t + 1)
-        places = leaving.nonzero()[0].tolist()
-        number = len(places)
-        followed = self._lengths[:number].tolist() == coming[:number]
-        if followed and places == [*range(number)]:
+        ends = self._ends.tolist()
+        number = ends.count(self.t)
+        followed = self._lengths[:number] == coming[:number]
+        if followed and ends[:number] == [self.t] * number:
             self._restart(number, start)
             coming = coming[number:]
         else:
@@ -146,17 +146,18 @@ class CoverEnsemble(Learner):
     def _restart(self, number: int, start: Point) -> None:
         self._experts.restart(number, start)
         self._meta.restart(number)
-        self._ends[:number] += self._lengths[:number]
+        self._ends[:number] = [self.t + length for length in self._lengths[:number]]
 
     def _remove(self, leaving: Any) -> None:
         self._experts.remove(leaving)
         self._meta.remove(leaving)
-        self._ends, self._lengths = self._ends[~leaving], self._lengths[~leaving]
+        self._ends = self._ends[~leaving]
+        self._lengths = [n for n, gone in zip(self._lengths, leaving, strict=True) if not gone]
 
     def _add(self, lengths: list[int], start: Point) -> None:
         self._experts.add(start, [self._plan(length) for length in lengths])
         self._meta.add(lengths)
-        self._lengths = np.concatenate((self._lengths, lengths))
+        self._lengths += lengths
         self._ends = np.concatenate((self._ends, self.t + np.array(lengths)))
 
     def _make_experts(self) -> Descent:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from driftwolfe.ensemble.dense_descent import DenseDescent
 from driftwolfe.ensemble.experts import Experts
-from driftwolfe.ensemble.scores import combine, products, values_and_slopes
-from driftwolfe.learners.base import require_finite
+from driftwolfe.ensemble.scores import combine, products, require_finite, values_and_slopes
 from driftwolfe.losses import Loss
 from driftwolfe.points.kinds import Array
 
@@ -23,7 +23,8 @@ class View(NamedTuple):
     experts
         The experts' losses, or their linearised losses.
     slopes
-        A slope for each expert, or one for all.
+        What `prepare` takes: a slope for all experts, or one for each; where they are stacked,
+        their gradients.
     """
 
     value: float
@@ -39,6 +40,10 @@ def view(loss: Loss, experts: Experts, weights: Array, linear: bool) -> View:
     feedback all is done with :math:`\ell_t(x) = \langle\nabla f_t(x_t), x\rangle`: one gradient for
     everybody.
     """
+    if isinstance(experts, DenseDescent) and not linear:
+        losses, gradients, suffered = loss.stacked_round(experts.x, weights)
+        require_finite(suffered, losses)
+        return View(suffered, suffered, losses, gradients)
     scores = experts.look(loss)
     combined = combine(weights, scores)
     if linear:

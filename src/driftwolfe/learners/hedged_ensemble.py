@@ -14,8 +14,8 @@ from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.experts import Experts
 from driftwolfe.ensemble.leaders import Leaders
 from driftwolfe.ensemble.list_descent import ListDescent, Path
-from driftwolfe.ensemble.scores import combine, stack
-from driftwolfe.learners.base import Round, as_loss, require_finite
+from driftwolfe.ensemble.scores import combine, require_finite, stack
+from driftwolfe.learners.base import Round, as_loss
 from driftwolfe.learners.ensemble import view
 from driftwolfe.learners.epochs import EpochLearner
 from driftwolfe.losses import FunctionLoss

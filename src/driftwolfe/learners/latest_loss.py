@@ -6,7 +6,8 @@ from abc import abstractmethod
 from typing import Any
 
 from driftwolfe.domains import Domain
-from driftwolfe.learners.base import as_loss, require_finite
+from driftwolfe.ensemble.scores import require_finite
+from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point

@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 from driftwolfe.domains import Domain
+from driftwolfe.ensemble.scores import require_finite
 from driftwolfe.learners import bounds
-from driftwolfe.learners.base import as_loss, require_finite
+from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.options import make_options, require_projection
 from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import norm

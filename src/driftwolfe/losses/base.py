@@ -58,13 +58,6 @@ class Loss(ABC):
         """Return both; a loss whose value and slope share their work does it once here."""
         return self.value_at(scores), self.slope_at(scores)
 
-    def values_and_slopes(self, scores: Array, combined: Array) -> tuple[Array, Array, Array]:
-        """Return values and slopes at a stack of scores, and the value at one more: an ensemble's round.
-
-        A loss with much to do for each call does it once here.
-        """
-        return (*self.value_and_slope_at(scores), self.value_at(combined))
-
     def stacked_scores(self, stack: Array) -> Array:
         """Return A x for every dense point x of a stack (first axis: the points)."""
         return np.stack([self.scores(x) for x in stack])
@@ -72,6 +65,16 @@ class Loss(ABC):
     def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
         """Return A^T slope for every slope of a stack, as dense points like those of `stack`."""
         return np.stack([self.pull_back(s, x) for s, x in zip(slopes, stack, strict=True)])
+
+    def stacked_round(self, stack: Array, weights: Array) -> tuple[Array, Array, float]:
+        """Return values and gradients at a stack of dense points, and the value at their mean.
+
+        What an ensemble asks in each round.
+        """
+        scores = self.stacked_scores(stack)
+        values, slopes = self.value_and_slope_at(scores)
+        combined = weights.dot(scores.reshape(len(scores), -1)).reshape(scores.shape[1:])
+        return values, self.stacked_pull_back(slopes, stack), float(self.value_at(combined))
 
     def value(self, x: Point) -> float:
         """Return f(x)."""

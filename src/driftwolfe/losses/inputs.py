@@ -91,8 +91,8 @@ def dense_features(features: Features) -> Array:
 
 
 def read_only(array: Array) -> Array:
-    """Return a read-only copy."""
-    copy = np.array(array)
+    """Return a read-only copy, contiguous by rows."""
+    copy = np.array(array, order="C")
     copy.setflags(write=False)
     return copy
 

@@ -10,8 +10,14 @@ import numpy as np
 from driftwolfe.losses.base import Ball, Loss
 from driftwolfe.losses.inputs import batch_of_features, batch_of_indices, dense_features, row_norms
 from driftwolfe.points import checks
+from driftwolfe.points.compiled import compiled
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Point
+
+kernels = compiled("driftwolfe.losses.logistic_kernels")
+
+#: Multiplications up to which one compiled loop is quicker than calls of BLAS.
+_COMPILED = 50_000
 
 
 class MulticlassLogistic(Loss):
@@ -101,12 +107,6 @@ class MulticlassLogistic(Loss):
         shifted, exponentials, totals = _exponentials(scores)
         return self._value(shifted, totals), self._slope(exponentials, totals)
 
-    def values_and_slopes(self, scores: Array, combined: Array) -> tuple[Array, Array, Array]:
-        """Return values and slopes at a stack of scores and the value at one more, in one pass."""
-        shifted, exponentials, totals = _exponentials(np.concatenate((scores, combined[None])))
-        values = self._value(shifted, totals)
-        return values[:-1], self._slope(exponentials[:-1], totals[:-1]), values[-1]
-
     def pull_back(self, slope: Array, like: Point) -> Point:
         """Return the outer products of slopes and rows, low-rank for a `FactoredMatrix`."""
         if isinstance(like, FactoredMatrix):
@@ -128,6 +128,19 @@ class MulticlassLogistic(Loss):
             return super().stacked_pull_back(slopes, stack)
         gradients: Array = slopes.swapaxes(1, 2) @ self.features
         return gradients
+
+    def stacked_round(self, stack: Array, weights: Array) -> tuple[Array, Array, float]:
+        """Return values and gradients at a stack of points, and the value at their mean."""
+        dense = isinstance(self.features, np.ndarray)
+        if not dense or stack.size * self.labels.size > _COMPILED:
+            return super().stacked_round(stack, weights)
+        self.check_shape(stack.shape[1:])
+        points = np.ascontiguousarray(stack.reshape(-1, stack.shape[2]).T)
+        values, pulled = np.zeros(len(stack)), np.zeros(points.shape)
+        value = kernels().logistic_round(
+            points, weights, self.features, self.labels, self._row_weight, values, pulled
+        )
+        return values, np.ascontiguousarray(pulled.T).reshape(stack.shape), value
 
     def lipschitz(self, domain: Ball) -> float:
         r"""Return :math:`\sqrt2` times the mean (or sum) of the norms of the rows."""

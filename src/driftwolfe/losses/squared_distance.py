@@ -9,7 +9,10 @@ import numpy as np
 from driftwolfe.losses.base import Ball, Loss
 from driftwolfe.losses.fixed_point import FixedPoint
 from driftwolfe.points import checks, ops
+from driftwolfe.points.compiled import compiled
 from driftwolfe.points.kinds import Array, Point
+
+kernels = compiled("driftwolfe.losses.distance_kernels")
 
 
 class SquaredDistance(Loss):
@@ -63,6 +66,14 @@ class SquaredDistance(Loss):
     def pull_back(self, slope: Point, like: Point) -> Point:
         """Return the slope itself."""
         return slope
+
+    def stacked_round(self, stack: Array, weights: Array) -> tuple[Array, Array, float]:
+        """Return values and gradients at a stack of points, and the value at their mean."""
+        self.check_shape(stack.shape[1:])
+        points, target = stack.reshape(len(stack), -1), self._target.dense.ravel()
+        values, gradients = np.empty(len(stack)), np.empty(points.shape)
+        value = kernels().squared_distances(points, target, weights, self.weight, values, gradients)
+        return values, gradients.reshape(stack.shape), value
 
     def stacked_scores(self, stack: Array) -> Array:
         """Return the stack itself."""

@@ -37,6 +37,8 @@ def nonnegative(value: Any, name: str) -> float:
 
 def count(value: Any, name: str, least: int = 1) -> int:
     """Return `value` as an int, or say that it must be a whole number >= `least`."""
+    if type(value) is int and value >= least:
+        return value
     message = f"{name} must be a whole number >= {least}, got {value!r}"
     if isinstance(value, bool | np.bool_):
         raise TypeError(message)

@@ -1,0 +1,31 @@
+"""Squared distances of a stack of points, compiled: one loop replaces a dozen array operations."""
+
+# mypy: allow-untyped-decorators
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from driftwolfe.points.jit import NEW_NUMBERS, NEW_TABLE, NUMBER, NUMBERS, TABLE, fast_jit
+
+
+@fast_jit(TABLE, NUMBERS, NUMBERS, NUMBER, NEW_NUMBERS, NEW_TABLE)
+def squared_distances(
+    points: Any, target: Any, weights: Any, factor: float, values: Any, gradients: Any
+) -> float:
+    """Do `SquaredDistance.stacked_round` for points that are rows of a table; return the value at the mean."""
+    n, d = points.shape
+    mean = np.zeros(d)
+    for i in range(n):
+        point, gradient, squared = points[i], gradients[i], 0.0
+        for j in range(d):
+            offset = point[j] - target[j]
+            squared += offset * offset
+            mean[j] += weights[i] * offset
+            gradient[j] = 2.0 * factor * offset
+        values[i] = factor * squared
+    squared = 0.0
+    for j in range(d):
+        squared += mean[j] * mean[j]
+    return factor * squared

@@ -1,0 +1,32 @@
+"""How loops are compiled: serial, without the GIL, and with their types stated.
+
+So all of a module is compiled when it is loaded, once on a machine, and nothing in the middle of a
+game. Arrays that are only read may be read-only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+
+#: Read: vectors of numbers, of places and of answers, tables of numbers, and stacks of tables.
+NUMBERS = numba.types.Array(numba.float64, 1, "C", readonly=True)
+PLACES = numba.types.Array(numba.int64, 1, "C", readonly=True)
+ANSWERS = numba.types.Array(numba.boolean, 1, "C", readonly=True)
+TABLE = numba.types.Array(numba.float64, 2, "C", readonly=True)
+STACK = numba.types.Array(numba.float64, 3, "C", readonly=True)
+#: Written to.
+NEW_NUMBERS, NEW_PLACES, NEW_TABLE = numba.float64[::1], numba.int64[::1], numba.float64[:, ::1]
+#: Single ones.
+NUMBER, WHOLE, ANSWER = numba.float64, numba.int64, numba.boolean
+
+
+def jit(*types: Any, **options: Any) -> Any:
+    """Return the decorator that compiles a function of these types, or, without, of any."""
+    return numba.njit(types or None, cache=True, nogil=True, error_model="numpy", **options)
+
+
+def fast_jit(*types: Any) -> Any:
+    """As `jit`, for sums that may be reordered, so that they run on vector units."""
+    return jit(*types, fastmath={"reassoc", "contract", "nsz"})
