@@ -6,6 +6,7 @@ counting from the end, which took half of the time. Products of sparse matrices 
 scipy's, which measured as fast.
 """
 
+# mypy: allow-untyped-decorators
 from __future__ import annotations
 
 from typing import Any
@@ -13,28 +14,25 @@ from typing import Any
 import numba
 import numpy as np
 
-#: Arrays that are only read, of numbers, of the places of entries, and of those of stored ones; and
-#: arrays that are written to. With their types stated, all is compiled when this module is loaded,
-#: once on a machine, and nothing in the middle of a game.
-_numbers = numba.types.Array(numba.float64, 1, "C", readonly=True)
-_table = numba.types.Array(numba.float64, 2, "C", readonly=True)
-_places = numba.types.Array(numba.int64, 1, "C", readonly=True)
-_stored = numba.types.Array(numba.int32, 1, "C", readonly=True)
-_matrix = (_table, _numbers, _table, _stored, _stored, _numbers)  # U, s, V, and S by rows
-_written, _written_places = numba.float64[::1], numba.int32[::1]
-_steps = numba.float64[:, ::1]  # a vector for each step
+from driftwolfe.points.jit import (
+    NEW_NUMBERS,
+    NEW_TABLE,
+    NUMBERS,
+    PLACES,
+    TABLE,
+    WHOLE,
+    fast_jit,
+    jit,
+)
+
+#: Where the stored entries of a sparse matrix are, read and written.
+_STORED = numba.types.Array(numba.int32, 1, "C", readonly=True)
+_NEW_STORED = numba.int32[::1]
+#: U, s, V, and S by rows.
+_MATRIX = (TABLE, NUMBERS, TABLE, _STORED, _STORED, NUMBERS)
 
 
-def _jit(*types: Any, **options: Any) -> Any:
-    return numba.njit(types or None, cache=True, nogil=True, error_model="numpy", **options)
-
-
-def _fast_jit(*types: Any) -> Any:
-    """For sums that may be reordered, so that they run on vector units."""
-    return _jit(*types, fastmath={"reassoc", "contract", "nsz"})
-
-
-@_fast_jit(_table, _numbers, _table, _places, _places)
+@fast_jit(TABLE, NUMBERS, TABLE, PLACES, PLACES)
 def low_rank_entries(U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
     """Return sum_k s_k U[i, k] V[j, k] for each pair (i, j)."""
     out = np.empty(rows.size)
@@ -47,7 +45,7 @@ def low_rank_entries(U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
     return out
 
 
-@_fast_jit(_stored, _stored, _numbers, _table, _numbers, _table)
+@fast_jit(_STORED, _STORED, NUMBERS, TABLE, NUMBERS, TABLE)
 def stored_inner(indptr: Any, indices: Any, data: Any, U: Any, s: Any, V: Any) -> Any:
     """Return <S, U diag(s) V^T>, one row of U at a time."""
     total, row = 0.0, np.empty(s.size)
@@ -64,7 +62,7 @@ def stored_inner(indptr: Any, indices: Any, data: Any, U: Any, s: Any, V: Any) -
     return total
 
 
-@_fast_jit()
+@fast_jit()
 def _dot(a: Any, b: Any) -> Any:
     total = 0.0
     for i in range(a.size):
@@ -72,19 +70,19 @@ def _dot(a: Any, b: Any) -> Any:
     return total
 
 
-@_fast_jit()
+@fast_jit()
 def _subtract(a: Any, factor: Any, b: Any) -> Any:
     for i in range(a.size):
         a[i] -= factor * b[i]
 
 
-@_fast_jit()
+@fast_jit()
 def _scale(a: Any, factor: Any) -> Any:
     for i in range(a.size):
         a[i] *= factor
 
 
-@_fast_jit()
+@fast_jit()
 def _pass_over(factor: Any, weights: Any, totals: Any, sums: Any) -> Any:
     """Add factor @ weights to `totals`, then totals @ factor to `sums`, reading each row once.
 
@@ -113,7 +111,7 @@ def _pass_over(factor: Any, weights: Any, totals: Any, sums: Any) -> Any:
             sums[k] += total * factor[i, k]
 
 
-@_fast_jit()
+@fast_jit()
 def _normal_product(
     U: Any,
     s: Any,
@@ -151,7 +149,7 @@ def _normal_product(
     _pass_over(V, left, out, Vout)
 
 
-@_fast_jit(*_matrix, _steps, _steps, _steps, numba.int64)
+@fast_jit(*_MATRIX, NEW_TABLE, NEW_TABLE, NEW_TABLE, WHOLE)
 def lanczos_step(
     U: Any,
     s: Any,
@@ -187,7 +185,7 @@ def lanczos_step(
     return diagonal, length
 
 
-@_jit(_stored, _stored, _numbers, _places, _places, _written)
+@jit(_STORED, _STORED, NUMBERS, PLACES, PLACES, NEW_NUMBERS)
 def add_sparse_entries(indptr: Any, indices: Any, data: Any, rows: Any, cols: Any, out: Any) -> Any:
     """Add the stored entry at each pair (i, j), if there is one, to `out`; indices are sorted."""
     for e in range(rows.size):
@@ -203,7 +201,7 @@ def add_sparse_entries(indptr: Any, indices: Any, data: Any, rows: Any, cols: An
             out[e] += data[low]
 
 
-@_jit()
+@jit()
 def _merge_twins(indptr: Any, indices: Any, data: Any) -> Any:
     """Add up neighbours of one place, closing the gaps."""
     size = first = 0
@@ -220,7 +218,7 @@ def _merge_twins(indptr: Any, indices: Any, data: Any) -> Any:
     return size
 
 
-@_jit(_places, _places, _numbers, _written_places, _written_places, _written)
+@jit(PLACES, PLACES, NUMBERS, _NEW_STORED, _NEW_STORED, NEW_NUMBERS)
 def sum_entries(rows: Any, cols: Any, values: Any, indptr: Any, indices: Any, data: Any) -> Any:
     """Fill `indptr` (of zeros), `indices` and `data` by rows, sorted; return how many are stored.
 
