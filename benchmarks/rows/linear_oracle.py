@@ -140,7 +140,11 @@ def _against_svds(case, accuracy, floor, repeats):
 
 
 def _against_bandwidth(case, accuracy, repeats):
-    """The oracle against the time in which its products can be read from memory at all."""
+    """The oracle against the time in which its products can be read from memory at all.
+
+    One reading for each product. Products with A and its transpose can share one, as the oracle's
+    do: against that half, its time would be above the ceiling, at about 4.5.
+    """
     hint, _ = case.hint(accuracy)
     size = case.direction.nbytes
     products = leading_triplets(case.direction, 1, tolerance=hint).products

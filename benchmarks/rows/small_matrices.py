@@ -68,6 +68,7 @@ def _ratios(middle, timings, apart):
             "POLA a round, against bare objects in a loop",
             middle["POLA"],
             middle["bare objects in a loop"],
+            at_least=5,
             note=note + "; nothing checked, only what the algorithm needs",
         ),
         Ratio(

@@ -18,7 +18,7 @@ SETS = {
     "simplex": (dw.Simplex, on_simplex),
 }
 #: Times faster than the loop, by dimension: long vectors cost both the same arithmetic.
-FLOORS = {10: 0.7, 100: 0.7, 1000: 0.7, 10_000: 1.0}
+FLOORS = {10: 1.5, 100: 1.5, 1000: 1.5, 10_000: 1.5}
 #: Rounds a stretch, and how many after the one that warms up; POLA ends with 9 or 10 experts.
 ROUNDS = 32
 STRETCHES = {True: 10, False: 20}
