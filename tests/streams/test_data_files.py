@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-from driftwolfe.streams import movielens_100k, shuttle
+from driftwolfe.streams import DataUnavailable, cache, movielens_100k, shuttle
 from driftwolfe.streams.files import DataFile
 
 CONTENT = b"1\t2\t3\n" * 50
@@ -16,14 +19,24 @@ FILE = DataFile(
     size=len(CONTENT),
     sha256=hashlib.sha256(CONTENT).hexdigest(),
     source="https://example.org",
+    url="http://127.0.0.1:9/where.txt",
 )
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.delenv("DRIFTWOLFE_DATA", raising=False)
+    monkeypatch.setenv("DRIFTWOLFE_OFFLINE", "1")
+    monkeypatch.setenv("DRIFTWOLFE_CACHE", str(tmp_path / "cache"))
     (tmp_path / "some").mkdir()
     return tmp_path
+
+
+@pytest.fixture
+def cached(folder):
+    """Where the file lies in the cache; it is not there yet."""
+    (folder / "cache/some").mkdir(parents=True)
+    return folder / "cache/some/where.txt"
 
 
 def test_plain_and_compressed_files_are_read(folder, monkeypatch):
@@ -77,11 +90,88 @@ def test_no_more_is_unpacked_than_the_file_should_hold(folder):
 
 
 def test_a_missing_file_says_where_it_was_sought(folder, monkeypatch):
-    with pytest.raises(FileNotFoundError, match=r"pass data=.*DRIFTWOLFE_DATA"):
-        FILE.read()
-    with pytest.raises(FileNotFoundError, match=r"neither some/where.txt nor .*\.gz is in"):
+    with pytest.raises(
+        FileNotFoundError, match=r"neither some/where.txt nor .*\.gz is in"
+    ) as missing:
         FILE.read(folder)
+    assert not isinstance(missing.value, DataUnavailable)
     monkeypatch.setenv("DRIFTWOLFE_DATA", str(folder))
     for load, name in ((movielens_100k, "ml-100k/u.data"), (shuttle, "shuttle/shuttle.scale")):
         with pytest.raises(FileNotFoundError, match=name):
             load()
+
+
+@pytest.mark.parametrize(
+    ("load", "name"), [(movielens_100k, "ml-100k/u.data"), (shuttle, "shuttle/shuttle.scale")]
+)
+def test_offline_without_a_folder_says_what_to_do(folder, load, name):
+    with pytest.raises(DataUnavailable, match=r"pass data=.*DRIFTWOLFE_DATA.*twin") as missing:
+        load()
+    message = str(missing.value)
+    assert message.startswith(f"{name} is not in the cache folder {folder / 'cache'}")
+    assert "DRIFTWOLFE_OFFLINE forbids downloading it" in message
+
+
+def test_the_cache_is_read_where_no_folder_is_named(folder, cached, monkeypatch):
+    cached.write_bytes(CONTENT)
+    assert FILE.read() == CONTENT
+    cached.with_name("where.txt.gz").write_bytes(gzip.compress(CONTENT))
+    cached.unlink()
+    assert FILE.read() == CONTENT
+    with pytest.raises(FileNotFoundError, match="neither"):
+        FILE.read(folder)
+    monkeypatch.setenv("DRIFTWOLFE_DATA", str(folder))
+    with pytest.raises(FileNotFoundError, match="neither"):
+        FILE.read()
+    monkeypatch.setenv("DRIFTWOLFE_DATA", "")
+    assert FILE.read() == CONTENT
+
+
+@pytest.mark.parametrize("content", [CONTENT[:-1], b"", CONTENT * 2])
+def test_a_corrupt_file_in_the_cache_is_to_be_deleted(cached, content):
+    cached.write_bytes(content)
+    with pytest.raises(ValueError, match="not the published file") as refusal:
+        FILE.read()
+    assert f"delete {cached}" in str(refusal.value)
+
+
+def test_available_looks_where_read_does_and_not_inside(folder, cached, monkeypatch):
+    assert not FILE.available()
+    assert not FILE.available(folder)
+    cached.write_bytes(b"something else")
+    assert FILE.available()
+    assert not FILE.available(folder)
+    assert FILE.available(folder / "cache")
+    monkeypatch.setenv("DRIFTWOLFE_DATA", str(folder))
+    assert not FILE.available()
+    (folder / "some/where.txt.gz").write_bytes(b"")
+    assert FILE.available()
+
+
+def test_the_cache_folder_follows_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("DRIFTWOLFE_CACHE", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
+    monkeypatch.setenv("HOME", "/home/someone")
+    assert cache.folder() == tmp_path
+    monkeypatch.delenv("DRIFTWOLFE_CACHE")
+    if os.name == "posix":
+        assert cache.folder() == Path("/elsewhere/driftwolfe")
+        monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # not allowed by its standard
+        assert Path("/home/someone") in cache.folder().parents
+        assert cache.folder().name == "driftwolfe"
+
+
+def test_what_is_kept_is_whole_or_absent(folder, monkeypatch):
+    def killed(source, target):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        cache.keep("some/where.txt", CONTENT)
+    assert list((folder / "cache/some").iterdir()) == []
+    monkeypatch.undo()
+    monkeypatch.setenv("DRIFTWOLFE_CACHE", str(folder / "cache"))
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda _: cache.keep("some/where.txt", CONTENT), range(40)))
+    assert [path.name for path in (folder / "cache/some").iterdir()] == ["where.txt"]
+    assert (folder / "cache/some/where.txt").read_bytes() == CONTENT

@@ -106,3 +106,20 @@ def test_refusals_say_why(pair):
         drift.recurring([], 3)
     with pytest.raises(ValueError, match="every must be a whole number"):
         drift.sign_flip(pair[0], 0)
+
+
+def test_drifts_are_noted(pair):
+    assert drift.sign_flip(pair[0], every=15).drifts == (15, 30)
+    assert drift.abrupt(*pair, at=12).drifts == (12,)
+    assert drift.abrupt(*pair, at=0).drifts == drift.abrupt(*pair, at=40).drifts == ()
+    assert drift.recurring(pair, period=10).drifts == (10, 20, 30)
+    assert drift.recurring(pair[:1], period=10).drifts == ()
+    assert drift.gradual(*pair, start=10, end=30, seed=0).drifts == ()
+
+
+def test_drifts_of_the_streams_stay(pair):
+    jumps = synthetic.piecewise_constant(dw.L2Ball(3), 40, pieces=4, seed=0)
+    assert drift.sign_flip(jumps, every=15).drifts == (10, 15, 20, 30)
+    assert drift.abrupt(jumps, pair[0], at=15).drifts == (10, 15)
+    assert drift.abrupt(pair[0], jumps, at=15).drifts == (15, 20, 30)
+    assert drift.gradual(jumps, pair[0], start=21, end=29, seed=0).drifts == (10, 20)

@@ -76,6 +76,24 @@ def test_rows_shuffle_with_their_labels_and_may_be_sparse():
     assert order.tolist() != list(range(8))
 
 
+def test_drifts_are_where_neighbouring_copies_differ():
+    def drifts(**options):
+        return matrix_completion(ROWS, COLS, RATINGS, (3, 2), per_round=2, **options).drifts
+
+    assert drifts() == (3, 6)
+    assert drifts(copies=(1, 1, -1, -1, 2)) == (6, 12)
+    assert drifts(copies=(1,)) == ()
+
+
+def test_drifts_are_where_features_flip():
+    def drifts(flip_every):
+        return multiclass(np.ones((7, 2)), [0] * 7, 3, per_round=1, flip_every=flip_every).drifts
+
+    assert drifts(3) == (3, 6)
+    assert drifts(1) == (1, 2, 3, 4, 5, 6)
+    assert drifts(7) == drifts(None) == ()
+
+
 def test_refusals_say_why():
     with pytest.raises(ValueError, match="rows and cols must be of one length, got 5 and 1"):
         matrix_completion(ROWS, [0], RATINGS, (3, 2))
@@ -106,6 +124,27 @@ def test_movielens_is_laid_out_as_in_the_paper():
     shuffled = movielens_100k(seed=0, copies=(1,))
     assert len(shuffled) == 1000
     assert shuffled[0].rows.tolist() != first.rows.tolist()
+    assert stream.drifts == (1000, 2000)
+
+
+@needs_data
+def test_a_shorter_movielens_holds_the_first_ratings_in_every_copy():
+    whole, short = movielens_100k(), movielens_100k(rounds=300)
+    assert (len(short), short.drifts, short.lipschitz) == (300, (100, 200), 10.0)
+    for t in (0, 99):
+        for copy, sign in enumerate((1, -1, 1)):
+            loss = short[100 * copy + t]
+            assert loss.rows.tolist() == whole[t].rows.tolist()
+            assert (loss.targets == sign * whole[t].targets).all()
+    shuffled = movielens_100k(rounds=300, seed=0)
+    assert shuffled[0].rows.tolist() != short[0].rows.tolist()
+    for stream in (short, shuffled):
+        entries = [loss.rows * 1682 + loss.cols for loss in stream[:100]]
+        assert set(np.concatenate(entries)) == {
+            int(entry) for loss in whole[:100] for entry in loss.rows * 1682 + loss.cols
+        }
+    assert len(movielens_100k(rounds=3000)) == 3000
+    assert len(movielens_100k(rounds=5, copies=(1,), per_round=7)) == 5
 
 
 @needs_data
@@ -125,6 +164,20 @@ def test_shuttle_is_laid_out_as_in_the_paper():
     zeros_of_feature_3 = int((rows[:, 2] == 0).sum())
     assert zeros_of_feature_3 == 897
     assert stream.lipschitz <= math.sqrt(2) * 3.0
+    assert (stream.drifts, plain.drifts) == ((1000, 2000, 3000, 4000), ())
+
+
+@needs_data
+def test_a_shorter_shuttle_flips_in_proportion():
+    whole, short = shuttle(), shuttle(rounds=435)
+    assert (len(short), short.drifts) == (435, (100, 200, 300, 400))
+    np.testing.assert_array_equal(short[99].features, whole[99].features)
+    np.testing.assert_array_equal(short[100].features, -whole[100].features)
+    shuffled = shuttle(rounds=435, seed=0)
+    assert shuffled.drifts == short.drifts
+    rows = [np.abs(np.concatenate([loss.features for loss in s])) for s in (short, shuffled)]
+    assert rows[0].tolist() != rows[1].tolist()
+    assert sorted(rows[0].tolist()) == sorted(rows[1].tolist())
 
 
 @needs_data

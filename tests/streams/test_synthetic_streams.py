@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -183,3 +184,41 @@ def test_refusals_say_why():
         Stream([dw.losses.LinearLoss([1.0])], "x", 1.0, [])
     for name in synthetic.__all__:
         assert "seed" in inspect.signature(getattr(synthetic, name)).parameters
+
+
+def test_drifts_are_where_the_target_jumps():
+    ball = dw.L2Ball(3)
+    assert synthetic.piecewise_constant(ball, 12, pieces=3, seed=0).drifts == (4, 8)
+    assert synthetic.piecewise_constant(ball, 12, pieces=1, seed=0).drifts == ()
+    uneven = synthetic.piecewise_constant(ball, 11, pieces=4, seed=0)
+    jumps = [t for t in range(1, 11) if uneven[t] is not uneven[t - 1]]
+    assert uneven.drifts == tuple(jumps)
+    assert synthetic.linear_signs(ball, 12, changes=2, seed=0).drifts == (4, 8)
+    assert synthetic.rotating_quadratic(ball, 12, seed=0).drifts == ()
+
+
+def test_slices_keep_the_drifts_within():
+    stream = synthetic.piecewise_constant(dw.L2Ball(3), 12, pieces=3, seed=0)
+    cases = [
+        (slice(None), (4, 8)),
+        (slice(3, None), (1, 5)),
+        (slice(4, None), (4,)),  # nothing comes before its first round
+        (slice(None, 8), (4,)),
+        (slice(5, 7), ()),
+        (slice(None, 0), ()),
+        (slice(-5, None), (1,)),
+        (slice(None, None, 3), (2, 3)),  # rounds 0, 3, 6, 9
+        (slice(None, None, -1), (4, 8)),
+    ]
+    for index, drifts in cases:
+        assert stream[index].drifts == drifts
+        losses = stream[index].losses
+        assert drifts == tuple(t for t in range(1, len(losses)) if losses[t] is not losses[t - 1])
+    assert stream[2:][2:].drifts == stream[4:].drifts
+
+
+@pytest.mark.parametrize("drifts", [(0,), (12,), (-1,), (4, 4), (8, 4)])
+def test_strange_drifts_are_refused(drifts):
+    stream = synthetic.piecewise_constant(dw.L2Ball(3), 12, pieces=3, seed=0)
+    with pytest.raises(ValueError, match="drifts must be rounds from 1 to 11 in rising order"):
+        replace(stream, drifts=drifts)

@@ -1,7 +1,8 @@
 """Streams that change, made from streams that do not.
 
 Round t of the result is round t of one of the streams given, so that they keep their clocks; its
-comparator comes along. `lipschitz` is the largest of them, `domain` that of the first.
+comparator comes along. `lipschitz` is the largest of them, `domain` that of the first. `drifts` are
+those of the streams in their rounds, and the rounds where one stream follows another at once.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from driftwolfe.losses import Loss
 from driftwolfe.points import checks
 from driftwolfe.streams.reflection import reflected
-from driftwolfe.streams.stream import Stream
+from driftwolfe.streams.stream import Stream, boundaries
 
 __all__ = ["abrupt", "gradual", "recurring", "sign_flip"]
 
@@ -113,7 +114,8 @@ def gradual(
         raise ValueError(f"end must be later than start, got start={start} and end={end}")
     share = (np.arange(len(first)) - begin) / (finish - begin)
     choices = np.random.default_rng(seed).random(len(first)) < share
-    return _pick([first, second], choices.astype(int), f"{first.name}, slowly {second.name}")
+    name = f"{first.name}, slowly {second.name}"
+    return _pick([first, second], choices.astype(int), name, sudden=False)
 
 
 def recurring(streams: Sequence[Stream], period: int) -> Stream:
@@ -141,7 +143,9 @@ def recurring(streams: Sequence[Stream], period: int) -> Stream:
     return _pick(streams, choices, f"{', '.join(stream.name for stream in streams)}, in turn")
 
 
-def _pick(streams: Sequence[Stream], choices: Iterable[int], name: str) -> Stream:
+def _pick(
+    streams: Sequence[Stream], choices: Iterable[int], name: str, sudden: bool = True
+) -> Stream:
     """The stream whose round t is that of the stream chosen for it."""
     lengths = [len(stream) for stream in streams]
     if len(set(lengths)) > 1:
@@ -149,10 +153,14 @@ def _pick(streams: Sequence[Stream], choices: Iterable[int], name: str) -> Strea
     chosen = list(enumerate(choices))
     points = [stream.comparators for stream in streams if stream.comparators is not None]
     known = len(points) == len(streams)
+    drifts = {t for t, choice in chosen if t in streams[choice].drifts}
+    if sudden:
+        drifts.update(boundaries(choice for _, choice in chosen))
     return Stream(
         [streams[choice].losses[t] for t, choice in chosen],
         name,
         max(stream.lipschitz for stream in streams),
         [points[choice][t] for t, choice in chosen] if known else None,
         streams[0].domain,
+        tuple(sorted(drifts)),
     )

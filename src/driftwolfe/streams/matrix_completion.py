@@ -11,7 +11,7 @@ from driftwolfe.losses import AbsoluteEntries
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.losses.inputs import batch_of_indices, batch_of_numbers
 from driftwolfe.points import checks
-from driftwolfe.streams.stream import Stream, steepest
+from driftwolfe.streams.stream import Stream, boundaries, steepest
 
 
 def matrix_completion(
@@ -28,7 +28,8 @@ def matrix_completion(
 
     Every copy holds all entries once, multiplied by its number from `copies` and cut into rounds of
     `per_round` entries; the last round of a copy holds what is left. With ``(1, -1, 1)`` the truth
-    is negated for the middle third: abrupt drift.
+    is negated for the middle third: abrupt drift. Where neighbouring copies differ, the stream
+    notes it in its `drifts`.
 
     Parameters
     ----------
@@ -54,6 +55,8 @@ def matrix_completion(
     >>> stream = dw.streams.matrix_completion([0, 1, 2], [0, 1, 0], [5, 3, 1], (3, 2), per_round=2)
     >>> len(stream), [loss.targets.tolist() for loss in stream[:4]]
     (6, [[5.0, 3.0], [1.0], [-5.0, -3.0], [-1.0]])
+    >>> stream.drifts
+    (2, 4)
 
     References
     ----------
@@ -73,4 +76,6 @@ def matrix_completion(
         for start in range(0, rows.size, step):
             batch = order[start : start + step]
             losses.append(loss(rows[batch], cols[batch], factor * ratings[batch], shape=shape))
-    return Stream(losses, "matrix completion", steepest(losses))
+    length = -(-rows.size // step)
+    drifts = tuple(copy * length for copy in boundaries(factors))
+    return Stream(losses, "matrix completion", steepest(losses), drifts=drifts)

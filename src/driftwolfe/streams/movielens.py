@@ -5,13 +5,17 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
 from driftwolfe.domains import TraceNormBall
 from driftwolfe.losses import AbsoluteEntries
 from driftwolfe.losses.entries import EntryLoss
+from driftwolfe.losses.inputs import Indices, batch_of_numbers
+from driftwolfe.points.kinds import Array
 from driftwolfe.streams.files import DataFile, Folder
+from driftwolfe.streams.length import rows_played
 from driftwolfe.streams.matrix_completion import matrix_completion
 from driftwolfe.streams.stream import Stream, steepest
 
@@ -20,8 +24,14 @@ RATINGS = DataFile(
     size=1_979_173,
     sha256="06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490",
     source="https://grouplens.org/datasets/movielens/100k/",
+    url="https://files.grouplens.org/datasets/movielens/ml-100k.zip",
+    member="ml-100k/u.data",
 )
+#: Users and films.
 SHAPE = (943, 1682)
+
+#: Users and films, from 0, and their ratings.
+Ratings: TypeAlias = tuple[Indices, Indices, Array]
 
 
 def movielens_100k(
@@ -31,6 +41,7 @@ def movielens_100k(
     loss: Callable[..., EntryLoss] = AbsoluteEntries,
     seed: int | np.random.Generator | None = None,
     radius: float = 1e4,
+    rounds: int | None = None,
 ) -> Stream:
     """Return MovieLens 100K as the paper plays it: 3,000 rounds of 100 ratings, the middle third negated.
 
@@ -40,11 +51,22 @@ def movielens_100k(
     ----------
     data
         The folder that holds ``ml-100k/u.data`` or ``ml-100k/u.data.gz``; if not given, the one that
-        the environment variable DRIFTWOLFE_DATA names.
+        the environment variable DRIFTWOLFE_DATA names; if that is not set either, the user's cache
+        (see `driftwolfe.streams.cache`), into which the file is downloaded from its publisher where it
+        is missing. DRIFTWOLFE_OFFLINE=1 forbids that.
     per_round, copies, loss, seed
         As in `matrix_completion`.
     radius
         Of the trace-norm ball that becomes the stream's `domain`.
+    rounds
+        Length of a shorter stream with the same drift, a multiple of the number of copies: each copy
+        then holds only the first ratings of the file. None for all of them.
+
+    Raises
+    ------
+    DataUnavailable
+        Where the file is neither on this machine nor to be downloaded; `movielens_twin` makes up
+        ratings of the same shape.
 
     Examples
     --------
@@ -58,8 +80,26 @@ def movielens_100k(
     ----------
     Harper, Konstan (2015), The MovieLens datasets: history and context, ACM TiiS 5(4).
     """
+    users, films, stars, _ = np.loadtxt(io.BytesIO(RATINGS.read(data)), dtype=np.int64).T
+    ratings = users - 1, films - 1, stars.astype(np.float64)
+    return ratings_stream(ratings, "MovieLens 100K", rounds, per_round, copies, loss, seed, radius)
+
+
+def ratings_stream(
+    ratings: Ratings,
+    name: str,
+    rounds: int | None,
+    per_round: int,
+    copies: Sequence[float],
+    loss: Callable[..., EntryLoss],
+    seed: int | np.random.Generator | None,
+    radius: float,
+) -> Stream:
+    """Return ratings of that many users and films, real or made up, as `movielens_100k` plays them."""
     ball = TraceNormBall(SHAPE, radius)
-    users, films, ratings, _ = np.loadtxt(io.BytesIO(RATINGS.read(data)), dtype=np.int64).T
-    stream = matrix_completion(users - 1, films - 1, ratings, SHAPE, per_round, copies, loss, seed)
+    number = batch_of_numbers(copies, "copies").size
+    kept = rows_played(len(ratings[0]), per_round, rounds, number)
+    rows, cols, values = (column[:kept] for column in ratings)
+    stream = matrix_completion(rows, cols, values, SHAPE, per_round, copies, loss, seed)
     bound = steepest(stream.losses, ball)
-    return replace(stream, name="MovieLens 100K", lipschitz=bound, domain=ball)
+    return replace(stream, name=name, lipschitz=bound, domain=ball)

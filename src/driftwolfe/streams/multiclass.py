@@ -24,7 +24,8 @@ def multiclass(
 
     Rows are cut into rounds of `per_round`, the last of which holds what is left; each is a
     `MulticlassLogistic` loss, the mean over its rows. Features are negated in rounds ``flip_every,
-    ..., 2 * flip_every - 1``, counted from 0, and in every second block after them.
+    ..., 2 * flip_every - 1``, counted from 0, and in every second block after them; the stream
+    notes the flips in its `drifts`.
 
     Parameters
     ----------
@@ -47,6 +48,8 @@ def multiclass(
     >>> stream = dw.streams.multiclass([[1.0], [2.0], [3.0]], [0, 1, 1], 2, per_round=1, flip_every=2)
     >>> [float(loss.features[0, 0]) for loss in stream]
     [1.0, 2.0, -3.0]
+    >>> stream.drifts
+    (2,)
 
     References
     ----------
@@ -69,4 +72,5 @@ def multiclass(
         batch = slice(t * step, (t + 1) * step)
         rows = table[batch] if t // block % 2 == 0 else -table[batch]
         losses.append(MulticlassLogistic(rows, classes[batch], n_classes))
-    return Stream(losses, "multiclass", steepest(losses))
+    drifts = tuple(range(block, rounds, block))
+    return Stream(losses, "multiclass", steepest(losses), drifts=drifts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from driftwolfe.domains import TraceNormBall
 from driftwolfe.points.kinds import Array
 from driftwolfe.streams.files import DataFile, Folder
+from driftwolfe.streams.length import rounds_of, rows_played
 from driftwolfe.streams.multiclass import multiclass
 from driftwolfe.streams.stream import Stream
 
@@ -18,17 +20,26 @@ ROWS = DataFile(
     size=4_646_206,
     sha256="f9f8ba4159949a451d11f625085c92065e72cce657e7df0633de3aa45ecbc9ba",
     source="https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass.html#shuttle",
+    url="https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/shuttle.scale",
 )
 #: Classes and features.
 SHAPE = (7, 9)
+#: Rounds between flips in the paper's stream.
+FLIP_EVERY = 1000
+
+#: A number of rounds, None for no flips, or "auto".
+Flips: TypeAlias = int | Literal["auto"] | None
+#: Rows of features, and their classes from 0.
+Table: TypeAlias = tuple[Array, NDArray[np.intp]]
 
 
 def shuttle(
     data: Folder | None = None,
     per_round: int = 10,
-    flip_every: int | None = 1000,
+    flip_every: Flips = "auto",
     seed: int | np.random.Generator | None = None,
     radius: float = 100.0,
+    rounds: int | None = None,
 ) -> Stream:
     """Return Shuttle as the paper plays it: 4,350 rounds of 10 rows, signs flipped every 1,000.
 
@@ -39,11 +50,24 @@ def shuttle(
     ----------
     data
         The folder that holds ``shuttle/shuttle.scale`` or ``shuttle/shuttle.scale.gz``; if not given,
-        the one that the environment variable DRIFTWOLFE_DATA names.
-    per_round, flip_every, seed
+        the one that the environment variable DRIFTWOLFE_DATA names; if that is not set either, the
+        user's cache (see `driftwolfe.streams.cache`), into which the file is downloaded from its
+        publisher where it is missing. DRIFTWOLFE_OFFLINE=1 forbids that.
+    per_round, seed
         As in `multiclass`.
+    flip_every
+        Rounds between flips; None for none; ``"auto"`` for 1,000, or, in a shorter stream, for so
+        many fewer as the stream is shorter: ``max(1, round(1000 * rounds / 4350))``.
     radius
         Of the trace-norm ball that becomes the stream's `domain`.
+    rounds
+        Length of a shorter stream with the same drift, from the first rows of the file; None for all.
+
+    Raises
+    ------
+    DataUnavailable
+        Where the file is neither on this machine nor to be downloaded; `shuttle_twin` makes up rows of
+        the same shape.
 
     Examples
     --------
@@ -58,12 +82,30 @@ def shuttle(
     Statlog (Shuttle), UCI Machine Learning Repository, doi:10.24432/C5WS31; scaled by Chang, Lin
     (2011), LIBSVM: a library for support vector machines, ACM TIST 2(27).
     """
-    features, labels = _parse(ROWS.read(data))
-    stream = multiclass(features, labels, SHAPE[0], per_round, flip_every, seed)
-    return replace(stream, name="Shuttle", domain=TraceNormBall(SHAPE, radius))
+    table = _parse(ROWS.read(data))
+    return table_stream(table, "Shuttle", rounds, per_round, flip_every, seed, radius)
 
 
-def _parse(content: bytes) -> tuple[Array, NDArray[np.intp]]:
+def table_stream(
+    table: Table,
+    name: str,
+    rounds: int | None,
+    per_round: int,
+    flip_every: Flips,
+    seed: int | np.random.Generator | None,
+    radius: float,
+) -> Stream:
+    """Return rows of that many features and classes, real or made up, as `shuttle` plays them."""
+    features, labels = table
+    kept = rows_played(labels.size, per_round, rounds)
+    if flip_every == "auto":
+        share = rounds_of(kept, per_round) / rounds_of(labels.size, per_round)
+        flip_every = max(1, round(FLIP_EVERY * share))
+    stream = multiclass(features[:kept], labels[:kept], SHAPE[0], per_round, flip_every, seed)
+    return replace(stream, name=name, domain=TraceNormBall(SHAPE, radius))
+
+
+def _parse(content: bytes) -> Table:
     """Rows of LIBSVM text, ``class index:value ...``: features, zeros filled in, and classes from 0."""
     lines = content.decode("ascii").splitlines()
     features = np.zeros((len(lines), SHAPE[1]))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import overload
 
 from driftwolfe.domains import Domain
@@ -32,6 +34,9 @@ class Stream:
         The true comparators :math:`u_t`, one a round; None for real data, where nobody knows them.
     domain
         A set that the stream was made for.
+    drifts
+        The rounds, counted from 0, before which the truth changes at once, as far as they are known:
+        round t is one if the truth of round t is another than that of round t - 1.
 
     Examples
     --------
@@ -42,6 +47,8 @@ class Stream:
     >>> history = dw.play(dw.OGD(stream.domain, horizon=6, lipschitz=stream.lipschitz), stream)
     >>> len(stream[2:4].comparators)
     2
+    >>> stream.drifts, stream[1:].drifts
+    ((2, 4), (1, 3))
     """
 
     losses: Sequence[Loss]
@@ -49,12 +56,19 @@ class Stream:
     lipschitz: float
     comparators: Sequence[Point] | None = None
     domain: Domain | None = None
+    drifts: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.comparators is not None and len(self.comparators) != len(self.losses):
             raise ValueError(
                 f"comparators must hold one point for each of {len(self.losses)} losses, "
                 f"got {len(self.comparators)}"
+            )
+        marks = (0, *self.drifts, len(self.losses))
+        if self.drifts and not all(a < b for a, b in pairwise(marks)):
+            raise ValueError(
+                f"drifts must be rounds from 1 to {len(self.losses) - 1} in rising order, "
+                f"got {self.drifts}"
             )
 
     def __len__(self) -> int:
@@ -73,10 +87,20 @@ class Stream:
         if not isinstance(index, slice):
             return self.losses[index]
         kept = None if self.comparators is None else self.comparators[index]
-        return replace(self, losses=self.losses[index], comparators=kept)
+        pieces = [bisect_right(self.drifts, t) for t in range(len(self))[index]]
+        return replace(self, losses=self.losses[index], comparators=kept, drifts=boundaries(pieces))
 
     def __repr__(self) -> str:
         return f"Stream({self.name!r}, {len(self)} rounds, lipschitz={self.lipschitz:g})"
+
+
+def boundaries(pieces: Iterable[object]) -> tuple[int, ...]:
+    """Return the places whose element is another than the one before.
+
+    >>> boundaries([1, 1, -1, -1, -1, 1])
+    (2, 5)
+    """
+    return tuple(t for t, (a, b) in enumerate(pairwise(pieces), start=1) if a != b)
 
 
 class _Everywhere:

@@ -13,7 +13,7 @@ from driftwolfe.losses import LinearLoss, SquaredDistance
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
 from driftwolfe.streams.geometry import random_point, steady_angles, tour, wide_direction
-from driftwolfe.streams.stream import Stream
+from driftwolfe.streams.stream import Stream, boundaries
 from driftwolfe.streams.synthetic_matrices import Seed, absolute_entries, drifting_logistic
 
 __all__ = [
@@ -64,9 +64,10 @@ def linear_signs(
         (LinearLoss(width.direction * steepness), width.lowest),
         (LinearLoss(width.direction * -steepness), width.highest),
     ]
-    chosen = [sides[t * (flips + 1) // count % 2] for t in range(count)]
+    order = [t * (flips + 1) // count for t in range(count)]
+    chosen = [sides[piece % 2] for piece in order]
     losses, comparators = (list(column) for column in zip(*chosen, strict=True))
-    return Stream(losses, "linear signs", steepness, comparators, domain)
+    return Stream(losses, "linear signs", steepness, comparators, domain, boundaries(order))
 
 
 def hard_linear(domain: Domain, rounds: int, seed: Seed = None, lipschitz: float = 1.0) -> Stream:
@@ -185,6 +186,7 @@ def piecewise_constant(
         stream.lipschitz,
         [points[piece] for piece in order],
         domain,
+        boundaries(order),
     )
 
 
