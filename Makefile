@@ -26,6 +26,9 @@ run: $(READY) ## Run a first job and show its result
 	@$(BIN)/python examples/following_drift.py
 	@echo "== Infeasible projections on five sets (driftwolfe oracles)"
 	@$(BIN)/driftwolfe oracles
+	@echo "== The paper's experiments, in minutes (driftwolfe reproduce)"
+	@$(BIN)/driftwolfe reproduce classification
+	@$(BIN)/driftwolfe reproduce matrix-completion
 
 test: $(READY) ## Run the tests, doctests included (minutes)
 	$(BIN)/python -m pytest -n auto -m 'not slow'

@@ -11,12 +11,13 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from benchmarks import machine, stored
+from benchmarks import stored
 from benchmarks.data import movielens
-from benchmarks.files import write
 from benchmarks.measure import threads
 from benchmarks.rows import matrix_completion, paper_algorithms, scale
 from benchmarks.rows.matrix_completion import ADER_SCALE, HORIZON, STEP_SCALE
+from driftwolfe.experiments import machine
+from driftwolfe.experiments.files import write
 
 #: The paper's grid for c, largest first: small steps stay inside the ball and take longest.
 GRID = tuple(10.0**k for k in range(6, -2, -1))

@@ -13,9 +13,9 @@ from matplotlib import pyplot as plt
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from benchmarks.files import write
 from benchmarks.ratio import Ratio
 from benchmarks.table import limit_text, number
+from driftwolfe.experiments.files import write
 
 #: Colours that people see apart whatever their eyes; shapes say the same again.
 LOOKS = {

@@ -1,7 +1,9 @@
 """The command line as a person meets it."""
 
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -64,3 +66,118 @@ def test_errors_of_the_library_are_one_line(monkeypatch, capsys):
     assert (
         capsys.readouterr().err == "driftwolfe: radius must be a positive finite number, got -1\n"
     )
+
+
+SPEC = """
+title = "Steps"
+seeds = 2
+data = { name = "jumping-target", rounds = 40 }
+[[methods]]
+method = "OGD"
+c = [0.5, 1]
+"""
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """A sweep run from the command line, and what it printed."""
+    folder = tmp_path_factory.mktemp("sweep")
+    (folder / "steps.toml").write_text(SPEC)
+    command = ["sweep", "steps.toml", "--out", "found", "--jobs", "1"]
+    return folder, _run(command, cwd=folder)
+
+
+def _run(arguments, **options):
+    command = [sys.executable, "-m", "driftwolfe.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, **options)
+
+
+def test_a_sweep_ends_with_its_table_and_where_things_lie(swept):
+    folder, done = swept
+    assert done.returncode == 0, done.stderr
+    assert "| OGD |" in done.stdout and "report.html" in done.stdout
+    assert len(list(folder.glob("found/trials/*.json"))) == 4
+    for suffix in ("png", "pdf", "svg"):
+        assert list(folder.glob(f"found/figures/*.{suffix}"))
+    assert "4 of 4 trials done" in done.stderr and len(done.stderr.splitlines()) <= 4
+
+
+def test_the_same_sweep_again_runs_nothing(swept, capsys):
+    folder, _ = swept
+    before = {path: path.stat().st_mtime_ns for path in folder.glob("found/trials/*.json")}
+    assert cli.main(["sweep", str(folder / "steps.toml"), "--out", str(folder / "found")]) == 0
+    assert before == {p: p.stat().st_mtime_ns for p in folder.glob("found/trials/*.json")}
+
+
+def test_status_report_and_claims_read_what_is_there(swept, capsys):
+    found = str(swept[0] / "found")
+    assert cli.main(["status", found]) == 0
+    assert "Steps: 4 of 4 trials done" in capsys.readouterr().out
+    assert cli.main(["report", found]) == 0
+    assert "report.html" in capsys.readouterr().out
+    assert cli.main(["claims", found]) == 0
+    assert "no claim of the paper is about these methods" in capsys.readouterr().out
+
+
+def test_the_example_of_a_sweep_is_one(capsys):
+    from driftwolfe.experiments.spec import parse_spec
+
+    assert cli.main(["sweep", "--example"]) == 0
+    assert len(parse_spec(capsys.readouterr().out.encode()).trials()) == 27
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["sweep"], "--example"),
+        (["sweep", "none.toml"], "there is no file none.toml"),
+        (["sweep", "."], "there is no file ."),
+        (["sweep", "bad.toml"], "bad.toml: "),
+        (["sweep", "unknown.toml"], "unknown.toml: unknown method 'POLDA'"),
+        (["sweep", "steps.toml", "--scheduler", "tcp://127.0.0.1:9"], "no Dask scheduler"),
+        (["status", "nowhere"], "nowhere holds no sweep"),
+        (["report", "nowhere"], "nowhere holds no sweep"),
+        (["claims", "nowhere"], "nowhere holds no sweep"),
+        (["reproduce", "classification", "--data", "nowhere"], "nowhere"),
+        (["reproduce", "classification", "--preset", "short"], "no preset 'short'"),
+    ],
+)
+def test_mistakes_in_experiments_get_one_sentence(arguments, told, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.toml").write_bytes(b"\x00\xff = [")
+    (tmp_path / "unknown.toml").write_text(SPEC.replace("OGD", "POLDA"))
+    (tmp_path / "steps.toml").write_text(SPEC)
+    assert cli.main(arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and told in printed.err.splitlines()[-1]
+    assert "Traceback" not in printed.err
+    assert printed.err.splitlines()[-1].startswith("driftwolfe: ")
+
+
+def test_a_missing_extra_is_named_with_what_to_install(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "msgspec", None)
+    for name in [n for n in sys.modules if n.startswith("driftwolfe.experiments")]:
+        monkeypatch.delitem(sys.modules, name)
+    assert cli.main(["status", "nowhere"]) == 2
+    told = capsys.readouterr().err
+    assert "msgspec is missing; pip install 'driftwolfe[experiments]'" in told
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
+    (tmp_path / "long.toml").write_text(SPEC.replace("seeds = 2", "seeds = 400"))
+    command = ["sweep", "long.toml", "--out", "found", "--jobs", "1"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "driftwolfe.cli", *command],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    end = time.monotonic() + 60
+    while not list(tmp_path.glob("found/trials/*.json")) and time.monotonic() < end:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 130, told
+    assert "Traceback" not in told
+    assert "trials are done and kept in found" in told
+    assert "go on where it was with: driftwolfe sweep long.toml --out found --jobs 1" in told

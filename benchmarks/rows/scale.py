@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 import driftwolfe as dw
-from benchmarks.machine import ROOT
+from benchmarks import ROOT
 from benchmarks.measure import medians, race, threads
 from benchmarks.ratio import Ratio
 from driftwolfe.points import FactoredMatrix

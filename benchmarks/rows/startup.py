@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.machine import ROOT
+from benchmarks import ROOT
 from benchmarks.measure import medians
 from benchmarks.ratio import Ratio
 

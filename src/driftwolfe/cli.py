@@ -3,8 +3,52 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from driftwolfe.experiments.store import Store
+    from driftwolfe.experiments.workers import Workers
+
+_EPILOG = """\
+start here:
+  driftwolfe reproduce classification        the paper's second experiment, in a minute
+  driftwolfe reproduce matrix-completion     its first, in minutes
+  driftwolfe sweep --example > sweep.toml    a sweep of your own: edit, then
+  driftwolfe sweep sweep.toml                run it; stopped or killed, it goes on where it was
+  driftwolfe oracles                         what infeasible projections cost
+
+`driftwolfe COMMAND --help` tells more about each.
+"""
+_REPRODUCE = """\
+Run an experiment of the paper: choose c for every method, play every order of the data, and write
+tables, figures (PNG, PDF, SVG) and an interactive report.
+
+presets:
+  quick   minutes on two cores: a short stream, few values of c, two orders of the data (default)
+  short   matrix completion only: 300 rounds, the whole grid of c, five orders, half an hour
+  paper   the full setting; matrix completion takes hours, most of them Ader's
+
+The real data are looked for in --data, else in $DRIFTWOLFE_DATA, else in the cache, else they are
+downloaded and checked by SHA-256; where that is not possible (or $DRIFTWOLFE_OFFLINE is set), a
+synthetic twin of the same shape takes their place, and every figure says so.
+"""
+_SWEEP = """\
+Run every combination of methods, values and seeds that a TOML file describes. Each finished trial
+is one file in the folder --out, so that a sweep that is stopped goes on where it was: run the same
+command again. `driftwolfe status DIR` tells how far it is, `driftwolfe report DIR` draws what is
+there.
+"""
+_ON_CLUSTER = """\
+on a cluster:
+  dask scheduler                                           on one machine
+  dask worker tcp://HOST:8786 --nworkers auto --nthreads 1 on as many as you like
+  driftwolfe sweep sweep.toml --scheduler tcp://HOST:8786
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -15,6 +59,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
+    except ImportError as problem:
+        print(
+            f"driftwolfe: {problem.name or problem} is missing; "
+            "pip install 'driftwolfe[experiments]' brings what experiments need",
+            file=sys.stderr,
+        )
+        return 2
     except (ValueError, OSError) as problem:
         print(f"driftwolfe: {problem}", file=sys.stderr)
         return 2
@@ -24,23 +75,207 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="driftwolfe",
-        description="Projection-free online learning in changing environments.",
-        epilog="Start with `driftwolfe oracles`: how many linear minimisations each way of "
-        "projecting infeasibly needs, on five sets.",
+        description="Projection-free online learning in changing environments: constraints by "
+        "linear minimisation, regret that follows drift.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    oracles = commands.add_parser(
+    _add_reproduce(commands)
+    _add_sweep(commands)
+    _add_readers(commands)
+    _add_oracles(commands)
+    return parser
+
+
+def _add_reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
+        "reproduce",
+        help="run an experiment of the paper",
+        description=_REPRODUCE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("experiment", choices=("matrix-completion", "classification"))
+    command.add_argument(
+        "--preset", choices=("quick", "short", "paper"), default="quick", help="default: quick"
+    )
+    command.add_argument(
+        "--seeds", type=_positive, metavar="N", help="orders of the data (default: the preset's)"
+    )
+    _add_running(command, "results/EXPERIMENT-PRESET")
+    command.set_defaults(run=_reproduce)
+
+
+def _add_sweep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
+        "sweep",
+        help="run trials of your own, resumable",
+        description=_SWEEP,
+        epilog=_ON_CLUSTER,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("spec", nargs="?", metavar="SPEC", help="a TOML file")
+    command.add_argument("--example", action="store_true", help="print an example of one and end")
+    _add_running(command, "results/NAME-OF-SPEC")
+    command.set_defaults(run=_sweep)
+
+
+def _add_running(command: argparse.ArgumentParser, out: str) -> None:
+    """What all commands that run trials can be told."""
+    command.add_argument("--data", metavar="DIR", help="folder with the real data")
+    command.add_argument(
+        "--out", metavar="DIR", type=Path, help=f"folder for results (default: {out})"
+    )
+    command.add_argument(
+        "--jobs", type=_positive, metavar="N", help="processes (default: as many as cores)"
+    )
+    command.add_argument(
+        "--scheduler", metavar="ADDRESS", help="run on the Dask cluster of tcp://HOST:PORT"
+    )
+
+
+def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    for name, run, told, more in (
+        ("status", _status, "tell how far a sweep is", "Trials done, best so far, failures."),
+        (
+            "report",
+            _report,
+            "draw what a sweep has found so far",
+            "Write summary.md, trials.csv, figures/ and report.html into the folder of a sweep.",
+        ),
+        (
+            "claims",
+            _claims,
+            "hold the paper's claims against results",
+            "Print each claim of the paper that the results in a folder can tell about, what was "
+            "measured, and whether it held.",
+        ),
+    ):
+        command = commands.add_parser(name, help=told, description=more)
+        command.add_argument("folder", metavar="DIR", help="folder of a sweep or of an experiment")
+        command.set_defaults(run=run)
+
+
+def _add_oracles(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
         "oracles",
         help="measure the infeasible projections",
         description="Measure every method of infeasible projection on five sets: linear "
         "minimisations, milliseconds on one thread, and how far the answer is from the true "
         "projection P(y). Takes seconds.",
     )
-    oracles.add_argument(
+    command.add_argument(
         "--repeats", type=_positive, default=3, metavar="N", help="runs per row (default: 3)"
     )
-    oracles.set_defaults(run=_oracles)
-    return parser
+    command.set_defaults(run=_oracles)
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    from driftwolfe.experiments.paper.presets import experiment
+    from driftwolfe.experiments.paper.reproduce import reproduce
+    from driftwolfe.experiments.store import Store
+
+    chosen = experiment(options.experiment, options.preset, options.seeds)
+    store = Store(options.out or Path("results") / f"{chosen.name}-{options.preset}")
+    command = f"driftwolfe reproduce {options.experiment} --preset {options.preset}"
+    if options.seeds:
+        command += f" --seeds {options.seeds}"
+    try:
+        failed = reproduce(chosen, store, _workers(options), _folder(options), _say)
+    except KeyboardInterrupt:
+        return _interrupted(store, options)
+    return _finish(store, failed, command)
+
+
+def _sweep(options: argparse.Namespace) -> int:
+    from driftwolfe.experiments.spec import EXAMPLE, read_spec
+    from driftwolfe.experiments.store import Store
+    from driftwolfe.experiments.sweep import run_sweep
+
+    if options.example:
+        print(EXAMPLE, end="")
+        return 0
+    if options.spec is None:
+        raise ValueError("say which sweep to run, or print an example of one with --example")
+    spec = read_spec(options.spec)
+    store = Store(options.out or Path("results") / Path(options.spec).stem)
+    store.add(spec.title, spec.trials())
+    try:
+        failed = run_sweep(store, _workers(options), _folder(options))
+    except KeyboardInterrupt:
+        return _interrupted(store, options)
+    return _finish(store, failed, f"driftwolfe sweep {shlex.quote(Path(options.spec).name)}")
+
+
+def _workers(options: argparse.Namespace) -> Workers:
+    if options.scheduler:
+        from driftwolfe.experiments.dask_workers import DaskWorkers
+
+        return DaskWorkers(options.scheduler)
+    from driftwolfe.experiments.local_workers import LocalWorkers
+
+    return LocalWorkers(options.jobs)
+
+
+def _folder(options: argparse.Namespace) -> str | None:
+    """The folder of the data, by a name that holds for processes elsewhere on this machine too."""
+    return None if options.data is None else os.path.abspath(options.data)
+
+
+def _finish(store: Store, failed: int, command: str) -> int:
+    """Draw what is there, print the table, say where things lie and what failed."""
+    from driftwolfe.experiments.publish import publish
+    from driftwolfe.experiments.sweep import status
+
+    if not store.results:
+        print(status(store), file=sys.stderr)
+        return 1
+    written = publish(store, command)
+    print(written[0].read_text())
+    print("written:")
+    for path in written:
+        if path.suffix not in (".pdf", ".svg"):
+            print(f"  {path}")
+    if failed:
+        print(status(store), file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _interrupted(store: Store, options: argparse.Namespace) -> int:
+    done = len(store.trials) - len(store.missing)
+    again = shlex.join(["driftwolfe", *sys.argv[1:]])
+    _say(f"stopped: {done} of {len(store.trials)} trials are done and kept in {store.folder}")
+    _say(f"go on where it was with: {again}")
+    return 130
+
+
+def _status(options: argparse.Namespace) -> int:
+    from driftwolfe.experiments.store import Store
+    from driftwolfe.experiments.sweep import status
+
+    print(status(Store(options.folder)))
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    from driftwolfe.experiments.publish import publish
+    from driftwolfe.experiments.store import Store
+
+    for path in publish(Store(options.folder)):
+        print(path)
+    return 0
+
+
+def _claims(options: argparse.Namespace) -> int:
+    from driftwolfe.experiments.paper.claims import claims
+    from driftwolfe.experiments.store import Store
+    from driftwolfe.experiments.summary import summarise
+
+    for summary in summarise(Store(options.folder).results):
+        found = [str(claim) for claim in claims(summary)]
+        print(f"{summary.name}:")
+        print("\n".join(found or ["no claim of the paper is about these methods"]))
+    return 0
 
 
 def _oracles(options: argparse.Namespace) -> int:
@@ -54,6 +289,10 @@ def _oracles(options: argparse.Namespace) -> int:
     )
     print(as_markdown(rows))
     return 0
+
+
+def _say(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)
 
 
 def _positive(text: str) -> int:

@@ -41,7 +41,7 @@ class History:
         What the decisions suffered, :math:`f_t(x_t)`.
     seconds
         Time spent in updates; the mean of some rounds where experts ran ahead in threads.
-    lmo, projection, gauge
+    lmo, projection, gauge, membership
         Oracle calls made.
     functions
         The losses themselves, for the regret measures; empty if not kept.
@@ -60,6 +60,7 @@ class History:
     functions: list[Loss] = field(default_factory=list)
     decisions: list[Point] = field(default_factory=list)
     weights: list[Array] = field(default_factory=list)
+    membership: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def cumulative_loss(self) -> Array:
@@ -74,7 +75,12 @@ class History:
     @property
     def oracle_calls(self) -> dict[str, Indices]:
         """Calls made in each round, by the name of the oracle."""
-        return {"lmo": self.lmo, "projection": self.projection, "gauge": self.gauge}
+        return {
+            "lmo": self.lmo,
+            "projection": self.projection,
+            "gauge": self.gauge,
+            "membership": self.membership,
+        }
 
     def __len__(self) -> int:
         return len(self.losses)
@@ -134,10 +140,19 @@ def play(
             functions += some
         for callback in callbacks:
             callback(learner, rounds[0].value)
-    seconds, values, *calls = np.array(rows, dtype=float).reshape(-1, 5).T
-    lmo, projection, gauge = (count.astype(np.int64) for count in calls)
+    seconds, values, *calls = np.array(rows, dtype=float).reshape(-1, 6).T
+    lmo, projection, gauge, membership = (count.astype(np.int64) for count in calls)
     return History(
-        learner.domain, values, seconds, lmo, projection, gauge, functions, decisions, weights
+        learner.domain,
+        values,
+        seconds,
+        lmo,
+        projection,
+        gauge,
+        functions,
+        decisions,
+        weights,
+        membership,
     )
 
 

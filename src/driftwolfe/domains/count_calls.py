@@ -30,6 +30,10 @@ class OracleCalls:
             self.gauge += gauge
             self.membership += membership
 
+    def numbers(self) -> tuple[int, int, int, int]:
+        """The counts so far: lmo, projection, gauge, membership."""
+        return self.lmo, self.projection, self.gauge, self.membership
+
     def reset(self) -> None:
         """Count from 0 again."""
         self.lmo = self.projection = self.gauge = self.membership = 0

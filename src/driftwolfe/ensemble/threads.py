@@ -34,6 +34,11 @@ def set_threads(number: int | None) -> None:
     _chosen = None if number is None else checks.count(number, "number")
 
 
+def chosen() -> int | None:
+    """Return what `set_threads` was last told."""
+    return _chosen
+
+
 def threads() -> int:
     """Return how many threads experts may use."""
     if _chosen is not None:

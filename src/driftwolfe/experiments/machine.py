@@ -1,30 +1,32 @@
-"""What the numbers were measured on."""
+"""What numbers were measured on."""
 
 from __future__ import annotations
 
 import os
 import platform
 import subprocess
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_info
 
-ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("driftwolfe", "numpy", "scipy", "numba")
+#: Lists changed files, without a lock that a commit made meanwhile would trip over.
+_CHANGES = ("git", "--no-optional-locks", "status", "--porcelain")
 
 
-def facts() -> dict[str, Any]:
+def facts(packages: Iterable[str] = PACKAGES) -> dict[str, Any]:
     """The machine, the versions, the threads, the time and the commit."""
-    packages = ("driftwolfe", "numpy", "scipy", "numba", "river")
     return {
         "cpu": cpu_model(),
         "cores": os.cpu_count(),
-        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "memory_gib": _memory(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        **{name: version(name) for name in packages},
+        **{name: _version(name) for name in packages},
         "blas": [
             {key: pool.get(key) for key in ("internal_api", "version", "num_threads")}
             for pool in threadpool_info()
@@ -36,8 +38,7 @@ def facts() -> dict[str, Any]:
 
 def cpu_model() -> str:
     """The name of the processor, as far as the system tells it."""
-    told = _output("lscpu")
-    for line in told.splitlines():
+    for line in _output("lscpu").splitlines():
         name, _, value = line.partition(":")
         if name.strip() == "Model name":
             return value.strip()
@@ -47,12 +48,29 @@ def cpu_model() -> str:
 def commit() -> str | None:
     """The commit of the checkout, with a plus sign where files differ from it; None outside one."""
     name = _output("git", "rev-parse", "--short", "HEAD").strip()
-    return name + ("+" if _output("git", "status", "--porcelain").strip() else "") or None
+    return name + ("+" if _output(*_CHANGES).strip() else "") or None
+
+
+def _memory() -> float | None:
+    """Gibibytes of memory, where the system tells."""
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def _output(*command: str) -> str:
+    """What a command of the system prints about the folder of this file; nothing if it fails."""
+    folder = Path(__file__).resolve().parent
     try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     except OSError:
         return ""
     return done.stdout if done.returncode == 0 else ""

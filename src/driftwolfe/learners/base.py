@@ -19,6 +19,7 @@ class Round(NamedTuple):
     lmo: int
     projection: int
     gauge: int
+    membership: int = 0
 
 
 class Learner(ABC):
@@ -64,9 +65,9 @@ class Learner(ABC):
         """
         rounds, calls = [], self.oracle_calls
         for loss in losses:
-            lmo, projection, gauge = calls.lmo, calls.projection, calls.gauge
+            before = calls.numbers()
             value = self.update(loss)
-            spent = calls.lmo - lmo, calls.projection - projection, calls.gauge - gauge
+            spent = (now - then for now, then in zip(calls.numbers(), before, strict=True))
             rounds.append(Round(value, *spent))
         return rounds
 
@@ -83,6 +84,11 @@ class Learner(ABC):
     @property
     def expert_weights(self) -> Array | None:
         """The weights of an ensemble's experts in the coming round; None for a single learner."""
+        return None
+
+    @property
+    def expert_names(self) -> list[str] | None:
+        """What tells the experts apart, in the order of `expert_weights`; None for a single learner."""
         return None
 
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:

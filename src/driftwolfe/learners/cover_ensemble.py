@@ -75,6 +75,11 @@ class CoverEnsemble(Learner):
         return self._ends.copy()
 
     @property
+    def expert_names(self) -> list[str]:
+        """The lengths of their intervals."""
+        return [_rounds(length) for length in self._lengths]
+
+    @property
     def lipschitz(self) -> float:
         """G: the larger of what was given and the largest gradient norm seen."""
         return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
@@ -167,3 +172,7 @@ class CoverEnsemble(Learner):
     @abstractmethod
     def _plan(self, length: int) -> Plan:
         """The expert for an interval of that length."""
+
+
+def _rounds(number: int) -> str:
+    return "1 round" if number == 1 else f"{number:,} rounds"

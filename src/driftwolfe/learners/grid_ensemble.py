@@ -21,6 +21,14 @@ class GridEnsemble(HedgedEnsemble):
 
     _experts: Descent
 
+    @property
+    def expert_names(self) -> list[str]:
+        """The step sizes; relative to c where that is learned."""
+        c = self.options.step_scale
+        if c is None:
+            return [f"h = {step:.3g}" for step in self._experts.steps]
+        return [f"η = {float(f'{c * step:.3g}'):,g}" for step in self._experts.steps]
+
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
         """Return the best expert's bound plus the price of finding it; see `Learner.bound`.
 

@@ -113,6 +113,11 @@ class MultiOCG(HedgedEnsemble):
         self._scale = 2.0 * (options.step_scale or 0.0) if doubled else options.step_scale
         super().__init__(domain, options)
 
+    @property
+    def expert_names(self) -> list[str]:
+        """The rounds between their restarts."""
+        return [f"γ = {expert.epoch:,}" for expert in self._experts.experts]
+
     def bound(
         self, path_length: float = 0.0, tau: int | None = None, variation: float | None = None
     ) -> float:

@@ -1,0 +1,105 @@
+"""The experiments at their sizes: all that the paper leaves unsaid is decided here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from driftwolfe.experiments.paper.experiment import Contender, Experiment
+
+#: {10^-1, ..., 10^6} and {2^-4, ..., 2^4}, the grids of the paper.
+TENS = tuple(10.0**k for k in range(-1, 7))
+TWOS = tuple(2.0**k for k in range(-4, 5))
+
+
+def matrix_completion_paper() -> Experiment:
+    """MovieLens 100K, three copies, the middle one negated: 3,000 rounds of 100 ratings.
+
+    On large matrices small steps keep the decision at full rank, and each projection then costs a
+    decomposition: while c is chosen, a run ends after five minutes of processor time. Ader projects
+    every expert in every round: its c is chosen on 50 rounds, and it runs on one order of the data.
+    """
+    return Experiment(
+        name="matrix-completion",
+        title="Online matrix completion: dynamic regret",
+        real="movielens-100k",
+        twin="movielens-100k-twin",
+        contenders=(
+            Contender("BOGDIP", "BOGD_IP", TENS, tuning_limit=300.0),
+            Contender("POLD", "POLD", TENS, tuning_limit=300.0),
+            Contender("POLA", "POLA", TENS, tuning_limit=300.0),
+            Contender("MultiOCG", "Multi-OCG", TENS, {"max_inner": 1}, tuning_limit=300.0),
+            Contender(
+                "Ader", "Ader", TENS, tuning_first=50, tuning_limit=300.0, limit=6000.0, seeds=1
+            ),
+        ),
+    )
+
+
+def matrix_completion_short() -> Experiment:
+    """The same on the first 10,000 ratings, 300 rounds, where Ader can play all of them."""
+    whole = matrix_completion_paper()
+    contenders = tuple(
+        replace(contender, limit=None, seeds=None, tuning_first=None, tuning_limit=120.0)
+        for contender in whole.contenders
+    )
+    return replace(whole, rounds=300, contenders=contenders)
+
+
+def matrix_completion_quick() -> Experiment:
+    """The same in minutes: three values of c, two orders, and Ader as far as it comes."""
+    short = matrix_completion_short()
+    contenders = tuple(
+        replace(contender, scales=(1e3, 1e4, 1e5), tuning_limit=12.0, limit=12.0)
+        for contender in short.contenders
+    )
+    return replace(short, contenders=contenders, seeds=2, widest=0)
+
+
+def classification_paper() -> Experiment:
+    """Shuttle, the features negated every 1,000 rounds: 4,350 rounds of 10 rows."""
+    return Experiment(
+        name="classification",
+        title="Online multiclass classification: adaptive regret",
+        real="shuttle",
+        twin="shuttle-twin",
+        contenders=(
+            Contender("POLA", "POLA", TWOS),
+            Contender("POLA", "POLA, paper's oracle", TWOS, {"method": "paper"}),
+            Contender("PAMO", "PAMO", TWOS),
+            Contender("PAMO", "PAMO, exact gauge", TWOS, {"gauge": "exact"}),
+        ),
+        taus=(100, 1000),
+    )
+
+
+def classification_quick() -> Experiment:
+    """The same on a tenth of the rows, with two orders."""
+    return replace(classification_paper(), rounds=435, seeds=2, taus=(10, 100))
+
+
+#: By experiment and preset.
+EXPERIMENTS: dict[str, dict[str, Callable[[], Experiment]]] = {
+    "matrix-completion": {
+        "quick": matrix_completion_quick,
+        "short": matrix_completion_short,
+        "paper": matrix_completion_paper,
+    },
+    "classification": {"quick": classification_quick, "paper": classification_paper},
+}
+
+
+def experiment(name: str, preset: str = "quick", seeds: int | None = None) -> Experiment:
+    """The experiment of that name at that size.
+
+    >>> experiment("classification", "paper").contenders[2].label
+    'PAMO'
+    """
+    if name not in EXPERIMENTS:
+        raise ValueError(f"unknown experiment {name!r}; there are {', '.join(EXPERIMENTS)}")
+    if preset not in EXPERIMENTS[name]:
+        raise ValueError(
+            f"{name} has no preset {preset!r}; there are {', '.join(EXPERIMENTS[name])}"
+        )
+    made = EXPERIMENTS[name][preset]()
+    return made if seeds is None else replace(made, seeds=seeds)

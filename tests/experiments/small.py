@@ -1,0 +1,116 @@
+"""Small trials, a worker that is this process, and scripts that run sweeps in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from driftwolfe.experiments.data_set import DataSet
+from driftwolfe.experiments.result import Result
+from driftwolfe.experiments.run_trial import run_trial
+from driftwolfe.experiments.trial import Trial
+from driftwolfe.experiments.workers import Outcome
+
+DATA = DataSet(name="jumping-target", rounds=40)
+
+
+def trial(method: str = "OGD", **fields: Any) -> Trial:
+    return Trial(method=method, **{"data": DATA, **fields})
+
+
+def made_up(given: Trial | None = None, **fields: Any) -> Result:
+    """A result that nothing was run for."""
+    curve = [1, 2, 3]
+    made = {
+        "trial": given or trial(),
+        "rounds": [10, 20, 30],
+        "loss": [1.0, 1.5, 1.75],
+        "seconds": [0.1, 0.2, 0.3],
+        "lmo": curve,
+        "projection": curve,
+        "gauge": curve,
+        "drifts": [10],
+        "stream": "made up",
+        "wall": 0.5,
+        "environment": {"python": "3"},
+    }
+    return Result(**{**made, **fields})
+
+
+def as_plain(result: Result) -> dict[str, Any]:
+    """The content of a result's file, to be spoilt."""
+    return msgspec.json.decode(result.encode())
+
+
+def outcome_of(result: Result) -> dict[str, Any]:
+    """All that must be the same wherever a trial is run."""
+    clocks = {"seconds", "wall", "environment"}
+    return {name: value for name, value in as_plain(result).items() if name not in clocks}
+
+
+class Here:
+    """Workers that are this process; it remembers what it was given."""
+
+    def __init__(self) -> None:
+        self.given: list[Trial] = []
+
+    def run(self, trials: Sequence[Trial], folder: str | None) -> Iterator[Outcome]:
+        self.given += trials
+        for one in trials:
+            try:
+                yield Outcome(one, run_trial(one, folder))
+            except ValueError as problem:
+                yield Outcome(one, None, str(problem))
+
+
+def until(ready: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
+    """Wait until something is true."""
+    end = time.monotonic() + seconds
+    while not (answer := ready()):
+        assert time.monotonic() < end, f"{what} took more than {seconds} seconds"
+        time.sleep(0.02)
+    return answer
+
+
+@contextmanager
+def script(path: Path, text: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """A Python script in a session of its own, none of which outlives the test."""
+    path.write_text(text)
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "error"}
+    running = subprocess.Popen(
+        [sys.executable, str(path), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    )
+    try:
+        yield running
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(running.pid, signal.SIGKILL)
+        running.communicate()
+
+
+def alive_in_session(session: int) -> list[int]:
+    """Processes of a session, zombies left out."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        with suppress(OSError):
+            # After the name, which is in brackets: state, parent, group, session.
+            state, _, _, of = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
+            if int(of) == session and state not in "ZX":
+                found.append(int(folder.name))
+    return found

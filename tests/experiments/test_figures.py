@@ -1,0 +1,286 @@
+"""Figures: what they show, how methods are told apart, and files that are always the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import combinations
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from driftwolfe.experiments import figures
+from driftwolfe.experiments.figures import style, words
+from driftwolfe.experiments.figures.band import band, settled_range
+from driftwolfe.experiments.figures.canvas import WARNING
+from driftwolfe.experiments.figures.expert_table import expert_table
+from experiments.played import made, played, regrets, summary_of
+
+
+def all_figures(summary, rows) -> dict[str, Figure | None]:
+    return {
+        "panels": figures.panels(summary),
+        "oracle-calls": figures.oracle_calls(summary),
+        "sensitivity": figures.sensitivity(summary),
+        "weights": figures.weights(summary),
+        "regret": figures.regret(summary, rows),
+    }
+
+
+def texts(figure: Figure) -> list[str]:
+    figure.draw_without_rendering()
+    found = figure.findobj(Text)
+    return [each.get_text() for each in found if each.get_visible() and each.get_text().strip()]
+
+
+@pytest.fixture(scope="module")
+def drawn() -> dict[str, Figure | None]:
+    return all_figures(played(), regrets(played()))
+
+
+@pytest.fixture(scope="module")
+def unequal():
+    """One method was ended early, and one has a single seed."""
+    results = [made("POLD", seed=seed, experts=9) for seed in range(3)]
+    results += [made("Ader", rounds=120, cut=True), made("PAMO", level=0.5, speed=1.0)]
+    return summary_of(results)
+
+
+def test_all_figures_are_drawn(drawn):
+    assert all(isinstance(figure, Figure) for figure in drawn.values())
+
+
+def test_panels_draw_the_mean_over_seeds(drawn):
+    average, total, time = drawn["panels"].axes
+    series = played().chosen["OGD"]
+    place = played().titles.index("OGD")
+    for axis, name, by in (
+        (average, "loss", series.rounds),
+        (total, "loss", 1),
+        (time, "seconds", 1),
+    ):
+        line = [each for each in axis.lines if len(each.get_xdata()) == len(series.rounds)][place]
+        np.testing.assert_allclose(line.get_ydata(), series.curve(name).mean(axis=0) / by)
+
+
+def test_axes_say_what_they_are_in(drawn):
+    assert [axis.get_ylabel() for axis in drawn["panels"].axes] == [
+        "loss per round",
+        "loss",
+        "processor time (s)",
+    ]
+    assert drawn["sensitivity"].axes[0].get_xscale() == "log"
+    assert drawn["oracle-calls"].axes[0].get_yscale() == "log"
+
+
+def test_nothing_is_drawn_of_what_is_not_known():
+    bare = summary_of([made("POLD")])
+    assert figures.sensitivity(bare) is None
+    assert figures.weights(bare) is None
+    assert figures.regret(bare, []) is None
+    silent = made("POLD")
+    silent.lmo[:] = [0] * len(silent.lmo)
+    assert figures.oracle_calls(summary_of([silent])) is None
+
+
+def test_every_figure_of_a_twin_says_so(unequal):
+    for figure in all_figures(unequal, regrets(unequal)).values():
+        if figure is not None:
+            notes = [each for each in figure.findobj(Text) if each.get_color() == WARNING]
+            assert "Synthetic twin of MovieLens 100K" in " ".join(n.get_text() for n in notes)
+
+
+def test_no_figure_of_other_data_says_that_they_are_a_twin(drawn):
+    for figure in drawn.values():
+        assert not any("twin" in text for text in texts(figure))
+
+
+@pytest.mark.parametrize("name", ["panels", "oracle-calls", "weights", "regret", "sensitivity"])
+def test_texts_lie_inside_the_figure_and_are_large_enough(drawn, name):
+    figure = drawn[name]
+    figure.draw_without_rendering()
+    page = figure.bbox.padded(2)
+    for text in written(figure):
+        box = text.get_window_extent()
+        assert page.x0 <= box.x0 and box.x1 <= page.x1, text.get_text()
+        assert page.y0 <= box.y0 and box.y1 <= page.y1, text.get_text()
+        assert text.get_fontsize() >= 7.0
+
+
+def written(figure: Figure) -> list[Text]:
+    """All texts that are drawn: of ticks those within their axis."""
+    ticks = []
+    for axis in figure.axes:
+        for each in (axis.xaxis, axis.yaxis):
+            ticks += [*each.get_major_ticks(), *each.get_minor_ticks()]
+    hidden = set()
+    for tick in ticks:
+        low, high = sorted(
+            tick.axes.get_xlim() if "X" in type(tick).__name__ else tick.axes.get_ylim()
+        )
+        if not low <= tick.get_loc() <= high:
+            hidden |= {tick.label1, tick.label2}
+    found = figure.findobj(Text)
+    return [t for t in found if t.get_visible() and t.get_text().strip() and t not in hidden]
+
+
+def test_a_method_that_was_ended_says_how_far_it_came(unequal):
+    assert words.label(unequal.chosen["Ader"]) == "Ader (first 120 rounds)"
+    assert "Ader (first 120 rounds)" in texts(figures.panels(unequal))
+
+
+def test_run_times_far_apart_are_on_a_logarithmic_axis(unequal):
+    assert figures.panels(unequal).axes[2].get_yscale() == "log"
+    alike = summary_of([made("POLD", speed=0.01), made("POLA", speed=0.1)])
+    assert figures.panels(alike).axes[2].get_yscale() == "linear"
+
+
+def test_early_noise_does_not_squash_the_averages():
+    noisy = made("POLD", rounds=1000)
+    noisy.loss[:] = [value + 5000.0 for value in noisy.loss]
+    bands = [band(summary_of([noisy]).chosen["POLD"], "loss", average=True)]
+    low, high = settled_range(bands)
+    assert bands[0].mean[0] > 500.0
+    assert high < 110.0
+    assert low < bands[0].mean[-1] < high
+
+
+def test_sensitivity_says_on_how_many_rounds_c_was_chosen(drawn):
+    assert "POLD\n(tuned on the first 60 rounds)" in texts(drawn["sensitivity"])
+    axis = drawn["sensitivity"].axes[0]
+    (rings,) = [
+        line for line in axis.lines if line.get_markersize() == 8.5 and len(line.get_xdata()) == 1
+    ]
+    assert rings.get_xdata()[0] == 1.0
+
+
+def test_experts_are_in_order_and_those_asleep_are_left_out():
+    table = expert_table(summary_of([made("POLA", experts=5)]).chosen["POLA"])
+    assert table.experts == ["1 rounds", "2 rounds", "4 rounds", "8 rounds", "16 rounds"]
+    assert np.isnan(table.values[4, 0])
+    assert np.isnan(table.values).sum() == 1
+
+
+def test_titles_are_shown_as_they_stand():
+    odd = ["$x_1$ & co", "_hidden", "100 % {braces}"]
+    shown = texts(figures.panels(summary_of([made(title) for title in odd])))
+    assert r"\$x_1\$ & co" in shown
+    assert "\u200a_hidden" in shown
+    assert "100 % {braces}" in shown
+
+
+def test_methods_keep_their_looks_whatever_else_is_drawn():
+    alone, among = style.looks(["POLA"]), style.looks(["OGD", "Ader", "POLA", "SAOL"])
+    assert alone["POLA"] == among["POLA"]
+    assert style.looks(["OGD", "SAOL"]) == style.looks(["SAOL", "OGD"])
+
+
+@pytest.mark.parametrize("extra_titles", [0, 5, 40])
+def test_no_two_methods_look_the_same(extra_titles):
+    titles = [*style.KNOWN, *(f"method {i}" for i in range(extra_titles))]
+    found = style.looks(titles)
+    assert len(set(found.values())) == len(titles)
+
+
+def test_the_papers_methods_differ_in_colour_in_dash_and_in_marker():
+    for part in ("colour", "dash", "marker"):
+        assert len({getattr(look, part) for look in style.looks(style.KNOWN).values()}) == 7
+
+
+#: Machado, Oliveira and Fernandes (2009), full severity, on linear RGB.
+DEFICIENCIES = {
+    "none": np.eye(3),
+    "protanopia": np.array(
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ]
+    ),
+    "deuteranopia": np.array(
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ]
+    ),
+    "tritanopia": np.array(
+        [
+            [1.255528, -0.076749, -0.178779],
+            [-0.078411, 0.930809, 0.147602],
+            [0.004733, 0.691367, 0.303900],
+        ]
+    ),
+}
+
+
+def lab(colour: str, deficiency: np.ndarray) -> np.ndarray:
+    """CIELAB coordinates of a colour as it is seen."""
+    encoded = np.array(to_rgb(colour))
+    linear = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(deficiency @ linear, 0.0, 1.0)
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    x, y, z = np.cbrt(xyz @ seen / np.array([0.9505, 1.0, 1.089]) + 1e-9)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("eyes", DEFICIENCIES)
+def test_colours_are_told_apart_by_all_eyes(eyes):
+    seen = {colour: lab(colour, DEFICIENCIES[eyes]) for colour in style.COLOURS}
+    for first, second in combinations(style.COLOURS, 2):
+        assert np.linalg.norm(seen[first] - seen[second]) > 8.0, (first, second)
+
+
+@pytest.mark.parametrize("page", ["#ffffff", "#14171c"])
+def test_colours_are_seen_on_a_light_and_on_a_dark_page(page):
+    paper = lab(page, DEFICIENCIES["none"])[0]
+    for colour in style.COLOURS:
+        assert abs(lab(colour, DEFICIENCIES["none"])[0] - paper) > 25.0, colour
+
+
+def test_all_files_are_written_and_nothing_else(tmp_path):
+    paths = figures.draw_all(played(), regrets(played()), tmp_path)
+    names = {"panels", "oracle-calls", "sensitivity", "weights", "regret"}
+    assert {path.name for path in paths} == {f"{n}.{e}" for n in names for e in figures.FORMATS}
+    assert set(tmp_path.iterdir()) == set(paths)
+
+
+@pytest.mark.parametrize("draw", [figures.panels, figures.weights])
+def test_files_are_always_the_same(tmp_path, draw):
+    once = figures.save(draw(played()), tmp_path / "one", "figure")
+    again = figures.save(draw(played()), tmp_path / "two", "figure")
+    for first, second in zip(once, again, strict=True):
+        assert first.read_bytes() == second.read_bytes(), first.name
+
+
+def test_fonts_are_embedded_and_pictures_are_fine_enough(tmp_path):
+    png, pdf, _ = figures.save(figures.panels(played()), tmp_path, "panels")
+    width = int.from_bytes(png.read_bytes()[16:20], "big")
+    assert width == 1400
+    assert b"/FontFile2" in pdf.read_bytes()
+    assert b"/Type3" not in pdf.read_bytes()
+    assert b"CreationDate" not in pdf.read_bytes()
+
+
+def test_a_figure_that_cannot_be_written_leaves_the_old_one(tmp_path):
+    (tmp_path / "panels.png").write_text("old")
+    figure = figures.panels(played())
+    figure.savefig = lambda part, **_: (part.write_text("half"), 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        figures.save(figure, tmp_path, "panels")
+    assert [path.name for path in tmp_path.iterdir()] == ["panels.png"]
+    assert (tmp_path / "panels.png").read_text() == "old"
+
+
+def test_without_matplotlib_one_sentence_says_what_to_do():
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "from driftwolfe.experiments import figures\n"
+        "figures.panels(None)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last == "ImportError: this needs matplotlib: pip install 'driftwolfe[experiments]'"

@@ -1,0 +1,244 @@
+"""The report: one file that needs nothing else, says all, and lets no text become code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import msgspec
+import pytest
+
+from driftwolfe.experiments.data_set import DataSet
+from driftwolfe.experiments.figures import style
+from driftwolfe.experiments.report import write_report
+from driftwolfe.experiments.report.chart import script_json
+from driftwolfe.experiments.report.numbers import spread_text
+from driftwolfe.experiments.report.traces import dash
+from experiments.played import TWIN, made, played, regrets, summary_of
+
+ATTACKS = (
+    "<script>alert(1)</script>",
+    "</script><script>alert(2)</script>",
+    "<!--<script>",
+    "a&b\u2028c",
+)
+
+
+class Page(HTMLParser):
+    """Elements of a page, and the text of each script."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[tuple[dict[str, str | None], str]] = []
+        self.words: list[str] = []
+        self._inside = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        self._inside = tag
+        if tag == "script":
+            self.scripts.append((dict(attributes), ""))
+
+    def handle_endtag(self, tag):
+        self._inside = ""
+
+    def handle_data(self, data):
+        if self._inside == "script":
+            attributes, text = self.scripts[-1]
+            self.scripts[-1] = attributes, text + data
+        elif self._inside != "style":
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    @property
+    def charts(self) -> dict[str, dict]:
+        return {
+            str(attributes["id"]): json.loads(text)
+            for attributes, text in self.scripts
+            if attributes.get("type") == "application/json"
+        }
+
+
+def report_on(summaries, path, **options) -> Page:
+    write_report(summaries, path, **options)
+    return Page(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory) -> Page:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    options = {"regrets": [regrets(played())], "notes": ["A note."], "command": "make it --again"}
+    return report_on([played()], path, title="A title", **options)
+
+
+def test_it_has_all_charts_and_says_what_each_shows(page):
+    kinds = ("panels", "calls", "weights", "regret", "scales")
+    assert list(page.charts) == [f"source-{kind}-1" for kind in kinds]
+    shown = [attributes for _, attributes in page.elements if attributes.get("class") == "chart"]
+    assert [each["data-source"] for each in shown] == list(page.charts)
+    assert all(each["role"] == "img" and len(each["aria-label"]) > 60 for each in shown)
+
+
+def test_it_tells_the_numbers(page):
+    for series in played().chosen.values():
+        assert spread_text(series.mean_loss) in page.text
+    assert "10.0 ± 1.0" not in page.text
+    assert "11.0 ± 1.0" in page.text
+    for words in (
+        "A title",
+        "A note.",
+        "make it --again",
+        "Parameters of all trials",
+        "60 (first only)",
+    ):
+        assert words in page.text
+
+
+def test_it_tells_each_environment_once(tmp_path):
+    results = [made("POLD", seed=seed) for seed in range(3)]
+    other = made("POLA")
+    other.environment["cpu"] = "a slide rule"
+    page = report_on([summary_of([*results, other])], tmp_path / "r.html")
+    assert page.text.count("an abacus") == page.text.count("a slide rule") == 1
+    assert "2026-01-01 to 2026-01-03" in page.text
+
+
+def test_a_twin_is_told_in_a_box_and_at_every_chart(tmp_path, page):
+    twin = report_on([summary_of([made("POLD", experts=4)])], tmp_path / "r.html")
+    sentence = "Synthetic twin of MovieLens 100K: made-up data, not the real ones."
+    assert twin.text.count(sentence) == 1 + len(twin.charts)
+    assert any(attributes.get("class") == "warning" for _, attributes in twin.elements)
+    assert "made-up" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("data", "stream", "words"),
+    [
+        ("movielens-100k", "MovieLens 100K", ("GroupLens", "ml-100k/u.data", "research use")),
+        ("shuttle", "Shuttle", ("UCI", "CC BY 4.0", "shuttle.scale")),
+    ],
+)
+def test_real_data_are_named_with_their_licence(tmp_path, data, stream, words):
+    result = made("POLD", stream=stream)
+    trial = msgspec.structs.replace(result.trial, data=DataSet(name=data))
+    real = msgspec.structs.replace(result, trial=trial)
+    page = report_on([summary_of([real])], tmp_path / "r.html")
+    assert all(word in page.text for word in words)
+
+
+def test_nothing_is_fetched(page):
+    for tag, attributes in page.elements:
+        assert not attributes.get("src"), tag
+        link = attributes.get("href") or "#"
+        assert link.startswith(("#", "data:,")), link
+    (policy,) = [a["content"] for _, a in page.elements if a.get("http-equiv")]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-inline" not in policy.split("script-src")[1].split(";")[0]
+
+
+def test_texts_stay_texts(tmp_path):
+    attack = summary_of([made(title, experts=2, stream=title) for title in ATTACKS])
+    options = {"title": ATTACKS[0], "notes": ATTACKS, "command": ATTACKS[1]}
+    path = tmp_path / "r.html"
+    page = report_on([attack], path, regrets=[regrets(attack)], **options)
+    code = [text for attributes, text in page.scripts if not attributes]
+    assert len(code) == 2
+    assert len(page.scripts) == 2 + len(page.charts)
+    assert not any("alert(" in text for text in code[1:])
+    outside = path.read_text(encoding="utf-8").replace(code[0], "")
+    assert "<script>alert" not in outside
+    assert "<!--" not in outside
+    names = {trace.get("name") for chart in page.charts.values() for trace in chart["traces"]}
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in names
+    assert not any("<" in name.replace("<br>", "") for name in names if name)
+
+
+@pytest.mark.parametrize("text", ATTACKS)
+def test_data_can_neither_end_nor_leave_their_script(text):
+    written = script_json({"name": text})
+    assert not set("<>&\u2028") & set(written)
+    assert json.loads(written) == {"name": text}
+
+
+def test_methods_look_as_in_the_figures(page):
+    looks = style.looks(played().titles)
+    for trace in page.charts["source-panels-1"]["traces"]:
+        if trace.get("name"):
+            look = looks[trace["legendgroup"]]
+            assert trace["line"]["color"] == look.colour
+            assert trace["line"]["dash"] == dash(look.dash)
+
+
+def test_a_method_is_in_the_legend_once_and_in_all_panels(page):
+    traces = page.charts["source-panels-1"]["traces"]
+    for title in played().titles:
+        group = [trace for trace in traces if trace["legendgroup"] == title]
+        assert sum(trace["showlegend"] for trace in group) == 1
+        assert {trace["xaxis"] for trace in group} == {"x", "x2", "x3"}
+
+
+def test_curves_end_where_the_results_do(page):
+    series = played().chosen["POLA"]
+    found = [
+        trace
+        for trace in page.charts["source-panels-1"]["traces"]
+        if trace.get("name") == "POLA" and trace["xaxis"] == "x2"
+    ]
+    assert found[0]["x"][-1] == 120
+    assert found[0]["y"][-1] == pytest.approx(series.total("loss").mean, rel=1e-5)
+
+
+def test_much_data_are_thinned(tmp_path):
+    results = [
+        made(f"method {i}", seed=seed, rounds=20_000, every=2, experts=13)
+        for i in range(13)
+        for seed in range(2)
+    ]
+    page = report_on([summary_of(results)], tmp_path / "r.html")
+    assert sum(len(text) for a, text in page.scripts if a) < 1_500_000
+    trace = page.charts["source-calls-1"]["traces"][-1]
+    assert trace["x"][0] == 2
+    assert trace["x"][-1] == 20_000
+    assert len(trace["x"]) >= 60
+
+
+def test_it_is_always_the_same(tmp_path):
+    for name in ("one", "two"):
+        write_report([played()], tmp_path / name, regrets=[regrets(played())])
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def test_several_streams_have_sections_of_their_own(tmp_path):
+    page = report_on([played(), summary_of([made("POLD", stream=TWIN)])], tmp_path / "r.html")
+    places = [attributes["id"] for tag, attributes in page.elements if tag == "section"]
+    assert places == ["data-1", "data-2", "environment"]
+    identities = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(identities) == len(set(identities))
+
+
+def test_what_cannot_be_reported_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="at least one summary"):
+        write_report([], tmp_path / "r.html")
+    with pytest.raises(ValueError, match="one list for each of 1 summaries"):
+        write_report([played()], tmp_path / "r.html", regrets=[[], []])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("missing", ["plotly", "jinja2"])
+def test_without_an_extra_one_sentence_says_what_to_do(missing):
+    code = (
+        f"import sys; sys.modules[{missing!r}] = None\n"
+        "from pathlib import Path\n"
+        "from driftwolfe.experiments.report import write_report\n"
+        "write_report([None], Path('never'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last == f"ImportError: this needs {missing}: pip install 'driftwolfe[experiments]'"

@@ -1,0 +1,210 @@
+"""A trial is the same game as one played by hand."""
+
+import msgspec
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import driftwolfe as dw
+from driftwolfe.ensemble import GeometricCover, threads
+from driftwolfe.experiments import run_trial as module
+from driftwolfe.experiments.data_set import DataSet
+from driftwolfe.experiments.run_trial import make_learner, run_trial, step_options
+from experiments.small import DATA, outcome_of, trial
+
+HUNDRED = DataSet(name="jumping-target", rounds=100)
+
+
+@pytest.fixture(scope="module")
+def stream():
+    return DATA.load(seed=0)
+
+
+@pytest.mark.parametrize("method", ["OGD", "BOGDIP", "POLD", "POLA", "PAMO", "MultiOCG", "Ader"])
+def test_losses_and_calls_are_those_of_a_game_played_by_hand(method, stream):
+    result = run_trial(trial(method))
+    learner = getattr(dw, method)(stream.domain, horizon=40, lipschitz=stream.lipschitz)
+    history = dw.play(learner, stream)
+    at = np.array([10, 20, 30, 40]) - 1
+    assert result.rounds == [10, 20, 30, 40]
+    np.testing.assert_allclose(result.loss, history.cumulative_loss[at], rtol=1e-12)
+    for name, calls in history.oracle_calls.items():
+        assert getattr(result, name) == np.cumsum(calls)[at].tolist()
+    assert result.mean_loss == pytest.approx(history.losses.mean())
+    assert result.drifts == [10, 20, 30]
+    assert result.stream == stream.name
+    assert not result.cut
+
+
+def test_a_run_can_be_repeated():
+    one, other = (outcome_of(run_trial(trial("POLA", c=0.5, seed=3, taus=(10,)))) for _ in "ab")
+    assert one == other
+    assert outcome_of(run_trial(trial("POLA", c=0.5, seed=4, taus=(10,)))) != one
+
+
+def test_runs_do_not_disturb_each_other(stream):
+    before = outcome_of(run_trial(trial("POLD")))
+    for method in ("POLA", "Ader", "PAMO"):
+        run_trial(trial(method))
+    assert outcome_of(run_trial(trial("POLD"))) == before
+
+
+def test_the_curves_end_with_the_last_round_also_between_readings():
+    result = run_trial(trial(data=DataSet(name="jumping-target", rounds=43)))
+    assert result.rounds == [10, 20, 30, 40, 43]
+    assert len(result.loss) == len(result.seconds) == 5
+
+
+def test_the_first_rounds_are_those_of_the_whole_run():
+    whole, part = run_trial(trial("POLD")), run_trial(trial("POLD", first=20))
+    assert part.rounds == [10, 20]
+    assert part.loss == whole.loss[:2]
+    assert part.lmo == whole.lmo[:2]
+    assert part.drifts == [10]
+    assert not part.cut
+    # With the horizon of the whole stream, whose steps differ from those of a shorter one.
+    assert (
+        part.loss != run_trial(trial("POLD", data=DataSet(name="jumping-target", rounds=20))).loss
+    )
+
+
+def test_more_first_rounds_than_there_are_is_all_of_them():
+    assert run_trial(trial(first=10**9)).rounds[-1] == 40
+
+
+def test_a_limit_cuts_a_run_short_and_says_so():
+    result = run_trial(trial(data=HUNDRED, limit=1e-9, taus=(20,)))
+    assert result.cut
+    assert result.rounds == [1]
+    assert result.drifts == []
+    assert result.adaptive == []  # no window is so long
+    assert result.loss == [run_trial(trial(data=HUNDRED, first=1)).loss[0]]
+
+
+def test_a_limit_that_is_not_reached_changes_nothing():
+    free, limited = run_trial(trial("POLA")), run_trial(trial("POLA", limit=1e6))
+    assert not limited.cut
+    assert limited.loss == free.loss
+    assert limited.rounds == free.rounds
+
+
+def test_time_stops_a_run_near_its_limit():
+    long = DataSet(name="jumping-target", rounds=100_000)
+    result = run_trial(trial("POLA", data=long, limit=0.05))
+    assert result.cut
+    assert 0.05 < result.seconds[-1] < 0.5
+    assert result.rounds[-1] < 100_000
+
+
+def test_adaptive_regret_is_that_of_the_game(stream):
+    result = run_trial(trial("POLA", taus=(5, 20)))
+    learner = dw.POLA(stream.domain, horizon=40, lipschitz=stream.lipschitz)
+    history = dw.play(learner, stream)
+    for found, tau in zip(result.adaptive, (5, 20), strict=True):
+        by_hand = dw.regret.adaptive_regret(history, tau, 1e-3)
+        assert found.tau == tau
+        assert found.value == pytest.approx(float(by_hand))
+        assert found.gap == pytest.approx(by_hand.gap)
+        assert found.window == by_hand.window
+
+
+@pytest.mark.parametrize("fields", [{"taus": (41,)}, {"taus": (10, 31), "first": 30}])
+def test_windows_longer_than_the_game_are_refused_before_it(fields, monkeypatch):
+    monkeypatch.setattr(module, "play", None)  # would fail
+    with pytest.raises(ValueError, match=r"taus must be at most the (40|30) rounds, got (41|31)"):
+        run_trial(trial(**fields))
+
+
+def test_weights_of_a_grid_sum_to_one():
+    result = run_trial(trial("POLD", data=HUNDRED))
+    table = result.weights
+    assert table.rounds == [0, 20, 40, 60, 80, 100]
+    assert len(set(table.experts)) == len(table.experts) > 3
+    assert None not in [entry for row in table.values for entry in row]
+    np.testing.assert_allclose(np.sum(table.values, axis=1), 1.0, atol=1e-4)
+    learner = make_learner(trial("POLD", data=HUNDRED), HUNDRED.load(seed=0))
+    np.testing.assert_allclose(table.values[0], learner.expert_weights, atol=1e-5)
+    assert table.experts == learner.expert_names
+    assert table.values[-1] != table.values[0]
+
+
+def test_weights_of_a_cover_are_missing_where_an_expert_is_asleep():
+    stopped = DataSet(name="jumping-target", rounds=47)
+    table = run_trial(trial("POLA", data=stopped)).weights
+    assert table.rounds == [0, 20, 40, 47]
+    lengths = [int(name.split()[0]) for name in table.experts]
+    assert lengths[:5] == [1, 2, 4, 8, 16]
+    for t, row in zip(table.rounds, table.values, strict=True):
+        awake = {interval.length for interval in GeometricCover().active(t + 1)}
+        assert {n for n, entry in zip(lengths, row, strict=True) if entry is not None} == awake
+        assert sum(entry or 0.0 for entry in row) == pytest.approx(1.0, abs=1e-4)
+    assert None in table.values[0]
+
+
+def test_a_single_learner_has_no_table_of_weights():
+    assert run_trial(trial("OGD")).weights is None
+
+
+@pytest.mark.parametrize("method", ["PAMO", "SAOL", "MultiOCG", "Ader"])
+def test_no_expert_gets_lost_in_the_table(method):
+    """Two of one name would be one column."""
+    for row in run_trial(trial(method, data=HUNDRED)).weights.values:
+        assert sum(entry or 0.0 for entry in row) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_processor_seconds_rise_and_are_part_of_the_wall_clock():
+    result = run_trial(trial("POLA", data=HUNDRED))
+    assert all(a <= b for a, b in zip(result.seconds, result.seconds[1:], strict=False))
+    assert 0.0 < result.seconds[0] < result.seconds[-1] < result.wall + 0.01
+
+
+def test_runs_keep_to_one_thread_and_leave_the_setting_as_it_was(monkeypatch):
+    seen = []
+
+    def watched(*arguments, **options):
+        seen.append((threads.threads(), max(pool["num_threads"] for pool in threadpool_info())))
+        return dw.play(*arguments, **options)
+
+    monkeypatch.setattr(module, "play", watched)
+    threads.set_threads(2)
+    try:
+        with threadpool_limits(2):
+            before = [pool["num_threads"] for pool in threadpool_info()]
+            run_trial(trial())
+            with pytest.raises(ValueError, match="taus"):
+                run_trial(trial(taus=(41,)))
+            assert threads.chosen() == 2
+            assert [pool["num_threads"] for pool in threadpool_info()] == before
+    finally:
+        threads.set_threads(None)
+    assert seen == [(1, 1)]
+
+
+def test_the_environment_says_what_was_measured():
+    facts = run_trial(trial()).environment
+    assert facts["numpy"] == np.__version__
+    assert facts["driftwolfe"]
+    assert {"cpu", "cores", "python", "date", "blas"} <= facts.keys()
+    assert msgspec.json.encode(facts)
+
+
+@pytest.mark.parametrize(
+    ("method", "step"),
+    [("POLD", 2.0 * 100**-0.75), ("Ader", 2.0 * 100**-0.5)],
+)
+def test_c_gives_the_steps_of_the_papers_experiments(method, step):
+    learner = make_learner(trial(method, data=HUNDRED, c=2.0), HUNDRED.load(seed=0))
+    first = float(learner.expert_names[0].removeprefix("η = "))
+    assert first == pytest.approx(step, rel=5e-3)
+
+
+def test_an_option_that_is_given_counts_more_than_what_c_implies():
+    assert step_options("POLD", 1.0)["grid"] == "experiment"
+    learner = make_learner(trial("POLD", c=1.0, options={"grid": "paper"}), DATA.load(seed=0))
+    assert learner.grid == "paper"
+
+
+@pytest.mark.parametrize("method", ["OGD", "BOGDIP", "POLD", "POLA", "PAMO", "Ader", "MultiOCG"])
+def test_c_makes_a_difference(method):
+    small, large = (run_trial(trial(method, c=c)).loss[-1] for c in (0.01, 1.0))
+    assert small != large

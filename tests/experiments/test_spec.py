@@ -1,0 +1,190 @@
+"""Sweeps as people write them down, mistakes included."""
+
+import time
+import tracemalloc
+
+import pytest
+
+from driftwolfe.experiments import spec as module
+from driftwolfe.experiments.data_set import DataSet
+from driftwolfe.experiments.spec import EXAMPLE, Spec, parse_spec, read_spec
+
+START = 'data = "jumping-target"\n'
+METHOD = '[[methods]]\nmethod = "OGD"\n'
+
+
+def _trials(text):
+    return parse_spec(text.encode()).trials()
+
+
+def test_the_example_is_a_sweep_and_says_all_that_there_is_to_say(tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text(EXAMPLE)
+    trials = read_spec(path).trials()
+    assert len({trial.identity for trial in trials}) == len(trials) == 3 * (4 + 4 + 1)
+    assert {trial.title for trial in trials} == {"POLA", "POLA, cold start", "OGD"}
+    assert {trial.seed for trial in trials} == {0, 1, 2}
+    assert {trial.taus for trial in trials} == {(50,)}
+    assert {trial.c for trial in trials if trial.method == "POLA"} == {0.5, 1.0, 2.0, 4.0}
+    assert all(trial.data == DataSet(name="jumping-target", rounds=400) for trial in trials)
+    for field in (*Spec.__struct_fields__, *module.MethodSpec.__struct_fields__):
+        if field not in ("first", "limit"):
+            assert field in EXAMPLE
+
+
+def test_the_seeds_turn_slowest():
+    text = f"seeds = [5, 3]\n{START}{METHOD}c = [1, 2]\n[[methods]]\nmethod = 'BOGDIP'\n"
+    found = [(trial.seed, trial.method, trial.c) for trial in _trials(text)]
+    of_one = [("OGD", 1.0), ("OGD", 2.0), ("BOGDIP", None)]
+    assert found == [(seed, *rest) for seed in (5, 3) for rest in of_one]
+
+
+def test_lists_of_options_are_tried_in_every_combination_and_named():
+    text = START + (
+        '[[methods]]\nmethod = "POLA"\nc = [1, 2]\nfirst = 20\nlimit = 5\n'
+        'options = { start = ["origin", "current"], seed = [1, 2], feedback = "linear" }\n'
+    )
+    trials = _trials(text)
+    assert len(trials) == 2 * 2 * 2
+    assert {trial.title for trial in trials} == {
+        f"POLA, start={start}, seed={seed}" for start in ("origin", "current") for seed in (1, 2)
+    }
+    assert all(trial.options["feedback"] == "linear" for trial in trials)
+    assert {(trial.first, trial.limit) for trial in trials} == {(20, 5.0)}
+
+
+def test_trials_that_are_the_same_are_one():
+    assert len(_trials(f"seeds = [1, 1, 0]\n{START}{METHOD}c = [1, 1.0, 2]\n")) == 4
+    twice = START + METHOD + '[[methods]]\nmethod = "OGD"\nlabel = "again"\n'
+    (trial,) = _trials(twice)
+    assert trial.title == "OGD"  # the first of them names it
+
+
+MISTAKES = {
+    "an unknown key": (f"sedes = 3\n{START}{METHOD}", "unknown field `sedes`"),
+    "an unknown key of a method": (f"{START}{METHOD}C = 1\n", "unknown field `C`"),
+    "an unknown key of the data": (
+        f'data = {{ name = "shuttle", round = 5 }}\n{METHOD}',
+        "unknown field `round`",
+    ),
+    "a text for seeds": (f'seeds = "three"\n{START}{METHOD}', "Expected `int | array`, got `str`"),
+    "a truth for seeds": (f"seeds = true\n{START}{METHOD}", "Expected `int | array`, got `bool`"),
+    "a text among seeds": (f'seeds = [1, "x"]\n{START}{METHOD}', "Expected `int`, got `str`"),
+    "a text for c": (f'{START}{METHOD}c = "1"\n', "Expected `float | array | null`, got `str`"),
+    "a table for methods": (f'{START}methods = {{ method = "OGD" }}\n', "Expected `array`"),
+    "a date for an option": (f"{START}{METHOD}options = {{ seed = 2024-01-01 }}\n", "got `date`"),
+    "half a window": (f"taus = [2.5]\n{START}{METHOD}", "Expected `int`, got `float`"),
+    "an unknown method": (
+        f'{START}[[methods]]\nmethod = "PLOD"\n',
+        "unknown method 'PLOD'; there ",
+    ),
+    "an unknown option": (f"{START}{METHOD}options = {{ a = 1 }}\n", "OGD has no option 'a'"),
+    "unknown data": (f'data = "mnist"\n{METHOD}', "unknown data 'mnist'; there are"),
+    "no data": (METHOD, "missing required field `data`"),
+    "no methods": (START, "missing required field `methods`"),
+    "an empty list of methods": (f"{START}methods = []\n", "there is nothing to run"),
+    "no seeds": (f"seeds = 0\n{START}{METHOD}", "there is nothing to run"),
+    "fewer than no seeds": (f"seeds = -3\n{START}{METHOD}", "there is nothing to run"),
+    "an empty list of seeds": (f"seeds = []\n{START}{METHOD}", "there is nothing to run"),
+    "an empty list of c": (f"{START}{METHOD}c = []\n", "c of OGD is an empty list"),
+    "an empty list of an option": (
+        f'{START}[[methods]]\nmethod = "POLA"\noptions = {{ start = [] }}\n',
+        "start of POLA is an empty list",
+    ),
+    "a negative seed": (
+        f"seeds = [-1]\n{START}{METHOD}",
+        "seed must be a whole number >= 0, got -1",
+    ),
+    "a seed beyond all measure": (f"seeds = [{10**30}]\n{START}{METHOD}", "seed must be less than"),
+    "c that is no number": (f"{START}{METHOD}c = nan\n", "c must be a positive finite number"),
+    "infinite c": (f"{START}{METHOD}c = [1, inf]\n", "c must be a positive finite number, got inf"),
+    "c = 0": (f"{START}{METHOD}c = 0\n", "c must be a positive finite number, got 0.0"),
+    "negative limit": (f"{START}{METHOD}limit = -1\n", "limit must be a positive finite number"),
+    "no rounds": (f"{START}{METHOD}first = 0\n", "first must be a whole number >= 1, got 0"),
+    "an option that is no number": (
+        f'{START}[[methods]]\nmethod = "POLA"\noptions = {{ accuracy = nan }}\n',
+        "option accuracy must be finite, got nan",
+    ),
+    "bad TOML": ("title = \n", "Invalid value (at line 1, column 9)"),
+    "a title twice": (f"title = 'a'\ntitle = 'b'\n{START}{METHOD}", "Cannot overwrite a value"),
+    "JSON": ('{"data": "shuttle"}', "Invalid"),
+    "nothing": ("", "missing required field"),
+    "brackets without end": ("a = " + "[" * 50_000, "nested too deeply"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_gets_one_sentence_that_names_the_file(name, tmp_path):
+    text, sentence = MISTAKES[name]
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError) as problem:
+        read_spec(path)
+    said = str(problem.value)
+    assert said.startswith(f"{path}: ")
+    assert sentence in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    "content", [bytes(range(256)), b"\xff\xfe\x00", b"\x00" * 100, b"\x7fELF\x02"]
+)
+def test_junk_gets_a_sentence(content, tmp_path):
+    path = tmp_path / "junk.toml"
+    path.write_bytes(content)
+    with pytest.raises(ValueError) as problem:
+        read_spec(path)
+    assert str(problem.value).startswith(f"{path}: ")
+
+
+def test_a_missing_file_is_named_and_help_is_offered(tmp_path):
+    with pytest.raises(
+        FileNotFoundError, match=r"there is no file .*gone.toml; `driftwolfe sweep --ex"
+    ):
+        read_spec(tmp_path / "gone.toml")
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        read_spec(tmp_path)  # a folder
+
+
+def test_a_file_too_large_is_not_read(tmp_path):
+    path = tmp_path / "large.toml"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # no disk is that large: a hole
+    with pytest.raises(ValueError, match="too large to be the description of a sweep"):
+        read_spec(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"seeds = 100001\n{START}{METHOD}",
+        f"seeds = {10**18}\n{START}{METHOD}",
+        f"seeds = {10**30}\n{START}{METHOD}",
+        START
+        + '[[methods]]\nmethod = "POLD"\noptions = { '
+        + ", ".join(
+            f"{name} = [{', '.join(map(str, range(1, 1000)))}]"
+            for name in ("accuracy", "seed", "tolerance_scale", "loss_scale")
+        )
+        + " }\n",
+    ],
+)
+def test_too_many_trials_are_refused_without_making_them(text):
+    tracemalloc.start()
+    started = time.monotonic()
+    with pytest.raises(ValueError, match=r"trials are more than 100,000; split the sweep"):
+        parse_spec(text.encode())
+    assert time.monotonic() - started < 5.0
+    assert tracemalloc.get_traced_memory()[1] < 50e6
+    tracemalloc.stop()
+
+
+def test_as_many_trials_as_are_allowed_are_all_there(monkeypatch):
+    monkeypatch.setattr(module, "_MOST_TRIALS", 60)
+    text = f"seeds = 20\n{START}{METHOD}c = [1, 2, 3]\n"
+    assert len(_trials(text)) == 60
+    with pytest.raises(ValueError, match="63 trials are more than 60"):
+        _trials(text.replace("20", "21"))
+    # None is left out silently where many are the same.
+    with pytest.raises(ValueError, match="61 trials are more than 60"):
+        _trials(f"{START}{METHOD}c = [{'1, ' * 60} 2]\n")

@@ -1,0 +1,236 @@
+"""A folder of results: what is whole is read, what is not is named."""
+
+import json
+import os
+import subprocess
+import sys
+
+import msgspec
+import pytest
+
+from driftwolfe.experiments.result import FORMAT
+from driftwolfe.experiments.store import Store
+from experiments.small import as_plain, made_up, trial
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store(tmp_path / "sweep")
+    store.add("Steps", [trial(seed=seed) for seed in range(3)])
+    return store
+
+
+def test_a_result_is_found_again_and_no_longer_missing(store):
+    first, second, third = store.trials
+    assert store.missing == [first, second, third]
+    assert store.results == []
+    result = made_up(second)
+    store.write(result)
+    assert store.missing == [first, third]
+    assert store.results == [result]
+    assert Store(store.folder).read(second) == result
+    assert store.path(second).read_bytes() == result.encode()
+
+
+def test_results_come_in_the_order_of_the_list(store):
+    for one in reversed(store.trials):
+        store.write(made_up(one))
+    assert [result.trial.seed for result in store.results] == [0, 1, 2]
+
+
+def test_adding_keeps_what_there_is(store):
+    before = store.folder.joinpath("sweep.json").read_bytes()
+    stamp = store.folder.joinpath("sweep.json").stat().st_mtime_ns
+    store.add("Another title", store.trials[:2])
+    assert store.folder.joinpath("sweep.json").read_bytes() == before
+    assert store.folder.joinpath("sweep.json").stat().st_mtime_ns == stamp
+    store.add("Another title", [trial(seed=1, label="renamed"), trial(seed=9), trial(seed=9)])
+    assert [(t.seed, t.title) for t in store.trials] == [(n, "OGD") for n in (0, 1, 2, 9)]
+    assert store.title == "Steps"
+
+
+def test_numbers_of_another_kind_do_not_add_a_trial(store):
+    store.add("", [trial(c=1)])
+    store.add("", [trial(c=1.0)])
+    assert len(store.trials) == 4
+
+
+def test_a_result_has_the_label_of_the_list(tmp_path):
+    store = Store(tmp_path)
+    store.add("", [trial(label="the list's")])
+    store.write(made_up(trial(label="the worker's")))
+    assert store.results[0].trial.title == "the list's"
+
+
+def _spoilt(content, how):
+    plain = json.loads(content)
+    return {
+        "cut off": content[: len(content) // 2],
+        "empty": b"",
+        "no JSON": b"\x89PNG\r\n\x1a\n",
+        "another format": json.dumps({**plain, "format": "driftwolfe result 9"}).encode(),
+        "a field too many": json.dumps({**plain, "x": 1}).encode(),
+        "no number": content.replace(b"1.75", b"NaN"),
+        "unequal curves": json.dumps({**plain, "loss": [1.0]}).encode(),
+        "nested": content.replace(b'"3"', b"[" * 90_000 + b"]" * 90_000),
+    }[how]
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "cut off",
+        "empty",
+        "no JSON",
+        "another format",
+        "a field too many",
+        "no number",
+        "unequal curves",
+        "nested",
+    ],
+)
+def test_a_spoilt_file_is_named_with_what_to_do(store, how):
+    path = store.path(store.trials[1])
+    path.parent.mkdir()
+    path.write_bytes(_spoilt(made_up(store.trials[1]).encode(), how))
+    with pytest.raises(ValueError) as problem:
+        _ = store.results
+    said = str(problem.value)
+    assert said.startswith(f"{path} is not a result (")
+    assert said.endswith("; delete it, and the sweep runs its trial again")
+    assert "\n" not in said
+    path.unlink()
+    assert len(store.missing) == 3
+
+
+def test_the_result_of_another_trial_under_this_name_is_refused(store):
+    first, second, _ = store.trials
+    store.write(made_up(first))
+    store.path(first).rename(store.path(second))
+    with pytest.raises(ValueError, match="holds the result of another trial; delete it") as problem:
+        store.read(second)
+    assert str(store.path(second)) in str(problem.value)
+
+
+def test_a_file_too_large_is_refused_before_it_is_read(store):
+    path = store.path(store.trials[0])
+    path.parent.mkdir()
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(ValueError, match="more than 16 MiB"):
+        store.read(store.trials[0])
+
+
+def test_a_folder_without_a_list_says_how_to_make_one(tmp_path):
+    store = Store(tmp_path)
+    for ask in (lambda: store.trials, lambda: store.title, lambda: store.results):
+        with pytest.raises(
+            FileNotFoundError, match=r"holds no sweep: there is no sweep.json; `drift"
+        ):
+            ask()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"title": 3, "trials": []}',
+        b'{"title": "", "trials": [1]}',
+        b"[" * 99999,
+        b'{"title": "", "trials": [{"method": "X", "data": {"name": "shuttle"}}]}',
+    ],
+)
+def test_a_spoilt_list_is_named(store, content):
+    path = store.folder / "sweep.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError) as problem:
+        _ = store.trials
+    assert str(problem.value).startswith(f"{path} is not the list of a sweep (")
+    with pytest.raises(ValueError):  # nor is it written over
+        store.add("", [trial(seed=5)])
+    assert path.read_bytes() == content
+
+
+def test_a_list_of_very_many_trials_can_be_read_again(tmp_path):
+    """Longer than any result may be."""
+    store = Store(tmp_path)
+    label = "x" * 4000
+    store.add("", [trial(seed=seed, label=label) for seed in range(4500)])
+    assert (tmp_path / "sweep.json").stat().st_size > 16 << 20
+    assert len(store.trials) == 4500
+
+
+def test_failures_are_kept_until_the_trial_succeeds(store):
+    first, second, _ = store.trials
+    store.fail(first, "ValueError: too\nlarge — ü")
+    store.fail(second, "other")
+    assert store.failures == {first.name: "ValueError: too large — ü", second.name: "other"}
+    assert len(store.missing) == 3
+    store.fail(second, "another")
+    assert store.failures[second.name] == "another"
+    store.write(made_up(first))
+    assert store.failures == {second.name: "another"}
+    store.path(first).unlink()  # to be run again, without the old complaint
+    assert store.failures == {second.name: "another"}
+
+
+def test_what_a_killed_writer_left_is_not_a_result(store):
+    one = store.trials[0]
+    path = store.path(one)
+    path.parent.mkdir()
+    path.with_name(f".{path.stem}.0123.json").write_bytes(made_up(one).encode()[:50])
+    assert store.results == []
+    assert len(store.missing) == 3
+
+
+SECOND = """
+import sys
+from driftwolfe.experiments.store import Store
+try:
+    with Store(sys.argv[1]).locked():
+        print("locked")
+except ValueError as problem:
+    print(problem)
+"""
+
+
+def _second(folder):
+    done = subprocess.run(
+        [sys.executable, "-c", SECOND, str(folder)], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_a_second_process_is_told_that_the_folder_is_in_use(store):
+    with store.locked():
+        said = _second(store.folder)
+    assert said == (
+        f"another sweep is running in {store.folder}; wait for it, or choose another folder "
+        "with --out"
+    )
+    assert _second(store.folder) == "locked"
+
+
+def test_a_lock_ends_with_an_error_too(store):
+    with pytest.raises(KeyError), store.locked():
+        raise KeyError
+    with (
+        store.locked(),
+        pytest.raises(ValueError, match="another sweep is running"),
+        store.locked(),
+    ):
+        pass
+
+
+def test_files_are_plain_json_that_others_can_read(store):
+    one = store.trials[0]
+    store.write(made_up(one))
+    plain = json.loads(store.path(one).read_text(encoding="utf-8"))
+    assert plain["format"] == FORMAT
+    assert plain == as_plain(made_up(one))
+    assert os.listdir(store.path(one).parent) == [f"{one.name}.json"]
+    listed = json.loads((store.folder / "sweep.json").read_text(encoding="utf-8"))
+    assert [t["seed"] for t in listed["trials"]] == [0, 1, 2]
+    assert msgspec.json.encode(listed)

@@ -1,0 +1,287 @@
+"""Sweeps: stopped, killed, extended, and brought to their end."""
+
+import io
+import os
+import random
+import signal
+import time
+
+import msgspec
+import pytest
+
+from driftwolfe.experiments.data_set import DataSet
+from driftwolfe.experiments.run_trial import run_trial
+from driftwolfe.experiments.store import Store
+from driftwolfe.experiments.sweep import Progress, describe, run_sweep, status
+from driftwolfe.experiments.workers import Outcome
+from experiments.small import Here, alive_in_session, made_up, outcome_of, script, trial, until
+
+IMPOSSIBLE = trial(data=DataSet(name="jumping-target", rounds=3))
+
+
+def _store(folder, *trials):
+    store = Store(folder)
+    store.add("A sweep", trials)
+    return store
+
+
+def _stamps(store):
+    return {path.name: path.stat().st_mtime_ns for path in (store.folder / "trials").iterdir()}
+
+
+def test_a_sweep_runs_all_of_its_trials(tmp_path):
+    store = _store(tmp_path, *(trial(m, seed=s) for s in (0, 1) for m in ("OGD", "POLD")))
+    assert run_sweep(store, Here()) == 0
+    assert store.missing == []
+    for result in store.results:
+        assert outcome_of(result) == outcome_of(run_trial(result.trial))
+
+
+def test_only_what_is_missing_is_run(tmp_path):
+    store = _store(tmp_path, *(trial(seed=seed) for seed in range(4)))
+    run_sweep(store, Here())
+    # A mark in one result, and another is gone.
+    marked, gone = store.trials[1], store.trials[2]
+    store.write(msgspec.structs.replace(store.read(marked), wall=12345.0))
+    store.path(gone).unlink()
+    before, workers = _stamps(store), Here()
+    assert run_sweep(store, workers) == 0
+    assert workers.given == [gone]
+    assert store.read(marked).wall == 12345.0
+    after = _stamps(store)
+    assert {name: after[name] for name in before} == before
+    assert run_sweep(store, workers) == 0
+    assert workers.given == [gone]  # nothing more to run
+    assert _stamps(store) == after
+
+
+def test_a_sweep_can_be_extended(tmp_path):
+    store = _store(tmp_path, trial(seed=0))
+    run_sweep(store, Here())
+    store.add("A sweep", [trial(seed=0), trial(seed=1), trial("POLD")])
+    workers = Here()
+    run_sweep(store, workers)
+    assert workers.given == [trial(seed=1), trial("POLD")]
+    assert len(store.results) == 3
+
+
+def test_what_fails_is_noted_told_and_tried_again(tmp_path):
+    store = _store(tmp_path, trial(), IMPOSSIBLE)
+    assert run_sweep(store, Here()) == 1
+    assert store.missing == [IMPOSSIBLE]
+    assert "pieces must be at most the 3 rounds" in store.failures[IMPOSSIBLE.name]
+    told = status(store)
+    assert told.splitlines()[0] == f"A sweep: 1 of 2 trials done in {tmp_path}"
+    assert told.splitlines()[-1].startswith(f"failed: {IMPOSSIBLE.name}: pieces must be")
+    workers = Here()
+    assert run_sweep(store, workers) == 1
+    assert workers.given == [IMPOSSIBLE]
+
+    class Mended:
+        def run(self, trials, folder):
+            yield from (Outcome(one, made_up(one)) for one in trials)
+
+    assert run_sweep(store, Mended()) == 0
+    assert store.failures == {}
+    assert "failed" not in status(store)
+
+
+def test_the_status_counts_by_method_and_names_the_best(tmp_path):
+    trials = [trial(c=c, seed=0) for c in (1.0, 2.0)] + [trial("POLD", label="mine"), trial("POLA")]
+    store = _store(tmp_path, *trials)
+    store.write(made_up(trials[0], loss=[1.0, 2.0, 6.0]))
+    store.write(made_up(trials[1], loss=[1.0, 2.0, 3.0]))
+    # Less loss, but on fewer rounds.
+    short = {name: [1] for name in ("loss", "seconds", "lmo", "projection", "gauge")}
+    store.write(made_up(trials[2], rounds=[15], **short))
+    assert status(store).splitlines() == [
+        f"A sweep: 3 of 4 trials done in {tmp_path}",
+        "  OGD: 2 of 2",
+        "  mine: 1 of 1",
+        "  POLA: 0 of 1",
+        "best on made up: OGD, c = 2, seed 0, loss 0.1 a round",
+    ]
+
+
+def test_a_spoilt_result_stops_a_sweep_before_it_runs(tmp_path):
+    store = _store(tmp_path, trial(seed=0), trial(seed=1))
+    run_sweep(store, Here())
+    store.path(trial(seed=0)).write_bytes(b"{")
+    store.path(trial(seed=1)).unlink()
+    workers = Here()
+    with pytest.raises(ValueError, match=r"is not a result .* delete it"):
+        run_sweep(store, workers)
+    assert workers.given == []
+
+
+def test_two_sweeps_do_not_run_in_one_folder(tmp_path):
+    store = _store(tmp_path, trial())
+    workers = Here()
+    with store.locked(), pytest.raises(ValueError, match="another sweep is running in"):
+        run_sweep(store, workers)
+    assert workers.given == []
+    assert run_sweep(store, workers) == 0
+
+
+def test_workers_are_told_to_stop_when_a_result_cannot_be_written(tmp_path):
+    store, ended = _store(tmp_path, trial(seed=0), trial(seed=1)), []
+
+    class Watched(Here):
+        def run(self, trials, folder):
+            try:
+                yield from super().run(trials, folder)
+            finally:
+                ended.append(True)
+
+    (tmp_path / "trials").write_text("a file where the folder should be")
+    with pytest.raises(OSError) as problem:
+        run_sweep(store, Watched())
+    assert ended == [True]  # although the error still holds on to all that was under way
+    assert problem.value.__traceback__ is not None
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_on_a_terminal_a_line_lives(tmp_path):
+    store = _store(tmp_path, *(trial(c=c) for c in (1.0, 2.0, 4.0)))
+    store.write(made_up(trial(c=1.0)))
+    screen = Terminal()
+    with Progress(store, 3, screen) as progress:
+        time.sleep(0.12)  # so that there is a rate to tell
+        progress.step(trial(c=2.0), made_up(trial(c=2.0), loss=[1.0, 2.0, 0.3]), "")
+        time.sleep(0.12)
+        told = screen.getvalue()
+        progress.step(trial(c=4.0), None, "ValueError: too large")
+    assert "1/3" in told
+    assert "2/3" in told
+    assert "trial/s" in told or "s/trial" in told
+    assert "<00:0" in told  # what is left, estimated
+    assert "best: OGD, c = 2, seed 0, loss 0.01 a round" in told.split("\r")[-1]
+    assert "OGD, c = 4, seed 0 failed: ValueError: too large\n" in screen.getvalue()
+    assert "3/3" in screen.getvalue()
+    assert "best: OGD, c = 1" not in screen.getvalue().split("2/3")[-1]
+
+
+def test_without_a_terminal_there_are_only_a_few_lines(tmp_path, capsys):
+    store = _store(tmp_path, *(trial(seed=seed) for seed in range(30)), IMPOSSIBLE)
+    run_sweep(store, Here())
+    said = capsys.readouterr()
+    assert said.out == ""
+    lines = said.err.splitlines()
+    assert lines[0] == "0 of 31 trials done, 31 to run"
+    assert lines[1].startswith("OGD, seed 0 failed: pieces must be at most the 3 rounds")
+    assert lines[2].startswith("31 of 31 trials done; best: OGD, seed ")
+    assert len(lines) == 3
+    assert "\r" not in said.err
+
+
+def test_in_a_long_silence_there_is_a_line_now_and_then(tmp_path, monkeypatch):
+    store = _store(tmp_path, *(trial(seed=seed) for seed in range(9)))
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    log = io.StringIO()
+    with Progress(store, 9, log) as progress:
+        for one in store.trials:
+            clock[0] += 12.0
+            progress.step(one, made_up(one), "")
+    lines = log.getvalue().splitlines()
+    assert [line.split()[0] for line in lines] == ["0", "3", "6", "9"]
+
+
+def test_a_trial_is_described_in_a_few_words():
+    assert describe(trial("POLD", c=1e4, seed=2)) == "POLD, c = 1e4, seed 2"
+    assert describe(trial(label="mine")) == "mine, seed 0"
+
+
+SWEEP = """
+import sys
+from driftwolfe.experiments.data_set import DataSet
+from driftwolfe.experiments.store import Store
+from driftwolfe.experiments.sweep import run_sweep
+from driftwolfe.experiments.trial import Trial
+from driftwolfe.experiments.local_workers import LocalWorkers
+
+if __name__ == "__main__":
+    store = Store(sys.argv[1])
+    data = DataSet(name="jumping-target", rounds=600)
+    methods = ("POLA", "POLD")
+    store.add("", [Trial(method=m, data=data, seed=s) for s in range(10) for m in methods])
+    sys.exit(run_sweep(store, LocalWorkers(2)))
+"""
+
+
+def _finished(folder):
+    return len(list((folder / "trials").glob("[!.]*.json")))
+
+
+def _wait_for_results(folder, number, running):
+    until(lambda: _finished(folder) >= number or running.poll() is not None, "a result")
+    assert running.poll() is None, running.communicate()
+
+
+def _whole(folder):
+    """All results in a folder; fails if a file is not whole."""
+    store = Store(folder)
+    results = store.results
+    assert len(results) == _finished(folder)
+    return results
+
+
+needs_proc = pytest.mark.skipif(
+    not os.path.exists("/proc/self/stat"), reason="no list of processes"
+)
+
+
+@needs_proc
+def test_a_sweep_that_is_killed_again_and_again_comes_to_its_end(tmp_path):
+    folder = tmp_path / "sweep"
+    stamps = {}
+    for more in (1, 6):
+        with script(tmp_path / "sweep.py", SWEEP, folder) as running:
+            _wait_for_results(folder, len(stamps) + more, running)
+            time.sleep(random.uniform(0.0, 0.1))
+            os.kill(running.pid, signal.SIGKILL)  # not the group: its workers must notice
+            until(lambda: not alive_in_session(running.pid), "the end of the workers", 10.0)
+            running.communicate()
+        store = Store(folder)
+        _whole(folder)
+        now = _stamps(store)
+        assert stamps.items() <= now.items()  # what was there was not touched
+        stamps = {name: stamp for name, stamp in now.items() if not name.startswith(".")}
+    assert len(stamps) >= 7
+    with script(tmp_path / "sweep.py", SWEEP, folder) as running:
+        _, err = running.communicate(timeout=120)
+    assert running.returncode == 0, err
+    assert stamps.items() <= _stamps(store).items()
+    results = _whole(folder)
+    assert len({result.trial.identity for result in results}) == len(results) == 20
+    for result in results:
+        assert outcome_of(result) == outcome_of(run_trial(result.trial))
+
+
+@needs_proc
+def test_ctrl_c_ends_a_sweep_and_its_workers(tmp_path):
+    folder = tmp_path / "sweep"
+    # Two that would take minutes are under way when the key is pressed.
+    changes = "rounds=600)", "rounds=2_000_000 if s else 40)", "range(10)", "range(2)"
+    text = SWEEP.replace("data = Data", "data = lambda s: Data").replace(
+        "data=data", "data=data(s)"
+    )
+    text = text.replace(*changes[:2]).replace(*changes[2:])
+    with script(tmp_path / "sweep.py", text, folder) as running:
+        _wait_for_results(folder, 2, running)
+        until(lambda: len(alive_in_session(running.pid)) >= 4, "the start of the workers")
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does
+        _, err = running.communicate(timeout=30)
+        until(lambda: not alive_in_session(running.pid), "the end of the workers", 10.0)
+    assert running.returncode == -signal.SIGINT
+    assert err.rstrip().endswith("KeyboardInterrupt")
+    store = Store(folder)
+    assert [t.data.rounds for t in store.missing] == [2_000_000] * 2
+    assert len(_whole(folder)) == 2
+    assert store.failures == {}
+    with store.locked():  # nobody holds it any longer
+        pass

@@ -1,0 +1,58 @@
+"""Tables of results."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from driftwolfe.experiments.regret_table import RegretRow
+from driftwolfe.experiments.series import Spread
+from driftwolfe.experiments.summary import summarise
+from driftwolfe.experiments.tables import method_table, trial_table
+from driftwolfe.experiments.tuning_notes import tuning_notes
+from experiments.results_by_hand import result
+
+
+def test_a_row_for_each_method_with_mean_and_deviation():
+    results = [
+        result([10.0, 20.0], seed=0),
+        result([20.0, 40.0], seed=1),
+        result([5.0, 6.0], "OGD"),
+    ]
+    (summary,) = summarise(results)
+    head, _, pold, ogd = method_table(summary, [RegretRow("POLD", Spread(7.0, 2.0))]).splitlines()
+    assert "LMO a round" in head and "gauges" not in head
+    assert pold.startswith("| POLD |  | 2 | 20 | 1.5 ± 0.7071 | 30 ± 14.1421 |")
+    assert pold.endswith("| 7 ± 2 |") and ogd.endswith("| – |")
+
+
+def test_every_trial_is_a_line_of_csv():
+    results = [
+        result([10.0, 20.0], c=0.5, options={"grid": "tight"}),
+        result([5.0, 6.0], "OGD", cut=True, label='a, "b"'),
+    ]
+    rows = list(csv.DictReader(io.StringIO(trial_table(results))))
+    assert [row["label"] for row in rows] == ["POLD", 'a, "b"']
+    assert rows[0]["options"] == '{"grid":"tight"}' and rows[1]["cut"] == "True"
+    assert float(rows[0]["cumulative_loss"]) == 20.0 and rows[0]["lmo"] == "40"
+
+
+def test_notes_tell_what_was_tried_and_what_was_cut():
+    results = [
+        result([10.0, 20.0], c=1.0, limit=60.0),
+        result([12.0, 25.0], c=2.0, limit=60.0),
+        result([9.0], c=0.5, limit=60.0, cut=True),
+    ]
+    tried, ahead = tuning_notes(summarise(results)[0])
+    assert tried == (
+        "POLD: c = 1 of 0.5, 1, 2; 60 s of processor time each, which ended c = 0.5 after 10 rounds."
+    )
+    assert "c = 0.5 was ahead of c = 1" in ahead
+
+
+def test_notes_tell_when_the_best_lies_on_the_edge():
+    results = [result([10.0], c=1.0, first=10), result([12.0], c=2.0, first=10)]
+    assert tuning_notes(summarise(results)[0]) == [
+        "POLD: c = 1 of 1, 2, chosen on the first 10 rounds of one order.",
+        "POLD: the best c lies on the edge of what was tried.",
+    ]

@@ -1,0 +1,200 @@
+"""What a trial may be, and what it is called."""
+
+import math
+import os
+import subprocess
+import sys
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driftwolfe.experiments.data_set import DataSet
+from driftwolfe.experiments.run_trial import make_learner
+from driftwolfe.experiments.trial import METHODS, Trial, canonical, short
+from experiments.small import DATA, trial
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"method": "POLDA"}, "unknown method 'POLDA'; there are Ader, BOGDIP, "),
+        ({"method": "Learner"}, "unknown method 'Learner'; there are "),
+        ({"method": "play"}, "unknown method 'play'; there are "),
+        ({"method": ["OGD"]}, "unknown method ['OGD']; there are "),
+        ({"c": 0}, "c must be a positive finite number, got 0"),
+        ({"c": -2.5}, "c must be a positive finite number, got -2.5"),
+        ({"c": math.nan}, "c must be a positive finite number, got nan"),
+        ({"c": math.inf}, "c must be a positive finite number, got inf"),
+        ({"c": "1"}, "c must be a positive finite number, got str '1'"),
+        ({"c": True}, "c must be a positive finite number, got bool True"),
+        ({"limit": 0.0}, "limit must be a positive finite number, got 0.0"),
+        ({"limit": math.nan}, "limit must be a positive finite number, got nan"),
+        ({"seed": -1}, "seed must be a whole number >= 0, got -1"),
+        ({"seed": True}, "seed must be a whole number >= 0, got True"),
+        ({"seed": 0.5}, "seed must be a whole number >= 0, got 0.5"),
+        ({"seed": "three"}, "seed must be a whole number >= 0, got 'three'"),
+        ({"seed": None}, "seed must be a whole number >= 0, got None"),
+        ({"seed": 2**63}, "seed must be less than 2^63, got 9223372036854775808"),
+        ({"first": 0}, "first must be a whole number >= 1, got 0"),
+        ({"first": 2.5}, "first must be a whole number >= 1, got 2.5"),
+        ({"taus": (10, 0)}, "every one of taus must be a whole number >= 1, got 0"),
+        ({"taus": 10}, "taus must be a list of whole numbers, got 10"),
+        ({"data": "shuttle"}, "data must be a DataSet, got 'shuttle'"),
+        ({"options": {"colour": 1}}, "OGD has no option 'colour'; there are none"),
+        (
+            {"method": "POLA", "options": {"strat": "origin"}},
+            "POLA has no option 'strat'; there are accuracy, feedback, ",
+        ),
+        # Those that a trial sets itself are not options.
+        ({"method": "POLA", "options": {"horizon": 5}}, "POLA has no option 'horizon'; "),
+        ({"method": "POLA", "options": {"step_scale": 5}}, "POLA has no option 'step_scale'; "),
+        (
+            {"method": "POLA", "options": {"accuracy": math.nan}},
+            "option accuracy must be finite, got nan",
+        ),
+        (
+            {"method": "POLA", "options": {"accuracy": [1.0]}},
+            "option accuracy must be a number, a text, true or false",
+        ),
+        (
+            {"method": "KalhanOFW", "c": 1.0},
+            "KalhanOFW has no steps that c could scale; leave c out",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(fields, sentence):
+    with pytest.raises((ValueError, TypeError)) as problem:
+        trial(**fields)
+    assert str(problem.value).startswith(sentence)
+    assert "\n" not in str(problem.value)
+
+
+def test_fields_that_a_trial_does_not_have_are_refused_in_a_file():
+    content = b'{"method": "OGD", "data": {"name": "shuttle"}, "colour": "red"}'
+    with pytest.raises(msgspec.ValidationError, match="unknown field `colour`"):
+        msgspec.json.decode(content, type=Trial)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_makes_a_learner(method):
+    made = make_learner(trial(method), DATA.load(seed=0))
+    assert type(made).__name__ == method
+
+
+def test_the_label_and_the_order_of_options_do_not_make_another_trial():
+    one = trial("POLA", options={"start": "origin", "seed": 1}, label="cold")
+    other = trial("POLA", options={"seed": 1, "start": "origin"})
+    assert one.identity == other.identity
+    assert one.name == other.name
+    assert (one.title, other.title) == ("cold", "POLA")
+
+
+def test_everything_else_does():
+    changes = [
+        {},
+        {"method": "POLA"},
+        {"data": DataSet(name="jumping-target", rounds=41)},
+        {"data": DataSet(name="jumping-target")},
+        {"data": DataSet(name="shuttle")},
+        {"c": 1.0},
+        {"c": math.nextafter(1.0, 2.0)},
+        {"seed": 1},
+        {"first": 10},
+        {"limit": 1.0},
+        {"taus": (10,)},
+        {"taus": (10, 20)},
+        {"taus": (20, 10)},
+        {"options": {"grid": "paper"}},
+        {"options": {"grid": "tight"}},
+        {"options": {"seed": 0}},
+        {"options": {"seed": False}},
+        {"options": {"seed": None}},
+        {"options": {"seed": "0"}},
+    ]
+    names = [trial(**{"method": "POLD", **change}).name for change in changes]
+    assert len(set(names)) == len(changes)
+
+
+def test_numbers_of_another_kind_do_not_make_another_trial():
+    plain = trial("POLD", c=2.0, limit=5.0, seed=3, first=10, taus=(5,))
+    other = trial(
+        "POLD", c=2, limit=np.float64(5.0), seed=np.int64(3), first=10.0, taus=[np.int32(5)]
+    )
+    assert other.identity == plain.identity
+    assert canonical(other) == canonical(plain)
+
+
+@given(
+    c=st.none() | st.floats(1e-300, 1e300) | st.integers(1, 10**9),
+    seed=st.integers(0, 2**63 - 1),
+    accuracy=st.none() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    label=st.text(st.characters(codec="utf-8"), max_size=20),
+)
+def test_a_trial_that_was_written_and_read_is_the_same(c, seed, accuracy, label):
+    one = trial("POLD", c=c, seed=seed, options={"accuracy": accuracy}, label=label)
+    read = msgspec.json.decode(canonical(one), type=Trial)
+    assert read == one
+    assert read.name == one.name
+
+
+@given(
+    value=st.text(st.characters(codec="utf-8")) | st.floats(allow_nan=False, allow_infinity=False),
+    c=st.floats(5e-324, 1.7e308),
+    seed=st.integers(0, 2**63 - 1),
+)
+def test_names_are_safe_file_names_whatever_the_options_hold(value, c, seed):
+    for text in (value, "../../etc/passwd", "a\\b", "\0", "CON:"):
+        name = trial("POLA", c=c, seed=seed, options={"start": text}, label="a/b").name
+        assert set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-+.")
+        assert name[0] not in ".-"
+        assert len(name) < 100
+
+
+def test_identities_are_those_of_files_that_lie_on_disks_already():
+    """If this fails, results of earlier versions are no longer found."""
+    data = DataSet(name="movielens-100k")
+    assert Trial(method="POLD", data=data, c=1e4, seed=3).name == "POLD-c1e4-seed3-630d58c487d42620"
+    full = Trial(
+        method="POLA",
+        data=DataSet(name="shuttle", rounds=100),
+        c=0.5,
+        options={"start": "origin", "seed": 1},
+        seed=7,
+        first=50,
+        limit=60.0,
+        taus=(10, 20),
+    )
+    assert full.name == "POLA-c0.5-seed7-bd5391335e2371c2"
+
+
+def test_a_fresh_interpreter_gives_the_same_names():
+    given = trial("POLA", c=0.1, options={"start": "origin", "feedback": "linear", "seed": 2})
+    code = (
+        "import sys, msgspec; from driftwolfe.experiments.trial import Trial; "
+        "print(msgspec.json.decode(sys.argv[1], type=Trial).name)"
+    )
+    # Another seed of its hashes, and so another order of its sets.
+    done = subprocess.run(
+        [sys.executable, "-c", code, msgspec.json.encode(given).decode()],
+        env={**os.environ, "PYTHONHASHSEED": "4711"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == given.name
+
+
+def test_a_default_is_not_shared_between_trials():
+    trial().options["seed"] = 3
+    assert trial().options == {}
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(1e4, "1e4"), (1e-4, "1e-4"), (2.5, "2.5"), (1e100, "1e100"), (3e-10, "3e-10"), (10.0, "10")],
+)
+def test_numbers_are_said_briefly(number, text):
+    assert short(number) == text
