@@ -30,7 +30,7 @@ def test_the_history_is_what_happened():
     np.testing.assert_allclose(history.average_loss[-1], history.losses.mean())
     assert (history.seconds > 0).all()
     assert history.lmo.sum() > 0 == history.projection.sum() == history.gauge.sum()
-    assert set(history.oracle_calls) == {"lmo", "projection", "gauge"}
+    assert set(history.oracle_calls) == {"lmo", "projection", "gauge", "membership"}
 
 
 def test_oracle_calls_are_counted_per_round():
@@ -77,3 +77,10 @@ def test_progress_is_quiet_unless_on_a_terminal(capsys):
     assert capsys.readouterr().err == ""
     dw.play(dw.OGD(dw.L1Ball(3)), stream(), progress=True)
     assert "round" in capsys.readouterr().err
+
+
+def test_membership_tests_are_counted():
+    learner = dw.PAMO(dw.L1Ball(3), lipschitz=1.0)
+    history = dw.play(learner, stream())
+    assert history.membership.sum() == learner.oracle_calls.membership > 0
+    assert history.gauge.sum() == 0

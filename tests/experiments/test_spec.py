@@ -47,7 +47,9 @@ def test_lists_of_options_are_tried_in_every_combination_and_named():
     trials = _trials(text)
     assert len(trials) == 2 * 2 * 2
     assert {trial.title for trial in trials} == {
-        f"POLA, start={start}, seed={seed}" for start in ("origin", "current") for seed in (1, 2)
+        f"POLA, start={start}, seed={seed}, feedback=linear"
+        for start in ("origin", "current")
+        for seed in (1, 2)
     }
     assert all(trial.options["feedback"] == "linear" for trial in trials)
     assert {(trial.first, trial.limit) for trial in trials} == {(20, 5.0)}

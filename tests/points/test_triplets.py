@@ -140,3 +140,16 @@ def test_the_leading_pair_of_a_factored_matrix_is_that_of_its_dense_form():
         np.testing.assert_allclose(np.linalg.norm(u), 1.0, rtol=1e-12)
         np.testing.assert_allclose(dense @ v, s * u, atol=1e-7 * s)
         assert np.linalg.norm(dense.T @ u - s * v) <= 1.1e-8 * s
+
+
+@pytest.mark.parametrize("tolerance", [1e-8, 1e-3, 1e-2])
+def test_clustered_values_under_cancelling_parts(tolerance):
+    """Errors in what Lanczos keeps up by subtraction grew twentyfold a step on such a matrix."""
+    rng = np.random.default_rng(0)
+    U, V = (np.linalg.qr(rng.standard_normal((size, 24)))[0] for size in (60, 55))
+    large = FactoredMatrix(U, np.full(24, 2.0), V)
+    small = FactoredMatrix(U, 2.0 - np.linspace(0.08, 0.078, 24), V)
+    A = large - FactoredMatrix(small.U.copy(), small.s, small.V.copy())
+    found = leading_triplets(A, 1, tolerance=tolerance)
+    assert found.s[0] == pytest.approx(0.08, rel=max(1e-8, 3 * tolerance))
+    assert found.s[0] <= 0.08 * (1 + 1e-9)

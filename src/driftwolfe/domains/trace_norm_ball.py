@@ -12,6 +12,7 @@ from driftwolfe.domains.base import Domain
 from driftwolfe.domains.thresholds import kernels, threshold_to_sum
 from driftwolfe.points import FactoredMatrix, checks, leading_triplets
 from driftwolfe.points.compiled import compiled
+from driftwolfe.points.decompositions import eigh, singular_values, svd
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.stored import as_factors
 
@@ -132,7 +133,7 @@ class TraceNormBall(Domain):
         bounds = kernels().sums_of_row_norms(np.ascontiguousarray(rows))
         doubtful = (bounds > self.scale).nonzero()[0]
         if doubtful.size:
-            U, s, Vt = np.linalg.svd(stack[doubtful], full_matrices=False)
+            U, s, Vt = svd(stack[doubtful])
             projected[doubtful] = (U * threshold_to_sum(s, self.scale)[:, None, :]) @ Vt
         return projected
 
@@ -177,7 +178,7 @@ class TraceNormBall(Domain):
     def _singular_values(self, x: Point) -> Array:
         if (compact := self._compact(x)) is not None:
             return compact.s
-        return np.asarray(np.linalg.svd(self._dense(x), compute_uv=False), dtype=np.float64)
+        return singular_values(self._dense(x))
 
     def _svd(
         self, x: Point, wanted: Callable[[Array], int] | None = None
@@ -190,7 +191,7 @@ class TraceNormBall(Domain):
             return compact.U, compact.s, compact.V
         dense = self._dense(x)
         if wanted is None or min(self.shape) < _GRAM_SIDE:
-            U, s, Vt = np.linalg.svd(dense, full_matrices=False)
+            U, s, Vt = svd(dense)
             return U, s, Vt.T
         return _svd_by_gram(dense, wanted)
 
@@ -224,7 +225,7 @@ def _svd_by_gram(dense: Array, wanted: Callable[[Array], int]) -> tuple[Array, A
     if dense.shape[0] > dense.shape[1]:
         V, s, U = _svd_by_gram(dense.T, wanted)
         return U, s, V
-    squares, U = np.linalg.eigh(dense @ dense.T)
+    squares, U = eigh(dense @ dense.T)
     s = np.sqrt(np.maximum(squares[::-1], 0.0))
     count = wanted(s)
     U = U[:, ::-1][:, :count]

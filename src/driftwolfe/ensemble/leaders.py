@@ -12,8 +12,18 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble.scores import Scores, stack, weighted_sum
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import frank_wolfe
-from driftwolfe.points import FactoredMatrix, norm
+from driftwolfe.oracles.frank_wolfe import Memory
+from driftwolfe.oracles.pair import Scalars
+from driftwolfe.points import FactoredMatrix, inner, norm
 from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.shelf import Shelf, without_idle_columns
+
+#: Free columns of a new shelf, where an epoch may fill them; and no less than this share of its rank.
+_ROOM, _SHARE_OF_RANK = 64, 0.5
+#: Shares of the radius that rewriting a point may move it, and of its gap that this may cost.
+_NEGLIGIBLE, _SHARE_OF_GAP = 5e-4, 0.01
+#: What is known before the first run.
+_NOTHING = Memory()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +37,24 @@ class Leader:
     x
         The feasible point played.
     anchor
-        Where the epoch started.
+        Where the epoch started; for strongly convex losses the sum of the epoch's points.
     gradients
         Sum of the epoch's gradients; None before the first.
-    played
-        Sum of the epoch's points, for strongly convex losses; None before the first.
     rounds
         Rounds of the epoch so far.
+    eta
+        Step with which the last target was made.
+    memory
+        What the last run left for the next.
     """
 
     epoch: int
     x: Point
     anchor: Point
     gradients: Point | None = None
-    played: Point | None = None
     rounds: int = 0
+    eta: float = 0.0
+    memory: Memory = _NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,31 +152,87 @@ class Leaders:
 
     def _moved(self, expert: Leader, gradient: Point, largest: float) -> tuple[Leader, bool]:
         """The expert after one more gradient, and whether its run reached the gap."""
-        if expert.rounds + 1 == expert.epoch:
-            return Leader(expert.epoch, expert.x, expert.x), True
-        total = gradient if expert.gradients is None else expert.gradients + gradient
-        seen = replace(expert, gradients=total, rounds=expert.rounds + 1)
-        if self.strong_convexity is None:
-            eta = self.scale_for(largest) / np.sqrt(expert.epoch)
-            target = seen.anchor - (0.5 * eta) * total
-            gap = (2.0 * self.domain.radius) ** 2 / (2.0 * expert.epoch)
-        else:
-            played = _trimmed(expert.x if expert.played is None else expert.played + expert.x)
-            seen = replace(seen, played=played)
-            count, curvature = seen.rounds, self.strong_convexity
-            target = (1.0 / count) * played - (1.0 / (curvature * count)) * total
-            gap = largest**2 / (2.0 * curvature**2 * count * (count + 1))
+        count = expert.rounds + 1
+        gap = self._gap(expert.epoch, count, largest)
+        if count == expert.epoch:
+            return self._restarted(expert), True
+        seen = self._seen(self._with_room(expert, 1), gradient, largest)
         if not (largest > 0 and gap > 0):
             return seen, True
         rule = self.stopping
+        target = self._target(seen)
         run = frank_wolfe(
-            self.domain, seen.x, target, rule.scale * gap, rule.max_calls, rule.accuracy
+            self.domain, seen.x, target, gap, rule.max_calls, rule.accuracy, seen.memory
         )
-        return replace(seen, x=_trimmed(run.point)), run.gap <= rule.scale * gap
+        return replace(seen, x=run.point, memory=run.memory), run.gap <= gap
+
+    def _gap(self, epoch: int, count: int, largest: float) -> float:
+        """The gap at which to stop in a round of an epoch."""
+        if self.strong_convexity is None:
+            gap = (2.0 * self.domain.radius) ** 2 / (2.0 * epoch)
+        else:
+            gap = largest**2 / (2.0 * self.strong_convexity**2 * count * (count + 1))
+        return self.stopping.scale * gap
+
+    def _seen(self, expert: Leader, gradient: Point, largest: float) -> Leader:
+        """The expert with one more gradient, and the scalars of its next run where they follow."""
+        total = gradient if expert.gradients is None else expert.gradients + gradient
+        seen = replace(expert, gradients=total, rounds=expert.rounds + 1)
+        if self.strong_convexity is not None:
+            anchor = expert.x if expert.rounds == 0 else expert.anchor + expert.x
+            return replace(seen, anchor=anchor, memory=seen.memory._replace(scalars=None))
+        eta = float(self.scale_for(largest) / np.sqrt(expert.epoch))
+        scalars = _next_scalars(expert, gradient, eta)
+        return replace(seen, eta=eta, memory=seen.memory._replace(scalars=scalars))
+
+    def _target(self, seen: Leader) -> Point:
+        """Where the regularised leader would be without the set."""
+        anchor, total = seen.anchor, seen.gradients
+        assert total is not None
+        if self.strong_convexity is None:
+            return anchor + (-0.5 * seen.eta) * total
+        count, curvature = seen.rounds, self.strong_convexity
+        return (1.0 / count) * anchor + (-1.0 / (curvature * count)) * total
+
+    def _restarted(self, expert: Leader) -> Leader:
+        """The expert at the start of its next epoch, which is where it is."""
+        fresh = Leader(expert.epoch, expert.x, expert.x, memory=expert.memory)
+        fresh = self._with_room(fresh, expert.epoch - 1)
+        if (scalars := fresh.memory.scalars) is not None:
+            fresh = replace(fresh, memory=fresh.memory._replace(scalars=(scalars[0],) * 3))
+        return fresh
+
+    def _with_room(self, expert: Leader, columns: int) -> Leader:
+        """The expert with its factored points on one shelf that has so many free columns.
+
+        Where a new one is needed, x sheds small singular values, which raises its objective by no
+        more than about 1 % of its gap. It stays feasible, and the next run starts from there, so
+        that the gap that this finds is that of what is played.
+        """
+        x, anchor, shelf = expert.x, expert.anchor, expert.memory.shelf
+        if not isinstance(x, FactoredMatrix):
+            return expert
+        if shelf is not None and shelf.holds(x) and shelf.room >= columns:
+            return expert
+        error = min(_NEGLIGIBLE * self.domain.radius, _SHARE_OF_GAP * expert.memory.length)
+        kept = [x.truncate(error=error).matrix]
+        if expert.rounds > 0:
+            held = without_idle_columns(anchor)
+            kept.append(held if self.strong_convexity is None else held.recompress())
+        room = max(min(_ROOM, expert.epoch), int(_SHARE_OF_RANK * kept[0].rank))
+        shelf, placed = Shelf.holding(kept, room)
+        memory = expert.memory._replace(scalars=None, shelf=shelf)
+        return replace(expert, x=placed[0], anchor=placed[-1], memory=memory)
 
 
-def _trimmed(point: Point) -> Point:
-    """The point without superfluous factors."""
-    if isinstance(point, FactoredMatrix) and point.rank > min(50, min(point.shape)):
-        return point.recompress()
-    return point
+def _next_scalars(expert: Leader, gradient: Point, eta: float) -> Scalars | None:
+    """Those of x and y - (eta/2) g from those of x and y, unless these were for another step."""
+    if expert.memory.scalars is None or not (expert.rounds == 0 or eta == expert.eta):
+        return None
+    xx, xy, yy = expert.memory.scalars
+    half = 0.5 * eta
+    yg = inner(expert.anchor, gradient)
+    if expert.gradients is not None:
+        yg -= half * inner(expert.gradients, gradient)
+    xy -= half * inner(expert.x, gradient)
+    return xx, xy, yy - eta * yg + half**2 * inner(gradient, gradient)

@@ -29,7 +29,7 @@ def facts(packages: Iterable[str] = PACKAGES) -> dict[str, Any]:
         **{name: _version(name) for name in packages},
         "blas": [
             {key: pool.get(key) for key in ("internal_api", "version", "num_threads")}
-            for pool in threadpool_info()
+            for pool in sorted(threadpool_info(), key=lambda pool: str(pool.get("version")))
         ],
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),

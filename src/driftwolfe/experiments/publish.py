@@ -49,7 +49,6 @@ def publish(store: Store, command: str | None = None) -> list[Path]:
         written[-1],
         title=store.title,
         regrets=regrets,
-        notes=[note for summary in summaries for note in _notes(summary)],
         command=command,
     )
     return written
@@ -66,20 +65,11 @@ def as_text(
     parts += [f"Made by `{command}`."] if command else []
     for summary, rows in zip(summaries, regrets, strict=True):
         parts += [f"## {summary.name}", method_table(summary, rows)]
-        parts += [f"- {note}" for note in tuning_notes(summary)]
+        if notes := tuning_notes(summary):
+            parts.append("\n".join(f"- {note}" for note in notes))
         if found := claims.claims(summary):
             parts += ["### The paper's claims", claims.as_markdown(found)]
     return "\n\n".join(parts) + "\n"
-
-
-def _notes(summary: Summary) -> list[str]:
-    """How c was chosen, and what became of the paper's claims, in sentences."""
-    found = (
-        f"Claim ({claim.number}), {claim.text}: {'held' if claim.held else 'did not hold'}; "
-        f"{claim.measured}."
-        for claim in claims.claims(summary)
-    )
-    return [*tuning_notes(summary), *found]
 
 
 def _regrets(store: Store, summary: Summary) -> list[RegretRow]:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 import numpy as np
 
 from driftwolfe.points import FactoredMatrix, inner, norm
 from driftwolfe.points.kinds import Point
+from driftwolfe.points.shelf import Shelf
+
+#: ||x||^2, <x, y>, ||y||^2.
+Scalars: TypeAlias = tuple[float, float, float]
 
 #: Below this share of ||x||^2 + ||y||^2 the expanded square has lost too many digits.
 _CANCELLED = 1e-6
@@ -20,11 +25,11 @@ class Pair:
 
     Dense points keep the residual x - y, updated in place. Factored ones keep the scalars
     ||x||^2, <x, y>, ||y||^2, which a caller who knows them may pass as `scalars`, and never touch
-    all entries.
+    all entries; where x lies on a `shelf`, steps need no copy of it.
     """
 
     def __init__(
-        self, x: Point, y: Point, scalars: tuple[float, float, float] | None = None
+        self, x: Point, y: Point, scalars: Scalars | None = None, shelf: Shelf | None = None
     ) -> None:
         self.dense = isinstance(x, np.ndarray) and isinstance(y, np.ndarray)
         self.y = y
@@ -34,6 +39,7 @@ class Pair:
             self.squared = inner(self._residual, self._residual)
         else:
             self.x = x
+            self._shelf = shelf
             self._xx, self._xy, self._yy = scalars or (inner(x, x), inner(x, y), inner(y, y))
             self._columns = _Columns(x), _Columns(y)
             self._residual = None
@@ -52,8 +58,14 @@ class Pair:
             self._gap = -inner(self._residual, self._move)
         else:
             self._move = vertex
-            self._gap = self._xx - self._xy - inner(self.direction(), vertex)
+            self._slope, self._xv = self._products(vertex)
+            self._gap = self._xx - self._xy - self._slope
         return self._gap
+
+    @property
+    def reach(self) -> float:
+        """The size of <x - y, v>, of points that are not dense."""
+        return abs(self._slope)
 
     def step(self) -> bool:
         """Move x to the nearest point to y on the segment to v; say whether it moved at all."""
@@ -91,13 +103,23 @@ class Pair:
         """Return y + share (x - y)."""
         return self.y + share * self.direction()
 
+    def _products(self, vertex: Point) -> tuple[float, float]:
+        """<x - y, v> and <x, v>."""
+        if self._shelf is None:
+            return inner(self.direction(), vertex), inner(self.x, vertex)
+        slope, xv = self._shelf.inner(vertex, self.direction(), self.x)
+        return slope, xv
+
     def _step_factored(self) -> None:
         vertex, vv = self._move, inner(self._move, self._move)
-        xv = inner(self.x, vertex)
-        yv = xv - (self._xx - self._xy - self._gap)  # look has measured <x - y, v>
+        xv, yv = self._xv, self._xv - self._slope
         share = min(1.0, self._gap / (vv - 2 * xv + self._xx))
         rest = 1.0 - share
-        self.x = self._columns[0].trim(rest * self.x + share * vertex)
+        if self._shelf is None:
+            mixed = rest * self.x + share * vertex
+        else:
+            mixed = self._shelf.mix(rest, self.x, share, vertex)
+        self.x = self._columns[0].trim(mixed)
         self._xy = rest * self._xy + share * yv
         self._xx = rest**2 * self._xx + 2 * share * rest * xv + share**2 * vv
         self._residual = None
@@ -107,6 +129,11 @@ class Pair:
         self.squared = self._xx - 2 * self._xy + self._yy
         if self.squared < _CANCELLED * (self._xx + self._yy):
             self.squared = norm(self.direction()) ** 2
+
+    @property
+    def scalars(self) -> Scalars | None:
+        """||x||^2, <x, y>, ||y||^2 of factored points."""
+        return None if self.dense else (self._xx, self._xy, self._yy)
 
     @property
     def distance(self) -> float:

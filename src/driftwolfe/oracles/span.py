@@ -6,6 +6,7 @@ import numpy as np
 
 from driftwolfe.domains.thresholds import threshold_to_sum
 from driftwolfe.points import FactoredMatrix
+from driftwolfe.points.decompositions import svd
 from driftwolfe.points.kinds import Array, Point
 
 
@@ -37,7 +38,7 @@ class Span:
 
     def correct(self, y: Point) -> Point:
         """Return the nearest point to y inside the spaces."""
-        U, s, Vt = np.linalg.svd(self._left.T @ self._image, full_matrices=False)
+        U, s, Vt = svd(self._left.T @ self._image)
         kept = threshold_to_sum(s, self._radius)
         rank = int(np.count_nonzero(kept))
         turn = Vt[:rank].T

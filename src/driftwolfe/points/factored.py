@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftwolfe.points import checks
+from driftwolfe.points import stored as places
+from driftwolfe.points.decompositions import svd
 from driftwolfe.points.kinds import Array, Indices, Shape
 from driftwolfe.points.orthogonal import thin_svd_of_product
-from driftwolfe.points.stored import canonical, entry_indices, matrix_shape, stored_entries
 
 #: Below this ratio of squared norms a Gram-matrix norm has lost half its digits to cancellation.
 _CANCELLED = 1e-5
@@ -77,7 +78,7 @@ class FactoredMatrix:
                 f"and {self.V.shape}"
             )
         self.shape: Shape = (self.U.shape[0], self.V.shape[0])
-        self.sparse: Any = None if sparse is None else canonical(sparse, self.shape)
+        self.sparse: Any = None if sparse is None else places.canonical(sparse, self.shape)
         self.orthonormal = rank == 0
         self._transposed: Any = None
 
@@ -104,22 +105,22 @@ class FactoredMatrix:
     @classmethod
     def zeros(cls, shape: Any) -> FactoredMatrix:
         """The zero matrix, which stores nothing."""
-        m, n = matrix_shape(shape)
+        m, n = places.matrix_shape(shape)
         return cls._of(np.empty((m, 0)), np.empty(0), np.empty((n, 0)), None)
 
     @classmethod
     def from_entries(cls, shape: Any, rows: Any, cols: Any, values: Any) -> FactoredMatrix:
         """The sparse matrix with the given entries; entries given twice add up."""
-        m, n = matrix_shape(shape)
-        rows, cols = entry_indices(rows, cols, (m, n))
+        m, n = places.matrix_shape(shape)
+        rows, cols = places.entry_indices(rows, cols, (m, n))
         data = checks.finite_array(values, "values", rows.shape)
         zero = cls.zeros((m, n))
-        return cls._of(zero.U, zero.s, zero.V, stored_entries(rows, cols, data, (m, n)))
+        return cls._of(zero.U, zero.s, zero.V, places.stored_entries(rows, cols, data, (m, n)))
 
     @classmethod
     def from_dense(cls, array: Any) -> FactoredMatrix:
         """A dense array as a low-rank one, by its singular value decomposition."""
-        U, s, Vt = np.linalg.svd(checks.finite_array(array, "array"), full_matrices=False)
+        U, s, Vt = svd(checks.finite_array(array, "array"))
         return cls(U, s, Vt.T).truncate(error=0.0).matrix
 
     @classmethod
@@ -131,7 +132,7 @@ class FactoredMatrix:
             np.concatenate([A.U for A in scaled], axis=1),
             np.concatenate([A.s for A in scaled]),
             np.concatenate([A.V for A in scaled], axis=1),
-            canonical(sum(stored[1:], stored[0]), scaled[0].shape) if stored else None,
+            places.canonical(sum(stored[1:], stored[0]), scaled[0].shape) if stored else None,
         )
 
     # -- facts -------------------------------------------------------------------------------
@@ -150,10 +151,8 @@ class FactoredMatrix:
     def nbytes(self) -> int:
         """Bytes held by the factors and the sparse part."""
         held = int(self.U.nbytes + self.s.nbytes + self.V.nbytes)
-        if self.sparse is not None:
-            parts = (self.sparse.data, self.sparse.indices, self.sparse.indptr)
-            held += sum(int(part.nbytes) for part in parts)
-        return held
+        parts = () if self.sparse is None else self.stored_arrays
+        return held + sum(int(part.nbytes) for part in parts)
 
     @property
     def low_rank(self) -> FactoredMatrix:
@@ -163,7 +162,7 @@ class FactoredMatrix:
     @property
     def T(self) -> FactoredMatrix:
         """The transpose."""
-        flipped = None if self.sparse is None else canonical(self.sparse.T, self.shape[::-1])
+        flipped = None if self.sparse is None else places.canonical(self.sparse.T, self.shape[::-1])
         return FactoredMatrix._of(self.V, self.s, self.U, flipped, self.orthonormal)
 
     @property
@@ -171,7 +170,7 @@ class FactoredMatrix:
         """The sparse part by rows: `indptr`, `indices`, `data`."""
         if self.sparse is None:
             none = np.empty(0, dtype=np.int32)
-            return np.zeros(self.shape[0] + 1, dtype=np.int32), none, np.empty(0)
+            return np.zeros(self.shape[0] + 1, dtype=np.int32), none, np.empty(0, self.s.dtype)
         return self.sparse.indptr, self.sparse.indices, self.sparse.data
 
     def copy(self) -> FactoredMatrix:
@@ -183,8 +182,9 @@ class FactoredMatrix:
     def single(self) -> FactoredMatrix:
         """A multiple of this matrix in single precision, for rough products."""
         unit = self / (self._largest_part() or 1.0)
-        stored = None if unit.sparse is None else unit.sparse.astype(np.float32)
-        U, s, V = (part.astype(np.float32) for part in (unit.U, unit.s, unit.V))
+        parts = (unit.U, unit.s, unit.V, unit.stored_arrays[2])
+        U, s, V, data = (part.astype(np.float32) for part in parts)
+        stored = None if unit.sparse is None else places.with_data(unit.sparse, data)
         return FactoredMatrix._of(U, s, V, stored)  # type: ignore[arg-type]
 
     def toarray(self) -> Array:
@@ -194,7 +194,7 @@ class FactoredMatrix:
 
     def entries(self, rows: Any, cols: Any) -> Array:
         """The entries at pairs (rows[k], cols[k])."""
-        rows, cols = entry_indices(rows, cols, self.shape)
+        rows, cols = places.entry_indices(rows, cols, self.shape)
         return self._entries(rows, cols)
 
     def _entries(self, rows: Indices, cols: Indices) -> Array:
@@ -218,7 +218,7 @@ class FactoredMatrix:
         if self.sparse is None or other.sparse is None:
             stored = other.sparse if self.sparse is None else self.sparse
         else:
-            stored = canonical(self.sparse + other.sparse, self.shape)
+            stored = places.added(self.sparse, other.sparse)
         if other.rank == 0 or self.rank == 0:
             kept = self if other.rank == 0 else other
             return FactoredMatrix._of(kept.U, kept.s, kept.V, stored, kept.orthonormal)
@@ -254,7 +254,7 @@ class FactoredMatrix:
         if not np.isscalar(scalar):
             return NotImplemented
         factor = float(scalar)  # type: ignore[arg-type]
-        stored = None if self.sparse is None else self.sparse * factor
+        stored = None if self.sparse is None else places.scaled(self.sparse, factor)
         return FactoredMatrix._of(self.U, self.s * factor, self.V, stored, self.orthonormal)
 
     __rmul__ = __mul__
@@ -290,9 +290,9 @@ class FactoredMatrix:
                 total if self.sparse is None else total + float(self.sparse.multiply(other).sum())
             )
         total = float(self.s @ ((self.U.T @ other.U) * (self.V.T @ other.V)) @ other.s)
-        total += self._stored_inner(other) + other._stored_inner(self)
+        total += self.stored_inner(other) + other.stored_inner(self)
         if self.sparse is not None and other.sparse is not None:
-            total += float(self.sparse.multiply(other.sparse).sum())
+            total += places.product(self.sparse, other.sparse)
         return total
 
     def norm(self) -> float:
@@ -305,7 +305,7 @@ class FactoredMatrix:
         low_rank = self._low_rank_norm()
         stored = 0.0 if self.sparse is None else float(np.linalg.norm(self.sparse.data))
         scale = low_rank**2 + stored**2
-        squared = scale + (2.0 * self._stored_inner(self) if stored else 0.0)
+        squared = scale + (2.0 * self.stored_inner(self) if stored else 0.0)
         return self._norm_by_rows() if squared < _CANCELLED * scale else math.sqrt(squared)
 
     def nuclear_norm(self) -> float:
@@ -328,7 +328,7 @@ class FactoredMatrix:
     def _largest_part(self) -> float:
         parts = [np.abs(self.s).max(initial=0.0)]
         if not self.orthonormal:
-            parts[0] *= np.abs(self.U).max() * np.abs(self.V).max()
+            parts[0] *= math.prod(max(F.max(), -F.min()) for F in (self.U, self.V))
         if self.nnz:
             parts.append(np.abs(self.sparse.data).max())
         return float(max(parts))
@@ -351,7 +351,7 @@ class FactoredMatrix:
         dense: Array = (self.U[start:stop] * self.s) @ self.V.T
         return dense if self.sparse is None else dense + self.sparse[start:stop].toarray()
 
-    def _stored_inner(self, other: FactoredMatrix) -> float:
+    def stored_inner(self, other: FactoredMatrix) -> float:
         """The inner product of this sparse part with the low-rank part of another matrix."""
         if self.nnz == 0 or other.rank == 0:
             return 0.0

@@ -30,6 +30,11 @@ _STORED = numba.types.Array(numba.int32, 1, "C", readonly=True)
 _NEW_STORED = numba.int32[::1]
 #: U, s, V, and S by rows.
 _MATRIX = (TABLE, NUMBERS, TABLE, _STORED, _STORED, NUMBERS)
+#: The same in single precision.
+_ROUGH_TABLE = numba.types.Array(numba.float32, 2, "C", readonly=True)
+_ROUGH_NUMBERS = numba.types.Array(numba.float32, 1, "C", readonly=True)
+_ROUGH_MATRIX = (_ROUGH_TABLE, _ROUGH_NUMBERS, _ROUGH_TABLE, _STORED, _STORED, _ROUGH_NUMBERS)
+_NEW_ROUGH_TABLE = numba.float32[:, ::1]
 
 
 @fast_jit(TABLE, NUMBERS, TABLE, PLACES, PLACES)
@@ -64,7 +69,7 @@ def stored_inner(indptr: Any, indices: Any, data: Any, U: Any, s: Any, V: Any) -
 
 @fast_jit()
 def _dot(a: Any, b: Any) -> Any:
-    total = 0.0
+    total = a.dtype.type(0.0)
     for i in range(a.size):
         total += a[i] * b[i]
     return total
@@ -83,12 +88,13 @@ def _scale(a: Any, factor: Any) -> Any:
 
 
 @fast_jit()
-def _pass_over(factor: Any, weights: Any, totals: Any, sums: Any) -> Any:
+def _pass_over(factor: Any, rank: Any, weights: Any, totals: Any, sums: Any) -> Any:
     """Add factor @ weights to `totals`, then totals @ factor to `sums`, reading each row once.
 
-    Four rows at a time, which share the loads of `weights` and `sums`.
+    Only the first `rank` columns count. Four rows at a time, which share the loads of `weights` and
+    `sums`.
     """
-    size, rank = factor.shape
+    size = factor.shape[0]
     whole = size - size % 4
     for i in range(0, whole, 4):
         a, b, c, d = factor[i], factor[i + 1], factor[i + 2], factor[i + 3]
@@ -127,9 +133,12 @@ def _normal_product(
 ) -> Any:
     """Set image to A q, out to A^T A q and Vout to V^T out, for A = U diag(s) V^T + S, Vq = V^T q.
 
-    U and V are read once.
+    U and V are read once, up to the last column that has a value; free ones follow on a shelf.
     """
-    right, left = np.empty(s.size), np.zeros(s.size)
+    rank = s.size
+    while rank > 0 and s[rank - 1] == 0.0:
+        rank -= 1
+    right, left = np.empty(s.size, s.dtype), np.zeros(s.size, s.dtype)
     for k in range(s.size):
         right[k], Vout[k] = s[k] * Vq[k], 0.0
     for j in range(out.size):
@@ -139,18 +148,17 @@ def _normal_product(
         for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
             total += data[p] * q[np.uint64(indices[p])]
         image[i] = total
-    _pass_over(U, right, image, left)
+    _pass_over(U, rank, right, image, left)
     for i in range(np.uint64(image.size)):
         total = image[i]
         for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
             out[np.uint64(indices[p])] += data[p] * total
     for k in range(s.size):
         left[k] *= s[k]
-    _pass_over(V, left, out, Vout)
+    _pass_over(V, rank, left, out, Vout)
 
 
-@fast_jit(*_MATRIX, NEW_TABLE, NEW_TABLE, NEW_TABLE, WHOLE)
-def lanczos_step(
+def _lanczos_step(
     U: Any,
     s: Any,
     V: Any,
@@ -172,7 +180,7 @@ def lanczos_step(
     _normal_product(U, s, V, indptr, indices, data, basis[k], looks[k], images[k], product, look)
     diagonal = 0.0
     for _ in range(2):
-        inside = 0.0
+        inside = product.dtype.type(0.0)
         for j in range(k + 1):
             inside = _dot(basis[j], product)
             _subtract(product, inside, basis[j])
@@ -180,9 +188,15 @@ def lanczos_step(
         diagonal += inside
     length = np.sqrt(_dot(product, product))
     if length > 0.0:
-        _scale(product, 1.0 / length)
-        _scale(look, 1.0 / length)
-    return diagonal, length
+        inverse = product.dtype.type(1.0 / length)
+        _scale(product, inverse)
+        _scale(look, inverse)
+    return float(diagonal), float(length)
+
+
+lanczos_step = fast_jit(*_MATRIX, NEW_TABLE, NEW_TABLE, NEW_TABLE, WHOLE)(_lanczos_step)
+#: The same in single precision.
+rough_lanczos_step = fast_jit(*_ROUGH_MATRIX, *(3 * (_NEW_ROUGH_TABLE,)), WHOLE)(_lanczos_step)
 
 
 @jit(_STORED, _STORED, NUMBERS, PLACES, PLACES, NEW_NUMBERS)
@@ -239,3 +253,57 @@ def sum_entries(rows: Any, cols: Any, values: Any, indptr: Any, indices: Any, da
             p -= 1
         indices[p], data[p] = j, values[e]
     return _merge_twins(indptr, indices, data)
+
+
+@jit(_STORED, _STORED, NUMBERS, _STORED, _STORED, NUMBERS, _NEW_STORED, _NEW_STORED, NEW_NUMBERS)
+def add_stored(
+    indptr: Any,
+    indices: Any,
+    data: Any,
+    other_indptr: Any,
+    other_indices: Any,
+    other_data: Any,
+    out_indptr: Any,
+    out_indices: Any,
+    out_data: Any,
+) -> Any:
+    """Write the sum of two sparse matrices with sorted, unique indices; return how many are stored."""
+    size = 0
+    out_indptr[0] = 0
+    for i in range(indptr.size - 1):
+        p, q, end, other_end = indptr[i], other_indptr[i], indptr[i + 1], other_indptr[i + 1]
+        while p < end or q < other_end:
+            first = q >= other_end or (p < end and indices[p] <= other_indices[q])
+            second = p >= end or (q < other_end and other_indices[q] <= indices[p])
+            out_indices[size] = indices[p] if first else other_indices[q]
+            total = 0.0
+            if first:
+                total += data[p]
+                p += 1
+            if second:
+                total += other_data[q]
+                q += 1
+            out_data[size] = total
+            size += 1
+        out_indptr[i + 1] = size
+    return size
+
+
+@jit(_STORED, _STORED, NUMBERS, _STORED, _STORED, NUMBERS)
+def stored_product(
+    indptr: Any, indices: Any, data: Any, other_indptr: Any, other_indices: Any, other_data: Any
+) -> Any:
+    """Return the inner product of two sparse matrices with sorted, unique indices."""
+    total = 0.0
+    for i in range(indptr.size - 1):
+        p, q, end, other_end = indptr[i], other_indptr[i], indptr[i + 1], other_indptr[i + 1]
+        while p < end and q < other_end:
+            if indices[p] < other_indices[q]:
+                p += 1
+            elif indices[p] > other_indices[q]:
+                q += 1
+            else:
+                total += data[p] * other_data[q]
+                p += 1
+                q += 1
+    return total

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
+from driftwolfe.points.decompositions import eigh, svd
 from driftwolfe.points.kinds import Array
 
 #: Largest error of Q^T Q - I that is taken for orthonormal.
@@ -51,7 +52,7 @@ def thin_svd_of_product(U: Array, s: Array, V: Array) -> tuple[Array, Array, Arr
     """
     left, left_core = np.linalg.qr(U)
     right, right_core = np.linalg.qr(V)
-    inner_u, values, inner_vt = np.linalg.svd((left_core * s) @ right_core.T, full_matrices=False)
+    inner_u, values, inner_vt = svd((left_core * s) @ right_core.T)
     return left @ inner_u, values, right @ inner_vt.T
 
 
@@ -87,7 +88,7 @@ class RitzSpace(NamedTuple):
     def leading(self, count: int) -> tuple[Array, Array]:
         """The first left and right vectors, in columns."""
         if count and self.s[count - 1] <= _GRAM_RANGE * self.s[0]:
-            V, _, Wt = np.linalg.svd(self.image, full_matrices=False)
+            V, _, Wt = svd(self.image)
             return self.basis @ Wt[:count].T, np.ascontiguousarray(V[:, :count])
         turn = self.turn[:, :count]
         return self.basis @ turn, (self.image @ turn) / self.s[:count]
@@ -101,7 +102,7 @@ def ritz_space(operator: Any, right: Array, powers: int = 0) -> RitzSpace:
     image = operator @ right if powers == 0 else _powered(operator, right, powers)
     basis = orthonormal(image)
     back = transpose_times(operator, basis)
-    squares, turn = np.linalg.eigh(back.T @ back)
+    squares, turn = eigh(back.T @ back)
     s = np.sqrt(np.maximum(squares[::-1], 0.0))
     return RitzSpace(basis, back, turn[:, ::-1], s)
 

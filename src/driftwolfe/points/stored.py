@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,44 @@ def stored_entries(rows: Indices, cols: Indices, values: Array, shape: Shape) ->
     indices, data = np.empty(rows.size, dtype=np.int32), np.empty(rows.size)
     size = kernels.sum_entries(rows, cols, values, indptr, indices, data)
     return scipy.sparse.csr_array((data[:size], indices[:size], indptr), shape=shape)
+
+
+def added(one: Any, other: Any) -> Any:
+    """The sum of two canonical sparse matrices, in one pass."""
+    from driftwolfe.points import kernels  # numba, loaded on first use
+
+    most = one.nnz + other.nnz
+    indptr, indices = np.empty_like(one.indptr), np.empty(most, dtype=np.int32)
+    data = np.empty(most)
+    size = kernels.add_stored(*_parts(one), *_parts(other), indptr, indices, data)
+    if not checks.all_finite(data[:size]):
+        raise ValueError("sparse has entries that are not finite")
+    stored = scipy.sparse.csr_array((data[:size], indices[:size], indptr), shape=one.shape)
+    stored.has_canonical_format = True
+    return stored
+
+
+def with_data(stored: Any, data: Any) -> Any:
+    """The same places with other values, without scipy's checks of what is known to fit."""
+    other = copy.copy(stored)
+    other.data = data
+    return other
+
+
+def scaled(stored: Any, factor: float) -> Any:
+    """A multiple of a sparse matrix, which shares its places."""
+    return with_data(stored, stored.data * factor)
+
+
+def product(one: Any, other: Any) -> float:
+    """The inner product of two canonical sparse matrices."""
+    from driftwolfe.points import kernels  # numba, loaded on first use
+
+    return float(kernels.stored_product(*_parts(one), *_parts(other)))
+
+
+def _parts(stored: Any) -> tuple[Indices, Indices, Array]:
+    return stored.indptr, stored.indices, stored.data
 
 
 def as_factors(stored: Any, most: int) -> tuple[Array, Array] | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftwolfe.points import checks
+from driftwolfe.points.decompositions import svd
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array
 from driftwolfe.points.leading_pair import leading_pair
@@ -17,6 +19,8 @@ from driftwolfe.points.leading_pair import leading_pair
 _RANDOM_SHARE = 0.05
 #: Columns of the Krylov basis at which it is restarted from its best vectors.
 _LARGEST_BASIS = 240
+#: Numbers of a matrix that seed the random directions.
+_FEW = 500
 #: Shorter side up to which a full decomposition is cheaper than any iteration.
 _SMALL_SIDE = 48
 
@@ -66,7 +70,9 @@ def leading_triplets(
         Products with A or its transpose, a block counting once; the best found so far is returned
         when they are spent, and `error` says how good it is.
     rng
-        Source of the random directions; a fixed one if None, so that calls repeat exactly.
+        Source of the random directions. If None, one that the numbers of the operator seed: calls
+        repeat exactly, and a method that takes out what was found meets another start, not one that
+        what is left may be orthogonal to.
 
     Examples
     --------
@@ -77,7 +83,7 @@ def leading_triplets(
     apply, apply_transpose, (m, n) = _products(operator)
     k = min(checks.count(k, "k"), m, n)
     tolerance = checks.nonnegative(tolerance, "tolerance")
-    rng = np.random.default_rng(0) if rng is None else rng
+    rng = np.random.default_rng(_seed(operator)) if rng is None else rng
     if k == 1 and isinstance(operator, FactoredMatrix) and min(m, n) > _SMALL_SIDE:
         first = _start_block(start, 1, n, rng)[:, 0]
         share = 1.0 if start is None else _RANDOM_SHARE
@@ -102,7 +108,7 @@ def _restarted(
 ) -> Triplets:
     """Krylov runs, each from the best vectors of the last, until convergence or the last product."""
     if shape[1] <= max(_SMALL_SIDE, 8 * k):
-        U, s, Vt = np.linalg.svd(apply(np.eye(shape[1])), full_matrices=False)
+        U, s, Vt = svd(apply(np.eye(shape[1])))
         noise = np.full(k, np.finfo(float).eps * s[0])
         return Triplets(U[:, :k], s[:k], Vt[:k].T, noise, shape[1])
     block = _start_block(start, k, shape[1], rng)
@@ -140,7 +146,7 @@ def _krylov(
         full = left.size + width > largest or products + 2 > max_products
         if left.size >= next_check or full or not rest.any():
             core = projected[: left.size, : left.size]
-            inner_u, s, inner_vt = np.linalg.svd(core)
+            inner_u, s, inner_vt = svd(core)
             error = np.linalg.norm(rest @ inner_u[-width:, :k], axis=0)
             if full or error.max() <= tolerance * s[0]:
                 return Triplets(
@@ -200,6 +206,15 @@ def _start_block(start: Array | None, k: int, n: int, rng: np.random.Generator) 
     noise[:, : warm.shape[1]] *= _RANDOM_SHARE
     noise[:, : warm.shape[1]] += warm
     return noise
+
+
+def _seed(operator: Any) -> int:
+    """A whole number that follows from some of the numbers of a matrix."""
+    if isinstance(operator, FactoredMatrix):
+        parts = [operator.s[operator.s != 0], operator.stored_arrays[2][-_FEW:]]
+    else:
+        parts = [operator.ravel()[:_FEW]] if isinstance(operator, np.ndarray) else []
+    return zlib.crc32(b"".join(part.tobytes() for part in parts))
 
 
 def _products(

@@ -11,13 +11,11 @@ from driftwolfe.experiments.figures.legend import in_two_lines, key, legend_besi
 from driftwolfe.experiments.figures.marks import draw_band, mark_end, stroke
 from driftwolfe.experiments.figures.style import CALL_DASHES, Look, looks
 from driftwolfe.experiments.figures.ticks import count_axis
-from driftwolfe.experiments.series import Curve, Series
+from driftwolfe.experiments.series import CALLS, Calls, Series
 from driftwolfe.experiments.summary import Summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-KINDS: tuple[Curve, ...] = ("lmo", "projection", "gauge")
 
 
 @print_style()
@@ -27,7 +25,7 @@ def oracle_calls(summary: Summary) -> Figure | None:
     None where no method called any.
     """
     used = {title: calls(series) for title, series in summary.chosen.items()}
-    kinds = [kind for kind in KINDS if any(kind in each for each in used.values())]
+    kinds = [kind for kind in CALLS if any(kind in each for each in used.values())]
     if not kinds:
         return None
     style = looks(summary.titles)
@@ -48,13 +46,13 @@ def oracle_calls(summary: Summary) -> Figure | None:
     return figure
 
 
-def calls(series: Series) -> dict[Curve, Band]:
+def calls(series: Series) -> dict[Calls, Band]:
     """The kinds of calls that a method makes."""
-    found = {kind: band(series, kind) for kind in KINDS}
+    found = {kind: band(series, kind) for kind in CALLS}
     return {kind: curve for kind, curve in found.items() if curve.mean[-1] > 0}
 
 
-def _entries(summary: Summary, used: dict[str, Any], kinds: list[Curve]) -> list[Any]:
+def _entries(summary: Summary, used: dict[str, Any], kinds: list[Calls]) -> list[Any]:
     style = looks(summary.titles)
     methods = [
         key(

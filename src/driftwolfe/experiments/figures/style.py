@@ -44,6 +44,7 @@ CALL_DASHES: dict[str, tuple[float, ...]] = {
     "lmo": (),
     "projection": (4.0, 1.6),
     "gauge": (1.0, 1.3),
+    "membership": (4.0, 1.3, 1.0, 1.3),
 }
 
 

@@ -9,7 +9,7 @@ from driftwolfe.experiments.summary import Summary
 
 TWIN = "(synthetic twin)"
 #: What oracle calls are called, by the name of their curve.
-CALLS = {"lmo": "LMO", "projection": "projection", "gauge": "gauge"}
+CALLS = {"lmo": "LMO", "projection": "projection", "gauge": "gauge", "membership": "membership"}
 
 
 def label(series: Series) -> str:

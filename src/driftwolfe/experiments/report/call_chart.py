@@ -29,7 +29,8 @@ def call_chart(summary: Summary, points: int) -> Chart | None:
     return Chart(
         name="calls",
         heading="Oracle calls",
-        caption="Solid: linear minimisations (LMO); dashed: projections; dotted: gauge calls.",
+        caption="Solid: linear minimisations (LMO); dashed: projections; dotted: "
+        "gauge calls; dash-dotted: membership tests.",
         description=_description(summary),
         traces=traces,
         wide=layout([cell], 1, legend=-(-entries // 5)),

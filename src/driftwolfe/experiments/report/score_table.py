@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from driftwolfe.experiments.figures import words
-from driftwolfe.experiments.figures.call_curves import KINDS
 from driftwolfe.experiments.figures.regret_dots import Regrets, measures
 from driftwolfe.experiments.figures.style import Look, looks
 from driftwolfe.experiments.report.numbers import number, spread_text
 from driftwolfe.experiments.report.traces import dash
-from driftwolfe.experiments.series import Series
+from driftwolfe.experiments.series import Calls, Series
 from driftwolfe.experiments.summary import Summary
 from driftwolfe.experiments.trial import short
 
@@ -88,14 +87,15 @@ def _columns() -> dict[str, Callable[[Series], str]]:
         "Loss per round": lambda series: spread_text(series.mean_loss),
         "Cumulative loss": lambda series: spread_text(series.total("loss")),
         "Processor time (s)": lambda series: spread_text(series.total("seconds")),
-        "LMO calls per round": lambda series: _calls(series, 0),
-        "Projections per round": lambda series: _calls(series, 1),
-        "Gauge calls per round": lambda series: _calls(series, 2),
+        "LMO calls per round": lambda series: _calls(series, "lmo"),
+        "Projections per round": lambda series: _calls(series, "projection"),
+        "Gauge calls per round": lambda series: _calls(series, "gauge"),
+        "Membership tests per round": lambda series: _calls(series, "membership"),
     }
 
 
-def _calls(series: Series, kind: int) -> str:
-    total = series.total(KINDS[kind]).mean
+def _calls(series: Series, kind: Calls) -> str:
+    total = series.total(kind).mean
     return number(total / int(series.rounds[-1]), 3) if total else ""
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from driftwolfe.experiments.figures import words
 from driftwolfe.experiments.figures.regret_dots import Regrets
+from driftwolfe.experiments.paper.claims import Claim, claims
 from driftwolfe.experiments.report.call_chart import call_chart
 from driftwolfe.experiments.report.chart import Chart
 from driftwolfe.experiments.report.numbers import spread_text
@@ -17,6 +18,7 @@ from driftwolfe.experiments.report.score_table import ScoreTable, best, score_ta
 from driftwolfe.experiments.report.settings import Setting, settings
 from driftwolfe.experiments.report.weight_chart import weight_chart
 from driftwolfe.experiments.summary import Summary
+from driftwolfe.experiments.tuning_notes import tuning_notes
 from driftwolfe.streams.movielens import RATINGS
 from driftwolfe.streams.shuttle import ROWS
 
@@ -46,6 +48,10 @@ class Section:
         What each method came to.
     charts
         Those that there is something for.
+    notes
+        How c was chosen, in sentences.
+    claims
+        The paper's claims that the methods allow to check.
     settings
         The parameters of all trials.
     """
@@ -56,6 +62,8 @@ class Section:
     data: str
     scores: ScoreTable
     charts: list[Chart]
+    notes: list[str]
+    claims: list[Claim]
     settings: list[Setting]
 
 
@@ -75,6 +83,8 @@ def section(summary: Summary, regrets: Sequence[Regrets], points: int) -> Sectio
         data=_data(summary),
         scores=score_table(summary, regrets),
         charts=[chart for chart in charts if chart is not None],
+        notes=tuning_notes(summary),
+        claims=claims(summary),
         settings=settings(summary),
     )
 

@@ -23,7 +23,8 @@ def weight_chart(summary: Summary, points: int) -> Chart | None:
     tables = expert_tables(summary)
     if not tables:
         return None
-    across = {**round_axis(words.length(summary)), "showgrid": False}
+    # The rounds are named in the caption: between maps there is no room.
+    across = {**round_axis(words.length(summary)), "showgrid": False, "title": None}
     cells = [
         Cell(words.label(summary.chosen[title]), across, _rows(table), height=_height(table))
         for title, table in tables.items()
@@ -34,7 +35,7 @@ def weight_chart(summary: Summary, points: int) -> Chart | None:
     return Chart(
         name="weights",
         heading="Expert weights",
-        caption=f"Seed {', '.join(map(str, seeds))}. Beige: the expert was not awake. "
+        caption=f"Weights over rounds, seed {', '.join(map(str, seeds))}. Beige: the expert was not awake. "
         "Experts by rising step size, epoch or length of interval.",
         description=_description(summary, tables),
         traces=[
