@@ -34,3 +34,17 @@ def test_every_public_set_and_learner_is_in_the_readme():
     helpers = {"CountedDomain", "Domain", "Learner", "OracleCalls", "count_calls"}
     for name in {*dw.domains.__all__, *dw.learners.__all__} - helpers:
         assert f"`{name}`" in text, name
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/results/README.md"])
+def test_results_told_are_those_that_were_measured(page):
+    """Every cell of a table under `<!-- from FILE -->` stands in that file, in its method's row."""
+    found = re.findall(r"<!-- from (\S+) -->\n((?:\|.*\n)+)", (ROOT / page).read_text())
+    assert found
+    for source, table in found:
+        measured = (ROOT / source).read_text().splitlines()
+        for line in table.splitlines()[2:]:
+            cells = [cell.strip() for cell in line.strip("| ").split("|")]
+            (row,) = [row for row in measured if row.startswith(f"| {cells[0]} |")]
+            told = {cell.strip() for cell in row.strip("| ").split("|")}
+            assert set(cells) <= told, (cells, told)

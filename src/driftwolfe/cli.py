@@ -29,9 +29,9 @@ Run an experiment of the paper: choose c for every method, play every order of t
 tables, figures (PNG, PDF, SVG) and an interactive report.
 
 presets:
-  quick   minutes on two cores: a short stream, few values of c, two orders of the data (default)
-  short   matrix completion only: 300 rounds, the whole grid of c, five orders, half an hour
-  paper   the full setting; matrix completion takes hours, most of them Ader's
+  quick   minutes on two cores: a short stream, two orders of the data (default)
+  short   matrix completion only: 300 rounds, where Ader can play all; half an hour and more
+  paper   the full setting; matrix completion takes about two hours
 
 The real data are looked for in --data, else in $DRIFTWOLFE_DATA, else in the cache, else they are
 downloaded and checked by SHA-256; where that is not possible (or $DRIFTWOLFE_OFFLINE is set), a

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,8 +13,8 @@ from driftwolfe.experiments.data_set import DataSet
 from driftwolfe.regret.offline import offline_minimum
 from driftwolfe.streams.files import Folder
 
-#: Gap of the minima, as a share of the loss of the origin.
-_TOLERANCE = 1e-2
+#: Gap of the minima, as a share of the loss of the origin: for few entries, and for more than these.
+_FINE, _ROUGH, _FEW = 1e-6, 1e-2, 10_000
 
 
 class Minimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,9 +52,10 @@ def minima(data: DataSet, seed: int, folder: Folder | None = None) -> list[Minim
     """
     stream = data.load(seed, folder)
     assert stream.domain is not None  # every data set has one
+    tolerance = _FINE if math.prod(stream.domain.shape) <= _FEW else _ROUGH
     found = []
     for start, end in stretches(len(stream), stream.drifts):
-        best = offline_minimum(stream.domain, stream.losses[start:end], tolerance=_TOLERANCE)
+        best = offline_minimum(stream.domain, stream.losses[start:end], tolerance=tolerance)
         found.append(Minimum(start, end, best.value, best.gap))
     return found
 
