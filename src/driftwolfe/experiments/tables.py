@@ -11,7 +11,7 @@ import msgspec
 
 from driftwolfe.experiments.regret_table import RegretRow
 from driftwolfe.experiments.result import Result
-from driftwolfe.experiments.series import CALLS, Calls, Series, Spread
+from driftwolfe.experiments.series import CALLS, Calls, Series, Spread, rounded
 from driftwolfe.experiments.summary import Summary
 from driftwolfe.experiments.trial import short
 
@@ -38,8 +38,8 @@ def method_table(summary: Summary, regrets: Sequence[RegretRow] = ()) -> str:
         row = _figures(each, calls)
         found = by_title.get(each.title)
         if "dynamic regret" in heads:
-            row.append(_told(found.dynamic if found else None, ",.6g"))
-        row += [_told(found.adaptive.get(tau) if found else None, ",.4g") for tau in taus]
+            row.append(_told(found.dynamic if found else None, 5))
+        row += [_told(found.adaptive.get(tau) if found else None, 4) for tau in taus]
         rows.append(row)
     return markdown(heads, rows)
 
@@ -51,17 +51,15 @@ def _figures(series: Series, calls: Sequence[Calls]) -> list[str]:
         "" if series.c is None else short(series.c),
         str(len(series.results)),
         f"{played:,}",
-        _told(series.mean_loss, ".4g"),
-        _told(series.total("loss"), ",.6g"),
-        _told(series.total("seconds"), ",.3g"),
-        *(f"{series.total(name).mean / played:,.3g}" for name in calls),
+        _told(series.mean_loss, 4),
+        _told(series.total("loss"), 6),
+        _told(series.total("seconds"), 3),
+        *(rounded(series.total(name).mean / played, 3) for name in calls),
     ]
 
 
-def _told(value: Spread | None, style: str) -> str:
-    if value is None:
-        return "–"
-    return f"{value:{style}}" if value.deviation else f"{value.mean:{style}}"
+def _told(value: Spread | None, digits: int) -> str:
+    return "–" if value is None else value.told(digits)
 
 
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
