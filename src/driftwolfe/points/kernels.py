@@ -30,11 +30,6 @@ _STORED = numba.types.Array(numba.int32, 1, "C", readonly=True)
 _NEW_STORED = numba.int32[::1]
 #: U, s, V, and S by rows.
 _MATRIX = (TABLE, NUMBERS, TABLE, _STORED, _STORED, NUMBERS)
-#: The same in single precision.
-_ROUGH_TABLE = numba.types.Array(numba.float32, 2, "C", readonly=True)
-_ROUGH_NUMBERS = numba.types.Array(numba.float32, 1, "C", readonly=True)
-_ROUGH_MATRIX = (_ROUGH_TABLE, _ROUGH_NUMBERS, _ROUGH_TABLE, _STORED, _STORED, _ROUGH_NUMBERS)
-_NEW_ROUGH_TABLE = numba.float32[:, ::1]
 
 
 @fast_jit(TABLE, NUMBERS, TABLE, PLACES, PLACES)
@@ -69,7 +64,7 @@ def stored_inner(indptr: Any, indices: Any, data: Any, U: Any, s: Any, V: Any) -
 
 @fast_jit()
 def _dot(a: Any, b: Any) -> Any:
-    total = a.dtype.type(0.0)
+    total = 0.0
     for i in range(a.size):
         total += a[i] * b[i]
     return total
@@ -138,7 +133,7 @@ def _normal_product(
     rank = s.size
     while rank > 0 and s[rank - 1] == 0.0:
         rank -= 1
-    right, left = np.empty(s.size, s.dtype), np.zeros(s.size, s.dtype)
+    right, left = np.empty(s.size), np.zeros(s.size)
     for k in range(s.size):
         right[k], Vout[k] = s[k] * Vq[k], 0.0
     for j in range(out.size):
@@ -158,7 +153,8 @@ def _normal_product(
     _pass_over(V, rank, left, out, Vout)
 
 
-def _lanczos_step(
+@fast_jit(*_MATRIX, NEW_TABLE, NEW_TABLE, NEW_TABLE, WHOLE)
+def lanczos_step(
     U: Any,
     s: Any,
     V: Any,
@@ -180,7 +176,7 @@ def _lanczos_step(
     _normal_product(U, s, V, indptr, indices, data, basis[k], looks[k], images[k], product, look)
     diagonal = 0.0
     for _ in range(2):
-        inside = product.dtype.type(0.0)
+        inside = 0.0
         for j in range(k + 1):
             inside = _dot(basis[j], product)
             _subtract(product, inside, basis[j])
@@ -188,15 +184,9 @@ def _lanczos_step(
         diagonal += inside
     length = np.sqrt(_dot(product, product))
     if length > 0.0:
-        inverse = product.dtype.type(1.0 / length)
-        _scale(product, inverse)
-        _scale(look, inverse)
-    return float(diagonal), float(length)
-
-
-lanczos_step = fast_jit(*_MATRIX, NEW_TABLE, NEW_TABLE, NEW_TABLE, WHOLE)(_lanczos_step)
-#: The same in single precision.
-rough_lanczos_step = fast_jit(*_ROUGH_MATRIX, *(3 * (_NEW_ROUGH_TABLE,)), WHOLE)(_lanczos_step)
+        _scale(product, 1.0 / length)
+        _scale(look, 1.0 / length)
+    return diagonal, length
 
 
 @jit(_STORED, _STORED, NUMBERS, PLACES, PLACES, NEW_NUMBERS)

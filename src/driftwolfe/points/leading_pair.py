@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,10 +20,10 @@ _FAILURE = 1e-3
 #: How far above s, in residuals asked for, a missed singular value might lie; and the least such
 #: distance, relative to s, as ruling out anything above 1e-8 would take thousands of steps.
 _MISSED, _LEAST_MISSED = 8.0, 0.05
-#: Tolerance from which single precision finds the pair.
-_ROUGH = 1e-4
-#: What is left of a product, in roundings of the product, when the basis spans all it can reach.
-_INVARIANT = 5e3
+#: What is left of a product, relative to the product, when the basis spans all it can reach.
+_INVARIANT = 1e-12
+#: Rounding of a number.
+_EXACT = float(np.finfo(np.float64).eps)
 
 
 class LeadingPair(NamedTuple):
@@ -62,9 +62,6 @@ def leading_pair(
     (Hochstenbach 2013), and a random c is rarely tiny. The run also goes on until, with probability
     0.999, no singular value lies more than max(8 `tolerance`, 0.05) s above s.
 
-    Where the tolerance allows, steps are in single precision, which reads half as much; the pair is
-    measured in double precision.
-
     Parameters
     ----------
     matrix
@@ -79,14 +76,8 @@ def leading_pair(
         Length of the random part as a share of the start's.
     """
     smallest = _FAILURE * randomness * math.sqrt(math.pi / (2.0 * start.size))
-    first, luck, spent = start / _length(start), -math.log(smallest), 0
-    run = None
-    if tolerance >= _ROUGH and max_products >= 4:
-        run = _rough_run(matrix, first, tolerance, max_products, luck)
-        spent = 2 * run.steps
-    if run is None or (run.error > tolerance * run.s and spent + 2 <= max_products):
-        run = _run(matrix, first, tolerance, (max_products - spent) // 2, luck)
-        spent += 2 * run.steps
+    run = _run(matrix, start / _length(start), tolerance, max_products // 2, -math.log(smallest))
+    spent = 2 * run.steps
     while run.error > tolerance * run.s and spent + 2 <= max_products:
         run = _run(matrix, run.v, tolerance, (max_products - spent) // 2, 0.0)
         spent += 2 * run.steps
@@ -100,28 +91,24 @@ def _run(matrix: FactoredMatrix, start: Array, tolerance: float, most: int, luck
     from driftwolfe.points import kernels  # numba, loaded on first use
 
     steps = max(1, min(_LARGEST_BASIS, most, matrix.shape[1]))
-    parts: Any = (matrix.U, matrix.s, matrix.V, *matrix.stored_arrays)
-    kind = matrix.s.dtype
-    step = kernels.lanczos_step if kind == np.float64 else kernels.rough_lanczos_step
-    basis, looks = np.empty((steps + 1, start.size), kind), np.empty((steps + 1, matrix.rank), kind)
-    images = np.empty((steps, matrix.shape[0]), kind)
-    basis[0] = start
-    looks[0] = basis[0] @ matrix.V
-    exact = float(np.finfo(kind).eps)
-    doubt = older = exact  # in the last two looks
+    parts = (matrix.U, matrix.s, matrix.V, *matrix.stored_arrays)
+    basis, looks = np.empty((steps + 1, start.size)), np.empty((steps + 1, matrix.rank))
+    images = np.empty((steps, matrix.shape[0]))
+    basis[0], looks[0] = start, start @ matrix.V
+    doubt = older = _EXACT  # in the last two looks
     core = np.zeros((steps + 1, steps + 1))  # tridiagonal: the normal operator on the basis
     next_check, largest, before = min(_FIRST_CHECK, steps), 0.0, 0.0
     for k in range(1, steps + 1):
-        inside, rest = step(*parts, basis, looks, images, k - 1)
+        inside, rest = kernels.lanczos_step(*parts, basis, looks, images, k - 1)
         core[k - 1, k - 1] = inside
         core[k - 1, k] = core[k, k - 1] = rest
         largest = max(largest, inside)
         # Looks are kept up by subtraction, and what is wrong in them grows where little is left.
         doubt, older = (inside * doubt + before * older) / rest if rest > 0 else 1.0, doubt
-        if doubt > math.sqrt(exact):
-            looks[k], doubt = basis[k] @ matrix.V, exact
+        if doubt > math.sqrt(_EXACT):
+            looks[k], doubt = basis[k] @ matrix.V, _EXACT
         before = rest
-        ended = rest <= _INVARIANT * exact * largest
+        ended = rest <= _INVARIANT * largest
         if k >= next_check or ended:
             values, vectors = eigh(core[:k, :k])
             s = math.sqrt(max(0.0, float(values[-1])))
@@ -132,17 +119,7 @@ def _run(matrix: FactoredMatrix, start: Array, tolerance: float, most: int, luck
                 break
             next_check = min(steps, k + max(1, k // 4))
     turn = vectors[:, -1]
-    image, v = turn @ images[:k], turn @ basis[:k]
-    return _Run(image, s, v, error, k)
-
-
-def _rough_run(
-    matrix: FactoredMatrix, start: Array, tolerance: float, max_products: int, luck: float
-) -> _Run:
-    """A run in single precision, and what its vector is worth in double precision."""
-    rough = _run(matrix.single(), start, tolerance, max_products // 2 - 1, luck)
-    measured = _run(matrix, rough.v / _length(rough.v), tolerance, 1, 0.0)
-    return measured._replace(steps=rough.steps + 1)
+    return _Run(turn @ images[:k], s, turn @ basis[:k], error, k)
 
 
 def _bounded(values: Array, core: Array, k: int, tolerance: float, luck: float) -> bool:
