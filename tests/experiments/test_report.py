@@ -12,9 +12,9 @@ import pytest
 
 from driftwolfe.experiments.data_set import DataSet
 from driftwolfe.experiments.figures import style
+from driftwolfe.experiments.numbers import spread_text
 from driftwolfe.experiments.report import write_report
 from driftwolfe.experiments.report.chart import script_json
-from driftwolfe.experiments.report.numbers import spread_text
 from driftwolfe.experiments.report.traces import dash
 from experiments.played import TWIN, made, played, regrets, summary_of
 

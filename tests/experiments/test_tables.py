@@ -22,8 +22,8 @@ def test_a_row_for_each_method_with_mean_and_deviation():
     (summary,) = summarise(results)
     head, _, pold, ogd = method_table(summary, [RegretRow("POLD", Spread(7.0, 2.0))]).splitlines()
     assert "LMO a round" in head and "gauges" not in head
-    assert pold.startswith("| POLD |  | 2 | 20 | 1.5 ± 0.7071 | 30 ± 14.1421 |")
-    assert pold.endswith("| 7 ± 2 |") and ogd.endswith("| – |")
+    assert pold.startswith("| POLD |  | 2 | 20 | 1.50 ± 0.71 | 30 ± 14 |")
+    assert pold.endswith("| 7.0 ± 2.0 |") and ogd.endswith("| – |")
 
 
 def test_every_trial_is_a_line_of_csv():

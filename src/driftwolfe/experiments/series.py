@@ -28,37 +28,12 @@ class Spread:
     mean: float
     deviation: float
 
-    def __format__(self, style: str) -> str:
-        return f"{self.mean:{style}} ± {self.deviation:{style}}"
-
-    def told(self, digits: int) -> str:
-        """With so many digits that count; the deviation only where there is one.
-
-        >>> Spread(1234.5, 6.78).told(3)
-        '1,230 ± 6.78'
-        """
-        mean = rounded(self.mean, digits)
-        return f"{mean} ± {rounded(self.deviation, digits)}" if self.deviation else mean
-
-
-def rounded(number: float, digits: int) -> str:
-    """A number with so many digits that count, and no exponent where it is large.
-
-    >>> rounded(1234567.0, 3), rounded(0.012345, 3)
-    ('1,230,000', '0.0123')
-    """
-    kept = float(f"{number:.{digits}g}")
-    if abs(kept) < 1.0:
-        return f"{kept:g}"
-    text = f"{kept:,.{max(0, digits - len(str(int(abs(kept)))))}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
 
 def spread(values: Iterable[float]) -> Spread:
     """The mean and the standard deviation of a sample.
 
-    >>> f"{spread([1.0, 2.0, 3.0]):.1f}"
-    '2.0 ± 1.0'
+    >>> spread([1.0, 2.0, 3.0])
+    Spread(mean=2.0, deviation=1.0)
     """
     sample = np.array(list(values), dtype=float)
     return Spread(float(sample.mean()), float(sample.std(ddof=1)) if sample.size > 1 else 0.0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import closing
 from typing import Any, TextIO
 
@@ -103,8 +102,7 @@ class Progress:
 
     def _compare(self, result: Result) -> None:
         key = result.stream
-        if key not in self.best or _better(result, self.best[key]):
-            self.best[key] = result
+        self.best[key] = min(self.best.get(key, result), result, key=_rank)
 
     def _told(self) -> str:
         if not self.best:
@@ -141,16 +139,13 @@ def status(store: Store) -> str:
         lines.append(f"  {title}: {len(of_it) - left} of {len(of_it)}")
     results = store.results
     for stream in dict.fromkeys(result.stream for result in results):
-        best = _best([result for result in results if result.stream == stream])
+        best = min((result for result in results if result.stream == stream), key=_rank)
         lines.append(f"best on {stream}: {describe(best.trial)}, loss {best.mean_loss:.4g} a round")
     for name, problem in store.failures.items():
         lines.append(f"failed: {name}: {problem}")
     return "\n".join(lines)
 
 
-def _better(one: Result, other: Result) -> bool:
-    return (-one.rounds[-1], one.mean_loss) < (-other.rounds[-1], other.mean_loss)
-
-
-def _best(results: Sequence[Result]) -> Result:
-    return min(results, key=lambda result: (-result.rounds[-1], result.mean_loss))
+def _rank(result: Result) -> tuple[int, float]:
+    """Most rounds first, then least loss."""
+    return -result.rounds[-1], result.mean_loss

@@ -9,9 +9,10 @@ from typing import Any
 
 import msgspec
 
+from driftwolfe.experiments.numbers import number, spread_text
 from driftwolfe.experiments.regret_table import RegretRow
 from driftwolfe.experiments.result import Result
-from driftwolfe.experiments.series import CALLS, Calls, Series, Spread, rounded
+from driftwolfe.experiments.series import CALLS, Calls, Series, Spread
 from driftwolfe.experiments.summary import Summary
 from driftwolfe.experiments.trial import short
 
@@ -38,8 +39,8 @@ def method_table(summary: Summary, regrets: Sequence[RegretRow] = ()) -> str:
         row = _figures(each, calls)
         found = by_title.get(each.title)
         if "dynamic regret" in heads:
-            row.append(_told(found.dynamic if found else None, 5))
-        row += [_told(found.adaptive.get(tau) if found else None, 4) for tau in taus]
+            row.append(_told(found.dynamic if found else None))
+        row += [_told(found.adaptive.get(tau) if found else None) for tau in taus]
         rows.append(row)
     return markdown(heads, rows)
 
@@ -51,15 +52,15 @@ def _figures(series: Series, calls: Sequence[Calls]) -> list[str]:
         "" if series.c is None else short(series.c),
         str(len(series.results)),
         f"{played:,}",
-        _told(series.mean_loss, 4),
-        _told(series.total("loss"), 6),
-        _told(series.total("seconds"), 3),
-        *(rounded(series.total(name).mean / played, 3) for name in calls),
+        spread_text(series.mean_loss),
+        spread_text(series.total("loss")),
+        spread_text(series.total("seconds")),
+        *(number(series.total(name).mean / played, 3) for name in calls),
     ]
 
 
-def _told(value: Spread | None, digits: int) -> str:
-    return "–" if value is None else value.told(digits)
+def _told(value: Spread | None) -> str:
+    return "–" if value is None else spread_text(value)
 
 
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driftwolfe.experiments.series import Curve, Series, rounded
+from driftwolfe.experiments import numbers
+from driftwolfe.experiments.series import Curve, Series
 from driftwolfe.experiments.summary import Summary
 
 #: Times quicker that count as much faster, and the share of loss that counts as slight.
@@ -89,8 +90,8 @@ def _quicker_at_slight_cost(
     yield Claim(
         number,
         f"{name} is much faster than {against} (at least {MUCH_FASTER:g} times)",
-        f"{rounded(ours, 3)} s against {rounded(theirs, 3)} s for {rounds:,} rounds: "
-        f"{rounded(theirs / ours, 3)} times",
+        f"{numbers.number(ours, 3)} s against {numbers.number(theirs, 3)} s for {rounds:,} rounds: "
+        f"{numbers.number(theirs / ours, 3)} times",
         theirs >= MUCH_FASTER * ours,
     )
     ours, theirs, rounds = _at_end(*pair, "loss")
@@ -98,7 +99,8 @@ def _quicker_at_slight_cost(
     yield Claim(
         number,
         f"{name} pays for it with a slightly higher loss than {against} (at most {SLIGHT:.0%})",
-        f"{rounded(ours, 6)} against {rounded(theirs, 6)} after {rounds:,} rounds: {more:+.1%}",
+        f"{numbers.number(ours, 6)} against {numbers.number(theirs, 6)} after {rounds:,} rounds: "
+        f"{more:+.1%}",
         more <= SLIGHT,
     )
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from driftwolfe.experiments.figures import words
 from driftwolfe.experiments.figures.band import Band, band, settled_range, spans_widely
 from driftwolfe.experiments.figures.style import looks
+from driftwolfe.experiments.numbers import number
 from driftwolfe.experiments.report.chart import Chart, Json
 from driftwolfe.experiments.report.grid import Cell, layout, round_axis, value_axis
-from driftwolfe.experiments.report.numbers import number
 from driftwolfe.experiments.report.traces import curve
 from driftwolfe.experiments.summary import Summary
 

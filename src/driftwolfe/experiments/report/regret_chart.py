@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from driftwolfe.experiments.figures import words
 from driftwolfe.experiments.figures.regret_dots import Regrets, measured, measures
 from driftwolfe.experiments.figures.style import Look, looks
+from driftwolfe.experiments.numbers import brief, spread_text
 from driftwolfe.experiments.report.chart import Chart, Json, plain
 from driftwolfe.experiments.report.grid import GREY, Cell, axis_names, layout
-from driftwolfe.experiments.report.numbers import brief, spread_text
 from driftwolfe.experiments.report.traces import MARKERS
 from driftwolfe.experiments.series import Spread
 from driftwolfe.experiments.summary import Summary

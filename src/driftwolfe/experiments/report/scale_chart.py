@@ -5,9 +5,9 @@ from __future__ import annotations
 from driftwolfe.experiments.figures.band import spans_widely
 from driftwolfe.experiments.figures.scale_dots import Tuning, tunings
 from driftwolfe.experiments.figures.style import Look, looks
+from driftwolfe.experiments.numbers import brief, number
 from driftwolfe.experiments.report.chart import Chart, Json, plain
 from driftwolfe.experiments.report.grid import Cell, layout, value_axis
-from driftwolfe.experiments.report.numbers import brief, number
 from driftwolfe.experiments.report.traces import MARKERS, WIDTH, dash
 from driftwolfe.experiments.summary import Summary
 

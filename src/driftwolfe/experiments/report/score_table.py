@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from driftwolfe.experiments.figures import words
 from driftwolfe.experiments.figures.regret_dots import Regrets, measures
 from driftwolfe.experiments.figures.style import Look, looks
-from driftwolfe.experiments.report.numbers import number, spread_text
+from driftwolfe.experiments.numbers import number, spread_text
 from driftwolfe.experiments.report.traces import dash
 from driftwolfe.experiments.series import Calls, Series
 from driftwolfe.experiments.summary import Summary

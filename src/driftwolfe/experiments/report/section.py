@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from driftwolfe.experiments.figures import words
 from driftwolfe.experiments.figures.regret_dots import Regrets
+from driftwolfe.experiments.numbers import spread_text
 from driftwolfe.experiments.paper.claims import Claim, claims
 from driftwolfe.experiments.report.call_chart import call_chart
 from driftwolfe.experiments.report.chart import Chart
-from driftwolfe.experiments.report.numbers import spread_text
 from driftwolfe.experiments.report.panel_chart import panel_chart
 from driftwolfe.experiments.report.regret_chart import regret_chart
 from driftwolfe.experiments.report.scale_chart import scale_chart

@@ -8,9 +8,9 @@ import numpy as np
 
 from driftwolfe.experiments.figures.band import Band
 from driftwolfe.experiments.figures.style import Look
+from driftwolfe.experiments.numbers import brief
 from driftwolfe.experiments.report.chart import Json, plain
 from driftwolfe.experiments.report.grid import axis_names
-from driftwolfe.experiments.report.numbers import brief
 
 #: Pixels of a line's width.
 WIDTH = 2

@@ -7,9 +7,9 @@ import numpy as np
 from driftwolfe.experiments.figures import words
 from driftwolfe.experiments.figures.expert_table import ExpertTable, largest
 from driftwolfe.experiments.figures.weight_maps import ASLEEP, expert_tables
+from driftwolfe.experiments.numbers import brief
 from driftwolfe.experiments.report.chart import Chart, Json, plain
 from driftwolfe.experiments.report.grid import Cell, axis_names, layout, round_axis
-from driftwolfe.experiments.report.numbers import brief
 from driftwolfe.experiments.summary import Summary
 
 #: ColorBrewer's Blues, as in the static figure.
