@@ -15,7 +15,7 @@ from benchmarks.rows import ROWS
 from benchmarks.skipped import Skipped
 from benchmarks.table import as_notes, as_table
 from driftwolfe.experiments import machine
-from driftwolfe.experiments.files import write_json
+from driftwolfe.storage.files import write_json
 
 RESULTS = Path(__file__).parent / "results"
 #: Share of a limit on time that the short variant asks for: it runs beside other work.

@@ -17,7 +17,7 @@ from benchmarks.measure import threads
 from benchmarks.rows import matrix_completion, paper_algorithms, scale
 from benchmarks.rows.matrix_completion import ADER_SCALE, HORIZON, STEP_SCALE
 from driftwolfe.experiments import machine
-from driftwolfe.experiments.files import write
+from driftwolfe.storage.files import write
 
 #: The paper's grid for c, largest first: small steps stay inside the ball and take longest.
 GRID = tuple(10.0**k for k in range(6, -2, -1))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from driftwolfe.experiments import files
+from driftwolfe.storage import files
 from driftwolfe.experiments.data_set import DataSet
 from driftwolfe.regret.offline import offline_minimum
 from driftwolfe.streams.files import Folder

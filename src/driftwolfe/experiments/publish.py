@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from driftwolfe.experiments import files
+from driftwolfe.storage import files
 from driftwolfe.experiments.comparators import Minimum, minima_path, read_minima
 from driftwolfe.experiments.paper import claims
 from driftwolfe.experiments.regret_table import RegretRow, regret_rows

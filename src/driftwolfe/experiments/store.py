@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from driftwolfe.experiments import files
+from driftwolfe.storage import files
 from driftwolfe.experiments.result import Result, decode
 from driftwolfe.experiments.trial import Trial
 from driftwolfe.streams.files import Folder

@@ -12,7 +12,7 @@ from driftwolfe.experiments.figures.loss_panels import panels
 from driftwolfe.experiments.figures.regret_dots import Regrets, regret
 from driftwolfe.experiments.figures.scale_dots import sensitivity
 from driftwolfe.experiments.figures.weight_maps import weights
-from driftwolfe.experiments.files import write
+from driftwolfe.storage.files import write
 from driftwolfe.experiments.summary import Summary
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any
 
 from driftwolfe.experiments.figures.extras import extra
 from driftwolfe.experiments.figures.regret_dots import Regrets
-from driftwolfe.experiments.files import write_text
+from driftwolfe.storage.files import write_text
 from driftwolfe.experiments.report.environments import environments
 from driftwolfe.experiments.report.section import Section, section
 from driftwolfe.experiments.summary import Summary

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from driftwolfe.experiments import files
+from driftwolfe.storage import files
 
 
 def test_folders_are_made_and_the_content_is_what_was_given(tmp_path):
