@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from driftwolfe.storage import files
 from driftwolfe.experiments.data_set import DataSet
 from driftwolfe.regret.offline import offline_minimum
+from driftwolfe.storage import files
 from driftwolfe.streams.files import Folder
 
 #: Gap of the minima, as a share of the loss of the origin: for few entries, and for more than these.

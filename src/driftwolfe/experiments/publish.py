@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from driftwolfe.storage import files
 from driftwolfe.experiments.comparators import Minimum, minima_path, read_minima
 from driftwolfe.experiments.paper import claims
 from driftwolfe.experiments.regret_table import RegretRow, regret_rows
@@ -13,6 +12,7 @@ from driftwolfe.experiments.store import Store
 from driftwolfe.experiments.summary import Summary, summarise
 from driftwolfe.experiments.tables import method_table, trial_table
 from driftwolfe.experiments.tuning_notes import tuning_notes
+from driftwolfe.storage import files
 
 
 def publish(store: Store, command: str | None = None) -> list[Path]:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from driftwolfe.storage import files
 from driftwolfe.experiments.result import Result, decode
 from driftwolfe.experiments.trial import Trial
+from driftwolfe.storage import files
 from driftwolfe.streams.files import Folder
 
 #: No result is longer: what is, is not one. A list of very many trials may be.

@@ -12,8 +12,8 @@ from driftwolfe.experiments.figures.loss_panels import panels
 from driftwolfe.experiments.figures.regret_dots import Regrets, regret
 from driftwolfe.experiments.figures.scale_dots import sensitivity
 from driftwolfe.experiments.figures.weight_maps import weights
-from driftwolfe.storage.files import write
 from driftwolfe.experiments.summary import Summary
+from driftwolfe.storage.files import write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,10 +11,10 @@ from typing import Any
 
 from driftwolfe.experiments.figures.extras import extra
 from driftwolfe.experiments.figures.regret_dots import Regrets
-from driftwolfe.storage.files import write_text
 from driftwolfe.experiments.report.environments import environments
 from driftwolfe.experiments.report.section import Section, section
 from driftwolfe.experiments.summary import Summary
+from driftwolfe.storage.files import write_text
 
 #: Characters that the data of all charts may take, and points on a curve, from fine to coarse.
 DATA_LIMIT = 1_400_000
