@@ -26,8 +26,10 @@ __all__ = [
     "bounds",
     "domains",
     "ensemble",
+    "estimators",
     "infeasible_projection",
     "learners",
+    "load",
     "losses",
     "oracles",
     "play",
@@ -40,7 +42,12 @@ __all__ += domains.__all__
 __all__ += learners.__all__
 
 #: Rooms that not every program enters: imported when first named, which keeps the start quick.
-_LAZY = ("regret", "streams")
+_LAZY = ("estimators", "regret", "streams")
+
+
+def load(path: _Any) -> _Any:
+    """Return what was saved to a file; see `driftwolfe.saved.load`."""
+    return _import_module("driftwolfe.saved").load(path)
 
 
 def __getattr__(name: str) -> _Any:

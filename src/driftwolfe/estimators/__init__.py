@@ -1,1 +1,45 @@
-"""Estimators for drifting streams: a classifier and a recommender, with the faces of scikit-learn and river."""
+"""Estimators for drifting streams: a classifier and a recommender, with the faces of scikit-learn and river.
+
+`MatrixCompleter` needs nothing beyond driftwolfe; `TraceNormClassifier` and
+`MatrixCompletionRegressor` need scikit-learn (``pip install 'driftwolfe[estimators]'``); the classes
+named River... need river (``pip install 'driftwolfe[river]'``).
+"""
+
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
+#: Where each class lives, and the extra that installs what it needs.
+_HOMES = {
+    "MatrixCompleter": ("matrix_completer", None),
+    "MatrixCompletionRegressor": ("matrix_completion_regressor", "estimators"),
+    "RiverMatrixCompleter": ("river_matrix_completer", "river"),
+    "RiverTraceNormClassifier": ("river_trace_norm_classifier", "river"),
+    "TraceNormClassifier": ("trace_norm_classifier", "estimators"),
+}
+
+__all__ = [  # noqa: F822
+    "MatrixCompleter",
+    "MatrixCompletionRegressor",
+    "RiverMatrixCompleter",
+    "RiverTraceNormClassifier",
+    "TraceNormClassifier",
+]
+
+
+def __getattr__(name: str) -> _Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'driftwolfe.estimators' has no attribute {name!r}")
+    module, extra = _HOMES[name]
+    try:
+        return getattr(_import_module(f"driftwolfe.estimators.{module}"), name)
+    except ModuleNotFoundError as error:
+        if extra is None or (error.name or "").startswith("driftwolfe"):
+            raise
+        raise ModuleNotFoundError(
+            f"{name} needs {error.name}; install it with: pip install 'driftwolfe[{extra}]'",
+            name=error.name,
+        ) from error
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

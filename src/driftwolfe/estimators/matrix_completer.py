@@ -1,0 +1,307 @@
+"""`MatrixCompleter`: ratings that come one after the other, in a world that changes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driftwolfe.domains import Box, LinfBall, ProductDomain, TraceNormBall
+from driftwolfe.estimators.ratings.archive import pool_from_state, pool_state
+from driftwolfe.estimators.ratings.ids import Ids
+from driftwolfe.estimators.ratings.pairs import columns
+from driftwolfe.estimators.ratings.pool import LOSSES, RatingPool
+from driftwolfe.estimators.ratings.settings import PoolSettings
+from driftwolfe.points import FactoredMatrix, checks
+from driftwolfe.points.kinds import Array
+from driftwolfe.points.product import ProductPoint
+from driftwolfe.storage import read_archive, write_archive
+from driftwolfe.storage.keys import decode_keys, encode_keys
+
+LEARNERS = ("both", "pold", "pola")
+#: Sums of such numbers stay in range.
+LARGEST_RATING = 1e150
+
+
+class Factors(NamedTuple):
+    r"""A recommender in the usual form: :math:`\mu + b_u + c_i + \langle p_u, q_i \rangle`."""
+
+    mean: float
+    user_biases: Array
+    item_biases: Array
+    users: Array
+    items: Array
+
+
+class MatrixCompleter:
+    r"""Predicts ratings of items by users from a stream of them; follows drift, nothing to tune.
+
+    Users and items are anything hashable, and may appear at any time. The decision lies in a product
+    of four sets: a global mean within the range of ratings, user and item biases in boxes, and
+    interactions in a (weighted) trace-norm ball,
+
+    .. math:: \hat r_{ui} = \mu + b_u + c_i + X_{ui}.
+
+    Experts with different step sizes and radii learn it side by side, some of them restarted at the
+    intervals of a geometric cover, as in `POLD` and `POLA`; the prediction is the weighted mean of
+    theirs. Ratings are learned one by one, in the order given, whatever the batches: one call with n
+    ratings leaves the same state, to the last bit, as n calls with one.
+
+    Memory grows with users and items (some 70 numbers for each after 100,000 ratings; the number
+    grows with the logarithm of the number of ratings) and holds the latest `memory` ratings, however long the stream is.
+
+    Parameters
+    ----------
+    loss
+        ``"huber"`` (quadratic up to 1.33 times the mean error so far, then absolute),
+        ``"absolute"`` or ``"squared"``.
+    learner
+        Which experts: ``"pold"``, step sizes times radii; ``"pola"``, restarted ones; ``"both"``.
+    radii
+        Radii of the trace-norm balls, in units of the mean error times the root of users x items.
+        None at all: only mean and biases.
+    rank
+        Most directions that the interactions of one expert have.
+    weighting
+        0 for the plain trace norm, 1 for rows and columns weighted by how often they are rated
+        (Srebro and Salakhutdinov 2010), or between.
+    memory
+        Number of latest ratings whose gradients are kept exactly; of older ones the leading
+        directions are. Also what `recommend` knows as seen.
+    seed
+        Of the random directions that the projections look into.
+
+    Attributes
+    ----------
+    users_, items_
+        Ids seen so far, in order of appearance.
+    n_ratings_
+        Number of ratings learned.
+    expert_names_, expert_weights_
+        The experts, and how much each counts now.
+
+    Notes
+    -----
+    Let :math:`u_t` be the unit of errors before rating t (1.33 times their running mean) and
+    :math:`f_t` the loss of a prediction in that unit. For N experts that were there from the start,
+    and any sequence of them with S switches,
+
+    .. math:: \sum_t f_t(\hat r_t) - f_t(\hat r_{t, e_t}) \le
+              \frac{(S + 1) \ln N + (S + 1) \ln (T + 1)}{0.8} + 0.1 \sum_t \Delta_t^2
+
+    with :math:`\Delta_t` the range of the experts' losses in round t: fixed share with share 1/t
+    (Herbster and Warmuth 1998) and Hoeffding's lemma. Experts that appear later count from then on.
+    For one expert's interactions there is no such statement: its projections look at `rank` leading
+    directions only, and are as good as one round of block iteration finds them. The sets do hold:
+    every decision of every expert lies in its product of sets, at all times.
+
+    Rescaling or shifting all ratings rescales or shifts all predictions.
+
+    Examples
+    --------
+    >>> completer = MatrixCompleter()
+    >>> completer.partial_fit([("ann", "up"), ("bob", "up"), ("ann", "heat")], [5.0, 4.0, 2.0])
+    MatrixCompleter(users=2, items=2, ratings=3)
+    >>> completer.predict([("bob", "heat"), ("somebody new", "up")]).round(1)
+    array([3.7, 4.2])
+    >>> completer.recommend("bob", 1)
+    ['heat']
+
+    References
+    ----------
+    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
+    regret guarantees, AAAI. Srebro and Salakhutdinov (2010), Collaborative filtering in a
+    non-uniform world, NeurIPS. Herbster and Warmuth (1998), Tracking the best expert, Machine
+    Learning.
+    """
+
+    def __init__(
+        self,
+        *,
+        loss: str = "huber",
+        learner: str = "both",
+        radii: Sequence[float] = (0.25, 0.5),
+        rank: int = 4,
+        weighting: float = 0.75,
+        memory: int = 131_072,
+        seed: int = 0,
+    ) -> None:
+        for name, given, allowed in (("loss", loss, LOSSES), ("learner", learner, LEARNERS)):
+            if given not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {given!r}")
+        weight = checks.nonnegative(weighting, "weighting")
+        if weight > 1.0:
+            raise ValueError(f"weighting must lie in 0..1, got {weighting!r}")
+        self._pool = RatingPool(
+            PoolSettings(
+                loss,
+                learner,
+                tuple(checks.positive(radius, "radii") for radius in radii),
+                checks.count(rank, "rank"),
+                weight,
+                checks.count(memory, "memory", least=2),
+                checks.count(seed, "seed", least=0),
+            )
+        )
+        self._users, self._items = Ids(), Ids()
+
+    # -- learning and predicting -----------------------------------------------------------------
+
+    def partial_fit(self, pairs: Any, ratings: Any) -> Self:
+        """Learn ratings, in the order given.
+
+        Parameters
+        ----------
+        pairs
+            (user, item) pairs: a list of them, or an array or data frame of two columns.
+        ratings
+            One finite number for each.
+        """
+        users, items = columns(pairs)
+        if not users:
+            raise ValueError("pairs is empty: give at least one rating to learn")
+        values = checks.finite_array(ratings, "ratings", (len(users),))
+        if np.abs(values).max() > LARGEST_RATING:
+            raise ValueError(f"ratings must lie within ±{LARGEST_RATING:g}")
+        rows, new_users = self._users.number(users)
+        cols, new_items = self._items.number(items)
+        self._pool.grow(len(self._users) + len(new_users), len(self._items) + len(new_items))
+        self._pool.learn(rows, cols, np.ascontiguousarray(values))
+        self._users.add(new_users)
+        self._items.add(new_items)
+        return self
+
+    def predict(self, pairs: Any) -> Array:
+        """Return a rating for each pair; users and items never seen count as average.
+
+        Before the first rating it is 0.
+        """
+        return self._predicted(*columns(pairs))[0]
+
+    def expert_predictions(self, pairs: Any) -> Array:
+        """Return a table of what each expert predicts: a row for each pair."""
+        return self._predicted(*columns(pairs))[1]
+
+    def recommend(self, user: Hashable, n: int = 10, exclude_seen: bool = True) -> list[Any]:
+        """Return the items with the highest predictions for a user, best first.
+
+        Parameters
+        ----------
+        user
+            One never seen gets what is liked in general.
+        n
+            Most items to return; there are fewer where there are not as many.
+        exclude_seen
+            Leave out what the user has rated among the latest `memory` ratings.
+        """
+        count = checks.count(n, "n", least=0)
+        users, _ = columns([(user, None)])
+        row = self._users.find(users)
+        cols = np.arange(len(self._items))
+        if exclude_seen:
+            recent = self._pool.recent
+            mine = recent.rows[: recent.size] == row[0]
+            cols = np.setdiff1d(cols, recent.cols[: recent.size][mine])
+        predictions, _ = self._pool.predict(np.full(cols.size, row[0]), cols)
+        best = cols[np.argsort(-predictions, kind="stable")[:count]]
+        return [self._items.names[item] for item in best.tolist()]
+
+    def _predicted(self, users: list[Any], items: list[Any]) -> tuple[Array, Array]:
+        return self._pool.predict(self._users.find(users), self._items.find(items))
+
+    # -- what is known ---------------------------------------------------------------------------
+
+    @property
+    def users_(self) -> list[Any]:
+        """Users seen so far."""
+        return list(self._users.names)
+
+    @property
+    def items_(self) -> list[Any]:
+        """Items seen so far."""
+        return list(self._items.names)
+
+    @property
+    def n_ratings_(self) -> int:
+        """Ratings learned so far."""
+        return self._pool.t
+
+    @property
+    def expert_names_(self) -> list[str]:
+        """What tells the experts apart."""
+        return [expert.name for expert in self._pool.experts]
+
+    @property
+    def expert_weights_(self) -> Array:
+        """How much each expert counts now; they sum to 1."""
+        return self._pool.slots.weights.copy()
+
+    def factors(self) -> Factors:
+        """Return the weighted mean of the experts as biases and factors.
+
+        Rows are in the order of `users_` and `items_`. Their prediction is that of `predict` but
+        for clipping: `predict` clips each expert to the range of ratings first.
+        """
+        mean, user_biases, item_biases, users, items = self._pool.mean_decision()
+        return Factors(mean, user_biases, item_biases, users, items)
+
+    @property
+    def decision_(self) -> ProductPoint:
+        """The weighted mean of the experts as a point of `domain_`: mean, biases, interactions.
+
+        Interactions are in weighted coordinates, entry (u, i) times the weights of u and i.
+        """
+        mean, user_biases, item_biases, users, items = self._pool.mean_decision()
+        weights = (grown.side.metric[: grown.size, None] for grown in self._pool.sides)
+        left, right = (part * w for part, w in zip((users, items), weights, strict=True))
+        interactions = FactoredMatrix(left, np.ones(left.shape[1]), right)
+        return ProductPoint([np.array([mean]), user_biases, item_biases, interactions])
+
+    @property
+    def domain_(self) -> ProductDomain:
+        """The product of sets that `decision_` lies in; it needs two different ratings."""
+        _, low, high, _ = self._pool.scale.numbers.tolist()
+        if not low < high:
+            raise ValueError("the sets are known once two different ratings have been learned")
+        size = (len(self._users), len(self._items))
+        radius = self._pool.low.radii.max(initial=0.0) or np.finfo(float).tiny
+        sets = [Box([low], [high]), *(LinfBall(count, high - low) for count in size)]
+        return ProductDomain([*sets, TraceNormBall(size, radius)])
+
+    # -- files -----------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one file; `load` goes on from there to the last bit.
+
+        Ids must be texts, numbers, booleans, None, bytes or tuples of these.
+        """
+        settings, arrays = pool_state(self._pool)
+        ids: dict[str, NDArray[Any]] = {
+            "ids.users": encode_keys(self._users.names),
+            "ids.items": encode_keys(self._items.names),
+        }
+        write_archive(path, type(self).__name__, settings, arrays | ids)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote."""
+        archive = read_archive(path)
+        if archive.kind != cls.__name__:
+            raise ValueError(f"{path} holds a {archive.kind}, not a {cls.__name__}")
+        completer = cls()
+        completer._pool = pool_from_state(archive.settings, archive.arrays)
+        for name, ids, grown in (
+            ("users", completer._users, completer._pool.users),
+            ("items", completer._items, completer._pool.items),
+        ):
+            ids.add(decode_keys(archive.arrays[f"ids.{name}"]))
+            if len(ids) != grown.size:
+                raise ValueError(f"{path} has {len(ids)} ids for {grown.size} {name}")
+        return completer
+
+    def __repr__(self) -> str:
+        users, items = len(self._users), len(self._items)
+        return f"MatrixCompleter(users={users}, items={items}, ratings={self.n_ratings_})"

@@ -1,0 +1,1 @@
+"""Ratings: the experts behind `MatrixCompleter`."""

@@ -1,0 +1,129 @@
+"""A `RatingPool` as plain settings and arrays, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driftwolfe.estimators.ratings.kernels import Interactions, Scale, Side, Slots
+from driftwolfe.estimators.ratings.pool import Older, RatingPool
+from driftwolfe.estimators.ratings.recent import RecentSteps
+from driftwolfe.estimators.ratings.settings import Expert, PoolSettings
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def pool_state(pool: RatingPool) -> tuple[dict[str, Any], Arrays]:
+    """Return all that a pool knows; room to spare is left out."""
+    arrays: Arrays = {}
+    for name, grown in (("users", pool.users), ("items", pool.items)):
+        for part, table in grown.side._asdict().items():
+            arrays[f"{name}.{part}"] = table[: grown.size]
+    for name, group in (("slots", pool.slots), ("low", pool.low), ("scale", pool.scale)):
+        arrays |= {f"{name}.{part}": table for part, table in group._asdict().items()}
+    recent = pool.recent
+    for part in ("rows", "cols", "steps"):
+        arrays[f"recent.{part}"] = getattr(recent, part)[: recent.size]
+    for k, older in pool.older.items():
+        arrays |= {f"older.{k}.users": older.users, f"older.{k}.items": older.items}
+    settings = {
+        "settings": asdict(pool.settings),
+        "experts": [list(expert) for expert in pool.experts],
+        "first": recent.first,
+        "older": {str(k): older.start for k, older in pool.older.items()},
+        "next_projection": pool.next_projection,
+    }
+    return settings, arrays
+
+
+def pool_from_state(settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> RatingPool:
+    """Make the pool again; what does not fit together is refused with a ValueError."""
+    try:
+        pool = _pool(settings, arrays)
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise ValueError("this archive does not hold a complete state") from error
+    _check(pool)
+    return pool
+
+
+def _pool(settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> RatingPool:
+    def group(kind: Any, name: str) -> Any:
+        return kind(*(np.array(arrays[f"{name}.{part}"]) for part in kind._fields))
+
+    plain = dict(settings["settings"])
+    pool = RatingPool(PoolSettings(**{**plain, "radii": tuple(plain["radii"])}))
+    for name, grown in (("users", pool.users), ("items", pool.items)):
+        grown.side = group(Side, name)
+        grown.size = grown.side.counts.size
+    pool.slots, pool.low = group(Slots, "slots"), group(Interactions, "low")
+    pool.scale = group(Scale, "scale")
+    pool.experts = [Expert(*expert) for expert in settings["experts"]]
+    held = {part: np.array(arrays[f"recent.{part}"]) for part in ("rows", "cols", "steps")}
+    pool.recent = RecentSteps(held["rows"].size, int(settings["first"]), **held)
+    pool.older = {
+        int(k): Older(int(start), arrays[f"older.{k}.users"], arrays[f"older.{k}.items"])
+        for k, start in settings["older"].items()
+    }
+    pool.next_projection = int(settings["next_projection"])
+    return pool
+
+
+def _check(pool: RatingPool) -> None:
+    """The loops trust shapes and places: look at all of them once."""
+    experts, (low, rank) = len(pool.experts), pool.low.spreads.shape
+    entries, floats, whole = pool.recent.size, np.float64, np.int64
+    expected: list[tuple[NDArray[Any], tuple[int, ...], Any]] = [
+        (pool.scale.clock, (1,), whole),
+        (pool.scale.numbers, (4,), floats),
+        (pool.low.radii, (low,), floats),
+        (pool.low.norms, (low,), floats),
+        (pool.low.spreads, (low, pool.settings.rank), floats),
+        (pool.recent.rows, (entries,), whole),
+        (pool.recent.cols, (entries,), whole),
+        (pool.recent.steps, (entries, low), floats),
+    ]
+    for part, table in pool.slots._asdict().items():
+        kind = whole if part in ("starts", "levels", "low") else floats
+        expected.append((table, (experts,), kind))
+    for grown in (pool.users, pool.items):
+        size, side = grown.size, grown.side
+        expected += [(table, (size, experts), floats) for table in (side.biases, side.squares)]
+        expected += [(side.rows, (size, low * rank), floats), (side.metric, (size,), floats)]
+        expected += [(side.touched, (size,), whole), (side.counts, (size,), whole)]
+    for older in pool.older.values():
+        columns = older.users.shape[-1]
+        expected += [(older.users, (older.users.shape[0], columns), floats)]
+        expected += [(older.items, (older.items.shape[0], columns), floats)]
+    for array, shape, kind in expected:
+        if array.shape != shape or array.dtype != kind:
+            raise ValueError("this archive holds arrays that do not fit together")
+        if kind is floats and not np.isfinite(array).all():
+            raise ValueError("this archive holds numbers that are not finite")
+    _check_places(pool)
+
+
+def _check_places(pool: RatingPool) -> None:
+    slots, recent = pool.slots, pool.recent
+    numbered = slots.low[slots.low >= 0]
+    good = (
+        np.array_equal(np.sort(numbered), np.arange(pool.low.radii.size))
+        and bool((slots.levels < 63).all() and (slots.starts <= pool.t).all())
+        and pool.t >= 0
+        and bool((pool.low.spreads > 0).all() if pool.t else True)
+        and bool((pool.users.side.metric > 0).all() and (pool.items.side.metric > 0).all())
+        and pool.next_projection > pool.t
+        and recent.first + recent.size == pool.t
+        and _within(recent.rows, pool.users.size)
+        and _within(recent.cols, pool.items.size)
+        and set(pool.older) <= set(range(pool.low.radii.size))
+    )
+    if not good:
+        raise ValueError("this archive holds numbers that do not fit together")
+
+
+def _within(places: NDArray[Any], size: int) -> bool:
+    return not places.size or bool(places.min() >= 0 and places.max() < size)

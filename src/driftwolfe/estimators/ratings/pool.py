@@ -1,0 +1,264 @@
+"""`RatingPool`: the experts that learn ratings, row by row."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driftwolfe.domains.thresholds import threshold_falling
+from driftwolfe.estimators.ratings import kernels
+from driftwolfe.estimators.ratings.kernels import Interactions, Scale, Side, Slots
+from driftwolfe.estimators.ratings.recent import RecentSteps, StepMatrix, StepTable
+from driftwolfe.estimators.ratings.settings import Expert, PoolSettings
+from driftwolfe.estimators.ratings.side import GrowingSide
+from driftwolfe.points.kinds import Array
+from driftwolfe.points.orthogonal import ritz_space
+
+LOSSES = {"absolute": kernels.ABSOLUTE, "huber": kernels.HUBER, "squared": kernels.SQUARED}
+
+#: Step of an interaction's entry, in units of error: so much because the projection spreads it
+#: over a whole row and column.
+INTERACTION_STEP = 14.0
+#: Interactions are projected after so many ratings, or a share of those remembered.
+SHORTEST_BLOCK, BLOCK_SHARE = 1000, 1 / 12
+#: Share of the radius left for the steps inside a block.
+ROOM = 0.1
+#: Columns of the block iteration beyond the rank.
+SPARE_COLUMNS = 8
+
+
+@dataclass(eq=False)
+class RatingPool:
+    r"""Experts that predict ratings, weighted by how they did.
+
+    Each expert predicts :math:`\mu + b_u + c_i + X_{ui}`. Mean and biases take AdaGrad steps within
+    the range of ratings. Steps of X are collected in a matrix Y, and at the end of a block X becomes
+    the projection of Y on the ball (of the leading directions of Y: `rank` of them); within a block
+    only the row of the rating's user moves, inside the space that X has.
+
+    Numbers of users and items are rows and columns; see `MatrixCompleter` for names.
+    """
+
+    settings: PoolSettings
+    users: GrowingSide = field(default_factory=GrowingSide)
+    items: GrowingSide = field(default_factory=GrowingSide)
+    experts: list[Expert] = field(default_factory=list)
+    recent: RecentSteps = field(default_factory=RecentSteps)
+    older: dict[int, Older] = field(default_factory=dict)
+    slots: Slots = field(init=False)
+    low: Interactions = field(init=False)
+    scale: Scale = field(init=False)
+    next_projection: int = SHORTEST_BLOCK
+
+    def __post_init__(self) -> None:
+        none, nowhere = np.zeros(0), np.zeros(0, np.int64)
+        self.slots = Slots(none, none, none, none, nowhere, nowhere, nowhere)
+        self.low = Interactions(none, none, np.zeros((0, self.settings.rank)))
+        self.scale = Scale(np.zeros(1, np.int64), np.zeros(4))
+        for expert in self.settings.grid():
+            self._add(expert)
+        self.slots.weights[:] = 1.0 / len(self.experts)
+
+    @property
+    def t(self) -> int:
+        """Ratings learned so far."""
+        return int(self.scale.clock[0])
+
+    def predict(self, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> tuple[Array, Array]:
+        """Return the predictions, and a table of what each expert predicts; -1 is one never seen."""
+        predictions, answers = np.zeros(rows.size), np.zeros((rows.size, len(self.experts)))
+        kernels.predict(rows, cols, *self._tables(), predictions, answers)
+        return predictions, answers
+
+    def grow(self, users: int, items: int) -> None:
+        """Make room for so many users and items."""
+        metric = 0.5 ** (self.settings.weighting / 2.0)
+        self.users.grow(users, metric)
+        self.items.grow(items, metric)
+
+    def learn(self, rows: NDArray[np.int64], cols: NDArray[np.int64], ratings: Array) -> None:
+        """Learn ratings one after the other, of rows and columns that there is room for."""
+        done = 0
+        while done < rows.size:
+            stop = min(rows.size, done + self._until_next_event())
+            part = slice(done, stop)
+            steps = self.recent.append(rows[part], cols[part])
+            loss = LOSSES[self.settings.loss]
+            kernels.learn(
+                rows[part],
+                cols[part],
+                ratings[part],
+                loss,
+                INTERACTION_STEP,
+                *self._tables(),
+                steps,
+            )
+            self._end_of_part()
+            done = stop
+
+    @property
+    def sides(self) -> tuple[GrowingSide, GrowingSide]:
+        """Users and items."""
+        return self.users, self.items
+
+    def mean_decision(self) -> tuple[float, Array, Array, Array, Array]:
+        """Return the weighted mean of the experts: mean, both biases, and factors of both sides.
+
+        What a restarted expert has not seen since is 0 for it, though not yet cleared.
+        """
+        slots, rank = self.slots, self.settings.rank
+        biases = []
+        for grown in self.sides:
+            known = grown.side.touched[: grown.size, None] >= slots.starts
+            biases.append((grown.side.biases[: grown.size] * known) @ slots.weights)
+        users, items = (grown.side.rows[: grown.size].copy() for grown in self.sides)
+        for e in np.flatnonzero(slots.low >= 0).tolist():
+            columns = slice(slots.low[e] * rank, (slots.low[e] + 1) * rank)
+            users[self.users.side.touched[: self.users.size] < slots.starts[e], columns] = 0.0
+            users[:, columns] *= slots.weights[e]
+        return float(slots.means @ slots.weights), biases[0], biases[1], users, items
+
+    def trace_radius(self, radius: float) -> float:
+        """A radius in units of error times the root of users x items, in units of the ratings."""
+        entries = math.sqrt(self.users.size * self.items.size)
+        return float(radius * self.scale.numbers[0] * entries)
+
+    def _tables(self) -> tuple[Side, Side, Slots, Interactions, Scale]:
+        return self.users.side, self.items.side, self.slots, self.low, self.scale
+
+    # -- events ----------------------------------------------------------------------------------
+
+    def _until_next_event(self) -> int:
+        """Ratings until a projection is due or the cover has a longer interval."""
+        return min(self.next_projection, 1 << self.t.bit_length()) - self.t
+
+    def _end_of_part(self) -> None:
+        t = self.t
+        if t & (t - 1) == 0:
+            expert = self.settings.restarted(t.bit_length() - 1)
+            if expert is not None:
+                self._add(expert)
+        if t == self.next_projection:
+            if self.recent.size > self.settings.memory:
+                self._fold()
+            self._project()
+            block = max(SHORTEST_BLOCK, int(BLOCK_SHARE * min(t, self.settings.memory)))
+            self.next_projection = t + block
+
+    def _add(self, expert: Expert) -> None:
+        """Let an expert in, with the share that every expert gets in a round."""
+        t, slots = self.t, self.slots
+        k = self.low.radii.size if expert.radius else -1
+        self.slots = Slots(
+            np.append(slots.means, self.scale.numbers[3]),
+            np.append(slots.squares, 0.0),
+            np.append(slots.weights * t, 1.0) / (t + 1.0),
+            np.append(slots.steps, expert.step),
+            np.append(slots.starts, t),
+            np.append(slots.levels, expert.level),
+            np.append(slots.low, k),
+        )
+        self.experts.append(expert)
+        if expert.radius:
+            low, rank = self.low, self.settings.rank
+            radius = self.trace_radius(expert.radius)
+            spread = np.full((1, rank), ROOM * radius / rank)
+            self.low = Interactions(
+                np.append(low.radii, radius),
+                np.append(low.norms, 0.5 * spread.sum()),
+                np.concatenate([low.spreads, spread]),
+            )
+            self.recent.widen(k + 1)
+        factors = self.low.spreads.size
+        self.users.widen(len(self.experts), factors)
+        self.items.widen(len(self.experts), factors)
+
+    # -- projections -----------------------------------------------------------------------------
+
+    def _project(self) -> None:
+        """Set the interactions to the projection of the steps so far."""
+        users, items = self._weights()
+        table = self.recent.table(users, items, self.recent.size)
+        self.users.side.metric[: users.size] = users
+        for e in np.flatnonzero(self.slots.low >= 0).tolist():
+            k, rank = int(self.slots.low[e]), self.settings.rank
+            steps = self._steps(e, users, items, table)
+            radius = self.trace_radius(self.experts[e].radius)
+            left, s, right = self._leading(steps, self._space(k, items), rank)
+            s = threshold_falling(s, (1.0 - ROOM) * radius)
+            columns = slice(k * rank, k * rank + s.size)
+            self.users.side.rows[: users.size, columns] = left * s / users[:, None]
+            self.items.side.rows[: items.size, columns] = right / items[:, None]
+            spread = np.full(rank, ROOM * radius / rank)
+            spread[: s.size] += s
+            self.low.radii[k], self.low.spreads[k] = radius, spread
+            self.low.norms[k] = 0.5 * (s**2 / spread[: s.size]).sum() + 0.5 * spread.sum()
+
+    def _fold(self) -> None:
+        """Keep of the oldest half of the steps only the leading directions."""
+        half = self.recent.size // 2
+        users, items = self._weights()
+        table, end = self.recent.table(users, items, half), self.recent.first + half
+        older = {}
+        for e in np.flatnonzero((self.slots.low >= 0) & (self.slots.starts < end)).tolist():
+            k, rank = int(self.slots.low[e]), 2 * self.settings.rank
+            steps = self._steps(e, users, items, table)
+            left, s, right = self._leading(steps, self._space(k, items), rank)
+            start = int(self.slots.starts[e])
+            older[k] = Older(start, left * s / users[:, None], right / items[:, None])
+        self.older = older
+        self.recent.drop(half)
+
+    def _weights(self) -> tuple[Array, Array]:
+        weighting = self.settings.weighting
+        return self.users.metrics(weighting), self.items.metrics(weighting)
+
+    def _steps(self, e: int, users: Array, items: Array, table: StepTable) -> StepMatrix:
+        """All steps of an expert since its start."""
+        k, start = int(self.slots.low[e]), int(self.slots.starts[e])
+        older = self.older.get(k)
+        if older is None or older.start != start:
+            older = Older(start, np.zeros((0, 0)), np.zeros((0, 0)))
+        return StepMatrix(table.matrix(k, start), *older.factors(users, items))
+
+    def _space(self, k: int, items: Array) -> Array:
+        """Where to look for right singular vectors: those of last time, and at random."""
+        rank = self.settings.rank
+        random = np.random.default_rng([self.settings.seed, self.t, k])
+        last = self.items.side.rows[: items.size, k * rank : (k + 1) * rank] * items[:, None]
+        older = self.older.get(k)
+        if older is not None:
+            last = np.concatenate([last, _weighted(older.items, items)], axis=1)
+        spare = random.standard_normal((items.size, SPARE_COLUMNS))
+        return np.concatenate([last, spare], axis=1)
+
+    def _leading(self, steps: StepMatrix, space: Array, rank: int) -> tuple[Any, Array, Any]:
+        """Return leading singular triplets, by one round of block iteration."""
+        found = ritz_space(steps, space[:, : min(steps.shape)])
+        count = min(rank, int(np.count_nonzero(found.s > 1e-12 * found.s[0])))
+        left, right = found.leading(count)
+        return left, found.s[:count], right
+
+
+@dataclass(frozen=True, eq=False)
+class Older:
+    """What is kept of an expert's older steps: a matrix of low rank, since its start."""
+
+    start: int
+    users: Array
+    items: Array
+
+    def factors(self, users: Array, items: Array) -> tuple[Array, Array]:
+        """The factors in weighted coordinates, with zeros for rows that are new since."""
+        return _weighted(self.users, users), _weighted(self.items, items)
+
+
+def _weighted(factor: Array, weights: Array) -> Array:
+    weighted = np.zeros((weights.size, factor.shape[1]))
+    known = min(weights.size, factor.shape[0])
+    weighted[:known] = factor[:known] * weights[:known, None]
+    return weighted

@@ -1,0 +1,87 @@
+"""`RiverMatrixCompleter`: the face of river's rankers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+from river.reco.base import Ranker
+
+from driftwolfe.estimators.matrix_completer import MatrixCompleter
+
+
+class RiverMatrixCompleter(Ranker):
+    """`MatrixCompleter` for river: one rating at a time, or several.
+
+    Parameters
+    ----------
+    loss, learner, radii, weighting, memory
+        As for `MatrixCompleter`.
+    n_factors
+        `rank` of `MatrixCompleter`; here that is the method that ranks.
+    seed
+        As for `MatrixCompleter`; None is 0.
+
+    Attributes
+    ----------
+    completer
+        The `MatrixCompleter` behind it.
+
+    Examples
+    --------
+    >>> model = RiverMatrixCompleter()
+    >>> for user, item, y in [("ann", "up", 5), ("bob", "up", 4), ("ann", "heat", 2)]:
+    ...     model.learn_one(user, item, y)
+    >>> model.rank("bob", {"up", "heat"})
+    ['up', 'heat']
+    """
+
+    def __init__(
+        self,
+        loss: str = "huber",
+        learner: str = "both",
+        radii: Sequence[float] = (0.25, 0.5),
+        n_factors: int = 4,
+        weighting: float = 0.75,
+        memory: int = 131_072,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(seed=seed)
+        self.loss = loss
+        self.learner = learner
+        self.radii = radii
+        self.n_factors = n_factors
+        self.weighting = weighting
+        self.memory = memory
+        self.completer = MatrixCompleter(
+            loss=loss,
+            learner=learner,
+            radii=radii,
+            rank=n_factors,
+            weighting=weighting,
+            memory=memory,
+            seed=seed or 0,
+        )
+
+    def learn_one(self, user: Hashable, item: Hashable, y: Any, x: Any = None) -> None:
+        """Learn a rating; x is not used."""
+        self.completer.partial_fit([(user, item)], [float(y)])
+
+    def predict_one(self, user: Hashable, item: Hashable, x: Any = None) -> Any:
+        """Predict a rating; x is not used."""
+        return float(self.completer.predict([(user, item)])[0])
+
+    def learn_many(self, pairs: Any, y: Any) -> None:
+        """Learn ratings of (user, item) pairs, in order: the same as one after the other."""
+        self.completer.partial_fit(pairs, y)
+
+    def predict_many(self, pairs: Any) -> Any:
+        """Predict ratings of (user, item) pairs."""
+        return self.completer.predict(pairs)
+
+    def rank(self, user: Hashable, items: Iterable[Hashable], x: Any = None) -> list[Any]:
+        """Return the items by falling prediction for a user."""
+        given = list(items)
+        scores = self.completer.predict([(user, item) for item in given])
+        order = (-scores).argsort(kind="stable")
+        return [given[place] for place in order.tolist()]
