@@ -17,7 +17,7 @@ _HOMES = {
     "TraceNormClassifier": ("trace_norm_classifier", "estimators"),
 }
 
-__all__ = [  # noqa: F822
+__all__ = [
     "MatrixCompleter",
     "MatrixCompletionRegressor",
     "RiverMatrixCompleter",

@@ -50,8 +50,9 @@ class MatrixCompleter:
     theirs. Ratings are learned one by one, in the order given, whatever the batches: one call with n
     ratings leaves the same state, to the last bit, as n calls with one.
 
-    Memory grows with users and items (some 70 numbers for each after 100,000 ratings; the number
-    grows with the logarithm of the number of ratings) and holds the latest `memory` ratings, however long the stream is.
+    Memory grows with users and items (some 70 numbers for each after 100,000 ratings; their number
+    grows with the logarithm of the number of ratings), and holds the gradients of the latest ratings,
+    at most `memory` of them, however long the stream is.
 
     Parameters
     ----------
@@ -69,8 +70,8 @@ class MatrixCompleter:
         0 for the plain trace norm, 1 for rows and columns weighted by how often they are rated
         (Srebro and Salakhutdinov 2010), or between.
     memory
-        Number of latest ratings whose gradients are kept exactly; of older ones the leading
-        directions are. Also what `recommend` knows as seen.
+        Most ratings whose gradients are kept exactly: the latest, at least half as many. Of older
+        ones the leading directions are kept.
     seed
         Of the random directions that the projections look into.
 
@@ -142,7 +143,7 @@ class MatrixCompleter:
                 tuple(checks.positive(radius, "radii") for radius in radii),
                 checks.count(rank, "rank"),
                 weight,
-                checks.count(memory, "memory", least=2),
+                checks.count(memory, "memory", least=64),
                 checks.count(seed, "seed", least=0),
             )
         )
@@ -160,6 +161,15 @@ class MatrixCompleter:
         ratings
             One finite number for each.
         """
+        self.prequential(pairs, ratings)
+        return self
+
+    def prequential(self, pairs: Any, ratings: Any) -> Array:
+        """Predict each rating, then learn it, one after the other; return the predictions.
+
+        The same as a call of `predict` and one of `partial_fit` for each rating, and much quicker:
+        the way to judge a learner on a stream.
+        """
         users, items = columns(pairs)
         if not users:
             raise ValueError("pairs is empty: give at least one rating to learn")
@@ -169,10 +179,10 @@ class MatrixCompleter:
         rows, new_users = self._users.number(users)
         cols, new_items = self._items.number(items)
         self._pool.grow(len(self._users) + len(new_users), len(self._items) + len(new_items))
-        self._pool.learn(rows, cols, np.ascontiguousarray(values))
+        predictions = self._pool.learn(rows, cols, np.ascontiguousarray(values))
         self._users.add(new_users)
         self._items.add(new_items)
-        return self
+        return predictions
 
     def predict(self, pairs: Any) -> Array:
         """Return a rating for each pair; users and items never seen count as average.
@@ -195,7 +205,7 @@ class MatrixCompleter:
         n
             Most items to return; there are fewer where there are not as many.
         exclude_seen
-            Leave out what the user has rated among the latest `memory` ratings.
+            Leave out what the user has rated lately: among the ratings that `memory` holds.
         """
         count = checks.count(n, "n", least=0)
         users, _ = columns([(user, None)])

@@ -113,7 +113,7 @@ def _check_places(pool: RatingPool) -> None:
         np.array_equal(np.sort(numbered), np.arange(pool.low.radii.size))
         and bool((slots.levels < 63).all() and (slots.starts <= pool.t).all())
         and pool.t >= 0
-        and bool((pool.low.spreads > 0).all() if pool.t else True)
+        and bool((pool.low.spreads >= 0).all())
         and bool((pool.users.side.metric > 0).all() and (pool.items.side.metric > 0).all())
         and pool.next_projection > pool.t
         and recent.first + recent.size == pool.t

@@ -264,7 +264,20 @@ def begin(rating: float, slots: Slots, scale: Scale) -> None:
     slots.means[:] = rating
 
 
-@jit(PLACES, PLACES, NUMBERS, WHOLE, NUMBER, _SIDE, _SIDE, _SLOTS, _LOW, _SCALE, NEW_TABLE)
+@jit(
+    PLACES,
+    PLACES,
+    NUMBERS,
+    WHOLE,
+    NUMBER,
+    _SIDE,
+    _SIDE,
+    _SLOTS,
+    _LOW,
+    _SCALE,
+    NEW_NUMBERS,
+    NEW_TABLE,
+)
 def learn(
     rows: Any,
     cols: Any,
@@ -276,21 +289,27 @@ def learn(
     slots: Slots,
     low: Interactions,
     scale: Scale,
+    predictions: Any,
     steps: Any,
 ) -> None:
-    """Learn ratings one by one; `steps` takes down those of the low-rank experts."""
+    """Learn ratings one by one.
+
+    `predictions` takes down what was predicted just before, `steps` those of the low-rank experts.
+    """
     count, rank = slots.means.size, low.spreads.shape[1]
     answers, clipped = np.empty(count), np.empty(count)
     numbers = scale.numbers
     for n in range(rows.size):
         u, i, rating, t = rows[n], cols[n], ratings[n], scale.clock[0]
-        if t == 0:
-            begin(rating, slots, scale)
         forget(users, u, slots, rank, t)
         forget(items, i, slots, 0, t)
+        if t == 0:
+            begin(rating, slots, scale)
         ask(u, i, users, items, slots, rank, answers)
         clipped[:] = answers
-        error = abs(combine(clipped, slots.weights, numbers[1], numbers[2]) - rating)
+        predicted = combine(clipped, slots.weights, numbers[1], numbers[2])
+        predictions[n] = predicted if t > 0 else 0.0
+        error = abs(predicted - rating)
         note(rating, error, scale)
         unit = max(UNIT * numbers[0], 1e-12 * (numbers[2] - numbers[1]))
         if unit > 0.0:

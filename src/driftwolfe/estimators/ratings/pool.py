@@ -52,7 +52,7 @@ class RatingPool:
     slots: Slots = field(init=False)
     low: Interactions = field(init=False)
     scale: Scale = field(init=False)
-    next_projection: int = SHORTEST_BLOCK
+    next_projection: int = field(init=False)
 
     def __post_init__(self) -> None:
         none, nowhere = np.zeros(0), np.zeros(0, np.int64)
@@ -62,6 +62,7 @@ class RatingPool:
         for expert in self.settings.grid():
             self._add(expert)
         self.slots.weights[:] = 1.0 / len(self.experts)
+        self.next_projection = self._block()
 
     @property
     def t(self) -> int:
@@ -80,25 +81,29 @@ class RatingPool:
         self.users.grow(users, metric)
         self.items.grow(items, metric)
 
-    def learn(self, rows: NDArray[np.int64], cols: NDArray[np.int64], ratings: Array) -> None:
-        """Learn ratings one after the other, of rows and columns that there is room for."""
-        done = 0
+    def learn(self, rows: NDArray[np.int64], cols: NDArray[np.int64], ratings: Array) -> Array:
+        """Learn ratings one after the other, of rows and columns that there is room for.
+
+        Returns what was predicted for each just before it was learned.
+        """
+        done, predictions = 0, np.zeros(rows.size)
         while done < rows.size:
             stop = min(rows.size, done + self._until_next_event())
             part = slice(done, stop)
             steps = self.recent.append(rows[part], cols[part])
-            loss = LOSSES[self.settings.loss]
             kernels.learn(
                 rows[part],
                 cols[part],
                 ratings[part],
-                loss,
+                LOSSES[self.settings.loss],
                 INTERACTION_STEP,
                 *self._tables(),
+                predictions[part],
                 steps,
             )
             self._end_of_part()
             done = stop
+        return predictions
 
     @property
     def sides(self) -> tuple[GrowingSide, GrowingSide]:
@@ -143,11 +148,15 @@ class RatingPool:
             if expert is not None:
                 self._add(expert)
         if t == self.next_projection:
-            if self.recent.size > self.settings.memory:
-                self._fold()
             self._project()
-            block = max(SHORTEST_BLOCK, int(BLOCK_SHARE * min(t, self.settings.memory)))
-            self.next_projection = t + block
+            self.next_projection = t + self._block()
+            if self.recent.size + self._block() > self.settings.memory:
+                self._fold()
+
+    def _block(self) -> int:
+        """Ratings between two projections."""
+        memory = self.settings.memory
+        return max(min(SHORTEST_BLOCK, memory // 4), int(BLOCK_SHARE * min(self.t, memory)))
 
     def _add(self, expert: Expert) -> None:
         """Let an expert in, with the share that every expert gets in a round."""
