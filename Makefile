@@ -46,7 +46,7 @@ format: $(READY) ## Format the code
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-examples: $(READY) ## Run every example
+examples: $(READY) ## Run every example; figures go to results/examples
 	@set -e; for example in examples/*.py; do \
 	  echo "== $$example"; $(BIN)/python "$$example"; done
 

@@ -5,6 +5,8 @@ jumps every 250 rounds. OGD with the step that is best for a fixed target slows 
 expert for every interval of a geometric cover and needs no step size.
 """
 
+from pathlib import Path
+
 import numpy as np
 
 import driftwolfe as dw
@@ -27,8 +29,38 @@ learners = {
     "POLD": dw.POLD(ball, horizon=ROUNDS),
     "POLA": dw.POLA(ball),
 }
+excess = {}
 print(f"{'learner':20}{'mean loss':>12}{'regret against the jumping target':>36}")
 for name, learner in learners.items():
-    history = dw.play(learner, stream)
-    regret = sum(f.value(x) for f, x in zip(stream, best, strict=True))
-    print(f"{name:20}{history.losses.mean():12.4f}{history.losses.sum() - regret:36.1f}")
+    losses = dw.play(learner, stream).losses
+    excess[name] = losses - [loss.value(x) for loss, x in zip(stream, best, strict=True)]
+    print(f"{name:20}{losses.mean():12.4f}{excess[name].sum():36.1f}")
+assert min(excess, key=lambda name: excess[name].sum()) == "POLA"
+
+try:
+    from matplotlib.figure import Figure
+except ImportError:
+    print("no figure: it needs pip install 'driftwolfe[plot]'")
+    raise SystemExit from None
+
+figure = Figure(figsize=(9, 3.6), layout="constrained")
+axis = figure.subplots()
+looks = {
+    "BOGD_IP": ("#767676", 0.31),
+    "online Frank-Wolfe": ("#009E73", 0.25),
+    "OGD": ("#CC79A7", 0.13),
+    "POLD": ("#0072B2", 0.07),
+    "POLA": ("#D55E00", 0.01),
+}
+for name, (colour, height) in looks.items():
+    mean = np.convolve(excess[name], np.ones(20) / 20, "valid")
+    axis.plot(np.arange(20, ROUNDS + 1), mean, color=colour, linewidth=1.3)
+    axis.text(ROUNDS + 15, height, name, color=colour, fontweight="bold", va="center")
+for jump in range(0, ROUNDS, JUMP):
+    axis.axvline(jump, color="#8c8c8c", linestyle=":", linewidth=0.9, zorder=0)
+axis.set(xlim=(0, ROUNDS), xlabel="round; the target jumps at the dotted lines")
+axis.set_title("loss above the target's, mean of the last 20 rounds", loc="left", fontsize=10)
+axis.spines[["top", "right"]].set_visible(False)
+Path("results/examples").mkdir(parents=True, exist_ok=True)
+figure.savefig("results/examples/following_drift.png", dpi=150)
+print("figure: results/examples/following_drift.png")

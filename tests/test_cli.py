@@ -11,6 +11,7 @@ import pytest
 import driftwolfe as dw
 from driftwolfe import cli
 from driftwolfe.experiments import oracle_table
+from experiments.small import hears_ctrl_c
 
 
 def test_oracles_prints_a_row_for_every_method_that_applies(capsys):
@@ -166,12 +167,13 @@ def test_a_missing_extra_is_named_with_what_to_install(monkeypatch, capsys):
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
     (tmp_path / "long.toml").write_text(SPEC.replace("seeds = 2", "seeds = 400"))
     command = ["sweep", "long.toml", "--out", "found", "--jobs", "1"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "driftwolfe.cli", *command],
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    with hears_ctrl_c():
+        process = subprocess.Popen(
+            [sys.executable, "-m", "driftwolfe.cli", *command],
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
     end = time.monotonic() + 60
     while not list(tmp_path.glob("found/trials/*.json")) and time.monotonic() < end:
         time.sleep(0.05)

@@ -82,18 +82,33 @@ def until(ready: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
 
 
 @contextmanager
+def hears_ctrl_c() -> Iterator[None]:
+    """Processes that are started within hear Ctrl-C, even where this one does not.
+
+    A shell that is no terminal ignores it for what it runs in the background, and children inherit
+    that. A handler they do not: a new program starts with the default in its place.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def script(path: Path, text: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
     """A Python script in a session of its own, none of which outlives the test."""
     path.write_text(text)
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "error"}
-    running = subprocess.Popen(
-        [sys.executable, str(path), *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-        start_new_session=True,
-    )
+    with hears_ctrl_c():
+        running = subprocess.Popen(
+            [sys.executable, str(path), *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            start_new_session=True,
+        )
     try:
         yield running
     finally:

@@ -110,6 +110,15 @@ def test_it_tells_each_environment_once(tmp_path):
     assert "2026-01-01 to 2026-01-03" in page.text
 
 
+def test_the_order_that_libraries_were_loaded_in_makes_no_other_environment(tmp_path):
+    libraries = [{"internal_api": "openblas", "version": version} for version in ("0.3", "0.4")]
+    first, second = made("POLD", seed=0), made("POLD", seed=1)
+    first.environment["blas"], second.environment["blas"] = libraries, libraries[::-1]
+    page = report_on([summary_of([first, second])], tmp_path / "r.html")
+    assert page.text.count("openblas 0.3, openblas 0.4") == page.text.count("an abacus") == 1
+    assert "openblas 0.4, openblas 0.3" not in page.text
+
+
 def test_a_twin_is_told_in_a_box_and_at_every_chart(tmp_path, page):
     twin = report_on([summary_of([made("POLD", experts=4)])], tmp_path / "r.html")
     sentence = "Synthetic twin of MovieLens 100K: made-up data, not the real ones."

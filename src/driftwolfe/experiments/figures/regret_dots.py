@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from driftwolfe.experiments.figures import words
-from driftwolfe.experiments.figures.canvas import FAINT, WIDTH, literal, print_style, sheet
+from driftwolfe.experiments.figures.canvas import FAINT, INK, WIDTH, literal, print_style, sheet
 from driftwolfe.experiments.figures.legend import in_two_lines
 from driftwolfe.experiments.figures.style import Look, looks
 from driftwolfe.experiments.figures.ticks import count_axis
+from driftwolfe.experiments.numbers import spread_text
 from driftwolfe.experiments.series import Spread
 from driftwolfe.experiments.summary import Summary
 
@@ -89,6 +90,7 @@ def measures(regrets: Sequence[Regrets]) -> dict[str, dict[str, Spread]]:
 def _draw(
     axis: Axes, titles: list[str], values: dict[str, Spread], style: Mapping[str, Look]
 ) -> None:
+    highs = [abs(value.mean) + value.deviation for value in values.values()]
     for place, title in enumerate(titles):
         if title not in values:
             continue
@@ -99,12 +101,13 @@ def _draw(
             place,
             color=look.colour,
             marker=look.marker,
-            markersize=5,
+            markersize=3.6,
             markeredgewidth=0.8,
             capsize=2.5,
             elinewidth=1.0,
             **bars,
         )
+        _write(axis, place, value, max(highs))
     axis.axvline(0.0, color=FAINT, linewidth=0.7)
     axis.margins(x=0.12)
     axis.set_xlabel("regret (loss)")
@@ -112,3 +115,20 @@ def _draw(
     axis.grid(axis="x", visible=False)
     axis.tick_params(axis="y", length=0)
     axis.spines["left"].set_visible(False)
+
+
+def _write(axis: Axes, place: int, value: Spread, high: float) -> None:
+    """The number, on the side of the dot where there is room for it."""
+    left = value.mean - value.deviation > 0.6 * high
+    side = -1 if left else 1
+    axis.annotate(
+        spread_text(value),
+        (value.mean + side * value.deviation, place),
+        (side * 5, 0),
+        textcoords="offset points",
+        ha="right" if left else "left",
+        va="center",
+        fontsize=7.0,
+        color=INK,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
+    )

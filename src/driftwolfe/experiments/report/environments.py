@@ -25,7 +25,8 @@ def environments(summaries: Iterable[Summary]) -> list[dict[str, str]]:
     """Each environment once, as names and texts; they are the same if only the time differs."""
     found: dict[str, tuple[dict[str, Any], list[str], int]] = {}
     for result in _results(summaries):
-        facts = {name: value for name, value in result.environment.items() if name != "date"}
+        facts = {name: _in_order(value) for name, value in result.environment.items()}
+        facts.pop("date", None)
         key = json.dumps(facts, sort_keys=True, default=str)
         _, dates, count = found.get(key, (facts, [], 0))
         dates.append(str(result.environment.get("date", "")))
@@ -37,6 +38,11 @@ def _results(summaries: Iterable[Summary]) -> list[Result]:
     return [
         result for summary in summaries for series in summary.series for result in series.results
     ]
+
+
+def _in_order(value: Any) -> Any:
+    """Libraries in the order of their names, whatever the order that they were loaded in."""
+    return sorted(value, key=_text) if isinstance(value, list) else value
 
 
 def _texts(facts: dict[str, Any], dates: list[str], count: int) -> dict[str, str]:

@@ -60,7 +60,7 @@ def _layout(names: list[str], labels: list[str], columns: int) -> Json:
         for place, each in enumerate(names)
     ]
     longest = max(len(line) for label in labels for line in label.split("<br>"))
-    found = layout(cells, columns, legend=int(columns > 1), left=min(190, 7 * longest + 16))
+    found = layout(cells, columns, legend=int(columns > 1), left=min(190, 7 * longest + 22))
     return {**found, "hovermode": "closest", "showlegend": False}
 
 
@@ -84,6 +84,7 @@ def _methods(labels: list[str], *, named: bool) -> Json:
         "showticklabels": named,
         "showline": False,
         "ticks": "",
+        "ticklabelstandoff": 6,
         "nticks": 0,
         "fixedrange": True,
     }
@@ -100,7 +101,7 @@ def _dot(label: str, value: Spread, look: Look, place: int) -> Json:
         "y": [label],
         "name": label,
         "showlegend": False,
-        "marker": {"symbol": MARKERS[look.marker], "size": 11, "color": look.colour},
+        "marker": {"symbol": MARKERS[look.marker], "size": 9, "color": look.colour},
         "hovertemplate": f"%{{y}}: {spread_text(value)}<extra></extra>",
     }
     if value.deviation:
