@@ -37,6 +37,10 @@ def panels(summary: Summary) -> Figure:
     cumulative = {title: band(series, "loss") for title, series in chosen.items()}
     _draw(total, summary, cumulative, "Cumulative loss", "loss")
     _draw(time, summary, seconds, "Run time", "processor time (s)")
+    if time.get_yscale() == "log":  # the first rounds of all would take half of it
+        time.set_ylim(
+            bottom=min(float(each.mean[len(each.mean) // 50]) for each in seconds.values())
+        )
     style = looks(summary.titles)
     entries = [key(style[title], words.label(series)) for title, series in chosen.items()]
     legend_below(figure, [*entries, *([drift_key()] if words.drifts(summary) else [])])
@@ -54,5 +58,6 @@ def _draw(axis: Axes, summary: Summary, bands: dict[str, Band], name: str, unit:
     axis.set_xlabel("round")
     axis.set_ylabel(unit)
     axis.set_xlim(0, words.length(summary))
+    axis.grid(visible=False, axis="x")  # changes are marked there
     count_axis(axis, "x", 4)
     count_axis(axis, "y")
