@@ -45,9 +45,9 @@ __all__ += learners.__all__
 _LAZY = ("estimators", "regret", "streams")
 
 
-def load(path: _Any) -> _Any:
+def load(path: _Any, domain: _Any = None) -> _Any:
     """Return what was saved to a file; see `driftwolfe.saved.load`."""
-    return _import_module("driftwolfe.saved").load(path)
+    return _import_module("driftwolfe.saved").load(path, domain)
 
 
 def __getattr__(name: str) -> _Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,9 +12,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from driftwolfe.checkpoint import Checkpoint, Record
 from driftwolfe.domains import Domain
 from driftwolfe.learners.base import Learner
 from driftwolfe.losses import Loss
+from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, Point
 
 Callback = Callable[[Learner, float], None]
@@ -95,6 +98,8 @@ def play(
     record_weights: bool = False,
     keep_losses: bool = True,
     progress: bool | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: int = 1000,
 ) -> History:
     """Play a learner through a sequence of losses and record what happens.
 
@@ -112,6 +117,11 @@ def play(
         Keep the losses, which the regret measures need; turn off for endless streams.
     progress
         Show a progress bar; by default only on a terminal.
+    checkpoint, every
+        A file that the learner and the record are written to, every so many rounds and at the end.
+        Where the file is there already, the game goes on from it: call again with a learner made
+        the same way and the same losses from their start. The history is that of an undisturbed
+        game, but for its seconds. Losses that react to the learner cannot be played again so.
 
     Examples
     --------
@@ -121,46 +131,71 @@ def play(
     >>> len(history), bool(history.losses[-1] < history.losses[0])
     (50, True)
     """
-    watched = bool(callbacks) or record_decisions or record_weights
-    ahead = learner.runs_ahead and not watched and isinstance(losses, _Known)
-    rows: list[tuple[float, ...]] = []
-    functions: list[Loss] = []
-    decisions: list[Point] = []
-    weights: list[Array] = []
-    for some in _chunks(_with_progress(losses, progress), _AHEAD if ahead else 1):
-        if record_decisions:
-            decisions.append(learner.decision)
-        if record_weights and (current := learner.expert_weights) is not None:
-            weights.append(current)
-        started = time.perf_counter()
-        rounds = learner.update_many(some)
-        elapsed = time.perf_counter() - started
-        rows += [(elapsed / len(some), *done) for done in rounds]
+    recording = (record_decisions, record_weights)
+    period = checks.count(every, "every")
+    saved = None if checkpoint is None else Checkpoint(checkpoint, learner)
+    record = Record() if saved is None else saved.resume(learner, recording)
+    stream = iter(_with_progress(losses, progress))
+    functions = _already_played(stream, len(record.rows))
+    ahead = learner.runs_ahead and not (callbacks or any(recording)) and isinstance(losses, _Known)
+    size = 1 if not ahead else _AHEAD if saved is None else min(_AHEAD, period)
+    unsaved = 0
+    while some := list(islice(stream, size)):
+        value = _play_some(learner, some, record, recording)
         if keep_losses:
             functions += some
         for callback in callbacks:
-            callback(learner, rounds[0].value)
-    seconds, values, *calls = np.array(rows, dtype=float).reshape(-1, 6).T
+            callback(learner, value)
+        unsaved += len(some)
+        if saved is not None and unsaved >= period:
+            saved.save(learner, record, recording)
+            unsaved = 0
+    if saved is not None and unsaved:
+        saved.save(learner, record, recording)
+    return _history(learner.domain, record, functions if keep_losses else [])
+
+
+def _already_played(stream: Iterator[Loss], rounds: int) -> list[Loss]:
+    """Take the losses that were played before a checkpoint."""
+    played = list(islice(stream, rounds))
+    if len(played) < rounds:
+        raise ValueError(
+            f"the checkpoint has {rounds:,} rounds, but there are only {len(played):,} losses; "
+            "give the whole stream again, from its start"
+        )
+    return played
+
+
+def _play_some(
+    learner: Learner, some: list[Loss], record: Record, recording: tuple[bool, bool]
+) -> float:
+    """Play a few rounds, write them down, and return what the first suffered."""
+    if recording[0]:
+        record.decisions.append(learner.decision)
+    if recording[1] and (current := learner.expert_weights) is not None:
+        record.weights.append(current)
+    started = time.perf_counter()
+    rounds = learner.update_many(some)
+    elapsed = time.perf_counter() - started
+    record.rows += [(elapsed / len(some), *done) for done in rounds]
+    return rounds[0].value
+
+
+def _history(domain: Domain, record: Record, functions: list[Loss]) -> History:
+    seconds, values, *calls = np.array(record.rows, dtype=float).reshape(-1, 6).T
     lmo, projection, gauge, membership = (count.astype(np.int64) for count in calls)
     return History(
-        learner.domain,
+        domain,
         values,
         seconds,
         lmo,
         projection,
         gauge,
         functions,
-        decisions,
-        weights,
+        record.decisions,
+        record.weights,
         membership,
     )
-
-
-def _chunks(losses: Iterable[Loss], size: int) -> Iterator[list[Loss]]:
-    """Losses in lists; one at a time where the next may depend on the last round."""
-    rest = iter(losses)
-    while some := list(islice(rest, size)):
-        yield some
 
 
 def _with_progress(losses: Iterable[Loss], progress: bool | None) -> Iterable[Loss]:

@@ -5,23 +5,44 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from driftwolfe import estimators
+from driftwolfe import estimators, learners
+from driftwolfe.domains import Domain
+from driftwolfe.learners.archive import load_learner
+from driftwolfe.learners.base import Learner
 from driftwolfe.storage import read_archive
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """Return what was saved to a file, in the state in which it was saved.
+def load(path: str | os.PathLike[str], domain: Domain | None = None) -> Any:
+    """Return the learner or estimator that was saved to a file, in the state that it had.
 
     The file says what it holds; nothing in it is ever executed. A damaged or foreign file is refused
     with a ValueError.
 
+    Parameters
+    ----------
+    path
+        The file.
+    domain
+        The learner's set, where that holds functions and so is not in the file.
+
+    Examples
+    --------
     >>> import tempfile, driftwolfe as dw
-    >>> path = tempfile.mkdtemp() + "/ratings.safetensors"
-    >>> dw.estimators.MatrixCompleter().partial_fit([("ann", "up")], [4.0]).save(path)
-    >>> dw.load(path)
-    MatrixCompleter(users=1, items=1, ratings=1)
+    >>> path = tempfile.mkdtemp() + "/learner.safetensors"
+    >>> dw.POLA(dw.L1Ball(3)).save(path)
+    >>> dw.load(path).domain.shape
+    (3,)
     """
     kind = read_archive(path).kind
-    if kind not in estimators.__all__:
-        raise ValueError(f"{path} holds a {kind!r}, which this driftwolfe does not know")
-    return getattr(estimators, kind).load(path)
+    if kind in estimators.__all__:
+        return getattr(estimators, kind).load(path)
+    return load_learner(path, _learners(), domain)
+
+
+def _learners() -> dict[str, type[Learner]]:
+    classes = (getattr(learners, name) for name in learners.__all__)
+    return {
+        each.__name__: each
+        for each in classes
+        if isinstance(each, type) and issubclass(each, Learner)
+    }

@@ -87,6 +87,15 @@ class Domain(ABC):
         """Return the part of a direction along the set's affine hull: all of it for most sets."""
         return direction
 
+    def arguments(self) -> dict[str, Any]:
+        """Return what the set can be made from again: arguments of its constructor, as plain data.
+
+        Sets that hold functions cannot say that.
+        """
+        raise NotImplementedError(
+            f"a {type(self).__name__} cannot be written to a file; make it anew and give it to load"
+        )
+
     def warm_up(self) -> None:  # noqa: B027  most sets have nothing to do
         """Do what the first call would otherwise have to wait for, such as compiling; learners ask."""
 

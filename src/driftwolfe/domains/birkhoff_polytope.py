@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +43,10 @@ class BirkhoffPolytope(Domain):
             center=np.full((self._side, self._side), 1 / self._side),
             inner_radius=1 / (self._side - 1),
         )
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"n": self._side}
 
     def tangent(self, direction: Array) -> Array:
         """Return the direction with rows and columns of sum 0."""

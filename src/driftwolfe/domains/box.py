@@ -65,6 +65,10 @@ class Box(Domain):
             inner_radius=float(np.minimum(self._up, self._down)[self._free].min(initial=math.inf)),
         )
 
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"lower": self.lower, "upper": self.upper}
+
     def _lmo(self, direction: Array) -> Array:
         return np.where(direction > 0, self.lower, self.upper)
 

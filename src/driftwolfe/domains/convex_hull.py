@@ -48,6 +48,10 @@ class ConvexHull(Domain):
         super().__init__(center.shape, radius, center=center)
         self._rows = self.points.reshape(len(self.points), -1)
 
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"points": self.points}
+
     @property
     def cheap_projection(self) -> bool:
         """No: it takes many calls of `lmo`."""

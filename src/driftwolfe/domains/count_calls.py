@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar
 
 from driftwolfe.domains.base import Domain
 from driftwolfe.points.kinds import Array, Point
@@ -16,6 +16,8 @@ _COUNTING = Lock()
 @dataclass
 class OracleCalls:
     """How often a set was asked; `gauge` counts values and subgradients alike."""
+
+    STATE: ClassVar = ("lmo", "projection", "gauge", "membership")
 
     lmo: int = 0
     projection: int = 0
@@ -55,11 +57,17 @@ class CountedDomain(Domain):
     (6.0, 1.0, OracleCalls(lmo=0, projection=0, gauge=1, membership=0))
     """
 
+    STATE = ("calls",)
+
     def __init__(self, domain: Domain) -> None:
         if not isinstance(domain, Domain):
             raise TypeError(f"domain must be a Domain, got {type(domain).__name__}")
         self.domain = domain
         self.calls = OracleCalls()
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"domain": self.domain}
 
     def __getattr__(self, name: str) -> Any:
         # Copying asks for attributes before `domain` is there; that must not recurse.

@@ -55,6 +55,7 @@ class FlowPolytope(Domain):
                 raise ValueError(f"{name} {vertex!r} is on no edge")
         self._tails = np.array([numbers[tail] for tail, _ in self.edges])
         self._heads = np.array([numbers[head] for _, head in self.edges])
+        self._ends = (source, sink)
         self._source, self._sink, self._n_vertices = numbers[source], numbers[sink], len(numbers)
         sweep = np.argsort(self._tails, kind="stable")
         center = self._mean_path(sweep.tolist())
@@ -72,6 +73,10 @@ class FlowPolytope(Domain):
             diameter=math.sqrt(2 * longest),
             center=center,
         )
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"edges": self.edges, "source": self._ends[0], "sink": self._ends[1]}
 
     def warm_up(self) -> None:
         """Compile the oracle."""

@@ -51,6 +51,10 @@ class GroupLassoBall(Domain):
         self.scale = checks.positive(radius, "radius")
         super().__init__(size, self.scale, inner_radius=self.scale / math.sqrt(self._n_groups))
 
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"n": self._labels.size, "groups": self._labels, "radius": self.scale}
+
     def warm_up(self) -> None:
         """Load the compiled threshold of the projection."""
         kernels()

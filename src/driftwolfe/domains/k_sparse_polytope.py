@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -50,6 +51,10 @@ class KSparsePolytope(Domain):
             self.scale * math.sqrt(self.k),
             inner_radius=self.scale * min(1.0, self.k / math.sqrt(size)),
         )
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"n": self.shape, "k": self.k, "radius": self.scale}
 
     def _lmo(self, direction: Array) -> Array:
         sizes = np.abs(direction).ravel()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -39,6 +40,10 @@ class L1Ball(Domain):
         shape = checks.shape(n, "n")
         self.scale = checks.positive(radius, "radius")
         super().__init__(shape, self.scale, inner_radius=self.scale / math.sqrt(math.prod(shape)))
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"n": self.shape, "radius": self.scale}
 
     def warm_up(self) -> None:
         """Load the compiled threshold of the projection."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from driftwolfe.domains.base import Domain
 from driftwolfe.domains.unit_vector import unit_vector
 from driftwolfe.points import checks, norm
@@ -33,6 +35,10 @@ class L2Ball(Domain):
     def __init__(self, n: int | Shape, radius: float = 1.0) -> None:
         self.scale = checks.positive(radius, "radius")
         super().__init__(checks.shape(n, "n"), self.scale, inner_radius=self.scale)
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"n": self.shape, "radius": self.scale}
 
     def _lmo(self, direction: Array) -> Array:
         return unit_vector(direction) * -self.scale

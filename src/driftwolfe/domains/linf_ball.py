@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from driftwolfe.domains.box import Box
@@ -35,3 +37,7 @@ class LinfBall(Box):
         self.scale = checks.positive(radius, "radius")
         bound = np.full(checks.shape(n, "n"), self.scale)
         super().__init__(-bound, bound)
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"n": self.shape, "radius": self.scale}

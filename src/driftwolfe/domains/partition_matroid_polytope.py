@@ -66,6 +66,10 @@ class PartitionMatroidPolytope(Domain):
             inner_radius=self._nearest_facet(level),
         )
 
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"parts": self._labels, "capacities": self._capacities, "kind": self.kind}
+
     def tangent(self, direction: Array) -> Array:
         """Return the direction with sum 0 on every part, for bases; else all of it."""
         if not self._bases:

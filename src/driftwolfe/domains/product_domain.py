@@ -51,6 +51,10 @@ class ProductDomain(Domain):
         )
         self.shape = tuple(domain.shape for domain in self.domains)
 
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"domains": self.domains}
+
     @property
     def center(self) -> ProductPoint | None:
         """The parts' centres, or None where all of them are 0."""

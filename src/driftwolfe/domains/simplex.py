@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -52,6 +53,10 @@ class Simplex(Domain):
             center=np.full(shape, self.scale / self._size),
             inner_radius=self.scale / math.sqrt(self._size * (self._size - 1)),
         )
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"n": self.shape, "radius": self.scale}
 
     def tangent(self, direction: Array) -> Array:
         """Return the direction less its mean."""

@@ -61,6 +61,10 @@ class SpanningTreePolytope(Domain):
             center=center,
         )
 
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"n_vertices": self.n_vertices, "edges": self.edges}
+
     @property
     def cheap_membership(self) -> bool:
         """No: it takes many calls of `lmo`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
@@ -56,6 +57,10 @@ class Spectrahedron(Domain):
             center=np.eye(self._side) * (self.scale / self._side),
             inner_radius=self.scale / math.sqrt(self._side * (self._side - 1)),
         )
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"n": self._side, "radius": self.scale}
 
     @property
     def cheap_projection(self) -> bool:

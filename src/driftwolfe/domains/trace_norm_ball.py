@@ -89,6 +89,16 @@ class TraceNormBall(Domain):
         self.factored = representation == "factored" or (representation == "auto" and not small)
         super().__init__(sizes, self.scale, inner_radius=self.scale / math.sqrt(min(sizes)))
 
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        held = "factored" if self.factored else "dense"
+        return {
+            "shape": self.shape,
+            "radius": self.scale,
+            "representation": held,
+            "lmo_tolerance": self.lmo_tolerance,
+        }
+
     def origin(self) -> Point:
         """The zero matrix, in this set's representation."""
         return FactoredMatrix.zeros(self.shape) if self.factored else np.zeros(self.shape)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from driftwolfe.domains.partition_matroid_polytope import PartitionMatroidPolytope
@@ -41,3 +43,7 @@ class UniformMatroidPolytope(PartitionMatroidPolytope):
             raise ValueError(f'k must be from 1 to {most} for n = {n} and kind "{kind}", got {k}')
         self.k = chosen
         super().__init__(np.zeros(size, dtype=np.intp), chosen, kind)
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"n": self.shape[0], "k": self.k, "kind": self.kind}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from driftwolfe.ensemble.sleeping import checked_losses, kept
 from driftwolfe.points import checks
 from driftwolfe.points.compiled import compiled
 from driftwolfe.points.kinds import Array
+from driftwolfe.storage.state import require
 
 kernels = compiled("driftwolfe.ensemble.normal_hedge_kernels")
 
@@ -73,6 +74,8 @@ class AdaNormalHedge:
     AISTATS.
     """
 
+    STATE: ClassVar = ("scale", "regrets", "movements", "largest_difference")
+
     loss_scale: LossScale = "auto"
     regrets: Array = field(init=False)
     movements: Array = field(init=False)
@@ -85,6 +88,15 @@ class AdaNormalHedge:
         kernels()  # compiled now, not in a round
         self.regrets = np.zeros(0)
         self.movements = np.zeros(0)
+
+    @property
+    def size(self) -> int:
+        """Experts that are awake."""
+        return int(self.regrets.size)
+
+    def check_state(self) -> None:
+        """Refuse a state, read from a file, whose parts do not fit together."""
+        require(self.regrets.size == self.movements.size and self.scale >= 0.0, "weights")
 
     @property
     def weights(self) -> Array:

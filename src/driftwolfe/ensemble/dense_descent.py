@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from driftwolfe.losses import Loss
 from driftwolfe.points import checks
 from driftwolfe.points.compiled import compiled
 from driftwolfe.points.kinds import Array, Indices, Point
+from driftwolfe.storage.state import require
 
 kernels = compiled("driftwolfe.ensemble.kernels")
 #: Of the losses that experts are likely to meet: on all points, and on matrices.
@@ -38,6 +39,8 @@ class DenseDescent(Descent):
     They are kept as the rows of tables, which compiled loops go through.
     """
 
+    STATE: ClassVar[tuple[str, ...]] = ("_x", "_y", "_sums")
+
     def __init__(self, domain: Domain, oracle: Oracle, step_scale: float | None) -> None:
         super().__init__(domain, oracle, step_scale)
         for load in (kernels, *loss_kernels[: len(domain.shape)]):
@@ -47,6 +50,12 @@ class DenseDescent(Descent):
         self._x: Array = np.empty((0, size))  # feasible, played
         self._y: Array = np.empty((0, size))  # infeasible
         self._sums: Array = np.empty((0, size))  # gradients of the current block
+
+    def check_state(self) -> None:
+        """As `Descent.check_state`; a row for each expert, as the compiled loops expect it."""
+        super().check_state()
+        for table in (self._x, self._y, self._sums):
+            require(len(table) == self.size and table.flags.c_contiguous, "points of experts")
 
     @property
     def x(self) -> Array:

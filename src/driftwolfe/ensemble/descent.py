@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from driftwolfe.ensemble.scores import Scores
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import InfeasibleProjection, infeasible_projection
 from driftwolfe.points.kinds import Array, Indices, Point
+from driftwolfe.storage.state import require
 
 
 class Plan(NamedTuple):
@@ -61,6 +62,16 @@ class Descent(ABC):
     step_scale
         c, in units of D/G; None: D over the largest gradient norm seen so far.
     """
+
+    STATE: ClassVar[tuple[str, ...]] = (
+        "largest_gradient",
+        "largest_distance",
+        "projections",
+        "steps",
+        "blocks",
+        "tolerances",
+        "clocks",
+    )
 
     def __init__(self, domain: Domain, oracle: Oracle, step_scale: float | None) -> None:
         self.domain = domain
@@ -123,6 +134,12 @@ class Descent(ABC):
         """Positions of the experts whose block ends with the coming round."""
         ends = (self.clocks + 1) % self.blocks == 0
         return (ends if skip is None else ends > skip).nonzero()[0]
+
+    def check_state(self) -> None:
+        """Refuse a state, read from a file, whose parts do not fit together."""
+        columns = (self.blocks, self.tolerances, self.clocks)
+        require(all(column.size == self.size for column in columns), "experts")
+        require((self.blocks > 0).all() and (self.clocks >= 0).all(), "clocks of experts")
 
     @property
     def exact(self) -> bool:

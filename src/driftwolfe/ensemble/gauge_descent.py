@@ -13,6 +13,7 @@ from driftwolfe.losses import Loss
 from driftwolfe.oracles import gauge_by_bisection
 from driftwolfe.points import clip_to_ball
 from driftwolfe.points.kinds import Array, Point
+from driftwolfe.storage.state import require
 
 
 class _Round(NamedTuple):
@@ -43,6 +44,8 @@ class GaugeDescent(DenseDescent):
     bisection
         Accuracy of the gauge by bisection on membership, or None for the set's own gauge.
     """
+
+    STATE = ("gauges",)
 
     def __init__(
         self, domain: Domain, oracle: Oracle, step_scale: float | None, bisection: float | None
@@ -101,6 +104,11 @@ class GaugeDescent(DenseDescent):
             return u
         c = self.domain.center
         return u / gauge if c is None else c + (u - c) / gauge
+
+    def check_state(self) -> None:
+        """As `DenseDescent.check_state`."""
+        super().check_state()
+        require(self.gauges.size == self.size, "gauges of experts")
 
     def _add_points(self, start: Point, number: int) -> None:
         super()._add_points(start, number)

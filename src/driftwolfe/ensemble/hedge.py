@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from driftwolfe.ensemble.meta import ROUNDING, LossScale, check_loss_scale
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
+from driftwolfe.storage.state import require
 
 
 def ader_prior(size: int) -> Array:
@@ -78,6 +79,8 @@ class Hedge:
     Herbster and Warmuth (1998), Tracking the best expert, Machine Learning.
     """
 
+    STATE: ClassVar = ("size", "horizon", "prior", "totals", "scale", "rounds")
+
     size: int
     horizon: int | None = None
     loss_scale: LossScale = "auto"
@@ -96,6 +99,12 @@ class Hedge:
         self.share = _check_share(self.share)
         self.totals = np.zeros(self.size)
         self.scale = 0.0 if self.loss_scale == "auto" else self.loss_scale
+
+    def check_state(self) -> None:
+        """Refuse a state, read from a file, whose parts do not fit together."""
+        require(self.size == self.prior.size == self.totals.size, "weights")
+        require((self.prior > 0.0).all() and min(self.rounds, self.scale) >= 0, "weights")
+        require(self.horizon is None or self.horizon > 0, "weights")
 
     @property
     def weights(self) -> Array:

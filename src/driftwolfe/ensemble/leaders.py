@@ -17,6 +17,7 @@ from driftwolfe.oracles.pair import Scalars
 from driftwolfe.points import FactoredMatrix, inner, norm
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.shelf import Shelf, without_idle_columns
+from driftwolfe.storage.state import require
 
 #: Free columns of a new shelf, where an epoch may fill them; and no less than this share of its rank.
 _ROOM, _SHARE_OF_RANK = 64, 0.5
@@ -90,6 +91,8 @@ class Leaders:
     :math:`\tfrac{\lambda}{2}\sum_\tau\lVert x - x_\tau\rVert^2` and the gap :math:`G^2/(2\lambda s)`.
     """
 
+    STATE = ("largest_gradient", "cut_short", "experts")
+
     def __init__(
         self,
         domain: Domain,
@@ -107,6 +110,17 @@ class Leaders:
         self.largest_gradient = 0.0
         self.cut_short = False  # whether a run has ended before its gap was reached
         self.experts = [Leader(epoch, start, start) for epoch in epochs]
+
+    def check_state(self) -> None:
+        """Refuse a state, read from a file, whose parts do not fit together."""
+        require(self.experts and all(type(each) is Leader for each in self.experts), "experts")
+        like = self.domain.origin()
+        for each in self.experts:
+            points = [each.x, each.anchor, *([] if each.gradients is None else [each.gradients])]
+            kinds = [type(point) is type(like) and point.shape == like.shape for point in points]
+            require(all(kinds), "points of experts")
+            shelf = each.memory.shelf
+            require(shelf is None or (len(shelf.U), len(shelf.V)) == like.shape, "shelves")
 
     @property
     def size(self) -> int:

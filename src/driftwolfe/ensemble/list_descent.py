@@ -17,6 +17,7 @@ from driftwolfe.ensemble.scores import Scores, stack, weighted_sum
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import InfeasibleProjection
 from driftwolfe.points.kinds import Array, Indices, Point
+from driftwolfe.storage.state import require
 
 
 class _Round(NamedTuple):
@@ -56,11 +57,23 @@ class Path(NamedTuple):
 class ListDescent(Descent):
     """Experts in a list: their points do not stack, and their mean is formed only when asked for."""
 
+    STATE = ("x", "y", "sums")
+
     def __init__(self, domain: Domain, oracle: Oracle, step_scale: float | None) -> None:
         super().__init__(domain, oracle, step_scale)
         self.x: list[Point] = []  # feasible, played
         self.y: list[Point] = []  # infeasible
         self.sums: list[GradientSum] = []  # gradients of the current block
+
+    def check_state(self) -> None:
+        """As `Descent.check_state`; a point of the set's kind for each expert."""
+        super().check_state()
+        like = self.domain.origin()
+        for points in (self.x, self.y):
+            kinds = [type(point) is type(like) and point.shape == like.shape for point in points]
+            require(len(points) == self.size and all(kinds), "points of experts")
+        kinds = [type(each) is GradientSum for each in self.sums]
+        require(len(kinds) == self.size and all(kinds), "sums of gradients")
 
     def point(self, i: int) -> Point:
         """What expert i plays."""

@@ -49,6 +49,10 @@ class SleepingMeta(Meta, Protocol):
         """Take the loss of the combined decision and those of the experts in this round."""
 
     @property
+    def size(self) -> int:
+        """Experts that are awake."""
+
+    @property
     def scale(self) -> float:
         """The bound B on differences of losses in use."""
 

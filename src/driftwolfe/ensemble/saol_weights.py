@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from driftwolfe.ensemble.meta import ROUNDING, LossScale, check_loss_scale, norm
 from driftwolfe.ensemble.sleeping import checked_losses, kept, largest
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
+from driftwolfe.storage.state import require
 
 
 @dataclass(eq=False)
@@ -58,6 +59,8 @@ class MultiplicativeWeights:
     Daniely, Gonen and Shalev-Shwartz (2015), Strongly adaptive online learning, ICML.
     """
 
+    STATE: ClassVar = ("scale", "log_weights", "rates", "largest_difference")
+
     loss_scale: LossScale = "auto"
     log_weights: Array = field(init=False)
     rates: Array = field(init=False)
@@ -69,6 +72,15 @@ class MultiplicativeWeights:
         self.scale = 0.0 if self.loss_scale == "auto" else self.loss_scale
         self.log_weights = np.zeros(0)
         self.rates = np.zeros(0)
+
+    @property
+    def size(self) -> int:
+        """Experts that are awake."""
+        return int(self.rates.size)
+
+    def check_state(self) -> None:
+        """Refuse a state, read from a file, whose parts do not fit together."""
+        require(self.log_weights.size == self.rates.size and self.scale >= 0.0, "weights")
 
     @property
     def weights(self) -> Array:

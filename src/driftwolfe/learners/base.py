@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
+import inspect
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from driftwolfe.domains import CountedDomain, Domain, OracleCalls
 from driftwolfe.losses import FunctionLoss, Loss
 from driftwolfe.points.kinds import Array, Point
+from driftwolfe.storage.state import require
 
 
 class Round(NamedTuple):
@@ -35,6 +38,21 @@ class Learner(ABC):
     t
         Rounds played.
     """
+
+    STATE: ClassVar[tuple[str, ...]] = ("t", "_counted")
+
+    #: What the constructor was given, by name; the set too.
+    _arguments: dict[str, Any]
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        """Remember what the constructor is given: `load` makes the learner again from that."""
+        learner = super().__new__(cls)
+        try:
+            bound = inspect.signature(cls.__init__).bind(learner, *given, **named)
+        except TypeError:  # the constructor will say what is wrong; copies come without arguments
+            return learner
+        learner._arguments = dict(list(bound.arguments.items())[1:])
+        return learner
 
     def __init__(self, domain: Domain) -> None:
         if not isinstance(domain, Domain):
@@ -102,6 +120,20 @@ class Learner(ABC):
             Length of the interval, for adaptive regret.
         """
         raise NotImplementedError(f"no bound is known for {type(self).__name__} in this setting")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the learner to a file; `driftwolfe.load` goes on from there to the last bit.
+
+        Nothing in the file is code. A set that holds functions (`LMODomain`, or one of your own) is
+        not written: make it anew, and give it to `driftwolfe.load`.
+        """
+        from driftwolfe.learners.archive import save_learner
+
+        save_learner(self, path)
+
+    def check_state(self) -> None:
+        """Refuse a state, read from a file, whose parts do not fit together."""
+        require(self.t >= 0 and min(self.oracle_calls.numbers()) >= 0, "counts")
 
     def clone(self) -> Self:
         """An independent copy in the same state, on the same set."""

@@ -14,6 +14,7 @@ from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.epochs import EpochLearner
 from driftwolfe.learners.options import make_options
 from driftwolfe.points.kinds import Point
+from driftwolfe.storage.state import require
 
 
 class BOGDIP(EpochLearner):
@@ -75,6 +76,8 @@ class BOGDIP(EpochLearner):
     """
 
     _expert: Descent
+
+    STATE = ("_expert",)
 
     def __init__(
         self,
@@ -140,6 +143,11 @@ class BOGDIP(EpochLearner):
             )
             total += 0.0 if tau is None else 2.0 * plan.block * G * D
         return total
+
+    def check_state(self) -> None:
+        """As `EpochLearner.check_state`; there is one expert."""
+        super().check_state()
+        require(self._expert.size == 1, "experts")
 
     def _plan(self, horizon: int) -> Plan:
         h = float(horizon) ** -0.75

@@ -17,6 +17,7 @@ from driftwolfe.learners.ensemble import view
 from driftwolfe.learners.hedged_ensemble import current_point
 from driftwolfe.learners.options import Options
 from driftwolfe.points.kinds import Array, Indices, Point
+from driftwolfe.storage.state import require
 
 
 class CoverEnsemble(Learner):
@@ -39,6 +40,8 @@ class CoverEnsemble(Learner):
         points are factored, as the mean would pile up factors), or ``"origin"``.
     """
 
+    STATE = ("_experts", "_meta", "_ends", "_lengths")
+
     def __init__(
         self,
         domain: Domain,
@@ -58,6 +61,14 @@ class CoverEnsemble(Learner):
         self._ends: Indices = np.empty(0, dtype=np.int64)  # last round of each expert
         self._lengths: list[int] = []  # rounds of its interval
         self._add(cover.starting(1), domain.origin())
+
+    def check_state(self) -> None:
+        """As `Learner.check_state`; an interval and a weight for each expert."""
+        super().check_state()
+        sizes = {self._experts.size, self._meta.size, self._ends.size, len(self._lengths)}
+        require(len(sizes) == 1 and self._ends.size > 0, "experts and intervals")
+        require((self._ends > self.t).all(), "intervals and rounds")
+        require(all(type(length) is int and length > 0 for length in self._lengths), "intervals")
 
     @property
     def decision(self) -> Point:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from typing import ClassVar
 
 from driftwolfe.domains import Domain
 from driftwolfe.learners.base import Learner
 from driftwolfe.learners.options import Options
 from driftwolfe.points.kinds import Point
+from driftwolfe.storage.state import require
 
 #: Rounds of the first epoch where the horizon is not known.
 FIRST_EPOCH = 64
@@ -22,12 +24,21 @@ class EpochLearner(Learner):
     on with the same parameters; the bound then grows with the rounds.
     """
 
+    STATE: ClassVar[tuple[str, ...]] = ("_epoch_start", "_epoch_length")
+
     def __init__(self, domain: Domain, options: Options) -> None:
         super().__init__(domain)
         self.options = options
         self._epoch_start = 0
         self._epoch_length = options.horizon or FIRST_EPOCH
         self._begin(self._epoch_length, domain.origin())
+
+    def check_state(self) -> None:
+        """As `Learner.check_state`; rounds of an epoch that is under way."""
+        super().check_state()
+        within = 0 <= self._epoch_start <= self.t and self._epoch_length > 0
+        ends = self.options.horizon is None and self.t >= self._epoch_start + self._epoch_length
+        require(within and not ends, "epochs and rounds")
 
     @property
     def lipschitz(self) -> float:

@@ -21,6 +21,7 @@ from driftwolfe.learners.epochs import EpochLearner
 from driftwolfe.losses import FunctionLoss
 from driftwolfe.points import FactoredMatrix
 from driftwolfe.points.kinds import Array, Point
+from driftwolfe.storage.state import require
 
 
 class HedgedEnsemble(EpochLearner):
@@ -29,8 +30,15 @@ class HedgedEnsemble(EpochLearner):
     A named one sets up its experts and its meta in `_begin`.
     """
 
+    STATE = ("_experts", "_meta")
+
     _experts: Descent | Leaders
     _meta: Hedge
+
+    def check_state(self) -> None:
+        """As `EpochLearner.check_state`; a weight for each expert."""
+        super().check_state()
+        require(self._experts.size == self._meta.size, "experts and weights")
 
     @property
     def decision(self) -> Point:

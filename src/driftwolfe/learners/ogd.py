@@ -50,6 +50,8 @@ class OGD(SinglePointLearner):
     array([-1.,  0.])
     """
 
+    STATE = ("_largest", "_steps")
+
     def __init__(
         self,
         domain: Domain,

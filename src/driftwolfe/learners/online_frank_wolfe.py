@@ -61,6 +61,8 @@ class OnlineFrankWolfe(SinglePointLearner):
     (100, True)
     """
 
+    STATE = ("_first", "_gradients", "_largest")
+
     def __init__(
         self,
         domain: Domain,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from driftwolfe.domains import Domain
 from driftwolfe.learners.base import Learner
 from driftwolfe.points.kinds import Point
@@ -9,6 +11,8 @@ from driftwolfe.points.kinds import Point
 
 class SinglePointLearner(Learner):
     """Holds a feasible point x and plays it."""
+
+    STATE: ClassVar[tuple[str, ...]] = ("_x",)
 
     def __init__(self, domain: Domain) -> None:
         super().__init__(domain)

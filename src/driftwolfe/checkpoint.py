@@ -1,0 +1,99 @@
+"""Checkpoints: a game that is killed goes on where it was."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftwolfe.ensemble.saved_kinds import ensemble_kinds
+from driftwolfe.learners.archive import learner_settings, restored
+from driftwolfe.learners.base import Learner
+from driftwolfe.points.kinds import Array, Point
+from driftwolfe.storage import read_archive, write_archive
+from driftwolfe.storage.tree import TreeReader, TreeWriter
+
+KIND = "Game"
+
+
+@dataclass(eq=False)
+class Record:
+    """What has been written down of a game so far.
+
+    Attributes
+    ----------
+    rows
+        Seconds, loss and calls of each round.
+    decisions, weights
+        Of each round, if recorded.
+    """
+
+    rows: list[tuple[float, ...]] = field(default_factory=list)
+    decisions: list[Point] = field(default_factory=list)
+    weights: list[Array] = field(default_factory=list)
+
+
+class Checkpoint:
+    """A file that holds a learner and the record of its game.
+
+    Parameters
+    ----------
+    path
+        The file; it is replaced whole, so a kill leaves the last one.
+    learner
+        As it is before the game.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], learner: Learner) -> None:
+        self.path = Path(path)
+        self._first = learner.t
+
+    def resume(self, learner: Learner, recording: tuple[bool, bool]) -> Record:
+        """Take the learner to where the file left it, and return the record; empty without a file.
+
+        `recording` says whether decisions and weights are recorded. A file of another game is
+        refused, and the learner stays as it is.
+        """
+        if not self.path.exists():
+            return Record()
+        archive = read_archive(self.path)
+        wanted = {"first": self._first, "recording": list(recording)}
+        if archive.kind != KIND or any(archive.settings.get(k) != v for k, v in wanted.items()):
+            raise ValueError(f"{self.path} is no checkpoint of this game; remove it to start anew")
+        try:
+            record = self._record(archive.settings, archive.arrays)
+            reached = restored(learner, archive)
+        except ValueError as error:
+            raise ValueError(f"{self.path} is no checkpoint of this game: {error}") from error
+        if reached.t != self._first + len(record.rows):
+            raise ValueError(f"{self.path} is no checkpoint: its rounds do not add up")
+        learner.__dict__.update(reached.__dict__)
+        return record
+
+    def save(self, learner: Learner, record: Record, recording: tuple[bool, bool]) -> None:
+        """Write where the game is."""
+        writer = TreeWriter(ensemble_kinds())
+        settings = {
+            **learner_settings(learner, writer),
+            "learner": type(learner).__name__,
+            "first": self._first,
+            "recording": list(recording),
+            "decisions": writer.write(record.decisions),
+            "weights": writer.write(record.weights),
+        }
+        rows = np.array(record.rows, dtype=np.float64).reshape(-1, 6)
+        write_archive(self.path, KIND, settings, {**writer.arrays, "rows": rows})
+
+    @staticmethod
+    def _record(settings: dict[str, Any], arrays: dict[str, Any]) -> Record:
+        reader = TreeReader(ensemble_kinds(), arrays)
+        rows = arrays.get("rows")
+        lists = [reader.read(settings.get(name)) for name in ("decisions", "weights")]
+        if not (isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.shape[1] == 6):
+            raise ValueError("it has no record of rounds")
+        if rows.dtype != np.float64 or not all(type(held) is list for held in lists):
+            raise ValueError("it has no record of rounds")
+        return Record([tuple(row) for row in rows.tolist()], *lists)

@@ -1,0 +1,56 @@
+"""How the parts of ensembles are written to files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from driftwolfe.ensemble.gradient_sum import GradientSum
+from driftwolfe.ensemble.leaders import Leader
+from driftwolfe.oracles.frank_wolfe import Memory
+from driftwolfe.points.saved_kinds import is_point, point_kinds
+from driftwolfe.points.shelf import Shelf
+from driftwolfe.storage.state import require
+from driftwolfe.storage.tree import Kind
+
+
+def ensemble_kinds() -> dict[str, Kind]:
+    """Points, and what experts keep beside them."""
+    sums = Kind(GradientSum, ("rows", "cols", "values", "rest"), _gradient_sum)
+    leader = ("epoch", "x", "anchor", "gradients", "rounds", "eta", "memory")
+    return point_kinds() | {
+        "gradient sum": sums,
+        "leader": Kind(Leader, leader, _leader),
+        "memory": Kind(Memory, Memory._fields, _memory),
+    }
+
+
+def _gradient_sum(rows: Any, cols: Any, values: Any, rest: Any) -> GradientSum:
+    kinds = ((rows, np.int64), (cols, np.int64), (values, np.float64))
+    lists = all(
+        isinstance(part, list)
+        and all(isinstance(each, np.ndarray) and each.dtype == kind for each in part)
+        for part, kind in kinds
+    )
+    require(lists and (rest is None or is_point(rest)), "sums of gradients")
+    sizes = [[each.shape for each in part] for part, _ in kinds]
+    require(sizes[0] == sizes[1] == sizes[2], "sums of gradients")
+    return GradientSum(rows, cols, values, rest)
+
+
+def _leader(
+    epoch: Any, x: Any, anchor: Any, gradients: Any, rounds: Any, eta: Any, memory: Any
+) -> Leader:
+    numbers = type(epoch) is int and type(rounds) is int and 0 <= rounds < epoch
+    points = is_point(x) and is_point(anchor) and (gradients is None or is_point(gradients))
+    require(numbers and points and type(eta) is float and type(memory) is Memory, "experts")
+    return Leader(epoch, x, anchor, gradients, rounds, eta, memory)
+
+
+def _memory(scalars: Any, hint: Any, shelf: Any, length: Any) -> Memory:
+    three = scalars is None or (isinstance(scalars, tuple) and len(scalars) == 3)
+    floats = [*(scalars or ()), length, *(() if hint is None else (hint,))] if three else [None]
+    require(all(type(each) is float for each in floats), "memories")
+    require(shelf is None or type(shelf) is Shelf, "memories")
+    return Memory(scalars, hint, shelf, length)

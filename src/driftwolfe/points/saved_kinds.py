@@ -1,0 +1,76 @@
+"""How points are written to files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy
+
+from driftwolfe.points.factored import FactoredMatrix
+from driftwolfe.points.product import ProductPoint
+from driftwolfe.points.shelf import Shelf
+from driftwolfe.storage.tree import Kind
+
+
+def point_kinds() -> dict[str, Kind]:
+    """The points that are not arrays, and what they are made of."""
+    return {
+        "sparse": Kind(scipy.sparse.csr_array, ("shape", "indptr", "indices", "data"), _sparse),
+        "factored": Kind(FactoredMatrix, ("U", "s", "V", "sparse", "orthonormal"), _factored),
+        "product": Kind(ProductPoint, ("parts",), _product),
+        "shelf": Kind(Shelf, ("U", "V", "used"), _shelf),
+    }
+
+
+def is_point(value: Any) -> bool:
+    """Whether a value that was read may be a point: numbers that are all finite."""
+    if isinstance(value, ProductPoint):
+        return all(map(is_point, value.parts))
+    if isinstance(value, FactoredMatrix):
+        return True
+    return isinstance(value, np.ndarray) and value.dtype == np.float64 and _finite(value)
+
+
+def _finite(*arrays: Any) -> bool:
+    return all(np.isfinite(array).all() for array in arrays)
+
+
+def _sparse(shape: Any, indptr: Any, indices: Any, data: Any) -> Any:
+    whole = all(
+        isinstance(part, np.ndarray) and part.dtype == np.int32 for part in (indptr, indices)
+    )
+    if not (whole and isinstance(data, np.ndarray) and data.dtype == np.float64 and _finite(data)):
+        raise ValueError("this archive holds a sparse matrix that is none")
+    try:
+        stored = scipy.sparse.csr_array((data, indices, indptr), shape=shape)
+        stored.check_format(full_check=True)
+    except (TypeError, ValueError, IndexError) as error:
+        raise ValueError("this archive holds a sparse matrix that is none") from error
+    if not stored.has_canonical_format:
+        raise ValueError("this archive holds a sparse matrix that is none")
+    return stored
+
+
+def _factored(U: Any, s: Any, V: Any, sparse: Any, orthonormal: Any) -> FactoredMatrix:
+    arrays = all(isinstance(part, np.ndarray) and part.dtype == np.float64 for part in (U, s, V))
+    fits = arrays and U.ndim == V.ndim == 2 and s.shape == (U.shape[1],) == (V.shape[1],)
+    if not (fits and _finite(U, s, V) and isinstance(orthonormal, bool)):
+        raise ValueError("this archive holds a factored matrix whose parts do not fit together")
+    if sparse is not None and getattr(sparse, "shape", None) != (U.shape[0], V.shape[0]):
+        raise ValueError("this archive holds a factored matrix whose parts do not fit together")
+    return FactoredMatrix._of(U, s, V, sparse, orthonormal)
+
+
+def _product(parts: Any) -> ProductPoint:
+    if not (isinstance(parts, tuple) and parts and all(map(is_point, parts))):
+        raise ValueError("this archive holds a product of what are no points")
+    return ProductPoint(parts)
+
+
+def _shelf(U: Any, V: Any, used: Any) -> Shelf:
+    arrays = all(isinstance(part, np.ndarray) and part.dtype == np.float64 for part in (U, V))
+    fits = arrays and U.ndim == V.ndim == 2 and U.shape[1] == V.shape[1]
+    if not (fits and _finite(U, V) and type(used) is int and 0 <= used <= U.shape[1]):
+        raise ValueError("this archive holds a shelf whose parts do not fit together")
+    return Shelf(U, V, used)

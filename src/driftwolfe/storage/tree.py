@@ -1,0 +1,127 @@
+"""Nested plain data, arrays and objects of a few known kinds, as JSON and named arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Lists within lists: nothing of ours is deeper.
+DEEPEST = 40
+
+
+class Kind(NamedTuple):
+    """How objects of one class are taken apart, and put together from what a file says.
+
+    Attributes
+    ----------
+    of
+        The class.
+    parts
+        Names of the attributes that make it up.
+    make
+        Makes one from these by name; it checks them, as they may come from anywhere.
+    """
+
+    of: type
+    parts: tuple[str, ...]
+    make: Callable[..., Any]
+
+
+class TreeWriter:
+    """Turns values into JSON, and puts arrays aside.
+
+    An array, or an object of a known kind, that appears twice is written once, and is one again
+    when it is read.
+
+    Attributes
+    ----------
+    arrays
+        By the names that the JSON has for them.
+    """
+
+    def __init__(self, kinds: Mapping[str, Kind]) -> None:
+        self._names = {kind.of: name for name, kind in kinds.items()}
+        self._kinds = kinds
+        self.arrays: dict[str, NDArray[Any]] = {}
+        self._seen: dict[int, tuple[Any, dict[str, Any]]] = {}
+
+    def write(self, value: Any) -> Any:
+        """Return the value as JSON."""
+        if isinstance(value, np.generic):
+            value = value.item()
+        if value is None or isinstance(value, bool | int | str):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {"float": repr(value)}
+        if type(value) is list or type(value) is tuple:
+            return {type(value).__name__: [self.write(item) for item in value]}
+        if id(value) in self._seen:
+            return self._seen[id(value)][1]
+        if isinstance(value, np.ndarray):
+            name = str(len(self.arrays))
+            # The order in memory is kept: sums come out the same to the last bit.
+            turned = value.flags.f_contiguous and not value.flags.c_contiguous
+            self.arrays[name] = value.T if turned else value
+            return self._remember(value, {"turned" if turned else "array": name})
+        name = self._names.get(type(value), "")
+        if not name:
+            raise TypeError(f"a {type(value).__name__} cannot be written to a file")
+        parts = {part: self.write(getattr(value, part)) for part in self._kinds[name].parts}
+        return self._remember(value, {name: parts, "number": len(self._seen)})
+
+    def _remember(self, value: Any, written: dict[str, Any]) -> dict[str, Any]:
+        # The value is kept, so that no other can have its id.
+        self._seen[id(value)] = (value, written)
+        return written
+
+
+class TreeReader:
+    """Turns what `TreeWriter` wrote into values again; anything else is refused with a ValueError."""
+
+    def __init__(self, kinds: Mapping[str, Kind], arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._kinds = kinds
+        self._arrays = {name: np.array(array) for name, array in arrays.items()}
+        self._made: dict[int, tuple[str, Any]] = {}
+
+    def read(self, written: Any, depth: int = 0) -> Any:
+        """Return the value."""
+        if depth > DEEPEST:
+            raise ValueError("this archive is nested too deeply")
+        if written is None or isinstance(written, bool | int | float | str):
+            return written
+        if not isinstance(written, dict) or not 1 <= len(written) <= 2:
+            raise ValueError("this archive holds something unknown")
+        name, content = next(iter(written.items()))
+        if name in ("list", "tuple") and isinstance(content, list):
+            items = [self.read(item, depth + 1) for item in content]
+            return items if name == "list" else tuple(items)
+        if name == "float" and content in ("inf", "-inf", "nan"):
+            return float(content)
+        if name in ("array", "turned") and isinstance(content, str) and content in self._arrays:
+            return self._array(content, name == "turned")
+        if name in self._kinds and isinstance(content, dict):
+            return self._object(name, content, written.get("number"), depth)
+        raise ValueError("this archive holds something unknown")
+
+    def _array(self, name: str, turned: bool) -> NDArray[Any]:
+        if turned and self._arrays[name].flags.c_contiguous:
+            self._arrays[name] = self._arrays[name].T
+        return self._arrays[name]
+
+    def _object(self, name: str, content: dict[str, Any], number: Any, depth: int) -> Any:
+        kind = self._kinds[name]
+        if set(content) != set(kind.parts) or not isinstance(number, int):
+            raise ValueError(f"this archive holds a {name} that is not complete")
+        if number in self._made:
+            known, made = self._made[number]
+            if known != name:
+                raise ValueError("this archive holds one thing as two kinds")
+            return made
+        parts = {part: self.read(value, depth + 1) for part, value in content.items()}
+        made = kind.make(**parts)
+        self._made[number] = (name, made)
+        return made
