@@ -1,0 +1,201 @@
+"""The classifier against river's softmax regression: `python -m benchmarks.classifier`.
+
+Every row is predicted before it is learned, one by one, with river's interface on both sides. A label
+that a model has never seen has probability 0 there, which costs -log(1e-15). The classifier runs with
+its defaults; softmax regression, which has no intercept, with three learning rates, on features as
+they are and on standardised ones, so its best line is tuned in hindsight.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from river import compose, linear_model, optim, preprocessing
+from river import datasets as river_data
+from sklearn import datasets
+
+import driftwolfe as dw
+from benchmarks import data
+from benchmarks.measure import threads
+from benchmarks.skipped import Skipped
+from driftwolfe.estimators.river_trace_norm_classifier import RiverTraceNormClassifier
+from driftwolfe.estimators.trace_norm_classifier import TraceNormClassifier
+
+RATES = (0.01, 0.1, 1.0)
+#: Rows a call, where calls of scikit-learn's face are timed.
+BATCH = 100
+
+Rows = list[tuple[dict[Any, float], Any]]
+
+
+class Played(NamedTuple):
+    """How a model did on a stream."""
+
+    loss: float
+    error: float
+    rows_per_second: float
+
+
+def play(model: Any, rows: Rows) -> Played:
+    """Predict and learn all rows, one by one."""
+    logs, wrong, started = 0.0, 0, time.perf_counter()
+    for x, y in rows:
+        p = model.predict_proba_one(x)
+        logs -= math.log(max(p.get(y, 0.0), 1e-15))
+        wrong += not p or max(p, key=p.get) != y
+        model.learn_one(x, y)
+    taken = time.perf_counter() - started
+    return Played(logs / len(rows), wrong / len(rows), len(rows) / taken)
+
+
+def learning_speed(rows: Rows) -> tuple[float, float]:
+    """Rows a second that are only learned: scikit-learn's face in batches, and softmax regression."""
+    names = sorted({name for x, _ in rows for name in x}, key=str)
+    table = np.array([[x.get(name, 0.0) for name in names] for x, _ in rows])
+    labels = np.array([y for _, y in rows])
+    model, classes = TraceNormClassifier(), np.unique(labels)
+    started = time.perf_counter()
+    for k in range(0, len(rows), BATCH):
+        model.partial_fit(table[k : k + BATCH], labels[k : k + BATCH], classes)
+    ours = time.perf_counter() - started
+    softmax = linear_model.SoftmaxRegression(optim.SGD(0.1))
+    started = time.perf_counter()
+    for x, y in rows:
+        softmax.learn_one(x, y)
+    return len(rows) / ours, len(rows) / (time.perf_counter() - started)
+
+
+def contestants() -> Iterator[tuple[str, Any]]:
+    """New models by name."""
+    yield "TraceNormClassifier", RiverTraceNormClassifier()
+    yield "the same, learner=pold", RiverTraceNormClassifier(learner="pold")
+    for rate in RATES:
+        yield f"softmax, rate {rate:g}", linear_model.SoftmaxRegression(optim.SGD(rate))
+    for rate in RATES:
+        softmax = linear_model.SoftmaxRegression(optim.SGD(rate))
+        yield (
+            f"standardised, softmax, rate {rate:g}",
+            compose.Pipeline(preprocessing.StandardScaler(), softmax),
+        )
+
+
+def table_rows(X: np.ndarray, y: np.ndarray) -> Rows:
+    """The rows of a table; entries of 0 are left out where there are many features."""
+    if X.shape[1] <= 100:
+        return [
+            (dict(enumerate(row)), label) for row, label in zip(X.tolist(), y.tolist(), strict=True)
+        ]
+    return [
+        ({int(j): float(row[j]) for j in row.nonzero()[0]}, label)
+        for row, label in zip(X, y.tolist(), strict=True)
+    ]
+
+
+def stream_rows(stream: dw.streams.Stream) -> Rows:
+    """The rows of a stream of `MulticlassLogistic` losses."""
+    features = np.vstack([loss.features for loss in stream])
+    return table_rows(features, np.concatenate([loss.labels for loss in stream]))
+
+
+def flipped() -> Rows:
+    """Shuttle as the paper plays it."""
+    return stream_rows(data.shuttle())
+
+
+def steady() -> Rows:
+    """Shuttle without flips."""
+    data.shuttle()
+    return stream_rows(dw.streams.shuttle(flip_every=None))
+
+
+def abrupt() -> Rows:
+    """Two rules, one after the other."""
+    first, second = (
+        dw.streams.synthetic.drifting_logistic((5, 10), 1000, speed=0.0, seed=seed, radius=30.0)
+        for seed in (0, 1)
+    )
+    return stream_rows(dw.streams.drift.abrupt(first, second, 500))
+
+
+def digits() -> Rows:
+    """Scikit-learn's digits, shuffled."""
+    X, y = datasets.load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(y.size)
+    return table_rows(X[order], y[order])
+
+
+def segments() -> Rows:
+    """River's image segments."""
+    return list(river_data.ImageSegments())
+
+
+def words(rows: int = 6000, features: int = 3000, classes: int = 6) -> Rows:
+    """Made-up texts of 20 to 60 words, whose topics all change after half of them."""
+    rng = np.random.default_rng(0)
+    usual = 1.0 / np.arange(1, features + 1)
+    topics = usual * np.exp(0.7 * rng.normal(size=(2, classes, features)))
+    topics /= topics.sum(axis=2, keepdims=True)
+    labels = rng.integers(0, classes, rows)
+    counts = [
+        rng.multinomial(rng.integers(20, 60), topics[2 * k // rows, label])
+        for k, label in enumerate(labels)
+    ]
+    table = np.log1p(np.array(counts))
+    return table_rows(table / np.linalg.norm(table, axis=1, keepdims=True), labels)
+
+
+STREAMS: dict[str, Callable[[], Rows]] = {
+    "Shuttle, signs flipped every 10,000 rows": flipped,
+    "Shuttle, no flips": steady,
+    "made up, abrupt drift": abrupt,
+    "digits": digits,
+    "image segments": segments,
+    "made-up texts, abrupt drift": words,
+}
+
+
+def main() -> None:
+    """Print a table for every stream."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=None, help="the first rows of each stream only")
+    limit = parser.parse_args().rows
+    play(RiverTraceNormClassifier(), digits()[:50])  # compiled before the clock starts
+    for name, load in STREAMS.items():
+        try:
+            rows = load()[:limit]
+        except Skipped as skipped:
+            print(f"{name}: skipped, {skipped}")
+            continue
+        print(f"\n{name}: {len(rows):,} rows")
+        print(f"| {'model':38} | log loss | error  | rows/s, predicted and learned |")
+        print(f"|{'-' * 40}|----------|--------|-------------------------------|")
+        results = {}
+        for model_name, model in contestants():
+            results[model_name] = found = play(model, rows)
+            print(
+                f"| {model_name:38} | {found.loss:8.4f} | {found.error:6.4f} "
+                f"| {found.rows_per_second:29,.0f} |",
+                flush=True,
+            )
+        theirs = {each: found for each, found in results.items() if "softmax" in each}
+        best = min(theirs, key=lambda each: theirs[each].loss)
+        ours = results["TraceNormClassifier"]
+        print(
+            f"best softmax in hindsight: {best}; ours has {ours.loss / theirs[best].loss:.2f} times "
+            f"its log loss, {ours.error / max(theirs[best].error, 1e-9):.2f} times its error"
+        )
+        fast, slow = learning_speed(rows)
+        print(
+            f"learning only, rows/s: partial_fit in batches of {BATCH} {fast:,.0f}, "
+            f"softmax {slow:,.0f}, ratio {fast / slow:.2f}"
+        )
+
+
+if __name__ == "__main__":
+    with threads(1):
+        main()

@@ -1,0 +1,83 @@
+"""Keys (labels, names, ids) as arrays of bytes, so that an archive can hold them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: How a key of each type is told in JSON: a tag, and the key as text. Numbers are written in base
+#: 16, which is exact, and says infinities and NaN as well.
+_WRITE: dict[type, tuple[str, Callable[[Any], str]]] = {
+    str: ("text", str),
+    bool: ("bool", str),
+    int: ("int", hex),
+    float: ("float", float.hex),
+    bytes: ("bytes", bytes.hex),
+    type(None): ("none", lambda _: ""),
+}
+_READ: dict[str, Callable[[str], Hashable]] = {
+    "text": str,
+    "bool": {"True": True, "False": False}.__getitem__,
+    "int": lambda text: int(text, 16),
+    "float": float.fromhex,
+    "bytes": bytes.fromhex,
+    "none": lambda _: None,
+}
+
+
+def encode_keys(keys: Iterable[Any]) -> NDArray[np.uint8]:
+    """Return keys as an array of bytes; `decode_keys` gives them back, types and order included.
+
+    Keys are texts, whole numbers, floats, booleans, None, bytes, and tuples of these. NumPy's
+    scalars become Python's. Anything else raises TypeError: an archive holds no code, so it could
+    not be made again.
+
+    >>> decode_keys(encode_keys(["a", 1, 1.0, True, None, (b"b", 2)]))
+    ['a', 1, 1.0, True, None, (b'b', 2)]
+    """
+    text = json.dumps([_written(key) for key in keys], separators=(",", ":"))
+    return np.frombuffer(text.encode("ascii"), dtype=np.uint8).copy()
+
+
+def decode_keys(encoded: NDArray[np.uint8]) -> list[Any]:
+    """Return the list of keys that `encode_keys` took, or raise ValueError for other bytes."""
+    try:
+        return [_read(item) for item in json.loads(np.asarray(encoded, np.uint8).tobytes())]
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        raise ValueError("these bytes are not keys written by encode_keys") from error
+
+
+def plain_key(key: Any) -> Any:
+    """Return the key as a Python object, where it is a NumPy scalar.
+
+    >>> plain_key(np.int64(3))
+    3
+    """
+    return key.item() if isinstance(key, np.generic) else key
+
+
+def _written(key: Any) -> list[Any]:
+    plain = plain_key(key)
+    if type(plain) is tuple:
+        return ["tuple", [_written(part) for part in plain]]
+    # The exact type: an enumeration that is also an int would come back as a bare int.
+    if type(plain) not in _WRITE:
+        raise TypeError(
+            "only str, int, float, bool, None, bytes and tuples of these can be saved as keys, "
+            f"got {key!r} of type {type(key).__name__}"
+        )
+    tag, write = _WRITE[type(plain)]
+    return [tag, write(plain)]
+
+
+def _read(item: Any) -> Hashable:
+    tag, content = item
+    if tag == "tuple":
+        return tuple(_read(part) for part in content)
+    if not isinstance(content, str):
+        raise TypeError("the content of a key is text")
+    return _READ[tag](content)

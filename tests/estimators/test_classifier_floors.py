@@ -1,0 +1,137 @@
+"""How well the classifier does, with its defaults, on real and made-up streams.
+
+Rows are predicted one by one, each before it is learned.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from river import linear_model, optim
+from sklearn import datasets
+
+from driftwolfe import streams
+from driftwolfe.estimators.class_learner import ClassLearner
+from driftwolfe.estimators.class_options import make_learner
+from driftwolfe.estimators.labelled import Labelled
+from driftwolfe.estimators.river_trace_norm_classifier import RiverTraceNormClassifier
+from driftwolfe.estimators.rows import as_rows
+from driftwolfe.estimators.trace_norm_classifier import TraceNormClassifier
+from estimators.classifier_streams import needs_data, shuttle_rows, state_of
+
+
+def played(X, y, **options):
+    """Mean log loss and error of the default learner, and the learner."""
+    chosen = {"radii": "auto", "learner": "pola", "fit_intercept": True} | options
+    learner: ClassLearner = make_learner(**chosen, classes=int(y.max()) + 1, features=X.shape[1])
+    logs, wrong = 0.0, 0
+    for k in range(len(y)):
+        rows = as_rows(X[k : k + 1])
+        p = learner.probabilities(rows)[0]
+        logs -= math.log(max(p[y[k]], 1e-15))
+        wrong += int(p.argmax() != y[k])
+        learner.learn(Labelled.from_weights(rows, y[k : k + 1].astype(np.int64), None))
+    return logs / len(y), wrong / len(y), learner
+
+
+def softmax_of_river(X, y, rate):
+    model, logs, wrong = linear_model.SoftmaxRegression(optim.SGD(rate)), 0.0, 0
+    for row, label in zip(X.tolist(), y.tolist(), strict=True):
+        x = dict(enumerate(row))
+        p = model.predict_proba_one(x)
+        logs -= math.log(max(p.get(label, 0.0), 1e-15))
+        wrong += not p or max(p, key=p.get) != label
+        model.learn_one(x, label)
+    return logs / len(y), wrong / len(y)
+
+
+@needs_data
+def test_shuttle_with_flipped_signs():
+    X, y = shuttle_rows()
+    assert len(y) == 43_500
+    loss, error, _ = played(X, y)
+    assert loss <= 0.180 and error <= 0.055
+
+
+@needs_data
+def test_shuttle_with_flipped_signs_for_rivers_face():
+    X, y = shuttle_rows()
+    model, logs, wrong = RiverTraceNormClassifier(), 0.0, 0
+    for row, label in zip(X.tolist(), y.tolist(), strict=True):
+        x = dict(enumerate(row))
+        p = model.predict_proba_one(x)
+        # A label that was never seen has probability 0, which costs -log(1e-15).
+        logs -= math.log(max(p.get(label, 0.0), 1e-15))
+        wrong += not p or max(p, key=p.get) != label
+        model.learn_one(x, label)
+    assert logs / len(y) <= 0.180 and wrong / len(y) <= 0.055
+
+
+@needs_data
+def test_the_public_face_does_what_is_measured_here():
+    X, y = shuttle_rows(rounds=60)
+    loss, error, learner = played(X, y)
+    model, logs, wrong = TraceNormClassifier(), 0.0, 0
+    model.partial_fit(X[:1], y[:1], classes=np.arange(int(y.max()) + 1))
+    for k in range(1, len(y)):
+        p = model.predict_proba(X[k : k + 1])[0]
+        logs -= math.log(max(p[y[k]], 1e-15))
+        wrong += int(model.predict(X[k : k + 1])[0] != y[k])
+        model.partial_fit(X[k : k + 1], y[k : k + 1])
+    assert state_of(model._learner) == state_of(learner)
+    assert logs + math.log(int(y.max()) + 1) == pytest.approx(loss * len(y))
+    assert wrong == pytest.approx(error * len(y), abs=1)
+
+
+@needs_data
+@pytest.mark.parametrize("seed", [None, 1])
+def test_shuttle_without_flips(seed):
+    X, y = shuttle_rows(flip_every=None, seed=seed)
+    loss, error, _ = played(X, y)
+    assert loss <= 0.135 and error <= 0.041  # river's softmax, rate tuned: 0.150 and 0.045
+
+
+@needs_data
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [2, 3, 4])
+def test_shuttle_with_flips_in_other_orders(seed):
+    X, y = shuttle_rows(seed=seed, flip_every=500)
+    loss, error, _ = played(X, y)
+    best = min(softmax_of_river(X, y, rate) for rate in (0.1, 1.0))
+    assert loss < 0.8 * best[0] and error < best[1]
+
+
+def rows_of(stream):
+    features = np.vstack([loss.features for loss in stream])
+    return features, np.concatenate([loss.labels for loss in stream])
+
+
+def drifting(kind):
+    first, second = (
+        streams.synthetic.drifting_logistic((5, 10), 500, speed=0.0, seed=seed, radius=30.0)
+        for seed in (0, 1)
+    )
+    if kind == "abrupt":
+        return rows_of(streams.drift.abrupt(first, second, 250))
+    if kind == "gradual":
+        return rows_of(streams.drift.gradual(first, second, 150, 350, seed=0))
+    return rows_of(
+        streams.synthetic.drifting_logistic((5, 10), 500, speed=0.01, seed=3, radius=30.0)
+    )
+
+
+@pytest.mark.parametrize("kind", ["abrupt", "gradual", "turning"])
+def test_made_up_drift_no_worse_than_softmax_tuned_in_hindsight(kind):
+    X, y = drifting(kind)
+    loss, error, _ = played(X, y)
+    best = min(softmax_of_river(X, y, rate) for rate in (0.01, 0.1, 1.0))
+    assert loss <= best[0] and error <= best[1] + 0.01
+
+
+def test_digits_no_worse_than_softmax_tuned_in_hindsight():
+    X, y = datasets.load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = X[order], y[order]
+    loss, error, _ = played(X, y)
+    best = min(softmax_of_river(X, y, rate) for rate in (0.001, 0.01, 0.1))
+    assert loss <= 0.8 * best[0] and error <= 0.09

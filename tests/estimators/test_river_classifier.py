@@ -1,0 +1,243 @@
+"""The classifier with the face of river."""
+
+import pickle
+import statistics
+import time
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from river import compose, datasets, evaluate, metrics, preprocessing
+from river.checks import yield_checks
+
+from driftwolfe.estimators.feature_map import FULL_FEATURES
+from driftwolfe.estimators.river_trace_norm_classifier import RiverTraceNormClassifier
+from driftwolfe.storage import write_archive
+from estimators.classifier_streams import state_of, turning
+
+OPTIONS = [{}, {"learner": "pold", "fit_intercept": False, "radii": (5.0, 50.0)}]
+CHECKS = [
+    pytest.param(check, options, id=f"{check.__name__}-{number}")
+    for number, options in enumerate(OPTIONS)
+    for check in yield_checks(RiverTraceNormClassifier(**options))
+]
+
+
+def stream(rows=300, labels=("red", "green", "blue"), **options):
+    X, y = turning(rows, **options)
+    names = [f"x{j}" for j in range(X.shape[1])]
+    return [
+        (dict(zip(names, row, strict=True)), labels[k])
+        for row, k in zip(X.tolist(), y.tolist(), strict=True)
+    ]
+
+
+def learned(rows, **options):
+    model = RiverTraceNormClassifier(**options)
+    for x, y in rows:
+        model.learn_one(x, y)
+    return model
+
+
+def everything(model):
+    held = None if model._learner is None else state_of(model._learner)
+    return list(model._numbers.items()), list(model._places.items()), held
+
+
+@pytest.mark.parametrize(("check", "options"), CHECKS)
+def test_rivers_own_checks(check, options):
+    check(RiverTraceNormClassifier(**options))
+
+
+def test_before_anything_is_learned_nothing_is_said():
+    model = RiverTraceNormClassifier()
+    frame = pd.DataFrame({"a": [1.0, 2.0]}, index=[7, 8])
+    assert model.predict_one({"a": 1.0}) is None and model.predict_proba_one({"a": 1.0}) == {}
+    assert model.predict_many(frame).tolist() == [None, None]
+    assert model.predict_proba_many(frame).shape == (2, 0)
+    assert model.expert_weights == {} and model.classes == [] and model.feature_names == []
+
+
+def test_classes_come_and_go():
+    model = RiverTraceNormClassifier()
+    model.learn_one({"a": 1.0}, "red")
+    assert model.predict_proba_one({"a": 1.0}) == {"red": 1.0}
+    for k in range(200):
+        model.learn_one({"a": float(k % 2)}, ("red", "green")[k % 2])
+    assert model.predict_one({"a": 1.0}) == "green"
+    for k in range(200):
+        model.learn_one({"a": float(k % 2)}, ("red", None)[k % 2])
+    assert model.classes == ["red", "green", None]
+    found = model.predict_proba_one({"a": 1.0})
+    assert max(found, key=found.get) is None and sum(found.values()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    "labels", [(True, False), (np.bool_(True), np.bool_(False)), (0, 1), ((1, "a"), 2.5)]
+)
+def test_labels_may_be_anything_hashable(labels):
+    model = RiverTraceNormClassifier()
+    for k in range(100):
+        x = {"a": k % 2, "b": True, "c": np.float32(k), "d": Decimal("1.5"), "e": 2**70}
+        model.learn_one(x, labels[k % 2])
+    for k in (0, 1):
+        assert model.predict_one({"a": k}) == labels[k]
+        assert type(model.predict_one({"a": k})) is type(
+            getattr(labels[k], "item", lambda k=k: labels[k])()
+        )
+
+
+def test_features_come_and_go():
+    rows = stream()
+    model = learned([({name: x[name] for name in ("x0", "x1")}, y) for x, y in rows[:100]])
+    for x, y in rows[100:]:
+        model.learn_one(x, y)
+    assert model.feature_names == ["x0", "x1", "x2", "x3"]
+    before = model.predict_proba_one({"x3": 1.0})
+    assert model.predict_proba_one({"x3": 1.0, "strange": 5.0}) == before
+    assert model.predict_proba_one({"x3": 1.0, "x0": 0.0}) == before  # missing is zero
+    assert sum(model.predict_proba_one({}).values()) == pytest.approx(1.0)
+    model.learn_one({}, "red")
+
+
+def test_a_stream_of_words_outgrows_the_map_for_few_features():
+    rng = np.random.default_rng(0)
+    model, wrong = RiverTraceNormClassifier(), 0
+    for k in range(1500):
+        topic = int(rng.integers(2))
+        words = (2 * rng.geometric(0.01, 15) + topic).tolist() + rng.integers(0, 50, 5).tolist()
+        x = {f"word{word}": 1 for word in words}
+        wrong += k >= 500 and model.predict_one(x) != topic
+        model.learn_one(x, topic)
+    assert len(model.feature_names) > FULL_FEATURES and not model._learner.map.full
+    assert wrong < 50
+
+
+def test_the_order_of_a_row_does_not_matter():
+    rows = stream()
+    first = learned(rows[:1] + [(dict(reversed(x.items())), y) for x, y in rows[1:]])
+    assert everything(first) == everything(learned(rows))
+
+
+@pytest.mark.parametrize("batch", [1, 13, 300])
+def test_mini_batches_leave_the_state_of_single_rows(batch):
+    rows = stream()
+    many = RiverTraceNormClassifier()
+    for k in range(0, 300, batch):
+        piece = rows[k : k + batch]
+        many.learn_many(pd.DataFrame([x for x, _ in piece]), pd.Series([y for _, y in piece]))
+    one = learned(rows)
+    assert everything(many) == everything(one)
+    frame = pd.DataFrame([x for x, _ in rows], index=np.arange(300) + 5)[["x3", "x0", "x2"]]
+    table = many.predict_proba_many(frame)
+    assert table.index.equals(frame.index) and table.columns.tolist() == one.classes
+    singles = [one.predict_proba_one(row) for row in frame.to_dict("records")]
+    np.testing.assert_array_equal(table.to_numpy(), [list(row.values()) for row in singles])
+    labels = [one.predict_one(row) for row in frame.to_dict("records")]
+    assert many.predict_many(frame).tolist() == labels
+
+
+def test_weights_repeat_rows():
+    rows = stream(rows=60)
+    weights = np.random.default_rng(0).integers(0, 3, 60)
+    repeated = learned([row for row, w in zip(rows, weights, strict=True) for _ in range(w)])
+    single = RiverTraceNormClassifier()
+    for (x, y), w in zip(rows, weights, strict=True):
+        single.learn_one(x, y, w=w)
+    many = RiverTraceNormClassifier()
+    many.learn_many(pd.DataFrame([x for x, _ in rows]), pd.Series([y for _, y in rows]), w=weights)
+    assert everything(single) == everything(repeated) == everything(many)
+
+
+REFUSED = {
+    "text": lambda model: model.learn_one({"x0": "high"}, "red"),
+    "a number as text": lambda model: model.learn_one({"x0": "1.5", "new": 2.0}, "red"),
+    "None": lambda model: model.learn_one({"x0": None, "new": 2.0}, "black"),
+    "infinity": lambda model: model.learn_one({"new": float("inf")}, "black"),
+    "NaN": lambda model: model.learn_one({"x0": 1.0, "new": float("nan")}, "black"),
+    "range": lambda model: model.learn_one({"x0": 1e200, "new": 1.0}, "black"),
+    "label": lambda model: model.learn_one({"new": 1.0}, ["red"]),
+    "NaN label": lambda model: model.learn_one({"new": 1.0}, float("nan")),
+    "weight": lambda model: model.learn_one({"new": 1.0}, "black", w=-1.0),
+    "huge weight": lambda model: model.learn_one({"new": 1.0}, "black", w=1e300),
+    "lengths": lambda model: model.learn_many(
+        pd.DataFrame({"new": [1.0, 2.0]}), pd.Series(["black"])
+    ),
+    "NaN in a frame": lambda model: model.learn_many(
+        pd.DataFrame({"new": [1.0, np.nan]}), pd.Series(["black", "red"])
+    ),
+    "a name twice": lambda model: model.learn_many(
+        pd.DataFrame([[1.0, 2.0]], columns=["new", "new"]), pd.Series(["black"])
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", REFUSED)
+def test_what_is_refused_changes_nothing(wrong):
+    model = learned(stream())
+    before = everything(model)
+    with pytest.raises((ValueError, TypeError)):
+        REFUSED[wrong](model)
+    assert everything(model) == before
+
+
+def test_options_are_checked_with_the_first_row():
+    model = RiverTraceNormClassifier(radii=-1.0)
+    with pytest.raises(ValueError, match="each of radii"):
+        model.learn_one({"a": 1.0}, "red")
+    assert everything(model) == everything(RiverTraceNormClassifier())
+
+
+def test_predictions_change_nothing():
+    rows = stream()
+    model = learned(rows)
+    before = pickle.dumps(model)
+    model.predict_one(rows[0][0])
+    model.predict_proba_one({"new": 3.0})
+    model.predict_many(pd.DataFrame([x for x, _ in rows]))
+    assert pickle.dumps(model) == before
+
+
+@pytest.mark.parametrize("labels", [("red", "green", "blue"), (True, 2, None), ((1, 2), 0.5, b"x")])
+def test_a_loaded_model_goes_on_like_the_saved_one(labels, tmp_path):
+    rows = stream(rows=600, labels=labels)
+    model = learned(rows[:333], radii=(4.0, 40.0))
+    model.save(tmp_path / "model.safetensors")
+    loaded = RiverTraceNormClassifier.load(tmp_path / "model.safetensors")
+    assert everything(loaded) == everything(model)
+    assert list(map(type, loaded.classes)) == list(map(type, model.classes))
+    for k, (x, y) in enumerate(rows[333:]):
+        assert loaded.predict_proba_one(x) == model.predict_proba_one(x)
+        for one in (loaded, model):
+            one.learn_one({**x, f"new{k // 50}": 1.0}, y)
+
+
+def test_saving_an_empty_model_and_what_cannot_be_saved(tmp_path):
+    path = tmp_path / "model.safetensors"
+    RiverTraceNormClassifier(radii=3.0, fit_intercept=False).save(path)
+    loaded = RiverTraceNormClassifier.load(path)
+    assert loaded.radii == 3.0 and loaded.fit_intercept is False and loaded.classes == []
+    strange = RiverTraceNormClassifier()
+    strange.learn_one({"a": 1.0}, frozenset("b"))
+    with pytest.raises(TypeError, match="can be saved as keys"):
+        strange.save(path)
+    write_archive(path, "POLA", {}, {})
+    with pytest.raises(ValueError, match="holds a POLA"):
+        RiverTraceNormClassifier.load(path)
+
+
+def test_it_takes_part_in_pipelines_of_river():
+    model = compose.Pipeline(preprocessing.StandardScaler(), RiverTraceNormClassifier())
+    metric = metrics.Accuracy()
+    evaluate.progressive_val_score(datasets.ImageSegments().take(1000), model, metric)
+    assert metric.get() > 0.8
+
+
+def test_one_row_takes_less_than_a_millisecond():
+    model, times = RiverTraceNormClassifier(), []
+    for x, y in stream(rows=1000, features=9, classes=3):
+        start = time.perf_counter()
+        model.learn_one(x, y)
+        times.append(time.perf_counter() - start)
+    assert statistics.median(times) < 1e-3

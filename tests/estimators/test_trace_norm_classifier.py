@@ -1,0 +1,383 @@
+"""The classifier with the face of scikit-learn."""
+
+import inspect
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy
+from sklearn import datasets
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from driftwolfe.estimators.trace_norm_classifier import TraceNormClassifier
+from driftwolfe.storage import write_archive
+from estimators.classifier_streams import state_of, turning
+
+CLASSES = np.arange(3)
+
+
+def learned(X, y, batch=50, classes=CLASSES, weights=None, **options):
+    model = TraceNormClassifier(**options)
+    for k in range(0, len(y), batch):
+        own = slice(k, k + batch)
+        model.partial_fit(
+            X[own], y[own], classes, sample_weight=None if weights is None else weights[own]
+        )
+    return model
+
+
+def everything(model):
+    """All that a model knows, byte by byte."""
+    known = {name: repr(value) for name, value in vars(model).items() if name != "_learner"}
+    return known, state_of(model._learner) if hasattr(model, "_learner") else None
+
+
+@parametrize_with_checks(
+    [
+        TraceNormClassifier(),
+        TraceNormClassifier(radii=(5.0, 50.0), learner="pold", fit_intercept=False, passes=3),
+    ],
+    expected_failed_checks=lambda estimator: {},
+)
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+def test_works_in_a_pipeline_and_as_a_clone():
+    X, y = turning()
+    model = make_pipeline(StandardScaler(), TraceNormClassifier(radii=(3.0, 30.0), random_state=0))
+    probabilities = model.fit(X, y).predict_proba(X)
+    again = clone(model).fit(X, y)
+    np.testing.assert_array_equal(again.predict_proba(X), probabilities)
+    assert not hasattr(clone(model.steps[-1][1]), "classes_")
+
+
+@pytest.mark.parametrize("features", [4, 300])
+@pytest.mark.parametrize("container", [scipy.sparse.csr_array, scipy.sparse.coo_matrix])
+def test_sparse_rows_are_the_same_rows(features, container):
+    X, y = turning(features=features)
+    X[np.random.default_rng(0).random(X.shape) < 0.6] = 0.0
+    dense, sparse = learned(X, y), learned(scipy.sparse.csr_array(X), y)
+    assert state_of(dense._learner) == state_of(sparse._learner)
+    np.testing.assert_array_equal(dense.predict_proba(X), sparse.predict_proba(container(X)))
+
+
+def test_stored_zeros_and_duplicates_are_what_they_stand_for():
+    X, y = turning()
+    rows, columns = np.divmod(np.arange(X.size), X.shape[1])
+    halves = np.concatenate((X.ravel() / 2, X.ravel() / 2, np.zeros(1)))
+    places = np.append(np.tile(rows, 2), 0), np.append(np.tile(columns, 2), 0)
+    split = scipy.sparse.coo_array((halves, places), X.shape).tocsr()
+    assert state_of(learned(X, y)._learner) == state_of(learned(split, y)._learner)
+
+
+@pytest.mark.parametrize("batch", [1, 7])
+def test_batches_are_learned_row_by_row(batch):
+    X, y = turning()
+    assert everything(learned(X, y, batch)) == everything(learned(X, y, 300))
+
+
+@pytest.mark.parametrize("features", [4, 300])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_unit_of_the_features_does_not_matter(features, intercept):
+    X, y = turning(features=features)
+    plain = learned(X, y, fit_intercept=intercept).predict_proba(X)
+    for factor in (2.0**40, 2.0**-40, -1.0):  # exact in binary
+        scaled = learned(factor * X, y, fit_intercept=intercept)
+        np.testing.assert_array_equal(scaled.predict_proba(factor * X), plain)
+    thousand = learned(1000.0 * X, y, fit_intercept=intercept).predict_proba(1000.0 * X)
+    np.testing.assert_allclose(thousand, plain, atol=1e-6)
+
+
+def test_nor_do_the_units_of_single_features():
+    X, y = turning()
+    units = 2.0 ** np.array([-20, 0, 5, 33])
+    plain = learned(X, y).predict_proba(X)
+    np.testing.assert_allclose(learned(X * units, y).predict_proba(X * units), plain, atol=1e-9)
+
+
+def test_weight_zero_is_no_row_and_a_whole_weight_repeats_one():
+    X, y = turning()
+    weights = np.random.default_rng(0).integers(0, 4, len(y)).astype(float)
+    repeated = np.repeat(np.arange(len(y)), weights.astype(int))
+    expected = state_of(learned(X[repeated], y[repeated])._learner)
+    assert state_of(learned(X, y, weights=weights)._learner) == expected
+    fitted = TraceNormClassifier(random_state=0).fit(X, y, weights)
+    copies = TraceNormClassifier(random_state=0).fit(X[repeated], y[repeated])
+    assert state_of(fitted._learner) == state_of(copies._learner)
+
+
+def test_a_batch_without_weight_is_not_there():
+    X, y = turning()
+    model = learned(X, y)
+    before = state_of(model._learner)
+    model.partial_fit(X, y, sample_weight=0.0)
+    model.partial_fit(X, y, sample_weight=np.full(len(y), 1e-300))
+    assert state_of(model._learner) == before
+    new = TraceNormClassifier().partial_fit(X, y, CLASSES, sample_weight=np.zeros(len(y)))
+    np.testing.assert_allclose(new.predict_proba(X), 1.0 / 3.0)
+    assert new.t_ == 0 and not new.coef_.any()
+    with pytest.raises(ValueError, match="zero for all rows"):
+        TraceNormClassifier().fit(X, y, sample_weight=np.zeros(len(y)))
+
+
+@pytest.mark.parametrize("features", [1, 2, 20, 260])
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_comes_probabilities_stay_probabilities(features, seed):
+    rng = np.random.default_rng(seed)
+    rows, classes = 60, int(rng.integers(1, 20))
+    sizes = rng.choice([-200, -165, -100, -5, 0, 3, 60, 99], (1 if seed % 2 else rows, features))
+    X = np.clip(rng.normal(size=(rows, features)) * 10.0**sizes, -1e100, 1e100)
+    if seed % 3 == 1:
+        X[rng.random(X.shape) < 0.7] = 0.0
+    if seed % 3 == 2:
+        X[:, 0] = 1e8
+        X = np.repeat(X, 2, axis=1)
+    weights = 10.0 ** rng.uniform(-300, 9, rows) if seed > 3 else None
+    options = {"radii": (1e-3, 1e4), "learner": "pold"} if seed == 5 else {}
+    model = TraceNormClassifier(fit_intercept=seed != 2, **options)
+    for k in range(0, rows, 7):
+        own = slice(k, k + 7)
+        batch = rng.integers(0, classes, len(X[own]))
+        given = None if weights is None else weights[own]
+        model.partial_fit(X[own], batch, np.arange(classes), given)
+    p = model.predict_proba(X)
+    assert np.isfinite(p).all() and (p >= 0.0).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert np.isfinite(model.decision_function(X)).all()
+    assert all(np.isfinite(array).all() for array in model._learner.state()[1].values())
+
+
+def test_small_weights_teach_less():
+    X, y = turning(rows=100)
+    light = learned(X, y, weights=np.full(100, 0.01)).predict_proba(X)
+    assert light.max() < learned(X, y).predict_proba(X).max()
+    assert learned(X, y, weights=np.full(100, 1e-9)).predict_proba(X).max() < 0.34
+
+
+def test_fit_does_not_look_at_the_order_of_rows():
+    X, y = turning()
+    order = np.random.default_rng(0).permutation(len(y))
+    first = TraceNormClassifier(random_state=3, passes=2).fit(X, y)
+    second = TraceNormClassifier(random_state=3, passes=2).fit(X[order], y[order])
+    assert everything(first) == everything(second)
+    other = TraceNormClassifier(random_state=4, passes=2).fit(X, y)
+    assert everything(other) != everything(first)
+
+
+REFUSED = {
+    "NaN": lambda X, y: {"X": np.where(X > 2, np.nan, X), "y": y},
+    "infinity": lambda X, y: {"X": np.where(X > 2, np.inf, X), "y": y},
+    "range": lambda X, y: {"X": X * 1e120, "y": y},
+    "width": lambda X, y: {"X": X[:, :2], "y": y},
+    "empty": lambda X, y: {"X": X[:0], "y": y[:0]},
+    "lengths": lambda X, y: {"X": X, "y": y[1:]},
+    "label": lambda X, y: {"X": X, "y": np.append(y[1:], 7)},
+    "kind of label": lambda X, y: {"X": X, "y": y + 0.5},
+    "classes": lambda X, y: {"X": X, "y": y, "classes": [0, 1, 2, 3]},
+    "negative weight": lambda X, y: {"X": X, "y": y, "sample_weight": -np.ones(len(y))},
+    "huge weight": lambda X, y: {"X": X, "y": y, "sample_weight": np.full(len(y), 1e10)},
+    "number of weights": lambda X, y: {"X": X, "y": y, "sample_weight": np.ones(3)},
+}
+
+
+@pytest.mark.parametrize("wrong", REFUSED)
+def test_what_is_refused_changes_nothing(wrong):
+    X, y = turning()
+    model = learned(X, y)
+    before = everything(model)
+    with pytest.raises(ValueError):
+        model.partial_fit(**REFUSED[wrong](X, y))
+    assert everything(model) == before
+    np.testing.assert_array_equal(model.predict(X[:2]), learned(X, y).predict(X[:2]))
+
+
+FIRST_REFUSED = [
+    (method, wrong)
+    for method in ("fit", "partial_fit")
+    for wrong in REFUSED
+    if wrong not in ("width", "classes") and (method, wrong) != ("fit", "label")
+]
+
+
+@pytest.mark.parametrize(("method", "wrong"), FIRST_REFUSED)
+def test_a_first_call_that_is_refused_leaves_a_new_model(method, wrong):
+    X, y = turning()
+    model = TraceNormClassifier()
+    arguments = REFUSED[wrong](X, y)
+    if method == "partial_fit":
+        arguments.setdefault("classes", CLASSES)
+    with pytest.raises(ValueError):
+        getattr(model, method)(**arguments)
+    assert everything(model) == everything(TraceNormClassifier())
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_classes_come_with_the_first_call_and_stay():
+    X, y = turning()
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        TraceNormClassifier().partial_fit(X, y)
+    with pytest.raises(ValueError, match="at least one class"):
+        TraceNormClassifier().partial_fit(X, y, classes=[])
+    model = learned(X, y)
+    with pytest.raises(ValueError, match=r"labels \[9\] that are not among the classes"):
+        model.partial_fit(X[:1], [9])
+    model.partial_fit(X, y, classes=[2, 1, 0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"radii": -1.0}, "each of radii"),
+        ({"radii": ()}, "radii must be"),
+        ({"radii": "small"}, "radii must be"),
+        ({"learner": "ader"}, "learner must be"),
+        ({"passes": 0}, "passes"),
+    ],
+)
+def test_options_are_checked(options, message):
+    X, y = turning()
+    with pytest.raises(ValueError, match=message):
+        TraceNormClassifier(**options).fit(X, y)
+
+
+def test_predictions_change_nothing():
+    X, y = turning()
+    model = learned(X, y)
+    before = everything(model)
+    for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
+        getattr(model, method)(X * 3.0)
+    assert model.coef_.shape == (3, 4) and model.intercept_.shape == (3,)
+    assert everything(model) == before
+
+
+def test_predictions_agree_with_each_other():
+    X, y = turning()
+    model = learned(X, y)
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    np.testing.assert_allclose(np.exp(model.decision_function(X)), p)
+    np.testing.assert_array_equal(model.predict(X), p.argmax(axis=1))
+    two = learned(X, y > 0, classes=[False, True])
+    p = two.predict_proba(X)
+    np.testing.assert_allclose(two.decision_function(X), np.log(p[:, 1] / p[:, 0]))
+    assert two.predict(X).dtype == bool
+    assert two.coef_.shape == (1, 4) and two.intercept_.shape == (1,)
+    assert (two.predict(X) == (X @ two.coef_[0] + two.intercept_[0] > 0)).mean() > 0.9
+
+
+def test_many_rows_are_predicted_as_few():
+    X, y = turning(rows=9000)
+    model = learned(X[:300], y[:300])
+    apart = np.vstack([model.predict_proba(X[k : k + 1000]) for k in range(0, 9000, 1000)])
+    np.testing.assert_array_equal(model.predict_proba(X), apart)
+
+
+def test_experts_have_names_and_weights():
+    X, y = turning()
+    model = learned(X, y, radii=(5.0, 50.0))
+    assert model.t_ == 300
+    assert model.expert_names_[:3] == [
+        "radius 5, 16 rows",
+        "radius 50, 16 rows",
+        "radius 5, 64 rows",
+    ]
+    assert len(model.expert_names_) == model.expert_weights_.size == 10
+    assert model.expert_weights_.sum() == pytest.approx(1.0)
+
+
+LABELS = {
+    "text": np.array(["a", "bb", "Zoë"]),
+    "whole": np.array([-3, 5, 7]),
+    "small": np.array([1, 2, 3], dtype=np.int8),
+    "float": np.array([0.0, 1.0, 2.0], dtype=np.float32),
+    "object": np.array(["x", "y", "z"], dtype=object),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_a_loaded_model_goes_on_like_the_saved_one(kind, tmp_path):
+    X, y = turning(rows=500)
+    labels = np.sort(LABELS[kind])[y]
+    model = learned(X[:270], labels[:270], 37, np.sort(LABELS[kind]), radii=[4.0, 40.0])
+    model.save(tmp_path / "model.safetensors")
+    loaded = TraceNormClassifier.load(tmp_path / "model.safetensors")
+    assert state_of(loaded._learner) == state_of(model._learner)
+    assert loaded.classes_.dtype == model.classes_.dtype
+    assert loaded.get_params() == model.get_params()
+    for k in range(300, 500):
+        row = X[k : k + 1]
+        np.testing.assert_array_equal(loaded.predict_proba(row), model.predict_proba(row))
+        assert loaded.predict(row) == model.predict(row)
+        for one in (loaded, model):
+            one.partial_fit(row, labels[k : k + 1])
+
+
+def test_names_of_features_are_kept(tmp_path):
+    X, y = turning()
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    model = TraceNormClassifier(random_state=np.int64(1), passes=2).fit(frame, y > 0)
+    model.save(tmp_path / "model.safetensors")
+    loaded = TraceNormClassifier.load(tmp_path / "model.safetensors")
+    assert loaded.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+    assert loaded.n_features_in_ == 4 and loaded.n_iter_ == 2 and loaded.random_state == 1
+    np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.predict(frame[["b", "a", "c", "d"]])
+
+
+def test_what_cannot_be_saved_or_loaded_is_refused(tmp_path):
+    path = tmp_path / "model.safetensors"
+    X, y = turning()
+    with pytest.raises(NotFittedError):
+        TraceNormClassifier().save(path)
+    with pytest.raises(TypeError, match="random_state"):
+        TraceNormClassifier(random_state=np.random.RandomState(0)).fit(X, y).save(path)
+    assert not path.exists()
+    write_archive(path, "POLA", {}, {})
+    with pytest.raises(ValueError, match="holds a POLA, not a TraceNormClassifier"):
+        TraceNormClassifier.load(path)
+
+
+@pytest.mark.parametrize(
+    ("load", "margin"),
+    [
+        (datasets.load_iris, 0.0),
+        (datasets.load_breast_cancer, 0.025),
+        (datasets.load_digits, 0.015),
+    ],
+)
+def test_on_small_tables_it_is_near_logistic_regression(load, margin):
+    X, y = load(return_X_y=True)
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    usual = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    reference = cross_val_score(usual, X, y, cv=folds).mean()
+    ours = cross_val_score(TraceNormClassifier(random_state=0), X, y, cv=folds).mean()
+    assert ours >= reference - margin
+
+
+def test_it_follows_a_turn():
+    X, y = turning(rows=4000)
+    model = learned(X[:2000], y[:2000])
+    wrong = (model.predict(X[2000:]) != y[2000:]).mean()
+    assert wrong > 0.6
+    for k in range(2000, 2400, 50):
+        model.partial_fit(X[k : k + 50], y[k : k + 50])
+    assert (model.predict(X[2400:]) != y[2400:]).mean() < 0.15
+
+
+def test_it_has_no_learning_rate():
+    assert list(inspect.signature(TraceNormClassifier).parameters) == [
+        "radii",
+        "learner",
+        "fit_intercept",
+        "passes",
+        "random_state",
+    ]
