@@ -11,11 +11,11 @@ from river import linear_model, optim
 from sklearn import datasets
 
 from driftwolfe import streams
-from driftwolfe.estimators.class_learner import ClassLearner
-from driftwolfe.estimators.class_options import make_learner
-from driftwolfe.estimators.labelled import Labelled
+from driftwolfe.estimators.classes.labelled import Labelled
+from driftwolfe.estimators.classes.learner import ClassLearner
+from driftwolfe.estimators.classes.options import make_learner
+from driftwolfe.estimators.classes.rows import as_rows
 from driftwolfe.estimators.river_trace_norm_classifier import RiverTraceNormClassifier
-from driftwolfe.estimators.rows import as_rows
 from driftwolfe.estimators.trace_norm_classifier import TraceNormClassifier
 from estimators.classifier_streams import needs_data, shuttle_rows, state_of
 

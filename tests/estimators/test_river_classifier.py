@@ -11,7 +11,7 @@ import pytest
 from river import compose, datasets, evaluate, metrics, preprocessing
 from river.checks import yield_checks
 
-from driftwolfe.estimators.feature_map import FULL_FEATURES
+from driftwolfe.estimators.classes.feature_map import FULL_FEATURES
 from driftwolfe.estimators.river_trace_norm_classifier import RiverTraceNormClassifier
 from driftwolfe.storage import write_archive
 from estimators.classifier_streams import state_of, turning

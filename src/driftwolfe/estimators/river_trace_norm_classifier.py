@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from river import base
 
-from driftwolfe.estimators.class_learner import ClassLearner
-from driftwolfe.estimators.class_options import make_learner, plain_radii
-from driftwolfe.estimators.labelled import SMALLEST_WEIGHT, Labelled, check_weights
-from driftwolfe.estimators.learner_archive import read_learner, write_learner
-from driftwolfe.estimators.rows import LARGEST, SMALLEST, Rows, as_rows, check_range
+from driftwolfe.estimators.classes.archive import read_learner, write_learner
+from driftwolfe.estimators.classes.labelled import SMALLEST_WEIGHT, Labelled, check_weights
+from driftwolfe.estimators.classes.learner import ClassLearner
+from driftwolfe.estimators.classes.options import make_learner, plain_radii
+from driftwolfe.estimators.classes.rows import LARGEST, SMALLEST, Rows, as_rows, check_range
 from driftwolfe.points.kinds import Array
 from driftwolfe.storage.keys import plain_key
 

@@ -15,17 +15,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from driftwolfe.estimators.class_learner import ClassLearner
-from driftwolfe.estimators.class_options import make_learner, plain_radii
-from driftwolfe.estimators.labelled import Labelled, in_fixed_order
-from driftwolfe.estimators.labels import (
+from driftwolfe.estimators.classes.archive import read_learner, write_learner
+from driftwolfe.estimators.classes.labelled import Labelled, in_fixed_order
+from driftwolfe.estimators.classes.labels import (
     agreed_classes,
     class_numbers,
     row_weights,
     sorted_classes,
 )
-from driftwolfe.estimators.learner_archive import read_learner, write_learner
-from driftwolfe.estimators.rows import Rows, as_rows
+from driftwolfe.estimators.classes.learner import ClassLearner
+from driftwolfe.estimators.classes.options import make_learner, plain_radii
+from driftwolfe.estimators.classes.rows import Rows, as_rows
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
 

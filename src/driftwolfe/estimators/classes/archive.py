@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from driftwolfe.estimators.class_learner import ClassLearner
+from driftwolfe.estimators.classes.learner import ClassLearner
 from driftwolfe.storage import read_archive, write_archive
 from driftwolfe.storage.keys import decode_keys, encode_keys
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.estimators.projection_kernels import project_columns
+from driftwolfe.estimators.classes.projection_kernels import project_columns
 from driftwolfe.points.jit import (
     NEW_NUMBERS,
     NEW_TABLE,

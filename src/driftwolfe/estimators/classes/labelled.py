@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftwolfe.estimators.rows import Rows
+from driftwolfe.estimators.classes.rows import Rows
 from driftwolfe.points.kinds import Array, Indices
 
 #: Copies in which a row of large weight is learned, at most.
@@ -34,7 +34,7 @@ class Labelled(NamedTuple):
         So whole weights stand for repeated rows. From 100 on, there are 100 copies of larger weight.
         Rows of weight 0 are left out.
 
-        >>> from driftwolfe.estimators.rows import as_rows
+        >>> from driftwolfe.estimators.classes.rows import as_rows
         >>> rows, labels = as_rows(np.eye(3)), np.arange(3)
         >>> Labelled.from_weights(rows, labels, np.array([1.0, 0.0, 1.5]))[1:]
         (array([0, 2, 2]), array([1.  , 0.75, 0.75]))
@@ -66,7 +66,7 @@ def check_weights(weights: Array) -> None:
 def in_fixed_order(given: Labelled) -> Labelled:
     """Return labelled rows in an order that does not depend on the one they came in.
 
-    >>> from driftwolfe.estimators.rows import as_rows
+    >>> from driftwolfe.estimators.classes.rows import as_rows
     >>> rows = as_rows(np.array([[3.0], [1.0], [2.0]]))
     >>> in_fixed_order(Labelled(rows, np.array([1, 0, 1]), np.ones(3))).rows.values
     array([1., 2., 3.])

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.estimators.rows import Rows
+from driftwolfe.estimators.classes.rows import Rows
 from driftwolfe.points.compiled import compiled
 from driftwolfe.points.decompositions import eigh
 from driftwolfe.points.kinds import Array
 
-kernels = compiled("driftwolfe.estimators.feature_kernels")
+kernels = compiled("driftwolfe.estimators.classes.feature_kernels")
 
 #: Features up to which second moments are kept, and correlations are taken out.
 FULL_FEATURES = 256
@@ -64,7 +64,7 @@ class FeatureMap:
 
     Examples
     --------
-    >>> from driftwolfe.estimators.rows import as_rows
+    >>> from driftwolfe.estimators.classes.rows import as_rows
     >>> features = FeatureMap(2, intercept=True)
     >>> rows = as_rows(np.array([[1.0, 10.0], [3.0, 10.0], [5.0, 40.0]]))
     >>> mapped = features.rows(rows, np.ones(3))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.estimators.class_learner import ClassLearner
+from driftwolfe.estimators.classes.learner import ClassLearner
 from driftwolfe.points import checks
 
 #: Radii that are used where none are given: scores of rows of usual length reach from soft to certain.

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftwolfe import TraceNormBall
-from driftwolfe.estimators import class_experts, feature_map
-from driftwolfe.estimators.class_experts import BLOCK, SLACK, ClassExperts
-from driftwolfe.estimators.class_learner import ClassLearner
-from driftwolfe.estimators.feature_map import FeatureMap
-from driftwolfe.estimators.labelled import Labelled
-from driftwolfe.estimators.projection_kernels import eigen, project_columns
-from driftwolfe.estimators.rows import as_rows
+from driftwolfe.estimators.classes import experts as class_experts
+from driftwolfe.estimators.classes import feature_map
+from driftwolfe.estimators.classes.experts import BLOCK, SLACK, ClassExperts
+from driftwolfe.estimators.classes.feature_map import FeatureMap
+from driftwolfe.estimators.classes.labelled import Labelled
+from driftwolfe.estimators.classes.learner import ClassLearner
+from driftwolfe.estimators.classes.projection_kernels import eigen, project_columns
+from driftwolfe.estimators.classes.rows import as_rows
 from driftwolfe.losses import MulticlassLogistic
 from estimators.classifier_streams import state_of, turning
 

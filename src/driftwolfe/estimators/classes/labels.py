@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from driftwolfe.estimators.labelled import check_weights
+from driftwolfe.estimators.classes.labelled import check_weights
 from driftwolfe.points.kinds import Array, Indices
 
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from driftwolfe.domains import TraceNormBall
 from driftwolfe.ensemble import GeometricCover
-from driftwolfe.estimators.labelled import Labelled
-from driftwolfe.estimators.rows import Rows
+from driftwolfe.estimators.classes.labelled import Labelled
+from driftwolfe.estimators.classes.rows import Rows
 from driftwolfe.points.compiled import compiled
 from driftwolfe.points.kinds import Array, Indices
 
-kernels = compiled("driftwolfe.estimators.class_kernels")
+kernels = compiled("driftwolfe.estimators.classes.kernels")
 
 #: Rows in a round of the cover: no expert lives shorter.
 BLOCK = 16
@@ -73,7 +73,7 @@ class ClassExperts:
 
     Examples
     --------
-    >>> from driftwolfe.estimators.rows import as_rows
+    >>> from driftwolfe.estimators.classes.rows import as_rows
     >>> experts = ClassExperts((10.0,), classes=2, features=1, adaptive=True)
     >>> row = as_rows(np.ones((1, 1)))
     >>> for _ in range(20):

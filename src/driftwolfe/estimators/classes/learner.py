@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.estimators.class_experts import BLOCK, ClassExperts
-from driftwolfe.estimators.feature_map import FULL_FEATURES, FeatureMap
-from driftwolfe.estimators.labelled import Labelled
-from driftwolfe.estimators.rows import Rows
+from driftwolfe.estimators.classes.experts import BLOCK, ClassExperts
+from driftwolfe.estimators.classes.feature_map import FULL_FEATURES, FeatureMap
+from driftwolfe.estimators.classes.labelled import Labelled
+from driftwolfe.estimators.classes.rows import Rows
 from driftwolfe.points.kinds import Array
 
 #: Rows that are mapped together where nothing is learned, which bounds the memory for it.

@@ -1,0 +1,1 @@
+"""Classes: the experts behind `TraceNormClassifier`."""
