@@ -28,16 +28,23 @@ class LocalWorkers:
     ----------
     jobs
         Processes; by default as many as there are cores.
+    start
+        How they start: ``"spawn"``, afresh, or ``"fork"`` or ``"forkserver"`` where the system has
+        them. Results are the same; a fork starts sooner, but not safely in a program with threads.
     """
 
-    def __init__(self, jobs: int | None = None) -> None:
+    def __init__(self, jobs: int | None = None, start: str = "spawn") -> None:
         self.jobs = jobs or os.cpu_count() or 1
+        known = multiprocessing.get_all_start_methods()
+        if start not in known:
+            raise ValueError(f"start must be one of {', '.join(known)}, got {start!r}")
+        self._context = multiprocessing.get_context(start)
 
     def run(self, trials: Sequence[Trial], folder: str | None) -> Outcomes:
         """As `Workers.run`."""
         others = set(multiprocessing.active_children())
         waiting, deaths = deque(trials), Counter[str]()
-        idle = [_process() for _ in range(min(self.jobs, len(waiting)))]
+        idle = [self._process() for _ in range(min(self.jobs, len(waiting)))]
         running: dict[Future[bytes], tuple[Trial, ProcessPoolExecutor]] = {}
         try:
             while waiting or running:
@@ -46,7 +53,7 @@ class LocalWorkers:
                     try:
                         future = process.submit(work, canonical(waiting[0]), folder)
                     except BrokenProcessPool:  # it died while it had nothing to do
-                        idle.append(_process())
+                        idle.append(self._process())
                     else:
                         running[future] = waiting.popleft(), process
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -54,7 +61,7 @@ class LocalWorkers:
                     try:
                         answer = future.result()
                     except BrokenProcessPool:
-                        idle.append(_process())
+                        idle.append(self._process())
                         deaths[trial.identity] += 1
                         if deaths[trial.identity] < _ATTEMPTS:
                             waiting.append(trial)
@@ -70,10 +77,9 @@ class LocalWorkers:
             for child in set(multiprocessing.active_children()) - others:
                 child.terminate()
 
-
-def _process() -> ProcessPoolExecutor:
-    """A process that starts with its first trial."""
-    return ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _start_worker)
+    def _process(self) -> ProcessPoolExecutor:
+        """A process that starts with its first trial."""
+        return ProcessPoolExecutor(1, self._context, _start_worker)
 
 
 def _start_worker() -> None:

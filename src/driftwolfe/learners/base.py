@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 from driftwolfe.domains import CountedDomain, Domain, OracleCalls
 from driftwolfe.losses import FunctionLoss, Loss
 from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.turn import one_at_a_time
 from driftwolfe.storage.state import require
 
 
@@ -31,6 +32,9 @@ class Learner(ABC):
     ``x = learner.decision`` is the point for the coming round; ``learner.update(loss)`` reveals the
     loss, returns what the decision suffered and moves on. A refused update changes nothing.
 
+    Learners in different threads do not disturb each other. One learner is for one thread at a
+    time: an update while another thread is in one is refused with a RuntimeError.
+
     Attributes
     ----------
     domain
@@ -43,6 +47,13 @@ class Learner(ABC):
 
     #: What the constructor was given, by name; the set too.
     _arguments: dict[str, Any]
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        """Let only one thread at a time move a learner."""
+        super().__init_subclass__(**named)
+        for name in ("update", "update_many"):
+            if name in cls.__dict__:
+                setattr(cls, name, one_at_a_time(cls.__dict__[name]))
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
         """Remember what the constructor is given: `load` makes the learner again from that."""
