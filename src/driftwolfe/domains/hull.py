@@ -43,6 +43,7 @@ class Hull:
         self._shape: Shape = first_atom.shape
         self._base = np.array(first_atom, dtype=np.float64).ravel()
         self._count = 1
+        self._unit = 1.0
         self._rows = np.zeros((4, self._base.size))
         self._gram = np.zeros((4, 4))
         self._weights = np.ones(1)
@@ -50,12 +51,14 @@ class Hull:
     @property
     def point(self) -> Array:
         """The combination x, a new array."""
-        return (self._base + self._weights @ self._rows[: self._count]).reshape(self._shape)
+        travel = self._weights @ self._rows[: self._count]
+        return (self._base + self._unit * travel).reshape(self._shape)
 
     @property
     def atoms(self) -> Array:
         """The held atoms along the first axis, a new array."""
-        return (self._base + self._rows[: self._count]).reshape(self._count, *self._shape)
+        rows = self._unit * self._rows[: self._count]
+        return (self._base + rows).reshape(self._count, *self._shape)
 
     @property
     def weights(self) -> Array:
@@ -66,8 +69,11 @@ class Hull:
         """Hold one more atom, with weight 0."""
         if self._count == len(self._rows):
             self._grow()
-        here = self._count
-        self._rows[here] = vertex.ravel() - self._base
+        here, offset = self._count, vertex.ravel() - self._base
+        if here == 1:
+            # A power of two, which changes no digit: products stay in range on sets of any size.
+            self._unit = 2.0 ** int(np.frexp(np.abs(offset).max(initial=0.0))[1])
+        self._rows[here] = offset / self._unit
         products = self._rows[: here + 1] @ self._rows[here]
         self._gram[here, : here + 1] = products
         self._gram[: here + 1, here] = products
@@ -76,7 +82,7 @@ class Hull:
 
     def correct(self, y: Array) -> Array:
         """Move to the point of the hull nearest to y, drop idle atoms, return the point."""
-        target = y.ravel() - self._base
+        target = (y.ravel() - self._base) / self._unit
         support, residual = self._settle(np.flatnonzero(self._weights), target)
         distance, before = float(residual @ residual), np.inf
         while distance < before:

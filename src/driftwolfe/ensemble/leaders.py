@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.domains import Domain
+from driftwolfe.domains.saved_points import require_feasible
 from driftwolfe.ensemble.scores import Scores, stack, weighted_sum
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import frank_wolfe
@@ -121,6 +122,8 @@ class Leaders:
             require(all(kinds), "points of experts")
             shelf = each.memory.shelf
             require(shelf is None or (len(shelf.U), len(shelf.V)) == like.shape, "shelves")
+        require(self.largest_gradient >= 0.0, "experts")
+        require_feasible(self.domain, (each.x for each in self.experts))
 
     @property
     def size(self) -> int:
@@ -249,4 +252,4 @@ def _next_scalars(expert: Leader, gradient: Point, eta: float) -> Scalars | None
     if expert.gradients is not None:
         yg -= half * inner(expert.gradients, gradient)
     xy -= half * inner(expert.x, gradient)
-    return xx, xy, yy - eta * yg + half**2 * inner(gradient, gradient)
+    return xx, xy, yy - eta * yg + (half * norm(gradient)) ** 2
