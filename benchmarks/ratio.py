@@ -22,7 +22,7 @@ class Ratio:
     at_most
         Ceiling of ours / theirs: how much worse we may be. With neither, theirs / ours is shown.
     unit
-        Of `ours` and `theirs`: ``"s"``, ``"loss"`` or ``"GiB"``.
+        Of `ours` and `theirs`: ``"s"``, ``"loss"``, ``"ratings"`` or ``"GiB"``.
     threads
         Threads that our side used; a BLAS has one in every row.
     note

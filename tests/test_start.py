@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 import driftwolfe as dw
 
 
@@ -16,8 +18,40 @@ def loaded_after(script):
 
 def test_the_import_leaves_slow_parts_for_later():
     slow = {"scipy.sparse", "scipy.linalg", "scipy.optimize", "numba", "tqdm", "matplotlib"}
-    rooms = {"driftwolfe.regret", "driftwolfe.streams", "driftwolfe.experiments"}
-    assert not loaded_after("import driftwolfe") & (slow | rooms)
+    extras = {"sklearn", "river", "pandas"}
+    rooms = {f"driftwolfe.{name}" for name in ("estimators", "experiments", "regret", "streams")}
+    assert not loaded_after("import driftwolfe") & (slow | rooms | extras)
+    assert not loaded_after("import driftwolfe.estimators") & (slow | extras)
+
+
+def test_the_recommender_needs_neither_scikit_learn_nor_river():
+    script = (
+        "import driftwolfe as dw;"
+        "dw.estimators.MatrixCompleter().partial_fit([(0, 1)], [2.0]).predict([(0, 1)])"
+    )
+    assert not loaded_after(script) & {"sklearn", "river", "pandas"}
+
+
+@pytest.mark.parametrize(
+    ("name", "missing", "extra"),
+    [
+        ("TraceNormClassifier", "sklearn", "estimators"),
+        ("MatrixCompletionRegressor", "sklearn", "estimators"),
+        ("RiverTraceNormClassifier", "river", "river"),
+        ("RiverMatrixCompleter", "river", "river"),
+    ],
+)
+def test_what_is_missing_is_said_with_what_to_install(name, missing, extra):
+    script = (
+        f"import sys; sys.modules['{missing}'] = None; import driftwolfe as dw;"
+        "dw.estimators.MatrixCompleter();"
+        f"dw.estimators.{name}"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"ModuleNotFoundError: {name} needs {missing}")
+    assert last.endswith(f"install it with: pip install 'driftwolfe[{extra}]'")
 
 
 def test_dense_learners_need_no_sparse_matrices():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,12 +19,13 @@ from driftwolfe.estimators.ratings.settings import PoolSettings
 from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.kinds import Array
 from driftwolfe.points.product import ProductPoint
+from driftwolfe.points.turn import one_at_a_time
 from driftwolfe.storage import read_archive, write_archive
 from driftwolfe.storage.keys import decode_keys, encode_keys
 
 LEARNERS = ("both", "pold", "pola")
-#: Sums of such numbers stay in range.
-LARGEST_RATING = 1e150
+#: Squares of sums of such numbers stay in range.
+LARGEST_RATING = 1e100
 
 
 class Factors(NamedTuple):
@@ -70,8 +72,8 @@ class MatrixCompleter:
         0 for the plain trace norm, 1 for rows and columns weighted by how often they are rated
         (Srebro and Salakhutdinov 2010), or between.
     memory
-        Most ratings whose gradients are kept exactly: the latest, at least half as many. Of older
-        ones the leading directions are kept.
+        Most ratings whose gradients are kept exactly: the latest, at least a third as many. Of
+        older ones the leading directions are kept.
     seed
         Of the random directions that the projections look into.
 
@@ -86,15 +88,16 @@ class MatrixCompleter:
 
     Notes
     -----
-    Let :math:`u_t` be the unit of errors before rating t (1.33 times their running mean) and
-    :math:`f_t` the loss of a prediction in that unit. For N experts that were there from the start,
-    and any sequence of them with S switches,
+    Let :math:`u_t` be the unit of errors once the error of rating t is counted (1.33 times their
+    running mean) and :math:`f_t` the loss of a prediction in that unit. For N experts after T ratings,
+    and any sequence of them with S switches, to each only once it is there,
 
     .. math:: \sum_t f_t(\hat r_t) - f_t(\hat r_{t, e_t}) \le
-              \frac{(S + 1) \ln N + (S + 1) \ln (T + 1)}{0.8} + 0.1 \sum_t \Delta_t^2
+              \frac{(S + 1) \ln (N T) + 1/32}{0.8} + 0.1 \sum_t \Delta_t^2
 
-    with :math:`\Delta_t` the range of the experts' losses in round t: fixed share with share 1/t
-    (Herbster and Warmuth 1998) and Hoeffding's lemma. Experts that appear later count from then on.
+    with :math:`\Delta_t` the range of the experts' losses in round t: fixed share with share
+    1/(t + 1) (Herbster and Warmuth 1998) and Hoeffding's lemma; 1/32 is what the others give to
+    experts that join. It supposes errors of at most 1,000 units, as larger ones count as 1,000.
     For one expert's interactions there is no such statement: its projections look at `rank` leading
     directions only, and are as good as one round of block iteration finds them. The sets do hold:
     every decision of every expert lies in its product of sets, at all times.
@@ -124,15 +127,17 @@ class MatrixCompleter:
         *,
         loss: str = "huber",
         learner: str = "both",
-        radii: Sequence[float] = (0.25, 0.5),
+        radii: Sequence[float] = (0.3, 1.0),
         rank: int = 4,
         weighting: float = 0.75,
         memory: int = 131_072,
         seed: int = 0,
     ) -> None:
-        for name, given, allowed in (("loss", loss, LOSSES), ("learner", learner, LEARNERS)):
+        for name, given, allowed in (("loss", loss, tuple(LOSSES)), ("learner", learner, LEARNERS)):
             if given not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {given!r}")
+        if not isinstance(radii, Iterable):
+            raise TypeError(f"radii must be a sequence of positive numbers, got {radii!r}")
         weight = checks.nonnegative(weighting, "weighting")
         if weight > 1.0:
             raise ValueError(f"weighting must lie in 0..1, got {weighting!r}")
@@ -144,7 +149,7 @@ class MatrixCompleter:
                 checks.count(rank, "rank"),
                 weight,
                 checks.count(memory, "memory", least=64),
-                checks.count(seed, "seed", least=0),
+                checks.count(seed, "seed", least=0, most=math.inf),
             )
         )
         self._users, self._items = Ids(), Ids()
@@ -164,6 +169,7 @@ class MatrixCompleter:
         self.prequential(pairs, ratings)
         return self
 
+    @one_at_a_time
     def prequential(self, pairs: Any, ratings: Any) -> Array:
         """Predict each rating, then learn it, one after the other; return the predictions.
 
@@ -178,7 +184,6 @@ class MatrixCompleter:
             raise ValueError(f"ratings must lie within ±{LARGEST_RATING:g}")
         rows, new_users = self._users.number(users)
         cols, new_items = self._items.number(items)
-        self._pool.grow(len(self._users) + len(new_users), len(self._items) + len(new_items))
         predictions = self._pool.learn(rows, cols, np.ascontiguousarray(values))
         self._users.add(new_users)
         self._items.add(new_items)
@@ -301,15 +306,18 @@ class MatrixCompleter:
         archive = read_archive(path)
         if archive.kind != cls.__name__:
             raise ValueError(f"{path} holds a {archive.kind}, not a {cls.__name__}")
-        completer = cls()
+        try:
+            completer = cls(**archive.settings["settings"])
+            names = [decode_keys(archive.arrays[f"ids.{side}"]) for side in ("users", "items")]
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{path} does not hold a complete state") from error
         completer._pool = pool_from_state(archive.settings, archive.arrays)
-        for name, ids, grown in (
-            ("users", completer._users, completer._pool.users),
-            ("items", completer._items, completer._pool.items),
+        completer._users, completer._items = map(Ids, names)
+        for ids, grown in zip(
+            (completer._users, completer._items), completer._pool.sides, strict=True
         ):
-            ids.add(decode_keys(archive.arrays[f"ids.{name}"]))
-            if len(ids) != grown.size:
-                raise ValueError(f"{path} has {len(ids)} ids for {grown.size} {name}")
+            if not len(ids) == len(set(ids.names)) == grown.size:
+                raise ValueError(f"{path} holds ids that do not fit its {grown.size} rows")
         return completer
 
     def __repr__(self) -> str:

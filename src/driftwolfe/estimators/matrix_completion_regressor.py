@@ -52,7 +52,7 @@ class MatrixCompletionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[
         *,
         loss: str = "huber",
         learner: str = "both",
-        radii: Sequence[float] = (0.25, 0.5),
+        radii: Sequence[float] = (0.3, 1.0),
         rank: int = 4,
         weighting: float = 0.75,
         memory: int = 131_072,

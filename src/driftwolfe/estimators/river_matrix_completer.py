@@ -40,7 +40,7 @@ class RiverMatrixCompleter(Ranker):
         self,
         loss: str = "huber",
         learner: str = "both",
-        radii: Sequence[float] = (0.25, 0.5),
+        radii: Sequence[float] = (0.3, 1.0),
         n_factors: int = 4,
         weighting: float = 0.75,
         memory: int = 131_072,

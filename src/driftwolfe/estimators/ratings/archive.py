@@ -74,14 +74,14 @@ def _pool(settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Ra
 
 def _check(pool: RatingPool) -> None:
     """The loops trust shapes and places: look at all of them once."""
-    experts, (low, rank) = len(pool.experts), pool.low.spreads.shape
+    experts, low, rank = len(pool.experts), len(pool.low.spreads), pool.settings.rank
     entries, floats, whole = pool.recent.size, np.float64, np.int64
     expected: list[tuple[NDArray[Any], tuple[int, ...], Any]] = [
         (pool.scale.clock, (1,), whole),
         (pool.scale.numbers, (4,), floats),
         (pool.low.radii, (low,), floats),
         (pool.low.norms, (low,), floats),
-        (pool.low.spreads, (low, pool.settings.rank), floats),
+        (pool.low.spreads, (low, rank), floats),
         (pool.recent.rows, (entries,), whole),
         (pool.recent.cols, (entries,), whole),
         (pool.recent.steps, (entries, low), floats),
@@ -95,9 +95,11 @@ def _check(pool: RatingPool) -> None:
         expected += [(side.rows, (size, low * rank), floats), (side.metric, (size,), floats)]
         expected += [(side.touched, (size,), whole), (side.counts, (size,), whole)]
     for older in pool.older.values():
-        columns = older.users.shape[-1]
-        expected += [(older.users, (older.users.shape[0], columns), floats)]
-        expected += [(older.items, (older.items.shape[0], columns), floats)]
+        if older.users.ndim != 2 or older.items.ndim != 2:
+            raise ValueError("this archive holds arrays that do not fit together")
+        users, items, columns = *map(len, (older.users, older.items)), older.users.shape[1]
+        expected += [(older.users, (users, columns), floats)]
+        expected += [(older.items, (items, columns), floats)]
     for array, shape, kind in expected:
         if array.shape != shape or array.dtype != kind:
             raise ValueError("this archive holds arrays that do not fit together")
@@ -107,22 +109,51 @@ def _check(pool: RatingPool) -> None:
 
 
 def _check_places(pool: RatingPool) -> None:
-    slots, recent = pool.slots, pool.recent
-    numbered = slots.low[slots.low >= 0]
-    good = (
-        np.array_equal(np.sort(numbered), np.arange(pool.low.radii.size))
-        and bool((slots.levels < 63).all() and (slots.starts <= pool.t).all())
-        and pool.t >= 0
-        and bool((pool.low.spreads >= 0).all())
-        and bool((pool.users.side.metric > 0).all() and (pool.items.side.metric > 0).all())
-        and pool.next_projection > pool.t
-        and recent.first + recent.size == pool.t
+    if not (_experts_fit(pool) and _sides_fit(pool) and _steps_fit(pool)):
+        raise ValueError("this archive holds numbers that do not fit together")
+
+
+def _experts_fit(pool: RatingPool) -> bool:
+    """Settings and time say which experts there are; the loops read off the slots which they are."""
+    slots, low, t = pool.slots, pool.low, pool.t
+    joined = (pool.settings.restarted(level) for level in range(t.bit_length()))
+    experts = pool.settings.grid() + [expert for expert in joined if expert]
+    ranked = np.array([expert.radius > 0 for expert in experts])
+    return (
+        pool.experts == experts
+        and slots.steps.tolist() == [expert.step for expert in experts]
+        and slots.levels.tolist() == [expert.level for expert in experts]
+        and np.array_equal(slots.low, np.where(ranked, ranked.cumsum() - 1, -1))
+        and _within(slots.starts, t + 1)
+        and bool((slots.weights >= 0).all())
+        and abs(float(slots.weights.sum()) - 1.0) < 1e-6
+        and all(bool((table >= 0).all()) for table in (slots.squares, low.radii, low.spreads))
+        and bool(pool.scale.numbers[0] >= 0.0)
+        and bool(pool.scale.numbers[1] <= pool.scale.numbers[2])
+    )
+
+
+def _sides_fit(pool: RatingPool) -> bool:
+    """Every row has been rated, some time before now, and all together as often as there are ratings."""
+    return all(
+        _within(side.touched, pool.t)
+        and bool((side.counts >= 1).all())
+        and int(side.counts.sum()) == pool.t
+        and bool((side.metric > 0).all() and (side.squares >= 0).all())
+        for side in (grown.side for grown in pool.sides)
+    )
+
+
+def _steps_fit(pool: RatingPool) -> bool:
+    recent, t = pool.recent, pool.t
+    return (
+        recent.first >= 0
+        and recent.first + recent.size == t
+        and t < pool.next_projection <= t + pool.block()
         and _within(recent.rows, pool.users.size)
         and _within(recent.cols, pool.items.size)
         and set(pool.older) <= set(range(pool.low.radii.size))
     )
-    if not good:
-        raise ValueError("this archive holds numbers that do not fit together")
 
 
 def _within(places: NDArray[Any], size: int) -> bool:

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from driftwolfe.storage.keys import plain_key
-
 
 class Ids:
     """Anything hashable, numbered 0, 1, 2, ... in order of appearance.
@@ -42,7 +40,7 @@ class Ids:
         new: dict[Any, int] = {}
         for place in np.flatnonzero(numbers < 0).tolist():
             numbers[place] = new.setdefault(keys[place], len(self.names) + len(new))
-        return numbers, [plain_key(key) for key in new]
+        return numbers, list(new)
 
     def add(self, names: Iterable[Hashable]) -> None:
         """Give new keys the next numbers."""

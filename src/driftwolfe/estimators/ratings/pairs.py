@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from driftwolfe.storage.keys import plain_key
+
 
 def columns(pairs: Any) -> tuple[list[Any], list[Any]]:
     """Return the users and the items of pairs, or say what is wrong with them.
@@ -14,14 +16,29 @@ def columns(pairs: Any) -> tuple[list[Any], list[Any]]:
     (['ann', 'bob'], [7, 8])
     """
     users, items = _split(pairs)
-    for name, ids in (("user", users), ("item", items)):
-        try:
-            missing = any(key != key for key in set(ids))
-        except TypeError as error:
-            raise TypeError(f"{name} ids must be hashable: {error}") from None
-        if missing:
-            raise ValueError(f"a {name} id is missing (NaN); drop such rows or give them an id")
-    return users, items
+    return _checked(users, "user"), _checked(items, "item")
+
+
+def _checked(ids: list[Any], name: str) -> list[Any]:
+    """Return ids that can be looked up: NumPy's dates would not be found again, plain ones are."""
+    try:
+        distinct = set(ids)
+    except TypeError as error:
+        raise TypeError(f"{name} ids must be hashable: {error}") from None
+    if any(_is_missing(key) for key in distinct):
+        raise ValueError(
+            f"the id of one {name} is missing (NaN); drop such rows or give them an id"
+        )
+    if any(isinstance(key, np.generic) for key in distinct):
+        return [plain_key(key) for key in ids]
+    return ids
+
+
+def _is_missing(key: Any) -> bool:
+    try:
+        return bool(key != key)
+    except TypeError:  # the NA of pandas is neither equal nor different
+        return True
 
 
 def _split(pairs: Any) -> tuple[list[Any], list[Any]]:

@@ -22,7 +22,7 @@ LOSSES = {"absolute": kernels.ABSOLUTE, "huber": kernels.HUBER, "squared": kerne
 
 #: Step of an interaction's entry, in units of error: so much because the projection spreads it
 #: over a whole row and column.
-INTERACTION_STEP = 14.0
+INTERACTION_STEP = 8.0
 #: Interactions are projected after so many ratings, or a share of those remembered.
 SHORTEST_BLOCK, BLOCK_SHARE = 1000, 1 / 12
 #: Share of the radius left for the steps inside a block.
@@ -62,7 +62,7 @@ class RatingPool:
         for expert in self.settings.grid():
             self._add(expert)
         self.slots.weights[:] = 1.0 / len(self.experts)
-        self.next_projection = self._block()
+        self.next_projection = self.block()
 
     @property
     def t(self) -> int:
@@ -75,14 +75,8 @@ class RatingPool:
         kernels.predict(rows, cols, *self._tables(), predictions, answers)
         return predictions, answers
 
-    def grow(self, users: int, items: int) -> None:
-        """Make room for so many users and items."""
-        metric = 0.5 ** (self.settings.weighting / 2.0)
-        self.users.grow(users, metric)
-        self.items.grow(items, metric)
-
     def learn(self, rows: NDArray[np.int64], cols: NDArray[np.int64], ratings: Array) -> Array:
-        """Learn ratings one after the other, of rows and columns that there is room for.
+        """Learn ratings one after the other; new rows and columns are numbered as they appear.
 
         Returns what was predicted for each just before it was learned.
         """
@@ -90,6 +84,7 @@ class RatingPool:
         while done < rows.size:
             stop = min(rows.size, done + self._until_next_event())
             part = slice(done, stop)
+            self._grow(int(rows[part].max()) + 1, int(cols[part].max()) + 1)
             steps = self.recent.append(rows[part], cols[part])
             kernels.learn(
                 rows[part],
@@ -135,6 +130,15 @@ class RatingPool:
     def _tables(self) -> tuple[Side, Side, Slots, Interactions, Scale]:
         return self.users.side, self.items.side, self.slots, self.low, self.scale
 
+    def _grow(self, users: int, items: int) -> None:
+        """Make room for the users and items of a part.
+
+        Not for those of the whole call: radii and weights depend on how many there are so far.
+        """
+        metric = 0.5 ** (self.settings.weighting / 2.0)
+        self.users.grow(users, metric)
+        self.items.grow(items, metric)
+
     # -- events ----------------------------------------------------------------------------------
 
     def _until_next_event(self) -> int:
@@ -149,11 +153,11 @@ class RatingPool:
                 self._add(expert)
         if t == self.next_projection:
             self._project()
-            self.next_projection = t + self._block()
-            if self.recent.size + self._block() > self.settings.memory:
+            self.next_projection = t + self.block()
+            if self.recent.size + self.block() > self.settings.memory:
                 self._fold()
 
-    def _block(self) -> int:
+    def block(self) -> int:
         """Ratings between two projections."""
         memory = self.settings.memory
         return max(min(SHORTEST_BLOCK, memory // 4), int(BLOCK_SHARE * min(self.t, memory)))
@@ -193,15 +197,20 @@ class RatingPool:
         users, items = self._weights()
         table = self.recent.table(users, items, self.recent.size)
         self.users.side.metric[: users.size] = users
+        self.items.side.metric[: items.size] = items
         for e in np.flatnonzero(self.slots.low >= 0).tolist():
             k, rank = int(self.slots.low[e]), self.settings.rank
             steps = self._steps(e, users, items, table)
             radius = self.trace_radius(self.experts[e].radius)
-            left, s, right = self._leading(steps, self._space(k, items), rank)
+            left, s, right = self._leading(steps, self._space(k, users, items), rank)
             s = threshold_falling(s, (1.0 - ROOM) * radius)
-            columns = slice(k * rank, k * rank + s.size)
-            self.users.side.rows[: users.size, columns] = left * s / users[:, None]
-            self.items.side.rows[: items.size, columns] = right / items[:, None]
+            for grown, factor, weights in (
+                (self.users, left * s, users),
+                (self.items, right, items),
+            ):
+                # Directions may be fewer than last time; what is left of those would not be counted.
+                rows = grown.side.rows[: grown.size, k * rank : (k + 1) * rank]
+                rows[:, : s.size], rows[:, s.size :] = factor / weights[:, None], 0.0
             spread = np.full(rank, ROOM * radius / rank)
             spread[: s.size] += s
             self.low.radii[k], self.low.spreads[k] = radius, spread
@@ -216,9 +225,9 @@ class RatingPool:
         for e in np.flatnonzero((self.slots.low >= 0) & (self.slots.starts < end)).tolist():
             k, rank = int(self.slots.low[e]), 2 * self.settings.rank
             steps = self._steps(e, users, items, table)
-            left, s, right = self._leading(steps, self._space(k, items), rank)
+            left, s, right = self._leading(steps, self._space(k, users, items), rank)
             start = int(self.slots.starts[e])
-            older[k] = Older(start, left * s / users[:, None], right / items[:, None])
+            older[k] = Older(start, left * s * users[:, None], right * items[:, None])
         self.older = older
         self.recent.drop(half)
 
@@ -234,20 +243,25 @@ class RatingPool:
             older = Older(start, np.zeros((0, 0)), np.zeros((0, 0)))
         return StepMatrix(table.matrix(k, start), *older.factors(users, items))
 
-    def _space(self, k: int, items: Array) -> Array:
-        """Where to look for right singular vectors: those of last time, and at random."""
+    def _space(self, k: int, users: Array, items: Array) -> Array:
+        """Where to look for right singular vectors: those of last time, and at random.
+
+        Of a small matrix everything is looked at, so that its projection is exact.
+        """
         rank = self.settings.rank
         random = np.random.default_rng([self.settings.seed, self.t, k])
         last = self.items.side.rows[: items.size, k * rank : (k + 1) * rank] * items[:, None]
         older = self.older.get(k)
         if older is not None:
             last = np.concatenate([last, _weighted(older.items, items)], axis=1)
-        spare = random.standard_normal((items.size, SPARE_COLUMNS))
-        return np.concatenate([last, spare], axis=1)
+        columns, least = last.shape[1] + SPARE_COLUMNS, min(users.size, items.size)
+        if columns >= least:
+            return random.standard_normal((items.size, least))
+        return np.concatenate([last, random.standard_normal((items.size, SPARE_COLUMNS))], axis=1)
 
     def _leading(self, steps: StepMatrix, space: Array, rank: int) -> tuple[Any, Array, Any]:
         """Return leading singular triplets, by one round of block iteration."""
-        found = ritz_space(steps, space[:, : min(steps.shape)])
+        found = ritz_space(steps, space)
         count = min(rank, int(np.count_nonzero(found.s > 1e-12 * found.s[0])))
         left, right = found.leading(count)
         return left, found.s[:count], right
@@ -255,7 +269,10 @@ class RatingPool:
 
 @dataclass(frozen=True, eq=False)
 class Older:
-    """What is kept of an expert's older steps: a matrix of low rank, since its start."""
+    """What is kept of an expert's older steps: a matrix of low rank, since its start.
+
+    As the recent ones, they are kept as they were and meet the weights when they are used.
+    """
 
     start: int
     users: Array
@@ -269,5 +286,5 @@ class Older:
 def _weighted(factor: Array, weights: Array) -> Array:
     weighted = np.zeros((weights.size, factor.shape[1]))
     known = min(weights.size, factor.shape[0])
-    weighted[:known] = factor[:known] * weights[:known, None]
+    weighted[:known] = factor[:known] / weights[:known, None]
     return weighted

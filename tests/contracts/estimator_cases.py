@@ -1,0 +1,147 @@
+"""How to make, teach, ask and annoy every estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from driftwolfe import estimators
+
+#: Records that there are to learn; half of them, then the rest after saving.
+COUNT = 240
+
+
+@dataclass(frozen=True)
+class EstimatorCase:
+    """One estimator in one setting.
+
+    Attributes
+    ----------
+    make
+        A fresh one.
+    learn
+        Learn the records of a slice.
+    ask
+        All that it predicts, as an array.
+    refused
+        Calls with a fault in them, which raise ValueError or TypeError.
+    """
+
+    make: Callable[[], Any]
+    learn: Callable[[Any, slice], Any]
+    ask: Callable[[Any], np.ndarray]
+    refused: tuple[Callable[[Any], Any], ...]
+
+
+def _ratings():
+    rng = np.random.default_rng(0)
+    pairs = rng.integers(0, 8, (COUNT, 2))
+    ratings = np.round(3.0 + np.sin(pairs[:, 0] * 2.0) + np.cos(pairs[:, 1] * 3.0), 1)
+    ratings[COUNT // 2 :] = 6.0 - ratings[COUNT // 2 :]
+    return pairs, ratings
+
+
+def _labelled():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(COUNT, 4))
+    labels = np.array(["one", "two", "three"])[(X @ rng.normal(size=(4, 3))).argmax(axis=1)]
+    return X, labels
+
+
+PAIRS, RATINGS = _ratings()
+X, LABELS = _labelled()
+RECORDS = [dict(zip("abcd", row, strict=True)) for row in X.tolist()]
+CLASSES = sorted(set(LABELS.tolist()))
+#: Known and unknown users and items.
+ASKED = [(0, 0), (3, 5), ("new", 1), (2, "new"), ("new", "new")]
+NAN = float("nan")
+
+
+def _learn_records(model, part):
+    for x, y in zip(RECORDS[part], LABELS[part].tolist(), strict=True):
+        model.learn_one(x, y)
+
+
+def _learn_ratings(model, part):
+    for (user, item), y in zip(PAIRS[part].tolist(), RATINGS[part].tolist(), strict=True):
+        model.learn_one(user, item, y)
+
+
+#: One entry for each public name, found when it is asked for: not every extra may be installed.
+ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
+    "MatrixCompleter": [
+        EstimatorCase(
+            lambda settings=settings: estimators.MatrixCompleter(**settings),
+            lambda model, part: model.partial_fit(PAIRS[part], RATINGS[part]),
+            lambda model: np.append(model.predict(ASKED), model.recommend(0, 3)),
+            (
+                lambda model: model.partial_fit([(0, 0)], [NAN]),
+                lambda model: model.partial_fit([(0, 0)], [1.0, 2.0]),
+                lambda model: model.partial_fit([("new", [1])], [1.0]),
+                lambda model: model.predict([(0, 0, 0)]),
+                lambda model: model.recommend(0, -1),
+            ),
+        )
+        for settings in ({}, {"memory": 64, "loss": "absolute", "learner": "pola"}, {"radii": ()})
+    ],
+    "MatrixCompletionRegressor": [
+        EstimatorCase(
+            lambda: estimators.MatrixCompletionRegressor(memory=64),
+            lambda model, part: model.partial_fit(PAIRS[part], RATINGS[part]),
+            lambda model: model.predict(ASKED),
+            (
+                lambda model: model.partial_fit([(0, 0)], [NAN]),
+                lambda model: model.fit([(0, 0)], ["five"]),
+                lambda model: model.fit([(0, 0, 0)], [1.0]),
+                lambda model: model.predict([0, 0]),
+            ),
+        )
+    ],
+    "RiverMatrixCompleter": [
+        EstimatorCase(
+            lambda: estimators.RiverMatrixCompleter(memory=64),
+            _learn_ratings,
+            lambda model: np.array([model.predict_one(*pair) for pair in ASKED]),
+            (
+                lambda model: model.learn_one(0, 0, NAN),
+                lambda model: model.learn_one(0, [0], 1.0),
+                lambda model: model.learn_many([(0, 0)], [1.0, 2.0]),
+                lambda model: model.predict_one(0, NAN),
+            ),
+        )
+    ],
+    "TraceNormClassifier": [
+        EstimatorCase(
+            lambda settings=settings: estimators.TraceNormClassifier(**settings, random_state=0),
+            lambda model, part: model.partial_fit(X[part], LABELS[part], classes=CLASSES),
+            lambda model: model.predict_proba(X),
+            (
+                lambda model: model.partial_fit(np.full((1, 4), NAN), ["one"]),
+                lambda model: model.partial_fit(X[:2], ["one"]),
+                lambda model: model.partial_fit(X[:1], ["four"]),
+                lambda model: model.fit(X, RATINGS + 0.05),
+                lambda model: model.predict(X[:, :2]),
+            ),
+        )
+        for settings in ({}, {"learner": "pold", "radii": (5.0, 50.0), "fit_intercept": False})
+    ],
+    "RiverTraceNormClassifier": [
+        EstimatorCase(
+            lambda: estimators.RiverTraceNormClassifier(),
+            _learn_records,
+            lambda model: np.array(
+                [list(model.predict_proba_one(x).values()) for x in RECORDS[:20]]
+            ),
+            (
+                lambda model: model.learn_one({"a": NAN}, "one"),
+                lambda model: model.learn_one({"a": "text"}, "one"),
+                lambda model: model.learn_many(pd.DataFrame({"a": [NAN]}), pd.Series(["one"])),
+                lambda model: model.predict_proba_one({"a": NAN}),
+            ),
+        )
+    ],
+}

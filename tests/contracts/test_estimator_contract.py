@@ -1,0 +1,156 @@
+"""What every estimator promises."""
+
+import copy
+import dataclasses
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from contracts.estimator_cases import COUNT, ESTIMATOR_CASES
+from driftwolfe import estimators
+
+FIRST, REST = slice(0, COUNT // 2), slice(COUNT // 2, COUNT)
+
+CASES = [
+    pytest.param(case, id=f"{name}-{number}")
+    for name, cases in ESTIMATOR_CASES.items()
+    for number, case in enumerate(cases)
+]
+
+
+def fingerprint(value, above=()):
+    """All that an object knows, byte by byte, as plain tuples."""
+    if any(value is each for each in above):
+        return "itself"
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return (value.dtype.str, value.shape, value.tobytes())
+    inside = (*above, value)
+    if isinstance(value, dict):
+        pairs = ((repr(key), fingerprint(each, inside)) for key, each in value.items())
+        return (type(value).__name__, *sorted(pairs, key=lambda pair: pair[0]))
+    if isinstance(value, np.ndarray | list | tuple):
+        return (type(value).__name__, *(fingerprint(each, inside) for each in value))
+    if isinstance(value, set | frozenset):
+        return (type(value).__name__, *sorted(map(repr, value)))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [each.name for each in dataclasses.fields(value)]
+        return (
+            type(value).__name__,
+            *((name, fingerprint(getattr(value, name), inside)) for name in names),
+        )
+    if hasattr(value, "__dict__") and not callable(value):
+        return (type(value).__name__, fingerprint(vars(value), inside))
+    return repr(value)
+
+
+def learned(case, part=FIRST):
+    model = case.make()
+    case.learn(model, part)
+    return model
+
+
+def test_every_estimator_has_a_case():
+    assert set(ESTIMATOR_CASES) == set(estimators.__all__)
+    assert set(estimators.__all__) <= set(dir(estimators))
+    for name in estimators.__all__:
+        assert getattr(estimators, name).__name__ == name
+
+
+def test_names_that_are_not_there():
+    with pytest.raises(AttributeError, match="has no attribute 'Nonsense'"):
+        _ = estimators.Nonsense
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_asking_changes_nothing(case):
+    model = learned(case)
+    before = fingerprint(model)
+    told = case.ask(model)
+    assert np.array_equal(case.ask(model), told)
+    assert fingerprint(model) == before
+    case.learn(model, REST)
+    assert fingerprint(model) != before
+    # Having asked does not matter later either.
+    silent = learned(case)
+    case.learn(silent, REST)
+    assert np.array_equal(case.ask(silent), case.ask(model))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_refused_call_changes_nothing(case):
+    model = learned(case)
+    before = fingerprint(model)
+    for call in case.refused:
+        with pytest.raises((ValueError, TypeError)):
+            call(model)
+        assert fingerprint(model) == before
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_refused_first_call_changes_nothing(case):
+    model = case.make()
+    before = fingerprint(model)
+    for call in case.refused:
+        # Not every fault is one for a model that knows nothing, and then it may learn from it.
+        try:
+            call(model)
+        except (ValueError, TypeError, AttributeError):
+            assert fingerprint(model) == before
+        else:
+            model = case.make()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_twice_from_scratch_is_the_same(case):
+    one, two = learned(case), learned(case)
+    assert fingerprint(one) == fingerprint(two)
+    assert np.array_equal(case.ask(one), case.ask(two))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_copies_and_pickles_go_on_alike(case):
+    model = learned(case)
+    others = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
+    case.learn(model, REST)
+    for other in others:
+        case.learn(other, REST)
+        assert np.array_equal(case.ask(other), case.ask(model))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_was_saved_goes_on_to_the_last_bit(case, tmp_path):
+    model, path = learned(case), tmp_path / "saved.safetensors"
+    if not hasattr(model, "save"):
+        inside = getattr(model, "completer_", None) or model.completer
+        assert type(inside).__name__ == "MatrixCompleter"  # which has cases of its own
+        return
+    before = fingerprint(model)
+    model.save(path)
+    assert fingerprint(model) == before
+    loaded, found = type(model).load(path), dw.load(path)
+    case.learn(model, REST)
+    for other in (loaded, found):
+        assert type(other) is type(model)
+        case.learn(other, REST)
+        assert np.array_equal(case.ask(other), case.ask(model))
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="damaged"):
+        dw.load(path)
+
+
+@pytest.mark.parametrize("name", ESTIMATOR_CASES)
+def test_documentation(name):
+    cls = getattr(estimators, name)
+    text = inspect.getdoc(cls)
+    assert text.splitlines()[0].endswith((".", ":", "tune", "several"))
+    assert ">>> " in text and "Examples\n---" in text
+    documented = text.split("Parameters\n---")[1].split("Attributes\n---")[0]
+    for parameter in inspect.signature(cls).parameters:
+        assert parameter in documented
+    for own, member in vars(cls).items():
+        shown = getattr(member, "__func__", member)
+        if not own.startswith("_") and callable(shown):
+            assert inspect.getdoc(shown)

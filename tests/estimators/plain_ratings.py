@@ -1,0 +1,118 @@
+"""Experts without interactions, in plain Python: written from the documentation, for comparison.
+
+Every expert predicts mean + bias of the user + bias of the item, clipped to the range of ratings so
+far. Its gradients are those of the loss in units of 1.33 times the mean error, at the prediction
+before clipping; steps are AdaGrad's. Weights are exponential with rate 0.8, then everyone gets a share
+1/(t + 1). An expert for intervals of 2^k ratings joins after rating 2^k, k >= 6, and is restarted after
+every multiple of it at the recent mean.
+"""
+
+import math
+
+LIMITS = {"absolute": None, "huber": 1.0, "squared": 1000.0}
+
+
+class PlainExpert:
+    """A mean and biases, with the sums of squares that scale their steps."""
+
+    def __init__(self, step, mean, interval=None):
+        self.step, self.interval = step, interval
+        self.start(mean)
+
+    def start(self, mean):
+        """Know nothing but a mean."""
+        self.values, self.squares = {"mean": mean}, {}
+
+    def raw(self, places):
+        """The prediction before it is clipped."""
+        return sum(self.values.get(place, 0.0) for place in places)
+
+    def learn(self, places, slope, unit, low, high):
+        """One AdaGrad step for the mean and both biases."""
+        for place in places:
+            self.squares[place] = self.squares.get(place, 0.0) + slope * slope
+            moved = self.values.get(place, 0.0) - self.step * unit * slope / math.sqrt(
+                1.0 + self.squares[place]
+            )
+            floor, ceiling = (low, high) if place == "mean" else (low - high, high - low)
+            self.values[place] = min(max(moved, floor), ceiling)
+
+
+class PlainPool:
+    """Experts that vote."""
+
+    def __init__(self, loss, steps=(0.3, 1.0), restarted=0.5, first_level=6):
+        self.loss, self.restarted, self.first_level = loss, restarted, first_level
+        self.experts = [PlainExpert(step, 0.0) for step in steps]
+        self.weights = [1.0 / len(steps)] * len(steps)
+        self.t, self.error, self.low, self.high, self.recent = 0, 0.0, 0.0, 0.0, 0.0
+
+    def predict(self, user, item):
+        """The weighted mean of the clipped predictions."""
+        return sum(
+            w * self.clip(r) for w, r in zip(self.weights, self.raw(user, item), strict=True)
+        )
+
+    def raw(self, user, item):
+        """What each expert predicts, before clipping."""
+        places = ("mean", ("user", user), ("item", item))
+        return [expert.raw(places) for expert in self.experts]
+
+    def clip(self, value):
+        """To the range of ratings so far."""
+        return min(max(value, self.low), self.high)
+
+    def learn(self, user, item, rating):
+        """One round; returns what was predicted before."""
+        predicted = self.predict(user, item)
+        if self.t == 0:
+            self.low = self.high = self.recent = rating
+            for expert in self.experts:
+                expert.start(rating)
+        raw = self.raw(user, item)
+        clipped = [self.clip(value) for value in raw]
+        error = abs(self.predict(user, item) - rating)
+        self.t += 1
+        self.error += (error - self.error) * max(1.0 / self.t, 2.0**-14)
+        self.low, self.high = min(self.low, rating), max(self.high, rating)
+        self.recent += 0.01 * (rating - self.recent)
+        unit = 1.33 * self.error
+        if unit > 0.0:
+            self.vote([self.price((value - rating) / unit) for value in clipped])
+            places = ("mean", ("user", user), ("item", item))
+            for expert, value in zip(self.experts, raw, strict=True):
+                slope = self.slope((value - rating) / unit)
+                expert.learn(places, slope, unit, self.low, self.high)
+        self.cover()
+        return predicted
+
+    def vote(self, losses):
+        """Exponential weights, then shares."""
+        grown = [w * math.exp(-0.8 * loss) for w, loss in zip(self.weights, losses, strict=True)]
+        share = 1.0 / (self.t + 1.0)
+        count, total = len(grown), sum(grown)
+        self.weights = [(1.0 - share) * w / total + share / count for w in grown]
+
+    def cover(self):
+        """Restart whose interval ends, and let in the expert of a new length."""
+        for expert in self.experts:
+            if expert.interval and self.t % expert.interval == 0:
+                expert.start(self.recent)
+        if self.t >= 1 << self.first_level and self.t & (self.t - 1) == 0:
+            self.experts.append(PlainExpert(self.restarted, self.recent, self.t))
+            self.weights = [w * self.t / (self.t + 1.0) for w in self.weights]
+            self.weights.append(1.0 / (self.t + 1.0))
+
+    def price(self, error):
+        """The loss of an error in units."""
+        size = min(abs(error), 1000.0)
+        if self.loss == "absolute":
+            return size
+        quadratic = self.loss == "squared" or size <= 1.0
+        return size * size / 2.0 if quadratic else size - 0.5
+
+    def slope(self, error):
+        """Its derivative."""
+        if self.loss == "absolute":
+            return math.copysign(1.0, error) if error else 0.0
+        return min(max(error, -LIMITS[self.loss]), LIMITS[self.loss])

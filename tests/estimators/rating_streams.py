@@ -1,0 +1,61 @@
+"""Streams of ratings and states that the recommender's tests share."""
+
+import os
+
+import numpy as np
+import pytest
+
+from driftwolfe.estimators.ratings.archive import pool_state
+
+needs_data = pytest.mark.skipif(
+    "DRIFTWOLFE_DATA" not in os.environ,
+    reason="DRIFTWOLFE_DATA does not name a folder with the real data",
+)
+
+
+def turning(count=600, users=12, items=9, seed=0, new=0):
+    """Ratings of 1 to 5 by halves, with taste in them, turned upside down after half of them.
+
+    Users and items appear slowly: a new one of each after every `new` ratings; 0: all from the start.
+    """
+    rng = np.random.default_rng(seed)
+    left, right = rng.standard_normal((users, 2)), rng.standard_normal((items, 2))
+    liking = 0.7 * left @ right.T + rng.standard_normal((users, 1)) + rng.standard_normal(items)
+    times = np.arange(count)
+    there = 1 + times // new if new else np.full(count, max(users, items))
+    rows = (rng.random(count) * np.minimum(there, users)).astype(int)
+    cols = (rng.random(count) * np.minimum(there, items)).astype(int)
+    sign = np.where(times < count // 2, 1.0, -1.0)
+    raw = 3.0 + sign * liking[rows, cols] + 0.3 * rng.standard_normal(count)
+    ratings = np.clip(np.round(2.0 * raw) / 2.0, 1.0, 5.0)
+    return list(zip(rows.tolist(), cols.tolist(), strict=True)), ratings
+
+
+def one_by_one(completer, pairs, ratings):
+    """Predict and learn each rating in a call of its own; the predictions."""
+    predictions = []
+    for pair, rating in zip(pairs, ratings.tolist(), strict=True):
+        predictions.append(completer.predict([pair])[0])
+        completer.partial_fit([pair], [rating])
+    return np.array(predictions)
+
+
+def state_of(completer):
+    """Everything that a `MatrixCompleter` knows, byte by byte."""
+    settings, arrays = pool_state(completer._pool)
+    held = {name: (a.dtype.str, a.shape, a.tobytes()) for name, a in arrays.items()}
+    return settings, held, completer.users_, completer.items_
+
+
+def interactions(completer, k):
+    """The interactions of a low-rank expert in weighted coordinates, as a dense matrix."""
+    pool = completer._pool
+    rank = pool.settings.rank
+    expert = int(np.flatnonzero(pool.slots.low == k)[0])
+    left, right = (
+        grown.side.rows[: grown.size, k * rank : (k + 1) * rank]
+        * grown.side.metric[: grown.size, None]
+        for grown in pool.sides
+    )
+    known = pool.users.side.touched[: pool.users.size] >= pool.slots.starts[expert]
+    return (left * known[:, None]) @ right.T

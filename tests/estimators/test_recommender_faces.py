@@ -1,0 +1,183 @@
+"""`MatrixCompletionRegressor` for scikit-learn and `RiverMatrixCompleter` for river."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from river import metrics, reco
+from river.checks import yield_checks
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import mean_absolute_error
+from sklearn.model_selection import GridSearchCV, TimeSeriesSplit, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from driftwolfe.estimators import (
+    MatrixCompleter,
+    MatrixCompletionRegressor,
+    RiverMatrixCompleter,
+)
+from estimators.rating_streams import state_of, turning
+
+SETTINGS = {
+    "loss": "absolute",
+    "learner": "pold",
+    "radii": (0.2,),
+    "rank": 3,
+    "weighting": 0.5,
+    "memory": 128,
+}
+
+
+def steady(count=400, seed=0):
+    """Ratings that do not turn, as arrays."""
+    pairs, ratings = turning(2 * count, seed=seed)
+    return np.array(pairs[:count]), ratings[:count]
+
+
+# -- scikit-learn ------------------------------------------------------------------------------------
+
+
+def test_the_regressor_is_the_completer():
+    X, y = steady()
+    model = MatrixCompletionRegressor(**SETTINGS, random_state=4).fit(X, y)
+    plain = MatrixCompleter(**SETTINGS, seed=4).partial_fit(X, y)
+    assert state_of(model.completer_) == state_of(plain)
+    assert model.predict(X).tolist() == plain.predict(X).tolist()
+    assert model.n_features_in_ == 2
+    assert model.score(X, y) > 0.3
+
+
+def test_fit_starts_anew_and_partial_fit_goes_on():
+    X, y = steady()
+    once = MatrixCompletionRegressor().fit(X, y)
+    again = MatrixCompletionRegressor().fit(X[:50], y[:50]).fit(X, y)
+    parts = MatrixCompletionRegressor().partial_fit(X[:50], y[:50]).partial_fit(X[50:], y[50:])
+    assert state_of(once.completer_) == state_of(again.completer_) == state_of(parts.completer_)
+
+
+def test_more_passes_fit_better_and_are_repeatable():
+    X, y = steady()
+    errors = []
+    for passes in (1, 4):
+        one, two = (MatrixCompletionRegressor(passes=passes).fit(X, y) for _ in range(2))
+        assert state_of(one.completer_) == state_of(two.completer_)
+        assert one.completer_.n_ratings_ == passes * len(y)
+        errors.append(mean_absolute_error(y, one.predict(X)))
+    assert errors[1] < errors[0]
+    other = MatrixCompletionRegressor(passes=4, random_state=1).fit(X, y)
+    assert state_of(other.completer_) != state_of(one.completer_)
+
+
+def test_parameters_and_clones():
+    model = MatrixCompletionRegressor(**SETTINGS, passes=2, random_state=3)
+    assert model.get_params() == SETTINGS | {"passes": 2, "random_state": 3}
+    copied = clone(model.fit(*steady(50)))
+    assert copied.get_params() == model.get_params() and not hasattr(copied, "completer_")
+    assert copied.set_params(rank=2).rank == 2
+    with pytest.raises(NotFittedError):
+        copied.predict([(0, 0)])
+
+
+def test_it_works_inside_other_tools():
+    X, y = steady(300)
+    scores = cross_val_score(
+        MatrixCompletionRegressor(), X, y, cv=TimeSeriesSplit(3), scoring="neg_mean_absolute_error"
+    )
+    assert (scores > -1.0).all()
+    search = GridSearchCV(MatrixCompletionRegressor(memory=64), {"rank": [1, 3]}, cv=2).fit(X, y)
+    assert search.best_params_["rank"] in (1, 3)
+    frame = pd.DataFrame({"user": X[:, 0], "item": X[:, 1], "time": np.arange(300)})
+    columns = FunctionTransformer(lambda rows: rows[["user", "item"]])
+    pipeline = make_pipeline(columns, MatrixCompletionRegressor()).fit(frame, y)
+    plain = MatrixCompletionRegressor().fit(X, y)
+    assert pipeline.predict(frame).tolist() == plain.predict(X).tolist()
+
+
+def test_texts_and_frames():
+    X, y = steady(60)
+    texts = np.array([[f"u{u}", f"i{i}"] for u, i in X], dtype=object)
+    told = [
+        MatrixCompletionRegressor().fit(form, y).predict(form).tolist()
+        for form in (X, texts, pd.DataFrame(texts), texts.tolist())
+    ]
+    assert told[0] == told[1] == told[2] == told[3]
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "settings", "message"),
+    [
+        ([(0, 1)], [np.nan], {}, "y has entries that are not finite"),
+        ([(0, 1, 2)], [1.0], {}, "pairs must be a list of"),
+        ([(0, 1)], [1.0, 2.0], {}, "y must have shape"),
+        ([(0, 1)], [1.0], {"passes": 0}, "passes must be a whole number >= 1"),
+        ([(0, 1)], [1.0], {"rank": 0}, "rank must be a whole number >= 1"),
+        ([], [], {}, "pairs is empty"),
+    ],
+)
+def test_a_refused_fit_keeps_what_was_known(X, y, settings, message):
+    model = MatrixCompletionRegressor().fit(*steady(50))
+    before = state_of(model.completer_)
+    with pytest.raises(ValueError, match=message):
+        model.set_params(**settings).fit(X, y)
+    assert state_of(model.completer_) == before
+
+
+# -- river -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "check", list(yield_checks(RiverMatrixCompleter())), ids=lambda check: check.__name__
+)
+def test_what_river_asks_of_every_model(check):
+    check(RiverMatrixCompleter())
+
+
+def test_rivers_face_is_the_completer():
+    pairs, ratings = turning(300)
+    options = {key: value for key, value in SETTINGS.items() if key != "rank"}
+    model = RiverMatrixCompleter(**options, n_factors=3, seed=4)
+    plain = MatrixCompleter(**SETTINGS, seed=4)
+    assert isinstance(model, reco.base.Ranker)
+    for (user, item), rating in zip(pairs[:200], ratings[:200].tolist(), strict=True):
+        assert model.predict_one(user, item) == plain.predict([(user, item)])[0]
+        model.learn_one(user, item, rating)
+        plain.partial_fit([(user, item)], [rating])
+    model.learn_many(pairs[200:], ratings[200:])
+    plain.partial_fit(pairs[200:], ratings[200:])
+    assert model.predict_many(pairs).tolist() == plain.predict(pairs).tolist()
+    assert state_of(model.completer) == state_of(plain)
+    assert state_of(model.clone().completer) == state_of(MatrixCompleter(**SETTINGS, seed=4))
+
+
+def test_ranks_fall_and_hold_every_item():
+    pairs, ratings = turning(300)
+    model = RiverMatrixCompleter()
+    model.learn_many(pairs, ratings)
+    items = {*range(9), "new"}
+    ranked = model.rank(0, items)
+    scores = [model.predict_one(0, item) for item in ranked]
+    assert set(ranked) == items and scores == sorted(scores, reverse=True)
+    assert model.rank(0, []) == []
+    assert set(model.rank("new", iter([1, 2]))) == {1, 2}
+
+
+def test_progressive_validation_beside_rivers_baseline():
+    errors = {}
+    for model in (RiverMatrixCompleter(), reco.Baseline()):
+        error = metrics.MAE()
+        for (user, item), rating in zip(*turning(1500), strict=True):
+            error.update(rating, model.predict_one(user, item))
+            model.learn_one(user, item, rating)
+        errors[type(model).__name__] = error.get()
+    assert errors["RiverMatrixCompleter"] < errors["Baseline"]
+
+
+def test_numbers_of_other_types_are_ratings_too():
+    model = RiverMatrixCompleter()
+    for rating in (3, 4.0, np.float32(2.5), True):
+        model.learn_one("a", "b", rating)
+    assert model.completer.n_ratings_ == 4
+    with pytest.raises(ValueError, match="not finite"):
+        model.learn_one("a", "b", float("nan"))
+    assert model.completer.n_ratings_ == 4
