@@ -63,6 +63,8 @@ class PoolSettings:
         """The expert for intervals of 2^level ratings, if there is one."""
         if self.learner == "pold" or level < FIRST_LEVEL:
             return None
-        if level < FIRST_LOW_RANK_LEVEL or not self.radii:
+        # Beyond what is remembered, interactions learned since a restart are those of the grid.
+        remembered = 1 << level <= 2 * self.memory
+        if level < FIRST_LOW_RANK_LEVEL or not remembered or not self.radii:
             return Expert(PLAIN_RESTARTED, 0.0, level)
         return Expert(LOW_RANK_RESTARTED, max(self.radii), level)
