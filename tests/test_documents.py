@@ -10,15 +10,34 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def test_the_code_of_the_readme_runs_and_does_what_it_says(capsys):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert blocks
+def _names_after(page):
+    """What the code of a page leaves behind."""
+    names = {}
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     for block in blocks:
-        names = {}
         exec(block, names)
-        assert names["learner"].decision[1] > 0.8
-        assert np.abs(names["learner"].decision).sum() <= 1 + 1e-9
+    return names
+
+
+def test_the_code_of_the_readme_runs_and_does_what_it_says(capsys):
+    names = _names_after("README.md")
+    assert names["learner"].decision[1] > 0.8
+    assert np.abs(names["learner"].decision).sum() <= 1 + 1e-9
     assert capsys.readouterr().out
+    assert names["completer"].users_ == ["ann", "bob"]
+
+
+def test_the_code_about_estimators_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    page = (ROOT / "docs/estimators.md").read_text()
+    rows = {"X": rng.random((60, 4)), "more": rng.random((9, 4))}
+    names = {**rows, "y": rng.integers(0, 3, 60), "labels": rng.integers(0, 3, 9)}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, names)
+    assert names["completer"].n_ratings_ == 3
+    assert (tmp_path / "ratings.safetensors").exists()
+    assert names["pipeline"].predict(names["more"]).shape == (9,)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
