@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow check format examples bench bench-short clean
+.PHONY: help run test test-slow check format examples bench bench-short audit reliability clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -55,6 +55,17 @@ bench: $(READY) ## Measure speed against peers, as ratios in one run (half an ho
 
 bench-short: $(READY) ## The same in minutes, as the checks of a change run it
 	$(BIN)/python -m benchmarks --short --out build/bench-short
+
+audit: $(READY) ## Look for known weaknesses of what is installed (needs the network)
+	$(PYTHON) -m venv build/audit
+	build/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
+	build/audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip
+
+reliability: $(READY) ## Crashes, hostile files, a million rounds, ten million ratings (half an hour)
+	$(BIN)/python -m reliability.crash
+	$(BIN)/python -m reliability.fuzz
+	$(BIN)/python -m reliability.numerics
+	$(BIN)/python -m reliability.load
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
