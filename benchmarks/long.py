@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,13 +10,13 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
+import driftwolfe as dw
 from benchmarks import stored
 from benchmarks.data import movielens
 from benchmarks.measure import threads
 from benchmarks.rows import matrix_completion, paper_algorithms, scale
 from benchmarks.rows.matrix_completion import ADER_SCALE, HORIZON, STEP_SCALE
 from driftwolfe.experiments import machine
-from driftwolfe.storage.files import write
 
 #: The paper's grid for c, largest first: small steps stay inside the ball and take longest.
 GRID = tuple(10.0**k for k in range(6, -2, -1))
@@ -96,9 +95,13 @@ def _resume(each: Run) -> State:
             f"{each.name}: finished on {done['date'][:10]}; remove it from long.json to run it anew"
         )
         return State(None, done["commit"], rounds=each.rounds)
-    if _checkpoint(each).exists():
-        return pickle.loads(_checkpoint(each).read_bytes())
-    return State(each.make(), machine.commit())
+    fresh = each.make()
+    if done is None or not _checkpoint(each).exists():
+        return State(fresh, machine.commit())
+    learner = dw.load(_checkpoint(each), domain=fresh.domain)
+    # The record is written first: after a kill between the two it may be ahead.
+    losses = done["cumulative_loss"][: learner.t // stored.EVERY]
+    return State(learner, done["commit"], losses[-1], done["seconds"], learner.t, losses)
 
 
 def _keep(each: Run, state: State) -> None:
@@ -112,8 +115,9 @@ def _keep(each: Run, state: State) -> None:
         "commit": state.commit,
         "cpu": machine.cpu_model(),
     }
-    write(_checkpoint(each), lambda part: part.write_bytes(pickle.dumps(state)))
     stored.save(each.name, content)
+    if isinstance(state.learner, dw.Learner):  # what is written down literally starts anew
+        state.learner.save(_checkpoint(each))
     print(
         f"{each.name}: {state.rounds:,} of {each.rounds:,} rounds, {state.seconds:,.0f} s, "
         f"mean loss {state.total / state.rounds:.5g}",
@@ -124,7 +128,7 @@ def _keep(each: Run, state: State) -> None:
 
 def _checkpoint(each: Run):
     plain = "".join(letter if letter.isalnum() else "-" for letter in each.name)
-    return stored.PATH.parent / f"long-{plain}.pickle"
+    return stored.PATH.parent / f"long-{plain}.safetensors"
 
 
 def _ratings(name: str, make: Callable[[], Any]) -> Run:
