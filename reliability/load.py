@@ -83,7 +83,9 @@ def main() -> int:
             f"{tenth.megabytes:.1f} |"
         )
     last = tenths[-1]
-    print(f"\nlast tenth over first: {last.microseconds / tenths[0].microseconds:.2f} times the time")
+    print(
+        f"\nlast tenth over first: {last.microseconds / tenths[0].microseconds:.2f} times the time"
+    )
     return 0 if 0.8 <= last.microseconds / tenths[0].microseconds <= 1.2 else 1
 
 

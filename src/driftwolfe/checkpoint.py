@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.ensemble.saved_kinds import ensemble_kinds
-from driftwolfe.learners.archive import learner_settings, restored
+from driftwolfe.learners.archive import learner_settings, require_named_state, restored
 from driftwolfe.learners.base import Learner
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.storage import read_archive, write_archive
+from driftwolfe.storage import Archive, read_archive, write_archive
 from driftwolfe.storage.tree import TreeReader, TreeWriter
 
 KIND = "Game"
@@ -50,6 +50,7 @@ class Checkpoint:
     def __init__(self, path: str | os.PathLike[str], learner: Learner) -> None:
         self.path = Path(path)
         self._first = learner.t
+        require_named_state(learner)  # now, not after the first thousand rounds
 
     def resume(self, learner: Learner, recording: tuple[bool, bool]) -> Record:
         """Take the learner to where the file left it, and return the record; empty without a file.
@@ -60,16 +61,16 @@ class Checkpoint:
         if not self.path.exists():
             return Record()
         archive = read_archive(self.path)
-        wanted = {"first": self._first, "recording": list(recording)}
-        if archive.kind != KIND or any(archive.settings.get(k) != v for k, v in wanted.items()):
-            raise ValueError(f"{self.path} is no checkpoint of this game; remove it to start anew")
         try:
-            record = self._record(archive.settings, archive.arrays)
+            self._require_same_game(archive, recording)
             reached = restored(learner, archive)
+            record = self._record(archive.settings, archive.arrays)
+            if reached.t != self._first + len(record.rows):
+                raise ValueError("its rounds do not add up")
         except ValueError as error:
-            raise ValueError(f"{self.path} is no checkpoint of this game: {error}") from error
-        if reached.t != self._first + len(record.rows):
-            raise ValueError(f"{self.path} is no checkpoint: its rounds do not add up")
+            raise ValueError(
+                f"{self.path} is no checkpoint of this game: {error}; remove it to start anew"
+            ) from error
         learner.__dict__.update(reached.__dict__)
         return record
 
@@ -86,6 +87,18 @@ class Checkpoint:
         }
         rows = np.array(record.rows, dtype=np.float64).reshape(-1, 6)
         write_archive(self.path, KIND, settings, {**writer.arrays, "rows": rows})
+
+    def _require_same_game(self, archive: Archive, recording: tuple[bool, bool]) -> None:
+        if archive.kind != KIND:
+            raise ValueError(f"it holds a {archive.kind}")
+        first = archive.settings.get("first")
+        if first != self._first:
+            raise ValueError(
+                f"it began with round {first}, and this learner has played {self._first} rounds "
+                "already; give one made anew"
+            )
+        if archive.settings.get("recording") != list(recording):
+            raise ValueError("it was recorded with other record_decisions or record_weights")
 
     @staticmethod
     def _record(settings: dict[str, Any], arrays: dict[str, Any]) -> Record:

@@ -136,7 +136,7 @@ def play(
     saved = None if checkpoint is None else Checkpoint(checkpoint, learner)
     record = Record() if saved is None else saved.resume(learner, recording)
     stream = iter(_with_progress(losses, progress))
-    functions = _already_played(stream, len(record.rows))
+    functions = _already_played(stream, len(record.rows), keep_losses)
     ahead = learner.runs_ahead and not (callbacks or any(recording)) and isinstance(losses, _Known)
     size = 1 if not ahead else _AHEAD if saved is None else min(_AHEAD, period)
     unsaved = 0
@@ -155,12 +155,16 @@ def play(
     return _history(learner.domain, record, functions if keep_losses else [])
 
 
-def _already_played(stream: Iterator[Loss], rounds: int) -> list[Loss]:
-    """Take the losses that were played before a checkpoint."""
-    played = list(islice(stream, rounds))
-    if len(played) < rounds:
+def _already_played(stream: Iterator[Loss], rounds: int, keep: bool) -> list[Loss]:
+    """Take the losses that were played before a checkpoint; return them, if they are kept."""
+    played, number = [], 0
+    for loss in islice(stream, rounds):
+        number += 1
+        if keep:
+            played.append(loss)
+    if number < rounds:
         raise ValueError(
-            f"the checkpoint has {rounds:,} rounds, but there are only {len(played):,} losses; "
+            f"the checkpoint has {rounds:,} rounds, but there are only {number:,} losses; "
             "give the whole stream again, from its start"
         )
     return played

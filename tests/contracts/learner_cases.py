@@ -1,6 +1,10 @@
 """How to make every learner on a set, in the settings that the contract is checked for."""
 
+import numpy as np
+
 import driftwolfe as dw
+from driftwolfe.losses import Loss
+from driftwolfe.points import inner
 
 #: One entry per class: keyword settings beyond the defaults.
 LEARNER_CASES = {
@@ -47,11 +51,49 @@ def domains():
     }
 
 
+def more_domains():
+    """As `domains`, and those whose points have parts, or that are made from a graph."""
+    edges = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("s", "t")]
+    small = dw.TraceNormBall((7, 6), radius=3.0, representation="factored")
+    return domains() | {
+        "flow": dw.FlowPolytope(edges, "s", "t"),
+        "product": dw.ProductDomain([dw.L1Ball(3), dw.Simplex(4)]),
+        "product-factored": dw.ProductDomain([dw.L2Ball(2), small]),
+    }
+
+
+class Along(Loss):
+    """How far the inner product with a point is from a number: a loss for points of any kind."""
+
+    def __init__(self, direction, wanted):
+        self.direction, self.wanted = direction, wanted
+
+    def scores(self, x):
+        return np.array([inner(self.direction, x)])
+
+    def value_at(self, scores):
+        return 0.5 * (scores[..., 0] - self.wanted) ** 2
+
+    def slope_at(self, scores):
+        return scores - self.wanted
+
+    def pull_back(self, slope, like):
+        return float(slope[0]) * self.direction
+
+
+def product_losses(domain, rounds, seed=0):
+    """Losses on a product of sets, towards and away from its vertices."""
+    rng = np.random.default_rng(seed)
+    directions = ([rng.standard_normal(shape) for shape in domain.shape] for _ in range(rounds))
+    vertices = [domain.lmo(direction) for direction in directions]
+    return [Along(v, 2.0 if t % 3 else -1.0) for t, v in enumerate(vertices)]
+
+
 def suits(cls, domain):
     """Whether a learner can work on a set."""
     if cls in NEEDS_PROJECTION:
         return domain.can("project")
     if cls in NEEDS_GAUGE:
         offered = domain.can("gauge") and domain.can("gauge_subgradient")
-        return offered and domain.inner_radius > 0 and not getattr(domain, "factored", False)
+        return offered and domain.inner_radius > 0 and hasattr(domain.origin(), "flat")
     return True

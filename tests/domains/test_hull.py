@@ -129,3 +129,12 @@ def test_comes_near_decides_both_ways(tolerance):
         direction /= np.linalg.norm(direction)
         beyond = lmo(direction) - (tolerance + 1e-7) * direction
         assert not comes_near(lmo, beyond, points[0], tolerance)
+
+
+def test_an_atom_that_is_left_alone_stays_where_it_is():
+    """The first may go and another stay: what comes next is measured in the same unit."""
+    hull = held(np.array([[0.0, 0.0], [1.0, 0.0]]))
+    assert hull.correct(np.array([5.0, 0.0])).tolist() == [1.0, 0.0]
+    hull.add(np.array([0.0, 100.0]))
+    assert hull.atoms.tolist() == [[1.0, 0.0], [0.0, 100.0]]
+    assert hull.point.tolist() == [1.0, 0.0]

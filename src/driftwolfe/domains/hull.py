@@ -70,7 +70,7 @@ class Hull:
         if self._count == len(self._rows):
             self._grow()
         here, offset = self._count, vertex.ravel() - self._base
-        if here == 1:
+        if here == 1 and not self._rows[0].any():  # else what is held has its unit already
             # A power of two, which changes no digit: products stay in range on sets of any size.
             self._unit = 2.0 ** int(np.frexp(np.abs(offset).max(initial=0.0))[1])
         self._rows[here] = offset / self._unit

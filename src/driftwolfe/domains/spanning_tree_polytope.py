@@ -123,6 +123,10 @@ def _checked_edges(n_vertices: int, edges: Any) -> Indices:
     pairs = np.array(edges)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
         raise ValueError("edges must be pairs of whole numbers, one pair per edge")
+    if len(pairs) < n_vertices - 1:  # before anything of the size of n_vertices is made
+        raise ValueError(
+            f"the graph must be connected, but {len(pairs)} edges cannot join {n_vertices} vertices"
+        )
     if pairs.min() < 0 or pairs.max() >= n_vertices:
         raise ValueError(
             f"edges must join vertices 0 to {n_vertices - 1}, got one with {pairs.min()} "

@@ -96,7 +96,11 @@ class AdaNormalHedge:
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
-        require(self.regrets.size == self.movements.size and self.scale >= 0.0, "weights")
+        require(self.regrets.size == self.movements.size, "weights")
+        require(min(self.scale, self.largest_difference) >= 0.0, "weights")
+        # A sum is at most the sum of sizes, rounding apart.
+        slack = (1.0 + 1e-6) * self.movements + 1e-6
+        require((np.abs(self.regrets) <= slack).all(), "weights")
 
     @property
     def weights(self) -> Array:

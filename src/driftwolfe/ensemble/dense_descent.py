@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from driftwolfe.domains import Domain
+from driftwolfe.domains.saved_points import require_feasible
 from driftwolfe.ensemble.descent import Descent, Oracle
 from driftwolfe.ensemble.scores import Scores, require_finite
 from driftwolfe.losses import Loss
@@ -56,6 +57,7 @@ class DenseDescent(Descent):
         super().check_state()
         for table in (self._x, self._y, self._sums):
             require(len(table) == self.size and table.flags.c_contiguous, "points of experts")
+        require_feasible(self.domain, self.x)
 
     @property
     def x(self) -> Array:

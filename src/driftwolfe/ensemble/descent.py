@@ -140,6 +140,9 @@ class Descent(ABC):
         columns = (self.blocks, self.tolerances, self.clocks)
         require(all(column.size == self.size for column in columns), "experts")
         require((self.blocks > 0).all() and (self.clocks >= 0).all(), "clocks of experts")
+        require((self.steps > 0.0).all() and (self.tolerances >= 0.0).all(), "plans of experts")
+        numbers = (self.largest_gradient, self.largest_distance, self.projections)
+        require(min(numbers) >= 0, "experts")
 
     @property
     def exact(self) -> bool:

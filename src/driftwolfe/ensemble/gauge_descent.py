@@ -108,7 +108,7 @@ class GaugeDescent(DenseDescent):
     def check_state(self) -> None:
         """As `DenseDescent.check_state`."""
         super().check_state()
-        require(self.gauges.size == self.size, "gauges of experts")
+        require(self.gauges.size == self.size and (self.gauges >= 0.0).all(), "gauges of experts")
 
     def _add_points(self, start: Point, number: int) -> None:
         super()._add_points(start, number)

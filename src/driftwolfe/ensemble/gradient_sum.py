@@ -37,6 +37,19 @@ class GradientSum:
         total = gradient if self.rest is None else self.rest + gradient
         return GradientSum(self.rows, self.cols, self.values, total), norm(gradient)
 
+    def fits(self, like: Point) -> bool:
+        """Whether a sum that was read from a file can be one of gradients at such a point."""
+        if self.rest is not None and not (
+            type(self.rest) is type(like) and self.rest.shape == like.shape
+        ):
+            return False
+        sides = zip((self.rows, self.cols), like.shape, strict=False)
+        return all(
+            each.min(initial=0) >= 0 and each.max(initial=0) < size
+            for side, size in sides
+            for each in side
+        )
+
     def total(self, like: Point) -> Point:
         """The sum, as a point of the same kind as `like`."""
         if not self.rows:

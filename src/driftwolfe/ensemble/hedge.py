@@ -104,6 +104,8 @@ class Hedge:
         """Refuse a state, read from a file, whose parts do not fit together."""
         require(self.size == self.prior.size == self.totals.size, "weights")
         require((self.prior > 0.0).all() and min(self.rounds, self.scale) >= 0, "weights")
+        # The best has total 0, so that no rate can make all weights vanish.
+        require(self.totals.min() == 0.0 and abs(self.prior.sum() - 1.0) < 1e-6, "weights")
         require(self.horizon is None or self.horizon > 0, "weights")
 
     @property

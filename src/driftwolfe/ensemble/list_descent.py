@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftwolfe.domains import CountedDomain, Domain, OracleCalls
+from driftwolfe.domains.saved_points import require_feasible
 from driftwolfe.ensemble import threads
 from driftwolfe.ensemble.descent import Descent, Oracle
 from driftwolfe.ensemble.gradient_sum import GradientSum
@@ -74,6 +75,8 @@ class ListDescent(Descent):
             require(len(points) == self.size and all(kinds), "points of experts")
         kinds = [type(each) is GradientSum for each in self.sums]
         require(len(kinds) == self.size and all(kinds), "sums of gradients")
+        require(all(each.fits(like) for each in self.sums), "sums of gradients")
+        require_feasible(self.domain, self.x)
 
     def point(self, i: int) -> Point:
         """What expert i plays."""

@@ -80,7 +80,9 @@ class MultiplicativeWeights:
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
-        require(self.log_weights.size == self.rates.size and self.scale >= 0.0, "weights")
+        require(self.log_weights.size == self.rates.size, "weights")
+        require(min(self.scale, self.largest_difference) >= 0.0, "weights")
+        require(((self.rates > 0.0) & (self.rates <= 0.5)).all(), "weights")
 
     @property
     def weights(self) -> Array:

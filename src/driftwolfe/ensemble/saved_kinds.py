@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,8 @@ def _gradient_sum(rows: Any, cols: Any, values: Any, rest: Any) -> GradientSum:
     require(lists and (rest is None or is_point(rest)), "sums of gradients")
     sizes = [[each.shape for each in part] for part, _ in kinds]
     require(sizes[0] == sizes[1] == sizes[2], "sums of gradients")
+    require(all(len(size) == 1 for size in sizes[0]), "sums of gradients")
+    require(all(map(is_point, values)), "sums of gradients")
     return GradientSum(rows, cols, values, rest)
 
 
@@ -45,12 +48,13 @@ def _leader(
     numbers = type(epoch) is int and type(rounds) is int and 0 <= rounds < epoch
     points = is_point(x) and is_point(anchor) and (gradients is None or is_point(gradients))
     require(numbers and points and type(eta) is float and type(memory) is Memory, "experts")
+    require(math.isfinite(eta), "experts")
     return Leader(epoch, x, anchor, gradients, rounds, eta, memory)
 
 
 def _memory(scalars: Any, hint: Any, shelf: Any, length: Any) -> Memory:
     three = scalars is None or (isinstance(scalars, tuple) and len(scalars) == 3)
     floats = [*(scalars or ()), length, *(() if hint is None else (hint,))] if three else [None]
-    require(all(type(each) is float for each in floats), "memories")
+    require(all(type(each) is float and math.isfinite(each) for each in floats), "memories")
     require(shelf is None or type(shelf) is Shelf, "memories")
     return Memory(scalars, hint, shelf, length)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Hashable, Iterable, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from driftwolfe.domains import Box, LinfBall, ProductDomain, TraceNormBall
-from driftwolfe.estimators.ratings.archive import pool_from_state, pool_state
+from driftwolfe.estimators.ratings.archive import check_sizes, pool_from_state, pool_state
 from driftwolfe.estimators.ratings.ids import Ids
 from driftwolfe.estimators.ratings.pairs import columns
 from driftwolfe.estimators.ratings.pool import LOSSES, RatingPool
@@ -24,6 +25,7 @@ from driftwolfe.storage import read_archive, write_archive
 from driftwolfe.storage.keys import decode_keys, encode_keys
 
 LEARNERS = ("both", "pold", "pola")
+MOST_RADII = 64
 #: Squares of sums of such numbers stay in range.
 LARGEST_RATING = 1e100
 
@@ -138,6 +140,9 @@ class MatrixCompleter:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {given!r}")
         if not isinstance(radii, Iterable):
             raise TypeError(f"radii must be a sequence of positive numbers, got {radii!r}")
+        radii = tuple(islice(radii, MOST_RADII + 1))
+        if len(radii) > MOST_RADII:
+            raise ValueError(f"radii must be at most {MOST_RADII}: each makes two experts")
         weight = checks.nonnegative(weighting, "weighting")
         if weight > 1.0:
             raise ValueError(f"weighting must lie in 0..1, got {weighting!r}")
@@ -305,13 +310,15 @@ class MatrixCompleter:
         """Read what `save` wrote."""
         archive = read_archive(path)
         if archive.kind != cls.__name__:
-            raise ValueError(f"{path} holds a {archive.kind}, not a {cls.__name__}")
+            raise ValueError(f"{path} holds a {archive.kind[:40]}, not a {cls.__name__}")
         try:
+            check_sizes(archive.settings["settings"], archive.arrays)
             completer = cls(**archive.settings["settings"])
             names = [decode_keys(archive.arrays[f"ids.{side}"]) for side in ("users", "items")]
         except (KeyError, TypeError) as error:
             raise ValueError(f"{path} does not hold a complete state") from error
-        completer._pool = pool_from_state(archive.settings, archive.arrays)
+        checked = completer._pool.settings
+        completer._pool = pool_from_state(checked, archive.settings, archive.arrays)
         completer._users, completer._items = map(Ids, names)
         for ids, grown in zip(
             (completer._users, completer._items), completer._pool.sides, strict=True

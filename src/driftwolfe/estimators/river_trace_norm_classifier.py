@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from river import base
 
-from driftwolfe.estimators.classes.archive import read_learner, write_learner
+from driftwolfe.estimators.classes.archive import check_options, read_learner, write_learner
 from driftwolfe.estimators.classes.labelled import SMALLEST_WEIGHT, Labelled, check_weights
 from driftwolfe.estimators.classes.learner import ClassLearner
 from driftwolfe.estimators.classes.options import make_learner, plain_radii
@@ -154,6 +154,12 @@ class RiverTraceNormClassifier(base.MiniBatchClassifier):
     def load(cls, path: str | os.PathLike[str]) -> RiverTraceNormClassifier:
         """Return the classifier that `save` wrote; it goes on as that one would have."""
         settings, learner, keys = read_learner(path, cls.__name__)
+        if set(settings) != {"radii", "learner", "fit_intercept"}:
+            raise ValueError(f"{path} holds other options than a {cls.__name__} has")
+        check_options(settings)
+        sizes = (0, 0) if learner is None else (learner.experts.classes, learner.map.features)
+        if sizes != tuple(len(keys.get(name, ())) for name in ("classes", "features")):
+            raise ValueError(f"{path} holds classes or features that do not fit its classifier")
         loaded = cls(**settings)
         loaded._learner = learner
         loaded._numbers = {label: k for k, label in enumerate(keys["classes"])}

@@ -15,12 +15,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from driftwolfe.estimators.classes.archive import read_learner, write_learner
+from driftwolfe.estimators.classes.archive import check_options, read_learner, write_learner
 from driftwolfe.estimators.classes.labelled import Labelled, in_fixed_order
 from driftwolfe.estimators.classes.labels import (
     agreed_classes,
     class_numbers,
     row_weights,
+    saved_classes,
     sorted_classes,
 )
 from driftwolfe.estimators.classes.learner import ClassLearner
@@ -28,6 +29,7 @@ from driftwolfe.estimators.classes.options import make_learner, plain_radii
 from driftwolfe.estimators.classes.rows import Rows, as_rows
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
+from driftwolfe.storage.state import require
 
 
 class TraceNormClassifier(ClassifierMixin, BaseEstimator):
@@ -238,14 +240,20 @@ class TraceNormClassifier(ClassifierMixin, BaseEstimator):
     def load(cls, path: str | os.PathLike[str]) -> TraceNormClassifier:
         """Return the classifier that `save` wrote; it goes on as that one would have."""
         settings, learner, keys = read_learner(path, cls.__name__)
-        labels, passes = settings.pop("labels"), settings.pop("passes_done")
-        loaded = cls(**settings)
-        if learner is None:
+        if learner is None or set(keys) != {"classes", "names"}:
             raise ValueError(f"{path} holds no fitted classifier")
-        loaded.classes_ = np.array(keys["classes"], dtype=labels)
+        labels, passes = settings.pop("labels", None), settings.pop("passes_done", None)
+        _check_settings(settings, passes)
+        loaded = cls(**settings)
+        loaded.classes_ = saved_classes(keys["classes"], labels)
         loaded.n_features_in_ = learner.map.features
-        if keys["names"]:
-            loaded.feature_names_in_ = np.array(keys["names"], dtype=object)
+        names = keys["names"]
+        if len(loaded.classes_) != learner.experts.classes:
+            raise ValueError(f"{path} holds classes that do not fit its classifier")
+        if names and not (len(names) == learner.map.features and set(map(type, names)) == {str}):
+            raise ValueError(f"{path} holds names of features that do not fit its classifier")
+        if names:
+            loaded.feature_names_in_ = np.array(names, dtype=object)
         if passes is not None:
             loaded.n_iter_ = passes
         loaded._learner = learner
@@ -295,3 +303,14 @@ class TraceNormClassifier(ClassifierMixin, BaseEstimator):
         if self.classes_.size == 2:
             return weights[1:] - weights[:1], intercepts[1:] - intercepts[:1]
         return weights, intercepts
+
+
+def _check_settings(settings: dict[str, Any], passes: Any) -> None:
+    """Raise ValueError unless a file holds what the constructor takes."""
+    names = {"radii", "learner", "fit_intercept", "passes", "random_state"}
+    require(set(settings) == names, "options")
+    check_options(settings)
+    require(type(settings["passes"]) is int and settings["passes"] >= 1, "options")
+    state = settings["random_state"]
+    require(state is None or (type(state) is int and 0 <= state < 1 << 32), "options")
+    require(passes is None or (type(passes) is int and passes >= 1), "options")

@@ -114,15 +114,18 @@ class Store:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other processes from running a sweep in the same folder; ends with the process."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        try:
-            import fcntl
-        except ImportError:  # no such locks on this system
-            yield
-            return
-        with (self.folder / ".lock").open("w") as lock:
+        path = self.folder / ".lock"
+        with files.explained(path):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            held = path.open("w")
+        with held:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                import fcntl
+            except ImportError:  # no such locks on this system
+                yield
+                return
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise ValueError(
                     f"another sweep is running in {self.folder}; wait for it, or choose another "

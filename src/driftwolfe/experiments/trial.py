@@ -81,7 +81,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         for name in ("c", "limit"):
             if (number := getattr(self, name)) is not None:
                 msgspec.structs.force_setattr(self, name, checks.positive(number, name))
-        seed = checks.count(self.seed, "seed", least=0)
+        seed = checks.count(self.seed, "seed", least=0, most=math.inf)
         if seed > _LARGEST_SEED:
             raise ValueError(f"seed must be less than 2^63, got {self.seed!r}")
         msgspec.structs.force_setattr(self, "seed", seed)

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from driftwolfe import domains
+import numpy as np
+
+from driftwolfe import domains, learners
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.saved_kinds import ensemble_kinds
 from driftwolfe.learners.base import Learner
+from driftwolfe.points import checks
 from driftwolfe.storage import Archive, read_archive, write_archive
 from driftwolfe.storage.state import read_state, write_state
 from driftwolfe.storage.tree import TreeReader, TreeWriter
 
+#: Sets within sets.
+DEEPEST_SET = 8
+#: Numbers that some sets may need beyond what the file holds: 128 MiB.
+ALLOWANCE = 1 << 24
+
 
 def save_learner(learner: Learner, path: str | os.PathLike[str]) -> None:
     """Write a learner to a file."""
+    if type(learner) is not getattr(learners, type(learner).__name__, None):
+        raise TypeError(
+            f"{type(learner).__name__} is no learner of driftwolfe, and could not be loaded again; "
+            "play(..., checkpoint=path) works for learners of your own that list their STATE"
+        )
     writer = TreeWriter(ensemble_kinds())
     settings = learner_settings(learner, writer)
     write_archive(path, type(learner).__name__, settings, writer.arrays)
@@ -25,11 +39,14 @@ def save_learner(learner: Learner, path: str | os.PathLike[str]) -> None:
 def restored(learner: Learner, archive: Archive) -> Learner:
     """Return a learner made as the given one, in the state that an archive holds."""
     writer = TreeWriter(ensemble_kinds())
-    made = {**learner_settings(learner, writer), "kind": type(learner).__name__}
-    held = {**archive.settings, "kind": archive.settings.get("learner")}
-    for name in ("kind", "domain", "arguments"):
-        if made[name] != held.get(name):
-            raise ValueError(f"it was written by another learner: their {name}s differ")
+    made, held = learner_settings(learner, writer), archive.settings
+    if held.get("learner") != type(learner).__name__:
+        raise ValueError(f"it holds a {held.get('learner')}, not a {type(learner).__name__}")
+    for name, what in (("domain", "another set"), ("arguments", "other arguments")):
+        names = _array_names(made[name])
+        pairs = [(writer.arrays[each], archive.arrays.get(each)) for each in names]
+        if made[name] != held.get(name) or not all(_equal(*pair) for pair in pairs):
+            raise ValueError(f"its {type(learner).__name__} was made with {what}")
     copy = learner.clone()
     read_state(
         copy, _section(archive.settings, "state"), TreeReader(ensemble_kinds(), archive.arrays)
@@ -44,20 +61,23 @@ def load_learner(
     archive = read_archive(path)
     reader = TreeReader(ensemble_kinds(), archive.arrays)
     if archive.kind not in classes:
-        raise ValueError(f"{path} holds a {archive.kind!r}, which is no learner")
+        raise ValueError(f"{path} holds a {archive.kind[:40]!r}, which is no learner to load")
     arguments = _section(archive.settings, "arguments")
     given = {name: reader.read(value) for name, value in arguments.items()}
     found = domain if domain is not None else _domain(archive, reader, path)
     try:
         learner = classes[archive.kind](found, **given)
-    except TypeError as error:
-        raise ValueError(f"{path} holds arguments that {archive.kind} does not take") from error
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise ValueError(
+            f"{path} holds arguments that {archive.kind} does not take: {_line(error)}"
+        ) from error
     read_state(learner, _section(archive.settings, "state"), reader)
     return learner
 
 
 def learner_settings(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
     """Return what a learner was made from, and its state, as JSON."""
+    require_named_state(learner)
     given = {name: value for name, value in learner._arguments.items() if name != "domain"}
     return {
         "domain": _written_domain(learner.domain, writer),
@@ -66,53 +86,102 @@ def learner_settings(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
     }
 
 
+def require_named_state(learner: Learner) -> None:
+    """Refuse a learner whose class does not say what its state is: it would go on with half of it."""
+    cls = type(learner)
+    if "STATE" not in cls.__dict__ and not cls.__module__.startswith("driftwolfe."):
+        raise TypeError(
+            f"{cls.__name__} does not say what its state is: list the names of the attributes that "
+            "change in STATE, an empty tuple if there are none"
+        )
+
+
 def _written_domain(domain: Domain, writer: TreeWriter) -> Any:
     """A set as its name and arguments; None for one that cannot be written."""
     if type(domain) is not getattr(domains, type(domain).__name__, None):
         return None
     try:
-        given = domain.arguments()
-    except NotImplementedError:
+        given = domain.arguments().items()
+        written = {name: _written_argument(value, writer) for name, value in given}
+    except (NotImplementedError, TypeError):  # functions; vertices that are no plain data
         return None
-    written = {}
-    for name, value in given.items():
-        if isinstance(value, Domain):
-            written[name] = {"set": _written_domain(value, writer)}
-        elif isinstance(value, tuple) and value and isinstance(value[0], Domain):
-            written[name] = {"sets": [_written_domain(each, writer) for each in value]}
-        else:
-            written[name] = writer.write(value)
     nested = [each for value in written.values() for each in _nested(value)]
     return None if None in nested else {"kind": type(domain).__name__, "arguments": written}
+
+
+def _written_argument(value: Any, writer: TreeWriter) -> Any:
+    if isinstance(value, Domain):
+        return {"set": _written_domain(value, writer)}
+    if isinstance(value, tuple) and value and isinstance(value[0], Domain):
+        return {"sets": [_written_domain(each, writer) for each in value]}
+    return writer.write(value)
 
 
 def _domain(archive: Archive, reader: TreeReader, path: str | os.PathLike[str]) -> Domain:
     written = archive.settings.get("domain")
     if written is None:
         raise ValueError(
-            f"the set of {path} holds functions and is not in the file: make it anew, and load with "
+            f"the set of {path} is one of your own and is not in the file: make it anew, and load with "
             "driftwolfe.load(path, domain=...)"
         )
-    return _read_domain(written, reader)
+    room = _Room(sum(array.size for array in archive.arrays.values()))
+    return _read_domain(written, reader, room)
 
 
-def _read_domain(written: Any, reader: TreeReader, depth: int = 0) -> Domain:
-    if not isinstance(written, dict) or set(written) != {"kind", "arguments"} or depth > 8:
+class _Room:
+    """Numbers that sets may still ask for: a point of theirs is in the file, so no more than it holds.
+
+    Nothing is made of a set before it is known to fit.
+    """
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def take(self, kind: str, arguments: Mapping[str, Any]) -> None:
+        """Take what a set of that kind needs, or say that it is too large."""
+        names = [name for name in ("n", "shape", "n_vertices") if name in arguments]
+        sizes = [size for name in names for size in checks.shape(arguments[name])] or [0]
+        if kind == "SpanningTreePolytope":  # equations between vertices, which the file has not
+            needed = math.prod(sizes) ** 2 - ALLOWANCE
+        elif arguments.get("representation") == "factored":  # factors may have no columns yet
+            needed = sum(sizes) - ALLOWANCE
+        else:
+            square = kind in ("BirkhoffPolytope", "Spectrahedron")
+            needed = math.prod(sizes) ** (2 if square else 1)
+        self.left -= max(0, needed)
+        if self.left < 0:
+            raise ValueError(
+                "this archive holds a set with larger points than any in it: if it is right, make the "
+                "set anew, and load with driftwolfe.load(path, domain=...)"
+            )
+
+
+def _read_domain(written: Any, reader: TreeReader, room: _Room, depth: int = 0) -> Domain:
+    known = isinstance(written, dict) and set(written) == {"kind", "arguments"}
+    if not known or depth > DEEPEST_SET:
         raise ValueError("this archive holds a set that is none")
     kind = getattr(domains, str(written["kind"]), None)
     if not (isinstance(kind, type) and issubclass(kind, Domain)) or kind is Domain:
-        raise ValueError(f"this archive holds a set of an unknown kind, {written['kind']!r}")
+        raise ValueError(
+            f"this archive holds a set of an unknown kind, {str(written['kind'])[:40]!r}"
+        )
     given: dict[str, Any] = {}
     for name, value in _section(written, "arguments").items():
-        nested = [_read_domain(each, reader, depth + 1) for each in _nested(value)]
+        nested = [_read_domain(each, reader, room, depth + 1) for each in _nested(value)]
         plural = isinstance(value, dict) and "sets" in value
         given[name] = nested if plural else nested[0] if nested else reader.read(value)
     try:
+        room.take(kind.__name__, given)
         return kind(**given)
-    except TypeError as error:
+    except (TypeError, ValueError, LookupError, ArithmeticError) as error:
         raise ValueError(
-            f"this archive holds arguments that {kind.__name__} does not take"
+            f"this archive holds arguments that {kind.__name__} does not take: {_line(error)}"
         ) from error
+
+
+def _line(error: BaseException) -> str:
+    """What an error says, in one short line."""
+    return " ".join(str(error).split())[:200]
 
 
 def _nested(value: Any) -> list[Any]:
@@ -122,6 +191,23 @@ def _nested(value: Any) -> list[Any]:
     if isinstance(value, dict) and set(value) == {"sets"} and isinstance(value["sets"], list):
         return value["sets"]
     return []
+
+
+def _array_names(written: Any) -> Iterator[str]:
+    """The names of the arrays that JSON of ours speaks of."""
+    if isinstance(written, dict):
+        for key, value in written.items():
+            if key in ("array", "turned") and isinstance(value, str):
+                yield value
+            else:
+                yield from _array_names(value)
+    elif isinstance(written, list):
+        for value in written:
+            yield from _array_names(value)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return other is not None and one.dtype == other.dtype and np.array_equal(one, other)
 
 
 def _section(settings: Mapping[str, Any], name: str) -> dict[str, Any]:

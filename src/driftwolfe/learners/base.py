@@ -62,6 +62,7 @@ class Learner(ABC):
             bound = inspect.signature(cls.__init__).bind(learner, *given, **named)
         except TypeError:  # the constructor will say what is wrong; copies come without arguments
             return learner
+        bound.apply_defaults()  # those of another version may be others
         learner._arguments = dict(list(bound.arguments.items())[1:])
         return learner
 

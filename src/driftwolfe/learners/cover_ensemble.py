@@ -66,9 +66,12 @@ class CoverEnsemble(Learner):
         """As `Learner.check_state`; an interval and a weight for each expert."""
         super().check_state()
         sizes = {self._experts.size, self._meta.size, self._ends.size, len(self._lengths)}
-        require(len(sizes) == 1 and self._ends.size > 0, "experts and intervals")
-        require((self._ends > self.t).all(), "intervals and rounds")
-        require(all(type(length) is int and length > 0 for length in self._lengths), "intervals")
+        require(len(sizes) == 1, "experts and intervals")
+        require(all(type(length) is int for length in self._lengths), "intervals")
+        # Which experts are awake, the cover says: no file can make them more.
+        awake = sorted((each.end, each.length) for each in self._cover.active(self.t + 1))
+        held = sorted(zip(self._ends.tolist(), self._lengths, strict=True))
+        require(held == awake, "intervals and rounds")
 
     @property
     def decision(self) -> Point:

@@ -36,9 +36,10 @@ class EpochLearner(Learner):
     def check_state(self) -> None:
         """As `Learner.check_state`; rounds of an epoch that is under way."""
         super().check_state()
-        within = 0 <= self._epoch_start <= self.t and self._epoch_length > 0
-        ends = self.options.horizon is None and self.t >= self._epoch_start + self._epoch_length
-        require(within and not ends, "epochs and rounds")
+        start, length = 0, self.options.horizon or FIRST_EPOCH
+        while self.options.horizon is None and self.t >= start + length:
+            start, length = start + length, 2 * length
+        require((self._epoch_start, self._epoch_length) == (start, length), "epochs and rounds")
 
     @property
     def lipschitz(self) -> float:

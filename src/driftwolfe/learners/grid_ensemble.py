@@ -66,6 +66,9 @@ class GridEnsemble(HedgedEnsemble):
     def _plans(self, horizon: int) -> Sequence[Plan]:
         """The experts for an epoch of that length, smallest step first."""
 
+    def _number_of_experts(self, horizon: int) -> int:
+        return len(self._plans(horizon))
+
     def _make_meta(self, horizon: int) -> Hedge:
         size = len(self._plans(horizon))
         return Hedge(size, horizon=horizon, loss_scale=self.options.loss_scale)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -38,7 +39,12 @@ class HedgedEnsemble(EpochLearner):
     def check_state(self) -> None:
         """As `EpochLearner.check_state`; a weight for each expert."""
         super().check_state()
-        require(self._experts.size == self._meta.size, "experts and weights")
+        number = self._number_of_experts(self._epoch_length)
+        require(self._experts.size == self._meta.size == number, "experts and weights")
+
+    @abstractmethod
+    def _number_of_experts(self, horizon: int) -> int:
+        """How many there are in an epoch of that length."""
 
     @property
     def decision(self) -> Point:

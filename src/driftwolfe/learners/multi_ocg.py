@@ -152,7 +152,7 @@ class MultiOCG(HedgedEnsemble):
 
     def _begin(self, horizon: int, start: Point) -> None:
         before = self._largest_gradient() if self.t else 0.0
-        lengths = [1 << i for i in range(math.ceil(math.log2(horizon)) + 1)]
+        lengths = [1 << i for i in range(self._number_of_experts(horizon))]
         self._experts = Leaders(
             self._counted,
             lengths,
@@ -163,6 +163,9 @@ class MultiOCG(HedgedEnsemble):
         )
         self._experts.largest_gradient = before
         self._meta = self._make_meta(len(lengths), horizon)
+
+    def _number_of_experts(self, horizon: int) -> int:
+        return math.ceil(math.log2(horizon)) + 1
 
     def _make_meta(self, size: int, horizon: int) -> Hedge:
         G = self.options.lipschitz

@@ -12,6 +12,7 @@ from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.options import make_options, require_projection
 from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import norm
+from driftwolfe.storage.state import require
 
 
 class OGD(SinglePointLearner):
@@ -67,6 +68,11 @@ class OGD(SinglePointLearner):
         require_projection(domain, "OGD", "BOGDIP")
         self._largest = 0.0
         self._steps = 0.0  # sum of eta_t
+
+    def check_state(self) -> None:
+        """As `SinglePointLearner.check_state`; sums of what is positive."""
+        super().check_state()
+        require(min(self._largest, self._steps) >= 0.0, "steps")
 
     @property
     def lipschitz(self) -> float:

@@ -6,12 +6,14 @@ import math
 from typing import Any
 
 from driftwolfe.domains import Domain
+from driftwolfe.domains.saved_points import require_feasible
 from driftwolfe.ensemble.scores import require_finite
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.options import make_options
 from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import norm
+from driftwolfe.storage.state import require
 
 
 class OnlineFrankWolfe(SinglePointLearner):
@@ -82,6 +84,12 @@ class OnlineFrankWolfe(SinglePointLearner):
         self._first = self._x
         self._gradients = 0.0 * self._x
         self._largest = 0.0
+
+    def check_state(self) -> None:
+        """As `SinglePointLearner.check_state`, for the first point too; gradients of that shape."""
+        super().check_state()
+        require_feasible(self.domain, [self._first])
+        require(self._gradients.shape == self._x.shape and self._largest >= 0.0, "gradients")
 
     @property
     def lipschitz(self) -> float:

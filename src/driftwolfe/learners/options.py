@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -88,7 +89,7 @@ def make_options(
             method,
             _accuracy(accuracy, certified),
             None if certified else PRACTICAL_CALLS,
-            checks.count(seed, "seed", least=0),
+            checks.count(seed, "seed", least=0, most=math.inf),
         ),
     )
 

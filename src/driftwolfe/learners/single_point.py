@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from driftwolfe.domains import Domain
+from driftwolfe.domains.saved_points import require_feasible
 from driftwolfe.learners.base import Learner
 from driftwolfe.points.kinds import Point
 
@@ -17,6 +18,11 @@ class SinglePointLearner(Learner):
     def __init__(self, domain: Domain) -> None:
         super().__init__(domain)
         self._x = domain.origin()
+
+    def check_state(self) -> None:
+        """As `Learner.check_state`; the point lies in the set."""
+        super().check_state()
+        require_feasible(self.domain, [self._x])
 
     @property
     def decision(self) -> Point:

@@ -10,6 +10,9 @@ import numpy as np
 
 from driftwolfe.points.kinds import Array, Shape
 
+#: Counts are added to one another, and must then still fit into 64 bits.
+LARGEST_COUNT = 1 << 62
+
 
 def positive(value: Any, name: str) -> float:
     """Return `value` as a float, or say that it must be a positive finite number.
@@ -35,9 +38,9 @@ def nonnegative(value: Any, name: str) -> float:
     return number
 
 
-def count(value: Any, name: str, least: int = 1) -> int:
+def count(value: Any, name: str, least: int = 1, most: float = LARGEST_COUNT) -> int:
     """Return `value` as an int, or say that it must be a whole number >= `least`."""
-    if type(value) is int and value >= least:
+    if type(value) is int and least <= value <= most:
         return value
     message = f"{name} must be a whole number >= {least}, got {value!r}"
     if isinstance(value, bool | np.bool_):
@@ -49,6 +52,8 @@ def count(value: Any, name: str, least: int = 1) -> int:
         raise TypeError(message) from None
     if not same or number < least:
         raise ValueError(message)
+    if number > most:
+        raise ValueError(f"{name} must be at most {most:g}, got {str(value)[:40]}")
     return number
 
 
@@ -92,6 +97,8 @@ def _number(value: Any, name: str, what: str) -> float:
         if isinstance(value, bool | np.bool_ | str | bytes):
             raise TypeError
         return float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be {what}, got one beyond the range of numbers") from None
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be {what}, got {_kind(value)}") from None
 

@@ -57,9 +57,19 @@ def _factored(U: Any, s: Any, V: Any, sparse: Any, orthonormal: Any) -> Factored
     fits = arrays and U.ndim == V.ndim == 2 and s.shape == (U.shape[1],) == (V.shape[1],)
     if not (fits and _finite(U, s, V) and isinstance(orthonormal, bool)):
         raise ValueError("this archive holds a factored matrix whose parts do not fit together")
-    if sparse is not None and getattr(sparse, "shape", None) != (U.shape[0], V.shape[0]):
+    stored = sparse is None or isinstance(sparse, scipy.sparse.csr_array)
+    if not stored or (sparse is not None and sparse.shape != (U.shape[0], V.shape[0])):
         raise ValueError("this archive holds a factored matrix whose parts do not fit together")
+    # Norms are read off s where the factors are orthonormal: a lie would make any point feasible.
+    if orthonormal and not (_orthonormal(U) and _orthonormal(V)):
+        raise ValueError("this archive holds orthonormal factors that are not orthonormal")
     return FactoredMatrix._of(U, s, V, sparse, orthonormal)
+
+
+def _orthonormal(factor: Any) -> bool:
+    if factor.size and np.abs(factor).max() > 2.0:  # whose squares might leave the range
+        return False
+    return np.allclose(factor.T @ factor, np.eye(factor.shape[1]), atol=1e-6)
 
 
 def _product(parts: Any) -> ProductPoint:

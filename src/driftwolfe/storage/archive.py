@@ -63,11 +63,8 @@ def write_archive(
     held = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     header = {"version": VERSION, "kind": kind, "settings": dict(settings)}
     text = json.dumps(header, allow_nan=False)
-    metadata = {ENTRY: text, "sha256": _digest(text, held)}
-    try:
-        files.write_bytes(Path(path), safetensors.numpy.save(held, metadata))
-    except OSError as error:
-        raise type(error)(f"could not write {path}: {error.strerror or error}") from error
+    metadata = {ENTRY: text, "sha256": digest(text, held)}
+    files.write_bytes(Path(path), safetensors.numpy.save(held, metadata))
 
 
 def read_archive(path: str | os.PathLike[str]) -> Archive:
@@ -81,7 +78,7 @@ def read_archive(path: str | os.PathLike[str]) -> Archive:
     except (safetensors.SafetensorError, ValueError, TypeError, KeyError) as error:
         raise ValueError(f"{path} is not an archive of driftwolfe, or is damaged") from error
     header = _header(path, metadata)
-    if metadata.get("sha256") != _digest(metadata[ENTRY], arrays):
+    if metadata.get("sha256") != digest(metadata[ENTRY], arrays):
         raise ValueError(f"{path} is damaged: its checksum does not agree with its content")
     return Archive(header["kind"], header["settings"], arrays)
 
@@ -94,7 +91,7 @@ def _header(path: str | os.PathLike[str], metadata: Mapping[str, str]) -> dict[s
         raise ValueError(f"{path} was not written by driftwolfe") from error
     if version != VERSION:
         raise ValueError(
-            f"{path} has version {version!r} of the format, this driftwolfe reads {VERSION}: "
+            f"{path} has version {str(version)[:40]!r} of the format, this driftwolfe reads {VERSION}: "
             "load it with the version that wrote it"
         )
     if not isinstance(kind, str) or not isinstance(settings, dict):
@@ -102,10 +99,11 @@ def _header(path: str | os.PathLike[str], metadata: Mapping[str, str]) -> dict[s
     return header
 
 
-def _digest(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
-    digest = hashlib.sha256(text.encode())
+def digest(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+    """Return the checksum of an archive with this header and these arrays."""
+    total = hashlib.sha256(text.encode())
     for name in sorted(arrays):
         array = arrays[name]
-        digest.update(json.dumps([name, array.dtype.str, array.shape]).encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
+        total.update(json.dumps([name, array.dtype.str, array.shape]).encode())
+        total.update(np.ascontiguousarray(array).data)
+    return total.hexdigest()

@@ -46,7 +46,9 @@ def encode_keys(keys: Iterable[Any]) -> NDArray[np.uint8]:
 def decode_keys(encoded: NDArray[np.uint8]) -> list[Any]:
     """Return the list of keys that `encode_keys` took, or raise ValueError for other bytes."""
     try:
-        return [_read(item) for item in json.loads(np.asarray(encoded, np.uint8).tobytes())]
+        if encoded.dtype != np.uint8 or encoded.ndim != 1:
+            raise TypeError("keys are a row of bytes")
+        return [_read(item) for item in json.loads(encoded.tobytes())]
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise ValueError("these bytes are not keys written by encode_keys") from error
 

@@ -43,7 +43,10 @@ def read_state(thing: Any, written: Any, reader: TreeReader) -> None:
         new = reader.read(written[name])
         if not _alike(old, new):
             raise ValueError(f"this archive holds a {name.strip('_')} that does not fit")
-        setattr(thing, name, float(new) if isinstance(old, float) else new)
+        if isinstance(new, np.ndarray):
+            # A file may say that two of them are one array; loops write to each by itself.
+            new = np.array(new, order="K")
+        setattr(thing, name, new)
     check = getattr(thing, "check_state", None)
     if check is not None:
         check()
@@ -62,7 +65,7 @@ def _alike(old: Any, new: Any) -> bool:
     if isinstance(old, int):
         return type(new) is int and abs(new) < 1 << 62
     if isinstance(old, float):
-        return type(new) in (int, float) and math.isfinite(new)
+        return type(new) is float and math.isfinite(new)
     if isinstance(old, np.ndarray):
         same = type(new) is np.ndarray and new.dtype == old.dtype and new.ndim == old.ndim
         return bool(same and new.shape[1:] == old.shape[1:] and np.isfinite(new).all())

@@ -80,9 +80,28 @@ def movielens_100k(
     ----------
     Harper, Konstan (2015), The MovieLens datasets: history and context, ACM TiiS 5(4).
     """
-    users, films, stars, _ = np.loadtxt(io.BytesIO(RATINGS.read(data)), dtype=np.int64).T
-    ratings = users - 1, films - 1, stars.astype(np.float64)
+    ratings = _parse(RATINGS.read(data))
     return ratings_stream(ratings, "MovieLens 100K", rounds, per_round, copies, loss, seed, radius)
+
+
+def _parse(content: bytes) -> Ratings:
+    """Rows of ``user film stars time``, whole numbers, users and films counted from 1."""
+    limits = np.array([[1, SHAPE[0]], [1, SHAPE[1]], [1, 5], [0, 2**62]])
+    try:
+        if not content.strip():
+            raise ValueError("it is empty")
+        table = np.loadtxt(io.BytesIO(content), dtype=np.int64, ndmin=2)
+        if table.shape[1] != len(limits):
+            raise ValueError(f"it has {table.shape[1]} columns")
+        if not ((table >= limits[:, 0]) & (table <= limits[:, 1])).all():
+            raise ValueError("a number is out of range")
+    except (ValueError, OverflowError) as error:
+        told = " ".join(str(error).split())[:100]
+        raise ValueError(
+            f"the MovieLens file does not hold rows of user, film, stars and time: {told}"
+        ) from error
+    users, films, stars, _ = table.T
+    return users - 1, films - 1, stars.astype(np.float64)
 
 
 def ratings_stream(

@@ -107,13 +107,33 @@ def table_stream(
 
 def _parse(content: bytes) -> Table:
     """Rows of LIBSVM text, ``class index:value ...``: features, zeros filled in, and classes from 0."""
-    lines = content.decode("ascii").splitlines()
+    lines = content.decode("ascii", errors="replace").splitlines()
     features = np.zeros((len(lines), SHAPE[1]))
     labels = np.empty(len(lines), dtype=np.intp)
     for row, line in enumerate(lines):
-        label, *pairs = line.split()
-        labels[row] = int(label) - 1
-        for pair in pairs:
-            index, _, value = pair.partition(":")
-            features[row, int(index) - 1] = float(value)
+        try:
+            label, *pairs = line.split()
+            labels[row] = _place(label, SHAPE[0])
+            for pair in pairs:
+                index, _, value = pair.partition(":")
+                features[row, _place(index, SHAPE[1])] = _feature(value)
+        except ValueError as error:
+            raise ValueError(
+                f"line {row + 1} of the Shuttle file is no class with numbered features in [-1, 1]: "
+                f"{line[:60]!r}"
+            ) from error
     return features, labels
+
+
+def _place(text: str, size: int) -> int:
+    """A number that counts from 1, counted from 0."""
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= size):
+        raise ValueError(f"{text!r} is not in 1..{size}")
+    return int(text) - 1
+
+
+def _feature(text: str) -> float:
+    value = float(text)
+    if not -1.0 <= value <= 1.0:
+        raise ValueError(f"{text!r} is not in [-1, 1]")
+    return value

@@ -6,9 +6,14 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from numpy.typing import NDArray
+
 from driftwolfe.estimators.classes.learner import ClassLearner
+from driftwolfe.estimators.classes.options import LEARNERS, checked_radii
+from driftwolfe.estimators.classes.saved_state import check_state
 from driftwolfe.storage import read_archive, write_archive
 from driftwolfe.storage.keys import decode_keys, encode_keys
+from driftwolfe.storage.state import require
 
 
 class SavedLearner(NamedTuple):
@@ -36,13 +41,32 @@ def read_learner(path: str | os.PathLike[str], kind: str) -> SavedLearner:
     """Read what `write_learner` wrote, if it is of that kind."""
     archive = read_archive(path)
     if archive.kind != kind:
-        raise ValueError(f"{path} holds a {archive.kind}, not a {kind}")
+        raise ValueError(f"{path} holds a {archive.kind[:40]}, not a {kind}")
     settings, arrays, keys = dict(archive.settings), {}, {}
-    numbers = settings.pop("learner_state")
+    numbers = settings.pop("learner_state", None)
     for name, array in archive.arrays.items():
         if name.startswith("keys."):
-            keys[name.removeprefix("keys.")] = decode_keys(array)
+            keys[name.removeprefix("keys.")] = distinct_keys(array)
         else:
             arrays[name] = array.copy()
-    learner = None if numbers is None else ClassLearner.restored(numbers, arrays)
-    return SavedLearner(settings, learner, keys)
+    if numbers is None:
+        return SavedLearner(settings, None, keys)
+    check_state(numbers, arrays)
+    return SavedLearner(settings, ClassLearner.restored(numbers, arrays), keys)
+
+
+def distinct_keys(encoded: NDArray[Any]) -> list[Any]:
+    """Return the keys, if there is none twice."""
+    keys = decode_keys(encoded)
+    require(len(set(keys)) == len(keys) and all(key == key for key in keys), "keys")
+    return keys
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Raise ValueError unless these are options that both faces of the classifier have."""
+    radii = options.get("radii")
+    numbers = radii if isinstance(radii, list) else [radii]
+    plain = radii == "auto" or all(type(each) in (int, float) for each in numbers)
+    require(plain and options.get("fit_intercept") in (True, False), "options")
+    require(options.get("learner") in LEARNERS, "options")
+    checked_radii(radii)

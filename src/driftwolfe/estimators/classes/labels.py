@@ -12,6 +12,9 @@ from sklearn.utils import check_array
 from driftwolfe.estimators.classes.labelled import check_weights
 from driftwolfe.points.kinds import Array, Indices
 
+#: Bytes that the classes of a file may take.
+LARGEST_CLASSES = 1 << 26
+
 
 def sorted_classes(classes: Any) -> NDArray[Any]:
     """Return the classes, sorted, each once.
@@ -23,6 +26,25 @@ def sorted_classes(classes: Any) -> NDArray[Any]:
     if not found.size:
         raise ValueError("classes must name at least one class, got none")
     return found
+
+
+def saved_classes(keys: list[Any], kind: Any) -> NDArray[Any]:
+    """Return classes that a file holds, as an array of that kind; they are sorted, each once.
+
+    >>> saved_classes(["a", "b"], "<U1")
+    array(['a', 'b'], dtype='<U1')
+    """
+    try:
+        dtype = np.dtype(kind) if isinstance(kind, str) else None
+        fits = dtype is not None and dtype.kind in "biufUSO"
+        # A file of a few bytes can name a type of any width.
+        if dtype is not None and fits and dtype.itemsize * len(keys) <= LARGEST_CLASSES:
+            classes = np.array(keys, dtype=dtype)
+            if classes.ndim == 1 and np.array_equal(np.unique(classes), classes):
+                return classes
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError("this archive holds classes that do not fit together")
 
 
 def agreed_classes(classes: Any, known: NDArray[Any] | None) -> NDArray[Any]:

@@ -12,6 +12,8 @@ from driftwolfe.points import checks
 #: Radii that are used where none are given: scores of rows of usual length reach from soft to certain.
 RADII = (10.0, 40.0, 160.0)
 LEARNERS = ("pola", "pold")
+#: Squares of scores stay in the range of numbers.
+SMALLEST_RADIUS, LARGEST_RADIUS = 1e-100, 1e100
 
 
 def make_learner(
@@ -37,7 +39,12 @@ def checked_radii(radii: Any) -> tuple[float, ...]:
     given = np.atleast_1d(radii).tolist()
     if not given:
         raise ValueError('radii must be "auto", a number or several, got none')
-    return tuple(checks.positive(radius, "each of radii") for radius in given)
+    found = tuple(checks.positive(radius, "each of radii") for radius in given)
+    if not SMALLEST_RADIUS <= min(found) <= max(found) <= LARGEST_RADIUS:
+        raise ValueError(
+            f"each of radii must lie between {SMALLEST_RADIUS:g} and {LARGEST_RADIUS:g}, got {radii!r}"
+        )
+    return found
 
 
 def plain_radii(radii: Any) -> Any:

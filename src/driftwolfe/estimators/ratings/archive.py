@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from driftwolfe.estimators.ratings.kernels import Interactions, Scale, Side, Slots
 from driftwolfe.estimators.ratings.pool import Older, RatingPool
 from driftwolfe.estimators.ratings.recent import RecentSteps
+from driftwolfe.estimators.ratings.saved_decisions import check_decisions
 from driftwolfe.estimators.ratings.settings import Expert, PoolSettings
 
 Arrays = dict[str, NDArray[Any]]
@@ -40,22 +41,33 @@ def pool_state(pool: RatingPool) -> tuple[dict[str, Any], Arrays]:
     return settings, arrays
 
 
-def pool_from_state(settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> RatingPool:
-    """Make the pool again; what does not fit together is refused with a ValueError."""
+def check_sizes(settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Raise ValueError where settings ask for more room than the arrays take; nothing is made yet."""
+    spreads = arrays["low.spreads"]
+    held = spreads.ndim == 2 and (len(spreads) > 0 or not settings["radii"])
+    if not held or settings["rank"] != spreads.shape[1]:
+        raise ValueError("this archive holds arrays that do not fit its settings")
+
+
+def pool_from_state(
+    checked: PoolSettings, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> RatingPool:
+    """Make the pool of these settings again; what does not fit together is refused with a ValueError."""
     try:
-        pool = _pool(settings, arrays)
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        pool = _pool(checked, settings, arrays)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError) as error:
         raise ValueError("this archive does not hold a complete state") from error
     _check(pool)
     return pool
 
 
-def _pool(settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> RatingPool:
+def _pool(
+    checked: PoolSettings, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> RatingPool:
     def group(kind: Any, name: str) -> Any:
         return kind(*(np.array(arrays[f"{name}.{part}"]) for part in kind._fields))
 
-    plain = dict(settings["settings"])
-    pool = RatingPool(PoolSettings(**{**plain, "radii": tuple(plain["radii"])}))
+    pool = RatingPool(checked)
     for name, grown in (("users", pool.users), ("items", pool.items)):
         grown.side = group(Side, name)
         grown.size = grown.side.counts.size
@@ -106,6 +118,7 @@ def _check(pool: RatingPool) -> None:
         if kind is floats and not np.isfinite(array).all():
             raise ValueError("this archive holds numbers that are not finite")
     _check_places(pool)
+    check_decisions(pool)
 
 
 def _check_places(pool: RatingPool) -> None:
