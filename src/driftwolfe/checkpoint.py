@@ -13,6 +13,7 @@ from driftwolfe.ensemble.saved_kinds import ensemble_kinds
 from driftwolfe.learners.archive import learner_settings, require_named_state, restored
 from driftwolfe.learners.base import Learner
 from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.saved_kinds import is_point
 from driftwolfe.storage import Archive, read_archive, write_archive
 from driftwolfe.storage.tree import TreeReader, TreeWriter
 
@@ -82,19 +83,19 @@ class Checkpoint:
             "learner": type(learner).__name__,
             "first": self._first,
             "recording": list(recording),
-            "decisions": writer.write(record.decisions),
-            "weights": writer.write(record.weights),
+            "decisions": writer.write(_packed(record.decisions)),
+            "weights": writer.write(_packed(record.weights)),
         }
         rows = np.array(record.rows, dtype=np.float64).reshape(-1, 6)
         write_archive(self.path, KIND, settings, {**writer.arrays, "rows": rows})
 
     def _require_same_game(self, archive: Archive, recording: tuple[bool, bool]) -> None:
         if archive.kind != KIND:
-            raise ValueError(f"it holds a {archive.kind}")
+            raise ValueError(f"it holds a {archive.kind[:40]}")
         first = archive.settings.get("first")
         if first != self._first:
             raise ValueError(
-                f"it began with round {first}, and this learner has played {self._first} rounds "
+                f"it began with round {str(first)[:40]}, and this learner has played {self._first} rounds "
                 "already; give one made anew"
             )
         if archive.settings.get("recording") != list(recording):
@@ -104,9 +105,33 @@ class Checkpoint:
     def _record(settings: dict[str, Any], arrays: dict[str, Any]) -> Record:
         reader = TreeReader(ensemble_kinds(), arrays)
         rows = arrays.get("rows")
-        lists = [reader.read(settings.get(name)) for name in ("decisions", "weights")]
+        lists = [_unpacked(reader.read(settings.get(name))) for name in ("decisions", "weights")]
         if not (isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.shape[1] == 6):
             raise ValueError("it has no record of rounds")
         if rows.dtype != np.float64 or not all(type(held) is list for held in lists):
             raise ValueError("it has no record of rounds")
+        if not (np.isfinite(rows).all() and (rows[:, 2:] >= 0).all()):
+            raise ValueError("its record of rounds holds numbers that are none")
+        if not all(len(held) in (0, len(rows)) and all(map(is_point, held)) for held in lists):
+            raise ValueError("it has no record of points")
         return Record([tuple(row) for row in rows.tolist()], *lists)
+
+
+def _packed(points: list[Any]) -> Any:
+    """Dense points end to end in one array, and their lengths: a file holds few arrays, if long ones."""
+    if not points or not all(isinstance(point, np.ndarray) for point in points):
+        return points
+    lengths = np.array([len(point) for point in points])
+    return lengths, np.concatenate(points)
+
+
+def _unpacked(packed: Any) -> Any:
+    if not isinstance(packed, tuple):
+        return packed
+    arrays = len(packed) == 2 and all(isinstance(part, np.ndarray) for part in packed)
+    if not (arrays and packed[0].dtype == np.int64 and packed[0].ndim == 1 <= packed[1].ndim):
+        raise ValueError("it has no record of points")
+    lengths, numbers = packed
+    if lengths.min(initial=0) < 0 or lengths.sum() != len(numbers):
+        raise ValueError("it has no record of points")
+    return [part.copy() for part in np.split(numbers, np.cumsum(lengths)[:-1])]

@@ -66,9 +66,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    except (ValueError, OSError) as problem:
+    except (ValueError, FileNotFoundError) as problem:
         print(f"driftwolfe: {problem}", file=sys.stderr)
         return 2
+    except OSError as problem:  # such as a full disk: what was asked for was right
+        print(f"driftwolfe: {problem}", file=sys.stderr)
+        return 1
     return status
 
 

@@ -79,3 +79,11 @@ def test_what_is_not_plain_data_is_refused_and_nothing_is_written(path):
     with pytest.raises(ValueError, match="JSON compliant"):
         write_archive(path, "Example", {"what": float("nan")}, {})
     assert list(path.parent.iterdir()) == []
+
+
+def test_more_than_can_be_read_again_is_not_written(path):
+    write(path)
+    content = path.read_bytes()
+    with pytest.raises(ValueError, match=r"could not write .*: 1 arrays are too many for one file"):
+        write_archive(path, "Example", {"text": "x" * 100_000_000}, {"a": np.zeros(1)})
+    assert path.read_bytes() == content

@@ -106,3 +106,72 @@ def test_two_that_fill_at_the_same_time_do_not_share_a_file(tmp_path):
 
     files.write(path, fill)
     assert path.read_text() == "first half, second half"
+
+
+def _left_over(path):
+    return path.with_name(f".{path.stem}.0123456789abcdef{path.suffix}")
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
+    path = tmp_path / "a[b]*.json"
+    others = [".other.0123456789abcdef.json", ".a[b]*.0123456789abcdef.txt", ".a[b]*.short.json"]
+    for name in others:
+        (tmp_path / name).write_text("not of this file")
+    _left_over(path).write_text("half of a fi")
+    files.write_text(path, "content")
+    assert sorted(os.listdir(tmp_path)) == sorted([path.name, *others])
+
+
+def test_what_is_being_written_is_not_taken_for_left_over(tmp_path):
+    path, seen = tmp_path / "file.json", []
+
+    def fill(part):
+        part.write_text("first half, ")
+        files.write_text(path, "another writer")
+        seen.append(part.exists())
+        with part.open("a") as file:
+            file.write("second half")
+
+    files.write(path, fill)
+    assert seen == [True]
+    assert path.read_text() == "first half, second half"
+    assert os.listdir(tmp_path) == ["file.json"]
+
+
+def test_a_part_that_was_taken_away_before_it_was_locked_is_begun_again(tmp_path, monkeypatch):
+    path, taken = tmp_path / "file.json", []
+    lock = files.lock
+
+    def slow(file, **options):
+        if not taken:
+            taken.append(Path(file.name))
+            taken[0].unlink()
+        return lock(file, **options)
+
+    monkeypatch.setattr(files, "lock", slow)
+    files.write_text(path, "content")
+    assert taken and path.read_text() == "content"
+    assert os.listdir(tmp_path) == ["file.json"]
+
+
+def test_where_there_are_no_locks_files_are_written_and_nothing_is_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "lock", lambda file, **options: False)
+    path = tmp_path / "file.json"
+    _left_over(path).write_text("perhaps another writer's")
+    files.write_text(path, "content")
+    assert path.read_text() == "content"
+    assert sorted(os.listdir(tmp_path)) == sorted([_left_over(path).name, "file.json"])
+
+
+def test_problems_of_the_system_are_told_in_one_sentence(tmp_path):
+    (tmp_path / "taken").write_text("a file")
+    for path in (tmp_path / "taken" / "file.json", tmp_path / "taken" / "deep" / "file.json"):
+        with pytest.raises(OSError) as problem:
+            files.write_text(path, "content")
+        assert str(problem.value) == f"could not write {path}: {tmp_path / 'taken'} is not a folder"
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError) as problem:
+        files.write_text(tmp_path / "folder", "content")
+    assert str(problem.value) == f"could not write {tmp_path / 'folder'}: Is a directory"
+    assert problem.value.errno == 21
+    assert sorted(os.listdir(tmp_path)) == ["folder", "taken"]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from driftwolfe.points.compiled import compiled
 from driftwolfe.points.kinds import Array
 
 kernels = compiled("driftwolfe.domains.point_kernels")
+
+
+#: Values of more times the cap have lost the digits that tell where between 0 and the cap to be.
+_FAR = 1e6
 
 
 def project_nonnegative_sum(values: Array, total: float) -> Array:
@@ -77,6 +83,8 @@ def project_capped_sums(values: Array, total: float, cap: float) -> Array:
     array([[0.7, 0.3, 0. ]])
     """
     n = values.shape[1]
+    if values.size and max(values.max(), -values.min()) > _FAR * cap:
+        values = _brought_near(values, total, cap)
     lowered = values - cap
     breaks = np.concatenate([lowered, values], axis=1)
     order = np.argsort(breaks, axis=1)
@@ -95,3 +103,16 @@ def project_capped_sums(values: Array, total: float, cap: float) -> Array:
     rest = surplus / np.maximum(np.count_nonzero(free, axis=1, keepdims=True), 1)
     projected: Array = np.clip(shifted - rest, 0.0, cap)
     return projected
+
+
+def _brought_near(values: Array, total: float, cap: float) -> Array:
+    """Return values with the same projection, none of them larger than twice the cap.
+
+    With the k-th largest value for 0, k = total/cap rounded up, theta lies between -cap and 0: there
+    k - 1 entries, here k of them could hold all of the total. What is farther away than 2 cap is
+    clipped in any case.
+    """
+    rank = min(values.shape[1], max(1, math.ceil(total / cap)))
+    level = np.sort(values, axis=1)[:, -rank]
+    with np.errstate(over="ignore"):  # infinitely far away is far away
+        return np.clip(values - level[:, None], -2.0 * cap, 2.0 * cap)

@@ -315,8 +315,9 @@ class MatrixCompleter:
             check_sizes(archive.settings["settings"], archive.arrays)
             completer = cls(**archive.settings["settings"])
             names = [decode_keys(archive.arrays[f"ids.{side}"]) for side in ("users", "items")]
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"{path} does not hold a complete state") from error
+        except (KeyError, TypeError, ValueError) as error:
+            told = " ".join(str(error).split())[:200]
+            raise ValueError(f"{path} does not hold a complete state: {told}") from error
         checked = completer._pool.settings
         completer._pool = pool_from_state(checked, archive.settings, archive.arrays)
         completer._users, completer._items = map(Ids, names)

@@ -210,6 +210,8 @@ def _number_of(name: Hashable, value: Any) -> float:
         if isinstance(value, str | bytes):  # float would read it
             raise TypeError
         return float(value)
+    except OverflowError:
+        raise ValueError(f"feature {name!r} is beyond the range of numbers") from None
     except (TypeError, ValueError):
         raise TypeError(f"feature {name!r} must be a number, got {value!r}") from None
 

@@ -57,7 +57,7 @@ class DataSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def __post_init__(self) -> None:
         if self.name not in DATA_SETS:
-            raise ValueError(f"unknown data {self.name!r}; there are {', '.join(DATA_SETS)}")
+            raise ValueError(f"unknown data {self.name[:40]!r}; there are {', '.join(DATA_SETS)}")
         if self.rounds is not None:
             checks.count(self.rounds, "rounds")
 

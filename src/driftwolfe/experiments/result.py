@@ -101,7 +101,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def __post_init__(self) -> None:
         if self.format != FORMAT:
-            raise ValueError(f"format must be {FORMAT!r}, got {self.format!r}")
+            raise ValueError(f"format must be {FORMAT!r}, got {self.format[:40]!r}")
         self._check_curves()
         if self.weights is not None:
             self._check_weights(self.weights)
@@ -142,6 +142,6 @@ def decode(content: bytes) -> Result:
     try:
         return msgspec.json.decode(content, type=Result)
     except msgspec.MsgspecError as problem:
-        raise ValueError(str(problem)) from problem
+        raise ValueError(str(problem)[:500]) from problem
     except RecursionError as problem:
         raise ValueError("it is nested too deeply") from problem

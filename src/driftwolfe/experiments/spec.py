@@ -34,6 +34,8 @@ options = { start = "origin" }              # any keyword of the learner; a list
 method = "OGD"                              # no c: its own steps
 """
 _LARGEST = 1 << 20
+#: Of what is wrong, as a file may repeat what it likes.
+LONGEST = 500
 #: More trials than this are a mistake rather than a sweep.
 _MOST_TRIALS = 100_000
 
@@ -137,7 +139,7 @@ def parse_spec(content: bytes, name: str = "the sweep") -> Spec:
         spec = msgspec.toml.decode(content, type=Spec)
         spec.trials()
     except (msgspec.MsgspecError, ValueError, TypeError) as problem:
-        raise ValueError(f"{name}: {problem}") from problem
+        raise ValueError(f"{name}: {str(problem)[:LONGEST]}") from problem
     except RecursionError as problem:
         raise ValueError(f"{name}: it is nested too deeply") from problem
     return spec

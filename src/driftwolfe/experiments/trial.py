@@ -74,7 +74,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise ValueError(f"unknown method {self.method!r}; there are {', '.join(METHODS)}")
+            raise ValueError(f"unknown method {self.method[:40]!r}; there are {', '.join(METHODS)}")
         if not isinstance(self.data, DataSet):
             raise TypeError(f"data must be a DataSet, got {self.data!r}")
         # Numbers as they are read back from a file, so that 1 and 1.0 make one trial.

@@ -15,6 +15,9 @@ from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.turn import one_at_a_time
 from driftwolfe.storage.state import require
 
+#: Squares of distances, and sums of them, stay in the range of numbers.
+LARGEST_RADIUS = 1e150
+
 
 class Round(NamedTuple):
     """What happened in a round: the loss suffered, and the calls made."""
@@ -69,6 +72,11 @@ class Learner(ABC):
     def __init__(self, domain: Domain) -> None:
         if not isinstance(domain, Domain):
             raise TypeError(f"domain must be a Domain, got {type(domain).__name__}")
+        if domain.radius > LARGEST_RADIUS:
+            raise ValueError(
+                f"domain has the radius {domain.radius:g}, whose square leaves the range of numbers: "
+                "use larger units"
+            )
         domain.warm_up()
         self.domain = domain
         self.t = 0
@@ -137,7 +145,9 @@ class Learner(ABC):
         """Write the learner to a file; `driftwolfe.load` goes on from there to the last bit.
 
         Nothing in the file is code. A set that holds functions (`LMODomain`, or one of your own) is
-        not written: make it anew, and give it to `driftwolfe.load`.
+        not written: make it anew, and give it to `driftwolfe.load`. A learner of your own could not
+        be loaded and is refused; with its changing attributes listed in ``STATE``, `play` writes
+        checkpoints of it.
         """
         from driftwolfe.learners.archive import save_learner
 

@@ -13,12 +13,16 @@ from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
 
 
+#: More steps on one loss than that are a mistake, and a round would not end.
+MOST_STEPS = 10_000
+
+
 class LatestLossLearner(SinglePointLearner):
     """Takes one or several Frank-Wolfe steps on the latest loss; a named one says how long."""
 
     def __init__(self, domain: Domain, inner_steps: int) -> None:
         super().__init__(domain)
-        self.inner_steps = checks.count(inner_steps, "inner_steps")
+        self.inner_steps = checks.count(inner_steps, "inner_steps", most=MOST_STEPS)
 
     def update(self, loss: Any) -> float:
         """Play x, then step towards the vertex that the loss points at."""

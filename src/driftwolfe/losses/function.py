@@ -79,7 +79,8 @@ class FunctionLoss(Loss):
     def slope_at(self, scores: Point) -> Point:
         """Return the gradient at every point."""
         if isinstance(scores, FactoredMatrix):
-            return _checked_gradient(self._gradient(scores), scores.shape).like(scores)
+            given = _checked_gradient(self._gradient(_guarded(scores)), scores.shape)
+            return given.like(scores)
         gradients = [
             _checked_gradient(self._gradient(point), point.shape).dense
             for point in self._points(scores)
@@ -110,12 +111,23 @@ class FunctionLoss(Loss):
         return leading
 
     def _points(self, scores: Point) -> Any:
-        """The single points in scores; arrays as views that cannot be written to."""
+        """The single points in scores, as views that cannot be written to."""
         if isinstance(scores, FactoredMatrix):
-            return [scores]
-        points = scores.reshape(-1, *scores.shape[len(self._leading(scores)) :]).view()
-        points.setflags(write=False)
-        return points
+            return [_guarded(scores)]
+        return _read_only_view(scores.reshape(-1, *scores.shape[len(self._leading(scores)) :]))
+
+
+def _guarded(matrix: FactoredMatrix) -> FactoredMatrix:
+    """The same matrix, whose factors belong to a learner, for functions that may be anything."""
+    U, s, V = (_read_only_view(part) for part in (matrix.U, matrix.s, matrix.V))
+    stored = None if matrix.sparse is None else matrix.sparse.copy()
+    return FactoredMatrix._of(U, s, V, stored, matrix.orthonormal)
+
+
+def _read_only_view(array: Array) -> Array:
+    view = array.view()
+    view.setflags(write=False)
+    return view
 
 
 def _checked_value(result: Any) -> float:

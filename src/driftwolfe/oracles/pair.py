@@ -16,6 +16,8 @@ Scalars: TypeAlias = tuple[float, float, float]
 
 #: Below this share of ||x||^2 + ||y||^2 the expanded square has lost too many digits.
 _CANCELLED = 1e-6
+#: Squared lengths beyond this leave the range of numbers when they are added up.
+_LARGEST = 1e300
 #: Columns that a factored x may gain before it is recompressed.
 _SLACK_COLUMNS = 40
 
@@ -41,6 +43,10 @@ class Pair:
             self.x = x
             self._shelf = shelf
             self._xx, self._xy, self._yy = scalars or (inner(x, x), inner(x, y), inner(y, y))
+            if not self._xx + self._yy < _LARGEST:
+                raise ValueError(
+                    "a target is beyond the range of numbers; use a smaller step_scale"
+                )
             self._columns = _Columns(x), _Columns(y)
             self._residual = None
             self._expand()
@@ -74,7 +80,7 @@ class Pair:
         before = self.squared
         if self.dense:
             length2 = inner(self._move, self._move)
-            self._move *= min(1.0, self._gap / length2)
+            self._move *= self._share(length2)
             self.x += self._move
             self._residual += self._move
             self.squared = inner(self._residual, self._residual)
@@ -113,7 +119,7 @@ class Pair:
     def _step_factored(self) -> None:
         vertex, vv = self._move, inner(self._move, self._move)
         xv, yv = self._xv, self._xv - self._slope
-        share = min(1.0, self._gap / (vv - 2 * xv + self._xx))
+        share = self._share(vv - 2 * xv + self._xx)
         rest = 1.0 - share
         if self._shelf is None:
             mixed = rest * self.x + share * vertex
@@ -124,6 +130,13 @@ class Pair:
         self._xx = rest**2 * self._xx + 2 * share * rest * xv + share**2 * vv
         self._residual = None
         self._expand()
+
+    def _share(self, length2: float) -> float:
+        """How much of the way to v to go, of squared length `length2`: never beyond x or v.
+
+        Beside a target that is very far away, the length may be all rounding, and not positive.
+        """
+        return self._gap / length2 if length2 > self._gap else 1.0
 
     def _expand(self) -> None:
         self.squared = self._xx - 2 * self._xy + self._yy

@@ -301,7 +301,10 @@ class FactoredMatrix:
         if largest == 0.0:
             return 0.0
         if not 1e-100 < largest < 1e100:  # squares would soon over- or underflow
-            return largest * (self / largest).norm()
+            rescaled = self / largest
+            # Factors near the end of the range cannot be rescaled, and none is far from the norm.
+            fits = 1e-100 < rescaled._largest_part() < 1e100
+            return largest * (rescaled.norm() if fits else 1.0)
         low_rank = self._low_rank_norm()
         stored = 0.0 if self.sparse is None else float(np.linalg.norm(self.sparse.data))
         scale = low_rank**2 + stored**2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.product import ProductPoint
 from driftwolfe.points.shelf import Shelf
 from driftwolfe.storage.tree import Kind
+
+#: Entries of matrices have squares, and these have sums.
+LARGEST_FACTOR = 1e151
 
 
 def point_kinds() -> dict[str, Kind]:
@@ -40,12 +44,16 @@ def _sparse(shape: Any, indptr: Any, indices: Any, data: Any) -> Any:
     whole = all(
         isinstance(part, np.ndarray) and part.dtype == np.int32 for part in (indptr, indices)
     )
-    if not (whole and isinstance(data, np.ndarray) and data.dtype == np.float64 and _finite(data)):
+    numbers = isinstance(data, np.ndarray) and data.dtype == np.float64 and _finite(data)
+    if not (whole and numbers and _in_range(data)):
+        raise ValueError("this archive holds a sparse matrix that is none")
+    sizes = isinstance(shape, tuple) and len(shape) == 2 and all(type(n) is int for n in shape)
+    if not (sizes and 0 <= min(shape) and max(shape) < 1 << 31 and indptr.size == shape[0] + 1):
         raise ValueError("this archive holds a sparse matrix that is none")
     try:
         stored = scipy.sparse.csr_array((data, indices, indptr), shape=shape)
         stored.check_format(full_check=True)
-    except (TypeError, ValueError, IndexError) as error:
+    except (TypeError, ValueError, IndexError, OverflowError) as error:
         raise ValueError("this archive holds a sparse matrix that is none") from error
     if not stored.has_canonical_format:
         raise ValueError("this archive holds a sparse matrix that is none")
@@ -57,6 +65,8 @@ def _factored(U: Any, s: Any, V: Any, sparse: Any, orthonormal: Any) -> Factored
     fits = arrays and U.ndim == V.ndim == 2 and s.shape == (U.shape[1],) == (V.shape[1],)
     if not (fits and _finite(U, s, V) and isinstance(orthonormal, bool)):
         raise ValueError("this archive holds a factored matrix whose parts do not fit together")
+    if not _in_range(U, s, V):
+        raise ValueError("this archive holds a factored matrix beyond the range of numbers")
     stored = sparse is None or isinstance(sparse, scipy.sparse.csr_array)
     if not stored or (sparse is not None and sparse.shape != (U.shape[0], V.shape[0])):
         raise ValueError("this archive holds a factored matrix whose parts do not fit together")
@@ -64,6 +74,12 @@ def _factored(U: Any, s: Any, V: Any, sparse: Any, orthonormal: Any) -> Factored
     if orthonormal and not (_orthonormal(U) and _orthonormal(V)):
         raise ValueError("this archive holds orthonormal factors that are not orthonormal")
     return FactoredMatrix._of(U, s, V, sparse, orthonormal)
+
+
+def _in_range(*factors: Any) -> bool:
+    """Whether products of entries, one of each, stay far below what is infinite."""
+    sizes = [float(np.abs(factor).max(initial=0.0)) for factor in factors]
+    return max(sizes) <= LARGEST_FACTOR and math.prod(sizes) <= LARGEST_FACTOR
 
 
 def _orthonormal(factor: Any) -> bool:

@@ -64,7 +64,13 @@ def write_archive(
     header = {"version": VERSION, "kind": kind, "settings": dict(settings)}
     text = json.dumps(header, allow_nan=False)
     metadata = {ENTRY: text, "sha256": digest(text, held)}
-    files.write_bytes(Path(path), safetensors.numpy.save(held, metadata))
+    try:
+        content = safetensors.numpy.save(held, metadata)
+    except safetensors.SafetensorError as error:  # a header of more than 100 MB
+        raise ValueError(
+            f"could not write {path}: {len(held):,} arrays are too many for one file"
+        ) from error
+    files.write_bytes(Path(path), content)
 
 
 def read_archive(path: str | os.PathLike[str]) -> Archive:
@@ -75,7 +81,13 @@ def read_archive(path: str | os.PathLike[str]) -> Archive:
         with safetensors.safe_open(path, framework="numpy") as opened:
             metadata = opened.metadata() or {}
             arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-    except (safetensors.SafetensorError, ValueError, TypeError, KeyError) as error:
+    except (
+        safetensors.SafetensorError,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+    ) as error:
         raise ValueError(f"{path} is not an archive of driftwolfe, or is damaged") from error
     header = _header(path, metadata)
     if metadata.get("sha256") != digest(metadata[ENTRY], arrays):
@@ -91,7 +103,7 @@ def _header(path: str | os.PathLike[str], metadata: Mapping[str, str]) -> dict[s
         raise ValueError(f"{path} was not written by driftwolfe") from error
     if version != VERSION:
         raise ValueError(
-            f"{path} has version {str(version)[:40]!r} of the format, this driftwolfe reads {VERSION}: "
+            f"{path} has version {str(version)[:40]} of the format, this driftwolfe reads {VERSION}: "
             "load it with the version that wrote it"
         )
     if not isinstance(kind, str) or not isinstance(settings, dict):

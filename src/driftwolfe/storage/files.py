@@ -23,7 +23,8 @@ def write(path: Path, fill: Callable[[Path], Any]) -> None:
     """
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_left_over(path)
+        with suppress(OSError):  # a folder may be written, and not listed
+            _remove_left_over(path)
         with _part(path) as part:
             fill(part)
             with part.open("r+b") as complete:
@@ -84,9 +85,11 @@ def _part(path: Path) -> Iterator[Path]:
 
 def _remove_left_over(path: Path) -> None:
     """Remove what writers of `path` that were killed have left beside it."""
-    name = re.escape(_beginning(path)) + "[0-9a-f]{16}" + re.escape(path.suffix)
+    first, middle, last = _beginning(path), re.compile("[0-9a-f]{16}"), path.suffix
     for beside in os.listdir(path.parent):
-        if re.fullmatch(name, beside):
+        if not (beside.startswith(first) and beside.endswith(last)):
+            continue
+        if middle.fullmatch(beside, len(first), len(beside) - len(last)):
             with suppress(OSError), path.with_name(beside).open("rb") as part:
                 if lock(part):
                     path.with_name(beside).unlink()

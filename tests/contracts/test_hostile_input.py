@@ -1,0 +1,391 @@
+"""Hostile input: what is refused changes nothing, what is accepted keeps decisions feasible."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import driftwolfe as dw
+from contracts.domain_cases import DOMAIN_CASES
+from contracts.estimator_cases import CLASSES, ESTIMATOR_CASES, LABELS, X
+from contracts.graphs import differences
+from contracts.hostile import BrokenError, bad_losses, late_losses, wild_losses
+from contracts.learner_cases import LEARNER_CASES, domains, suits
+from contracts.test_estimator_contract import fingerprint
+from contracts.test_learner_contract import make, stream
+from driftwolfe import estimators
+from driftwolfe.points import FactoredMatrix
+from driftwolfe.points.product import ProductPoint
+
+REFUSALS = (ValueError, TypeError, BrokenError)
+
+LEARNERS = [
+    pytest.param(cls, cases[0], name, id=f"{cls.__name__}-{name}")
+    for cls, cases in LEARNER_CASES.items()
+    for name in ("l1", "birkhoff", "trace-norm", "factored")
+    if suits(cls, domains()[name])
+]
+SETTINGS = [
+    pytest.param(cls, settings, id=f"{cls.__name__}-{number}")
+    for cls, cases in LEARNER_CASES.items()
+    for number, settings in enumerate(cases[1:], start=1)
+]
+
+
+def played(cls, settings, domain, rounds=9):
+    learner = make(cls, settings, domain)
+    for loss in stream(domain, rounds):
+        learner.update(loss)
+    return learner
+
+
+def assert_unchanged(learner, before, why):
+    """Bit by bit, counts of calls and shared arrays included."""
+    assert differences(learner, before, sets=False) == [], why
+
+
+def assert_sound(learner):
+    assert learner.domain.contains(learner.decision, atol=1e-7)
+    weights = learner.expert_weights
+    if weights is not None:
+        assert np.isfinite(weights).all()
+        assert weights.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("cls", "settings", "name"), LEARNERS)
+def test_a_refused_loss_changes_no_bit(cls, settings, name):
+    domain = domains()[name]
+    learner = played(cls, settings, domain)
+    before = learner.clone()
+    for why, bad in bad_losses(domain):
+        with pytest.raises(REFUSALS):
+            learner.update(bad)
+        assert_unchanged(learner, before, why)
+    for loss in stream(domain, 5, seed=1):
+        assert learner.update(loss) == before.update(loss)
+    assert_unchanged(learner, before, "afterwards")
+
+
+@pytest.mark.parametrize(("cls", "settings", "name"), LEARNERS)
+def test_a_loss_that_raises_late_changes_no_bit(cls, settings, name):
+    domain = domains()[name]
+    learner = played(cls, settings, domain)
+    for why, loss in late_losses(domain):
+        before = learner.clone()
+        try:
+            learner.update(loss)
+        except BrokenError:
+            assert_unchanged(learner, before, why)
+        assert_sound(learner)
+
+
+@pytest.mark.parametrize(("cls", "settings"), SETTINGS)
+def test_every_setting_refuses_alike(cls, settings):
+    domain = domains()["l1"]
+    learner = played(cls, settings, domain)
+    before = learner.clone()
+    for why, bad in bad_losses(domain):
+        with pytest.raises(REFUSALS):
+            learner.update(bad)
+        assert_unchanged(learner, before, why)
+
+
+@pytest.mark.parametrize(("cls", "settings", "name"), LEARNERS)
+def test_gradients_far_beyond_the_stated_constant_keep_decisions_feasible(cls, settings, name):
+    domain = domains()[name]
+    rng = np.random.default_rng(0)
+    for lipschitz in (1.0, "auto"):
+        learner = make(cls, settings, domain, lipschitz=lipschitz)
+        for loss in [*stream(domain, 4), *wild_losses(domain, rng), *stream(domain, 4)]:
+            before = learner.clone()
+            try:
+                assert np.isfinite(learner.update(loss))
+            except ValueError:  # a step left the range of numbers
+                assert_unchanged(learner, before, "refused")
+            assert_sound(learner)
+        assert learner.t >= 8
+
+
+@pytest.mark.parametrize("cls", LEARNER_CASES)
+@given(data=st.data())
+def test_any_numbers_in_a_gradient(cls, data):
+    """Whatever floats there are: refused without a trace, or played soundly."""
+    domain = dw.L1Ball(3)
+    learner = played(cls, LEARNER_CASES[cls][0], domain, rounds=3)
+    for _ in range(3):
+        gradient = data.draw(st.lists(st.floats(width=64), min_size=3, max_size=3))
+        value = data.draw(st.floats(width=64))
+        before = learner.clone()
+        try:
+            loss = dw.losses.FunctionLoss(lambda x, v=value: v, lambda x, g=gradient: np.array(g))
+            learner.update(loss)
+        except ValueError:
+            assert_unchanged(learner, before, (value, gradient))
+        assert_sound(learner)
+
+
+# -- sets ---------------------------------------------------------------------------------------
+
+SETS = [
+    pytest.param(make_set, id=f"{kind.__name__}-{number}")
+    for kind, makers in DOMAIN_CASES.items()
+    for number, make_set in enumerate(makers)
+]
+
+
+def entries(answer):
+    """All numbers in an answer."""
+    if isinstance(answer, ProductPoint):
+        return np.concatenate([entries(part) for part in answer.parts])
+    if isinstance(answer, FactoredMatrix):
+        return answer.toarray().ravel()
+    return np.ravel(answer)
+
+
+def scaled(point, scale, rng):
+    """A random point of that size."""
+    if isinstance(point, ProductPoint):
+        return ProductPoint([scaled(part, scale, rng) for part in point.parts])
+    if isinstance(point, FactoredMatrix):
+        left, right = (rng.standard_normal((side, 2)) for side in point.shape)
+        return FactoredMatrix(left, np.full(2, scale), right)
+    return scale * rng.standard_normal(point.shape)
+
+
+def offered(domain):
+    names = ("project", "gauge", "gauge_subgradient")
+    return ["lmo", "contains", *(name for name in names if domain.can(name))]
+
+
+@pytest.mark.parametrize("make_set", SETS)
+@pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e-160, 1e150, 1e300])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_sets_answer_huge_and_tiny_points_with_numbers_or_not_at_all(make_set, scale):
+    domain, rng = make_set(), np.random.default_rng(0)
+    for _ in range(3):
+        point = scaled(domain.origin(), scale, rng)
+        for name in offered(domain):
+            try:
+                answer = getattr(domain, name)(point)
+            except ValueError as refusal:
+                assert str(refusal)
+                continue
+            assert not np.isnan(entries(answer)).any(), name
+            if name in ("lmo", "project"):
+                assert np.isfinite(entries(answer)).all()
+                # The functions of an `LMODomain` are the user's.
+                own = isinstance(domain.unwrapped, dw.LMODomain)
+                assert own or domain.contains(answer, atol=1e-6), name
+
+
+@pytest.mark.parametrize("make_set", SETS)
+def test_sets_refuse_what_is_no_point(make_set):
+    domain = make_set()
+    if isinstance(domain.unwrapped, dw.ProductDomain):
+        strange = [None, 1.0, "text", [], object(), ProductPoint([np.zeros(1)])]
+    else:
+        shape = domain.shape
+        complex_, objects = np.full(shape, 1j), np.full(shape, None)
+        dates = np.full(shape, np.datetime64("2024-01-01"))
+        strange = [
+            complex_,
+            objects,
+            dates,
+            {},
+            [],
+            np.zeros(0),
+            1.0,
+            [[1.0], [1.0, 2.0]],
+            object(),
+        ]
+    for name in offered(domain):
+        for value in strange:
+            with pytest.raises(ValueError):
+                getattr(domain, name)(value)
+        for atol in (-1.0, np.nan, np.inf, "small"):
+            with pytest.raises((ValueError, TypeError), match="atol"):
+                domain.contains(domain.origin(), atol=atol)
+
+
+# -- losses -------------------------------------------------------------------------------------
+
+#: Every loss: what makes it, as keywords.
+LOSSES = {
+    dw.losses.LinearLoss: {"g": np.ones(3)},
+    dw.losses.SquaredDistance: {"target": np.ones(3)},
+    dw.losses.HingeLoss: {"features": np.ones((2, 3)), "labels": [1, -1]},
+    dw.losses.LogisticLoss: {"features": np.ones((2, 3)), "labels": [1, -1]},
+    dw.losses.MulticlassLogistic: {"features": np.ones((2, 3)), "labels": [0, 1], "n_classes": 2},
+    dw.losses.AbsoluteEntries: {"rows": [0, 1], "cols": [1, 0], "targets": [1.0, 2.0]},
+    dw.losses.SquaredEntries: {"rows": [0, 1], "cols": [1, 0], "targets": [1.0, 2.0]},
+    dw.losses.HuberEntries: {"rows": [0, 1], "cols": [1, 0], "targets": [1.0, 2.0]},
+}
+NO_ARRAYS = [
+    *([], [np.nan, 1.0], [np.inf, 1.0], [1j, 1.0], ["a", "b"], None, "text", {}, [None, 1.0]),
+    *(np.zeros((2, 2, 2)), [[1.0], [1.0, 2.0]], [10**400, 1], np.array([object()])),
+]
+NO_INDICES = [[-1, 0], [0.5, 1.0], [2.0**60, 0], [True, False], [0], [0, 1, 2]]
+
+
+def test_every_loss_has_a_case():
+    public = {getattr(dw.losses, name) for name in dw.losses.__all__}
+    assert public == {*LOSSES, dw.losses.Loss, dw.losses.FunctionLoss}
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_losses_refuse_what_is_no_data(kind):
+    good = LOSSES[kind]
+    kind(**good)
+    for name in good.keys() - {"n_classes"}:
+        for bad in NO_ARRAYS:
+            if name in ("g", "target") and isinstance(bad, list | np.ndarray):
+                continue  # a point may have any shape; those that are no numbers come below
+            with pytest.raises((ValueError, TypeError)):
+                kind(**good | {name: bad})
+    for name in good.keys() & {"rows", "cols"}:
+        for bad in NO_INDICES:
+            with pytest.raises(ValueError, match=r"rows|cols"):
+                kind(**good | {name: bad})
+    for name in good.keys() & {"g", "target"}:
+        for bad in ([np.nan], [np.inf], [1j], ["a"], [None], [10**400]):
+            with pytest.raises(ValueError, match=name):
+                kind(**good | {name: bad})
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_losses_refuse_points_of_other_shapes_and_never_turn_numbers_into_nan(kind):
+    loss = kind(**LOSSES[kind])
+    for shape in ((0,), (4,), (1, 1), (3, 2, 2), ()):
+        for look in (loss.value, loss.gradient, loss.value_and_gradient):
+            with pytest.raises(ValueError):
+                look(np.zeros(shape))
+    shape = (2, 3) if kind is dw.losses.MulticlassLogistic else loss.shape or (2, 2)
+    for scale in (1e-320, 1e-160, 1e100, 1e150):
+        value, gradient = loss.value_and_gradient(np.full(shape, scale))
+        assert not np.isnan(value)
+        assert not np.isnan(gradient).any()
+
+
+# -- estimators ---------------------------------------------------------------------------------
+
+NAN, INFINITE, HUGE = float("nan"), float("inf"), 1e300
+ROWS, NAMES = X[:2], LABELS[:2]
+FRAME = pd.DataFrame(ROWS, columns=list("abcd"))
+
+#: Calls with a fault in them, beyond those of `estimator_cases`; each is to be refused.
+FAULTS = {
+    "ratings": [
+        lambda model, call: call(model, [], []),
+        lambda model, call: call(model, [(0, 0)], [INFINITE]),
+        lambda model, call: call(model, [(0, 0)], [HUGE]),
+        lambda model, call: call(model, [(0, 0)], [1j]),
+        lambda model, call: call(model, [(0, 0)], ["five"]),
+        lambda model, call: call(model, [(0, 0)], [None]),
+        lambda model, call: call(model, [(0, 0)], [10**400]),
+        lambda model, call: call(model, [(0, 0)], [[1.0]]),
+        lambda model, call: call(model, [(0, 0), (1, 1)], [1.0, NAN]),
+        lambda model, call: call(model, [(NAN, 0)], [1.0]),
+        lambda model, call: call(model, [(0, {})], [1.0]),
+        lambda model, call: call(model, [(0,)], [1.0]),
+        lambda model, call: call(model, 3, [1.0]),
+        lambda model, call: call(model, None, [1.0]),
+        lambda model, call: call(model, np.zeros((2, 3)), [1.0, 2.0]),
+    ],
+    "TraceNormClassifier": [
+        lambda model: model.partial_fit(np.full((1, 4), INFINITE), ["one"]),
+        lambda model: model.partial_fit(np.full((1, 4), HUGE), ["one"]),
+        lambda model: model.partial_fit(np.full((1, 4), 1j), ["one"]),
+        lambda model: model.partial_fit(np.full((1, 4), "a"), ["one"]),
+        lambda model: model.partial_fit(np.zeros((0, 4)), []),
+        lambda model: model.partial_fit(np.zeros((1, 5)), ["one"]),
+        lambda model: model.partial_fit(np.zeros(4), ["one"]),
+        lambda model: model.partial_fit(ROWS, NAMES, sample_weight=[1.0, NAN]),
+        lambda model: model.partial_fit(ROWS, NAMES, sample_weight=[1.0, -1.0]),
+        lambda model: model.partial_fit(ROWS, NAMES, sample_weight=[1.0, 1e300]),
+        lambda model: model.partial_fit(ROWS, NAMES, sample_weight=[1.0]),
+        lambda model: model.partial_fit(ROWS, NAMES, classes=["one"]),
+        lambda model: model.partial_fit(ROWS, [NAN, 1.0]),
+        lambda model: model.partial_fit(ROWS, None),
+        lambda model: model.predict_proba(np.full((1, 4), NAN)),
+        lambda model: model.predict_proba(np.full((1, 4), HUGE)),
+        lambda model: model.predict_proba(np.zeros((0, 4))),
+        lambda model: model.predict("rows"),
+    ],
+    "RiverTraceNormClassifier": [
+        lambda model: model.learn_one({"a": INFINITE, "new": 1.0}, "one"),
+        lambda model: model.learn_one({"a": HUGE, "new": 1.0}, "one"),
+        lambda model: model.learn_one({"a": 1j, "new": 1.0}, "one"),
+        lambda model: model.learn_one({"a": None, "new": 1.0}, "one"),
+        lambda model: model.learn_one({"a": 10**400, "new": 1.0}, "one"),
+        lambda model: model.learn_one({"a": [1.0], "new": 1.0}, "one"),
+        lambda model: model.learn_one({"a": 1.0, "new": 1.0}, NAN),
+        lambda model: model.learn_one({"a": 1.0, "new": 1.0}, ["one"]),
+        lambda model: model.learn_one({"a": 1.0, "new": 1.0}, "new", w=NAN),
+        lambda model: model.learn_one({"a": 1.0, "new": 1.0}, "new", w=-1.0),
+        lambda model: model.learn_one({"a": 1.0, "new": 1.0}, "new", w=HUGE),
+        lambda model: model.learn_many(FRAME * INFINITE, pd.Series(NAMES)),
+        lambda model: model.learn_many(FRAME, pd.Series(["new"])),
+        lambda model: model.learn_many(FRAME, pd.Series(["new", NAN])),
+        lambda model: model.learn_many(FRAME, pd.Series(NAMES), w=[1.0, NAN]),
+        lambda model: model.learn_many(FRAME.astype(str) + "x", pd.Series(NAMES)),
+        lambda model: model.predict_proba_one({"a": HUGE}),
+        lambda model: model.predict_proba_one({"a": "text"}),
+        lambda model: model.predict_proba_many(FRAME * NAN),
+    ],
+}
+RATING_CALLS = {
+    "MatrixCompleter": lambda model, pairs, ratings: model.partial_fit(pairs, ratings),
+    "MatrixCompletionRegressor": lambda model, pairs, ratings: model.partial_fit(pairs, ratings),
+    "RiverMatrixCompleter": lambda model, pairs, ratings: model.learn_many(pairs, ratings),
+}
+ESTIMATORS = [
+    pytest.param(name, case, id=f"{name}-{number}")
+    for name, cases in ESTIMATOR_CASES.items()
+    for number, case in enumerate(cases)
+]
+
+
+def faults_of(name):
+    if name in RATING_CALLS:
+        call = RATING_CALLS[name]
+        return [lambda model, fault=fault: fault(model, call) for fault in FAULTS["ratings"]]
+    return FAULTS[name]
+
+
+@pytest.mark.parametrize(("name", "case"), ESTIMATORS)
+def test_estimators_refuse_without_a_trace(name, case):
+    model = case.make()
+    case.learn(model, slice(0, 100))
+    before = fingerprint(model)
+    for number, fault in enumerate(faults_of(name)):
+        with pytest.raises((ValueError, TypeError)):
+            fault(model)
+        assert fingerprint(model) == before, number
+
+
+@pytest.mark.parametrize("name", RATING_CALLS)
+@pytest.mark.parametrize("scale", [1e-300, 1e-100, 1e9, 1e99])
+def test_completers_take_ratings_of_any_size(name, scale):
+    """In any order with others, and with pairs that come twice in one call."""
+    model = ESTIMATOR_CASES[name][0].make()
+    call, ask = RATING_CALLS[name], ESTIMATOR_CASES[name][0].ask
+    call(model, [(0, 0), (0, 0), (1, 1)], [1.0, 2.0, 3.0])
+    call(model, [(0, 0), (0, 1), (0, 0)], [scale, -scale, 0.0])
+    for k in range(30):
+        call(model, [(k % 3, k % 2)], [scale if k % 5 else 1.0])
+    assert np.isfinite(ask(model).astype(float)).all()
+
+
+@pytest.mark.parametrize("scale", [1e-110, 1e-99, 1e-9, 1e9, 1e99])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_classifiers_take_rows_of_any_size(scale, intercept):
+    model = estimators.TraceNormClassifier(fit_intercept=intercept, random_state=0)
+    rows = X[:60] * np.where(np.arange(60) % 7 == 3, scale, 1.0)[:, None]
+    model.partial_fit(rows, LABELS[:60], classes=CLASSES)
+    model.partial_fit(X[:60] * scale, LABELS[:60], sample_weight=np.full(60, 1e-9))
+    model.partial_fit(X[:60], LABELS[:60])
+    told = model.predict_proba(np.concatenate([X[:5], scale * X[:5], 0.0 * X[:1]]))
+    assert np.isfinite(told).all()
+    assert told.sum(axis=1) == pytest.approx(1.0)

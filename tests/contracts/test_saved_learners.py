@@ -1,0 +1,384 @@
+"""Every learner, saved at any moment and loaded, goes on to the last bit."""
+
+import dataclasses
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from contracts.domain_cases import DOMAIN_CASES
+from contracts.graphs import differences
+from contracts.learner_cases import LEARNER_CASES, more_domains, product_losses, suits
+from contracts.test_learner_contract import stream
+from driftwolfe.domains import Domain
+from driftwolfe.learners import epochs
+from driftwolfe.points import FactoredMatrix, ProductPoint
+
+#: More settings: what is drawn at random, and projections that are cut off.
+MORE = {
+    "factored": {
+        dw.BOGDIP: [{"seed": 7, "method": "block"}],
+        dw.LOOBOGD: [{"seed": 7}],
+        dw.POLD: [{"seed": 7, "method": "block"}],
+        dw.POLA: [{"seed": 7, "method": "block"}],
+    },
+    "l1": {dw.BOGDIP: [{"method": "paper", "tolerance_scale": 1e-9, "accuracy": 1e-7}]},
+}
+#: With doubling guesses of the horizon and of G, and with both known.
+UNKNOWN, KNOWN = {}, {"horizon": 40, "lipschitz": 10.0}
+#: Sets on which all settings of a learner are tried, not only the first.
+THOROUGH = ("l1", "simplex", "factored")
+#: Sets for the long games: a vector, a set with a centre, a dense, a factored matrix, a product.
+LONG = ("l1", "birkhoff", "trace-norm", "factored", "product-factored")
+
+
+def cases():
+    for name, domain in more_domains().items():
+        for cls, settings in LEARNER_CASES.items():
+            if not suits(cls, domain):
+                continue
+            for number, each in enumerate([*settings, *MORE.get(name, {}).get(cls, [])]):
+                if number == 0 or name in THOROUGH:
+                    given = UNKNOWN if number % 2 else KNOWN
+                    certified = {"lipschitz": 10.0} if "tuning" in each else {}
+                    yield pytest.param(
+                        cls, given | certified | each, name, id=f"{cls.__name__}-{number}-{name}"
+                    )
+            if name in LONG:
+                yield pytest.param(cls, settings[0], name, id=f"{cls.__name__}-{name}-unknown")
+
+
+def losses_for(domain, rounds):
+    if isinstance(domain, dw.ProductDomain):
+        return product_losses(domain, rounds)
+    return stream(domain, rounds)
+
+
+def loaded(learner, path):
+    """Save and load; the set that holds functions is given again."""
+    learner.save(path)
+    given = {"domain": learner.domain} if isinstance(learner.domain, dw.LMODomain) else {}
+    return dw.load(path, **given)
+
+
+def told(learner):
+    """All that a learner says of itself."""
+    bounds = []
+    for arguments in ({}, {"path_length": 2.5}, {"tau": 10}, {"tau": 10, "path_length": 1.0}):
+        try:
+            bounds.append(learner.bound(**arguments))
+        except (NotImplementedError, ValueError) as problem:
+            bounds.append(str(problem))
+    return [
+        learner.t,
+        learner.decision,
+        learner.expert_weights,
+        learner.expert_names,
+        learner.oracle_calls,
+        learner.lmo_calls,
+        repr(learner),
+        *bounds,
+    ]
+
+
+def test_every_learner_has_a_case():
+    public = {getattr(dw.learners, name) for name in dw.learners.__all__} - {dw.Learner}
+    assert public == set(LEARNER_CASES)
+
+
+@pytest.mark.parametrize(("cls", "settings", "name"), list(cases()))
+def test_a_loaded_learner_is_the_saved_one(cls, settings, name, tmp_path, monkeypatch):
+    """Before the first round, within an epoch, at the start of one, in the middle of the second."""
+    monkeypatch.setattr(epochs, "FIRST_EPOCH", 16)
+    domain, path = more_domains()[name], tmp_path / "learner.safetensors"
+    learner, losses = cls(domain, **settings), losses_for(domain, 60)
+    for t, loss in enumerate(losses[:36]):
+        if t in (0, 7, 16, 21):
+            before = learner.clone()
+            other = loaded(learner, path)
+            assert differences(before, learner) == []  # saving changes nothing
+            assert differences(learner, other) == []
+            assert differences(told(learner), told(other)) == []
+        learner.update(loss)
+    other = loaded(learner, path)
+    again = loaded(other, path)
+    for loss in losses[36:]:
+        value = learner.update(loss)
+        assert other.update(loss) == again.update(loss) == value
+    assert differences(learner, other) == []
+    assert differences(learner, again) == []
+
+
+@pytest.mark.parametrize(
+    ("cls", "name", "horizon"),
+    [
+        pytest.param(cls, name, horizon, id=f"{cls.__name__}-{name}-{horizon}")
+        for name in LONG
+        for cls in LEARNER_CASES
+        for horizon in ((None, 150) if name == "l1" else (None,))
+        if suits(cls, more_domains()[name])
+    ],
+)
+def test_the_next_200_decisions_are_the_same(cls, name, horizon, tmp_path):
+    path, domain = tmp_path / "learner.safetensors", more_domains()[name]
+    settings = {**LEARNER_CASES[cls][0], **({"max_inner": 3} if cls is dw.MultiOCG else {})}
+    learner = cls(domain, horizon=horizon, **settings)
+    losses = losses_for(domain, 300)
+    for loss in losses[:100]:  # the second epoch of those without a horizon ends after 192
+        learner.update(loss)
+    other = loaded(learner, path)
+    for t, loss in enumerate(losses[100:]):
+        assert differences(learner.decision, other.decision) == [], t
+        assert learner.update(loss) == other.update(loss), t
+        if t == 120:
+            other = loaded(other, path)
+    assert differences(learner, other) == []
+    assert differences(told(learner), told(other)) == []
+
+
+#: Products may come out otherwise with more.
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+ELSEWHERE = """
+import sys
+import driftwolfe as dw
+from contracts.test_saved_learners import played_on
+for path in sys.argv[1:]:
+    print(played_on(dw.load(path)))
+"""
+
+
+def played_on(learner):
+    """What comes of forty more rounds, as one number."""
+    digest = hashlib.sha256()
+    for loss in losses_for(learner.domain, 40):
+        digest.update(repr((learner.update(loss), learner.oracle_calls)).encode())
+        point = learner.decision
+        for part in getattr(point, "parts", [point]):
+            digest.update(part.toarray() if isinstance(part, FactoredMatrix) else part)
+    return digest.hexdigest()
+
+
+def test_another_process_goes_on_in_the_same_way(tmp_path):
+    """Texts hash otherwise there, so that an order of vertices or options would show."""
+    paths, expected = [], []
+    for cls, settings in LEARNER_CASES.items():
+        for name in ("flow", "factored", "product-factored"):
+            if suits(cls, more_domains()[name]):
+                learner = cls(more_domains()[name], **settings[0])
+                for loss in losses_for(learner.domain, 30):
+                    learner.update(loss)
+                paths.append(str(tmp_path / f"{cls.__name__}-{name}.safetensors"))
+                learner.save(paths[-1])
+                expected.append(played_on(learner))
+    tests = Path(__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE, *paths],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(tests), "PYTHONHASHSEED": "12345", **ONE_THREAD},
+    )
+    assert done.returncode == 0, done.stderr
+    assert dict(zip(paths, done.stdout.split(), strict=True)) == dict(
+        zip(paths, expected, strict=True)
+    )
+
+
+def test_what_is_forgotten_would_be_seen(tmp_path, monkeypatch):
+    """The comparison above finds an attribute that no file has."""
+    monkeypatch.setattr(dw.OGD, "STATE", ("_largest",))
+    learner = dw.OGD(dw.L1Ball(4))
+    for loss in stream(learner.domain, 3):
+        learner.update(loss)
+    found = differences(learner, loaded(learner, tmp_path / "learner.safetensors"))
+    assert len(found) == 1 and found[0].startswith("OGD._steps: ")
+
+
+def test_a_projection_that_was_cut_off_is_remembered(tmp_path, monkeypatch):
+    """The bound allows for it ever after; that case is among those above."""
+    monkeypatch.setattr(epochs, "FIRST_EPOCH", 16)
+    ball = more_domains()["l1"]
+    learner = dw.BOGDIP(ball, **MORE["l1"][dw.BOGDIP][0])
+    for loss in stream(ball, 36):
+        learner.update(loss)
+    other = loaded(learner, tmp_path / "learner.safetensors")
+    assert other._expert.largest_distance == learner._expert.largest_distance > 0
+
+
+@pytest.mark.parametrize("cls", LEARNER_CASES)
+def test_a_file_does_not_hold_what_it_need_not(cls, tmp_path):
+    """No code, and nothing that grows with the rounds: weeks of play fit in the same file."""
+    learner = cls(dw.L1Ball(4), **LEARNER_CASES[cls][0])
+    path, sizes = tmp_path / "learner.safetensors", []
+    for loss in stream(learner.domain, 120):
+        learner.update(loss)
+        if learner.t >= 70:
+            learner.save(path)
+            sizes.append(path.stat().st_size)
+    assert b"pickle" not in path.read_bytes()
+    assert max(sizes) < 20_000
+    assert max(sizes) - min(sizes) < 3_000
+
+
+# -- sets ------------------------------------------------------------------------------------------
+
+SETS = [
+    pytest.param(make, id=f"{cls.__name__}-{number}")
+    for cls, makes in DOMAIN_CASES.items()
+    for number, make in enumerate(makes)
+]
+
+
+@pytest.mark.parametrize("make", SETS)
+def test_every_set_comes_back_as_it_was(make, tmp_path):
+    domain = make()
+    path = tmp_path / "learner.safetensors"
+    learner = dw.OnlineFrankWolfe(domain)
+    learner.save(path)
+    if isinstance(domain, dw.LMODomain):
+        with pytest.raises(ValueError, match=r"is not in the file: make it anew, and load with"):
+            dw.load(path)
+        assert dw.load(path, domain=domain).domain is domain
+        return
+    other = dw.load(path).domain
+    assert type(other) is type(domain)
+    assert differences(domain, other) == []
+    for name in ("shape", "radius", "diameter", "inner_radius", "center"):
+        assert differences(getattr(domain, name), getattr(other, name)) == []
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        direction = _direction(domain.origin(), rng)
+        assert differences(domain.lmo(direction), other.lmo(direction)) == []
+        if domain.can("project"):
+            assert differences(domain.project(direction), other.project(direction)) == []
+        if domain.can("gauge"):
+            assert domain.gauge(direction) == other.gauge(direction)
+
+
+def _direction(like, rng):
+    if isinstance(like, ProductPoint):
+        return ProductPoint(_direction(part, rng) for part in like.parts)
+    dense = rng.standard_normal(like.shape)
+    dense = dense + dense.T if dense.ndim == 2 and len(set(dense.shape)) == 1 else dense
+    return FactoredMatrix.from_dense(dense) if isinstance(like, FactoredMatrix) else dense
+
+
+class Mine(dw.L2Ball):
+    """A user's own set, under a name of its own."""
+
+
+class L1Ball(dw.L1Ball):
+    """A user's own set, under a name that is taken."""
+
+    def _lmo(self, direction):
+        return 0.5 * super()._lmo(direction)
+
+
+def _odd_vertices():
+    a, b = frozenset("a"), frozenset("b")
+    return dw.FlowPolytope([("s", a), ("s", b), (a, "t"), (b, "t")], "s", "t")
+
+
+OWN = {
+    "functions": lambda: dw.LMODomain(3, dw.L2Ball(3).lmo, radius=1.0),
+    "own class": lambda: Mine(3),
+    "own class of a known name": lambda: L1Ball(3),
+    "in a product": lambda: dw.ProductDomain([dw.L1Ball(3), Mine(2)]),
+    "counted": lambda: dw.count_calls(Mine(3)),
+    "vertices that are no plain data": _odd_vertices,
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_sets_that_cannot_be_written_are_given_again(name, tmp_path):
+    domain = OWN[name]()
+    path, learner = tmp_path / "learner.safetensors", dw.POLA(domain)
+    losses = losses_for(domain, 30)
+    for loss in losses[:20]:
+        learner.update(loss)
+    learner.save(path)
+    with pytest.raises(ValueError) as refused:
+        dw.load(path)
+    assert str(refused.value) == (
+        f"the set of {path} is one of your own and is not in the file: make it anew, and load with "
+        "driftwolfe.load(path, domain=...)"
+    )
+    other = dw.load(path, domain=domain)
+    assert other.domain is domain
+    for loss in losses[20:]:
+        assert learner.update(loss) == other.update(loss)
+    assert differences(learner, other, sets=False) == []
+
+
+@pytest.mark.parametrize(
+    "wrong", [dw.L1Ball(5), dw.TraceNormBall((2, 3)), dw.ProductDomain([dw.L1Ball(4)])]
+)
+@pytest.mark.parametrize("cls", [dw.OGD, dw.OnlineFrankWolfe, dw.POLA, dw.MultiOCG])
+def test_a_set_that_the_learner_was_not_on_is_refused(cls, wrong, tmp_path):
+    learner = cls(dw.L1Ball(4))
+    for loss in stream(learner.domain, 20):
+        learner.update(loss)
+    learner.save(tmp_path / "learner.safetensors")
+    with pytest.raises(ValueError, match=r"this archive (holds|does not hold)"):
+        dw.load(tmp_path / "learner.safetensors", domain=wrong)
+
+
+def test_a_counted_set_counts_anew(tmp_path):
+    """What the user counts is the user's; what the learner asked is kept."""
+    learner = dw.OnlineFrankWolfe(dw.count_calls(dw.L1Ball(4)))
+    for loss in stream(learner.domain, 20):
+        learner.update(loss)
+    other = loaded(learner, tmp_path / "learner.safetensors")
+    assert (learner.domain.calls.lmo, other.domain.calls.lmo) == (20, 0)
+    assert dataclasses.astuple(other.oracle_calls) == dataclasses.astuple(learner.oracle_calls)
+
+
+# -- learners that are no part of the library --------------------------------------------------------
+
+
+class Still(dw.Learner):
+    """Keeps a sum, and says so or not."""
+
+    def __init__(self, domain: Domain) -> None:
+        super().__init__(domain)
+        self.total = 0.0
+
+    @property
+    def decision(self):
+        return self.domain.origin()
+
+    def update(self, loss):
+        value = loss.value(self.decision)
+        self.total += value
+        self.t += 1
+        return value
+
+
+class Declared(Still):
+    STATE = ("total",)
+
+
+class POLA(dw.POLA):
+    """A known name."""
+
+
+@pytest.mark.parametrize("cls", [Still, Declared, POLA])
+def test_a_learner_of_ones_own_cannot_be_loaded_and_so_is_not_saved(cls, tmp_path):
+    with pytest.raises(TypeError, match=f"{cls.__name__} is no learner of driftwolfe"):
+        cls(dw.L1Ball(3)).save(tmp_path / "learner.safetensors")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_learner_of_ones_own_plays_with_checkpoints_if_it_names_its_state(tmp_path):
+    losses = stream(dw.L1Ball(4), 12)
+    first, second = Declared(dw.L1Ball(4)), Declared(dw.L1Ball(4))
+    dw.play(first, losses[:9], checkpoint=tmp_path / "game", every=4)
+    dw.play(second, losses, checkpoint=tmp_path / "game", every=4)
+    assert second.total == pytest.approx(sum(loss.value(np.zeros(4)) for loss in losses))
+    with pytest.raises(TypeError, match="STATE"):
+        dw.play(Still(dw.L1Ball(4)), losses, checkpoint=tmp_path / "other")
+    assert not (tmp_path / "other").exists()

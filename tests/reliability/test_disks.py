@@ -1,0 +1,343 @@
+"""Full disks and folders that cannot be written: one sentence, and the last good file stays."""
+
+import errno
+import os
+import subprocess
+import sys
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from driftwolfe import cli
+from driftwolfe.estimators import MatrixCompleter
+from driftwolfe.experiments.publish import publish
+from driftwolfe.experiments.store import Store
+from driftwolfe.experiments.sweep import run_sweep
+from driftwolfe.losses import SquaredDistance
+from experiments.small import Here, made_up, trial
+
+resource = pytest.importorskip("resource")
+
+
+def losses(rounds):
+    rng = np.random.default_rng(0)
+    return [SquaredDistance(rng.standard_normal(3)) for _ in range(rounds)]
+
+
+# Each writes for the `number`-th time.
+
+
+def save_learner(folder, number):
+    learner = dw.POLA(dw.L1Ball(3))
+    dw.play(learner, losses(10 * number))
+    learner.save(folder / "learner.safetensors")
+
+
+def save_estimator(folder, number):
+    completer = MatrixCompleter(memory=64)
+    completer.partial_fit([(user, user % 3) for user in range(9 * number)], np.arange(9.0 * number))
+    completer.save(folder / "ratings.safetensors")
+
+
+def play_on(folder, number):
+    learner = dw.POLD(dw.L1Ball(3))
+    dw.play(learner, losses(10 * number), checkpoint=folder / "game.safetensors", every=4)
+
+
+def write_result(folder, number):
+    store = Store(folder)
+    store.write(made_up(trial(), wall=float(number)))
+
+
+def write_list(folder, number):
+    Store(folder).add("Sweep", [trial(seed=seed) for seed in range(number)])
+
+
+def draw(folder, number):
+    store = Store(folder)
+    if number == 1:
+        store.add("Sweep", [trial()])
+        store.write(made_up(trial()))
+    publish(store, f"command {number}")
+
+
+WRITERS = {
+    "learner": (save_learner, "learner.safetensors"),
+    "estimator": (save_estimator, "ratings.safetensors"),
+    "game": (play_on, "game.safetensors"),
+    "result": (write_result, f"trials/{trial().name}.json"),
+    "list of trials": (write_list, "sweep.json"),
+    "report": (draw, "summary.md"),
+}
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def full(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def half(path, content):
+    with path.open("wb") as part:
+        part.write(content[: len(content) // 2])
+    full()
+
+
+FULL = {
+    "while it is written": lambda patch: patch.setattr(Path, "write_bytes", half),
+    "when it is synchronised": lambda patch: patch.setattr(os, "fsync", full),
+    "when it is put in its place": lambda patch: patch.setattr(Path, "replace", full),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "moment"),
+    # All write in the same way; figures take seconds to draw.
+    [(name, moment) for name in WRITERS for moment in list(FULL)[: 1 if name == "report" else 3]],
+)
+def test_a_full_disk_leaves_the_last_good_file(name, moment, tmp_path, monkeypatch):
+    write, file = WRITERS[name]
+    write(tmp_path, 1)
+    before = contents(tmp_path)
+    assert tmp_path / file in before
+    with monkeypatch.context() as patch, pytest.raises(OSError) as problem:
+        FULL[moment](patch)
+        write(tmp_path, 2)
+    assert str(problem.value) == f"could not write {tmp_path / file}: No space left on device"
+    assert problem.value.errno == errno.ENOSPC
+    assert contents(tmp_path) == before  # no part of a file either
+    write(tmp_path, 2)
+    assert contents(tmp_path)[tmp_path / file] != before[tmp_path / file]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_file_where_a_folder_should_be(name, tmp_path):
+    write, file = WRITERS[name]
+    (tmp_path / "taken").write_text("a file")
+    for folder in (tmp_path / "taken", tmp_path / "taken" / "deeper"):
+        with pytest.raises(OSError) as problem:
+            write(folder, 1)
+        why = f"{tmp_path / 'taken'} is not a folder"
+        # A sweep writes its list first.
+        first = "sweep.json" if name == "report" else file
+        assert str(problem.value) == f"could not write {folder / first}: {why}"
+    assert (tmp_path / "taken").read_text() == "a file"
+
+
+@pytest.mark.parametrize("name", [name for name in WRITERS if name != "report"])
+def test_a_folder_where_the_file_should_be(name, tmp_path):
+    write, file = WRITERS[name]
+    (tmp_path / file).mkdir(parents=True)
+    with pytest.raises((OSError, ValueError)) as problem:
+        write(tmp_path, 1)
+    assert file in str(problem.value)
+    assert len(str(problem.value).splitlines()) == 1
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_learner_that_could_not_be_saved_plays_on(tmp_path, monkeypatch):
+    learner, calm = dw.POLA(dw.L1Ball(3)), dw.POLA(dw.L1Ball(3))
+    for t, loss in enumerate(losses(30)):
+        if t == 15:
+            with monkeypatch.context() as patch, pytest.raises(OSError):
+                patch.setattr(os, "fsync", full)
+                learner.save(tmp_path / "learner")
+        assert learner.update(loss) == calm.update(loss)
+
+
+def test_a_game_on_a_full_disk_goes_on_when_there_is_room(tmp_path, monkeypatch):
+    path, left = tmp_path / "game", [3]
+    synchronise = os.fsync
+
+    def fsync(handle):
+        left[0] -= 1
+        full() if left[0] < 0 else synchronise(handle)
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left on device"):
+        patch.setattr(os, "fsync", fsync)
+        dw.play(dw.POLA(dw.L1Ball(3)), losses(40), checkpoint=path, every=5)
+    history = dw.play(dw.POLA(dw.L1Ball(3)), losses(40), checkpoint=path, every=5)
+    calm = dw.play(dw.POLA(dw.L1Ball(3)), losses(40))
+    assert history.losses.tolist() == calm.losses.tolist()
+    assert os.listdir(tmp_path) == ["game"]
+
+
+def test_a_sweep_on_a_full_disk_keeps_what_it_has(tmp_path, monkeypatch):
+    store, left = Store(tmp_path), [3]
+    store.add("Sweep", [trial(seed=seed) for seed in range(6)])
+    synchronise = os.fsync
+
+    def fsync(handle):
+        left[0] -= 1
+        full() if left[0] < 0 else synchronise(handle)
+
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(OSError, match=r"could not write .*No space"),
+    ):
+        patch.setattr(os, "fsync", fsync)
+        run_sweep(store, Here())
+    assert len(store.results) == 3
+    assert not list(tmp_path.rglob(".*.json"))
+    workers = Here()
+    assert run_sweep(store, workers) == 0
+    assert len(workers.given) == 3
+
+
+# -- from the command line -------------------------------------------------------------------------
+
+SPEC = """
+title = "Steps"
+data = { name = "jumping-target", rounds = 40 }
+[[methods]]
+method = "OGD"
+"""
+
+
+def command(*arguments, largest=None, **options):
+    """Run the command; no file may grow beyond so many bytes."""
+
+    def limit():
+        if largest is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+
+    return subprocess.run(
+        [sys.executable, "-m", "driftwolfe.cli", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        preexec_fn=limit,
+        **options,
+    )
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sweep")
+    (folder / "steps.toml").write_text(SPEC)
+    done = command("sweep", folder / "steps.toml", "--out", folder / "found", "--jobs", 1)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def last_line(done):
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr.splitlines()[-1]
+
+
+def test_a_sweep_that_cannot_write_its_list(swept, tmp_path):
+    done = command("sweep", swept / "steps.toml", "--out", tmp_path / "new", largest=20)
+    path = tmp_path / "new" / "sweep.json"
+    assert last_line(done) == f"driftwolfe: could not write {path}: File too large"
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_report_that_cannot_be_written(swept):
+    """Tables are small enough, figures are not: those of before stay."""
+    folder = swept / "found"
+    before = contents(folder)
+    done = command("report", folder, largest=9000)
+    assert last_line(done).startswith(f"driftwolfe: could not write {folder / 'figures'}")
+    assert last_line(done).endswith("File too large")
+    assert contents(folder).keys() == before.keys()
+    changed = {path.name for path, content in contents(folder).items() if content != before[path]}
+    assert changed <= {"summary.md", "trials.csv"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("sweep", "steps.toml", "--jobs", "1"),
+        ("reproduce", "classification"),
+        ("reproduce", "matrix-completion", "--preset", "short"),
+    ],
+)
+def test_a_file_where_the_results_should_go(arguments, swept, capsys, monkeypatch):
+    monkeypatch.chdir(swept)
+    (swept / "taken").write_text("a file")
+    assert cli.main([*arguments, "--out", "taken"]) == 1
+    told = capsys.readouterr().err
+    assert told.splitlines()[-1].startswith("driftwolfe: could not write taken/")
+    assert told.endswith(": taken is not a folder\n")
+
+
+# -- a real disk that is full, or cannot be written ------------------------------------------------
+
+
+@contextmanager
+def disk(folder, size):
+    """A small disk in memory, where this user may make one."""
+    folder.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True
+    )
+    if made.returncode:
+        pytest.skip("this user may not mount a disk")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def fill(path):
+    """Take all the room that there is."""
+    with path.open("wb", buffering=0) as file:
+        for size in (1 << 16, 1):
+            with suppress(OSError):
+                while file.write(b"x" * size) == size:
+                    pass
+
+
+needs_mount = pytest.mark.skipif(sys.platform != "linux", reason="disks in memory are Linux's")
+
+
+@needs_mount
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_disk_that_is_really_full(name, tmp_path):
+    write, _ = WRITERS[name]
+    with disk(tmp_path / "disk", "16m") as folder:
+        write(folder, 1)
+        before = contents(folder)
+        fill(folder / "filler")
+        with pytest.raises(OSError, match=r"could not write .*: No space left on device"):
+            write(folder, 2)
+        (folder / "filler").unlink()
+        assert contents(folder) == before
+        write(folder, 2)
+
+
+@needs_mount
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_disk_that_is_read_only(name, tmp_path):
+    write, _ = WRITERS[name]
+    with disk(tmp_path / "disk", "16m") as folder:
+        write(folder, 1)
+        before = contents(folder)
+        subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+        with pytest.raises(OSError, match=r"could not write .*: Read-only file system"):
+            write(folder, 2)
+        with pytest.raises(OSError, match=r"could not write .*\.lock: Read-only file system"):
+            run_sweep(Store(folder), Here())
+        assert contents(folder) == before
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_folder_that_is_read_only(name, tmp_path):
+    write, _ = WRITERS[name]
+    write(tmp_path, 1)
+    before = contents(tmp_path)
+    for folder in (tmp_path, *(path for path in tmp_path.rglob("*") if path.is_dir())):
+        folder.chmod(0o555)
+    try:
+        with pytest.raises(PermissionError, match=r"could not write .*: Permission denied"):
+            write(tmp_path, 2)
+    finally:
+        for folder in (tmp_path, *(path for path in tmp_path.rglob("*") if path.is_dir())):
+            folder.chmod(0o755)
+    assert contents(tmp_path) == before

@@ -1,0 +1,182 @@
+"""Hostile files: a sample of `python -m reliability.fuzz`, and the worst of them by name."""
+
+import json
+import pickle
+import resource
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from driftwolfe.estimators import MatrixCompleter, TraceNormClassifier
+from driftwolfe.storage import read_archive
+from driftwolfe.storage.archive import VERSION
+from reliability import fuzz
+from reliability.mutations import crafted
+from reliability.specimens import SPECIMENS, Payload
+
+
+def faults(outcomes):
+    return [outcome for outcome in outcomes if outcome.verdict == "fault"]
+
+
+def test_a_sample_of_mutations():
+    outcomes = fuzz.run(300, processes=1)
+    assert faults(outcomes) == []
+    assert len(outcomes) == 300
+    assert {outcome.specimen for outcome in outcomes} == {each.name for each in SPECIMENS}
+    verdicts = [outcome.verdict for outcome in outcomes]
+    assert verdicts.count("refused") > 150
+    assert verdicts.count("sound") > 10  # or nothing is tested beyond the first check
+    assert "| all | 300 |" in fuzz.table(outcomes)
+
+
+@pytest.mark.slow
+def test_ten_thousand_mutations():
+    outcomes = fuzz.run(10_000)
+    assert len(outcomes) == 10_000
+    assert faults(outcomes) == []
+
+
+# -- the worst, by name -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def little_memory():
+    """No more than 1 GiB beyond what there is."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (1 << 30), before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def rewritten(path, change):
+    """Change the settings in an archive; its checksum is right."""
+    archive = read_archive(path)
+    change(archive.settings, archive.arrays)
+    header = {"version": VERSION, "kind": archive.kind, "settings": archive.settings}
+    path.write_bytes(crafted(json.dumps(header), archive.arrays))
+
+
+HUGE = 10**12
+TOO_LARGE = {
+    "L1Ball": {"n": HUGE},
+    "L2Ball": {"n": {"tuple": [10**6, 10**6]}},
+    "LinfBall": {"n": 1e12},
+    "Simplex": {"n": HUGE},
+    "KSparsePolytope": {"n": HUGE, "k": 2},
+    "GroupLassoBall": {"n": HUGE, "groups": {"list": [0, 1]}},
+    "BirkhoffPolytope": {"n": 10**6},
+    "Spectrahedron": {"n": 10**6},
+    "SpanningTreePolytope": {"n_vertices": 10**6},
+    "UniformMatroidPolytope": {"n": HUGE, "k": 2},
+    "TraceNormBall": {"shape": {"tuple": [10**6, 10**6]}},
+    "ProductDomain": {
+        "domains": {"sets": [{"kind": "L1Ball", "arguments": {"n": 3}}] * 20_000},
+    },
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits memory")
+@pytest.mark.parametrize("kind", TOO_LARGE)
+def test_sets_larger_than_the_file_are_refused_before_they_are_made(kind, tmp_path, little_memory):
+    path = tmp_path / "learner.safetensors"
+    dw.POLA(dw.L1Ball(3)).save(path)
+
+    def change(settings, arrays):
+        settings["domain"] = {"kind": kind, "arguments": TOO_LARGE[kind]}
+
+    rewritten(path, change)
+    with pytest.raises(ValueError, match=r"larger points than any in it|does not take|cannot join"):
+        dw.load(path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits memory")
+def test_factored_sets_of_absurd_size(tmp_path, little_memory):
+    path = tmp_path / "learner.safetensors"
+    dw.POLA(dw.TraceNormBall((5, 4), representation="factored")).save(path)
+
+    def change(settings, arrays):
+        settings["domain"]["arguments"]["shape"] = {"tuple": [HUGE, HUGE]}
+        for name, array in arrays.items():
+            if array.ndim == 2:  # empty factors of any height take no bytes
+                arrays[name] = np.zeros((HUGE, 0))
+
+    rewritten(path, change)
+    with pytest.raises(ValueError, match=r"larger points than any in it"):
+        dw.load(path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits memory")
+@pytest.mark.parametrize("setting", ["rank", "radii", "memory"])
+def test_completers_of_absurd_size(setting, tmp_path, little_memory):
+    path = tmp_path / "completer.safetensors"
+    MatrixCompleter().partial_fit([("a", "b")], [1.0]).save(path)
+    absurd = {"rank": 10**9, "radii": [0.5] * 10**5, "memory": 10**400}
+    rewritten(path, lambda settings, _: settings["settings"].update({setting: absurd[setting]}))
+    with pytest.raises(ValueError):
+        dw.load(path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits memory")
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda settings, _: settings.update(labels="<U1000000000"),
+        lambda settings, _: settings["learner_state"].update(classes=10**9),
+        lambda settings, _: settings["learner_state"].update(renewal=0),
+        lambda settings, _: settings["learner_state"].update(radii=[1.0] * 10**5),
+    ],
+    ids=["labels", "classes", "renewal", "radii"],
+)
+def test_classifiers_of_absurd_size(change, tmp_path, little_memory):
+    path = tmp_path / "classifier.safetensors"
+    TraceNormClassifier().partial_fit(np.eye(2), ["a", "b"], classes=["a", "b"]).save(path)
+    rewritten(path, change)
+    with pytest.raises(ValueError, match="do not fit together"):
+        dw.load(path)
+
+
+def test_pickles_are_not_opened(tmp_path):
+    canary, path = tmp_path / "canary", tmp_path / "learner.safetensors"
+    path.write_bytes(pickle.dumps(Payload(str(canary))))
+    for load in (dw.load, MatrixCompleter.load, TraceNormClassifier.load):
+        with pytest.raises(ValueError, match="not an archive of driftwolfe"):
+            load(path)
+    assert not canary.exists()
+    pickle.loads(path.read_bytes())
+    assert canary.exists()  # the payload works where it is let loose
+
+
+def test_one_array_in_two_places_is_two(tmp_path):
+    path = tmp_path / "learner.safetensors"
+    learner = dw.POLD(dw.L1Ball(3), horizon=9)
+    learner.save(path)
+
+    def change(settings, arrays):
+        experts = settings["state"]["_experts"]
+        experts["_y"] = experts["_sums"] = experts["_x"]
+
+    rewritten(path, change)
+    experts = dw.load(path)._experts
+    assert not np.shares_memory(experts._x, experts._y)
+    assert not np.shares_memory(experts._y, experts._sums)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("_x", 5.0), ("_x", np.nan), ("clocks", -1), ("blocks", 0), ("steps", -1.0)]
+)
+def test_states_that_no_learner_could_have_are_refused(name, value, tmp_path):
+    path = tmp_path / "learner.safetensors"
+    dw.POLD(dw.L1Ball(3), horizon=9).save(path)
+
+    def change(settings, arrays):
+        place = settings["state"]["_experts"][name]["array"]
+        arrays[place] = np.full_like(arrays[place], value)
+
+    rewritten(path, change)
+    with pytest.raises(ValueError, match="this archive holds"):
+        dw.load(path)

@@ -1,0 +1,374 @@
+"""A game that is stopped at any moment goes on where it was, and ends as if nothing had happened."""
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from contracts.graphs import differences
+from driftwolfe.losses import AbsoluteEntries, SquaredDistance
+
+ROUNDS = 40
+
+
+def distances(rounds=ROUNDS, n=3, seed=0):
+    rng = np.random.default_rng(seed)
+    return [SquaredDistance(rng.standard_normal(n)) for _ in range(rounds)]
+
+
+def entries(rounds=ROUNDS, shape=(12, 10), seed=0):
+    rng = np.random.default_rng(seed)
+    m, n = shape
+    return [
+        AbsoluteEntries(rng.integers(0, m, 6), rng.integers(0, n, 6), rng.standard_normal(6))
+        for _ in range(rounds)
+    ]
+
+
+def factored(shape=(12, 10)):
+    return dw.TraceNormBall(shape, radius=6.0, representation="factored")
+
+
+GAMES = {
+    "OGD": (lambda: dw.OGD(dw.L1Ball(3)), distances()),
+    "POLA": (lambda: dw.POLA(dw.L1Ball(3), method="halfspace"), distances()),
+    "POLD in epochs": (lambda: dw.POLD(dw.Simplex(3), feedback="linear"), distances(80)),
+    "PAMO": (lambda: dw.PAMO(dw.L1Ball(3)), distances()),
+    "own set": (lambda: dw.BOGDIP(dw.LMODomain(3, dw.L2Ball(3).lmo, radius=1.0)), distances()),
+    "factored POLA": (lambda: dw.POLA(factored()), entries()),
+    "factored MultiOCG": (lambda: dw.MultiOCG(factored(), max_inner=3), entries()),
+}
+
+
+class StoppedError(Exception):
+    """As if the process had been killed there."""
+
+
+def stop_after(rounds):
+    def callback(learner, _):
+        if learner.t == rounds:
+            raise StoppedError
+
+    return callback
+
+
+def same(one, other):
+    """Whether two histories are the same, but for their seconds."""
+    names = ("losses", "lmo", "projection", "gauge", "membership", "decisions", "weights")
+    found = [differences(getattr(one, name), getattr(other, name)) for name in names]
+    assert len(one.seconds) == len(other.seconds) == len(one)
+    assert (one.seconds >= 0).all()
+    return not any(found)
+
+
+@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("every", [1, 7, 16, 1000])
+def test_a_game_that_was_stopped_ends_as_if_it_had_not_been(name, every, tmp_path):
+    make, losses = GAMES[name]
+    path, options = tmp_path / "game.safetensors", {"record_decisions": True}
+    calm = make()
+    history = dw.play(calm, losses, **options, record_weights=True)
+    rng = np.random.default_rng(every)
+    for rounds in sorted(rng.choice(np.arange(1, len(losses)), 4, replace=False).tolist()):
+        with pytest.raises(StoppedError):
+            dw.play(
+                make(),
+                losses,
+                [stop_after(rounds)],
+                **options,
+                record_weights=True,
+                checkpoint=path,
+                every=every,
+            )
+        assert path.exists() == (rounds > every)
+    learner = make()
+    resumed = dw.play(learner, losses, **options, record_weights=True, checkpoint=path, every=every)
+    assert same(resumed, history)
+    assert resumed.functions == losses
+    assert resumed.domain is learner.domain
+    assert differences(learner, calm, sets=False) == []
+
+
+@pytest.mark.parametrize("stopped", range(1, 14))
+def test_it_may_be_stopped_in_any_round(stopped, tmp_path):
+    losses, path = distances(13), tmp_path / "game.safetensors"
+    history = dw.play(dw.POLD(dw.L1Ball(3)), losses)
+    with pytest.raises(StoppedError):
+        dw.play(dw.POLD(dw.L1Ball(3)), losses, [stop_after(stopped)], checkpoint=path, every=5)
+    assert same(dw.play(dw.POLD(dw.L1Ball(3)), losses, checkpoint=path, every=3), history)
+
+
+def test_a_loss_that_is_refused_stops_a_game_and_costs_nothing(tmp_path):
+    losses, path = distances(), tmp_path / "game.safetensors"
+    spoilt = [*losses[:25], SquaredDistance(np.zeros(99)), *losses[26:]]
+    with pytest.raises(ValueError, match="shape"):
+        dw.play(dw.POLA(dw.L1Ball(3)), spoilt, checkpoint=path, every=10)
+    resumed = dw.play(dw.POLA(dw.L1Ball(3)), losses, checkpoint=path, every=10)
+    assert same(resumed, dw.play(dw.POLA(dw.L1Ball(3)), losses))
+
+
+# -- what losses may be ----------------------------------------------------------------------------
+
+STREAM = dw.streams.synthetic.piecewise_constant(dw.L1Ball(3), rounds=ROUNDS, seed=0)
+STREAMS = {
+    "list": lambda: distances(),
+    "tuple": lambda: tuple(distances()),
+    "generator": lambda: (loss for loss in distances()),
+    "iterator": lambda: iter(distances()),
+    "stream": lambda: STREAM,
+    "slice of a stream": lambda: STREAM[3:],
+}
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+@pytest.mark.parametrize("keep", [True, False])
+def test_losses_may_be_any_iterable(kind, keep, tmp_path):
+    path, options = tmp_path / "game.safetensors", {"keep_losses": keep}
+    history = dw.play(dw.POLA(dw.L1Ball(3)), STREAMS[kind](), **options)
+    with pytest.raises(StoppedError):
+        dw.play(dw.POLA(dw.L1Ball(3)), STREAMS[kind](), [stop_after(23)], checkpoint=path, every=5)
+    resumed = dw.play(dw.POLA(dw.L1Ball(3)), STREAMS[kind](), checkpoint=path, every=5, **options)
+    assert same(resumed, history)
+    assert [loss.target.tolist() for loss in resumed.functions] == [
+        loss.target.tolist() for loss in history.functions
+    ]
+    assert len(resumed.functions) == (len(history) if keep else 0)
+
+
+def test_a_bar_shows_all_rounds_and_changes_nothing(tmp_path, capsys):
+    losses, path = distances(), tmp_path / "game.safetensors"
+    dw.play(dw.OGD(dw.L1Ball(3)), losses[:20], checkpoint=path)
+    resumed = dw.play(dw.OGD(dw.L1Ball(3)), losses, checkpoint=path, progress=True)
+    assert same(resumed, dw.play(dw.OGD(dw.L1Ball(3)), losses))
+    assert f"/{ROUNDS}" in capsys.readouterr().err
+
+
+# -- the file --------------------------------------------------------------------------------------
+
+
+def test_it_is_written_every_so_many_rounds_and_at_the_end(tmp_path, monkeypatch):
+    written = []
+    save = dw.checkpoint.Checkpoint.save
+
+    def note(self, learner, record, recording):
+        written.append(learner.t)
+        save(self, learner, record, recording)
+
+    monkeypatch.setattr(dw.checkpoint.Checkpoint, "save", note)
+    path = tmp_path / "new" / "folder" / "game.safetensors"
+    dw.play(dw.OGD(dw.L1Ball(3)), distances(), checkpoint=path, every=15)
+    assert written == [15, 30, 40]
+    assert [each.name for each in path.parent.iterdir()] == ["game.safetensors"]
+    dw.play(dw.OGD(dw.L1Ball(3)), distances(), checkpoint=path, every=15)
+    assert written == [15, 30, 40]  # nothing new to write
+    dw.play(dw.OGD(dw.L1Ball(3)), distances(60), checkpoint=path, every=15)
+    assert written == [15, 30, 40, 55, 60]
+    dw.play(dw.OGD(dw.L1Ball(3)), [], checkpoint=path.with_name("none"), every=15)
+    assert not path.with_name("none").exists()
+
+
+def test_a_game_that_is_over_is_read_and_not_played(tmp_path):
+    losses, path, seen = distances(), tmp_path / "game.safetensors", []
+    history = dw.play(dw.POLA(dw.L1Ball(3)), losses, record_weights=True, checkpoint=path)
+    content = path.read_bytes()
+    learner = dw.POLA(dw.L1Ball(3))
+    again = dw.play(
+        learner,
+        losses,
+        [lambda learner, loss: seen.append(loss)],
+        record_weights=True,
+        checkpoint=path,
+    )
+    assert same(again, history)
+    np.testing.assert_array_equal(again.seconds, history.seconds)
+    assert learner.t == ROUNDS
+    assert seen == []
+    assert path.read_bytes() == content
+
+
+def test_callbacks_are_called_for_new_rounds_only(tmp_path):
+    losses, path, seen = distances(), tmp_path / "game.safetensors", []
+    with pytest.raises(StoppedError):
+        dw.play(dw.OGD(dw.L1Ball(3)), losses, [stop_after(25)], checkpoint=path, every=10)
+    learner = dw.OGD(dw.L1Ball(3))
+    history = dw.play(
+        learner,
+        losses,
+        [lambda given, loss: seen.append((given, given.t, loss))],
+        checkpoint=path,
+        every=10,
+    )
+    assert [t for _, t, _ in seen] == list(range(21, 41))
+    assert all(given is learner for given, _, _ in seen)
+    assert [loss for _, _, loss in seen] == history.losses[20:].tolist()
+
+
+def test_a_record_of_vectors_is_few_arrays(tmp_path):
+    """A file with an array for each of a million rounds could not be read."""
+    path, options = tmp_path / "game", {"record_decisions": True, "record_weights": True}
+    counts = []
+    for rounds in (20, 60):
+        history = dw.play(dw.POLA(dw.L1Ball(3)), distances(rounds), checkpoint=path, **options)
+        counts.append(len(dw.storage.read_archive(path).arrays))
+        again = dw.play(dw.POLA(dw.L1Ball(3)), distances(rounds), checkpoint=path, **options)
+        assert same(again, history)
+        assert len({weights.size for weights in again.weights}) > 3
+    assert counts[0] == counts[1] < 20
+
+
+def test_the_file_of_a_game_is_no_learner_to_load(tmp_path):
+    path = tmp_path / "game.safetensors"
+    dw.play(dw.OGD(dw.L1Ball(3)), distances(), checkpoint=path)
+    with pytest.raises(ValueError, match="holds a 'Game', which is no learner"):
+        dw.load(path)
+
+
+@pytest.mark.parametrize("every", [0, -1, 2.5])
+def test_every_is_a_whole_number_above_0(every, tmp_path):
+    with pytest.raises(ValueError, match="every must be a whole number >= 1"):
+        dw.play(dw.OGD(dw.L1Ball(3)), distances(), checkpoint=tmp_path / "game", every=every)
+
+
+# -- files of other games --------------------------------------------------------------------------
+
+
+def _box(upper):
+    return dw.Box(np.zeros(3), np.array([1.0, 1.0, upper]))
+
+
+def _moved_on():
+    learner = dw.POLD(_box(2.0), horizon=50)
+    learner.update(distances()[0])
+    return learner
+
+
+OTHERS = {
+    "another learner": (lambda: dw.Ader(_box(2.0), horizon=50), {}, "holds a POLD, not a Ader"),
+    "another horizon": (lambda: dw.POLD(_box(2.0), horizon=51), {}, "made with other arguments"),
+    "no horizon": (lambda: dw.POLD(_box(2.0)), {}, "made with other arguments"),
+    "another grid": (
+        lambda: dw.POLD(_box(2.0), horizon=50, grid="paper"),
+        {},
+        "made with other arguments",
+    ),
+    "another set": (lambda: dw.POLD(dw.L1Ball(3), horizon=50), {}, "made with another set"),
+    "another size": (lambda: dw.POLD(dw.L1Ball(4), horizon=50), {}, "made with another set"),
+    "other numbers": (lambda: dw.POLD(_box(2.5), horizon=50), {}, "made with another set"),
+    "set of one's own": (
+        lambda: dw.POLD(dw.LMODomain(3, _box(2.0).lmo, radius=3.0), horizon=50),
+        {},
+        "made with another set",
+    ),
+    "with decisions": (
+        lambda: dw.POLD(_box(2.0), horizon=50),
+        {"record_decisions": True},
+        "recorded with other record_decisions or record_weights",
+    ),
+    "with weights": (
+        lambda: dw.POLD(_box(2.0), horizon=50),
+        {"record_weights": True},
+        "recorded with other record_decisions or record_weights",
+    ),
+    "moved on": (_moved_on, {}, "began with round 0, and this learner has played 1 rounds already"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_the_file_of_another_game_is_refused_and_nothing_changes(name, tmp_path):
+    path = tmp_path / "game.safetensors"
+    dw.play(dw.POLD(_box(2.0), horizon=50), distances(20), checkpoint=path)
+    content = path.read_bytes()
+    make, options, why = OTHERS[name]
+    learner = make()
+    before = learner.clone()
+    with pytest.raises(ValueError, match=why) as refused:
+        dw.play(learner, distances(), checkpoint=path, **options)
+    assert str(refused.value).startswith(f"{path} is no checkpoint of this game: it")
+    assert str(refused.value).endswith("; remove it to start anew")
+    assert differences(learner, before, sets=False) == []
+    assert path.read_bytes() == content
+
+
+def test_arguments_may_be_told_in_another_way(tmp_path):
+    """Defaults in words, numbers of NumPy's: the learner is the same."""
+    path = tmp_path / "game.safetensors"
+    dw.play(dw.POLD(_box(2.0), 50), distances(20), checkpoint=path)
+    told = dw.POLD(_box(2.0), horizon=np.int64(50), lipschitz="auto", seed=0, step_scale=None)
+    assert len(dw.play(told, distances(), checkpoint=path)) == ROUNDS
+
+
+def test_too_few_losses_are_refused(tmp_path):
+    path = tmp_path / "game.safetensors"
+    dw.play(dw.OGD(dw.L1Ball(3)), distances(), checkpoint=path)
+    with pytest.raises(ValueError, match="has 40 rounds, but there are only 39 losses; give the"):
+        dw.play(dw.OGD(dw.L1Ball(3)), distances()[1:], checkpoint=path)
+
+
+@pytest.mark.parametrize("learner", [dw.OGD(dw.L1Ball(3)), dw.POLA(dw.L1Ball(3))])
+def test_other_files_are_refused(learner, tmp_path):
+    path, before = tmp_path / "game.safetensors", learner.clone()
+    dw.OGD(dw.L1Ball(3)).save(path)
+    with pytest.raises(ValueError, match="is no checkpoint of this game: it holds a OGD"):
+        dw.play(learner, distances(), checkpoint=path)
+    path.write_bytes(b"something else")
+    with pytest.raises(ValueError, match="is not an archive of driftwolfe"):
+        dw.play(learner, distances(), checkpoint=path)
+    dw.play(learner.clone(), distances(), checkpoint=tmp_path / "other")
+    whole = (tmp_path / "other").read_bytes()
+    for length in (0, 100, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match="is not an archive of driftwolfe, or is damaged"):
+            dw.play(learner, distances(), checkpoint=path)
+        assert path.read_bytes() == whole[:length]
+    assert differences(learner, before) == []
+
+
+# -- experts that run ahead --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_threads():
+    dw.set_threads(2)
+    yield
+    dw.set_threads(None)
+
+
+class KilledError(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("every", [1, 7, 20])
+@pytest.mark.parametrize("horizon", [90, None])
+def test_experts_that_run_ahead(every, horizon, tmp_path, two_threads, monkeypatch):
+    def make():
+        ball = dw.TraceNormBall((40, 30), radius=10.0, representation="factored")
+        learner = dw.POLD(ball, horizon=horizon, lipschitz=4.0)
+        assert learner.runs_ahead
+        return learner
+
+    losses, path = entries(70, (40, 30)), tmp_path / "game.safetensors"
+    history = dw.play(make(), losses)
+    save, left = dw.checkpoint.Checkpoint.save, [70 // every // 2 + 1]
+
+    def killed_in_between(self, *given):
+        left[0] -= 1
+        if left[0] == 0:
+            raise KilledError
+        save(self, *given)
+
+    with monkeypatch.context() as patch, pytest.raises(KilledError):
+        patch.setattr(dw.checkpoint.Checkpoint, "save", killed_in_between)
+        dw.play(make(), losses, checkpoint=path, every=every)
+    learner = make()
+    resumed = dw.play(learner, losses, checkpoint=path, every=every)
+    assert same(resumed, history)
+    assert learner.t == 70
+    assert resumed.functions == losses
+
+
+def test_a_checkpoint_of_many_threads_goes_on_with_one(tmp_path, two_threads):
+    ball = dw.TraceNormBall((40, 30), radius=10.0, representation="factored")
+    losses, path = entries(40, (40, 30)), tmp_path / "game.safetensors"
+    dw.play(dw.POLD(ball, 50, 4.0), losses[:20], checkpoint=path)
+    dw.set_threads(1)
+    resumed = dw.play(dw.POLD(ball, 50, 4.0), losses, checkpoint=path)
+    assert same(resumed, dw.play(dw.POLD(ball, 50, 4.0), losses))
