@@ -1,6 +1,6 @@
 """Licences of everything that `make` installs.
 
-    python -m reliability.licences > docs/licences.md
+python -m reliability.licences > docs/licences.md
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ def batches(ratings: int, users: int = USERS, items: int = ITEMS) -> object:
     taste, kind = rng.standard_normal((users, 2)), rng.standard_normal((items, 2))
     for start in range(0, ratings, BATCH):
         turn = 2 * np.pi * start / ratings
-        # A few users and items are met often, and new ones all the time.
-        known = 0.05 + 0.95 * min(1.0, 10 * start / ratings)
+        # A few users and items are met often, and new ones come all the time.
+        known = 0.9 + 0.1 * start / ratings
         user = (known * users * rng.random(BATCH) ** 2).astype(np.int64)
         item = (known * items * rng.random(BATCH) ** 2).astype(np.int64)
         turned = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
