@@ -12,7 +12,6 @@ from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
 
-
 #: More steps on one loss than that are a mistake, and a round would not end.
 MOST_STEPS = 10_000
 

@@ -17,7 +17,7 @@ Scalars: TypeAlias = tuple[float, float, float]
 #: Below this share of ||x||^2 + ||y||^2 the expanded square has lost too many digits.
 _CANCELLED = 1e-6
 #: Squared lengths beyond this leave the range of numbers when they are added up.
-_LARGEST = 1e300
+_LARGEST = 1e307
 #: Columns that a factored x may gain before it is recompressed.
 _SLACK_COLUMNS = 40
 
@@ -141,7 +141,8 @@ class Pair:
     def _expand(self) -> None:
         self.squared = self._xx - 2 * self._xy + self._yy
         if self.squared < _CANCELLED * (self._xx + self._yy):
-            self.squared = norm(self.direction()) ** 2
+            length = norm(self.direction())
+            self.squared = length * length  # infinite where ** would raise
 
     @property
     def scalars(self) -> Scalars | None:

@@ -14,7 +14,7 @@ from driftwolfe.points.shelf import Shelf
 from driftwolfe.storage.tree import Kind
 
 #: Entries of matrices have squares, and these have sums.
-LARGEST_FACTOR = 1e151
+LARGEST_FACTOR = 1e152
 
 
 def point_kinds() -> dict[str, Kind]:
@@ -48,7 +48,7 @@ def _sparse(shape: Any, indptr: Any, indices: Any, data: Any) -> Any:
     if not (whole and numbers and _in_range(data)):
         raise ValueError("this archive holds a sparse matrix that is none")
     sizes = isinstance(shape, tuple) and len(shape) == 2 and all(type(n) is int for n in shape)
-    if not (sizes and 0 <= min(shape) and max(shape) < 1 << 31 and indptr.size == shape[0] + 1):
+    if not (sizes and min(shape) >= 0 and max(shape) < 1 << 31 and indptr.size == shape[0] + 1):
         raise ValueError("this archive holds a sparse matrix that is none")
     try:
         stored = scipy.sparse.csr_array((data, indices, indptr), shape=shape)
