@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from driftwolfe.estimators import MatrixCompleter
+from driftwolfe.estimators.ratings import settings
 from driftwolfe.estimators.ratings.pool import INTERACTION_STEP, ROOM
 from estimators.plain_ratings import PlainPool
 from estimators.rating_streams import interactions, turning
@@ -118,7 +119,8 @@ def test_with_enough_rank_projections_are_exact(shape, memory, loss, weighting):
 
 
 @pytest.mark.parametrize("memory", [1024, 1000])  # a projection when experts restart, or later
-def test_restarted_experts_forget_their_steps(memory):
+def test_restarted_experts_forget_their_steps(memory, monkeypatch):
+    monkeypatch.setattr(settings, "FIRST_LOW_RANK_LEVEL", 10)  # so that little is remembered
     watched = Watched(8, 6, memory=memory, rank=6, radii=(20.0,), learner="both")
     pairs, ratings = turning(8900, 8, 6)
     # After the restart at 8,192 one item only: of the directions of before nothing may be left.
@@ -128,7 +130,7 @@ def test_restarted_experts_forget_their_steps(memory):
         due = watched.pool.next_projection
         watched.learn(*pair, rating)
         if watched.pool.t == due and watched.pool.t > 4096:
-            for k in (2, 3):  # restarted every 4,096 and every 8,192
+            for k in (2, 3):  # restarted every 1,024 and every 2,048
                 if k in watched.steps:
                     found, (expected, _) = interactions(watched.completer, k), watched.projected(k)
                     tolerance = 1e-7 * max(np.abs(watched.steps[k]).max(), 1.0)
@@ -139,8 +141,9 @@ def test_restarted_experts_forget_their_steps(memory):
 
 @pytest.mark.parametrize("loss", ["absolute", "huber", "squared"])
 @pytest.mark.parametrize("learner", ["pold", "both"])
-def test_no_interaction_ever_leaves_its_ball(loss, learner):
+def test_no_interaction_ever_leaves_its_ball(loss, learner, monkeypatch):
     """Radii so small that every step pushes against them; the bound is never below the norm."""
+    monkeypatch.setattr(settings, "FIRST_LOW_RANK_LEVEL", 8)
     # Experts restart at 8,192, in the middle of a block: what users had before is no longer theirs.
     memory, start, count = (500, 8180, 8400) if learner == "both" else (80, 1, 700)
     completer = MatrixCompleter(

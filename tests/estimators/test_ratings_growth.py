@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from driftwolfe.estimators import MatrixCompleter
+from driftwolfe.estimators.ratings import settings
 from driftwolfe.estimators.ratings import side as side_module
 from driftwolfe.estimators.ratings.archive import pool_state
 from estimators.rating_streams import turning
@@ -121,7 +122,8 @@ def held(completer):
 
 @pytest.mark.parametrize("batch", [1, 37, 5000])
 @pytest.mark.parametrize("learner", ["pold", "both"])
-def test_memory_does_not_grow_with_the_stream(learner, batch):
+def test_memory_does_not_grow_with_the_stream(learner, batch, monkeypatch):
+    monkeypatch.setattr(settings, "FIRST_LOW_RANK_LEVEL", 8)
     memory, users, items, rank = 512, 30, 20, 3
     completer = MatrixCompleter(memory=memory, learner=learner, rank=rank, radii=(0.3, 1.0))
     pairs, ratings = turning(10 * memory if batch == 1 else 40 * memory, users, items)
@@ -133,7 +135,7 @@ def test_memory_does_not_grow_with_the_stream(learner, batch):
     experts, low = pool.slots.means.size, pool.low.radii.size
     levels = max(0, completer.n_ratings_.bit_length() - 6) if learner == "both" else 0
     assert experts == 6 + levels
-    assert low == 4 + max(0, levels - 6)
+    assert low == 4 + min(max(0, levels - 2), 3)  # every 256, 512 and 1,024, twice the memory
     # Numbers of 8 bytes. Room for rows may be twice what is in use, and 16 at least.
     rows = 2 * (max(users, 16) + max(items, 16))
     sides = rows * (2 * experts + low * rank + 3)

@@ -1,0 +1,29 @@
+"""Weights stay what they should be over many rounds; a fast sample, and the whole million."""
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from reliability import numerics
+
+
+@pytest.mark.parametrize("make", [dw.POLD, dw.POLA], ids=lambda make: make.__name__)
+def test_weights_are_those_of_extended_precision(make):
+    found = numerics.run(make, 3000, period=100)
+    assert found.largest_error < 1e-12
+    assert found.most_experts <= found.allowed_experts <= 15
+
+
+def test_a_wrong_weight_is_seen(monkeypatch):
+    original = numerics.WideHedge.update
+    monkeypatch.setattr(
+        numerics.WideHedge, "update", lambda self, losses: original(self, np.multiply(losses, 1.01))
+    )
+    assert numerics.run(dw.POLD, 1000, period=100).largest_error > 1e-6
+
+
+@pytest.mark.slow
+def test_a_million_rounds(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["numerics"])
+    assert numerics.main() == 0
+    assert "1,000,000" in capsys.readouterr().out
