@@ -12,6 +12,7 @@ import pytest
 
 from driftwolfe.streams import DataUnavailable, cache, movielens_100k, shuttle
 from driftwolfe.streams.files import DataFile
+from driftwolfe.streams.length import rows_played
 
 CONTENT = b"1\t2\t3\n" * 50
 FILE = DataFile(
@@ -175,3 +176,8 @@ def test_what_is_kept_is_whole_or_absent(folder, monkeypatch):
         list(threads.map(lambda _: cache.keep("some/where.txt", CONTENT), range(40)))
     assert [path.name for path in (folder / "cache/some").iterdir()] == ["where.txt"]
     assert (folder / "cache/some/where.txt").read_bytes() == CONTENT
+
+
+def test_no_rows_are_refused():
+    with pytest.raises(ValueError, match="the file is empty"):
+        rows_played(0, per_round=10, rounds=None)

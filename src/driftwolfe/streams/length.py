@@ -26,6 +26,8 @@ def rows_played(rows: int, per_round: int, rounds: int | None, copies: int = 1) 
         ...
     ValueError: rounds must be a multiple of the 3 copies, at most 300, got 31
     """
+    if rows < 1:
+        raise ValueError("there are no rows to play: the file is empty")
     most = copies * rounds_of(rows, per_round)
     wanted = most if rounds is None else checks.count(rounds, "rounds")
     if wanted > most or wanted % copies:
