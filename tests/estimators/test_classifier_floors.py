@@ -54,6 +54,7 @@ def test_shuttle_with_flipped_signs():
 
 
 @needs_data
+@pytest.mark.slow
 def test_shuttle_with_flipped_signs_for_rivers_face():
     X, y = shuttle_rows()
     model, logs, wrong = RiverTraceNormClassifier(), 0.0, 0
@@ -85,6 +86,7 @@ def test_the_public_face_does_what_is_measured_here():
 
 @needs_data
 @pytest.mark.parametrize("seed", [None, 1])
+@pytest.mark.slow
 def test_shuttle_without_flips(seed):
     X, y = shuttle_rows(flip_every=None, seed=seed)
     loss, error, _ = played(X, y)
