@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import asdict
 from itertools import islice
 from typing import Any, NamedTuple, Self
 
@@ -259,6 +260,11 @@ class MatrixCompleter:
         """How much each expert counts now; they sum to 1."""
         return self._pool.slots.weights.copy()
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What it was made with."""
+        return asdict(self._pool.settings)
+
     def factors(self) -> Factors:
         """Return the weighted mean of the experts as biases and factors.
 
@@ -298,19 +304,28 @@ class MatrixCompleter:
 
         Ids must be texts, numbers, booleans, None, bytes or tuples of these.
         """
+        self.write(path, type(self).__name__, {})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote."""
+        return cls.read(path, cls.__name__)[0]
+
+    def write(self, path: str | os.PathLike[str], kind: str, face: dict[str, Any]) -> None:
+        """Write everything for a face of that name, with settings of its own."""
         settings, arrays = pool_state(self._pool)
         ids: dict[str, NDArray[Any]] = {
             "ids.users": encode_keys(self._users.names),
             "ids.items": encode_keys(self._items.names),
         }
-        write_archive(path, type(self).__name__, settings, arrays | ids)
+        write_archive(path, kind, {**settings, "face": face}, arrays | ids)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote."""
+    def read(cls, path: str | os.PathLike[str], kind: str) -> tuple[Self, dict[str, Any]]:
+        """Read what `write` wrote for a face of that name; its own settings too."""
         archive = read_archive(path)
-        if archive.kind != cls.__name__:
-            raise ValueError(f"{path} holds a {archive.kind[:40]}, not a {cls.__name__}")
+        if archive.kind != kind:
+            raise ValueError(f"{path} holds a {archive.kind[:40]}, not a {kind}")
         try:
             check_sizes(archive.settings["settings"], archive.arrays)
             completer = cls(**archive.settings["settings"])
@@ -326,7 +341,10 @@ class MatrixCompleter:
         ):
             if not len(ids) == len(set(ids.names)) == grown.size:
                 raise ValueError(f"{path} holds ids that do not fit its {grown.size} rows")
-        return completer
+        face = archive.settings.get("face")
+        if not isinstance(face, dict):
+            raise ValueError(f"{path} does not hold a complete state: no face")
+        return completer, face
 
     def __repr__(self) -> str:
         users, items = len(self._users), len(self._items)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -92,6 +93,23 @@ class MatrixCompletionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[
         """Return a rating for each row."""
         check_is_fitted(self)
         return self.completer_.predict(X)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file, as `MatrixCompleter.save` does."""
+        check_is_fitted(self)
+        self.completer_.write(path, type(self).__name__, {"passes": self.passes})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> MatrixCompletionRegressor:
+        """Read what `save` wrote."""
+        completer, face = MatrixCompleter.read(path, cls.__name__)
+        if set(face) != {"passes"}:
+            raise ValueError(f"{path} does not hold a complete state: no passes")
+        made = completer.settings
+        made["random_state"] = made.pop("seed")
+        model = cls(**made, passes=checks.count(face["passes"], "passes"))
+        model.completer_, model.n_features_in_ = completer, 2
+        return model
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -78,6 +79,22 @@ class RiverMatrixCompleter(Ranker):
     def predict_many(self, pairs: Any) -> Any:
         """Predict ratings of (user, item) pairs."""
         return self.completer.predict(pairs)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one file, as `MatrixCompleter.save` does."""
+        self.completer.write(path, type(self).__name__, {"seed": self.seed})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> RiverMatrixCompleter:
+        """Read what `save` wrote."""
+        completer, face = MatrixCompleter.read(path, cls.__name__)
+        made, seed = completer.settings, face.get("seed")
+        if set(face) != {"seed"} or (seed or 0) != made["seed"] or isinstance(seed, bool | float):
+            raise ValueError(f"{path} does not hold a complete state: no seed")
+        made["n_factors"] = made.pop("rank")
+        model = cls(**{**made, "seed": seed})
+        model.completer = completer
+        return model
 
     def rank(self, user: Hashable, items: Iterable[Hashable], x: Any = None) -> list[Any]:
         """Return the items by falling prediction for a user."""
