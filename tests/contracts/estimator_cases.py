@@ -12,7 +12,7 @@ import pandas as pd
 from driftwolfe import estimators
 
 #: Records that there are to learn; half of them, then the rest after saving.
-COUNT = 240
+COUNT = 480
 
 
 @dataclass(frozen=True)
