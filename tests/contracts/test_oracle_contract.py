@@ -1,5 +1,6 @@
 """The oracle contract, for every set, every method, and points chosen to break it."""
 
+import itertools
 import math
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 import driftwolfe as dw
 from contracts.domain_cases import DOMAIN_CASES
-from driftwolfe.oracles import METHODS
+from driftwolfe.oracles import METHODS, Atoms
 from driftwolfe.points import FactoredMatrix, distance, inner, norm
 
 CASES = [
@@ -140,12 +141,31 @@ def test_a_limit_on_calls_costs_only_the_distance(make):
     domain = make()
     rng = np.random.default_rng(9)
     tolerance = 1e-4 * domain.radius**2
-    for method in methods_for(domain):
+    for method, most in itertools.product(methods_for(domain), (0, 1, 3)):
         for x, y in situations(domain, rng, far=3.0):
-            result = dw.infeasible_projection(domain, x, y, tolerance, method, max_lmo_calls=1)
-            assert result.lmo_calls <= 1
+            result = dw.infeasible_projection(domain, x, y, tolerance, method, max_lmo_calls=most)
+            assert result.lmo_calls <= most
             check_contract(domain, y, result, max(tolerance, result.distance**2))
             assert result.converged == (result.distance**2 <= tolerance * (1 + 1e-12))
+
+
+@pytest.mark.parametrize("make", CASES)
+def test_known_vertices_take_the_place_of_calls(make):
+    domain = dw.count_calls(make())
+    rng = np.random.default_rng(10)
+    tolerance, atoms, spared = 0.02 * domain.radius**2, Atoms(16), 0
+    for accuracy in (None, 0.1):
+        for x, y in situations(domain, rng, far=3.0):
+            for known in (None, atoms, atoms):
+                before = domain.calls.lmo
+                result = dw.infeasible_projection(
+                    domain, x, y, tolerance, "halfspace", accuracy, atoms=known
+                )
+                assert result.lmo_calls == domain.calls.lmo - before
+                check_calls(domain, x, y, result, tolerance)
+                check_contract(domain, y, result, tolerance)
+                spared = max(spared, len(atoms) - result.lmo_calls) if known else spared
+    assert spared > 0 and len(atoms) <= 16
 
 
 @pytest.mark.parametrize("make", CASES)
@@ -160,7 +180,7 @@ def test_bad_input_is_refused_and_nothing_changes(make):
     with pytest.raises(ValueError, match="accuracy"):
         dw.infeasible_projection(domain, x, y, 1.0, accuracy=0.0)
     with pytest.raises(ValueError, match="max_lmo_calls"):
-        dw.infeasible_projection(domain, x, y, 1.0, max_lmo_calls=0)
+        dw.infeasible_projection(domain, x, y, 1.0, max_lmo_calls=-1)
     outside = x + random_point(domain, np.random.default_rng(2)) * (100 * domain.radius)
     with pytest.raises(ValueError, match="must be a point of the set"):
         dw.infeasible_projection(domain, outside, y, 1.0)

@@ -277,7 +277,7 @@ def test_plain_frank_wolfe_play_converges_to_exact_play():
         learner = dw.POLD(domain, method="halfspace", accuracy=accuracy, **common)
         apart.append(np.abs(decisions(learner, losses) - exact).max())
         assert apart[-1] <= math.sqrt(accuracy)
-    assert apart[2] <= 0.02 * apart[0]
+    assert apart[2] <= 0.03 * apart[0]
 
 
 # -- bounds by hand --------------------------------------------------------------------------------

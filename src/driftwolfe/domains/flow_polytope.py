@@ -6,18 +6,22 @@ import math
 from collections.abc import Hashable
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
+import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.affine_hull import leaves_affine_hull
 from driftwolfe.domains.base import Domain
 from driftwolfe.points import norm
-from driftwolfe.points.kinds import Array
+from driftwolfe.points.kinds import Array, Indices
 
 Edge: TypeAlias = tuple[Hashable, Hashable]
 
 #: Least mean flow on a usable edge: with 2^1000 paths, rarer edges would underflow to unusable.
 _LEAST_FLOW = 1e-300
+
+_POTENTIALS: WeakKeyDictionary[Domain, tuple[Indices, Any]] = WeakKeyDictionary()
 
 
 class FlowPolytope(Domain):
@@ -77,6 +81,34 @@ class FlowPolytope(Domain):
     def arguments(self) -> dict[str, Any]:
         """What it was made from."""
         return {"edges": self.edges, "source": self._ends[0], "sink": self._ends[1]}
+
+    def tangent(self, direction: Array) -> Array:
+        """Return the circulation nearest to the direction: what flows in flows out, everywhere."""
+        tails, heads = self._tails[self._usable], self._heads[self._usable]
+        surplus = np.bincount(tails, direction[self._usable], self._n_vertices)
+        surplus -= np.bincount(heads, direction[self._usable], self._n_vertices)
+        level = np.zeros(self._n_vertices)
+        inner, laplacian = self._potentials()
+        level[inner] = laplacian.solve(surplus[inner])
+        circulation = np.zeros(direction.size)
+        circulation[self._usable] = direction[self._usable] - (level[tails] - level[heads])
+        return circulation
+
+    def _potentials(self) -> tuple[Indices, Any]:
+        """The vertices on paths without the sink, and the factorised Laplacian there.
+
+        It is kept beside the set, not in it: a factorisation can be neither copied nor compared.
+        """
+        if self not in _POTENTIALS:
+            tails, heads = self._tails[self._usable], self._heads[self._usable]
+            touched = np.union1d(tails, heads)
+            inner = touched[touched != self._sink]
+            rows = np.concatenate((tails, heads, tails, heads))
+            cols = np.concatenate((tails, heads, heads, tails))
+            values = np.repeat([1.0, 1.0, -1.0, -1.0], tails.size)
+            laplacian = scipy.sparse.coo_array((values, (rows, cols))).tocsc()
+            _POTENTIALS[self] = inner, scipy.sparse.linalg.splu(laplacian[inner][:, inner].tocsc())
+        return _POTENTIALS[self]
 
     def warm_up(self) -> None:
         """Compile the oracle."""

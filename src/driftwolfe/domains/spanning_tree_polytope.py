@@ -21,7 +21,7 @@ class SpanningTreePolytope(Domain):
     E[S] holds the edges inside S. The oracle sorts the edges and grows a minimum spanning tree,
     O(m log m) for m edges. Membership grows a hull of trees until it reaches the point or a cut
     separates it. The centre is the mean of all spanning trees (the edges' effective resistances),
-    which costs O(|V|^3) once.
+    which costs :math:`O(|V|^3)` once.
 
     Parameters
     ----------
@@ -64,6 +64,10 @@ class SpanningTreePolytope(Domain):
     def arguments(self) -> dict[str, Any]:
         """What it was made from."""
         return {"n_vertices": self.n_vertices, "edges": self.edges}
+
+    def tangent(self, direction: Array) -> Array:
+        """Return the direction less its mean: all trees have as many edges."""
+        return direction - direction.mean()
 
     @property
     def cheap_membership(self) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.saved_points import require_feasible
-from driftwolfe.ensemble.descent import Descent, Oracle
+from driftwolfe.ensemble.descent import Descent, Oracle, Projections
 from driftwolfe.ensemble.scores import Scores, require_finite
 from driftwolfe.losses import Loss
 from driftwolfe.points import checks
@@ -31,7 +31,7 @@ class _Round(NamedTuple):
     x: Array  # the new points of those due
     y: Array
     largest_gradient: float
-    largest_distance: float
+    projections: Projections
 
 
 class DenseDescent(Descent):
@@ -90,17 +90,18 @@ class DenseDescent(Descent):
         """Work out the coming round."""
         gradients, largest = self._gradients(loss, slopes, shared)
         due, x = self._block_ends(gradients, skip, self.scale_for(largest))
-        y, farthest = x, self.largest_distance
+        y, projections = x, Projections([], self.atoms)
         if due.size and self._exact:
             x = y = self.domain.project_many(y)
         elif due.size:
-            x, y, cut_off = self._project_each(due, y)
-            farthest = max(farthest, cut_off)
-        return _Round(gradients, due, x, y, largest, farthest)
+            projections = self.project_in_turn(due, y, skip)
+            x = np.stack([result.feasible for result in projections.results])
+            y = np.stack([result.infeasible for result in projections.results])
+        return _Round(gradients, due, x, y, largest, projections)
 
     def commit(self, prepared: _Round) -> None:
         """Carry out what `prepare` worked out: in place, since most points stay as they are."""
-        gradients, due, x, y, self.largest_gradient, self.largest_distance = prepared
+        gradients, due, x, y, self.largest_gradient, projections = prepared
         kernels().close_round(
             self._x,
             self._y,
@@ -112,6 +113,8 @@ class DenseDescent(Descent):
             self._table(y),
         )
         self.projections += due.size
+        self.largest_distance = max(self.largest_distance, projections.farthest)
+        self.settle(projections)
 
     def _gradients(self, loss: Loss, slopes: Any, shared: bool) -> tuple[Array, float]:
         """A table with a gradient for every expert, or one that all share; the largest norm so far."""
@@ -149,16 +152,6 @@ class DenseDescent(Descent):
         if not (math.isfinite(total) or checks.all_finite(targets)):
             raise ValueError("a gradient step left the range of numbers; use a smaller step_scale")
         return due, self._stacked(targets)
-
-    def _project_each(self, due: Indices, targets: Array) -> tuple[Array, Array, float]:
-        """Project one by one: x, y, and the largest distance of those that were cut off."""
-        x, y, farthest = np.empty_like(targets), np.empty_like(targets), 0.0
-        for number, (i, target) in enumerate(zip(due, targets, strict=True)):
-            result = self.project(int(i), self.x[i], target, number)
-            x[number], y[number] = result.feasible, result.infeasible
-            if not result.converged:
-                farthest = max(farthest, result.distance)
-        return x, y, farthest
 
     def _add_points(self, start: Point, number: int) -> None:
         fresh = np.stack([start.ravel()] * number)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from driftwolfe.domains import Domain
+from driftwolfe.domains.saved_points import require_feasible
+from driftwolfe.ensemble.purse import Ledger, Purse, granted
 from driftwolfe.ensemble.scores import Scores
 from driftwolfe.losses import Loss
-from driftwolfe.oracles import InfeasibleProjection, infeasible_projection
+from driftwolfe.oracles import Atoms, InfeasibleProjection, infeasible_projection
 from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.storage.state import require
+
+#: More rounds than any game has.
+FOREVER = 1 << 61
 
 
 class Plan(NamedTuple):
@@ -28,21 +34,70 @@ class Plan(NamedTuple):
         Rounds between two projections.
     tolerance
         Squared distance allowed between the feasible and the infeasible point.
+    share
+        Linear minimisations a round that are its own, where there is a budget for all.
+    lifetime
+        Rounds that it plays.
     """
 
     step: float
     block: int
     tolerance: float
+    share: float = 0.0
+    lifetime: int = FOREVER
 
 
 @dataclass(frozen=True, slots=True)
 class Oracle:
-    """How experts project: the options of `infeasible_projection`."""
+    """How experts project: the options of `infeasible_projection`, and what it may cost.
+
+    Attributes
+    ----------
+    budget
+        Linear minimisations a round for all experts together; None for no limit.
+    pooled
+        Whether what one expert does not need of the budget is of use to the others.
+    even
+        Whether calls are spread evenly over the rounds, not made when blocks end.
+    lazy
+        Vertices to keep, and to try before the set is asked.
+    """
 
     method: str = "auto"
     accuracy: float | None = None
     max_lmo_calls: int | None = None
     seed: int = 0
+    budget: float | None = None
+    pooled: bool = False
+    even: bool = False
+    lazy: int = 0
+
+
+class Projections(NamedTuple):
+    """What the projections of one round came to.
+
+    Attributes
+    ----------
+    results
+        Of each expert whose block ended.
+    atoms
+        The vertices known afterwards.
+    paid
+        Calls made out of the common purse.
+    """
+
+    results: list[InfeasibleProjection]
+    atoms: Atoms | None = None
+    paid: int = 0
+
+    @property
+    def farthest(self) -> float:
+        """The largest distance of those that were cut off; 0 where none was."""
+        return max((each.distance for each in self.results if not each.converged), default=0.0)
+
+
+#: What a stack keeps of the plans, in their order.
+_COLUMNS = ("steps", "blocks", "tolerances", "shares", "lifetimes")
 
 
 class Descent(ABC):
@@ -70,7 +125,11 @@ class Descent(ABC):
         "steps",
         "blocks",
         "tolerances",
+        "shares",
+        "lifetimes",
         "clocks",
+        "purse",
+        "atoms",
     )
 
     def __init__(self, domain: Domain, oracle: Oracle, step_scale: float | None) -> None:
@@ -84,6 +143,10 @@ class Descent(ABC):
         self.steps: Array = np.empty(0)
         self.blocks: Indices = np.empty(0, dtype=np.int64)
         self.tolerances: Array = np.empty(0)
+        self.shares: Array = np.empty(0)
+        self.lifetimes: Indices = np.empty(0, dtype=np.int64)
+        self.purse = _purse(oracle)
+        self.atoms = Atoms(oracle.lazy) if oracle.lazy else None
         self.clocks: Indices = np.empty(0, dtype=np.int64)
 
     @property
@@ -106,23 +169,23 @@ class Descent(ABC):
         if before is not None:
             self.largest_gradient = before.largest_gradient
             self.largest_distance = before.largest_distance
+            self.purse, self.atoms = before.purse, before.atoms
 
     def add(self, start: Point, plans: Sequence[Plan]) -> None:
         """Add an expert for each plan, all starting at the feasible point `start`."""
         if not plans:
             return
-        steps, blocks, tolerances = (np.array(column) for column in zip(*plans, strict=True))
-        self.steps = np.concatenate((self.steps, steps))
-        self.blocks = np.concatenate((self.blocks, blocks))
-        self.tolerances = np.concatenate((self.tolerances, tolerances))
+        for name, column in zip(_COLUMNS, zip(*plans, strict=True), strict=True):
+            held = getattr(self, name)
+            setattr(self, name, np.concatenate((held, np.array(column, held.dtype))))
         self.clocks = np.concatenate((self.clocks, np.zeros(len(plans), dtype=np.int64)))
         self._add_points(start, len(plans))
 
     def remove(self, gone: Any) -> None:
         """Remove the experts that a mask marks."""
         stay = ~np.asarray(gone, dtype=bool)
-        self.steps, self.blocks = self.steps[stay], self.blocks[stay]
-        self.tolerances, self.clocks = self.tolerances[stay], self.clocks[stay]
+        for name in (*_COLUMNS, "clocks"):
+            setattr(self, name, getattr(self, name)[stay])
         self._keep_points(stay)
 
     def restart(self, number: int, start: Point) -> None:
@@ -137,12 +200,17 @@ class Descent(ABC):
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
-        columns = (self.blocks, self.tolerances, self.clocks)
+        columns = [getattr(self, name) for name in (*_COLUMNS, "clocks")]
         require(all(column.size == self.size for column in columns), "experts")
         require((self.blocks > 0).all() and (self.clocks >= 0).all(), "clocks of experts")
         require((self.steps > 0.0).all() and (self.tolerances >= 0.0).all(), "plans of experts")
         numbers = (self.largest_gradient, self.largest_distance, self.projections)
         require(min(numbers) >= 0, "experts")
+        require((self.shares >= 0.0).all() and (self.lifetimes > 0).all(), "plans of experts")
+        like = self.domain.origin()
+        for vertex in self.atoms.points if self.atoms is not None else ():
+            require(type(vertex) is type(like) and vertex.shape == like.shape, "vertices")
+            require_feasible(self.domain, [vertex])
 
     @property
     def exact(self) -> bool:
@@ -150,12 +218,56 @@ class Descent(ABC):
         method = self.oracle.method
         return method == "exact" or (method == "auto" and self.domain.cheap_projection)
 
-    def project(
-        self, i: int, x: Point, y: Point, number: int, domain: Domain | None = None
-    ) -> InfeasibleProjection:
-        """Project for expert i; `number` tells this call's random columns from others'.
+    @property
+    def side_by_side(self) -> bool:
+        """Whether one expert's projections do not depend on what others have found or spent."""
+        return self.atoms is None and self.purse is None
 
-        `domain` may count the calls in place of the experts' own.
+    def limit(self, i: int) -> int | None:
+        """Calls that expert i may make when its block ends, where it has only its own share."""
+        if self.oracle.budget is None:
+            return self.oracle.max_lmo_calls
+        return granted(float(self.shares[i]), int(self.blocks[i]))
+
+    def project_in_turn(self, due: Indices, targets: Iterable[Point], skip: Any) -> Projections:
+        """Project the experts whose blocks end, one after the other; nothing else changes."""
+        atoms, ledger = copy(self.atoms), self._ledger(skip)
+        most = self.oracle.max_lmo_calls or FOREVER
+        results = []
+        for number, (i, target) in enumerate(zip(due.tolist(), targets, strict=True)):
+            limit = self.limit(i) if ledger is None else min(most, ledger.limit(i))
+            result = self.project(i, self.point(i), target, number, limit, atoms=atoms)
+            if ledger is not None:
+                ledger.pay(i, result.lmo_calls)
+            results.append(result)
+        return Projections(results, atoms, 0 if ledger is None else ledger.paid)
+
+    def settle(self, projections: Projections) -> None:
+        """Carry out what projections have cost and found."""
+        self.atoms = projections.atoms
+        if self.purse is not None:
+            self.purse.close(projections.paid)
+
+    def _ledger(self, skip: Any) -> Ledger | None:
+        if self.purse is None:
+            return None
+        savings = self.shares * (self.clocks % self.blocks + 1)
+        return self.purse.ledger(savings if skip is None else np.where(skip, 0.0, savings))
+
+    def project(
+        self,
+        i: int,
+        x: Point,
+        y: Point,
+        number: int,
+        limit: int | None,
+        domain: Domain | None = None,
+        atoms: Atoms | None = None,
+    ) -> InfeasibleProjection:
+        """Project for expert i with so many calls at most.
+
+        `number` tells this call's random columns from others'; `domain` may count the calls in
+        place of the experts' own.
         """
         return infeasible_projection(
             domain or self.domain,
@@ -164,8 +276,9 @@ class Descent(ABC):
             float(self.tolerances[i]),
             self.oracle.method,
             self.oracle.accuracy,
-            self.oracle.max_lmo_calls,
+            limit,
             rng=(self.oracle.seed, self.projections + number),
+            atoms=atoms,
         )
 
     @abstractmethod
@@ -199,3 +312,10 @@ class Descent(ABC):
 
     @abstractmethod
     def _restart_points(self, number: int, start: Point) -> None: ...
+
+
+def _purse(oracle: Oracle) -> Purse | None:
+    """What experts spend from together; None where each has its own, or no limit."""
+    if oracle.budget is None or not (oracle.pooled or oracle.even):
+        return None
+    return Purse(oracle.budget)

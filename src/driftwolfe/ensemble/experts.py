@@ -9,6 +9,7 @@ import numpy as np
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.dense_descent import DenseDescent
 from driftwolfe.ensemble.descent import Descent, Oracle
+from driftwolfe.ensemble.even_descent import EvenDescent
 from driftwolfe.ensemble.list_descent import ListDescent
 from driftwolfe.ensemble.scores import Scores
 from driftwolfe.losses import Loss
@@ -36,6 +37,8 @@ class Experts(Protocol):
 
 def descent(domain: Domain, oracle: Oracle, step_scale: float | None) -> Descent:
     """Return an empty stack of descent experts: stacked arrays, or a list of larger points."""
+    if oracle.even:
+        return EvenDescent(domain, oracle, step_scale)
     if isinstance(domain.origin(), np.ndarray):
         return DenseDescent(domain, oracle, step_scale)
     return ListDescent(domain, oracle, step_scale)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from driftwolfe.domains import CountedDomain, Domain, OracleCalls
 from driftwolfe.domains.saved_points import require_feasible
 from driftwolfe.ensemble import threads
-from driftwolfe.ensemble.descent import Descent, Oracle
+from driftwolfe.ensemble.descent import Descent, Oracle, Projections
 from driftwolfe.ensemble.gradient_sum import GradientSum
 from driftwolfe.ensemble.scores import Scores, stack, weighted_sum
 from driftwolfe.losses import Loss
@@ -26,8 +26,7 @@ class _Round(NamedTuple):
     y: list[Point]
     sums: list[GradientSum]
     largest_gradient: float
-    largest_distance: float
-    projections: int
+    projections: Projections
 
 
 class Path(NamedTuple):
@@ -58,7 +57,7 @@ class Path(NamedTuple):
 class ListDescent(Descent):
     """Experts in a list: their points do not stack, and their mean is formed only when asked for."""
 
-    STATE = ("x", "y", "sums")
+    STATE: ClassVar[tuple[str, ...]] = ("x", "y", "sums")
 
     def __init__(self, domain: Domain, oracle: Oracle, step_scale: float | None) -> None:
         super().__init__(domain, oracle, step_scale)
@@ -96,32 +95,38 @@ class ListDescent(Descent):
         grown = [s.plus(loss, g, x) for s, g, x in zip(self.sums, each, self.x, strict=True)]
         x, y, sums = list(self.x), list(self.y), [longer for longer, _ in grown]
         largest = max(self.largest_gradient, *(size for _, size in grown))
-        due, farthest = self.due(skip), self.largest_distance
-        results = self._project_due(due, sums, self.scale_for(largest))
-        for i, result in zip(due, results, strict=True):
+        due = self.due(skip)
+        projections = self._project_due(due, sums, self.scale_for(largest), skip)
+        for i, result in zip(due, projections.results, strict=True):
             x[i], y[i], sums[i] = result.feasible, result.infeasible, GradientSum()
-            if not result.converged:
-                farthest = max(farthest, result.distance)
-        return _Round(x, y, sums, largest, farthest, self.projections + due.size)
+        return _Round(x, y, sums, largest, projections)
 
     def _project_due(
-        self, due: Indices, sums: list[GradientSum], scale: float
-    ) -> list[InfeasibleProjection]:
-        """Step and project the experts whose blocks end, in parallel."""
+        self, due: Indices, sums: list[GradientSum], scale: float, skip: Any
+    ) -> Projections:
+        """Step and project the experts whose blocks end, in parallel where nothing is shared."""
+        if not self.side_by_side:
+            targets = (self._target(i, sums[i], scale) for i in due.tolist())
+            return self.project_in_turn(due, targets, skip)
 
         def job(number: int, i: int) -> InfeasibleProjection:
-            x = self.x[i]
-            target = self.y[i] + (-scale * self.steps[i]) * sums[i].total(x)
-            return self.project(i, x, target, number)
+            target = self._target(i, sums[i], scale)
+            return self.project(i, self.x[i], target, number, self.limit(i))
 
-        return threads.run([partial(job, number, int(i)) for number, i in enumerate(due)])
+        jobs = [partial(job, number, i) for number, i in enumerate(due.tolist())]
+        return Projections(threads.run(jobs))
+
+    def _target(self, i: int, total: GradientSum, scale: float) -> Point:
+        """Where the gradient step of expert i ends, feasible or not."""
+        return self.y[i] + (-scale * self.steps[i]) * total.total(self.x[i])
 
     def commit(self, prepared: _Round) -> None:
         """Carry out what `prepare` worked out."""
         self.x, self.y, self.sums = prepared.x, prepared.y, prepared.sums
         self.largest_gradient = prepared.largest_gradient
-        self.largest_distance = prepared.largest_distance
-        self.projections = prepared.projections
+        self.largest_distance = max(self.largest_distance, prepared.projections.farthest)
+        self.projections += len(prepared.projections.results)
+        self.settle(prepared.projections)
         self.clocks = self.clocks + 1
 
     # -- running ahead -----------------------------------------------------------------------
@@ -129,7 +134,7 @@ class ListDescent(Descent):
     @property
     def independent(self) -> bool:
         """Whether each expert moves by itself: its steps do not wait for the others' gradients."""
-        return self.step_scale is not None
+        return self.step_scale is not None and self.side_by_side
 
     def run_ahead(self, losses: Sequence[Loss]) -> list[Path]:
         """Follow every expert through several rounds on its own gradients, changing nothing.
@@ -158,7 +163,8 @@ class ListDescent(Descent):
             path = path._replace(gradient=max(path.gradient, size))
             if end:
                 step = -self.scale_for(path.gradient) * self.steps[i]
-                result = self.project(i, x, y + step * total.total(x), int(number), domain)
+                target = y + step * total.total(x)
+                result = self.project(i, x, target, int(number), self.limit(i), domain)
                 x, y, total = result.feasible, result.infeasible, GradientSum()
                 if not result.converged:
                     path = path._replace(distance=max(path.distance, result.distance))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from driftwolfe.ensemble.even_descent import Job
 from driftwolfe.ensemble.gradient_sum import GradientSum
 from driftwolfe.ensemble.leaders import Leader
 from driftwolfe.oracles.frank_wolfe import Memory
@@ -22,6 +23,7 @@ def ensemble_kinds() -> dict[str, Kind]:
     leader = ("epoch", "x", "anchor", "gradients", "rounds", "eta", "memory")
     return point_kinds() | {
         "gradient sum": sums,
+        "job": Kind(Job, Job._fields, _job),
         "leader": Kind(Leader, leader, _leader),
         "memory": Kind(Memory, Memory._fields, _memory),
     }
@@ -40,6 +42,12 @@ def _gradient_sum(rows: Any, cols: Any, values: Any, rest: Any) -> GradientSum:
     require(all(len(size) == 1 for size in sizes[0]), "sums of gradients")
     require(all(map(is_point, values)), "sums of gradients")
     return GradientSum(rows, cols, values, rest)
+
+
+def _job(x: Any, y: Any, calls: Any, running: Any) -> Job:
+    fits = is_point(x) and is_point(y) and type(calls) is int and type(running) is bool
+    require(fits and calls >= 0, "projections under way")
+    return Job(x, y, calls, running)
 
 
 def _leader(

@@ -138,6 +138,7 @@ class CoverEnsemble(Learner):
             self._experts.tolerance_for(plan),
             path_length,
             shrinking_steps=self.options.step_scale is None,
+            drag=self.options.drag,
         )
 
     def _gradient_bound(self) -> float:

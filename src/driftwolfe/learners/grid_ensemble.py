@@ -60,6 +60,7 @@ class GridEnsemble(HedgedEnsemble):
             path_length,
             bounds.AT_CENTER if first else bounds.ANYWHERE,
             shrinking_steps=self.options.step_scale is None,
+            drag=self.options.drag,
         )
 
     @abstractmethod

@@ -40,4 +40,5 @@ class LOOBOGD(BOGDIP):
         eps = 60.0 * self.domain.radius**2 / root
         block = max(1, math.floor(5.0 * root * (1 + 1e-12)))
         # The step is in units of D/G, and R is half of D.
-        return Plan(0.5 * horizon**-0.75, block, 3.0 * eps * self.options.tolerance_scale)
+        tolerance = 3.0 * eps * self.options.tolerance_scale
+        return Plan(0.5 * horizon**-0.75, block, tolerance, self.options.oracle.budget or 0.0)

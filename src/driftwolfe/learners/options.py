@@ -6,13 +6,18 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from driftwolfe.domains import Domain
+import numpy as np
+
+from driftwolfe.domains import Domain, TraceNormBall
 from driftwolfe.ensemble.descent import Oracle
+from driftwolfe.ensemble.lmo_budget import AT_ONCE, SPREAD
 from driftwolfe.oracles import DEFAULT_ACCURACY, METHODS
 from driftwolfe.points import checks
 
 #: Tolerance of the practical tuning, in units of the paper's 3 eps: small beside any step.
 PRACTICAL_TOLERANCE = 1e-6
+#: Methods that make one Frank-Wolfe run.
+_ONE_RUN = ("auto", "halfspace")
 #: Linear minimisations that one projection of the practical tuning may take.
 PRACTICAL_CALLS = 200
 
@@ -47,6 +52,16 @@ class Options:
     linear: bool
     oracle: Oracle
 
+    @property
+    def drag(self) -> float:
+        """Factor on the step term of bounds: calls when a block ends, or spread over the next."""
+        return SPREAD if self.oracle.even else AT_ONCE
+
+    @property
+    def planned(self) -> bool:
+        """Whether blocks and tolerances are what a budget can surely afford."""
+        return self.oracle.budget is not None and not self.oracle.pooled
+
 
 def make_options(
     domain: Domain,
@@ -61,6 +76,9 @@ def make_options(
     feedback: Any = "full",
     tuning: Any = "practical",
     seed: Any = 0,
+    lmo_budget: Any = None,
+    schedule: Any = "blocks",
+    lazy: Any = 0,
 ) -> Options:
     """Check the options and fill in what the tuning says."""
     if not isinstance(domain, Domain):
@@ -86,10 +104,14 @@ def make_options(
         tolerance_scale=checks.positive(tolerance_scale, "tolerance_scale"),
         linear=feedback == "linear",
         oracle=Oracle(
-            method,
+            _method(domain, method, lmo_budget, schedule, lazy, certified),
             _accuracy(accuracy, certified),
             None if certified else PRACTICAL_CALLS,
             checks.count(seed, "seed", least=0, most=math.inf),
+            budget=None if lmo_budget is None else checks.positive(lmo_budget, "lmo_budget"),
+            pooled=lmo_budget is not None and not certified,
+            even=schedule == "even",
+            lazy=checks.count(lazy, "lazy", least=0),
         ),
     )
 
@@ -101,6 +123,24 @@ def require_projection(domain: Domain, learner: str, instead: str) -> None:
             f"{learner} projects, and {type(domain.unwrapped).__name__} has no projection; "
             f"use {instead}, which needs only linear minimisation"
         )
+
+
+def _method(
+    domain: Domain, method: str, lmo_budget: Any, schedule: Any, lazy: Any, certified: bool
+) -> str:
+    """The method asked for; where calls are counted, one that needs nothing but those."""
+    _one_of(schedule, "schedule", ("blocks", "even"))
+    if schedule == "even" and lmo_budget is None:
+        raise ValueError('schedule="even" spreads a budget over the rounds; give lmo_budget=1.0')
+    if schedule == "even" or lazy:
+        _one_of(method, f"with {'lazy' if lazy else 'an even schedule'}, method", _ONE_RUN)
+        if schedule == "even" and lazy:
+            raise ValueError('lazy works with schedule="blocks"; leave one of the two out')
+        return "halfspace"
+    if method != "auto" or lmo_budget is None:
+        return method
+    spans = isinstance(domain.origin(), np.ndarray) or isinstance(domain.unwrapped, TraceNormBall)
+    return "corrective" if spans and not certified else "halfspace"
 
 
 def _accuracy(given: Any, certified: bool) -> float | None:

@@ -1,5 +1,6 @@
 """Oracles: from linear minimisation to points that regret theorems can work with."""
 
+from driftwolfe.oracles.atoms import Atoms
 from driftwolfe.oracles.frank_wolfe import Approach, frank_wolfe
 from driftwolfe.oracles.gauge import gauge_by_bisection
 from driftwolfe.oracles.infeasible_projection import (
@@ -13,6 +14,7 @@ __all__ = [
     "DEFAULT_ACCURACY",
     "METHODS",
     "Approach",
+    "Atoms",
     "InfeasibleProjection",
     "frank_wolfe",
     "gauge_by_bisection",

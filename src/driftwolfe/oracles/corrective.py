@@ -11,7 +11,15 @@ from driftwolfe.domains.hull import Hull
 from driftwolfe.oracles.pair import Pair
 from driftwolfe.oracles.result import InfeasibleProjection
 from driftwolfe.oracles.span import Span
-from driftwolfe.oracles.stopping import Stopping, collapse, give_up, slice_off, stay
+from driftwolfe.oracles.stopping import (
+    COLLAPSE,
+    Stopping,
+    collapse,
+    cut_short,
+    give_up,
+    slice_off,
+    stay,
+)
 from driftwolfe.points.kinds import Point
 
 METHOD = "corrective"
@@ -48,6 +56,9 @@ def corrective(domain: Domain, x: Point, y: Point, stop: Stopping) -> Infeasible
             return slice_off(pair, calls, gap, METHOD)
         found.add(vertex)
         nearer = Pair(found.correct(y), y)
+        if stop.spent(calls) and (stop.accuracy is not None or gap > COLLAPSE * pair.squared):
+            nearest = nearer if nearer.squared < pair.squared else pair
+            return cut_short(nearest, stop, calls, 2 * domain.radius, METHOD)
         if stop.spent(calls) or not nearer.squared < pair.squared:
             return give_up(pair, stop, calls, gap, METHOD)
         pair = nearer

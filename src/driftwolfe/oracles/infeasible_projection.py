@@ -8,13 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from driftwolfe.domains import Domain, TraceNormBall
+from driftwolfe.oracles.atoms import Atoms
 from driftwolfe.oracles.block import block
 from driftwolfe.oracles.corrective import corrective
 from driftwolfe.oracles.exact import exact
 from driftwolfe.oracles.halfspace import halfspace
+from driftwolfe.oracles.pair import Pair
 from driftwolfe.oracles.paper import paper
 from driftwolfe.oracles.result import InfeasibleProjection
-from driftwolfe.oracles.stopping import Stopping
+from driftwolfe.oracles.stopping import Stopping, cut_short
 from driftwolfe.points import checks, clip_to_ball, distance, norm
 from driftwolfe.points.kinds import Point
 
@@ -22,6 +24,9 @@ METHODS = ("paper", "halfspace", "corrective", "block", "exact")
 
 #: Methods that move y to the ball before they start, as their bounds on the calls ask.
 _IN_BALL = ("paper", "halfspace")
+
+#: Share of the squared radius that accuracies are seen against where a target is farther away.
+REACH = 0.1
 
 #: Gap, as a share of the squared distance, at which `corrective` and `block` stop unless told.
 DEFAULT_ACCURACY = 0.1
@@ -36,6 +41,7 @@ def infeasible_projection(
     accuracy: float | None = None,
     max_lmo_calls: int | None = None,
     rng: np.random.Generator | Sequence[int] | None = None,
+    atoms: Atoms | None = None,
 ) -> InfeasibleProjection:
     r"""Return a feasible point near y and an infeasible one beside it.
 
@@ -65,15 +71,21 @@ def infeasible_projection(
         where the set's projection is cheap, block on larger trace-norm balls, corrective on other
         sets of dense points, halfspace on the rest.
     accuracy
-        Where to stop: at a gap of this share of the squared distance from y. Below 1/2 the answer
-        is (x', x'). None: 0.1 for corrective and block; halfspace then stops as soon as its
-        half-space step lands within the tolerance, and paper always follows the paper.
+        Where to stop: at a gap of this share of the squared distance from y (for halfspace and
+        corrective, of a tenth of the squared radius where y is farther away, except on trace-norm
+        balls). Below 1/2 the answer is (x', x'). None: 0.1 for corrective and block; halfspace then
+        stops as soon as its half-space step lands within the tolerance, and paper always follows
+        the paper.
     max_lmo_calls
-        Limit on the oracle calls. If it ends the work before point 2 is reached, the result says
-        ``converged=False``; points 1, 3 and 4 hold.
+        Limit on the oracle calls. If it ends the work before point 2 is reached, the result is
+        where the work had got to and says ``converged=False``; points 1, 3 and 4 hold. With 0, x
+        stays where it is.
     rng
         Source of block's random columns, or a seed for one; fixed if None, so that calls repeat
         exactly.
+    atoms
+        Vertices of the set found before: halfspace tries them before it asks the oracle, and adds
+        those that it finds.
 
     Examples
     --------
@@ -95,23 +107,39 @@ def infeasible_projection(
         return exact(domain, y)
     if stop.tolerance == 0:
         raise ValueError(f'tolerance must be positive for method "{chosen}", got 0')
+    if chosen != "paper":
+        y = _in_hull(domain, y)
+    if chosen in ("halfspace", "corrective") and not isinstance(domain.unwrapped, TraceNormBall):
+        stop = replace(stop, reach=REACH * domain.radius**2)
     # These two start from ||x - y|| <= D; the others move y' to the ball at the end.
     target = clip_to_ball(y, domain.center, domain.radius) if chosen in _IN_BALL else y
     followed = chosen == "paper" or (chosen == "halfspace" and accuracy is None)
     if not followed and domain.cheap_membership and domain.contains(target, atol=0.0):
         inside = target.copy()
         return InfeasibleProjection(inside, inside, 0, 0.0, 0.0, chosen)
+    if stop.max_lmo_calls == 0:
+        inside = clip_to_ball(y, domain.center, domain.radius)
+        return cut_short(Pair(x, inside), stop, 0, 2.0 * domain.radius, chosen)
     if chosen == "paper":
         return paper(domain, x, target, stop, given=y)
     if chosen == "halfspace":
-        return halfspace(domain, x, target, stop)
+        return halfspace(domain, x, target, stop, atoms)
     if chosen == "corrective":
-        return _in_ball(domain, corrective(domain, x, y, stop))
+        return _in_ball(domain, corrective(domain, x, y, stop), stop)
     random = np.random.default_rng(0 if rng is None else rng)
-    return _in_ball(domain, block(domain, x, y, stop, random))
+    return _in_ball(domain, block(domain, x, y, stop, random), stop)
 
 
-def _in_ball(domain: Domain, result: InfeasibleProjection) -> InfeasibleProjection:
+def _in_hull(domain: Domain, y: Point) -> Point:
+    """The nearest point of the set's affine hull, which is nearer to all of K; y for most sets."""
+    offset = y if domain.center is None else y - domain.center
+    along = domain.tangent(offset)
+    if along is offset:
+        return y
+    return along if domain.center is None else domain.center + along
+
+
+def _in_ball(domain: Domain, result: InfeasibleProjection, stop: Stopping) -> InfeasibleProjection:
     """The same answer with y' moved to the ball, which brings it nearer to all of K."""
     if result.infeasible is result.feasible:
         return result
@@ -119,7 +147,8 @@ def _in_ball(domain: Domain, result: InfeasibleProjection) -> InfeasibleProjecti
     if inside is result.infeasible:
         return result
     apart = distance(result.feasible, inside)
-    return replace(result, infeasible=inside, distance=apart)
+    near = result.converged or apart**2 <= stop.tolerance
+    return replace(result, infeasible=inside, distance=apart, converged=near)
 
 
 def _stopping(
@@ -140,7 +169,7 @@ def _stopping(
     elif method in ("auto", "corrective", "block"):
         accuracy = DEFAULT_ACCURACY
     if max_lmo_calls is not None:
-        max_lmo_calls = checks.count(max_lmo_calls, "max_lmo_calls")
+        max_lmo_calls = checks.count(max_lmo_calls, "max_lmo_calls", least=0)
     far = norm(x if domain.center is None else x - domain.center)
     if far > domain.radius * (1 + 1e-6):
         raise ValueError(

@@ -59,4 +59,5 @@ def _approximate(
         gap = measured + error
         if measured <= eps or not pair.step():
             break
+        gap = pair.distance * 2 * domain.radius  # all that is known of where x is now
     return gap, calls

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from driftwolfe.oracles.pair import Pair
 from driftwolfe.oracles.result import InfeasibleProjection
@@ -20,7 +20,8 @@ class Stopping:
     :math:`\lVert x - z\rVert^2 \le \lVert y - z\rVert^2 - d^2 + 2g` for all z in K:
 
     - :math:`d^2 \le tolerance`: (x, y);
-    - :math:`g \le accuracy \cdot d^2` with accuracy <= 1/2: (x, x), non-expansive by the line above;
+    - :math:`g \le accuracy \cdot \min(d^2, reach)` with accuracy <= 1/2: (x, x), non-expansive by
+      the line above; a target far away would else be content with any x;
     - no accuracy asked, or one above 1/2: :math:`g \le \sqrt{tolerance}\, d` and the half-space step
       :math:`y' = y + (1 - g/d^2)(x - y)`, the projection of y on a half-space that holds K.
     """
@@ -28,6 +29,7 @@ class Stopping:
     tolerance: float
     accuracy: float | None
     max_lmo_calls: int | None
+    reach: float = math.inf
 
     def near(self, pair: Pair) -> bool:
         """Whether x and y are already as near as asked."""
@@ -35,7 +37,7 @@ class Stopping:
 
     def collapses(self, squared: float, gap: float) -> bool:
         """Whether the asked accuracy is reached and y' = x' will do."""
-        return self._collapsing and gap <= (self.accuracy or 0.0) * squared
+        return self._collapsing and gap <= (self.accuracy or 0.0) * min(squared, self.reach)
 
     def slices(self, squared: float, gap: float) -> bool:
         """Whether the half-space step is asked for and lands near enough."""
@@ -48,6 +50,13 @@ class Stopping:
     def within_reach(self, squared: float, gap: float) -> bool:
         """Whether the half-space step would land within the tolerance."""
         return gap <= math.sqrt(self.tolerance * squared) and gap <= squared
+
+    def enough(self, squared: float) -> float:
+        """The gap at which a run may end."""
+        if self._collapsing:
+            return (self.accuracy or 0.0) * min(squared, self.reach)
+        share = math.inf if self.accuracy is None else self.accuracy
+        return min(math.sqrt(self.tolerance * squared), share * squared)
 
     def spent(self, lmo_calls: int) -> bool:
         """Whether no further oracle call is allowed."""
@@ -77,6 +86,14 @@ def slice_off(
     share = max(0.0, 1.0 - max(gap, 0.0) / pair.squared)
     x, distance = pair.snapshot(), (1.0 - share) * pair.distance
     return InfeasibleProjection(x, pair.between(share), lmo_calls, gap, distance, method, converged)
+
+
+def cut_short(
+    pair: Pair, stop: Stopping, lmo_calls: int, diameter: float, method: str
+) -> InfeasibleProjection:
+    """Return (x, y) as they are: no call is left that could tell how good they are."""
+    gap = pair.distance * diameter
+    return replace(stay(pair, lmo_calls, gap, method), converged=stop.near(pair))
 
 
 def give_up(
