@@ -22,13 +22,15 @@ $(READY): pyproject.toml constraints.txt
 	@touch $(READY)
 
 run: $(READY) ## Run a first job and show its result
-	@echo "== Learners on a target that jumps (examples/following_drift.py)"
-	@$(BIN)/python examples/following_drift.py
+	@echo "== A target that jumps (driftwolfe demo)"
+	@$(BIN)/driftwolfe demo
 	@echo "== Infeasible projections on five sets (driftwolfe oracles)"
 	@$(BIN)/driftwolfe oracles
 	@echo "== The paper's experiments, in minutes (driftwolfe reproduce)"
 	@$(BIN)/driftwolfe reproduce classification
 	@$(BIN)/driftwolfe reproduce matrix-completion
+	@echo "== What was made (driftwolfe overview)"
+	@$(BIN)/driftwolfe overview results/demo.png results/classification-quick results/matrix-completion-quick
 
 test: $(READY) ## Run the tests, doctests included (minutes)
 	$(BIN)/python -m pytest -n auto -m 'not slow'

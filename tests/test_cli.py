@@ -120,6 +120,20 @@ def test_status_report_and_claims_read_what_is_there(swept, capsys):
     assert "no claim of the paper is about these methods" in capsys.readouterr().out
 
 
+def test_overview_puts_results_into_one_table_and_says_what_to_open(swept, capsys):
+    found = swept[0] / "found"
+    picture = found / "figures" / "panels.png"
+    assert cli.main(["overview", str(picture), str(found), str(found)]) == 0
+    told = capsys.readouterr().out
+    assert told.count("  OGD") == 2 and "oracle calls a round" in told and "1 projection" in told
+    table, _, opened = told.partition("to open:")
+    assert str(picture) in opened and f"{found / 'report.html'}" in opened
+    assert "Steps" in opened
+    assert table.startswith("stream, method")
+    assert cli.main(["overview", str(picture)]) == 0
+    assert capsys.readouterr().out.startswith("to open:")
+
+
 def test_the_example_of_a_sweep_is_one(capsys):
     from driftwolfe.experiments.spec import parse_spec
 
@@ -139,6 +153,7 @@ def test_the_example_of_a_sweep_is_one(capsys):
         (["status", "nowhere"], "nowhere holds no sweep"),
         (["report", "nowhere"], "nowhere holds no sweep"),
         (["claims", "nowhere"], "nowhere holds no sweep"),
+        (["overview", "nowhere"], "nowhere holds no sweep"),
         (["reproduce", "classification", "--data", "nowhere"], "nowhere"),
         (["reproduce", "classification", "--preset", "short"], "no preset 'short'"),
     ],

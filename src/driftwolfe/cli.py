@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 start here:
+  driftwolfe demo                            a drifting target, in seconds
+  driftwolfe doctor                          what is installed, found and working
   driftwolfe reproduce classification        the paper's second experiment, in a minute
   driftwolfe reproduce matrix-completion     its first, in minutes
   driftwolfe sweep --example > sweep.toml    a sweep of your own: edit, then
@@ -23,6 +25,21 @@ start here:
   driftwolfe oracles                         what infeasible projections cost
 
 `driftwolfe COMMAND --help` tells more about each.
+"""
+_DEMO = """\
+A target hides in one of eight places and jumps; each round tells a little about where it is. OGD,
+with the step that its theory gives for so many rounds, loses it at every jump. POLA, which runs
+learners on all time scales and needs no step, follows. Prints where each looks, what it lost and
+what it asked of the set, and writes a picture. Takes seconds and needs no data.
+
+Nothing is arranged against OGD but its step: a far larger one, known only afterwards, serves it
+better, as is printed too; and Ader, which projects for many steps at once, also follows drift.
+"""
+_DOCTOR = """\
+Print what a question or a bug report needs: versions, threads, compiled code, the data of the
+paper's experiments, folders to write to, the extras and what is missing for them; play a short game
+and hold it to its theorem. The last line says that all is well, or what to do first. Nothing is
+downloaded. The exit status is 1 only where something that the core needs is broken.
 """
 _REPRODUCE = """\
 Run an experiment of the paper: choose c for every method, play every order of the data, and write
@@ -69,6 +86,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, FileNotFoundError) as problem:
         print(f"driftwolfe: {problem}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # a reader such as `head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except OSError as problem:  # such as a full disk: what was asked for was right
         print(f"driftwolfe: {problem}", file=sys.stderr)
         return 1
@@ -84,11 +104,42 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_demo(commands)
+    _add_doctor(commands)
     _add_reproduce(commands)
     _add_sweep(commands)
     _add_readers(commands)
     _add_oracles(commands)
     return parser
+
+
+def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
+        "demo",
+        help="see a drifting target lost and followed",
+        description=_DEMO,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    picture = Path("results", "demo.png")
+    command.add_argument(
+        "--out", metavar="FILE", type=Path, default=picture, help=f"a PNG (default: {picture})"
+    )
+    command.add_argument(
+        "--seed", type=_natural, default=0, metavar="N", help="another way and noise (default: 0)"
+    )
+    command.add_argument("--no-picture", action="store_true", help="only print")
+    command.set_defaults(run=_demo)
+
+
+def _add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
+        "doctor",
+        help="tell what is installed, found and working",
+        description=_DOCTOR,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("--data", metavar="DIR", help="folder with the real data")
+    command.set_defaults(run=_doctor)
 
 
 def _add_reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -157,6 +208,16 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         command = commands.add_parser(name, help=told, description=more)
         command.add_argument("folder", metavar="DIR", help="folder of a sweep or of an experiment")
         command.set_defaults(run=run)
+    command = commands.add_parser(
+        "overview",
+        help="put several results into one table",
+        description="Print the methods of several sweeps or experiments in one table, and which "
+        "reports and pictures to open.",
+    )
+    command.add_argument(
+        "places", metavar="PATH", type=Path, nargs="+", help="folder of a sweep, or a picture"
+    )
+    command.set_defaults(run=_overview)
 
 
 def _add_oracles(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -171,6 +232,21 @@ def _add_oracles(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--repeats", type=_positive, default=3, metavar="N", help="runs per row (default: 3)"
     )
     command.set_defaults(run=_oracles)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from driftwolfe.demo import show
+    from driftwolfe.terminal import Terminal
+
+    show(Terminal.of(), None if options.no_picture else options.out, options.seed)
+    return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from driftwolfe.doctor import examine
+    from driftwolfe.terminal import Terminal
+
+    return examine(Terminal.of(), options.data)
 
 
 def _reproduce(options: argparse.Namespace) -> int:
@@ -281,6 +357,16 @@ def _claims(options: argparse.Namespace) -> int:
     return 0
 
 
+def _overview(options: argparse.Namespace) -> int:
+    from driftwolfe.experiments.overview import overview
+    from driftwolfe.terminal import Terminal
+
+    terminal = Terminal.of()
+    for line in overview(options.places):
+        terminal.say(line)
+    return 0
+
+
 def _oracles(options: argparse.Namespace) -> int:
     from tqdm import tqdm
 
@@ -298,13 +384,17 @@ def _say(sentence: str) -> None:
     print(sentence, file=sys.stderr, flush=True)
 
 
-def _positive(text: str) -> int:
+def _natural(text: str) -> int:
+    return _positive(text, least=0)
+
+
+def _positive(text: str, least: int = 1) -> int:
     try:
         number = int(text)
     except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number >= 1, got {text!r}")
+        number = least - 1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"must be a whole number >= {least}, got {text!r}")
     return number
 
 

@@ -1,0 +1,282 @@
+"""The demo as a person meets it: it fits the terminal, and says what was measured."""
+
+import io
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from driftwolfe import cli
+from driftwolfe.demo import runs as playing
+from driftwolfe.demo import tour, words
+from driftwolfe.demo.chart import chart, legend
+from driftwolfe.demo.hunt import hunt
+from driftwolfe.demo.runs import Run, best_in_hindsight, play_both
+from driftwolfe.terminal import LETTERS, Terminal, table
+
+
+@pytest.fixture(scope="module")
+def made():
+    return hunt(seed=0)
+
+
+@pytest.fixture(scope="module")
+def both(made):
+    return play_both(made)
+
+
+@pytest.fixture
+def played(both, monkeypatch):
+    """The command, without playing again what was played."""
+    monkeypatch.setattr(tour, "play_both", lambda hunt: both)
+    monkeypatch.setattr(tour, "best_in_hindsight", lambda hunt: (16, 40.0))
+
+
+def run_by_hand(made, name, decisions, **counts):
+    """A game whose decisions are given."""
+    rounds = len(made.losses)
+    losses = np.array([f.value(x) for f, x in zip(made.losses, decisions, strict=True)])
+    calls = {name: np.zeros(rounds, dtype=np.int64) for name in ("lmo", "projection", "gauge")}
+    for kind, number in counts.items():
+        calls[kind][0] = number
+    history = dw.History(
+        made.domain, losses, np.zeros(rounds), **calls, functions=made.losses, decisions=decisions
+    )
+    return Run(name, made, history)
+
+
+# What is played
+
+
+def test_the_target_jumps_and_every_loss_is_known(made):
+    moved = np.flatnonzero(np.diff(made.places)) + 1
+    assert moved.tolist() == made.jumps
+    assert made.targets.sum(axis=1).tolist() == [1.0] * len(made.losses)
+    assert made.steepest >= max(np.linalg.norm(loss.g) for loss in made.losses)
+
+
+def test_ogd_loses_the_target_and_pola_follows_on_every_seed_tried(both):
+    for ogd, pola in [both, *(play_both(hunt(seed)) for seed in (1,))]:
+        assert pola.regret < 0.6 * ogd.regret
+        assert np.median(pola.catches) < 0.6 * np.median(ogd.catches)
+        assert ogd.on_target[:300].mean() > 0.9  # while it is calm, OGD finds it too
+
+
+def test_pola_never_projects_and_ogd_is_told_more(both, made):
+    ogd, pola = both
+    assert not pola.history.projection.any() and pola.history.lmo.any()
+    assert ogd.history.projection.sum() == len(made.losses) and not ogd.history.lmo.any()
+    given, free = playing._learners(made)
+    assert given.options.horizon == 1000 and given.lipschitz == pytest.approx(made.steepest)
+    assert free.options.horizon is None and free.options.lipschitz is None
+
+
+def test_measures_are_those_of_their_definitions(made):
+    still = run_by_hand(made, "still", [np.eye(8)[made.places[0]]] * 1000)
+    assert still.regret == pytest.approx(still.excess.sum())
+    windows = [still.excess[i : i + 100].sum() for i in range(901)]
+    assert still.worst_window == pytest.approx(max(windows))
+    expected = np.where(made.places[made.jumps] == made.places[0], 0, -1)
+    assert still.catches.tolist() == expected.tolist()
+    assert run_by_hand(made, "best", list(made.targets)).regret == pytest.approx(0.0)
+
+
+def test_the_step_of_hindsight_is_the_best_of_those_tried(both, made, monkeypatch):
+    monkeypatch.setattr(playing, "HINDSIGHT", (1, 16))
+    times, regret = best_in_hindsight(made)
+    assert times == 16 and regret < both[0].regret
+    monkeypatch.setattr(playing, "HINDSIGHT", (1,))
+    assert best_in_hindsight(made) == (1, pytest.approx(both[0].regret))
+
+
+# What is said
+
+
+def test_what_is_said_follows_from_the_numbers(both):
+    told = words.findings(both)
+    ogd, pola = both
+    share = round(100 * (1 - pola.regret / ogd.regret))
+    assert f"POLA's regret is {share} % below OGD's" in told
+    assert f"OGD takes {np.median(ogd.catches):.0f} rounds" in told
+    assert f"POLA takes {np.median(pola.catches):.0f} rounds" in told
+    assert f"{pola.history.lmo.sum():,} linear minimisations in place of 1,000 projections" in told
+
+
+def test_other_numbers_make_other_sentences(made):
+    perfect = run_by_hand(made, "OGD", list(made.targets), projection=7)
+    still = run_by_hand(made, "POLA", [np.full(8, 1 / 8)] * 1000, lmo=3)
+    told = words.findings((perfect, still))
+    assert "OGD takes 0 rounds" in told
+    assert "POLA mostly takes longer than the target stays (7 times)" in told
+    assert "POLA's regret is above OGD's, with 3 linear minimisations in place of 7 proj" in told
+    swapped = words.findings((still, perfect))
+    assert "100 % below" in swapped
+    assert "the same as" in words.findings((still, still))
+
+
+def test_hindsight_is_told_as_it_is():
+    assert "16 times as large would have given OGD a regret of 39.4" in words.hindsight(
+        "OGD", 16, 39.42
+    )
+    assert "No other step" in words.hindsight("OGD", 1, 300.0)
+
+
+def test_the_table_has_the_numbers(both):
+    lines = words.measures(both)
+    rows = {line[:26].strip(): line[26:].split() for line in lines}
+    assert rows[""] == ["OGD", "POLA"]
+    assert rows["mean loss"] == [f"{run.history.losses.mean():.3f}" for run in both]
+    assert rows["regret against the target"] == [f"{run.regret:.1f}" for run in both]
+    assert rows["projections"] == ["1,000", "0"]
+    assert len({len(line) for line in lines}) == 1
+
+
+# What is drawn
+
+
+@pytest.mark.parametrize("width", [40, 57, 80, 100])
+@pytest.mark.parametrize("unicode", [True, False])
+def test_the_chart_fits_and_uses_letters_that_can_be_printed(both, width, unicode):
+    terminal = Terminal(sys.stdout, width, unicode)
+    for run in both:
+        lines = chart(run, terminal)
+        assert len(lines) == 8 + 2 and max(map(len, lines)) <= width
+        assert set("".join(lines)) - set(LETTERS) <= set(map(chr, range(32, 127)))
+        if not unicode:
+            assert "".join(lines).isascii() and legend(terminal).isascii()
+        assert lines[-2].count("┴" if unicode else "+") == 7
+
+
+def test_the_chart_shows_where_the_weight_is_and_where_the_target_is_missed(made):
+    terminal = Terminal(sys.stdout, 80)
+    follows = chart(run_by_hand(made, "POLA", list(made.targets)), terminal)
+    still = chart(run_by_hand(made, "OGD", [np.eye(8)[made.places[0]]] * 1000), terminal)
+    row = 7 - made.places[0]
+    assert follows[row].count("█") >= 20 and "○" not in "".join(follows)
+    assert still[row].split()[1].count("█") == 76
+    assert 30 < "".join(still).count("○") < 60
+
+
+def test_colours_are_for_terminals_where_nobody_forbids_them(monkeypatch, both):
+    class Screen(io.StringIO):
+        encoding = "utf-8"
+
+        def isatty(self):
+            return True
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = Terminal.of(Screen())
+    assert terminal.colour
+    coloured = chart(both[0], terminal)
+    plain = chart(both[0], replace(terminal, colour=False))
+    assert [re.sub(r"\x1b\[[\d;]*m", "", line) for line in coloured] == plain
+    assert coloured != plain
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not Terminal.of(Screen()).colour
+    assert not Terminal.of(io.StringIO()).colour
+
+
+def test_tables_line_up():
+    assert table(["a", "b"], [["long", "1"], ["x", "22"]]) == ["a      b", "long   1", "x     22"]
+
+
+# The command
+
+
+def test_the_demo_prints_and_writes_its_picture(played, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["demo"]) == 0
+    told = capsys.readouterr().out
+    picture = os.path.join("results", "demo.png")
+    assert told.endswith(f"picture: {picture}\n")
+    assert "\x1b" not in told and "█" in told and "○" in told
+    written = (tmp_path / picture).read_bytes()
+    assert written.startswith(b"\x89PNG")
+    assert os.listdir(tmp_path / "results") == ["demo.png"]
+    assert cli.main(["demo"]) == 0
+    assert (tmp_path / picture).read_bytes() == written
+
+
+@pytest.mark.parametrize("columns", ["1", "40", "66"])
+def test_narrow_terminals_are_not_overrun(columns, played, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", columns)
+    assert cli.main(["demo", "--no-picture"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= max(40, int(columns))
+
+
+def test_without_unicode_all_is_ascii(played, tmp_path, monkeypatch):
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    assert cli.main(["demo", "--out", str(tmp_path / "Bär.png")]) == 0
+    told = raw.getvalue().decode("ascii")
+    assert "####" in told and r"B\xe4r.png" in told
+    assert (tmp_path / "Bär.png").exists()
+
+
+def test_without_matplotlib_it_says_how_to_get_it(played, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert cli.main(["demo"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "no picture: it needs matplotlib, which pip install 'driftwolfe[plot]' brings" in told
+    assert not os.listdir(tmp_path)
+
+
+def test_no_picture_means_none(played, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["demo", "--no-picture"]) == 0
+    assert "picture" not in capsys.readouterr().out and not os.listdir(tmp_path)
+
+
+def test_a_picture_that_cannot_be_written_is_one_sentence(played, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert cli.main(["demo", "--out", str(tmp_path / "file" / "demo.png")]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("driftwolfe: could not write") and "is not a folder" in told
+    assert len(told.splitlines()) == 1
+    assert cli.main(["demo", "--out", str(tmp_path / "demo.jpg")]) == 2
+    assert "must end in .png" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seed", ["-1", "some"])
+def test_a_seed_is_a_whole_number(seed, capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.main(["demo", "--seed", seed])
+    assert end.value.code == 2 and "whole number >= 0" in capsys.readouterr().err
+
+
+def test_the_terminal_part_needs_no_extras():
+    extras = ("matplotlib", "plotly", "msgspec", "jinja2", "sklearn", "river", "pandas")
+    hidden = "".join(f"sys.modules[{name!r}] = None; " for name in extras)
+    code = (
+        f"import sys; {hidden}\n"
+        "from driftwolfe import cli\n"
+        "from driftwolfe.demo import hunt, tour\n"
+        "tour.hunt = lambda seed: hunt.hunt(seed, rounds=400)\n"
+        "sys.exit(cli.main(['demo']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "POLA's regret is" in done.stdout and "driftwolfe[plot]" in done.stdout
+
+
+def test_the_picture_needs_matplotlib_alone():
+    code = (
+        "import sys; sys.modules['msgspec'] = sys.modules['plotly'] = None\n"
+        "import driftwolfe.demo.picture"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_help_teaches(capsys):
+    for arguments in (["demo", "--help"], ["--help"]):
+        with pytest.raises(SystemExit):
+            cli.main(arguments)
+        told = capsys.readouterr().out
+        assert "target" in told and "seconds" in told

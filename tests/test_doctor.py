@@ -1,0 +1,183 @@
+"""The doctor: what it sees, what it advises, and that it does not fall ill itself."""
+
+import gzip
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from driftwolfe import cli
+from driftwolfe.doctor import machine, packages, places, self_test
+from driftwolfe.doctor.finding import Finding
+from driftwolfe.streams import movielens
+
+PROJECT = Path(__file__).parent.parent / "pyproject.toml"
+
+
+@pytest.fixture(autouse=True)
+def no_data(tmp_path, monkeypatch):
+    """A machine without data, in an empty folder, whose downloads would be noticed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DRIFTWOLFE_DATA", raising=False)
+    monkeypatch.delenv("DRIFTWOLFE_OFFLINE", raising=False)
+    monkeypatch.setenv("DRIFTWOLFE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setitem(sys.modules, "driftwolfe.streams.download", None)
+
+
+def told(capsys, *arguments, status=0):
+    assert cli.main(["doctor", *arguments]) == status
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    return printed.out
+
+
+def without(monkeypatch, *hidden):
+    """Let packages look as if they were not installed."""
+    known = metadata.version
+
+    def version(name):
+        if name in hidden:
+            raise metadata.PackageNotFoundError(name)
+        return known(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+
+
+def one_line(text):
+    return " ".join(text.split())
+
+
+def test_a_healthy_machine(capsys, tmp_path):
+    text = told(capsys)
+    for part in ("driftwolfe 0.", "Python 3.", "numpy", "scipy", "numba", "BLAS", "cores"):
+        assert part in text
+    for part in ("threads of experts", "compiled code", "MovieLens 100K", "Shuttle", "browser"):
+        assert part in text
+    assert "POLA, 256 rounds on an L1 ball: regret" in one_line(text)
+    assert text.splitlines()[-1] == "All is well. See it at work: driftwolfe demo"
+    assert not list(tmp_path.iterdir())  # nothing is made
+
+
+def test_narrow_and_ascii_terminals(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    text = told(capsys)
+    assert text.isascii()
+    assert all(len(line) <= 40 or " " not in line.strip() for line in text.splitlines())
+
+
+def test_what_is_needed_is_what_the_project_says():
+    project = tomllib.loads(PROJECT.read_text())["project"]
+
+    def listed(needed):
+        return [f"{name}>={least}" for name, least in needed.items()]
+
+    assert listed(packages.CORE) == project["dependencies"]
+    for name, extra in packages.EXTRAS.items():
+        within = [f"driftwolfe[{extra.within}]"] if extra.within else []
+        assert within + listed(extra.packages) == project["optional-dependencies"][name]
+
+
+def test_a_missing_extra_is_named_with_what_it_is_for(capsys, monkeypatch):
+    without(monkeypatch, "msgspec")
+    text = one_line(told(capsys))
+    assert "note experiments for driftwolfe reproduce, sweep, report; msgspec is missing" in text
+    assert "note distributed" in text and "ok plot" in text
+    assert text.endswith(
+        "First of what is missing, experiments: pip install 'driftwolfe[experiments]'"
+    )
+
+
+def test_a_missing_or_old_package_of_the_core_is_broken(capsys, monkeypatch):
+    without(monkeypatch, "tqdm", "matplotlib")
+    text = one_line(told(capsys, status=1))
+    assert "broken tqdm tqdm is missing" in text
+    assert text.endswith("The core is broken. First, for tqdm: pip install --upgrade 'tqdm>=4.66'")
+    monkeypatch.setattr(metadata, "version", lambda name: "0.3")
+    assert packages.fault("numba", "0.60") == "numba 0.3 is older than 0.60"
+
+
+def test_a_package_that_cannot_be_imported_is_broken(monkeypatch):
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    found = {each.name: each for each in packages.core()}
+    assert found["safetensors"].state == "broken" and found["numpy"].state == "ok"
+
+
+def test_data_are_sought_and_never_downloaded(capsys, tmp_path, monkeypatch):
+    text = one_line(told(capsys))
+    assert "ml-100k/u.data not found; looked in the cache folder" in text
+    assert "driftwolfe reproduce downloads it" in text
+    monkeypatch.setenv("DRIFTWOLFE_OFFLINE", "1")
+    assert "downloads" not in told(capsys)
+    text = one_line(told(capsys, "--data", str(tmp_path / "nowhere")))
+    assert f"looked in {tmp_path / 'nowhere'} only" in text
+    assert "-> put ml-100k/u.data from https://grouplens.org" in text
+
+
+def test_data_that_are_not_the_published_ones_are_told(tmp_path, capsys):
+    (tmp_path / "ml-100k").mkdir()
+    with gzip.open(tmp_path / "ml-100k" / "u.data.gz", "wb") as file:
+        file.write(b"1\t2\t3\t4\n")
+    text = one_line(told(capsys, "--data", str(tmp_path)))
+    assert "is not the published file" in text
+    assert "First of what is missing, MovieLens 100K: get ml-100k/u.data again" in text
+
+
+def test_data_that_are_there_are_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(type(movielens.RATINGS), "_fault", lambda self, content: "")
+    (tmp_path / "ml-100k").mkdir()
+    (tmp_path / "ml-100k" / "u.data").write_text("1\t2\t3\t4\n")
+    film, shuttle = places.data(tmp_path)
+    assert film == Finding("MovieLens 100K", f"{tmp_path / 'ml-100k' / 'u.data'}, as published")
+    assert shuttle.state == "note"
+
+
+def test_folders_that_cannot_be_written_are_told(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("DRIFTWOLFE_CACHE", str(tmp_path / "file" / "cache"))
+    cache, results = places.folders()
+    assert cache.state == "note" and "DRIFTWOLFE_CACHE" in cache.remedy
+    assert results.state == "ok" and "made when needed" in results.told
+
+
+def test_more_threads_than_cores_are_told(monkeypatch):
+    monkeypatch.setattr(machine, "_cores", lambda: 0)
+    last = machine.threads()[-1]
+    assert last.state == "note" and "set_threads" in last.remedy
+
+
+def test_compiled_code_is_kept_somewhere():
+    found = machine.compiled_code()
+    assert found.state == "ok" and "kept in" in found.told
+
+
+def test_no_browser_is_no_trouble(monkeypatch):
+    monkeypatch.setattr(machine.shutil, "which", lambda name: None)
+    assert machine.browser().state == "ok" and "none of" in machine.browser().told
+
+
+def test_a_game_beyond_its_bound_is_broken(monkeypatch):
+    monkeypatch.setattr(self_test, "_played", lambda: (10.0, 9.0, True))
+    assert self_test.self_test().state == "broken"
+    monkeypatch.setattr(self_test, "_played", lambda: (1.0, 9.0, False))
+    assert self_test.self_test().state == "broken"
+    monkeypatch.setattr(self_test, "_played", lambda: 1 / 0)
+    assert "ZeroDivisionError" in self_test.self_test().told
+
+
+def test_the_doctor_does_not_fall_ill(monkeypatch, capsys):
+    def fail():
+        raise RuntimeError("no such luck")
+
+    monkeypatch.setattr(machine, "threads", fail)
+    text = told(capsys, status=1)
+    assert "RuntimeError: no such luck" in text and "self-test" in text
+    assert "Traceback" not in text
+
+
+def test_help_teaches(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["doctor", "--help"])
+    assert "exit status is 1 only where" in capsys.readouterr().out
