@@ -10,7 +10,12 @@ from driftwolfe.points import inner
 LEARNER_CASES = {
     dw.OGD: [{}],
     dw.OnlineFrankWolfe: [{}, {"variant": "classic"}],
-    dw.BOGDIP: [{}, {"tuning": "certified"}, {"method": "halfspace"}],
+    dw.BOGDIP: [
+        {},
+        {"tuning": "certified"},
+        {"method": "halfspace"},
+        {"tuning": "certified", "lmo_budget": 20.0, "schedule": "even"},
+    ],
     dw.LOOBOGD: [{}],
     dw.POLD: [
         {},
@@ -18,8 +23,21 @@ LEARNER_CASES = {
         {"tuning": "certified"},
         {"grid": "paper"},
         {"method": "halfspace", "tuning": "certified", "grid": "experiment"},
+        {"lmo_budget": 1.0},
+        {"lmo_budget": 30.0, "tuning": "certified"},
+        {"lmo_budget": 0.7, "schedule": "even", "feedback": "linear"},
+        {"lmo_budget": 0.3, "method": "halfspace", "lazy": 4},
     ],
-    dw.POLA: [{}, {"feedback": "linear"}, {"tuning": "certified"}, {"start": "origin"}],
+    dw.POLA: [
+        {},
+        {"feedback": "linear"},
+        {"tuning": "certified"},
+        {"start": "origin"},
+        {"lmo_budget": 0.5},
+        {"lmo_budget": 60.0, "tuning": "certified", "schedule": "even"},
+        {"lmo_budget": 1.0, "schedule": "even"},
+    ],
+    dw.OneOracleAder: [{}, {"tuning": "certified", "lmo_budget": 5.0}, {"lmo_budget": 0.2}],
     dw.Ader: [{}, {"feedback": "linear"}, {"method": "corrective", "accuracy": 0.05}],
     dw.MultiOCG: [
         {},

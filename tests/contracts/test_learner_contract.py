@@ -71,6 +71,8 @@ def test_plays_feasible_points_and_reports_what_they_suffer(cls, settings, name)
         assert suffered == pytest.approx(expected, rel=1e-9, abs=1e-9)
         assert learner.lmo_calls == learner.oracle_calls.lmo >= asked
         asked = learner.lmo_calls
+        if learner.lmo_budget is not None:
+            assert asked <= learner.lmo_budget * (t + 1)
         if (weights := learner.expert_weights) is not None:
             assert weights.sum() == pytest.approx(1.0)
             assert (weights >= 0).all()

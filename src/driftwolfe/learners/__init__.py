@@ -8,6 +8,7 @@ from driftwolfe.learners.line_search_ofw import LineSearchOFW
 from driftwolfe.learners.loo_bogd import LOOBOGD
 from driftwolfe.learners.multi_ocg import MultiOCG
 from driftwolfe.learners.ogd import OGD
+from driftwolfe.learners.one_oracle_ader import OneOracleAder
 from driftwolfe.learners.online_frank_wolfe import OnlineFrankWolfe
 from driftwolfe.learners.pamo import PAMO
 from driftwolfe.learners.pola import POLA
@@ -27,5 +28,6 @@ __all__ = [
     "Learner",
     "LineSearchOFW",
     "MultiOCG",
+    "OneOracleAder",
     "OnlineFrankWolfe",
 ]

@@ -120,6 +120,11 @@ class Learner(ABC):
         return self.oracle_calls.lmo
 
     @property
+    def lmo_budget(self) -> float | None:
+        """Linear minimisations a round that are never exceeded in total; None for no limit."""
+        return None
+
+    @property
     def expert_weights(self) -> Array | None:
         """The weights of an ensemble's experts in the coming round; None for a single learner."""
         return None

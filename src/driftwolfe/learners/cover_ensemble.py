@@ -94,6 +94,11 @@ class CoverEnsemble(Learner):
         return [_rounds(length) for length in self._lengths]
 
     @property
+    def lmo_budget(self) -> float | None:
+        """Linear minimisations a round, for all experts together; None for no limit."""
+        return self.options.oracle.budget
+
+    @property
     def lipschitz(self) -> float:
         """G: the larger of what was given and the largest gradient norm seen."""
         return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)

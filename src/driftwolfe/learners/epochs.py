@@ -42,6 +42,11 @@ class EpochLearner(Learner):
         require((self._epoch_start, self._epoch_length) == (start, length), "epochs and rounds")
 
     @property
+    def lmo_budget(self) -> float | None:
+        """Linear minimisations a round, for all experts together; None for no limit."""
+        return self.options.oracle.budget
+
+    @property
     def lipschitz(self) -> float:
         """G: the larger of what was given and the largest gradient norm seen."""
         return max(self.options.lipschitz or 0.0, self._largest_gradient())

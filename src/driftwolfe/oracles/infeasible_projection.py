@@ -25,6 +25,9 @@ METHODS = ("paper", "halfspace", "corrective", "block", "exact")
 #: Methods that move y to the ball before they start, as their bounds on the calls ask.
 _IN_BALL = ("paper", "halfspace")
 
+#: In units of the radius: a target in the set may be as far outside by rounding.
+_ROUNDING = 1e-12
+
 #: Share of the squared radius that accuracies are seen against where a target is farther away.
 REACH = 0.1
 
@@ -114,7 +117,7 @@ def infeasible_projection(
     # These two start from ||x - y|| <= D; the others move y' to the ball at the end.
     target = clip_to_ball(y, domain.center, domain.radius) if chosen in _IN_BALL else y
     followed = chosen == "paper" or (chosen == "halfspace" and accuracy is None)
-    if not followed and domain.cheap_membership and domain.contains(target, atol=0.0):
+    if not followed and domain.cheap_membership and domain.contains(target, atol=_ROUNDING):
         inside = target.copy()
         return InfeasibleProjection(inside, inside, 0, 0.0, 0.0, chosen)
     if stop.max_lmo_calls == 0:

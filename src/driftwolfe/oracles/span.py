@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from driftwolfe.domains.thresholds import threshold_to_sum
-from driftwolfe.points import FactoredMatrix
+from driftwolfe.points import FactoredMatrix, norm
 from driftwolfe.points.decompositions import svd
 from driftwolfe.points.kinds import Array, Point
 
@@ -53,8 +53,8 @@ def _widen(basis: Array, vector: Array) -> Array:
     """The basis and the part of a vector outside it, if there is one beyond rounding."""
     rest = vector - basis @ (basis.T @ vector)
     rest -= basis @ (basis.T @ rest)
-    size = float(np.linalg.norm(rest))
-    if size <= 1e-12 * float(np.linalg.norm(vector)):
+    size = norm(rest)
+    if size <= 1e-12 * norm(vector):
         return basis
     return np.concatenate((basis, (rest / size)[:, None]), axis=1)
 
@@ -63,6 +63,7 @@ def _factors(atom: Point) -> tuple[Array, Array]:
     """Column and row directions of a rank-one matrix."""
     if isinstance(atom, FactoredMatrix):
         return atom.U[:, 0], atom.V[:, 0]
-    heaviest = int(np.abs(atom).max(axis=0).argmax())
-    column = atom[:, heaviest]
+    sizes = np.abs(atom).max(axis=0)
+    heaviest = int(sizes.argmax())
+    column = atom[:, heaviest] / (sizes[heaviest] or 1.0)  # products stay in range
     return column, atom.T @ column

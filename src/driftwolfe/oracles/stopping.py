@@ -49,14 +49,14 @@ class Stopping:
 
     def within_reach(self, squared: float, gap: float) -> bool:
         """Whether the half-space step would land within the tolerance."""
-        return gap <= math.sqrt(self.tolerance * squared) and gap <= squared
+        return gap <= math.sqrt(self.tolerance) * math.sqrt(squared) and gap <= squared
 
     def enough(self, squared: float) -> float:
         """The gap at which a run may end."""
         if self._collapsing:
             return (self.accuracy or 0.0) * min(squared, self.reach)
         share = math.inf if self.accuracy is None else self.accuracy
-        return min(math.sqrt(self.tolerance * squared), share * squared)
+        return min(math.sqrt(self.tolerance) * math.sqrt(squared), share * squared)
 
     def spent(self, lmo_calls: int) -> bool:
         """Whether no further oracle call is allowed."""
