@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow check format examples bench bench-short audit reliability clean
+.PHONY: help run test test-slow check format examples docs bench bench-short audit reliability clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -51,6 +51,9 @@ format: $(READY) ## Format the code
 examples: $(READY) ## Run every example; figures go to results/examples
 	@set -e; for example in examples/*.py; do \
 	  echo "== $$example"; $(BIN)/python "$$example"; done
+
+docs: $(READY) ## Build the pages of the documentation and check their links (two minutes)
+	@$(BIN)/python docs/site/build.py
 
 bench: $(READY) ## Measure speed against peers, as ratios in one run (half an hour)
 	$(BIN)/python -m benchmarks

@@ -14,6 +14,8 @@ PINS = Path(__file__).parent.parent / "constraints.txt"
 #: Packages whose metadata hold a whole text or too little; read in what they ship.
 TOLD = {
     "cycler": "BSD-3-Clause",
+    # Its metadata name the GPL for an Emacs mode, tools/editors/emacs/rst.el, that wheels do not hold.
+    "docutils": "public domain, in parts BSD-2-Clause",
     "kiwisolver": "BSD-3-Clause",
     "matplotlib": "PSF-2.0 based (matplotlib licence)",
     "scipy": "BSD-3-Clause",
@@ -44,9 +46,10 @@ def main() -> None:
     """Print them as a page."""
     print(
         "# Licences of what driftwolfe stands on\n\n"
-        "Everything that `make` installs, to run, test and measure; by `python -m "
+        "Everything that `make` installs, to run, test, measure and document; by `python -m "
         "reliability.licences`. driftwolfe itself is BSD-3-Clause and ships none of it, but for the "
-        "script of plotly (MIT), which reports carry.\n\n"
+        "script of plotly (MIT), which reports carry, and MathJax (Apache-2.0) and the looks of furo "
+        "(MIT), which built pages of the documentation carry.\n\n"
         "| package | version | licence |\n| --- | --- | --- |"
     )
     for name, version in pinned():

@@ -8,6 +8,14 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+#: A block of code, and what it prints where that is told right below.
+BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
+#: Pages whose code needs nothing but itself.
+PROGRAMS = [
+    page
+    for page in PAGES
+    if BLOCK.search(page.read_text()) and page.name not in ("README.md", "estimators.md")
+]
 
 
 def _names_after(page):
@@ -40,10 +48,38 @@ def test_the_code_about_estimators_runs(tmp_path, monkeypatch):
     assert names["pipeline"].predict(names["more"]).shape == (9,)
 
 
+@pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: page.stem)
+def test_the_code_of_a_page_runs_and_prints_what_is_told(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": page.stem}
+    for code, told in BLOCK.findall(page.read_text()):
+        exec(compile(code, page, "exec"), names)
+        printed = capsys.readouterr().out
+        assert not told or printed.rstrip() == told.rstrip()
+
+
+def test_the_landing_page_follows_its_jump(capsys):
+    assert _names_after("docs/index.md")["learner"].decision[1] > 0.99
+    assert capsys.readouterr().out == "[0. 1. 0.]\n"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_between_pages_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-        assert (page.parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", _without_code(page)):
+        place = page.parent / target if target else page
+        assert place.exists(), target
+        if anchor:
+            assert anchor in _anchors(place), f"{target}#{anchor}"
+
+
+def _without_code(page):
+    return re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+def _anchors(page):
+    """Names of headings, as code hosts and the site make them."""
+    headings = re.findall(r"^#+ (.*)$", _without_code(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings}
 
 
 def test_every_public_set_and_learner_is_in_the_readme():

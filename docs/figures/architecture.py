@@ -1,0 +1,112 @@
+"""Draw the figure of docs/architecture.md: python docs/figures/architecture.py.
+
+The layers are read from the import contract in pyproject.toml, so the picture cannot be out of date
+without this script failing.
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from look import BLUE, GREEN, HERE, INK, ORANGE, PAPER, PINK, SOFT, arrow, canvas, save
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+
+#: What each room holds, in a few words.
+ROOMS = {
+    "cli": "the command line",
+    "demo": "a first look",
+    "doctor": "what is installed and works",
+    "experiments": "the paper's runs, sweeps, reports",
+    "saved": "load: whatever was saved",
+    "estimators": "recommender, classifier",
+    "game": "play, History",
+    "regret": "static, dynamic, adaptive",
+    "streams": "sequences of losses",
+    "checkpoint": "games that go on after a kill",
+    "learners": "BOGD_IP, POLD, POLA, and whom they meet",
+    "ensemble": "grids, covers, metas, stacks of experts",
+    "oracles": "infeasible projections by five methods",
+    "domains": "convex sets: lmo",
+    "losses": "convex functions",
+    "points": "arrays, low rank plus sparse, products",
+    "storage": "files written whole or not at all",
+    "terminal": "what the terminal can show",
+}
+COLOURS = {
+    "learners": ORANGE,
+    "ensemble": ORANGE,
+    "oracles": BLUE,
+    "domains": BLUE,
+    "losses": BLUE,
+    "game": GREEN,
+    "regret": GREEN,
+    "streams": GREEN,
+    "checkpoint": GREEN,
+    "estimators": PINK,
+    "saved": PINK,
+}
+
+
+def layers() -> list[list[str]]:
+    """The rooms from top to bottom, as the import contract has them."""
+    settings = tomllib.loads((HERE.parents[1] / "pyproject.toml").read_text())
+    (contract,) = settings["tool"]["importlinter"]["contracts"]
+    rows = [row.replace("driftwolfe.", "").split(" | ") for row in contract["layers"]]
+    unknown = {room for row in rows for room in row} - set(ROOMS)
+    if unknown:
+        raise SystemExit(f"say in ROOMS what these hold: {', '.join(sorted(unknown))}")
+    return rows
+
+
+def box(axis: Any, left: float, low: float, width: float, name: str) -> None:
+    """One room."""
+    colour = COLOURS.get(name, SOFT)
+    axis.add_patch(
+        FancyBboxPatch(
+            (left, low),
+            width,
+            0.72,
+            boxstyle="round,pad=0,rounding_size=0.1",
+            facecolor=PAPER,
+            edgecolor=colour,
+            lw=1.5,
+        )
+    )
+    middle = left + width / 2
+    axis.text(
+        middle, low + 0.47, name, ha="center", va="center", color=colour, fontsize=10, weight="bold"
+    )
+    axis.text(middle, low + 0.2, ROOMS[name], ha="center", va="center", color=INK, fontsize=8)
+
+
+def draw() -> Figure:
+    """Layers as rows; imports only point down."""
+    rows = layers()
+    figure = canvas(9, 0.62 * len(rows) + 0.3)
+    axis = figure.subplots()
+    for height, row in enumerate(reversed(rows)):
+        width = (10 - 0.2 * (len(row) - 1)) / len(row)
+        for i, name in enumerate(row):
+            box(axis, i * (width + 0.2), height * 0.92, width, name)
+    top = len(rows) * 0.92 - 0.2
+    arrow(axis, (10.45, top), (10.45, 0.05), SOFT)
+    axis.text(
+        10.72,
+        top / 2,
+        "imports only point down",
+        rotation=-90,
+        va="center",
+        ha="center",
+        color=SOFT,
+    )
+    axis.set(xlim=(-0.1, 11), ylim=(-0.1, top + 0.1))
+    axis.set_axis_off()
+    return figure
+
+
+if __name__ == "__main__":
+    save(draw(), "layers", Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)

@@ -1,0 +1,176 @@
+"""Pages of the reference: one for each group, one for each public name."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Group:
+    """Public names that belong together.
+
+    Attributes
+    ----------
+    title, about
+        Heading and first words of the page.
+    parts
+        Names by the module that they are shown under.
+    base
+        The class that most of them extend, shown first.
+    """
+
+    title: str
+    about: str
+    parts: dict[str, list[str]]
+    base: str | None = None
+
+
+def _public(module: str) -> list[str]:
+    return sorted(import_module(module).__all__, key=str.lower)
+
+
+def groups() -> dict[str, Group]:
+    """All groups by the name of their page."""
+    streams = [name for name in _public("driftwolfe.streams") if name not in ("drift", "synthetic")]
+    oracle = [name for name in _public("driftwolfe.oracles") if name != "infeasible_projection"]
+    points = [name for name in _public("driftwolfe.points") if name != "FactoredMatrix"]
+    return {
+        "learners": Group(
+            "Learners",
+            "Each plays a point a round and then sees the loss. `POLA` is the one to start with.",
+            {"driftwolfe": _public("driftwolfe.learners")},
+            "Learner",
+        ),
+        "sets": Group(
+            "Sets",
+            "A set is what minimises linear functions over it: `lmo`.",
+            {"driftwolfe": _public("driftwolfe.domains")},
+            "Domain",
+        ),
+        "losses": Group(
+            "Losses",
+            "Convex functions, each of a linear look at the point.",
+            {"driftwolfe.losses": _public("driftwolfe.losses")},
+            "Loss",
+        ),
+        "oracle": Group(
+            "The oracle",
+            "From linear minimisations to a feasible point and an infeasible one beside it.",
+            {"driftwolfe": ["infeasible_projection"], "driftwolfe.oracles": oracle},
+        ),
+        "game": Group(
+            "Playing and saving",
+            "A game, its record, what is written to files, and threads.",
+            {"driftwolfe": ["play", "History", "load", "set_threads"]},
+        ),
+        "regret": Group(
+            "Regret",
+            "What was lost against comparators; every offline minimum with a certified gap.",
+            {
+                "driftwolfe.regret": _public("driftwolfe.regret"),
+                "driftwolfe.bounds": _functions("driftwolfe.learners.bounds"),
+            },
+        ),
+        "streams": Group(
+            "Streams",
+            "Sequences of losses: made up with known comparators, bent, or from real data.",
+            {
+                "driftwolfe.streams": streams,
+                "driftwolfe.streams.synthetic": _public("driftwolfe.streams.synthetic"),
+                "driftwolfe.streams.drift": _public("driftwolfe.streams.drift"),
+            },
+        ),
+        "estimators": Group(
+            "Estimators",
+            "A recommender and a classifier, with the faces of scikit-learn and river.",
+            {"driftwolfe.estimators": _public("driftwolfe.estimators")},
+        ),
+        "points": Group(
+            "Points",
+            "What a decision is: arrays, low rank plus sparse, products.",
+            {"driftwolfe": ["FactoredMatrix"], "driftwolfe.points": points},
+        ),
+        "ensemble": Group(
+            "Parts of ensembles",
+            "Metas, grids of steps and covers of time, for learners of your own.",
+            {"driftwolfe.ensemble": _public("driftwolfe.ensemble")},
+        ),
+    }
+
+
+def _functions(module: str) -> list[str]:
+    found = import_module(module)
+    return sorted(
+        name
+        for name, value in vars(found).items()
+        if inspect.isfunction(value) and value.__module__ == module and not name.startswith("_")
+    )
+
+
+def full_names() -> list[str]:
+    """Every name of the reference, with its module."""
+    return [
+        f"{module}.{name}"
+        for group in groups().values()
+        for module, names in group.parts.items()
+        for name in names
+    ]
+
+
+def pages() -> dict[str, str]:
+    """The text of every page (reStructuredText) by its path."""
+    found = {"api/index.rst": _index()}
+    for place, group in groups().items():
+        found[f"api/{place}.rst"] = _group_page(group)
+        for module, names in group.parts.items():
+            for name in names:
+                found[f"api/{module}.{name}.rst"] = _name_page(module, name, group)
+    return found
+
+
+def _heading(text: str, mark: str = "=") -> str:
+    return f"{text}\n{mark * len(text)}\n\n"
+
+
+def _index() -> str:
+    lines = "".join(f"   {place}\n" for place in groups())
+    table = "".join(
+        f"* :doc:`{group.title} <{place}>`: {group.about}\n" for place, group in groups().items()
+    )
+    words = "Every public name. ``import driftwolfe as dw`` is how examples spell it.\n\n"
+    return f"{_heading('Reference')}{words}{table}\n.. toctree::\n   :hidden:\n\n{lines}"
+
+
+def _group_page(group: Group) -> str:
+    text = _heading(group.title) + f"{group.about}\n\n"
+    for module, names in group.parts.items():
+        ordered = sorted(names, key=lambda name: name != group.base)
+        if len(group.parts) > 1:
+            text += _heading(f"``{module}``", "-")
+        text += f".. currentmodule:: {module}\n\n.. autosummary::\n   :nosignatures:\n\n"
+        text += "".join(f"   {name}\n" for name in ordered) + "\n"
+    text += ".. toctree::\n   :hidden:\n\n"
+    return text + "".join(
+        f"   {name} <{module}.{name}>\n" for module, names in group.parts.items() for name in names
+    )
+
+
+def _name_page(module: str, name: str, group: Group) -> str:
+    value: Any = getattr(_module(module), name)
+    text = _heading(name) + f".. currentmodule:: {module}\n\n"
+    if inspect.isclass(value):
+        base = getattr(_module(module), group.base) if group.base else None
+        text += f".. autoclass:: {name}\n   :members:\n"
+        if base is not None and value is not base and issubclass(value, base):
+            text += f"\nBeside these, all that every `{group.base}` has.\n"
+        return text
+    kind = "autofunction" if callable(value) else "autodata"
+    return text + f".. {kind}:: {name}\n"
+
+
+def _module(name: str) -> Any:
+    """The module of that name; `driftwolfe.bounds` is known by its short one."""
+    return import_module({"driftwolfe.bounds": "driftwolfe.learners.bounds"}.get(name, name))
