@@ -40,6 +40,32 @@ CONTENDERS = {
     "multi-ocg": (dw.MultiOCG, {"tuning": "certified"}),
     "multi-ocg-linear": (dw.MultiOCG, {"tuning": "certified", "feedback": "linear"}),
     "ofw": (dw.OnlineFrankWolfe, {}),
+    "bogd-budget": (dw.BOGDIP, {"tuning": "certified", "lmo_budget": 1.0}),
+    "bogd-budget-even": (
+        dw.BOGDIP,
+        {"tuning": "certified", "lmo_budget": 4.0, "schedule": "even", "lipschitz": "auto"},
+    ),
+    "pold-budget": (dw.POLD, {"tuning": "certified", "lmo_budget": 1.0}),
+    "pold-budget-anytime": (
+        dw.POLD,
+        {"tuning": "certified", "lmo_budget": 50.0, "horizon": None, "feedback": "linear"},
+    ),
+    "pold-budget-even": (
+        dw.POLD,
+        {"tuning": "certified", "lmo_budget": 20.0, "schedule": "even"},
+    ),
+    "pold-purse": (dw.POLD, {"lmo_budget": 0.5}),
+    "pold-purse-lazy": (dw.POLD, {"lmo_budget": 1.0, "lazy": 8, "lipschitz": "auto"}),
+    "pola-budget": (dw.POLA, {"tuning": "certified", "lmo_budget": 60.0}),
+    "pola-budget-even": (
+        dw.POLA,
+        {"tuning": "certified", "lmo_budget": 100.0, "schedule": "even"},
+    ),
+    "pola-purse": (dw.POLA, {"lmo_budget": 1.0}),
+    "pola-purse-even": (dw.POLA, {"lmo_budget": 1.0, "schedule": "even", "feedback": "linear"}),
+    "one-oracle": (dw.OneOracleAder, {"tuning": "certified"}),
+    "one-oracle-purse": (dw.OneOracleAder, {"lmo_budget": 0.3, "lipschitz": "auto"}),
+    "one-oracle-anytime": (dw.OneOracleAder, {"horizon": None, "lmo_budget": 2.0}),
 }
 
 #: One setting of each class, for the dear sets and the long games.
@@ -57,6 +83,10 @@ LEADING = (
     "pamo",
     "multi-ocg",
     "ofw",
+    "pold-budget-even",
+    "pold-purse",
+    "pola-purse-even",
+    "one-oracle-purse",
 )
 
 

@@ -54,6 +54,10 @@ QUICK = (
     "ader-linear",
     "pola-linear",
     "ofw",
+    "bogd-budget",
+    "pold-budget",
+    "pold-budget-even",
+    "one-oracle",
 )
 #: For one contender of each class.
 DEAR_ARENAS = {
@@ -71,7 +75,7 @@ DEAR_ARENAS = {
     ),
 }
 NO_FACTORED = (dw.MultiOCG,)  # minutes, and nothing new
-DYNAMIC = (dw.OGD, dw.BOGDIP, dw.POLD, dw.Ader, dw.POLA, dw.MultiOCG)
+DYNAMIC = (dw.OGD, dw.BOGDIP, dw.POLD, dw.Ader, dw.POLA, dw.MultiOCG, dw.OneOracleAder)
 ADAPTIVE = (dw.BOGDIP, dw.POLA, dw.SAOL, dw.PAMO)
 PIECES = (1, 2, 5, 20)
 

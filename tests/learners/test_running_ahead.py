@@ -34,6 +34,7 @@ def pold(horizon=90, **options):
 LEARNERS = {
     "POLD": pold,
     "POLD by doubling": lambda: pold(horizon=None),
+    "POLD with a budget": lambda: pold(tuning="certified", lmo_budget=60.0),
     "POLD exact": lambda: pold(method="exact"),
     "Ader": lambda: dw.Ader(
         dw.TraceNormBall(SHAPE, radius=20.0, representation="factored"), 90, 4.0

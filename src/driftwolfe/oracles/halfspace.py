@@ -15,6 +15,8 @@ from driftwolfe.points.kinds import Point
 METHOD = "halfspace"
 #: LMO calls <= this * D^2 / tolerance with an exact oracle; `docs/theory/oracles.md` has the proof.
 CALLS = 2.6
+#: Steps towards known vertices between two calls: more of them bring ever less.
+FREE_STEPS = 32
 #: Error of an inexact oracle, in units of sqrt(tolerance) * d, that the run is sure to end with.
 ORACLE_ERROR = 3 / 8
 
@@ -107,7 +109,9 @@ class HalfspaceRun:
 
     def _try_atoms(self, atoms: Atoms) -> None:
         """Step towards known vertices as long as one of them proves that the run must go on."""
-        while not self.stop.near(self.pair):
+        for _ in range(FREE_STEPS):
+            if self.stop.near(self.pair):
+                return
             vertex = atoms.best(self.pair.direction())
             if vertex is None:
                 return

@@ -1,0 +1,151 @@
+"""Budgets of linear minimisations: what is promised of them beyond the bounds on regret."""
+
+import math
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from learners.families import meet, pushed_back, switching_costs, vertex_against
+
+SETS = {
+    "l1": dw.L1Ball(6),
+    "l2": dw.L2Ball(4),
+    "simplex": dw.Simplex(8),
+    "birkhoff": dw.BirkhoffPolytope(3),
+    "trees": dw.SpanningTreePolytope(4),
+}
+ARENAS = {
+    "switching": lambda domain, T: switching_costs(domain, T, pieces=4),
+    "pushed-back": pushed_back,
+    "vertex-against": vertex_against,
+}
+
+
+def closed_form(learner, T, G, P, budget, drag):
+    """The bound of POLD's docstring, and the price of Hedge."""
+    D, v0 = 2 * learner.domain.radius, 1 / 8
+    v = v0 + P / (2 * D)
+    k = math.floor(0.75 * math.log2(1 + P / (2 * v0 * D))) + 1
+    plan = learner._plans(T)[k - 1]
+    meta = G * learner.domain.diameter * math.sqrt(T / 8) * (1 + 2 * math.log(k + 1))
+    main = 3.31 * G * D * (drag * v * k * (k + 1) / budget) ** 0.25 * T**0.75
+    return main + (plan.block - 1) * G * P + drag / 2 * G * D * plan.step * T + meta
+
+
+@pytest.mark.parametrize("schedule", ["blocks", "even"])
+@pytest.mark.parametrize("budget", [0.1, 1.0, 30.0])
+@pytest.mark.parametrize("T", [50, 3000])
+def test_the_bound_of_pold_is_the_theorem(T, budget, schedule):
+    learner = dw.POLD(
+        dw.L2Ball(2), T, 1.0, tuning="certified", lmo_budget=budget, schedule=schedule
+    )
+    for _ in range(T):
+        learner.update(dw.losses.LinearLoss([1.0, 0.0]))
+    drag = 3.0 if schedule == "even" else 1.0
+    for P in (0.0, 1.0, 30.0, 2.0 * (T - 1)):
+        assert learner.bound(path_length=P) <= closed_form(learner, T, 1.0, P, budget, drag)
+
+
+def test_static_regret_with_one_call_a_round():
+    T = 4096
+    learner = dw.BOGDIP(dw.L2Ball(2), T, 1.0, tuning="certified", lmo_budget=1.0)
+    played = meet(learner, pushed_back(dw.L2Ball(2), T))
+    assert learner.lmo_calls > 0
+    assert learner.bound() <= 1.80 * 2.0 * T**0.75 + 1.0 * T * learner._plan(T).step
+    assert played.regret(played.comparators(1)) <= learner.bound()
+
+
+@pytest.mark.parametrize("place", ARENAS)
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("cls", [dw.BOGDIP, dw.POLD, dw.POLA])
+def test_an_even_schedule_brings_every_call_in_its_round(cls, name, place):
+    """At most one call a round for a budget of 1, and no run too late, as the tolerance is wide."""
+    T = 600
+    arena = ARENAS[place](SETS[name], T)
+    for budget in (1.0, 60.0):
+        settings = {"tuning": "certified", "lmo_budget": budget, "schedule": "even"}
+        learner = cls(arena.domain, horizon=T, lipschitz=arena.lipschitz, **settings)
+        losses = arena.losses
+        for t in range(T):
+            before = learner.lmo_calls
+            learner.update(losses(t, learner.decision) if callable(losses) else losses[t])
+            brought = math.floor(budget * (t + 1)) - math.floor(budget * t)
+            assert learner.lmo_calls - before <= brought
+        experts = learner._expert if cls is dw.BOGDIP else learner._experts
+        assert experts.missed == 0
+        assert experts.largest_distance == 0.0
+    assert learner.lmo_calls > 0
+
+
+def test_a_practical_even_schedule_makes_one_call_a_round():
+    for cls in (dw.POLD, dw.POLA):
+        learner = cls(dw.BirkhoffPolytope(4), horizon=400, lmo_budget=1.0, schedule="even")
+        rng, made = np.random.default_rng(0), []
+        for t in range(400):
+            before = learner.lmo_calls
+            target = np.eye(4)[(np.arange(4) + t // 100) % 4]
+            learner.update(dw.losses.SquaredDistance(target + 0.1 * rng.standard_normal((4, 4))))
+            made.append(learner.lmo_calls - before)
+        assert max(made) == 1
+        assert sum(made) > 300
+
+
+def test_certified_pola_makes_no_call_on_short_intervals_and_practical_pola_does():
+    losses = [dw.losses.LinearLoss(np.eye(5)[t // 50]) for t in range(250)]
+    calls = {}
+    for tuning in ("certified", "practical"):
+        learner = dw.POLA(dw.Simplex(5), lipschitz=1.0, tuning=tuning, lmo_budget=1.0)
+        calls[tuning] = dw.play(learner, losses).lmo.sum()
+    assert calls["certified"] == 0
+    assert calls["practical"] > 100
+
+
+def test_a_larger_budget_serves_better():
+    """On a drifting target, and near what no budget at all gives."""
+    rng = np.random.default_rng(0)
+    target = [np.eye(30)[t // 200] + 0.05 * rng.standard_normal(30) for t in range(600)]
+    losses = [dw.losses.SquaredDistance(point) for point in target]
+
+    def suffered(cls, **settings):
+        return dw.play(cls(dw.Simplex(30), horizon=600, **settings), losses).losses.sum()
+
+    for cls in (dw.POLD, dw.POLA, dw.OneOracleAder):
+        few, some, many = (suffered(cls, lmo_budget=b) for b in (0.02, 0.3, 4.0))
+        assert many < some < few
+    assert suffered(dw.POLA, lmo_budget=1.0) < 1.1 * suffered(dw.POLA)
+
+
+def test_known_vertices_save_calls():
+    arena = switching_costs(dw.Simplex(12), 800, pieces=5)
+    calls = {}
+    for lazy in (0, 16):
+        learner = dw.POLA(arena.domain, method="halfspace", lazy=lazy)
+        meet(learner, arena)
+        calls[lazy] = learner.lmo_calls
+    assert calls[16] < 0.7 * calls[0]
+
+
+@pytest.mark.parametrize("budget", [0.0, -1.0, math.nan, math.inf, "many"])
+@pytest.mark.parametrize("cls", [dw.BOGDIP, dw.POLD, dw.POLA, dw.OneOracleAder])
+def test_a_budget_is_a_positive_number(cls, budget):
+    with pytest.raises((ValueError, TypeError), match="lmo_budget"):
+        cls(dw.L1Ball(3), horizon=10, lmo_budget=budget)
+
+
+def test_what_does_not_go_together_is_refused():
+    ball = dw.L1Ball(3)
+    with pytest.raises(ValueError, match="schedule must be one of"):
+        dw.POLD(ball, 10, schedule="odd")
+    with pytest.raises(ValueError, match=r"give lmo_budget=1\.0"):
+        dw.POLD(ball, 10, schedule="even")
+    with pytest.raises(ValueError, match="method must be one of"):
+        dw.POLA(ball, lmo_budget=1.0, schedule="even", method="paper")
+    with pytest.raises(ValueError, match="method must be one of"):
+        dw.POLA(ball, lazy=3, method="corrective")
+    with pytest.raises(ValueError, match="leave one of the two out"):
+        dw.POLA(ball, lazy=3, lmo_budget=1.0, schedule="even")
+    with pytest.raises(ValueError, match="lazy"):
+        dw.POLA(ball, lazy=-1)
+    with pytest.raises(ValueError, match="use Ader or POLD"):
+        dw.OneOracleAder(ball, 10, lmo_budget=None)
