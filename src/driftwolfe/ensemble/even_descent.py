@@ -14,6 +14,7 @@ from driftwolfe.ensemble.list_descent import ListDescent
 from driftwolfe.ensemble.purse import Purse, granted
 from driftwolfe.losses import Loss
 from driftwolfe.oracles.halfspace import HalfspaceRun
+from driftwolfe.oracles.infeasible_projection import in_hull
 from driftwolfe.oracles.stopping import Stopping
 from driftwolfe.points import FactoredMatrix, clip_to_ball, distance
 from driftwolfe.points.kinds import Indices, Point
@@ -137,7 +138,9 @@ class EvenDescent(ListDescent):
 
     def _advance(self, i: int, job: Job) -> Job:
         """The job after one call, or after none where it turns out to be done."""
-        stop = Stopping(float(self.tolerances[i]), self.oracle.accuracy, None)
+        # A share surely affords the tolerance, and no more.
+        accuracy = self.oracle.accuracy if self.oracle.pooled else None
+        stop = Stopping(float(self.tolerances[i]), accuracy, None)
         run = HalfspaceRun(self.domain, job.x, job.y, stop)
         answer = run.ask()
         calls = job.calls + run.calls
@@ -150,6 +153,7 @@ class EvenDescent(ListDescent):
         if self.clocks[i] + 1 + self.blocks[i] >= self.lifetimes[i]:
             return Job(x, y)
         target = y + (-scale * self.steps[i]) * total.total(x)
+        target = in_hull(self.domain, target)
         inside = clip_to_ball(target, self.domain.center, self.domain.radius)
         return Job(x, inside, running=True)
 

@@ -51,7 +51,8 @@ class BOGDIP(EpochLearner):
         decision where it is for long: 3 eps exceeds any distance unless T > 144.
     lmo_budget, schedule, lazy
         As for `POLD`. With a budget b and the certified tuning, static regret is at most
-        :math:`3.021\, G D\, (r v_0/b)^{1/4} T^{3/4}`: 1.80 G D T^(3/4) with at most T calls.
+        :math:`3.021\, G D\, (r v_0/b)^{1/4} T^{3/4} + \tfrac r2 G D h T`: about 1.80 G D T^(3/4) with
+        at most T calls.
 
     Notes
     -----

@@ -92,8 +92,8 @@ class POLD(GridEnsemble):
         3.31\, G D\, (r v\, k(k+1)/b)^{1/4}\, T^{3/4} + (K_k - 1) G P
         + B \sqrt{T/8}\,(1 + 2\ln(k + 1)) + \tfrac r2 G D h_k T
 
-    with r = 1, or r = 3 for the even schedule, and the last term, :math:`O(T^{1/4})`, for rounding
-    blocks up. The practical tuning keeps its short blocks and near-exact projections, gives all
+    with r = 1, or r = 3 for the even schedule, and the last term, of lower order, for rounding blocks
+    up. The practical tuning keeps its short blocks and near-exact projections, gives all
     experts equal shares and lets them use what others leave over; where the budget ends a projection
     early, `bound` allows for the distance that was left, which may make it vacuous.
 

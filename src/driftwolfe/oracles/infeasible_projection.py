@@ -111,7 +111,7 @@ def infeasible_projection(
     if stop.tolerance == 0:
         raise ValueError(f'tolerance must be positive for method "{chosen}", got 0')
     if chosen != "paper":
-        y = _in_hull(domain, y)
+        y = in_hull(domain, y)
     if chosen in ("halfspace", "corrective") and not isinstance(domain.unwrapped, TraceNormBall):
         stop = replace(stop, reach=REACH * domain.radius**2)
     # These two start from ||x - y|| <= D; the others move y' to the ball at the end.
@@ -133,7 +133,7 @@ def infeasible_projection(
     return _in_ball(domain, block(domain, x, y, stop, random), stop)
 
 
-def _in_hull(domain: Domain, y: Point) -> Point:
+def in_hull(domain: Domain, y: Point) -> Point:
     """The nearest point of the set's affine hull, which is nearer to all of K; y for most sets."""
     offset = y if domain.center is None else y - domain.center
     along = domain.tangent(offset)

@@ -1,0 +1,156 @@
+"""Weights and windows of bounds.md, and the lower bound of lower_bound.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+from check import Case, check
+from plans import level
+
+from driftwolfe.ensemble import GeometricCover
+
+
+def _potential(R: np.ndarray, C: np.ndarray) -> np.ndarray:
+    """AdaNormalHedge's Phi; 1 where C = 0, as R is 0 there too."""
+    return np.exp(np.maximum(R, 0.0) ** 2 / (3 * np.where(C > 0, C, 1.0)))
+
+
+@check("AdaNormalHedge: Phi(R+r, C+|r|) <= Phi + w r + 3|r|/(2(C+1))")
+def normal_hedge() -> Iterator[Case]:
+    """On a grid of states with |R| <= C <= 60 and differences |r| <= 1."""
+    for C in (0.0, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0):
+        R = np.linspace(-C, C, 401)[:, None] if C else np.zeros((1, 1))
+        r = np.concatenate((np.linspace(-1, -0.02, 50), np.linspace(0.02, 1, 50)))[None, :]
+        C1 = np.full_like(R, C)
+        weight = (_potential(R + 1, C1 + 1) - _potential(R - 1, C1 + 1)) / 2
+        left = _potential(R + r, C1 + np.abs(r)) - _potential(R, C1) - weight * r
+        right = 1.5 * np.abs(r) / (C + 1)
+        i, j = np.unravel_index((left / right).argmax(), left.shape)
+        where = f"C = {C}, R = {R[i, 0]:.3g}, r = {r[0, j]:.3g}"
+        yield float(left[i, j]), float(right[0, j]), where
+
+
+@check("Hedge: loss of the mean <= expert's + B (T/8)^(1/2) (1 + 2 ln(k + 1))")
+def hedge() -> Iterator[Case]:
+    """Weights written anew, against losses in {0, 1} that follow the weights or lots; B = 1."""
+    for N, T, foe in product((2, 5, 12), (50, 1000), range(3)):
+        rng = np.random.default_rng(foe)
+        prior = np.array([1 / (i * (i + 1)) for i in range(1, N + 1)])
+        totals, suffered = np.zeros(N), 0.0
+        for _ in range(T):
+            weights = prior * np.exp(-math.sqrt(8 / T) * (totals - totals.min()))
+            weights /= weights.sum()
+            heavy = np.arange(N) == weights.argmax() if foe == 0 else rng.random(N) < 0.5
+            losses = np.where(np.arange(N) == N - 1, heavy * (foe < 2), heavy)
+            suffered += float(weights @ losses)
+            totals += losses
+        for k in range(1, N + 1):
+            price = math.sqrt(T / 8) * (1 + 2 * math.log(k + 1))
+            yield suffered - totals[k - 1], price, f"N = {N}, T = {T}, foe {foe}, expert {k}"
+
+
+def _digit_sums(q: float, top: int) -> np.ndarray:
+    """S_q(A), the sum of 2^(qj) over the binary digits of A, for A below top."""
+    A = np.arange(top)
+    return sum(2.0 ** (q * j) * (A >> j & 1) for j in range(top.bit_length()))
+
+
+@check("digits: S_q(A) <= A^q/(2^q - 1), all A up to 2^16")
+def digits() -> Iterator[Case]:
+    """For the powers of the three terms of a bound."""
+    A = np.arange(1.0, 2**16 + 1)
+    for q in (0.75, 0.5, 0.25):
+        ratio = _digit_sums(q, 2**16 + 1)[1:] / (A**q / (2**q - 1))
+        yield float(ratio.max()), 1.0, f"q = {q}, A = {int(ratio.argmax()) + 1}"
+
+
+@check("two runs: S_q(A) + S_q(tau - A) <= 2^(1-q)/(2^q - 1) tau^q")
+def two_runs() -> Iterator[Case]:
+    """For all tau up to 1024 and all A, with the constants 1.745, 3.415 and 8.89."""
+    for q, constant in ((0.75, 1.745), (0.5, 3.415), (0.25, 8.89)):
+        sums = _digit_sums(q, 1025)
+        for tau in range(1, 1025):
+            left = float((sums[: tau + 1] + sums[tau::-1]).max())
+            yield left, constant * tau**q, f"q = {q}, tau = {tau}"
+
+
+@check("windows: two runs of the cover, each of distinct powers of two")
+def windows() -> Iterator[Case]:
+    """All windows in the first 130 rounds: pieces that fit together, no length twice in a run."""
+    for first, last in ((a, b) for a in range(1, 131) for b in range(a, 131)):
+        runs = GeometricCover().split(first, last)
+        pieces = [piece for run in runs for piece in run]
+        ends = [first - 1, *(piece.end for piece in pieces)]
+        joined = all(piece.start == end + 1 for piece, end in zip(pieces, ends, strict=False))
+        aligned = all(piece.start % piece.length == 0 for piece in pieces)
+        twice = sum(len(run) - len({piece.length for piece in run}) for run in runs)
+        faults = twice + (not joined) + (not aligned) + (ends[-1] != last)
+        yield float(faults), 0.0, f"rounds {first} to {last}"
+
+
+@check("POLA: windows <= 4.434 (r(k+1)(k+2)/b)^(1/4) tau^(3/4) + 2.95 r^(3/4) (b tau)^(1/4)")
+def budget_windows() -> Iterator[Case]:
+    """The worst split of every window of up to 4096 rounds into intervals with the library's plans."""
+    for b, r in product((0.3, 1.0, 10.0), (1.0, 3.0)):
+        A = np.arange(4097)
+        sums = sum(level(j, b, r)[0] * (A >> j & 1) for j in range(13))
+        for tau in (*range(1, 200), 255, 256, 1000, 1023, 1024, 4095, 4096):
+            left, k = float((sums[: tau + 1] + sums[tau::-1]).max()), tau.bit_length() - 1
+            main = 4.434 * (r * (k + 1) * (k + 2) / b) ** 0.25 * tau**0.75
+            right = main + 2.95 * r**0.75 * (b * tau) ** 0.25
+            yield left, right, f"b = {b}, r = {r}, tau = {tau}"
+
+
+def _answers(N: int, rng: np.random.Generator) -> tuple[list[int], list[float], list[float]]:
+    """n_m, a_m^2 and rho_m of a game in which N calls come in random portions; R = 1."""
+    e2 = 1 / (1 + math.sqrt(2 * N))
+    n, squares, rho = [], [e2], [1 - e2]
+    while (left := N - sum(n)) > 0:
+        new = int(rng.integers(1, min(left, 1 + int(rng.integers(1, 8))) + 1))
+        n.append(new)
+        squares.append(new * e2**2 / (rho[-1] + new * e2))
+        rho.append(rho[-1] - squares[-1])
+    return n, squares, rho
+
+
+def _nearest(n: list[int], squares: list[float], rho: list[float]) -> float:
+    """The least of sum a_i^2 (1 - Q_i)^2 + sum (rho_i/n_i)(Q_i - Q_{i+1})^2 with the last Q = 0."""
+    m = len(squares)
+    matrix, right = np.diag(squares[: m - 1]), np.array(squares[: m - 1])
+    for i, (new, left) in enumerate(zip(n, rho, strict=False)):
+        step = np.zeros(m)
+        step[i], step[i + 1] = 1.0, -1.0
+        matrix = matrix + left / new * np.outer(step, step)[: m - 1, : m - 1]
+    Q = np.append(np.linalg.solve(matrix, right), 0.0)
+    moves = [
+        left / new * (Q[i] - Q[i + 1]) ** 2
+        for i, (new, left) in enumerate(zip(n, rho, strict=False))
+    ]
+    return float((np.array(squares) * (1 - Q) ** 2).sum() + sum(moves))
+
+
+@check("lower bound: eps^2 <= F_m, solved as a linear system")
+def resisting() -> Iterator[Case]:
+    """The least distance to p_m of mixtures of old answers, without the recursion of the proof."""
+    rng = np.random.default_rng(5)
+    for N in (1, 2, 3, 5, 10, 40, 150):
+        for _ in range(6):
+            n, squares, rho = _answers(N, rng)
+            e2 = 1 / (1 + math.sqrt(2 * N))
+            yield e2, _nearest(n, squares, rho), f"N = {N}, portions {n[:8]}"
+
+
+@check("lower bound: 2 N_m eps^4 <= rho_m^2")
+def something_left() -> Iterator[Case]:
+    """What is left of the radius, for calls in random portions and one at a time."""
+    rng = np.random.default_rng(6)
+    for N in (1, 2, 5, 40, 1000):
+        for _ in range(6):
+            n, _, rho = _answers(N, rng)
+            calls_left = N - np.concatenate(([0], np.cumsum(n)))
+            for m, (left, more) in enumerate(zip(rho, calls_left, strict=True), start=1):
+                e4 = 1 / (1 + math.sqrt(2 * N)) ** 2
+                yield 2 * more * e4, left**2 if left > 0 else 0.0, f"N = {N}, m = {m}"
