@@ -75,7 +75,7 @@ def test_an_even_schedule_brings_every_call_in_its_round(cls, name, place):
         experts = learner._expert if cls is dw.BOGDIP else learner._experts
         assert experts.missed == 0
         assert experts.largest_distance == 0.0
-    assert learner.lmo_calls > 0
+    assert learner.lmo_calls > 0 or place == "pushed-back"  # which stays near the centre
 
 
 def test_a_practical_even_schedule_makes_one_call_a_round():
