@@ -12,6 +12,7 @@ FROM_ROOT = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
+    "RELEASING.md": "releasing.md",
     "benchmarks/README.md": "benchmarks.md",
 }
 
@@ -32,6 +33,8 @@ SIDEBAR = {
         "howto/sweeps": "Sweeps on a cluster",
         "howto/saving": "Saving and checkpoints",
         "howto/settings": "Certified or practical",
+        "howto/budget": "Few linear minimisations",
+        "howto/extending": "Add to the library",
     },
     "In depth": {
         "estimators": "Estimators",
@@ -50,6 +53,7 @@ SIDEBAR = {
         "changelog": "",
         "contributing": "",
         "security": "",
+        "releasing": "",
         "licences": "Licences",
     },
 }
