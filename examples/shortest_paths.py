@@ -56,8 +56,8 @@ def best_split(road):
 # Routes differ by little beside what they take, so projections finer than the default pay here.
 learners = {
     "online Frank-Wolfe": dw.OnlineFrankWolfe(town, horizon=HOURS),
-    "BOGD_IP": dw.BOGDIP(town, horizon=HOURS, accuracy=0.03),
-    "POLA": dw.POLA(town, accuracy=0.03),
+    "BOGD_IP": dw.BOGDIP(town, horizon=HOURS),
+    "POLA": dw.POLA(town),
 }
 stream = [travel_time(road) for road in minutes]
 recent = [minutes[max(0, hour - 10) : hour].sum(axis=0) for hour in range(HOURS)]

@@ -32,7 +32,7 @@ low = [np.exp(-(((np.arange(24) - centre) / 3) ** 2)) for centre in (2.5, 12.5)]
 prices = 30 - 15 * np.repeat(low, 300, axis=0) + 4 * rng.standard_normal((600, 24))
 
 # Plans differ by little beside what they cost, so projections finer than the default pay here.
-learner = dw.POLA(depot, accuracy=0.02)
+learner = dw.POLA(depot)
 history = dw.play(learner, [dw.losses.LinearLoss(p) for p in prices], record_decisions=True)
 halves = np.split(prices, 2)
 costs = {
