@@ -409,6 +409,12 @@ SPECIMENS = (
     learner_specimen("BOGDIP", lambda: dw.BOGDIP(dw.TraceNormBall((5, 4)))),
     learner_specimen("POLD", lambda: dw.POLD(dw.Simplex(4), horizon=40)),
     learner_specimen(
+        "POLD, even",
+        lambda: dw.POLD(dw.BirkhoffPolytope(3), horizon=40, lmo_budget=2.0, schedule="even"),
+    ),
+    learner_specimen("POLA, lazy", lambda: dw.POLA(dw.Simplex(5), lmo_budget=1.0, lazy=4)),
+    learner_specimen("OneOracleAder", lambda: dw.OneOracleAder(dw.L1Ball(4), lmo_budget=0.5)),
+    learner_specimen(
         "POLD, factored",
         lambda: dw.POLD(dw.TraceNormBall((7, 6), 3.0, representation="factored"), horizon=40),
     ),
