@@ -31,6 +31,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "code_links",
+    "formulas",
 ]
 nitpicky = True
 default_role = "py:obj"

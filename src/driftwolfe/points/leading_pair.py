@@ -19,7 +19,7 @@ _LARGEST_BASIS = 240
 _FAILURE = 1e-3
 #: How far above s, in residuals asked for, a missed singular value might lie; and the least such
 #: distance, relative to s, as ruling out anything above 1e-8 would take thousands of steps.
-_MISSED, _LEAST_MISSED = 8.0, 0.05
+_MISSED, _LEAST_MISSED = 6.5, 0.05
 #: What is left of a product, relative to the product, when the basis spans all it can reach.
 _INVARIANT = 1e-12
 #: Rounding of a number.
@@ -60,7 +60,7 @@ def leading_pair(
     A residual cannot tell that a larger singular value was missed. The Lanczos polynomial can: at
     the largest eigenvalue it is at most 1/|c|, where c is the leading component of the start
     (Hochstenbach 2013), and a random c is rarely tiny. The run also goes on until, with probability
-    0.999, no singular value lies more than max(8 `tolerance`, 0.05) s above s.
+    0.999, no singular value lies more than max(6.5 `tolerance`, 0.05) s above s.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def _run(matrix: FactoredMatrix, start: Array, tolerance: float, most: int, luck
 
 
 def _bounded(values: Array, core: Array, k: int, tolerance: float, luck: float) -> bool:
-    r"""Whether no eigenvalue lies above :math:`t = s^2 (1 + \max(8\,tolerance, 0.05))^2`.
+    r"""Whether no eigenvalue lies above :math:`t = s^2 (1 + \max(6.5\,tolerance, 0.05))^2`.
 
     The Lanczos polynomial is :math:`\prod_j (t - \lambda_j) / \beta_j` with the Ritz values and the
     off-diagonal; beyond the largest Ritz value it grows.
