@@ -62,7 +62,7 @@ def test_errors_of_the_library_are_one_line(monkeypatch, capsys):
     def fail(options):
         raise ValueError("radius must be a positive finite number, got -1")
 
-    monkeypatch.setattr(cli, "_oracles", fail)
+    monkeypatch.setattr(cli.commands, "oracles", fail)
     assert cli.main(["oracles"]) == 2
     assert (
         capsys.readouterr().err == "driftwolfe: radius must be a positive finite number, got -1\n"

@@ -46,7 +46,26 @@ _LAZY = ("estimators", "regret", "streams")
 
 
 def load(path: _Any, domain: _Any = None) -> _Any:
-    """Return what was saved to a file; see `driftwolfe.saved.load`."""
+    """Return the learner or estimator that was saved to a file, in the state that it had.
+
+    The file says what it holds; nothing in it is ever executed. A damaged or foreign file is refused
+    with a ValueError.
+
+    Parameters
+    ----------
+    path
+        The file.
+    domain
+        The learner's set, where that holds functions and so is not in the file.
+
+    Examples
+    --------
+    >>> import tempfile, driftwolfe as dw
+    >>> path = tempfile.mkdtemp() + "/learner.safetensors"
+    >>> dw.POLA(dw.L1Ball(3)).save(path)
+    >>> dw.load(path).domain.shape
+    (3,)
+    """
     return _import_module("driftwolfe.saved").load(path, domain)
 
 

@@ -41,7 +41,7 @@ class History:
     domain
         The learner's set.
     losses
-        What the decisions suffered, :math:`f_t(x_t)`.
+        What the decisions suffered, :math:`f_t(x_t)`, in units of the loss.
     seconds
         Time spent in updates; the mean of some rounds where experts ran ahead in threads.
     lmo, projection, gauge, membership
@@ -52,6 +52,14 @@ class History:
         The points played, if recorded.
     weights
         The expert weights in use, if recorded and the learner is an ensemble.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> stream = [dw.losses.LinearLoss([1.0, 0.0])] * 3
+    >>> history = dw.play(dw.OnlineFrankWolfe(dw.L1Ball(2), lipschitz=1.0), stream)
+    >>> history.losses, history.cumulative_loss, history.oracle_calls["lmo"]
+    (array([ 0., -1., -1.]), array([ 0., -1., -2.]), array([1, 1, 1]))
     """
 
     domain: Domain

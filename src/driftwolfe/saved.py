@@ -13,26 +13,7 @@ from driftwolfe.storage import read_archive
 
 
 def load(path: str | os.PathLike[str], domain: Domain | None = None) -> Any:
-    """Return the learner or estimator that was saved to a file, in the state that it had.
-
-    The file says what it holds; nothing in it is ever executed. A damaged or foreign file is refused
-    with a ValueError.
-
-    Parameters
-    ----------
-    path
-        The file.
-    domain
-        The learner's set, where that holds functions and so is not in the file.
-
-    Examples
-    --------
-    >>> import tempfile, driftwolfe as dw
-    >>> path = tempfile.mkdtemp() + "/learner.safetensors"
-    >>> dw.POLA(dw.L1Ball(3)).save(path)
-    >>> dw.load(path).domain.shape
-    (3,)
-    """
+    """Return what was saved to a file; see `driftwolfe.load`, which is this."""
     kind = read_archive(path).kind
     if kind in estimators.__all__:
         return getattr(estimators, kind).load(path)

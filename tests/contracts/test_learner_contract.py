@@ -100,6 +100,26 @@ def test_is_deterministic_and_clones_are_independent(cls, settings, name):
     assert first.oracle_calls == twin.oracle_calls
 
 
+@pytest.mark.parametrize(
+    ("cls", "settings"),
+    [
+        pytest.param(cls, each, id=f"{cls.__name__}-{number}")
+        for cls, cases in LEARNER_CASES.items()
+        for number, each in enumerate(cases)
+    ],
+)
+def test_what_a_learner_hands_out_is_the_callers_own(cls, settings):
+    domain = domains()["l1"]
+    learner = make(cls, settings, domain)
+    for loss in stream(domain, rounds=12):
+        learner.update(loss)
+        for look in (lambda: learner.decision, lambda: learner.expert_weights):
+            if (given := look()) is not None:
+                before = given.copy()
+                given[:] = 99.0
+                np.testing.assert_array_equal(look(), before)
+
+
 class BrokenError(Exception):
     pass
 

@@ -9,9 +9,9 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.ensemble.dense_descent import DenseDescent
-from driftwolfe.ensemble.descent import Oracle, Plan
 from driftwolfe.ensemble.experts import descent
 from driftwolfe.ensemble.gauge_descent import GaugeDescent
+from driftwolfe.ensemble.plan import Oracle, Plan
 from driftwolfe.losses import FunctionLoss, Loss, SquaredDistance, SquaredEntries
 
 PLANS = [Plan(0.5, 1, 1e-6), Plan(0.2, 3, 1e-6), Plan(0.1, 4, 1e-6), Plan(0.3, 2, 1e-6)]

@@ -48,8 +48,12 @@ def test_what_arrives_adds_up(rate, rounds):
 
 
 def test_whole_calls_are_never_rounded_up():
-    assert [granted(1 / 3, 3), granted(0.1, 10), granted(0.25, 7)] == [0, 0, 1]
-    assert granted(0.5, 9) == 4
+    assert [granted(1.0, 10), granted(0.29, 100), granted(0.25, 7), granted(0.5, 9)] == [
+        10,
+        28,
+        1,
+        4,
+    ]
 
 
 @pytest.mark.parametrize("drag", [1.0, 3.0])

@@ -36,6 +36,7 @@ LEARNERS = {
     "POLD by doubling": lambda: pold(horizon=None),
     "POLD with a budget": lambda: pold(tuning="certified", lmo_budget=60.0),
     "POLD exact": lambda: pold(method="exact"),
+    "POLD, asking for membership": lambda: pold(method="corrective"),
     "Ader": lambda: dw.Ader(
         dw.TraceNormBall(SHAPE, radius=20.0, representation="factored"), 90, 4.0
     ),
@@ -55,6 +56,7 @@ def test_the_same_game_for_any_number_of_threads(name):
         np.testing.assert_array_equal(history.losses, alone.losses)
         np.testing.assert_array_equal(history.lmo, alone.lmo)
         np.testing.assert_array_equal(history.projection, alone.projection)
+        np.testing.assert_array_equal(history.membership, alone.membership)
         np.testing.assert_array_equal(learner.expert_weights, first.expert_weights)
         np.testing.assert_array_equal(learner.decision.toarray(), first.decision.toarray())
         assert learner.t == first.t == 90

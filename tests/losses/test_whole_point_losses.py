@@ -9,6 +9,7 @@ import pytest
 
 from driftwolfe.losses import FunctionLoss, LinearLoss, SquaredDistance
 from driftwolfe.points.factored import FactoredMatrix
+from driftwolfe.points.product import ProductPoint
 from losses.loss_cases import factored
 
 
@@ -103,6 +104,23 @@ def test_the_functions_cannot_write_to_the_point_nor_lend_it_out():
     gradient = FunctionLoss(lambda x: 0.5 * x @ x, lambda x: x).gradient(x)
     gradient += 1.0
     assert not x.any()
+
+
+def test_a_function_of_a_product():
+    point = ProductPoint([np.array([1.0, 2.0]), factored(np.random.default_rng(0))])
+    loss = FunctionLoss(lambda x: x.inner(x), lambda x: 2.0 * x)
+    value, gradient = loss.value_and_gradient(point)
+    assert value == pytest.approx(point.norm() ** 2)
+    assert [type(part) for part in gradient.parts] == [type(part) for part in point.parts]
+    assert (gradient - 2.0 * point).norm() < 1e-12
+    with pytest.raises(ValueError, match="read-only"):
+        FunctionLoss(lambda x: x.parts[0].fill(0.0), lambda x: x).value(point)
+    for wrong in ([1.0, 2.0], ProductPoint(point.parts[:1])):
+        with pytest.raises(ValueError, match="ProductPoint of 2 parts"):
+            FunctionLoss(lambda x: 0.0, lambda x, wrong=wrong: wrong).gradient(point)
+    bad = ProductPoint([np.array([np.nan, 0.0]), point.parts[1]])
+    with pytest.raises(ValueError, match="finite"):
+        FunctionLoss(lambda x: 0.0, lambda x: bad).gradient(point)
 
 
 def test_a_function_of_a_factored_matrix():

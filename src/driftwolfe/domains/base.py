@@ -24,7 +24,8 @@ class Domain(ABC):
     shape
         Shape of the points.
     radius
-        :math:`R = \max_{z \in K} \lVert z - c\rVert`, a bound suffices; :math:`c` is `center`.
+        :math:`R = \max_{z \in K} \lVert z - c\rVert`, a bound suffices; :math:`c` is `center`. A
+        Euclidean length, in units of the points, as all lengths here.
     diameter
         A bound on the Euclidean diameter of :math:`K`; `2 * radius` if not given.
     center
@@ -33,6 +34,24 @@ class Domain(ABC):
     inner_radius
         Some :math:`r > 0` such that the ball of radius r around `center`, cut with the affine hull
         of :math:`K`, lies in :math:`K`; 0 when none is known.
+
+    Examples
+    --------
+    The segment from (-1, 0) to (1, 0), as a set of one's own:
+
+    >>> import numpy as np, driftwolfe as dw
+    >>> class Segment(dw.Domain):
+    ...     def __init__(self):
+    ...         super().__init__(shape=2, radius=1.0)
+    ...
+    ...     def _lmo(self, direction):
+    ...         return np.array([-1.0 if direction[0] > 0 else 1.0, 0.0])
+    ...
+    ...     def _contains(self, x, slack):
+    ...         return abs(x[0]) <= 1.0 + slack and abs(x[1]) <= slack
+    >>> segment = Segment()
+    >>> segment.lmo([3.0, 1.0]), segment.contains([0.5, 0.0]), segment.can("project")
+    (array([-1.,  0.]), True, False)
     """
 
     def __init__(
@@ -121,7 +140,10 @@ class Domain(ABC):
         return self._project(self.check_point(y, "y"))
 
     def project_many(self, stack: Array) -> Array:
-        """Return the projections of dense points along the first axis; they must be well formed."""
+        """Return the projections of a `stack` of dense points, along its first axis.
+
+        They must be well formed.
+        """
         return np.stack([self._project(y) for y in stack])
 
     def gauge(self, y: Point) -> float:
@@ -169,7 +191,7 @@ class Domain(ABC):
         )
 
     def check_point(self, value: Any, name: str) -> Point:
-        """Return `value` as a finite point of this set's shape, or raise `ValueError`."""
+        """Return `value` as a finite point of this set's shape, or raise a ValueError with its `name`."""
         return checks.finite_array(value, name, self.shape)
 
     def __repr__(self) -> str:

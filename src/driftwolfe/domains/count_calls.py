@@ -15,7 +15,26 @@ _COUNTING = Lock()
 
 @dataclass
 class OracleCalls:
-    """How often a set was asked; `gauge` counts values and subgradients alike."""
+    """How often a set was asked.
+
+    Parameters
+    ----------
+    lmo
+        Linear minimisations.
+    projection
+        Euclidean projections.
+    gauge
+        Gauges, values and subgradients alike.
+    membership
+        Tests whether a point lies in the set.
+
+    Examples
+    --------
+    >>> calls = OracleCalls(lmo=2)
+    >>> calls.add(lmo=1, membership=4)
+    >>> calls.numbers()
+    (3, 0, 0, 4)
+    """
 
     STATE: ClassVar = ("lmo", "projection", "gauge", "membership")
 
@@ -152,7 +171,12 @@ class CountedDomain(Domain):
 
 
 def count_calls(domain: Domain) -> CountedDomain:
-    """Wrap a set so that it counts calls of its oracle, projection and gauge.
+    """Wrap a set so that it counts what is asked of it.
+
+    Parameters
+    ----------
+    domain
+        The set; it is shared, not copied.
 
     Examples
     --------

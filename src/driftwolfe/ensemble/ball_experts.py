@@ -8,13 +8,15 @@ from typing import ClassVar
 import numpy as np
 
 from driftwolfe.domains import Domain
+from driftwolfe.domains.saved_points import in_ball, require_kind
 from driftwolfe.ensemble.scores import weighted_sum
-from driftwolfe.points import FactoredMatrix, clip_to_ball, distance, inner
+from driftwolfe.points import FactoredMatrix, clip_to_ball, inner
 from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.ops import trimmed
 from driftwolfe.storage.state import require
 
 #: Columns from which a factored point is rid of those that it does not need.
-_COLUMNS = 64
+_COLUMNS = 65
 
 
 class BallExperts:
@@ -46,14 +48,10 @@ class BallExperts:
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
-        like = self.domain.origin()
         require(len(self.points) == self.steps.size, "experts")
         require((self.steps > 0.0).all(), "steps of experts")
-        for point in self.points:
-            fits = type(point) is type(like) and point.shape == like.shape
-            require(fits, "points of experts")
-            near = distance(point, like) <= self.domain.radius * (1.0 + 1e-6)
-            require(near, "points of experts")
+        require_kind(self.domain, self.points, "points of experts")
+        require(all(in_ball(self.domain, point) for point in self.points), "points of experts")
 
     def losses(self, gradient: Point) -> Array:
         """What a linear loss costs each of them."""
@@ -63,17 +61,11 @@ class BallExperts:
         """Where a gradient leads them, with steps of `scale` times their own."""
         center, radius = self.domain.center, self.domain.radius
         ends = (y + (-scale * h) * gradient for h, y in zip(self.steps, self.points, strict=True))
-        inside = (_trimmed(clip_to_ball(end, center, radius)) for end in ends)
+        inside = (trimmed(clip_to_ball(end, center, radius), _COLUMNS) for end in ends)
         # Entries of one gradient would be shared, which no file could tell.
         return [y.copy() if isinstance(y, FactoredMatrix) else y for y in inside]
 
 
 def combined(weights: Array, points: Sequence[Point]) -> Point:
     """The weighted mean of points in the ball."""
-    return _trimmed(weighted_sum(weights, points))
-
-
-def _trimmed(point: Point) -> Point:
-    if isinstance(point, FactoredMatrix) and point.rank > _COLUMNS:
-        return point.recompress()
-    return point
+    return trimmed(weighted_sum(weights, points), _COLUMNS)

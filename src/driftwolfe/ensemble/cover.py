@@ -8,7 +8,18 @@ from driftwolfe.points import checks
 
 
 class Interval(NamedTuple):
-    """The rounds from `start` to `end`, both included; rounds count from 1."""
+    """An interval of rounds.
+
+    Attributes
+    ----------
+    start, end
+        The first and the last round, both included; rounds count from 1.
+
+    Examples
+    --------
+    >>> Interval(4, 7).length
+    4
+    """
 
     start: int
     end: int

@@ -9,7 +9,8 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.saved_points import require_feasible
-from driftwolfe.ensemble.descent import Descent, Oracle, Projections
+from driftwolfe.ensemble.descent import Descent, Projections
+from driftwolfe.ensemble.plan import Oracle
 from driftwolfe.ensemble.scores import Scores, require_finite
 from driftwolfe.losses import Loss
 from driftwolfe.points import checks

@@ -5,72 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.domains.saved_points import require_feasible
+from driftwolfe.domains.saved_points import require_feasible, require_kind
+from driftwolfe.ensemble.plan import FOREVER, Oracle, Plan
 from driftwolfe.ensemble.purse import Ledger, Purse, granted
 from driftwolfe.ensemble.scores import Scores
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import Atoms, InfeasibleProjection, infeasible_projection
 from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.storage.state import require
-
-#: More rounds than any game has.
-FOREVER = 1 << 61
-
-
-class Plan(NamedTuple):
-    """What tells one expert from another.
-
-    Attributes
-    ----------
-    step
-        The dimensionless step h; the step taken is `step_scale` * h.
-    block
-        Rounds between two projections.
-    tolerance
-        Squared distance allowed between the feasible and the infeasible point.
-    share
-        Linear minimisations a round that are its own, where there is a budget for all.
-    lifetime
-        Rounds that it plays.
-    """
-
-    step: float
-    block: int
-    tolerance: float
-    share: float = 0.0
-    lifetime: int = FOREVER
-
-
-@dataclass(frozen=True, slots=True)
-class Oracle:
-    """How experts project: the options of `infeasible_projection`, and what it may cost.
-
-    Attributes
-    ----------
-    budget
-        Linear minimisations a round for all experts together; None for no limit.
-    pooled
-        Whether what one expert does not need of the budget is of use to the others.
-    even
-        Whether calls are spread evenly over the rounds, not made when blocks end.
-    lazy
-        Vertices to keep, and to try before the set is asked.
-    """
-
-    method: str = "auto"
-    accuracy: float | None = None
-    max_lmo_calls: int | None = None
-    seed: int = 0
-    budget: float | None = None
-    pooled: bool = False
-    even: bool = False
-    lazy: int = 0
 
 
 class Projections(NamedTuple):
@@ -207,10 +154,9 @@ class Descent(ABC):
         numbers = (self.largest_gradient, self.largest_distance, self.projections)
         require(min(numbers) >= 0, "experts")
         require((self.shares >= 0.0).all() and (self.lifetimes > 0).all(), "plans of experts")
-        like = self.domain.origin()
-        for vertex in self.atoms.points if self.atoms is not None else ():
-            require(type(vertex) is type(like) and vertex.shape == like.shape, "vertices")
-            require_feasible(self.domain, [vertex])
+        if self.atoms is not None:
+            require_kind(self.domain, self.atoms.points, "vertices")
+            require_feasible(self.domain, self.atoms.points)
 
     @property
     def exact(self) -> bool:

@@ -7,17 +7,19 @@ from typing import Any, ClassVar, NamedTuple, cast
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.domains.saved_points import require_feasible
-from driftwolfe.ensemble.descent import Oracle, Projections
+from driftwolfe.domains.saved_points import require_feasible, require_kind
+from driftwolfe.ensemble.descent import Projections
 from driftwolfe.ensemble.gradient_sum import GradientSum
 from driftwolfe.ensemble.list_descent import ListDescent
+from driftwolfe.ensemble.plan import Oracle
 from driftwolfe.ensemble.purse import Purse, granted
 from driftwolfe.losses import Loss
 from driftwolfe.oracles.halfspace import HalfspaceRun
 from driftwolfe.oracles.infeasible_projection import in_hull
 from driftwolfe.oracles.stopping import Stopping
-from driftwolfe.points import FactoredMatrix, clip_to_ball, distance
+from driftwolfe.points import clip_to_ball, distance
 from driftwolfe.points.kinds import Indices, Point
+from driftwolfe.points.ops import trimmed
 from driftwolfe.storage.state import require
 
 
@@ -77,12 +79,10 @@ class EvenDescent(ListDescent):
     def check_state(self) -> None:
         """As `ListDescent.check_state`; a job for each expert, with points of the set's kind."""
         super().check_state()
-        like = self.domain.origin()
         require(len(self.jobs) == self.size and self.missed >= 0, "projections under way")
         require(all(type(job) is Job for job in self.jobs), "projections under way")
-        for point in (point for job in self.jobs for point in (job.x, job.y)):
-            fits = type(point) is type(like) and point.shape == like.shape
-            require(fits, "projections under way")
+        points = [point for job in self.jobs for point in (job.x, job.y)]
+        require_kind(self.domain, points, "projections under way")
         require_feasible(self.domain, [job.x for job in self.jobs])
 
     @property
@@ -92,10 +92,8 @@ class EvenDescent(ListDescent):
 
     def prepare(self, loss: Loss, slopes: Any, shared: bool, skip: Any = None) -> Any:
         """Work out the coming round."""
-        each = [slopes] * self.size if shared else slopes
-        grown = [s.plus(loss, g, x) for s, g, x in zip(self.sums, each, self.x, strict=True)]
-        x, y, sums = list(self.x), list(self.y), [longer for longer, _ in grown]
-        largest = max(self.largest_gradient, *(size for _, size in grown))
+        x, y = list(self.x), list(self.y)
+        sums, largest = self._longer_sums(loss, slopes, shared)
         jobs, calls = self._serve()
         due, farthest, missed = self.due(skip), self.largest_distance, self.missed
         for i in due.tolist():
@@ -146,7 +144,7 @@ class EvenDescent(ListDescent):
         calls = job.calls + run.calls
         if answer is None:
             return Job(run.pair.snapshot(), job.y, calls, running=True)
-        return Job(_trimmed(answer.feasible), _trimmed(answer.infeasible), calls)
+        return Job(trimmed(answer.feasible), trimmed(answer.infeasible), calls)
 
     def _launch(self, i: int, x: Point, y: Point, total: GradientSum, scale: float) -> Job:
         """The projection of the block's gradient step; none where the expert would not live on."""
@@ -168,8 +166,3 @@ class EvenDescent(ListDescent):
     def _restart_points(self, number: int, start: Point) -> None:
         super()._restart_points(number, start)
         self.jobs[:number] = [Job(start, start)] * number
-
-
-def _trimmed(point: Point) -> Point:
-    """A factored point without the columns that it does not need."""
-    return point.recompress() if isinstance(point, FactoredMatrix) else point

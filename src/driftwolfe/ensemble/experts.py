@@ -8,9 +8,10 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.dense_descent import DenseDescent
-from driftwolfe.ensemble.descent import Descent, Oracle
+from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.even_descent import EvenDescent
 from driftwolfe.ensemble.list_descent import ListDescent
+from driftwolfe.ensemble.plan import Oracle
 from driftwolfe.ensemble.scores import Scores
 from driftwolfe.losses import Loss
 from driftwolfe.points.kinds import Array, Point

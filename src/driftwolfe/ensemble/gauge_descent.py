@@ -8,7 +8,7 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.dense_descent import DenseDescent
-from driftwolfe.ensemble.descent import Oracle
+from driftwolfe.ensemble.plan import Oracle
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import gauge_by_bisection
 from driftwolfe.points import clip_to_ball

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from driftwolfe.domains.saved_points import same_kind
 from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.points import FactoredMatrix, norm
@@ -39,9 +40,7 @@ class GradientSum:
 
     def fits(self, like: Point) -> bool:
         """Whether a sum that was read from a file can be one of gradients at such a point."""
-        if self.rest is not None and not (
-            type(self.rest) is type(like) and self.rest.shape == like.shape
-        ):
+        if self.rest is not None and not same_kind(self.rest, like):
             return False
         sides = zip((self.rows, self.cols), like.shape, strict=False)
         return all(

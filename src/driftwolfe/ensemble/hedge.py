@@ -15,8 +15,15 @@ from driftwolfe.storage.state import require
 
 
 def ader_prior(size: int) -> Array:
-    """Return the prior (1 + 1/N) / (i (i + 1)), i = 1..N: small steps weigh most, the sum is 1.
+    r"""Return the prior :math:`(1 + 1/N)/(i(i+1))`, i = 1..N: small steps weigh most, the sum is 1.
 
+    Parameters
+    ----------
+    size
+        Number N of experts.
+
+    Examples
+    --------
     >>> ader_prior(3)
     array([0.66666667, 0.22222222, 0.11111111])
     """

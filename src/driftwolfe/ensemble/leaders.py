@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.domains.saved_points import require_feasible
+from driftwolfe.domains.saved_points import require_feasible, require_kind
 from driftwolfe.ensemble.scores import Scores, stack, weighted_sum
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import frank_wolfe
@@ -115,13 +115,11 @@ class Leaders:
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
         require(self.experts and all(type(each) is Leader for each in self.experts), "experts")
-        like = self.domain.origin()
         for each in self.experts:
             points = [each.x, each.anchor, *([] if each.gradients is None else [each.gradients])]
-            kinds = [type(point) is type(like) and point.shape == like.shape for point in points]
-            require(all(kinds), "points of experts")
+            require_kind(self.domain, points, "points of experts")
             shelf = each.memory.shelf
-            require(shelf is None or (len(shelf.U), len(shelf.V)) == like.shape, "shelves")
+            require(shelf is None or (len(shelf.U), len(shelf.V)) == self.domain.shape, "shelves")
         require(self.largest_gradient >= 0.0, "experts")
         require_feasible(self.domain, (each.x for each in self.experts))
 

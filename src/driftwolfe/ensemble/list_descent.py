@@ -10,10 +10,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from driftwolfe.domains import CountedDomain, Domain, OracleCalls
-from driftwolfe.domains.saved_points import require_feasible
+from driftwolfe.domains.saved_points import require_feasible, require_kind
 from driftwolfe.ensemble import threads
-from driftwolfe.ensemble.descent import Descent, Oracle, Projections
+from driftwolfe.ensemble.descent import Descent, Projections
 from driftwolfe.ensemble.gradient_sum import GradientSum
+from driftwolfe.ensemble.plan import Oracle
 from driftwolfe.ensemble.scores import Scores, stack, weighted_sum
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import InfeasibleProjection
@@ -68,10 +69,10 @@ class ListDescent(Descent):
     def check_state(self) -> None:
         """As `Descent.check_state`; a point of the set's kind for each expert."""
         super().check_state()
-        like = self.domain.origin()
         for points in (self.x, self.y):
-            kinds = [type(point) is type(like) and point.shape == like.shape for point in points]
-            require(len(points) == self.size and all(kinds), "points of experts")
+            require(len(points) == self.size, "points of experts")
+            require_kind(self.domain, points, "points of experts")
+        like = self.domain.origin()
         kinds = [type(each) is GradientSum for each in self.sums]
         require(len(kinds) == self.size and all(kinds), "sums of gradients")
         require(all(each.fits(like) for each in self.sums), "sums of gradients")
@@ -91,15 +92,22 @@ class ListDescent(Descent):
 
     def prepare(self, loss: Loss, slopes: Any, shared: bool, skip: Any = None) -> _Round:
         """Work out the coming round."""
-        each = [slopes] * self.size if shared else slopes
-        grown = [s.plus(loss, g, x) for s, g, x in zip(self.sums, each, self.x, strict=True)]
-        x, y, sums = list(self.x), list(self.y), [longer for longer, _ in grown]
-        largest = max(self.largest_gradient, *(size for _, size in grown))
+        x, y = list(self.x), list(self.y)
+        sums, largest = self._longer_sums(loss, slopes, shared)
         due = self.due(skip)
         projections = self._project_due(due, sums, self.scale_for(largest), skip)
         for i, result in zip(due, projections.results, strict=True):
             x[i], y[i], sums[i] = result.feasible, result.infeasible, GradientSum()
         return _Round(x, y, sums, largest, projections)
+
+    def _longer_sums(
+        self, loss: Loss, slopes: Any, shared: bool
+    ) -> tuple[list[GradientSum], float]:
+        """The blocks' gradients with those of this round, and the largest norm so far."""
+        each = [slopes] * self.size if shared else slopes
+        grown = [s.plus(loss, g, x) for s, g, x in zip(self.sums, each, self.x, strict=True)]
+        largest = max(self.largest_gradient, *(size for _, size in grown))
+        return [longer for longer, _ in grown], largest
 
     def _project_due(
         self, due: Indices, sums: list[GradientSum], scale: float, skip: Any

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import math
 
-from driftwolfe.ensemble.descent import Plan
 from driftwolfe.ensemble.hedge import ader_prior
+from driftwolfe.ensemble.plan import Plan
 from driftwolfe.oracles.halfspace import CALLS
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array

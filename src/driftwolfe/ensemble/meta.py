@@ -37,7 +37,7 @@ class SleepingMeta(Meta, Protocol):
     """Weighs experts that come and go: those of the intervals of a cover."""
 
     def add(self, new: Sequence[int]) -> None:
-        """Add experts behind the present ones, given the lengths of their intervals."""
+        """Add experts behind the present ones, given the lengths of their intervals in rounds."""
 
     def restart(self, number: int) -> None:
         """Put new experts in the places of the first ones, for intervals of the same lengths."""
@@ -54,7 +54,7 @@ class SleepingMeta(Meta, Protocol):
 
     @property
     def scale(self) -> float:
-        """The bound B on differences of losses in use."""
+        """The bound B on differences of losses in use, in units of the loss."""
 
     @property
     def largest_difference(self) -> float:
@@ -63,7 +63,11 @@ class SleepingMeta(Meta, Protocol):
     def regret_bound(
         self, length: int, end: int, scale: float, created: int | None = None
     ) -> float:
-        """Return a bound on the regret against the expert of one interval."""
+        """Return a bound on the regret against the expert of one interval.
+
+        The interval has `length` rounds and ends by round `end`; losses differ by at most `scale`;
+        `created` experts had come by then, as many as a geometric cover has if None.
+        """
 
 
 def check_loss_scale(value: Any) -> LossScale:

@@ -14,8 +14,8 @@ ROUNDING = 1e-9
 
 
 def granted(share: float, block: int) -> int:
-    """Whole calls that an expert with such a share may make in a block; never more by rounding."""
-    return math.floor(share * block * (1.0 - 1e-12))
+    """Whole calls that an expert with such a share may make in a block."""
+    return math.floor(share * block)
 
 
 @dataclass

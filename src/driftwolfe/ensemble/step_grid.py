@@ -55,6 +55,11 @@ def paper_grid(horizon: int) -> Array:
 
     without the steps h > 1, which no block can be short enough for; [1] if none is left (T < 4).
 
+    Parameters
+    ----------
+    horizon
+        Number T of rounds.
+
     Examples
     --------
     >>> paper_grid(100).round(4)
@@ -69,6 +74,11 @@ def experiment_grid(horizon: int) -> Array:
 
     The number of steps is that of `paper_grid`; the paper's factor c is the guess of D/G.
 
+    Parameters
+    ----------
+    horizon
+        Number T of rounds.
+
     Examples
     --------
     >>> experiment_grid(100).round(4)
@@ -82,6 +92,11 @@ def ader_grid(horizon: int) -> Array:
     r"""Return Ader's grid.
 
     .. math:: h_i = 2^{i-1} \sqrt{7/(2T)}, \qquad N = \lceil \tfrac12 \log_2(1 + 4T/7) \rceil + 1
+
+    Parameters
+    ----------
+    horizon
+        Number T of rounds.
 
     Examples
     --------
@@ -100,6 +115,13 @@ def ader_grid(horizon: int) -> Array:
 def block_length(h: float) -> int:
     r"""Return :math:`K = \max(1, \lfloor h^{-2/3} \rfloor)`, the rounds in one block.
 
+    Parameters
+    ----------
+    h
+        The dimensionless step :math:`\eta G/D`.
+
+    Examples
+    --------
     >>> block_length(100**-0.75), block_length(3.0)
     (10, 1)
     """
@@ -110,6 +132,13 @@ def block_length(h: float) -> int:
 def projection_eps(h: float) -> float:
     r"""Return :math:`\epsilon = h^{2/3}`, the oracle's accuracy in units of :math:`D^2`.
 
+    Parameters
+    ----------
+    h
+        The dimensionless step :math:`\eta G/D`.
+
+    Examples
+    --------
     >>> round(projection_eps(100**-0.75), 12)
     0.1
     """

@@ -25,6 +25,13 @@ def set_threads(number: int | None) -> None:
     None, as at the start: as many as BLAS is set to use, so that OPENBLAS_NUM_THREADS=1 or
     `threadpoolctl` govern both. The answers are the same for any number, up to rounding.
 
+    Parameters
+    ----------
+    number
+        Threads, at least 1, or None.
+
+    Examples
+    --------
     >>> set_threads(2)
     >>> threads()
     2

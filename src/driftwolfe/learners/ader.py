@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import ader_grid
-from driftwolfe.ensemble.descent import Plan
+from driftwolfe.ensemble.plan import Plan
 from driftwolfe.ensemble.step_grid import projection_eps
 from driftwolfe.learners.grid_ensemble import GridEnsemble
 from driftwolfe.learners.options import make_options, require_projection
@@ -28,8 +28,10 @@ class Ader(GridEnsemble):
     horizon, lipschitz, step_scale, loss_scale, feedback
         As for `POLD`.
     method
-        ``"exact"`` is Ader; any other method of `infeasible_projection` makes it approximate, with
-        `tolerance_scale` and `accuracy` as for `POLD`, and the bound allows for that.
+        ``"exact"`` is Ader; any other method of `infeasible_projection` makes it approximate, and the
+        bound allows for that.
+    tolerance_scale, accuracy
+        As for `POLD`, where the method is not exact.
     tuning
         ``"practical"``: loss_scale ``"auto"``; ``"certified"``: G * diameter.
 

@@ -38,12 +38,34 @@ class Learner(ABC):
     Learners in different threads do not disturb each other. One learner is for one thread at a
     time: an update while another thread is in one is refused with a RuntimeError.
 
-    Attributes
+    Parameters
     ----------
     domain
         The set that decisions lie in.
+
+    Attributes
+    ----------
     t
         Rounds played.
+
+    Notes
+    -----
+    Units, for all learners: with points in [x] and losses in [f], `lipschitz` is in [f]/[x],
+    `step_scale` in [x]²/[f], `loss_scale` and what `bound` returns in [f], `path_length` in [x],
+    tolerances in [x]², `smoothness` and `strong_convexity` in [f]/[x]²; `horizon` and `tau` count
+    rounds, and all other numbers are pure. In other units a learner plays the same points, written in
+    those.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> learner = dw.OGD(dw.L2Ball(2), horizon=4, lipschitz=1.0)
+    >>> learner.decision
+    array([0., 0.])
+    >>> learner.update(dw.losses.LinearLoss([1.0, 0.0])), learner.t
+    (0.0, 1)
+    >>> learner.decision
+    array([-1.,  0.])
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("t", "_counted")
@@ -135,14 +157,19 @@ class Learner(ABC):
         return None
 
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
-        """Return a proved bound on the regret so far, with the parameters really used.
+        """Return a proved bound on the regret so far, in units of the loss, with the parameters used.
 
         Parameters
         ----------
         path_length
             That of the comparators, for dynamic regret; 0 is static regret.
         tau
-            Length of the interval, for adaptive regret.
+            Length of the interval in rounds, for adaptive regret.
+
+        Raises
+        ------
+        NotImplementedError
+            Where no such bound is known.
         """
         raise NotImplementedError(f"no bound is known for {type(self).__name__} in this setting")
 

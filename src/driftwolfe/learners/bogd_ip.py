@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble.descent import Descent, Plan
+from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.experts import descent
 from driftwolfe.ensemble.lmo_budget import budgeted_plan, budgeted_step
+from driftwolfe.ensemble.plan import Plan
 from driftwolfe.ensemble.scores import require_finite
 from driftwolfe.ensemble.step_grid import block_length, projection_eps
 from driftwolfe.learners import bounds
@@ -120,7 +121,7 @@ class BOGDIP(EpochLearner):
     @property
     def decision(self) -> Point:
         """The feasible point x."""
-        return self._expert.point(0)
+        return self._expert.point(0).copy()
 
     def update(self, loss: Any) -> float:
         """Play x, add its gradient to the block, project when the block ends."""

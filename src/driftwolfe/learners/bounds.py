@@ -35,8 +35,31 @@ def blocked_descent(
 
     bounds :math:`\sum_t f_t(x_t) - f_t(u_t)` for any :math:`u_t \in K` of path length P. Where steps
     shrink as larger gradients are seen, eta is the last one, :math:`v_0 = 1/2` and the path term
-    doubles. The drag r is 1, and 3 where a block's gradients are worked on during the next.
+    doubles.
 
+    Parameters
+    ----------
+    G, D
+        Bound on gradient norms, and twice the radius.
+    rounds
+        Number T of rounds.
+    eta
+        The step, a length over G.
+    block
+        Rounds K in a block.
+    tolerance
+        Squared distance tol between the feasible and the infeasible point.
+    path_length
+        P, that of the comparators.
+    start
+        :math:`v_0`: `ANYWHERE` (1/2) or `AT_CENTER` (1/8).
+    shrinking_steps
+        Whether steps shrink as larger gradients are seen.
+    drag
+        r: 1, and 3 where a block's gradients are worked on during the next.
+
+    Examples
+    --------
     >>> round(blocked_descent(1.0, 2.0, 100, eta=0.2, block=1, tolerance=0.0), 6)
     20.0
     """
@@ -54,6 +77,26 @@ def weighing(meta: SleepingMeta, length: int, end: int) -> float:
 
     It speaks for losses that differ by at most the meta's scale; where they differed by more, there
     is none.
+
+    Parameters
+    ----------
+    meta
+        As it is after the game.
+    length
+        Rounds of the interval.
+    end
+        The last round of the game, or a later one.
+
+    Raises
+    ------
+    NotImplementedError
+        Where losses differed by more than the scale.
+
+    Examples
+    --------
+    >>> from driftwolfe.ensemble import AdaNormalHedge
+    >>> round(weighing(AdaNormalHedge(1.0), length=64, end=100), 1)
+    38.0
     """
     if meta.largest_difference > meta.scale * (1.0 + 1e-9):
         raise NotImplementedError(
@@ -67,9 +110,18 @@ def over_windows(tau: int, level_bound: Callable[[int], float]) -> float:
     r"""Return the worst sum of bounds over how a window of length tau splits into a cover.
 
     A window is two runs of geometric-cover intervals, each of distinct lengths :math:`2^k`: the binary
-    digits of A and of tau - A for some A. `level_bound(k)` is the regret on one interval of length
-    :math:`2^k`; the answer is :math:`\max_A S(A) + S(\tau - A)`, S the sum over digits.
+    digits of A and of tau - A for some A. The answer is :math:`\max_A S(A) + S(\tau - A)`, S the sum
+    over digits.
 
+    Parameters
+    ----------
+    tau
+        Rounds of the window.
+    level_bound
+        Takes k, returns a bound on the regret on one interval of length :math:`2^k`.
+
+    Examples
+    --------
     >>> over_windows(3, lambda k: 1.0)
     2.0
     """
@@ -92,6 +144,24 @@ def frank_wolfe_tracking(
     :math:`s H = s^2 diam^2/2 + \eta G \sqrt{2H}`, and be-the-leader gives
 
     .. math:: \frac{D^2}{8\eta} + G T \sqrt{2 H}
+
+    Parameters
+    ----------
+    G, D
+        Bound on gradient norms, and twice the radius.
+    diameter
+        A bound on the diameter of the set.
+    rounds
+        Number T of rounds.
+    eta
+        The step, a length over G.
+    share
+        s, between 0 and 1.
+
+    Examples
+    --------
+    >>> round(frank_wolfe_tracking(1.0, 2.0, 2.0, 100, eta=0.01, share=0.1), 3)
+    124.031
     """
     a = eta * G * np.sqrt(2.0)
     root = (a + np.sqrt(a**2 + 2.0 * share**3 * diameter**2)) / (2.0 * share)
@@ -112,6 +182,26 @@ def smooth_frank_wolfe(
     :math:`v_t = \sup_K|f_{t+1} - f_t|`. With line search (`share` None):
     :math:`\sqrt{2\beta\,diam^2\,T E} + 2E`, with a fixed share s: :math:`E/s + \beta\,diam^2\,s T/2`;
     :math:`E = e_1 + 2 \sum_t v_t`.
+
+    Parameters
+    ----------
+    smoothness
+        :math:`\beta`, the Lipschitz constant of the gradients: loss over squared length.
+    diameter
+        A bound on the diameter of the set.
+    rounds
+        Number T of rounds.
+    variation
+        :math:`\sum_t v_t`, in units of the loss.
+    first_gap
+        :math:`e_1 = f_1(x_1) - \min f_1`.
+    share
+        s, between 0 and 1, or None for line search.
+
+    Examples
+    --------
+    >>> smooth_frank_wolfe(2.0, 1.0, rounds=100, variation=2.0, first_gap=0.0)
+    48.0
     """
     total = first_gap + 2.0 * variation
     curvature = smoothness * diameter**2

@@ -9,8 +9,9 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import Cover, SleepingMeta
-from driftwolfe.ensemble.descent import Descent, Plan
+from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.experts import descent
+from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
 from driftwolfe.learners.ensemble import view

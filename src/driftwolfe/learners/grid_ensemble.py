@@ -6,8 +6,9 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 from driftwolfe.ensemble import Hedge
-from driftwolfe.ensemble.descent import Descent, Plan
+from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.experts import descent
+from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners import bounds
 from driftwolfe.learners.hedged_ensemble import HedgedEnsemble
 from driftwolfe.points.kinds import Point

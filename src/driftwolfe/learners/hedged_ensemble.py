@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from driftwolfe.domains import OracleCalls
 from driftwolfe.ensemble import Hedge, threads
 from driftwolfe.ensemble.dense_descent import DenseDescent
 from driftwolfe.ensemble.descent import Descent
@@ -103,7 +104,7 @@ class HedgedEnsemble(EpochLearner):
         experts.arrive(paths)
         self._meta = meta
         for done in rounds:
-            self._counted.calls.add(done.lmo, done.projection, done.gauge)
+            self._counted.calls.add(*done[1:])
             self._advance()
         return rounds
 
@@ -114,15 +115,13 @@ class HedgedEnsemble(EpochLearner):
         return self._experts.largest_gradient
 
 
-def _calls_in(paths: Sequence[Path], t: int) -> tuple[int, int, int]:
-    """The calls of all experts in one round of a run ahead: lmo, projection, gauge."""
-    now = [path.calls[t] for path in paths]
-    before = [path.calls[t - 1] for path in paths] if t else []
-    lmo, projection, gauge = (
-        sum(getattr(calls, name) for calls in now) - sum(getattr(calls, name) for calls in before)
-        for name in ("lmo", "projection", "gauge")
+def _calls_in(paths: Sequence[Path], t: int) -> list[int]:
+    """The calls of all experts in one round of a run ahead, as `OracleCalls.numbers` has them."""
+    now = zip(*(path.calls[t].numbers() for path in paths), strict=True)
+    before = zip(
+        *((path.calls[t - 1] if t else OracleCalls()).numbers() for path in paths), strict=True
     )
-    return lmo, projection, gauge
+    return [sum(later) - sum(earlier) for later, earlier in zip(now, before, strict=True)]
 
 
 def current_point(experts: Experts, weights: Array) -> Point:

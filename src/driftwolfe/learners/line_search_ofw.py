@@ -27,7 +27,7 @@ class LineSearchOFW(LatestLossLearner):
     horizon, lipschitz
         Accepted so that learners are made alike; not needed, and not used.
     smoothness
-        :math:`\beta`: a bound on the curvature of the losses.
+        :math:`\beta`: a bound on the curvature of the losses, in [f]/[x]².
     inner_steps
         Frank-Wolfe steps a round.
 
@@ -44,7 +44,7 @@ class LineSearchOFW(LatestLossLearner):
     Examples
     --------
     >>> import numpy as np, driftwolfe as dw
-    >>> learner = dw.LineSearchOFW(dw.L2Ball(2), smoothness=1.0)
+    >>> learner = dw.LineSearchOFW(dw.L2Ball(2), smoothness=2.0)
     >>> target = dw.losses.SquaredDistance(np.array([0.0, 1.0]))
     >>> suffered = [learner.update(target) for _ in range(20)]
     >>> bool(suffered[-1] < 1e-6)

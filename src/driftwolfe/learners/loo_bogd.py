@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from driftwolfe.ensemble.descent import Plan
+from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.bogd_ip import BOGDIP
 
 
@@ -19,8 +19,26 @@ class LOOBOGD(BOGDIP):
     from the centre until T > 32,400: the decision does not move before. The practical tuning, as
     for `BOGDIP`, makes the tolerance small.
 
-    Constants reconstructed from the description of their Theorem 3, re-derived, not read in the
-    original.
+    One gradient a round; linear minimisations only when a block ends.
+
+    Parameters
+    ----------
+    domain
+        The set.
+    horizon
+        Rounds T; None: epochs of doubling length.
+    lipschitz
+        G, a bound on gradient norms; ``"auto"``: the largest norm seen so far.
+    step_scale
+        In place of D/G; :math:`\eta` is half of it times :math:`T^{-3/4}`.
+    tolerance_scale, accuracy, method, tuning, seed, lmo_budget, schedule, lazy
+        As for `BOGDIP`; but blocks and tolerances do not follow the budget, and where that ends a
+        projection early, `bound` allows for the distance that was left.
+
+    Notes
+    -----
+    `bound` is the master inequality of `BOGDIP` with these parameters. Constants reconstructed from
+    the description of their Theorem 3, re-derived, not read in the original.
 
     References
     ----------

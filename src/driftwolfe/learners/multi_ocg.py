@@ -41,7 +41,7 @@ class MultiOCG(HedgedEnsemble):
         Stop a run also at a gap of this share of the squared distance to its target; the bound is
         lost once that ends a run early.
     strong_convexity
-        :math:`\lambda` of the losses, for the strongly convex version; None for convex losses.
+        :math:`\lambda` of the losses, in [f]/[x]², for the strongly convex version; None for convex losses.
     max_inner
         Limit on linear minimisations per expert and round; the bound is lost once it cuts a run
         short.

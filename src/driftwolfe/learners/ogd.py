@@ -6,9 +6,7 @@ import math
 from typing import Any
 
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble.scores import require_finite
 from driftwolfe.learners import bounds
-from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.options import make_options, require_projection
 from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import norm
@@ -81,16 +79,13 @@ class OGD(SinglePointLearner):
 
     def update(self, loss: Any) -> float:
         """Play x, take a gradient step, project."""
-        f = as_loss(loss)
-        value, slope = f.value_and_slope_at(f.scores(self._x))
-        require_finite(value, slope)
-        gradient = f.pull_back(slope, self._x)
+        value, gradient = self._look(loss)
         largest = max(self._largest, norm(gradient))
         eta = self._eta(max(self.options.lipschitz or 0.0, largest), self.t + 1)
         self._x = self._counted.project(self._x - eta * gradient)
         self._largest, self._steps = largest, self._steps + eta
         self.t += 1
-        return float(value)
+        return value
 
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
         """Return the bound with the steps used; see `Learner.bound`."""

@@ -221,12 +221,12 @@ class OneOracleAder(EpochLearner):
 
     def _end_block(self, total: GradientSum, steepest: float) -> _Block:
         """Move the experts by the block's gradients, combine them, and go after what they say."""
+        block = self._block(self._epoch_length)
         gradient = self._corrected(self.domain.tangent(total.total(self._x)))
         meta = copy(self._meta)  # an update replaces its arrays
         # Per round of a block, so that the range of losses is that of one round.
-        meta.update(self._experts.losses(gradient) / self._block(self._epoch_length))
-        scale = self._scale(steepest, self._block(self._epoch_length))
-        points = self._experts.moved(gradient, scale)
+        meta.update(self._experts.losses(gradient) / block)
+        points = self._experts.moved(gradient, self._scale(steepest, block))
         y = combined(meta.weights, points)
         tolerance = self._tolerance(self._epoch_length)
         oracle = self.options.oracle

@@ -7,9 +7,7 @@ from typing import Any
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.saved_points import require_feasible
-from driftwolfe.ensemble.scores import require_finite
 from driftwolfe.learners import bounds
-from driftwolfe.learners.base import as_loss
 from driftwolfe.learners.options import make_options
 from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import norm
@@ -98,10 +96,7 @@ class OnlineFrankWolfe(SinglePointLearner):
 
     def update(self, loss: Any) -> float:
         """Play x, add its gradient, move towards the minimiser of the linearised objective."""
-        f = as_loss(loss)
-        value, slope = f.value_and_slope_at(f.scores(self._x))
-        require_finite(value, slope)
-        gradient = f.pull_back(slope, self._x)
+        value, gradient = self._look(loss)
         largest = max(self._largest, norm(gradient))
         gradients = self._gradients + gradient
         optimized = self.variant == "optimized"
@@ -113,7 +108,7 @@ class OnlineFrankWolfe(SinglePointLearner):
         self._move(vertex, share)
         self._gradients, self._largest = gradients, largest
         self.t += 1
-        return float(value)
+        return value
 
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
         """Return the static bound of the optimised variant; see `Learner.bound`."""

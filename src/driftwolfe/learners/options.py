@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from driftwolfe.domains import Domain, TraceNormBall
-from driftwolfe.ensemble.descent import Oracle
 from driftwolfe.ensemble.lmo_budget import AT_ONCE, SPREAD
+from driftwolfe.ensemble.plan import Oracle
 from driftwolfe.oracles import DEFAULT_ACCURACY, METHODS
 from driftwolfe.points import checks
 

@@ -6,8 +6,9 @@ import math
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import GeometricCover, MultiplicativeWeights
-from driftwolfe.ensemble.descent import Descent, Plan
+from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.gauge_descent import GaugeDescent
+from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.cover_ensemble import CoverEnsemble
 from driftwolfe.learners.options import make_options
 from driftwolfe.points.kinds import Point

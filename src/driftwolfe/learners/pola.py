@@ -6,8 +6,8 @@ import math
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import AdaNormalHedge, GeometricCover
-from driftwolfe.ensemble.descent import Plan
 from driftwolfe.ensemble.lmo_budget import budgeted_plan, budgeted_step, cover_share
+from driftwolfe.ensemble.plan import Plan
 from driftwolfe.ensemble.step_grid import block_length, projection_eps
 from driftwolfe.learners import bounds
 from driftwolfe.learners.cover_ensemble import CoverEnsemble

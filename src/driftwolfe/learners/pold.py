@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble.descent import Plan
 from driftwolfe.ensemble.lmo_budget import budgeted_grid, budgeted_plan, grid_shares
+from driftwolfe.ensemble.plan import Plan
 from driftwolfe.ensemble.step_grid import (
     block_length,
     experiment_grid,

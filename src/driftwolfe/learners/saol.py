@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import GeometricCover, MultiplicativeWeights
-from driftwolfe.ensemble.descent import Plan
+from driftwolfe.ensemble.plan import Plan
 from driftwolfe.ensemble.step_grid import projection_eps
 from driftwolfe.learners.cover_ensemble import CoverEnsemble
 from driftwolfe.learners.options import make_options, require_projection
@@ -24,8 +24,10 @@ class SAOL(CoverEnsemble):
     horizon, lipschitz, step_scale, loss_scale, feedback, start
         As for `POLA`.
     method
-        ``"exact"`` is SAOL; any other method of `infeasible_projection` makes it approximate, with
-        `tolerance_scale` and `accuracy` as for `POLA`, and the bound allows for that.
+        ``"exact"`` is SAOL; any other method of `infeasible_projection` makes it approximate, and the
+        bound allows for that.
+    tolerance_scale, accuracy
+        As for `POLA`, where the method is not exact.
     tuning
         ``"practical"``: loss_scale ``"auto"``; ``"certified"``: G * diameter.
 

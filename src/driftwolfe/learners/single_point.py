@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.saved_points import require_feasible
-from driftwolfe.learners.base import Learner
+from driftwolfe.ensemble.scores import require_finite
+from driftwolfe.learners.base import Learner, as_loss
 from driftwolfe.points.kinds import Point
 
 
@@ -28,6 +29,13 @@ class SinglePointLearner(Learner):
     def decision(self) -> Point:
         """The feasible point x."""
         return self._x.copy()
+
+    def _look(self, loss: Any) -> tuple[float, Point]:
+        """What the loss costs at x, and a gradient there."""
+        f = as_loss(loss)
+        value, slope = f.value_and_slope_at(f.scores(self._x))
+        require_finite(value, slope)
+        return float(value), f.pull_back(slope, self._x)
 
     def _move(self, vertex: Point, share: float) -> None:
         """Go a share of the way to a vertex."""

@@ -33,6 +33,26 @@ class Loss(ABC):
     also `shape` or `check_shape` and `lipschitz`; for speed, `value_and_slope_at` and the methods
     for stacks. Input is checked when the loss is made; whatever looks at a point checks its shape
     first.
+
+    Examples
+    --------
+    Squared values of one coordinate, as a loss of one's own:
+
+    >>> import numpy as np, driftwolfe as dw
+    >>> class SquaredFirst(dw.losses.Loss):
+    ...     def scores(self, x):
+    ...         return x[:1]
+    ...
+    ...     def value_at(self, scores):
+    ...         return scores[..., 0] ** 2
+    ...
+    ...     def slope_at(self, scores):
+    ...         return 2.0 * scores
+    ...
+    ...     def pull_back(self, slope, like):
+    ...         return np.pad(slope, (0, like.size - 1))
+    >>> SquaredFirst().value_and_gradient(np.array([3.0, 1.0]))
+    (9.0, array([6., 0.]))
     """
 
     #: Shape of the points, where the loss fixes it.
@@ -55,7 +75,7 @@ class Loss(ABC):
         """Return A^T slope, a gradient of the same kind of point as `like`."""
 
     def value_and_slope_at(self, scores: Array) -> tuple[Array, Array]:
-        """Return both; a loss whose value and slope share their work does it once here."""
+        """Return phi and its slope at scores; a loss that can share their work does it once here."""
         return self.value_at(scores), self.slope_at(scores)
 
     def stacked_scores(self, stack: Array) -> Array:
@@ -69,7 +89,7 @@ class Loss(ABC):
     def stacked_round(self, stack: Array, weights: Array) -> tuple[Array, Array, float]:
         """Return values and gradients at a stack of dense points, and the value at their mean.
 
-        What an ensemble asks in each round.
+        What an ensemble asks in each round; the mean is that with its `weights`.
         """
         scores = self.stacked_scores(stack)
         values, slopes = self.value_and_slope_at(scores)
@@ -77,7 +97,7 @@ class Loss(ABC):
         return values, self.stacked_pull_back(slopes, stack), float(self.value_at(combined))
 
     def value(self, x: Point) -> float:
-        """Return f(x)."""
+        """Return f(x), in units of the loss."""
         return float(self.value_at(self.scores(_as_point(x))))
 
     def gradient(self, x: Point) -> Point:
@@ -92,7 +112,11 @@ class Loss(ABC):
         return float(value), self.pull_back(slope, point)
 
     def lipschitz(self, domain: Ball) -> float | None:
-        """Return a bound on the gradient norms over the set, or None where none is known."""
+        """Return a bound on the gradient norms over a set, or None where none is known.
+
+        In units of the loss over those of the points; `domain` is the set, or anything else with a
+        centre and a radius.
+        """
         return None
 
     def check_shape(self, shape: Shape) -> None:

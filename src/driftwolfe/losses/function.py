@@ -12,14 +12,15 @@ from driftwolfe.losses.fixed_point import FixedPoint
 from driftwolfe.points import checks
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Point, Shape
+from driftwolfe.points.product import ProductPoint
 
 
 class FunctionLoss(Loss):
     """Your own convex function, by its value and a (sub)gradient.
 
     Both are called with one point at a time (in an ensemble: once per expert), an array that must
-    not be written to or a `FactoredMatrix`. Convexity is yours to see to; what is returned is
-    checked to be finite and of the right shape.
+    not be written to, a `FactoredMatrix` or a `ProductPoint` of those. Convexity is yours to see to;
+    what is returned is checked to be finite and of the right shape.
 
     Parameters
     ----------
@@ -78,12 +79,10 @@ class FunctionLoss(Loss):
 
     def slope_at(self, scores: Point) -> Point:
         """Return the gradient at every point."""
-        if isinstance(scores, FactoredMatrix):
-            given = _checked_gradient(self._gradient(_guarded(scores)), scores.shape)
-            return given.like(scores)
+        if not isinstance(scores, np.ndarray):
+            return _checked_gradient(self._gradient(_guarded(scores)), scores)
         gradients = [
-            _checked_gradient(self._gradient(point), point.shape).dense
-            for point in self._points(scores)
+            _checked_gradient(self._gradient(point), point) for point in self._points(scores)
         ]
         return np.array(gradients).reshape(scores.shape)
 
@@ -112,16 +111,20 @@ class FunctionLoss(Loss):
 
     def _points(self, scores: Point) -> Any:
         """The single points in scores, as views that cannot be written to."""
-        if isinstance(scores, FactoredMatrix):
+        if not isinstance(scores, np.ndarray):
             return [_guarded(scores)]
         return _read_only_view(scores.reshape(-1, *scores.shape[len(self._leading(scores)) :]))
 
 
-def _guarded(matrix: FactoredMatrix) -> FactoredMatrix:
-    """The same matrix, whose factors belong to a learner, for functions that may be anything."""
-    U, s, V = (_read_only_view(part) for part in (matrix.U, matrix.s, matrix.V))
-    stored = None if matrix.sparse is None else matrix.sparse.copy()
-    return FactoredMatrix._of(U, s, V, stored, matrix.orthonormal)
+def _guarded(point: Point) -> Point:
+    """The same point, whose arrays belong to a learner, for functions that may be anything."""
+    if isinstance(point, np.ndarray):
+        return _read_only_view(point)
+    if isinstance(point, ProductPoint):
+        return ProductPoint(_guarded(part) for part in point.parts)
+    U, s, V = (_read_only_view(part) for part in (point.U, point.s, point.V))
+    stored = None if point.sparse is None else point.sparse.copy()
+    return FactoredMatrix._of(U, s, V, stored, point.orthonormal)
 
 
 def _read_only_view(array: Array) -> Array:
@@ -138,11 +141,21 @@ def _checked_value(result: Any) -> float:
         raise ValueError(f"value(x) must return a finite number, it returned {shown}") from None
 
 
-def _checked_gradient(result: Any, shape: Shape) -> FixedPoint:
+def _checked_gradient(result: Any, like: Point) -> Point:
+    """A gradient as the kind of point that `like` is, of its shape."""
+    if isinstance(like, ProductPoint):
+        parts = getattr(result, "parts", ())
+        if len(parts) != len(like.parts):
+            raise ValueError(
+                f"gradient(x) must return a ProductPoint of {len(like.parts)} parts, it returned "
+                f"{repr(result)[:80]}"
+            )
+        pairs = zip(parts, like.parts, strict=True)
+        return ProductPoint(_checked_gradient(part, each) for part, each in pairs)
     gradient = FixedPoint(result, "what gradient(x) returned")
-    if gradient.shape != shape:
+    if gradient.shape != like.shape:
         raise ValueError(
-            f"gradient(x) must return a point of shape {shape}, it returned one of shape "
+            f"gradient(x) must return a point of shape {like.shape}, it returned one of shape "
             f"{gradient.shape}"
         )
-    return gradient
+    return gradient.like(like)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from driftwolfe.points import inner
+from driftwolfe.points import checks, inner
 from driftwolfe.points.kinds import Point
 from driftwolfe.storage.state import require
 
@@ -21,7 +21,7 @@ class Atoms:
     Parameters
     ----------
     size
-        How many to keep.
+        How many to keep, at least 1.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class Atoms:
     STATE: ClassVar[tuple[str, ...]] = ("points",)
 
     def __init__(self, size: int) -> None:
-        self.size = size
+        self.size = checks.count(size, "size")
         self.points: list[Point] = []
         self._table: Any = None  # dense ones, as rows
 
@@ -49,7 +49,7 @@ class Atoms:
         self._table = None
 
     def best(self, direction: Point) -> Point | None:
-        """Return the one with the least inner product; None where there is none."""
+        """Return the one with the least inner product with `direction`; None where there is none."""
         if not self.points:
             return None
         if isinstance(direction, np.ndarray):

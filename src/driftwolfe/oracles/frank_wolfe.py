@@ -35,7 +35,27 @@ class Memory(NamedTuple):
 
 
 class Approach(NamedTuple):
-    """A point of the set, the gap that it reached, the linear minimisations spent, and a memory."""
+    r"""Where a Frank-Wolfe run towards y ended.
+
+    Attributes
+    ----------
+    point
+        The point x of the set.
+    gap
+        What it reached: :math:`\max_{v \in K}\langle x - y, x - v\rangle` at most, a squared distance.
+        Of the point before the last step where `max_lmo_calls` ended the run.
+    lmo_calls
+        Linear minimisations spent.
+    memory
+        What may be told to the next run; a `Memory`.
+
+    Examples
+    --------
+    >>> import numpy as np, driftwolfe as dw
+    >>> end = frank_wolfe(dw.L1Ball(2), np.zeros(2), np.array([2.0, 0.5]), gap=1e-6)
+    >>> end.gap <= 1e-6, end.lmo_calls
+    (True, 2)
+    """
 
     point: Point
     gap: float
@@ -58,6 +78,23 @@ def frank_wolfe(
     :math:`\langle x - y, x - v\rangle \le gap`; at most :math:`27 D^2/(4 gap)` calls, or as many as
     allowed. With `accuracy`, a gap of that share of :math:`\lVert x - y\rVert^2` ends it as well.
     The error of a vertex counts towards the gap; less than 3 % of it is not asked for.
+
+    Parameters
+    ----------
+    domain
+        The set.
+    x
+        A point of the set: the start, not changed.
+    y
+        The point to move towards, not changed; in the set or not.
+    gap
+        Where to stop: a squared distance, positive.
+    max_lmo_calls
+        Linear minimisations at most, at least 1; None for no limit.
+    accuracy
+        Share of :math:`\lVert x - y\rVert^2` at which a gap ends the run too; None for none.
+    memory
+        That of an earlier run with the same factored x; nothing is lost without.
 
     Examples
     --------

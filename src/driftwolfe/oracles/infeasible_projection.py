@@ -20,6 +20,7 @@ from driftwolfe.oracles.stopping import Stopping, cut_short
 from driftwolfe.points import checks, clip_to_ball, distance, norm
 from driftwolfe.points.kinds import Point
 
+#: The methods that `infeasible_projection` knows, beside ``"auto"``.
 METHODS = ("paper", "halfspace", "corrective", "block", "exact")
 
 #: Methods that move y to the ball before they start, as their bounds on the calls ask.

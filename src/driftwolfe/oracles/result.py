@@ -20,15 +20,25 @@ class InfeasibleProjection:
     lmo_calls
         Linear minimisations spent.
     gap
-        Bound on :math:`\max_{z \in K}\langle y - x', z - x'\rangle`: x' is within the root of it of the
-        projection of y.
+        Bound on :math:`\max_{z \in K}\langle y - x', z - x'\rangle`, a squared distance: x' is within
+        the root of it of the projection of y.
     distance
-        :math:`\lVert x' - y'\rVert`.
+        :math:`\lVert x' - y'\rVert`, in units of the points.
     method
         The method that ran.
     converged
         Whether distance^2 <= tolerance. False only when `max_lmo_calls` ended the work early; the
         other three points of the contract hold even then.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> ball = dw.L2Ball(2)
+    >>> result = dw.infeasible_projection(
+    ...     ball, [0.0, 0.0], [3.0, 4.0], tolerance=0.01, method="halfspace", max_lmo_calls=0
+    ... )
+    >>> result.feasible, result.infeasible, result.converged
+    (array([0., 0.]), array([0.6, 0.8]), False)
     """
 
     feasible: Point

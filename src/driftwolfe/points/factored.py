@@ -8,22 +8,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftwolfe.points import checks
+from driftwolfe.points import checks, norms
 from driftwolfe.points import stored as places
 from driftwolfe.points.decompositions import svd
 from driftwolfe.points.kinds import Array, Indices, Shape
 from driftwolfe.points.orthogonal import thin_svd_of_product
 
-#: Below this ratio of squared norms a Gram-matrix norm has lost half its digits to cancellation.
-_CANCELLED = 1e-5
 #: Columns beyond the shorter side that a sum may have before it is recompressed.
 _SPARE_COLUMNS = 16
-#: Rows evaluated at a time when a cancelled norm is summed entry by entry: bounds the memory.
-_CHUNK_ENTRIES = 1 << 20
 
 
 class Truncation(NamedTuple):
-    """A matrix of lower rank and the Frobenius norm of what was dropped."""
+    """What `FactoredMatrix.truncate` returns.
+
+    Attributes
+    ----------
+    matrix
+        The matrix of lower rank.
+    error
+        The Frobenius norm of what was dropped.
+
+    Examples
+    --------
+    >>> A = FactoredMatrix.from_dense(np.diag([3.0, 1.0]))
+    >>> A.truncate(rank=1)
+    Truncation(matrix=FactoredMatrix(shape=(2, 2), rank=1, stored=0), error=1.0)
+    """
 
     matrix: FactoredMatrix
     error: float
@@ -98,19 +108,22 @@ class FactoredMatrix:
 
     @classmethod
     def from_orthonormal(cls, U: Array, s: Array, V: Array) -> FactoredMatrix:
-        """Wrap factors that the caller knows to fit and to be orthonormal; nothing is checked."""
+        """Wrap factors that the caller knows to fit and to be orthonormal; nothing is checked.
+
+        `U` and `V` have a column for each number of `s`, as for the constructor.
+        """
         U, V = np.ascontiguousarray(U), np.ascontiguousarray(V)
         return cls._of(U, s, V, None, orthonormal=True)
 
     @classmethod
     def zeros(cls, shape: Any) -> FactoredMatrix:
-        """The zero matrix, which stores nothing."""
+        """The zero matrix of that shape, which stores nothing."""
         m, n = places.matrix_shape(shape)
         return cls._of(np.empty((m, 0)), np.empty(0), np.empty((n, 0)), None)
 
     @classmethod
     def from_entries(cls, shape: Any, rows: Any, cols: Any, values: Any) -> FactoredMatrix:
-        """The sparse matrix with the given entries; entries given twice add up."""
+        """The sparse matrix with values[k] at (rows[k], cols[k]); entries given twice add up."""
         m, n = places.matrix_shape(shape)
         rows, cols = places.entry_indices(rows, cols, (m, n))
         data = checks.finite_array(values, "values", rows.shape)
@@ -181,7 +194,7 @@ class FactoredMatrix:
 
     def single(self) -> FactoredMatrix:
         """A multiple of this matrix in single precision, for rough products."""
-        unit = self / (self._largest_part() or 1.0)
+        unit = self / (norms.largest_part(self) or 1.0)
         parts = (unit.U, unit.s, unit.V, unit.stored_arrays[2])
         U, s, V, data = (part.astype(np.float32) for part in parts)
         stored = None if unit.sparse is None else places.with_data(unit.sparse, data)
@@ -297,19 +310,7 @@ class FactoredMatrix:
 
     def norm(self) -> float:
         """Return the Frobenius norm, to full precision even where the parts cancel."""
-        largest = self._largest_part()
-        if largest == 0.0:
-            return 0.0
-        if not 1e-100 < largest < 1e100:  # squares would soon over- or underflow
-            rescaled = self / largest
-            # Factors near the end of the range cannot be rescaled, and none is far from the norm.
-            fits = 1e-100 < rescaled._largest_part() < 1e100
-            return largest * (rescaled.norm() if fits else 1.0)
-        low_rank = self._low_rank_norm()
-        stored = 0.0 if self.sparse is None else float(np.linalg.norm(self.sparse.data))
-        scale = low_rank**2 + stored**2
-        squared = scale + (2.0 * self.stored_inner(self) if stored else 0.0)
-        return self._norm_by_rows() if squared < _CANCELLED * scale else math.sqrt(squared)
+        return norms.frobenius(self)
 
     def nuclear_norm(self) -> float:
         """Return the sum of singular values; the matrix must have no sparse part."""
@@ -327,32 +328,6 @@ class FactoredMatrix:
             sizes = sizes * np.linalg.norm(self.U, axis=0) * np.linalg.norm(self.V, axis=0)
         stored = 0.0 if self.sparse is None else float(np.linalg.norm(self.sparse.data))
         return float(sizes.sum()) + math.sqrt(min(*self.shape, self.nnz)) * stored
-
-    def _largest_part(self) -> float:
-        parts = [np.abs(self.s).max(initial=0.0)]
-        if not self.orthonormal:
-            parts[0] *= math.prod(max(F.max(), -F.min()) for F in (self.U, self.V))
-        if self.nnz:
-            parts.append(np.abs(self.sparse.data).max())
-        return float(max(parts))
-
-    def _low_rank_norm(self) -> float:
-        if self.orthonormal:
-            return float(np.linalg.norm(self.s))
-        gram = (self.U.T @ self.U) * (self.V.T @ self.V)
-        squared = float(self.s @ gram @ self.s)
-        if squared < _CANCELLED * float(self.s**2 @ np.diag(gram)):
-            return float(np.linalg.norm(self.low_rank.recompress().s))
-        return math.sqrt(squared)
-
-    def _norm_by_rows(self) -> float:
-        step = max(1, _CHUNK_ENTRIES // self.shape[1])
-        rows = range(0, self.shape[0], step)
-        return math.hypot(*(np.linalg.norm(self._rows(i, i + step)) for i in rows))
-
-    def _rows(self, start: int, stop: int) -> Array:
-        dense: Array = (self.U[start:stop] * self.s) @ self.V.T
-        return dense if self.sparse is None else dense + self.sparse[start:stop].toarray()
 
     def stored_inner(self, other: FactoredMatrix) -> float:
         """The inner product of this sparse part with the low-rank part of another matrix."""

@@ -1,4 +1,4 @@
-"""Inner products and norms of points of any kind."""
+"""Inner products, norms and the like, for points of any kind."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ import math
 
 import numpy as np
 
+from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Point
 
 
 def inner(a: Point, b: Point) -> float:
-    """Return the Euclidean inner product of two points of one shape.
+    """Return the Euclidean inner product of two points.
 
+    Parameters
+    ----------
+    a, b
+        Points of one shape, of the same kind or one of them dense.
+
+    Examples
+    --------
     >>> inner(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     11.0
     """
@@ -22,8 +30,15 @@ def inner(a: Point, b: Point) -> float:
 
 
 def norm(a: Point) -> float:
-    """Return the Euclidean (Frobenius) norm of a point.
+    """Return the Euclidean (Frobenius) norm of a point, where squares leave the range of numbers too.
 
+    Parameters
+    ----------
+    a
+        The point.
+
+    Examples
+    --------
     >>> norm(np.array([3.0, 4.0]))
     5.0
     """
@@ -39,15 +54,51 @@ def norm(a: Point) -> float:
 
 
 def distance(a: Point, b: Point) -> float:
-    """Return the Euclidean distance of two points."""
+    """Return the Euclidean distance of two points.
+
+    Parameters
+    ----------
+    a, b
+        Points of one shape.
+
+    Examples
+    --------
+    >>> distance(np.array([1.0, 1.0]), np.array([4.0, 5.0]))
+    5.0
+    """
     return norm(a - b)
 
 
 def clip_to_ball(y: Point, center: Point | None, radius: float) -> Point:
-    """Return y moved to the ball around the centre if it lies outside, else y itself."""
+    r"""Return the nearest point of a ball: :math:`c + (y - c)\min(1, R/\lVert y - c\rVert)`.
+
+    Parameters
+    ----------
+    y
+        The point; it is returned itself where it lies in the ball.
+    center
+        The ball's centre c; None for 0.
+    radius
+        Its radius R, in units of the points.
+
+    Examples
+    --------
+    >>> clip_to_ball(np.array([3.0, 4.0]), None, 1.0)
+    array([0.6, 0.8])
+    """
     offset = y if center is None else y - center
     length = norm(offset)
     if length <= radius:
         return y
     inside = offset * (radius / length)
     return inside if center is None else inside + center
+
+
+def trimmed(point: Point, columns: int = 0) -> Point:
+    """Return a factored point rid of columns that it does not need, where it has at least that many.
+
+    Any other point is returned itself.
+    """
+    if isinstance(point, FactoredMatrix) and point.rank >= columns:
+        return point.recompress()
+    return point

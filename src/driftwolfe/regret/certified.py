@@ -54,8 +54,10 @@ class Regret(Certified):
     :math:`[v - gap, v]`, with v reached by a point of the set. So a regret lies in
     :math:`[r, r + gap]`, with r reached by the comparators held here.
 
-    Attributes
+    Parameters
     ----------
+    value
+        The lower end r, in units of the loss.
     gap
         Width of the interval that holds the regret; 0 where it is exact up to rounding.
     window

@@ -31,6 +31,13 @@ class OfflineMinimum:
         Width of the certified interval, in units of the loss.
     iterations
         Gradients of the sum that were looked at.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> best = offline_minimum(dw.L1Ball(2), [dw.losses.LinearLoss([1.0, 0.0])] * 3)
+    >>> best.point, best.value, best.gap < 1e-12
+    (array([-1.,  0.]), -3.0, True)
     """
 
     point: Point

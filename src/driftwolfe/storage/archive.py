@@ -36,6 +36,11 @@ class Archive:
         Plain data: numbers, texts, lists and dictionaries of them.
     arrays
         The arrays by name.
+
+    Examples
+    --------
+    >>> Archive("Example", {"t": 3}, {"x": np.zeros(2)}).settings["t"]
+    3
     """
 
     kind: str
@@ -54,7 +59,20 @@ def write_archive(
     The file is a safetensors file whose header carries the version, the kind, the settings and a
     SHA-256 sum over all of it.
 
-    >>> import tempfile, numpy as np
+    Parameters
+    ----------
+    path
+        The file; what was there before is replaced.
+    kind
+        What is saved: the name of a class.
+    settings
+        Plain data: numbers, texts, lists and dictionaries of them.
+    arrays
+        The arrays by name.
+
+    Examples
+    --------
+    >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "state.safetensors"
     >>> write_archive(path, "Example", {"t": 3}, {"x": np.arange(2.0)})
     >>> read_archive(path).arrays["x"]
@@ -74,7 +92,28 @@ def write_archive(
 
 
 def read_archive(path: str | os.PathLike[str]) -> Archive:
-    """Read what `write_archive` wrote; anything else is refused with a ValueError."""
+    """Read what `write_archive` wrote; nothing in it is ever executed.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Raises
+    ------
+    FileNotFoundError
+        Where there is no such file.
+    ValueError
+        Where it is damaged, of another version, or something else.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "state.safetensors"
+    >>> write_archive(path, "Example", {"t": 3}, {})
+    >>> read_archive(path)
+    Archive(kind='Example', settings={'t': 3}, arrays={})
+    """
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}")
     try:

@@ -33,7 +33,7 @@ class SignAdversary:
     direction
         The vector e, scaled to unit length here; if not given, one in which the set is wide.
     lipschitz
-        G, the norm of every gradient.
+        G, the norm of every gradient, in units of the loss over those of x.
     seed
         Of the direction, where none is given.
 

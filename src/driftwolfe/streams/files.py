@@ -20,7 +20,16 @@ Folder = str | os.PathLike[str]
 
 
 class DataUnavailable(FileNotFoundError):  # noqa: N818 - says what is, like FileNotFoundError
-    """A published file is not on this machine and could not be downloaded."""
+    """A published file is not on this machine and could not be downloaded.
+
+    Not raised where a folder was named that does not hold it: that is a FileNotFoundError, and surely
+    a mistake.
+
+    Examples
+    --------
+    >>> issubclass(DataUnavailable, FileNotFoundError)
+    True
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +80,11 @@ class DataFile:
             raise ValueError(f"{found} {strange}; it is truncated or altered: {remedy}")
         return content
 
-    def available(self, folder: Folder | None = None) -> bool:
-        """Whether the file lies on this machine; its content is not looked at, nothing downloaded.
-
-        >>> from driftwolfe.streams.movielens import RATINGS
-        >>> RATINGS.available("/nowhere")
-        False
-        """
-        return self.find(folder) is not None
-
     def find(self, folder: Folder | None = None) -> Path | None:
-        """Return where the file lies on this machine, or None."""
+        """Return where the file lies on this machine, or None.
+
+        Its content is not looked at, and nothing is downloaded.
+        """
         place = _named(folder) or cache.folder()
         if place is None:
             return None

@@ -64,6 +64,8 @@ def movielens_100k(
 
     Raises
     ------
+    FileNotFoundError
+        Where a folder is named that does not hold the file.
     DataUnavailable
         Where the file is neither on this machine nor to be downloaded; `movielens_twin` makes up
         ratings of the same shape.

@@ -53,7 +53,7 @@ class ResistingOracle:
     radius
         R: the set lies in the ball of this radius around 0.
     lipschitz
-        G, the norm of every gradient.
+        G, the norm of every gradient, in units of the loss over those of x.
 
     Attributes
     ----------

@@ -65,6 +65,8 @@ def shuttle(
 
     Raises
     ------
+    FileNotFoundError
+        Where a folder is named that does not hold the file.
     DataUnavailable
         Where the file is neither on this machine nor to be downloaded; `shuttle_twin` makes up rows of
         the same shape.

@@ -45,7 +45,7 @@ def linear_signs(
     seed
         Of the direction.
     lipschitz
-        G, the norm of every gradient.
+        G, the norm of every gradient, in units of the loss over those of x.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def hard_linear(domain: Domain, rounds: int, seed: Seed = None, lipschitz: float
     seed
         Of the direction and the signs.
     lipschitz
-        G, the norm of every gradient.
+        G, the norm of every gradient, in units of the loss over those of x.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def rotating_quadratic(
     seed
         Of the vertices.
     weight
-        The factor w.
+        The factor w, in units of the loss over squared units of x.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def piecewise_constant(
     seed
         Of the targets.
     weight
-        The factor w.
+        The factor w, in units of the loss over squared units of x.
 
     Examples
     --------

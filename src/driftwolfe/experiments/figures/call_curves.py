@@ -23,6 +23,11 @@ def oracle_calls(summary: Summary) -> Figure | None:
     """Calls of each oracle up to each round, logarithmic; the dash says which oracle.
 
     None where no method called any.
+
+    Parameters
+    ----------
+    summary
+        The trials of a sweep, summed up.
     """
     used = {title: calls(series) for title, series in summary.chosen.items()}
     kinds = [kind for kind in CALLS if any(kind in each for each in used.values())]

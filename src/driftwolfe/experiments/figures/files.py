@@ -32,6 +32,13 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Write a figure as PNG, PDF and SVG, each whole or not at all; return their paths.
 
     The same figure always gives the same bytes.
+
+    Parameters
+    ----------
+    figure
+        The figure.
+    folder, name
+        Where to: the files are ``folder/name.png`` and so on.
     """
     paths = []
     for ending, metadata in FORMATS.items():
@@ -46,7 +53,17 @@ def _filler(figure: Figure, metadata: dict[str, Any]) -> Callable[[Path], None]:
 
 
 def draw_all(summary: Summary, regrets: Sequence[Regrets], folder: Path) -> list[Path]:
-    """Draw and write every figure that there is something for; return the paths of their files."""
+    """Draw and write every figure that there is something for; return the paths of their files.
+
+    Parameters
+    ----------
+    summary
+        The trials of a sweep, summed up.
+    regrets
+        What is known of the regret of its methods; empty for nothing.
+    folder
+        Where the files go.
+    """
     figures = {
         "panels": panels(summary),
         "oracle-calls": oracle_calls(summary),

@@ -24,6 +24,11 @@ def panels(summary: Summary) -> Figure:
 
     The first panel leaves out what only the first twentieth of the rounds would need; the third is
     logarithmic where the slowest method takes more than 20 times as long as the fastest.
+
+    Parameters
+    ----------
+    summary
+        The trials of a sweep, summed up.
     """
     chosen = summary.chosen
     figure = sheet(summary, words.seeds(chosen.values()), 2.4)

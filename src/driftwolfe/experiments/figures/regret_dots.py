@@ -39,7 +39,15 @@ class Regrets(Protocol):
 
 @print_style()
 def regret(summary: Summary, regrets: Sequence[Regrets]) -> Figure | None:
-    """Dynamic regret, and adaptive regret for each length of window; None where none is known."""
+    """Dynamic regret, and adaptive regret for each length of window; None where none is known.
+
+    Parameters
+    ----------
+    summary
+        The trials of a sweep, summed up.
+    regrets
+        What is known of the regret of its methods.
+    """
     found = measures(regrets)
     if not found:
         return None

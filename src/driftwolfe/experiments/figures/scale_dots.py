@@ -58,6 +58,11 @@ def sensitivity(summary: Summary) -> Figure | None:
 
     A ring marks the c that was chosen; hollow markers, that it was chosen on fewer rounds than the
     method was run on.
+
+    Parameters
+    ----------
+    summary
+        The trials of a sweep, summed up.
     """
     found = tunings(summary)
     if not found:

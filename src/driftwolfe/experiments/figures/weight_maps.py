@@ -31,6 +31,11 @@ def weights(summary: Summary) -> Figure | None:
     """A heat map for each method with experts: weight by expert and round, of the first seed.
 
     None where no method has experts.
+
+    Parameters
+    ----------
+    summary
+        The trials of a sweep, summed up.
     """
     tables = expert_tables(summary)
     if not tables:

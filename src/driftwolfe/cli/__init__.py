@@ -1,0 +1,5 @@
+"""The command line."""
+
+from driftwolfe.cli.program import main
+
+__all__ = ["main"]

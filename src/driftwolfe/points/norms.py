@@ -1,0 +1,66 @@
+"""Norms of low rank plus sparse that keep their digits where the parts cancel."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from driftwolfe.points.kinds import Array
+
+if TYPE_CHECKING:
+    from driftwolfe.points.factored import FactoredMatrix
+
+#: Below this ratio of squared norms a Gram-matrix norm has lost half its digits to cancellation.
+_CANCELLED = 1e-5
+#: Rows evaluated at a time when a cancelled norm is summed entry by entry: bounds the memory.
+_CHUNK_ENTRIES = 1 << 20
+
+
+def frobenius(matrix: FactoredMatrix) -> float:
+    """The Frobenius norm: by Gram matrices where they will do, else entry by entry."""
+    largest = largest_part(matrix)
+    if largest == 0.0:
+        return 0.0
+    if not 1e-100 < largest < 1e100:  # squares would soon over- or underflow
+        rescaled = matrix / largest
+        # Factors near the end of the range cannot be rescaled, and none is far from the norm.
+        fits = 1e-100 < largest_part(rescaled) < 1e100
+        return largest * (frobenius(rescaled) if fits else 1.0)
+    low_rank = _low_rank_norm(matrix)
+    stored = 0.0 if matrix.sparse is None else float(np.linalg.norm(matrix.sparse.data))
+    scale = low_rank**2 + stored**2
+    squared = scale + (2.0 * matrix.stored_inner(matrix) if stored else 0.0)
+    return _norm_by_rows(matrix) if squared < _CANCELLED * scale else math.sqrt(squared)
+
+
+def largest_part(matrix: FactoredMatrix) -> float:
+    """The size of the numbers: the largest of s, times those of factors not orthonormal, or stored."""
+    parts = [np.abs(matrix.s).max(initial=0.0)]
+    if not matrix.orthonormal:
+        parts[0] *= math.prod(max(F.max(), -F.min()) for F in (matrix.U, matrix.V))
+    if matrix.nnz:
+        parts.append(np.abs(matrix.sparse.data).max())
+    return float(max(parts))
+
+
+def _low_rank_norm(matrix: FactoredMatrix) -> float:
+    if matrix.orthonormal:
+        return float(np.linalg.norm(matrix.s))
+    gram = (matrix.U.T @ matrix.U) * (matrix.V.T @ matrix.V)
+    squared = float(matrix.s @ gram @ matrix.s)
+    if squared < _CANCELLED * float(matrix.s**2 @ np.diag(gram)):
+        return float(np.linalg.norm(matrix.low_rank.recompress().s))
+    return math.sqrt(squared)
+
+
+def _norm_by_rows(matrix: FactoredMatrix) -> float:
+    step = max(1, _CHUNK_ENTRIES // matrix.shape[1])
+    rows = range(0, matrix.shape[0], step)
+    return math.hypot(*(np.linalg.norm(_rows(matrix, i, i + step)) for i in rows))
+
+
+def _rows(matrix: FactoredMatrix, start: int, stop: int) -> Array:
+    dense: Array = (matrix.U[start:stop] * matrix.s) @ matrix.V.T
+    return dense if matrix.sparse is None else dense + matrix.sparse[start:stop].toarray()

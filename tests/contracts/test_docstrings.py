@@ -1,0 +1,146 @@
+"""Every public name says what it is, what it takes, and shows it."""
+
+import inspect
+import re
+from importlib import import_module
+
+import pytest
+
+#: Packages and modules whose public names a user may call.
+PUBLIC = (
+    "driftwolfe",
+    "driftwolfe.points",
+    "driftwolfe.domains",
+    "driftwolfe.losses",
+    "driftwolfe.oracles",
+    "driftwolfe.ensemble",
+    "driftwolfe.learners",
+    "driftwolfe.learners.bounds",
+    "driftwolfe.regret",
+    "driftwolfe.streams",
+    "driftwolfe.streams.synthetic",
+    "driftwolfe.streams.drift",
+    "driftwolfe.estimators",
+    "driftwolfe.storage",
+    "driftwolfe.demo",
+    "driftwolfe.doctor",
+    "driftwolfe.experiments.figures",
+    "driftwolfe.experiments.report",
+)
+
+_PROTOCOL = "a protocol: there is nothing to make, its methods say what is asked"
+_RESULTS = "draws results of a sweep, which take longer to make than an example may"
+#: Names without an example, and why.
+NO_EXAMPLE = {
+    "driftwolfe.ensemble.Cover": _PROTOCOL,
+    "driftwolfe.ensemble.Meta": _PROTOCOL,
+    "driftwolfe.ensemble.FixedMeta": _PROTOCOL,
+    "driftwolfe.ensemble.SleepingMeta": _PROTOCOL,
+    "driftwolfe.regret.Record": _PROTOCOL,
+    "driftwolfe.experiments.figures.Regrets": _PROTOCOL,
+    "driftwolfe.demo.show": "plays for seconds; `driftwolfe demo` shows it",
+    "driftwolfe.doctor.examine": "prints what this machine has; `driftwolfe doctor` shows it",
+    "driftwolfe.experiments.figures.draw_all": _RESULTS,
+    "driftwolfe.experiments.figures.oracle_calls": _RESULTS,
+    "driftwolfe.experiments.figures.panels": _RESULTS,
+    "driftwolfe.experiments.figures.regret": _RESULTS,
+    "driftwolfe.experiments.figures.save": _RESULTS,
+    "driftwolfe.experiments.figures.sensitivity": _RESULTS,
+    "driftwolfe.experiments.figures.weights": _RESULTS,
+    "driftwolfe.experiments.report.write_report": _RESULTS,
+}
+
+#: A class with documented fields, such as a NamedTuple, has them as parameters too.
+_TOLD = ("Parameters", "Attributes")
+
+
+def names_of(module):
+    """Those of its list; without one, the functions that it defines."""
+    if (listed := getattr(module, "__all__", None)) is not None:
+        return listed
+    own = (name for name, value in vars(module).items() if _is_own_function(value, module))
+    return [name for name in own if not name.startswith("_")]
+
+
+def _is_own_function(value, module):
+    return inspect.isfunction(value) and value.__module__ == module.__name__
+
+
+def public_things():
+    """Classes and functions by their full names, each once: where it is listed last."""
+    found = {}
+    for place in PUBLIC:
+        module = import_module(place)
+        for name in names_of(module):
+            value = getattr(module, name)
+            if inspect.isclass(value) or inspect.isfunction(value):
+                found[id(value)] = (f"{place}.{name}", value)
+    return dict(found.values())
+
+
+THINGS = public_things()
+CLASSES = {name: value for name, value in THINGS.items() if inspect.isclass(value)}
+every_thing = pytest.mark.parametrize("name", THINGS)
+
+
+def section(text, title):
+    """The lines below a heading of numpydoc."""
+    found = re.search(rf"(?ms)^{title}\n-+\n(.*?)(?=^\S[^\n]*\n---+\n|\Z)", text)
+    return found.group(1) if found else ""
+
+
+def told(text):
+    """The parameters that a docstring explains; several may share a line."""
+    lines = "".join(section(text, title) for title in _TOLD).splitlines()
+    heads = (line.split(":")[0] for line in lines if line[:1].strip())
+    return {name.strip() for head in heads for name in head.split(",")}
+
+
+def parameters(thing):
+    """What a call takes, by name; ``*args`` and ``**kwargs`` stand for what is named elsewhere."""
+    if inspect.isclass(thing) and issubclass(thing, Exception):
+        return []
+    made = inspect.isclass(thing) and inspect.isfunction(thing.__init__)
+    taken = inspect.signature(thing.__init__ if made else thing).parameters.values()
+    loose = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [each.name for each in taken if each.kind not in loose and each.name != "self"]
+
+
+def test_no_package_is_forgotten():
+    root = import_module("driftwolfe")
+    rooms = [
+        value.__name__ for name in root.__all__ if inspect.ismodule(value := getattr(root, name))
+    ]
+    assert set(rooms) <= set(PUBLIC)
+    assert all(import_module(place).__doc__ for place in PUBLIC)
+
+
+@every_thing
+def test_says_what_it_is_and_what_it_takes(name):
+    text = inspect.cleandoc(THINGS[name].__doc__ or "")
+    assert text.partition("\n\n")[0].endswith((".", ":")), "one sentence first"
+    assert set(parameters(THINGS[name])) <= told(text)
+
+
+@every_thing
+def test_shows_an_example(name):
+    shown = ">>> " in section(inspect.cleandoc(THINGS[name].__doc__), "Examples")
+    assert shown != (name in NO_EXAMPLE)
+
+
+def test_every_exception_is_there():
+    assert set(NO_EXAMPLE) <= set(THINGS)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_method_and_property_says_what_it_is(name):
+    silent = []
+    for base in CLASSES[name].__mro__:
+        if not base.__module__.startswith("driftwolfe"):
+            continue
+        for key, value in vars(base).items():
+            inside = value.fget if isinstance(value, property) else value
+            inside = getattr(inside, "__func__", inside)  # class methods
+            if not key.startswith("_") and inspect.isfunction(inside) and not inside.__doc__:
+                silent.append(f"{base.__name__}.{key}")
+    assert not silent
