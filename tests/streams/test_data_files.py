@@ -136,17 +136,17 @@ def test_a_corrupt_file_in_the_cache_is_to_be_deleted(cached, content):
     assert f"delete {cached}" in str(refusal.value)
 
 
-def test_available_looks_where_read_does_and_not_inside(folder, cached, monkeypatch):
-    assert not FILE.available()
-    assert not FILE.available(folder)
+def test_find_looks_where_read_does_and_not_inside(folder, cached, monkeypatch):
+    assert FILE.find() is None
+    assert FILE.find(folder) is None
     cached.write_bytes(b"something else")
-    assert FILE.available()
-    assert not FILE.available(folder)
-    assert FILE.available(folder / "cache")
+    assert FILE.find() is not None
+    assert FILE.find(folder) is None
+    assert FILE.find(folder / "cache") is not None
     monkeypatch.setenv("DRIFTWOLFE_DATA", str(folder))
-    assert not FILE.available()
+    assert FILE.find() is None
     (folder / "some/where.txt.gz").write_bytes(b"")
-    assert FILE.available()
+    assert FILE.find() is not None
 
 
 def test_the_cache_folder_follows_the_environment(monkeypatch, tmp_path):

@@ -151,10 +151,10 @@ def files(folder):
 @pytest.mark.parametrize("path", ["/good", "/no-length", "/redirect", "/good.zip"])
 def test_a_good_file_is_downloaded_once(server, folder, path):
     file = data_file(server, path)
-    assert not file.available()
+    assert file.find() is None
     assert file.read() == CONTENT
     assert files(folder) == ["some/where.txt"]
-    assert file.available()
+    assert file.find() is not None
     asked = server.asked
     assert file.read() == CONTENT
     assert server.asked == asked
@@ -267,7 +267,7 @@ def test_processes_neither_disturb_each_other_nor_leave_halves_when_killed(serve
         killed.communicate()
     assert killed.returncode == -signal.SIGKILL
     assert [name for name in files(folder) if not name.endswith(".part")] == []
-    assert not file.available()
+    assert file.find() is None
     processes = [start(file) for _ in range(2)]
     answers = [process.communicate() for process in processes]
     assert answers == [(f"{len(CONTENT)}\n".encode(), b"")] * 2
