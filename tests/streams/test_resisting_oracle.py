@@ -15,10 +15,13 @@ CONTENDERS = {
     "ofw-classic": (1.0, dw.OnlineFrankWolfe, {"variant": "classic"}),
     "bogd-certified": (1.0, dw.BOGDIP, {"tuning": "certified", "method": "halfspace"}),
     "bogd-fine": (1.0, dw.BOGDIP, {"tolerance_scale": 0.5, "method": "halfspace"}),
-    "bogd-finer": (3.0, dw.BOGDIP, {"tolerance_scale": 0.2, "method": "halfspace"}),
-    "bogd": (12.0, dw.BOGDIP, {}),
-    "loo-bogd": (1.0, dw.LOOBOGD, {}),
-    "loo-bogd-finer": (0.5, dw.LOOBOGD, {"tolerance_scale": 0.02}),
+    "bogd-finer": (3.0, dw.BOGDIP, {"tolerance_scale": 0.2, "lmo_budget": 3.0}),
+    "bogd": (1.0, dw.BOGDIP, {"lmo_budget": 1.0}),
+    "loo-bogd": (1.0, dw.LOOBOGD, {"lmo_budget": 1.0}),
+    "loo-bogd-finer": (0.5, dw.LOOBOGD, {"tolerance_scale": 0.02, "lmo_budget": 0.5}),
+    "pold": (1.0, dw.POLD, {"lmo_budget": 1.0}),
+    "pola-even": (1.0, dw.POLA, {"lmo_budget": 1.0, "schedule": "even"}),
+    "one-oracle": (0.7, dw.OneOracleAder, {"lmo_budget": 0.7}),
     "loo-bogd-certified": (0.01, dw.LOOBOGD, {"tuning": "certified"}),
 }
 
@@ -195,7 +198,7 @@ def test_experts_in_threads_share_the_oracle():
     set_threads(3)
     try:
         game = ResistingOracle(40, 60.0)
-        learner = dw.POLA(game.domain, horizon=40, lipschitz=1.0)
+        learner = dw.POLA(game.domain, horizon=40, lipschitz=1.0, lmo_budget=60.0)
         dw.play(learner, game.losses(learner))
     finally:
         set_threads(None)
