@@ -67,5 +67,10 @@ BELOW = {
         "theory/lower_bound",
         "theory/errata",
     ],
-    "results/README": ["results/matrix-completion/summary", "results/classification/summary"],
+    "results/README": [
+        "results/matrix-completion/summary",
+        "results/classification/summary",
+        "results/budget/README",
+        "results/budget/summary",
+    ],
 }

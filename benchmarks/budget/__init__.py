@@ -1,0 +1,1 @@
+"""Regret against linear minimisations: `python -m benchmarks.budget`."""

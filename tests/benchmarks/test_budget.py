@@ -1,0 +1,81 @@
+"""`python -m benchmarks.budget --short`: what it plays, keeps to and writes."""
+
+import json
+import math
+
+import pytest
+
+from benchmarks.budget.__main__ import main
+from benchmarks.budget.store import Store
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    where = tmp_path_factory.mktemp("budget")
+    assert main(["--short", "--out", str(where)]) == 0
+    return where
+
+
+@pytest.fixture(scope="module")
+def runs(folder):
+    return json.loads((folder / "results.json").read_text())["runs"]
+
+
+def part(runs, name):
+    found = [run for run in runs.values() if run.get("part") == name]
+    assert found
+    return found
+
+
+def test_a_short_run_writes_records_tables_and_figures(folder, runs):
+    names = ("vectors", "movielens", "bounds")
+    assert {path.name for path in (folder / "figures").iterdir()} == {
+        f"{name}.{ending}" for name in names for ending in ("png", "svg")
+    }
+    assert not (folder / "runs").exists()
+    rows = [row.split(" | ")[0] for row in (folder / "summary.md").read_text().splitlines()]
+    firsts = [first for first in rows if first.startswith("| ") and ": " in first]
+    assert len(firsts) == len(set(firsts)) > 90
+    for run in part(runs, "sets"):
+        numbers = (run["static_regret"], run["dynamic_regret"], run["window_regret"])
+        assert all(math.isfinite(number) for number in numbers)
+
+
+def test_budgets_are_never_exceeded(runs):
+    played = [run for run in runs.values() if run.get("budget")]
+    for run in played:
+        assert run["lmo_calls"] <= run["budget"] * run["rounds"] + 1e-6, run
+    even = [run for run in played if run["kind"] == "even"]
+    assert even
+    assert all(run["worst_round"] <= math.ceil(run["budget"]) for run in even)
+
+
+def test_exact_projections_make_no_calls_and_no_limit_makes_more_than_a_budget(runs):
+    games = part(runs, "sets")
+    assert all(run["lmo_calls"] == 0 for run in games if run["kind"] == "exact")
+    for stream in ("vectors", "matrices", "flows"):
+        pold = [run for run in games if run["stream"] == stream and run["learner"] == "POLD"]
+        (free,) = [run["lmo_calls"] for run in pold if run["kind"] == "unlimited"]
+        assert free > max(run["lmo_calls"] for run in pold if run["kind"] == "budget")
+
+
+def test_regret_lies_between_what_none_can_beat_and_the_bound(runs):
+    games = part(runs, "bounds")
+    assert {run["budget"] for run in games} == {0.25, 1.0, 4.0}
+    for run in games:
+        assert run["guarantee"] * (1 - 1e-12) <= run["static_regret"] <= run["bound"], run
+
+
+def test_games_that_are_done_are_not_played_again(tmp_path):
+    store = Store(tmp_path)
+    assert store.get("one", lambda: {"loss": 1.0}) == {"loss": 1.0}
+    assert Store(tmp_path).get("one", lambda: pytest.fail("played again")) == {"loss": 1.0}
+    store.get("two", lambda: {"loss": 5.0})
+    store.forget("tw")
+    assert store.get("two", lambda: {"loss": 2.0}) == Store(tmp_path).records["two"]
+    store.close(["one"], {"cpu": "made up"})
+    assert not (tmp_path / "runs").exists()
+    store = Store(tmp_path)
+    assert store.get("one", lambda: pytest.fail("played again")) == {"loss": 1.0}
+    store.close(["one"], {"cpu": "another"})
+    assert json.loads((tmp_path / "results.json").read_text())["machine"] == {"cpu": "made up"}
