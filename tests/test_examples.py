@@ -19,6 +19,7 @@ def test_there_are_examples():
     assert matplotlib.font_manager.fontManager.ttflist
 
 
+@pytest.mark.slow  # `make docs`, which every change must pass, runs each of them too
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_ends_in_a_table_or_a_figure(path, tmp_path):
     printed = _run(path, tmp_path)

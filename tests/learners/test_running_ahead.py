@@ -36,7 +36,7 @@ LEARNERS = {
     "POLD by doubling": lambda: pold(horizon=None),
     "POLD with a budget": lambda: pold(tuning="certified", lmo_budget=60.0),
     "POLD exact": lambda: pold(method="exact"),
-    "POLD, asking for membership": lambda: pold(method="corrective", accuracy=0.4),
+    "POLD, asking for membership": lambda: pold(method="corrective", tuning="certified"),
     "Ader": lambda: dw.Ader(
         dw.TraceNormBall(SHAPE, radius=20.0, representation="factored"), 90, 4.0
     ),
