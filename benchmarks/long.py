@@ -11,10 +11,10 @@ from itertools import islice
 from typing import Any
 
 import driftwolfe as dw
-from benchmarks import stored
+from benchmarks import large_matrix, stored
 from benchmarks.data import movielens
 from benchmarks.measure import threads
-from benchmarks.rows import matrix_completion, paper_algorithms, scale
+from benchmarks.rows import matrix_completion, paper_algorithms
 from benchmarks.rows.matrix_completion import ADER_SCALE, HORIZON, STEP_SCALE
 from driftwolfe.experiments import machine
 
@@ -64,7 +64,7 @@ def contestants() -> dict[str, Sequence[Run]]:
         "paper-bogd-ip": [
             _ratings("the paper's BOGD_IP", lambda: paper_algorithms.reference("BOGD_IP"))
         ],
-        "scale-pold": [Run("POLD at scale", scale.pold, scale.stream, scale.HORIZON)],
+        "scale-pold": [Run("POLD at scale", large_matrix.pold, large_matrix.stream, large_matrix.HORIZON)],
     }
 
 

@@ -9,21 +9,21 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import large_matrix
 from benchmarks.measure import threads
-from benchmarks.rows import scale
 
 STATUS = Path("/proc/self/status")
-LEARNERS = {"BOGD_IP": scale.bogd_ip, "POLD": scale.pold}
+LEARNERS = {"BOGD_IP": large_matrix.bogd_ip, "POLD": large_matrix.pold}
 
 
 def play(name: str, rounds: int) -> dict:
     """Play that many rounds; what it took."""
     learner, total, ratings = LEARNERS[name](), 0.0, 0.0
     started = time.perf_counter()
-    for loss in scale.stream(rounds=rounds):
+    for loss in large_matrix.stream(rounds=rounds):
         total += learner.update(loss)
         ratings += float(np.abs(loss.targets).sum())
-    looked_at = rounds * scale.PER_ROUND
+    looked_at = rounds * large_matrix.PER_ROUND
     return {
         "peak_gib": peak_gib(),
         "seconds": time.perf_counter() - started,

@@ -45,7 +45,7 @@ __all__ += learners.__all__
 _LAZY = ("estimators", "regret", "streams")
 
 
-def load(path: _Any, domain: _Any = None) -> _Any:
+def load(path: _Any, domain: _Any = None, device: _Any = None) -> _Any:
     """Return the learner or estimator that was saved to a file, in the state that it had.
 
     The file says what it holds; nothing in it is ever executed. A damaged or foreign file is refused
@@ -57,6 +57,9 @@ def load(path: _Any, domain: _Any = None) -> _Any:
         The file.
     domain
         The learner's set, where that holds functions and so is not in the file.
+    device
+        Where to go on: ``"cpu"``, ``"cuda"``, ...; None: where it was, or on the CPU, with a warning,
+        where that device is not here.
 
     Examples
     --------
@@ -66,7 +69,7 @@ def load(path: _Any, domain: _Any = None) -> _Any:
     >>> dw.load(path).domain.shape
     (3,)
     """
-    return _import_module("driftwolfe.saved").load(path, domain)
+    return _import_module("driftwolfe.saved").load(path, domain, device)
 
 
 def __getattr__(name: str) -> _Any:

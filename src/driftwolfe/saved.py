@@ -12,12 +12,14 @@ from driftwolfe.learners.base import Learner
 from driftwolfe.storage import read_archive
 
 
-def load(path: str | os.PathLike[str], domain: Domain | None = None) -> Any:
+def load(
+    path: str | os.PathLike[str], domain: Domain | None = None, device: str | None = None
+) -> Any:
     """Return what was saved to a file; see `driftwolfe.load`, which is this."""
     kind = read_archive(path).kind
     if kind in estimators.__all__:
         return getattr(estimators, kind).load(path)
-    return load_learner(path, _learners(), domain)
+    return load_learner(path, _learners(), domain, device)
 
 
 def _learners() -> dict[str, type[Learner]]:

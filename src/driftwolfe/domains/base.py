@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.points import checks
+from driftwolfe.points.devices import HOST, Device
 from driftwolfe.points.kinds import Array, Point, Shape
 
 
@@ -53,6 +54,9 @@ class Domain(ABC):
     >>> segment.lmo([3.0, 1.0]), segment.contains([0.5, 0.0]), segment.can("project")
     (array([-1.,  0.]), True, False)
     """
+
+    #: Where points live.
+    device: Device = HOST
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ from threading import Lock
 from typing import Any, ClassVar
 
 from driftwolfe.domains.base import Domain
+from driftwolfe.points.devices import Device
 from driftwolfe.points.kinds import Array, Point
 
 #: Held while a number is raised, which takes several steps.
@@ -98,6 +99,11 @@ class CountedDomain(Domain):
     def unwrapped(self) -> Domain:
         """The set inside."""
         return self.domain.unwrapped
+
+    @property
+    def device(self) -> Device:  # type: ignore[override]
+        """Where the set's points live."""
+        return self.domain.device
 
     @property
     def center(self) -> Point | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from driftwolfe.domains.base import Domain
+from driftwolfe.points.devices import HOST
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.product import ProductPoint
 
@@ -50,6 +51,8 @@ class ProductDomain(Domain):
             inner_radius=min(domain.inner_radius for domain in self.domains),
         )
         self.shape = tuple(domain.shape for domain in self.domains)
+        elsewhere = (domain.device for domain in self.domains if domain.device is not HOST)
+        self.device = next(elsewhere, HOST)
 
     def arguments(self) -> dict[str, Any]:
         """What it was made from."""

@@ -12,7 +12,15 @@ from driftwolfe.domains.base import Domain
 from driftwolfe.domains.thresholds import kernels, threshold_to_sum
 from driftwolfe.points import FactoredMatrix, checks, leading_triplets
 from driftwolfe.points.compiled import compiled
-from driftwolfe.points.decompositions import eigh, singular_values, svd
+from driftwolfe.points.decompositions import singular_values, svd
+from driftwolfe.points.devices import (
+    HOST,
+    Device,
+    best_device,
+    device_named,
+    device_of,
+    to_host,
+)
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.stored import as_factors
 
@@ -22,6 +30,8 @@ factored_kernels = compiled("driftwolfe.points.kernels")
 #: vectors, whatever the shape, and for a short side up to `_CHEAP_SIDE` (measured, see the
 #: benchmarks' notes).
 DENSE_ENTRIES, THIN_ENTRIES = 12_000, 64_000
+#: Entries from which a GPU is quicker than two cores (measured on an H200, see docs/gpu.md).
+DEVICE_ENTRIES = 4_000_000
 #: Entries up to which a full decomposition of a matrix with a sparse part is made when asked for.
 FULL_SVD_ENTRIES = 20_000_000
 #: Share of the shorter side up to which few columns, counting one for each row that holds stored
@@ -54,6 +64,10 @@ class TraceNormBall(Domain):
         ``"auto"``: dense up to 12,000 entries, or 64,000 where the shorter side is at most 64.
     lmo_tolerance
         Relative residual at which the leading pair is accepted; see `lmo_with_error`.
+    device
+        Where factored points live: ``"cpu"``, ``"cuda"`` (or ``"cuda:1"``, ...) for a GPU by
+        PyTorch, ``"torch"`` for PyTorch without one, or ``"auto"``: a GPU where there is one and
+        the matrices are large enough for it to be quicker.
 
     Examples
     --------
@@ -74,6 +88,7 @@ class TraceNormBall(Domain):
         *,
         representation: str = "auto",
         lmo_tolerance: float = 1e-8,
+        device: str = "cpu",
     ) -> None:
         sizes = checks.shape(shape)
         if len(sizes) != 2:
@@ -87,7 +102,22 @@ class TraceNormBall(Domain):
         most = THIN_ENTRIES if min(sizes) <= _CHEAP_SIDE else DENSE_ENTRIES
         small = math.prod(sizes) <= most
         self.factored = representation == "factored" or (representation == "auto" and not small)
+        self.device = self._place(device, sizes, representation)
         super().__init__(sizes, self.scale, inner_radius=self.scale / math.sqrt(min(sizes)))
+
+    def _place(self, device: Any, sizes: tuple[int, ...], representation: str) -> Device:
+        """The device asked for, or the quicker one."""
+        if device == "auto":
+            large = self.factored and math.prod(sizes) >= DEVICE_ENTRIES
+            return best_device() if large else HOST
+        chosen = device_named(device)
+        if chosen is not HOST and not self.factored:
+            if representation == "dense":
+                raise ValueError(
+                    f'device "{device}" is for factored points; leave representation="dense" out'
+                )
+            self.factored = True
+        return chosen
 
     def arguments(self) -> dict[str, Any]:
         """What it was made from."""
@@ -101,11 +131,14 @@ class TraceNormBall(Domain):
 
     def origin(self) -> Point:
         """The zero matrix, in this set's representation."""
-        return FactoredMatrix.zeros(self.shape) if self.factored else np.zeros(self.shape)
+        if not self.factored:
+            return np.zeros(self.shape)
+        return FactoredMatrix.zeros(self.shape, self.device.name)
 
     def warm_up(self) -> None:
         """Load the loops over factored matrices, or over stacks of dense ones."""
-        (factored_kernels if self.factored else kernels)()
+        if self.device is HOST:
+            (factored_kernels if self.factored else kernels)()
 
     @property
     def cheap_projection(self) -> bool:
@@ -150,10 +183,10 @@ class TraceNormBall(Domain):
     def check_point(self, value: Any, name: str) -> Point:
         """Return a finite matrix of this shape, factored or dense, or raise `ValueError`."""
         if not isinstance(value, FactoredMatrix):
-            return super().check_point(value, name)
+            return super().check_point(to_host(value), name)
         if value.shape != self.shape:
             raise ValueError(f"{name} must have shape {self.shape}, got {value.shape}")
-        return value
+        return value if self.device is HOST else value.to(self.device.name)
 
     def _lmo(self, direction: Point) -> Point:
         return self.lmo_with_error(direction)[0]
@@ -188,7 +221,7 @@ class TraceNormBall(Domain):
     def _singular_values(self, x: Point) -> Array:
         if (compact := self._compact(x)) is not None:
             return compact.s
-        return singular_values(self._dense(x))
+        return singular_values(to_host(self._dense(x)))
 
     def _svd(
         self, x: Point, wanted: Callable[[Array], int] | None = None
@@ -201,8 +234,9 @@ class TraceNormBall(Domain):
             return compact.U, compact.s, compact.V
         dense = self._dense(x)
         if wanted is None or min(self.shape) < _GRAM_SIDE:
-            U, s, Vt = svd(dense)
-            return U, s, Vt.T
+            put = device_of(dense).put
+            U, s, Vt = svd(to_host(dense))
+            return put(U), s, put(Vt.T)
         return _svd_by_gram(dense, wanted)
 
     def _compact(self, x: Point) -> FactoredMatrix | None:
@@ -211,12 +245,11 @@ class TraceNormBall(Domain):
             return None
         if not x.nnz:
             return x.recompress()
-        lines = as_factors(x.sparse, int(_NARROW * min(self.shape)) - x.rank)
+        lines = as_factors(x.to("cpu").sparse, int(_NARROW * min(self.shape)) - x.rank)
         if lines is None:
             return None
-        return (
-            x.low_rank + FactoredMatrix(lines[0], np.ones(len(lines[0].T)), lines[1])
-        ).recompress()
+        left, right = map(x.device.put, lines)
+        return (x.low_rank + FactoredMatrix(left, np.ones(left.shape[1]), right)).recompress()
 
     def _dense(self, x: Point) -> Array:
         if not isinstance(x, FactoredMatrix):
@@ -235,9 +268,10 @@ def _svd_by_gram(dense: Array, wanted: Callable[[Array], int]) -> tuple[Array, A
     if dense.shape[0] > dense.shape[1]:
         V, s, U = _svd_by_gram(dense.T, wanted)
         return U, s, V
-    squares, U = eigh(dense @ dense.T)
-    s = np.sqrt(np.maximum(squares[::-1], 0.0))
+    device = device_of(dense)
+    squares, U = device.eigh(dense @ dense.T)
+    s = np.sqrt(np.maximum(squares, 0.0))
     count = wanted(s)
-    U = U[:, ::-1][:, :count]
-    V = dense.T @ U / np.where(s[:count] > 0, s[:count], 1.0)
+    U = U[:, :count]
+    V = dense.T @ U / device.put(np.where(s[:count] > 0, s[:count], 1.0))
     return U, s, V

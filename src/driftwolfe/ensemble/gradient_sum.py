@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from driftwolfe.domains.saved_points import same_kind
 from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.points import FactoredMatrix, norm
+from driftwolfe.points.devices import namespace, to_host
 from driftwolfe.points.kinds import Array, Indices, Point
 
 
@@ -30,29 +29,29 @@ class GradientSum:
     def plus(self, loss: Loss, slope: Any, like: Point) -> tuple[GradientSum, float]:
         """Return the sum with one more gradient, and that gradient's norm; this one stays."""
         if isinstance(loss, EntryLoss) and isinstance(like, FactoredMatrix):
-            longer = GradientSum(
-                [*self.rows, loss.rows], [*self.cols, loss.cols], [*self.values, slope], self.rest
-            )
-            return longer, loss.gradient_norm(slope)
+            return self.longer(loss, slope, like), loss.gradient_norm(slope)
         gradient = loss.pull_back(slope, like)
         total = gradient if self.rest is None else self.rest + gradient
         return GradientSum(self.rows, self.cols, self.values, total), norm(gradient)
+
+    def longer(self, loss: EntryLoss, slope: Any, like: FactoredMatrix) -> GradientSum:
+        """Return the sum with one more gradient of entries."""
+        rows, cols = loss.places(like.device)
+        return GradientSum([*self.rows, rows], [*self.cols, cols], [*self.values, slope], self.rest)
 
     def fits(self, like: Point) -> bool:
         """Whether a sum that was read from a file can be one of gradients at such a point."""
         if self.rest is not None and not same_kind(self.rest, like):
             return False
         sides = zip((self.rows, self.cols), like.shape, strict=False)
-        return all(
-            each.min(initial=0) >= 0 and each.max(initial=0) < size
-            for side, size in sides
-            for each in side
-        )
+        held = ((to_host(each), size) for side, size in sides for each in side)
+        return all(each.min(initial=0) >= 0 and each.max(initial=0) < size for each, size in held)
 
     def total(self, like: Point) -> Point:
         """The sum, as a point of the same kind as `like`."""
         if not self.rows:
             return 0.0 * like if self.rest is None else self.rest
-        entries = (np.concatenate(part) for part in (self.rows, self.cols, self.values))
-        stored = FactoredMatrix.from_entries(like.shape, *entries)
+        concat = namespace(self.rows[0]).concat
+        entries = (concat(part) for part in (self.rows, self.cols, self.values))
+        stored = FactoredMatrix._stored(like.shape, *entries)
         return stored if self.rest is None else self.rest + stored

@@ -17,7 +17,10 @@ from driftwolfe.ensemble.gradient_sum import GradientSum
 from driftwolfe.ensemble.plan import Oracle
 from driftwolfe.ensemble.scores import Scores, stack, weighted_sum
 from driftwolfe.losses import Loss
+from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.oracles import InfeasibleProjection
+from driftwolfe.points import FactoredMatrix
+from driftwolfe.points.devices import is_array
 from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.storage.state import require
 
@@ -105,6 +108,12 @@ class ListDescent(Descent):
     ) -> tuple[list[GradientSum], float]:
         """The blocks' gradients with those of this round, and the largest norm so far."""
         each = [slopes] * self.size if shared else slopes
+        if isinstance(loss, EntryLoss) and isinstance(self.x[0], FactoredMatrix):
+            # All norms at once: one look at a device.
+            table = slopes[None] if shared else slopes if is_array(slopes) else stack(slopes)
+            largest = max(self.largest_gradient, float(loss.gradient_norms(table).max()))
+            sums = zip(self.sums, each, self.x, strict=True)
+            return [s.longer(loss, g, x) for s, g, x in sums], largest
         grown = [s.plus(loss, g, x) for s, g, x in zip(self.sums, each, self.x, strict=True)]
         largest = max(self.largest_gradient, *(size for _, size in grown))
         return [longer for longer, _ in grown], largest

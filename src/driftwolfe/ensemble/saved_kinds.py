@@ -11,17 +11,25 @@ from driftwolfe.ensemble.even_descent import Job
 from driftwolfe.ensemble.gradient_sum import GradientSum
 from driftwolfe.ensemble.leaders import Leader
 from driftwolfe.oracles.frank_wolfe import Memory
-from driftwolfe.points.saved_kinds import is_point, point_kinds
+from driftwolfe.points.devices import HOST, Device
+from driftwolfe.points.saved_kinds import Mover, is_point, point_kinds
 from driftwolfe.points.shelf import Shelf
 from driftwolfe.storage.state import require
 from driftwolfe.storage.tree import Kind
 
 
-def ensemble_kinds() -> dict[str, Kind]:
-    """Points, and what experts keep beside them."""
-    sums = Kind(GradientSum, ("rows", "cols", "values", "rest"), _gradient_sum)
+def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
+    """Points, and what experts keep beside them; what is read goes to that device."""
+    move = Mover(device)
+
+    def gradient_sum(rows: Any, cols: Any, values: Any, rest: Any) -> GradientSum:
+        _check_gradient_sum(rows, cols, values, rest)
+        rows, cols, values = ([move(each) for each in part] for part in (rows, cols, values))
+        return GradientSum(rows, cols, values, rest)
+
+    sums = Kind(GradientSum, ("rows", "cols", "values", "rest"), gradient_sum)
     leader = ("epoch", "x", "anchor", "gradients", "rounds", "eta", "memory")
-    return point_kinds() | {
+    return point_kinds(move) | {
         "gradient sum": sums,
         "job": Kind(Job, Job._fields, _job),
         "leader": Kind(Leader, leader, _leader),
@@ -29,7 +37,7 @@ def ensemble_kinds() -> dict[str, Kind]:
     }
 
 
-def _gradient_sum(rows: Any, cols: Any, values: Any, rest: Any) -> GradientSum:
+def _check_gradient_sum(rows: Any, cols: Any, values: Any, rest: Any) -> None:
     kinds = ((rows, np.int64), (cols, np.int64), (values, np.float64))
     lists = all(
         isinstance(part, list)
@@ -41,7 +49,6 @@ def _gradient_sum(rows: Any, cols: Any, values: Any, rest: Any) -> GradientSum:
     require(sizes[0] == sizes[1] == sizes[2], "sums of gradients")
     require(all(len(size) == 1 for size in sizes[0]), "sums of gradients")
     require(all(map(is_point, values)), "sums of gradients")
-    return GradientSum(rows, cols, values, rest)
 
 
 def _job(x: Any, y: Any, calls: Any, running: Any) -> Job:

@@ -14,6 +14,7 @@ import numpy as np
 
 from driftwolfe.losses import Loss
 from driftwolfe.points import FactoredMatrix, checks, inner
+from driftwolfe.points.devices import device_of, is_array, namespace, to_host
 from driftwolfe.points.kinds import Array, Point
 
 Scores: TypeAlias = Any  # Array with a leading axis, or a list of points
@@ -23,20 +24,22 @@ def stack(looks: Sequence[Any]) -> Scores:
     """One array for what several points look like, or a list where they do not stack."""
     if isinstance(looks[0], np.ndarray | np.floating | float):
         return np.stack(looks)
-    return list(looks)
+    return namespace(looks[0]).stack(looks) if is_array(looks[0]) else list(looks)
 
 
 def combine(weights: Array, scores: Scores) -> Any:
     """What the weighted mean of the points looks like."""
-    if isinstance(scores, np.ndarray):
+    if is_array(scores):
+        weights = device_of(scores).put(weights)
         return (weights @ scores.reshape(len(scores), -1)).reshape(scores.shape[1:])
     return weighted_sum(weights, scores)
 
 
 def values_and_slopes(loss: Loss, scores: Scores, combined: Any) -> tuple[Array, Any, float]:
     """The loss of every expert and its slope there, and the loss of the combined decision."""
-    if isinstance(scores, np.ndarray):
-        return (*loss.value_and_slope_at(scores), float(loss.value_at(combined)))
+    if is_array(scores):
+        values, slopes = loss.value_and_slope_at(scores)
+        return to_host(values), slopes, float(loss.value_at(combined))
     pairs = [loss.value_and_slope_at(score) for score in scores]
     values = np.array([float(value) for value, _ in pairs])
     return values, [slope for _, slope in pairs], float(loss.value_at(combined))
@@ -44,8 +47,9 @@ def values_and_slopes(loss: Loss, scores: Scores, combined: Any) -> tuple[Array,
 
 def products(slope: Any, scores: Scores) -> Array:
     """The inner product of one slope with what every expert looks like."""
-    if isinstance(scores, np.ndarray):
-        return scores.reshape(len(scores), -1) @ np.ravel(slope)
+    if is_array(scores):
+        looks: Array = to_host(scores.reshape(len(scores), -1) @ slope.ravel())
+        return looks
     return np.array([inner(slope, score) for score in scores])
 
 
@@ -65,6 +69,8 @@ def require_finite(*given: Any) -> None:
     for part in given:
         if isinstance(part, np.ndarray):
             finite = checks.all_finite(part)
+        elif is_array(part):
+            finite = bool(namespace(part).isfinite(part).all())
         else:
             finite = not isinstance(part, float) or math.isfinite(part)
         if not finite:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,6 +16,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble.saved_kinds import ensemble_kinds
 from driftwolfe.learners.base import Learner
 from driftwolfe.points import checks
+from driftwolfe.points.devices import device_named
 from driftwolfe.storage import Archive, read_archive, write_archive
 from driftwolfe.storage.state import read_state, write_state
 from driftwolfe.storage.tree import TreeReader, TreeWriter
@@ -49,13 +52,18 @@ def restored(learner: Learner, archive: Archive) -> Learner:
             raise ValueError(f"its {type(learner).__name__} was made with {what}")
     copy = learner.clone()
     read_state(
-        copy, _section(archive.settings, "state"), TreeReader(ensemble_kinds(), archive.arrays)
+        copy,
+        _section(archive.settings, "state"),
+        TreeReader(ensemble_kinds(learner.domain.device), archive.arrays),
     )
     return copy
 
 
 def load_learner(
-    path: str | os.PathLike[str], classes: Mapping[str, type[Learner]], domain: Domain | None = None
+    path: str | os.PathLike[str],
+    classes: Mapping[str, type[Learner]],
+    domain: Domain | None = None,
+    device: str | None = None,
 ) -> Learner:
     """Read a learner of one of these classes; `domain` is needed where the file does not have it."""
     archive = read_archive(path)
@@ -64,14 +72,17 @@ def load_learner(
         raise ValueError(f"{path} holds a {archive.kind[:40]!r}, which is no learner to load")
     arguments = _section(archive.settings, "arguments")
     given = {name: reader.read(value) for name, value in arguments.items()}
-    found = domain if domain is not None else _domain(archive, reader, path)
+    if domain is not None and device is not None:
+        raise ValueError("give domain or device, not both: a set knows where its points live")
+    found = domain if domain is not None else _domain(archive, reader, path, device)
     try:
         learner = classes[archive.kind](found, **given)
     except (TypeError, ValueError, ArithmeticError) as error:
         raise ValueError(
             f"{path} holds arguments that {archive.kind} does not take: {_line(error)}"
         ) from error
-    read_state(learner, _section(archive.settings, "state"), reader)
+    there = TreeReader(ensemble_kinds(found.device), archive.arrays)
+    read_state(learner, _section(archive.settings, "state"), there)
     return learner
 
 
@@ -81,6 +92,7 @@ def learner_settings(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
     given = {name: value for name, value in learner._arguments.items() if name != "domain"}
     return {
         "domain": _written_domain(learner.domain, writer),
+        "device": learner.domain.device.name,
         "arguments": {name: writer.write(value) for name, value in given.items()},
         "state": write_state(learner, writer),
     }
@@ -117,7 +129,9 @@ def _written_argument(value: Any, writer: TreeWriter) -> Any:
     return writer.write(value)
 
 
-def _domain(archive: Archive, reader: TreeReader, path: str | os.PathLike[str]) -> Domain:
+def _domain(
+    archive: Archive, reader: TreeReader, path: str | os.PathLike[str], device: str | None
+) -> Domain:
     written = archive.settings.get("domain")
     if written is None:
         raise ValueError(
@@ -125,7 +139,19 @@ def _domain(archive: Archive, reader: TreeReader, path: str | os.PathLike[str]) 
             "driftwolfe.load(path, domain=...)"
         )
     room = _Room(sum(array.size for array in archive.arrays.values()))
-    return _read_domain(written, reader, room)
+    place = _place(archive.settings.get("device", "cpu")) if device is None else device
+    return _read_domain(written, reader, room, place)
+
+
+def _place(saved: Any) -> str:
+    """The device that a learner was on, or the host, with a warning, where that is not here."""
+    if not isinstance(saved, str):
+        raise ValueError("this archive names no device")
+    try:
+        return device_named(saved).name
+    except ValueError as error:
+        warnings.warn(f"loaded on the cpu: {_line(error)}", stacklevel=5)
+        return "cpu"
 
 
 class _Room:
@@ -156,7 +182,9 @@ class _Room:
             )
 
 
-def _read_domain(written: Any, reader: TreeReader, room: _Room, depth: int = 0) -> Domain:
+def _read_domain(
+    written: Any, reader: TreeReader, room: _Room, device: str, depth: int = 0
+) -> Domain:
     known = isinstance(written, dict) and set(written) == {"kind", "arguments"}
     if not known or depth > DEEPEST_SET:
         raise ValueError("this archive holds a set that is none")
@@ -167,11 +195,13 @@ def _read_domain(written: Any, reader: TreeReader, room: _Room, depth: int = 0) 
         )
     given: dict[str, Any] = {}
     for name, value in _section(written, "arguments").items():
-        nested = [_read_domain(each, reader, room, depth + 1) for each in _nested(value)]
+        nested = [_read_domain(each, reader, room, device, depth + 1) for each in _nested(value)]
         plural = isinstance(value, dict) and "sets" in value
         given[name] = nested if plural else nested[0] if nested else reader.read(value)
     try:
         room.take(kind.__name__, given)
+        if device != "cpu" and "device" in inspect.signature(kind).parameters:
+            given["device"] = device
         return kind(**given)
     except (TypeError, ValueError, LookupError, ArithmeticError) as error:
         raise ValueError(

@@ -6,6 +6,7 @@ import numpy as np
 
 from driftwolfe.losses.base import Ball
 from driftwolfe.losses.entries import EntryLoss
+from driftwolfe.points.devices import namespace
 from driftwolfe.points.kinds import Array
 
 
@@ -45,12 +46,13 @@ class AbsoluteEntries(EntryLoss):
 
     def value_at(self, scores: Array) -> Array:
         """Return the sum of absolute errors."""
-        total: Array = np.abs(scores - self.targets).sum(axis=-1)
+        total: Array = abs(self.errors(scores)).sum(axis=-1)
         return total
 
     def slope_at(self, scores: Array) -> Array:
         """Return the sign of every error."""
-        return np.sign(scores - self.targets)
+        errors = self.errors(scores)
+        return namespace(errors).sign(errors)
 
     def lipschitz(self, domain: Ball) -> float:
         """Return the largest norm a subgradient can have, on any set."""

@@ -10,6 +10,7 @@ import numpy as np
 from driftwolfe.losses.base import Loss
 from driftwolfe.losses.inputs import batch_of_indices, batch_of_numbers
 from driftwolfe.points import checks
+from driftwolfe.points.devices import HOST, Device, device_of
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Indices, Point, Shape
 
@@ -39,6 +40,7 @@ class EntryLoss(Loss):
                 f"rows and cols must be of one length, got {self.rows.size} and {self.cols.size}"
             )
         self.targets = batch_of_numbers(targets, "targets", self.rows.size)
+        self._copies: dict[str, tuple[Any, ...]] = {}
         self._largest = (int(self.rows.max()), int(self.cols.max()))
         if shape is not None:
             sizes = checks.shape(shape)
@@ -61,14 +63,32 @@ class EntryLoss(Loss):
         """Return the entries of x at (rows, cols)."""
         self.check_shape(x.shape)
         if isinstance(x, FactoredMatrix):
-            return x.entries(self.rows, self.cols)
+            return x.entries_at(*self.places(x.device))
         entries: Array = x[self.rows, self.cols]
         return entries
+
+    def places(self, device: Device) -> tuple[Any, Any]:
+        """The rows and columns, where a point lives."""
+        return self._there(device)[:2]
+
+    def errors(self, scores: Any) -> Any:
+        """Scores minus targets, where the scores are; leading axes are kept."""
+        return scores - self._there(device_of(scores))[2]
+
+    def _there(self, device: Device) -> tuple[Any, ...]:
+        """Rows, columns, targets and numbers of pairs on a device, brought there once."""
+        own = (self.rows, self.cols, self.targets, self._pairs[0])
+        if device is HOST:
+            return own
+        if device.name not in self._copies:
+            self._copies[device.name] = tuple(map(device.put, own))
+        return self._copies[device.name]
 
     def pull_back(self, slope: Array, like: Point) -> Point:
         """Return the matrix with these slopes at (rows, cols), sparse for a `FactoredMatrix`."""
         if isinstance(like, FactoredMatrix):
-            return FactoredMatrix.from_entries(like.shape, self.rows, self.cols, slope)
+            self.check_shape(like.shape)
+            return FactoredMatrix._stored(like.shape, *self.places(like.device), slope)
         return self.stacked_pull_back(slope[None], like[None])[0]
 
     def stacked_scores(self, stack: Array) -> Array:
@@ -88,14 +108,21 @@ class EntryLoss(Loss):
 
     def gradient_norm(self, slope: Array) -> float:
         """Return the norm of the matrix with these slopes at (rows, cols), entries added up."""
-        if not self._repeats:
-            return float(np.linalg.norm(slope))
-        _, inverse = np.unique(self._keys(), return_inverse=True)
-        return float(np.linalg.norm(np.bincount(inverse, slope)))
+        return float(self.gradient_norms(slope[None])[0])
+
+    def gradient_norms(self, slopes: Any) -> Array:
+        """Return `gradient_norm` of every row of a table of slopes, on the host."""
+        device = device_of(slopes)
+        pairs, number = self._there(device)[3], self._pairs[1]
+        if number < self.rows.size:
+            slopes = device.summed(slopes, pairs, number)
+        return np.asarray(device.host(device.xp.linalg.vector_norm(slopes, axis=1)))
 
     @cached_property
-    def _repeats(self) -> bool:
-        return bool((self.multiplicities() > 1).any())
+    def _pairs(self) -> tuple[Indices, int]:
+        """The number of every entry's pair among the distinct ones, and how many these are."""
+        distinct, pairs = np.unique(self._keys(), return_inverse=True)
+        return pairs, distinct.size
 
     def _keys(self) -> Indices:
         return self.rows * (self._largest[1] + 1) + self.cols

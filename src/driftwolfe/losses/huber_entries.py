@@ -51,15 +51,16 @@ class HuberEntries(EntryLoss):
 
     def value_at(self, scores: Array) -> Array:
         """Return the sum of h over the errors."""
-        errors = np.abs(scores - self.targets)
-        near = np.minimum(errors, self.width)
+        errors = abs(self.errors(scores))
+        near = errors.clip(None, self.width)
         # Where |e| <= w this is e^2/2; beyond, w|e| - w^2/2.
         total: Array = (near * (errors - 0.5 * near)).sum(axis=-1)
         return total
 
     def slope_at(self, scores: Array) -> Array:
         """Return every error, clipped to [-width, width]."""
-        return np.clip(scores - self.targets, -self.width, self.width)
+        clipped: Array = self.errors(scores).clip(-self.width, self.width)
+        return clipped
 
     def lipschitz(self, domain: Ball) -> float:
         """Return the largest norm a gradient can have, on any set."""

@@ -38,13 +38,13 @@ class SquaredEntries(EntryLoss):
 
     def value_at(self, scores: Array) -> Array:
         """Return the sum of squared errors."""
-        errors = scores - self.targets
+        errors = self.errors(scores)
         total: Array = (errors * errors).sum(axis=-1)
         return total
 
     def slope_at(self, scores: Array) -> Array:
         """Return twice every error."""
-        return 2.0 * (scores - self.targets)
+        return 2.0 * self.errors(scores)
 
     def lipschitz(self, domain: Ball) -> float:
         r"""Return :math:`\lVert\nabla f(c)\rVert + 2 m R`, m the most times that a pair comes.

@@ -12,6 +12,7 @@ from driftwolfe.oracles.pair import Pair
 from driftwolfe.oracles.result import InfeasibleProjection
 from driftwolfe.oracles.stopping import Stopping, collapse, give_up, slice_off, stay
 from driftwolfe.points import FactoredMatrix, distance, norm
+from driftwolfe.points.devices import device_of, namespace
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.orthogonal import RitzSpace, ritz_space
 
@@ -93,7 +94,7 @@ def block(
             return slice_off(pair, calls, gap, METHOD)
         if stop.spent(calls) or s.size >= most:
             return give_up(pair, stop, calls, gap, METHOD)
-        right = np.concatenate((space.right, _right_vector(vertex)), axis=1)[:, :most]
+        right = _beside(space.right, _right_vector(vertex))[:, :most]
 
 
 def _hint(stop: Stopping, pair: Pair, scale: float) -> float:
@@ -112,8 +113,12 @@ def _with_random_columns(right: Array, most: int, share: float, rng: np.random.G
     """The block with random columns added: what it lacks shows up in their images."""
     n, held = right.shape
     wanted = min(most, held + max(_RANDOM_COLUMNS, int(share * held)))
-    fresh = rng.standard_normal((n, max(0, wanted - held)))
-    return np.concatenate((right, fresh), axis=1)[:, :most]
+    fresh = device_of(right).normal(rng, (n, max(0, wanted - held)))
+    return _beside(right, fresh)[:, :most]
+
+
+def _beside(one: Array, other: Array) -> Array:
+    return namespace(one).concat((one, other), axis=1)
 
 
 def _assemble(space: RitzSpace, kept: Array, like: Point) -> Point:

@@ -7,6 +7,7 @@ import numpy as np
 from driftwolfe.domains.thresholds import threshold_to_sum
 from driftwolfe.points import FactoredMatrix, norm
 from driftwolfe.points.decompositions import svd
+from driftwolfe.points.devices import device_of, namespace
 from driftwolfe.points.kinds import Array, Point
 
 
@@ -34,15 +35,16 @@ class Span:
         old = self._right.shape[1]
         self._right = _widen(self._right, v)
         fresh = self._y @ self._right[:, old:]
-        self._image = np.concatenate((self._image, fresh), axis=1)
+        self._image = namespace(fresh).concat((self._image, fresh), axis=1)
 
     def correct(self, y: Point) -> Point:
         """Return the nearest point to y inside the spaces."""
-        U, s, Vt = svd(self._left.T @ self._image)
+        device = device_of(self._left)
+        U, s, Vt = svd(device.host(self._left.T @ self._image))
         kept = threshold_to_sum(s, self._radius)
         rank = int(np.count_nonzero(kept))
-        turn = Vt[:rank].T
-        self._left, self._right = self._left @ U[:, :rank], self._right @ turn
+        turn = device.put(Vt[:rank].T)
+        self._left, self._right = self._left @ device.put(U[:, :rank]), self._right @ turn
         self._image = self._image @ turn
         if self._dense:
             return (self._left * kept[:rank]) @ self._right.T
@@ -56,7 +58,7 @@ def _widen(basis: Array, vector: Array) -> Array:
     size = norm(rest)
     if size <= 1e-12 * norm(vector):
         return basis
-    return np.concatenate((basis, (rest / size)[:, None]), axis=1)
+    return namespace(basis).concat((basis, (rest / size)[:, None]), axis=1)
 
 
 def _factors(atom: Point) -> tuple[Array, Array]:

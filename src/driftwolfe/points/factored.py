@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from driftwolfe.points import checks, norms
 from driftwolfe.points import stored as places
 from driftwolfe.points.decompositions import svd
+from driftwolfe.points.devices import HOST, Device, device_named, device_of, is_array, to_host
 from driftwolfe.points.kinds import Array, Indices, Shape
 from driftwolfe.points.orthogonal import thin_svd_of_product
 
@@ -49,12 +51,15 @@ class FactoredMatrix:
     Parameters
     ----------
     U, s, V
-        Arrays of shapes (m, r), (r,), (n, r).
+        Arrays of shapes (m, r), (r,), (n, r). Where U is a tensor of PyTorch's, the matrix lives on
+        its device: all but s, which stays on the host.
     sparse
         A scipy sparse matrix of shape (m, n), or None.
 
     Attributes
     ----------
+    device
+        Where it lives.
     orthonormal
         Whether U and V are known to have orthonormal columns, which makes norms cheap.
 
@@ -73,79 +78,95 @@ class FactoredMatrix:
     """
 
     __array_ufunc__ = None  # numpy leaves `array * matrix` and the like to this class
-    __slots__ = ("U", "V", "_transposed", "orthonormal", "s", "shape", "sparse")
+    __slots__ = ("U", "V", "_scale", "_transposed", "device", "orthonormal", "s", "shape", "sparse")
 
     def __init__(self, U: Any, s: Any, V: Any, sparse: Any = None) -> None:
-        self.U = np.ascontiguousarray(checks.finite_array(U, "U"))
-        self.s = np.ascontiguousarray(checks.finite_array(s, "s"))
-        self.V = np.ascontiguousarray(checks.finite_array(V, "V"))
+        self.device: Device = device_of(U)
+        self.U = self.device.finite(U, "U")
+        self.s = HOST.finite(s, "s")
+        self.V = self.device.finite(V, "V")
         rank = self.s.size
         if self.U.ndim != 2 or self.V.ndim != 2 or self.s.ndim != 1:
             raise ValueError("U and V must have two axes and s one")
         if self.U.shape[1] != rank or self.V.shape[1] != rank:
             raise ValueError(
-                f"U, s and V must agree on the rank, got shapes {self.U.shape}, {self.s.shape} "
-                f"and {self.V.shape}"
+                f"U, s and V must agree on the rank, got shapes {tuple(self.U.shape)}, "
+                f"{self.s.shape} and {tuple(self.V.shape)}"
             )
         self.shape: Shape = (self.U.shape[0], self.V.shape[0])
-        self.sparse: Any = None if sparse is None else places.canonical(sparse, self.shape)
+        self.sparse: Any = None if sparse is None else self.device.canonical(sparse, self.shape)
         self.orthonormal = rank == 0
         self._transposed: Any = None
+        self._scale: Any = None
 
     # -- making ------------------------------------------------------------------------------
 
     @classmethod
     def _of(
-        cls, U: Array, s: Array, V: Array, sparse: Any, orthonormal: bool = False
+        cls, U: Any, s: Array, V: Any, sparse: Any, orthonormal: bool = False
     ) -> FactoredMatrix:
         """Wrap parts that are known to fit together."""
         matrix = object.__new__(cls)
+        matrix.device = device_of(U)
         matrix.U, matrix.s, matrix.V, matrix.sparse = U, s, V, sparse
         matrix.shape = (U.shape[0], V.shape[0])
         matrix.orthonormal = orthonormal or not s.size
-        matrix._transposed = None
+        matrix._transposed = matrix._scale = None
         return matrix
 
     @classmethod
-    def from_orthonormal(cls, U: Array, s: Array, V: Array) -> FactoredMatrix:
+    def from_orthonormal(cls, U: Any, s: Array, V: Any) -> FactoredMatrix:
         """Wrap factors that the caller knows to fit and to be orthonormal; nothing is checked.
 
         `U` and `V` have a column for each number of `s`, as for the constructor.
         """
-        U, V = np.ascontiguousarray(U), np.ascontiguousarray(V)
-        return cls._of(U, s, V, None, orthonormal=True)
+        by_rows = device_of(U).by_rows
+        return cls._of(by_rows(U), s, by_rows(V), None, orthonormal=True)
 
     @classmethod
-    def zeros(cls, shape: Any) -> FactoredMatrix:
-        """The zero matrix of that shape, which stores nothing."""
+    def zeros(cls, shape: Any, device: str | None = None) -> FactoredMatrix:
+        """The zero matrix of that shape, which stores nothing; on the host, or another `device`."""
         m, n = places.matrix_shape(shape)
-        return cls._of(np.empty((m, 0)), np.empty(0), np.empty((n, 0)), None)
+        zeros = device_named(device).zeros
+        return cls._of(zeros((m, 0)), np.empty(0), zeros((n, 0)), None)
 
     @classmethod
     def from_entries(cls, shape: Any, rows: Any, cols: Any, values: Any) -> FactoredMatrix:
-        """The sparse matrix with values[k] at (rows[k], cols[k]); entries given twice add up."""
+        """The sparse matrix with values[k] at (rows[k], cols[k]); entries given twice add up.
+
+        It lives where the values do.
+        """
         m, n = places.matrix_shape(shape)
-        rows, cols = places.entry_indices(rows, cols, (m, n))
-        data = checks.finite_array(values, "values", rows.shape)
-        zero = cls.zeros((m, n))
-        return cls._of(zero.U, zero.s, zero.V, places.stored_entries(rows, cols, data, (m, n)))
+        device = device_of(values)
+        rows, cols = places.entry_indices(to_host(rows), to_host(cols), (m, n))
+        data = device.finite(values, "values", rows.shape)
+        return cls._stored((m, n), device.put(rows), device.put(cols), data)
+
+    @classmethod
+    def _stored(cls, shape: Shape, rows: Any, cols: Any, values: Any) -> FactoredMatrix:
+        """The sparse matrix of entries that are known to fit."""
+        device = device_of(values)
+        zero = cls.zeros(shape, device.name)
+        return cls._of(zero.U, zero.s, zero.V, device.stored(rows, cols, values, shape))
 
     @classmethod
     def from_dense(cls, array: Any) -> FactoredMatrix:
         """A dense array as a low-rank one, by its singular value decomposition."""
-        U, s, Vt = svd(checks.finite_array(array, "array"))
-        return cls(U, s, Vt.T).truncate(error=0.0).matrix
+        device = device_of(array)
+        U, s, Vt = svd(HOST.finite(array, "array"))
+        return cls(device.put(U), s, device.put(Vt.T)).truncate(error=0.0).matrix
 
     @classmethod
     def combination(cls, weights: Any, matrices: Sequence[FactoredMatrix]) -> FactoredMatrix:
         """The sum of weights[i] * matrices[i], factors side by side: one copy, nothing rewritten."""
         scaled = [float(w) * A for w, A in zip(weights, matrices, strict=True)]
         stored = [A.sparse for A in scaled if A.sparse is not None]
+        device = scaled[0].device
         return cls._of(
-            np.concatenate([A.U for A in scaled], axis=1),
-            np.concatenate([A.s for A in scaled]),
-            np.concatenate([A.V for A in scaled], axis=1),
-            places.canonical(sum(stored[1:], stored[0]), scaled[0].shape) if stored else None,
+            device.xp.concat([A.U for A in scaled], axis=1),
+            np.concat([A.s for A in scaled]),
+            device.xp.concat([A.V for A in scaled], axis=1),
+            reduce(device.added, stored) if stored else None,
         )
 
     # -- facts -------------------------------------------------------------------------------
@@ -163,9 +184,8 @@ class FactoredMatrix:
     @property
     def nbytes(self) -> int:
         """Bytes held by the factors and the sparse part."""
-        held = int(self.U.nbytes + self.s.nbytes + self.V.nbytes)
-        parts = () if self.sparse is None else self.stored_arrays
-        return held + sum(int(part.nbytes) for part in parts)
+        parts = (self.U, self.s, self.V, *(() if self.sparse is None else self.stored_arrays))
+        return sum(int(part.nbytes) for part in parts)
 
     @property
     def low_rank(self) -> FactoredMatrix:
@@ -175,13 +195,37 @@ class FactoredMatrix:
     @property
     def T(self) -> FactoredMatrix:
         """The transpose."""
-        flipped = None if self.sparse is None else places.canonical(self.sparse.T, self.shape[::-1])
+        S, shape = self.sparse, self.shape[::-1]
+        flipped = None if S is None else self.device.canonical(S.T, shape)
         return FactoredMatrix._of(self.V, self.s, self.U, flipped, self.orthonormal)
+
+    @property
+    def scale(self) -> Any:
+        """s, where the factors are."""
+        if self.device is HOST:
+            return self.s
+        if self._scale is None:
+            self._scale = self.device.put(self.s)
+        return self._scale
+
+    def to(self, device: str | None) -> FactoredMatrix:
+        """The same matrix on another device, such as ``"cuda"`` or ``"cpu"``; itself where it is there.
+
+        >>> FactoredMatrix.zeros((2, 3)).to("cpu")
+        FactoredMatrix(shape=(2, 3), rank=0, stored=0)
+        """
+        there = device_named(device)
+        if there is self.device:
+            return self
+        stored = None if self.sparse is None else there.canonical(self.sparse, self.shape)
+        return FactoredMatrix._of(
+            there.put(self.U), self.s, there.put(self.V), stored, self.orthonormal
+        )
 
     @property
     def stored_arrays(self) -> tuple[Indices, Indices, Array]:
         """The sparse part by rows: `indptr`, `indices`, `data`."""
-        if self.sparse is None:
+        if self.sparse is None:  # as compiled loops on the host take it
             none = np.empty(0, dtype=np.int32)
             return np.zeros(self.shape[0] + 1, dtype=np.int32), none, np.empty(0, self.s.dtype)
         return self.sparse.indptr, self.sparse.indices, self.sparse.data
@@ -189,58 +233,61 @@ class FactoredMatrix:
     def copy(self) -> FactoredMatrix:
         """A copy that shares no array with this one."""
         stored = None if self.sparse is None else self.sparse.copy()
-        parts = self.U.copy(), self.s.copy(), self.V.copy(), stored
-        return FactoredMatrix._of(*parts, self.orthonormal)
+        U, V = (self.device.xp.asarray(part, copy=True) for part in (self.U, self.V))
+        return FactoredMatrix._of(U, self.s.copy(), V, stored, self.orthonormal)
 
     def single(self) -> FactoredMatrix:
         """A multiple of this matrix in single precision, for rough products."""
-        unit = self / (norms.largest_part(self) or 1.0)
-        parts = (unit.U, unit.s, unit.V, unit.stored_arrays[2])
-        U, s, V, data = (part.astype(np.float32) for part in parts)
-        stored = None if unit.sparse is None else places.with_data(unit.sparse, data)
-        return FactoredMatrix._of(U, s, V, stored)  # type: ignore[arg-type]
+        unit, single = self / (norms.largest_part(self) or 1.0), self.device.single
+        stored = unit.sparse
+        if stored is not None:
+            stored = places.with_data(stored, single(stored.data))
+        s: Any = HOST.single(unit.s)
+        return FactoredMatrix._of(single(unit.U), s, single(unit.V), stored)
 
     def toarray(self) -> Array:
         """The dense m x n array: asked for, never done silently."""
-        dense: Array = (self.U * self.s) @ self.V.T
+        dense: Array = (self.U * self.scale) @ self.V.T
         return dense if self.sparse is None else dense + self.sparse.toarray()
 
     def entries(self, rows: Any, cols: Any) -> Array:
         """The entries at pairs (rows[k], cols[k])."""
-        rows, cols = places.entry_indices(rows, cols, self.shape)
-        return self._entries(rows, cols)
+        rows, cols = places.entry_indices(to_host(rows), to_host(cols), self.shape)
+        return self.entries_at(self.device.put(rows), self.device.put(cols))
 
-    def _entries(self, rows: Indices, cols: Indices) -> Array:
-        from driftwolfe.points import kernels  # numba, loaded on first use
-
-        values: Array = kernels.low_rank_entries(self.U, self.s, self.V, rows, cols)
-        S = self.sparse
-        if S is not None:
-            kernels.add_sparse_entries(S.indptr, S.indices, S.data, rows, cols, values)
+    def entries_at(self, rows: Any, cols: Any) -> Array:
+        """The entries at pairs that are known to fit, and to be where the matrix is."""
+        values: Array = self.device.entries(self.U, self.scale, self.V, rows, cols)
+        if self.sparse is not None:
+            self.device.add_stored(self.sparse, rows, cols, values)
         return values
 
     # -- arithmetic --------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Any:
-        if isinstance(other, np.ndarray):
+        if is_array(other):
             self._same_shape(other)
-            return self.toarray() + other
+            return self.toarray() + self.device.put(other)
         if not isinstance(other, FactoredMatrix):
             return NotImplemented
         self._same_shape(other)
+        if self.device is not other.device:
+            one, two = _together(self, other)
+            return one + two
         if self.sparse is None or other.sparse is None:
             stored = other.sparse if self.sparse is None else self.sparse
         else:
-            stored = places.added(self.sparse, other.sparse)
+            stored = self.device.added(self.sparse, other.sparse)
         if other.rank == 0 or self.rank == 0:
             kept = self if other.rank == 0 else other
             return FactoredMatrix._of(kept.U, kept.s, kept.V, stored, kept.orthonormal)
         if self.U is other.U and self.V is other.V:  # a step away from a point and back
             return self._with_values(self.s + other.s, stored)
+        xp = self.device.xp
         total = FactoredMatrix._of(
-            np.concatenate((self.U, other.U), axis=1),
-            np.concatenate((self.s, other.s)),
-            np.concatenate((self.V, other.V), axis=1),
+            xp.concat((self.U, other.U), axis=1),
+            np.concat((self.s, other.s)),
+            xp.concat((self.V, other.V), axis=1),
             stored,
         )
         # More columns than the shorter side are redundant: long sums stay bounded.
@@ -267,7 +314,7 @@ class FactoredMatrix:
         if not np.isscalar(scalar):
             return NotImplemented
         factor = float(scalar)  # type: ignore[arg-type]
-        stored = None if self.sparse is None else places.scaled(self.sparse, factor)
+        stored = None if self.sparse is None else self.device.scaled(self.sparse, factor)
         return FactoredMatrix._of(self.U, self.s * factor, self.V, stored, self.orthonormal)
 
     __rmul__ = __mul__
@@ -277,15 +324,16 @@ class FactoredMatrix:
 
     def __matmul__(self, block: Any) -> Array:
         """Multiply a vector or block of vectors from the left: :math:`A Q`."""
-        product: Array = self.U @ _scale_rows(self.s, self.V.T @ block)
+        block = self.device.put(block)
+        product: Array = self.U @ _scale_rows(self.scale, self.V.T @ block)
         return product if self.sparse is None else product + self.sparse @ block
 
     def __rmatmul__(self, block: Any) -> Array:
-        return self.transpose_times(np.asarray(block).T).T
+        return self.transpose_times(self.device.put(np.asarray(block).T)).T
 
     def transpose_times(self, block: Array) -> Array:
         r"""Return :math:`A^\top Q` for a vector or block of vectors, without transposing A."""
-        product: Array = self.V @ _scale_rows(self.s, self.U.T @ block)
+        product: Array = self.V @ _scale_rows(self.scale, self.U.T @ block)
         if self.sparse is None:
             return product
         if self._transposed is None:  # a view, but scipy takes as long to make it as to multiply
@@ -297,16 +345,25 @@ class FactoredMatrix:
     def inner(self, other: Any) -> float:
         r"""Return :math:`\langle A, B\rangle` with another factored matrix or a dense array."""
         self._same_shape(other)
-        if isinstance(other, np.ndarray):
-            total = float(np.einsum("ir,ir,r->", self.U, other @ self.V, self.s))
-            return (
-                total if self.sparse is None else total + float(self.sparse.multiply(other).sum())
-            )
-        total = float(self.s @ ((self.U.T @ other.U) * (self.V.T @ other.V)) @ other.s)
+        if is_array(other):
+            return self._inner_dense(self.device.put(other))
+        if self.device is not other.device:
+            one, two = _together(self, other)
+            return one.inner(two)
+        looks = (self.U.T @ other.U) * (self.V.T @ other.V)
+        total = float(self.s @ self.device.host(looks) @ other.s)
         total += self.stored_inner(other) + other.stored_inner(self)
         if self.sparse is not None and other.sparse is not None:
-            total += places.product(self.sparse, other.sparse)
+            total += self.device.stored_product(self.sparse, other.sparse)
         return total
+
+    def _inner_dense(self, other: Any) -> float:
+        looks = self.device.host(((other @ self.V) * self.U).sum(axis=0))
+        total = float(looks @ self.s)
+        if self.sparse is None:
+            return total
+        S = self.to("cpu").sparse
+        return total + float(S.multiply(HOST.put(other)).sum())
 
     def norm(self) -> float:
         """Return the Frobenius norm, to full precision even where the parts cancel."""
@@ -325,17 +382,16 @@ class FactoredMatrix:
         """Return a quick upper bound on the sum of singular values, of the sparse part too."""
         sizes = np.abs(self.s)
         if not self.orthonormal:
-            sizes = sizes * np.linalg.norm(self.U, axis=0) * np.linalg.norm(self.V, axis=0)
-        stored = 0.0 if self.sparse is None else float(np.linalg.norm(self.sparse.data))
+            lengths = self.device.lengths
+            sizes = sizes * self.device.host(lengths(self.U) * lengths(self.V))
+        stored = self.device.stored_measures(self.sparse)[1] if self.nnz else 0.0
         return float(sizes.sum()) + math.sqrt(min(*self.shape, self.nnz)) * stored
 
     def stored_inner(self, other: FactoredMatrix) -> float:
         """The inner product of this sparse part with the low-rank part of another matrix."""
         if self.nnz == 0 or other.rank == 0:
             return 0.0
-        from driftwolfe.points import kernels  # numba, loaded on first use
-
-        return float(kernels.stored_inner(*self.stored_arrays, other.U, other.s, other.V))
+        return self.device.stored_inner(self.sparse, other.U, other.scale, other.V)
 
     # -- compressing -------------------------------------------------------------------------
 
@@ -363,7 +419,8 @@ class FactoredMatrix:
         if rank is not None:
             keep = min(keep, checks.count(rank, "rank", least=0))
         dropped = float(tails[keep]) if keep < s.size else 0.0
-        parts = (np.ascontiguousarray(U[:, :keep]), s[:keep], np.ascontiguousarray(V[:, :keep]))
+        by_rows = self.device.by_rows
+        parts = by_rows(U[:, :keep]), s[:keep], by_rows(V[:, :keep])
         return Truncation(FactoredMatrix._of(*parts, self.sparse, orthonormal=True), dropped)
 
     def __repr__(self) -> str:
@@ -372,6 +429,13 @@ class FactoredMatrix:
     def _same_shape(self, other: Any) -> None:
         if np.shape(other) != self.shape and getattr(other, "shape", None) != self.shape:
             raise ValueError(f"shapes differ: {self.shape} and {getattr(other, 'shape', other)}")
+
+
+def _together(one: FactoredMatrix, two: FactoredMatrix) -> tuple[FactoredMatrix, FactoredMatrix]:
+    """Two matrices on one device: what is on the host moves."""
+    if one.device is HOST:
+        return one.to(two.device.name), two
+    return one, two.to(one.device.name)
 
 
 def _scale_rows(s: Array, block: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,8 +22,6 @@ _FAILURE = 1e-3
 _MISSED, _LEAST_MISSED = 6.5, 0.05
 #: What is left of a product, relative to the product, when the basis spans all it can reach.
 _INVARIANT = 1e-12
-#: Rounding of a number.
-_EXACT = float(np.finfo(np.float64).eps)
 
 
 class LeadingPair(NamedTuple):
@@ -75,63 +73,49 @@ def leading_pair(
     randomness
         Length of the random part as a share of the start's.
     """
-    smallest = _FAILURE * randomness * math.sqrt(math.pi / (2.0 * start.size))
+    smallest = _FAILURE * randomness * math.sqrt(math.pi / (2.0 * len(start)))
     run = _run(matrix, start / _length(start), tolerance, max_products // 2, -math.log(smallest))
     spent = 2 * run.steps
     while run.error > tolerance * run.s and spent + 2 <= max_products:
         run = _run(matrix, run.v, tolerance, (max_products - spent) // 2, 0.0)
         spent += 2 * run.steps
     length = _length(run.image)
-    u = run.image / length if length > 0 else np.eye(1, run.image.size)[0]
+    u = run.image / length if length > 0 else matrix.device.put(np.eye(1, matrix.shape[0])[0])
     return LeadingPair(u, run.s, run.v / _length(run.v), run.error, spent)
 
 
 def _run(matrix: FactoredMatrix, start: Array, tolerance: float, most: int, luck: float) -> _Run:
     """One Krylov run; `luck` is -log|c|, 0 where the start need not vouch for anything."""
-    from driftwolfe.points import kernels  # numba, loaded on first use
-
     steps = max(1, min(_LARGEST_BASIS, most, matrix.shape[1]))
-    parts = (matrix.U, matrix.s, matrix.V, *matrix.stored_arrays)
-    basis, looks = np.empty((steps + 1, start.size)), np.empty((steps + 1, matrix.rank))
-    images = np.empty((steps, matrix.shape[0]))
-    basis[0], looks[0] = start, start @ matrix.V
-    doubt = older = _EXACT  # in the last two looks
-    core = np.zeros((steps + 1, steps + 1))  # tridiagonal: the normal operator on the basis
-    next_check, largest, before = min(_FIRST_CHECK, steps), 0.0, 0.0
-    for k in range(1, steps + 1):
-        inside, rest = kernels.lanczos_step(*parts, basis, looks, images, k - 1)
-        core[k - 1, k - 1] = inside
-        core[k - 1, k] = core[k, k - 1] = rest
-        largest = max(largest, inside)
-        # Looks are kept up by subtraction, and what is wrong in them grows where little is left.
-        doubt, older = (inside * doubt + before * older) / rest if rest > 0 else 1.0, doubt
-        if doubt > math.sqrt(_EXACT):
-            looks[k], doubt = basis[k] @ matrix.V, _EXACT
-        before = rest
-        ended = rest <= _INVARIANT * largest
-        if k >= next_check or ended:
-            values, vectors = eigh(core[:k, :k])
-            s = math.sqrt(max(0.0, float(values[-1])))
-            error = rest * abs(float(vectors[-1, -1])) / s if s > 0 else 0.0
-            if ended or k == steps:
-                break
-            if error <= tolerance * s and _bounded(values, core, k, tolerance, luck):
-                break
-            next_check = min(steps, k + max(1, k // 4))
-    turn = vectors[:, -1]
-    return _Run(turn @ images[:k], s, turn @ basis[:k], error, k)
+    space = matrix.device.krylov(matrix, start, steps)
+    k = min(_FIRST_CHECK, steps)
+    while True:
+        inside, rest = space.grow(k)
+        spanned = np.flatnonzero(rest <= _INVARIANT * np.maximum.accumulate(inside))
+        if spanned.size:  # all that the start can reach; what came after is rounding
+            k = int(spanned[0]) + 1
+        core = np.diag(inside[:k]) + np.diag(rest[: k - 1], 1) + np.diag(rest[: k - 1], -1)
+        values, vectors = eigh(core)
+        s = math.sqrt(max(0.0, float(values[-1])))
+        error = float(rest[k - 1]) * abs(float(vectors[-1, -1])) / s if s > 0 else 0.0
+        if spanned.size or k == steps:
+            break
+        if error <= tolerance * s and _bounded(values, rest[:k], tolerance, luck):
+            break
+        k = min(steps, k + max(1, k // 4))
+    image, v = space.combine(vectors[:, -1])
+    return _Run(image, s, v, error, space.size)
 
 
-def _bounded(values: Array, core: Array, k: int, tolerance: float, luck: float) -> bool:
+def _bounded(values: Array, off_diagonal: Array, tolerance: float, luck: float) -> bool:
     r"""Whether no eigenvalue lies above :math:`t = s^2 (1 + \max(6.5\,tolerance, 0.05))^2`.
 
     The Lanczos polynomial is :math:`\prod_j (t - \lambda_j) / \beta_j` with the Ritz values and the
     off-diagonal; beyond the largest Ritz value it grows.
     """
     t = float(values[-1]) * (1.0 + max(_MISSED * tolerance, _LEAST_MISSED)) ** 2
-    off_diagonal = np.diagonal(core, 1)[:k]
     return bool(np.log((t - values) / off_diagonal).sum() >= luck)
 
 
-def _length(vector: Array) -> float:
+def _length(vector: Any) -> float:
     return math.sqrt(float(vector @ vector))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from driftwolfe.points.devices import namespace
 from driftwolfe.points.kinds import Array
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def frobenius(matrix: FactoredMatrix) -> float:
         fits = 1e-100 < largest_part(rescaled) < 1e100
         return largest * (frobenius(rescaled) if fits else 1.0)
     low_rank = _low_rank_norm(matrix)
-    stored = 0.0 if matrix.sparse is None else float(np.linalg.norm(matrix.sparse.data))
+    stored = matrix.device.stored_measures(matrix.sparse)[1] if matrix.nnz else 0.0
     scale = low_rank**2 + stored**2
     squared = scale + (2.0 * matrix.stored_inner(matrix) if stored else 0.0)
     return _norm_by_rows(matrix) if squared < _CANCELLED * scale else math.sqrt(squared)
@@ -37,18 +38,24 @@ def frobenius(matrix: FactoredMatrix) -> float:
 
 def largest_part(matrix: FactoredMatrix) -> float:
     """The size of the numbers: the largest of s, times those of factors not orthonormal, or stored."""
-    parts = [np.abs(matrix.s).max(initial=0.0)]
+    largest = matrix.device.largest
+    low_rank = float(np.abs(matrix.s).max(initial=0.0))
     if not matrix.orthonormal:
-        parts[0] *= math.prod(max(F.max(), -F.min()) for F in (matrix.U, matrix.V))
-    if matrix.nnz:
-        parts.append(np.abs(matrix.sparse.data).max())
-    return float(max(parts))
+        low_rank *= math.prod(largest(F) for F in (matrix.U, matrix.V))
+    return (
+        max(low_rank, matrix.device.stored_measures(matrix.sparse)[0]) if matrix.nnz else low_rank
+    )
+
+
+def length(array: Any) -> float:
+    """The Euclidean length of all entries."""
+    return float(namespace(array).linalg.vector_norm(array))
 
 
 def _low_rank_norm(matrix: FactoredMatrix) -> float:
     if matrix.orthonormal:
         return float(np.linalg.norm(matrix.s))
-    gram = (matrix.U.T @ matrix.U) * (matrix.V.T @ matrix.V)
+    gram = matrix.device.host((matrix.U.T @ matrix.U) * (matrix.V.T @ matrix.V))
     squared = float(matrix.s @ gram @ matrix.s)
     if squared < _CANCELLED * float(matrix.s**2 @ np.diag(gram)):
         return float(np.linalg.norm(matrix.low_rank.recompress().s))
@@ -58,9 +65,9 @@ def _low_rank_norm(matrix: FactoredMatrix) -> float:
 def _norm_by_rows(matrix: FactoredMatrix) -> float:
     step = max(1, _CHUNK_ENTRIES // matrix.shape[1])
     rows = range(0, matrix.shape[0], step)
-    return math.hypot(*(np.linalg.norm(_rows(matrix, i, i + step)) for i in rows))
+    return math.hypot(*(length(_rows(matrix, i, i + step)) for i in rows))
 
 
 def _rows(matrix: FactoredMatrix, start: int, stop: int) -> Array:
-    dense: Array = (matrix.U[start:stop] * matrix.s) @ matrix.V.T
+    dense: Array = (matrix.U[start:stop] * matrix.scale) @ matrix.V.T
     return dense if matrix.sparse is None else dense + matrix.sparse[start:stop].toarray()

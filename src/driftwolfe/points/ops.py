@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from driftwolfe.points import norms
+from driftwolfe.points.devices import is_array
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Point
 
@@ -23,10 +25,12 @@ def inner(a: Point, b: Point) -> float:
     >>> inner(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     11.0
     """
-    if isinstance(a, np.ndarray):
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         # ravel of a contiguous array is a view; vdot then runs in BLAS.
-        return float(np.vdot(a, b)) if isinstance(b, np.ndarray) else float(b.inner(a))
-    return float(a.inner(b))
+        return float(np.vdot(a, b))
+    if not is_array(a):
+        return float(a.inner(b))
+    return float((a * b).sum()) if is_array(b) else float(b.inner(a))
 
 
 def norm(a: Point) -> float:
@@ -43,14 +47,14 @@ def norm(a: Point) -> float:
     5.0
     """
     if not isinstance(a, np.ndarray):
-        return float(a.norm())
+        return norms.length(a) if is_array(a) else float(a.norm())
     flat = a.ravel()
     with np.errstate(over="ignore"):
-        length = math.sqrt(flat.dot(flat))
-    if not 1e-150 < length < 1e150:  # squares have under- or overflowed, or soon will
+        size = math.sqrt(flat.dot(flat))
+    if not 1e-150 < size < 1e150:  # squares have under- or overflowed, or soon will
         largest = float(np.abs(flat).max(initial=0.0))
         return largest * float(np.linalg.norm(flat / largest)) if largest > 0 else 0.0
-    return length
+    return size
 
 
 def distance(a: Point, b: Point) -> float:

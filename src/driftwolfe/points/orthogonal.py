@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.points.decompositions import eigh, svd
+from driftwolfe.points.decompositions import svd
+from driftwolfe.points.devices import device_of, is_array
 from driftwolfe.points.kinds import Array
 
 #: Largest error of Q^T Q - I that is taken for orthonormal.
@@ -23,37 +23,34 @@ def orthonormal(block: Array) -> Array:
     Cholesky-QR, repeated until it is accurate, which runs at matrix-product speed (several times
     Householder QR on a 1682 x 100 block); Householder QR where the block is close to deficient.
     """
+    device = device_of(block)
     basis = _scaled(block)
     gram = basis.T @ basis
     for _ in range(3):
-        try:
-            upper = scipy.linalg.cholesky(gram, check_finite=False)
-        except scipy.linalg.LinAlgError:
+        inverse = device.inverse_cholesky(gram)
+        if inverse is None:
             break
-        basis = basis @ scipy.linalg.lapack.dtrtri(upper)[0]
+        basis = basis @ inverse
         gram = basis.T @ basis
-        error = np.abs(gram - np.eye(gram.shape[0])).max(initial=0.0)
+        error = device.largest(gram - device.unit(len(gram)))
         if error <= _ORTHOGONALITY:
             return basis
         if not error <= 0.1:
             break
-    return _householder(block)
+    return device.by_rows(device.xp.linalg.qr(block)[0])
 
 
-def _householder(block: Array) -> Array:
-    return np.ascontiguousarray(np.linalg.qr(block)[0])
-
-
-def thin_svd_of_product(U: Array, s: Array, V: Array) -> tuple[Array, Array, Array]:
+def thin_svd_of_product(U: Any, s: Array, V: Any) -> tuple[Any, Array, Any]:
     r"""Return the thin singular value decomposition of :math:`U\,\mathrm{diag}(s)\,V^\top`.
 
     Householder QR of both factors and an SVD of the small core: backward stable, so cancelling
     factors cost no digits.
     """
-    left, left_core = np.linalg.qr(U)
-    right, right_core = np.linalg.qr(V)
-    inner_u, values, inner_vt = svd((left_core * s) @ right_core.T)
-    return left @ inner_u, values, right @ inner_vt.T
+    device = device_of(U)
+    left, left_core = device.xp.linalg.qr(U)
+    right, right_core = device.xp.linalg.qr(V)
+    inner_u, values, inner_vt = svd((device.host(left_core) * s) @ device.host(right_core).T)
+    return left @ device.put(inner_u), values, right @ device.put(inner_vt.T)
 
 
 class RitzSpace(NamedTuple):
@@ -87,11 +84,12 @@ class RitzSpace(NamedTuple):
 
     def leading(self, count: int) -> tuple[Array, Array]:
         """The first left and right vectors, in columns."""
+        device = device_of(self.image)
         if count and self.s[count - 1] <= _GRAM_RANGE * self.s[0]:
-            V, _, Wt = svd(self.image)
-            return self.basis @ Wt[:count].T, np.ascontiguousarray(V[:, :count])
+            V, _, Wt = device.svd(self.image)
+            return self.basis @ Wt[:count].T, device.by_rows(V[:, :count])
         turn = self.turn[:, :count]
-        return self.basis @ turn, (self.image @ turn) / self.s[:count]
+        return self.basis @ turn, (self.image @ turn) / device.put(self.s[:count])
 
 
 def ritz_space(operator: Any, right: Array, powers: int = 0) -> RitzSpace:
@@ -102,30 +100,30 @@ def ritz_space(operator: Any, right: Array, powers: int = 0) -> RitzSpace:
     image = operator @ right if powers == 0 else _powered(operator, right, powers)
     basis = orthonormal(image)
     back = transpose_times(operator, basis)
-    squares, turn = eigh(back.T @ back)
-    s = np.sqrt(np.maximum(squares[::-1], 0.0))
-    return RitzSpace(basis, back, turn[:, ::-1], s)
+    squares, turn = device_of(back).eigh(back.T @ back)
+    return RitzSpace(basis, back, turn, np.sqrt(np.maximum(squares, 0.0)))
 
 
 def _powered(operator: Any, right: Array, powers: int) -> Array:
     """The image after `powers` further rounds, its columns scaled."""
-    rough = _single(operator)
-    image = rough @ _scaled(right).astype(np.float32)
+    rough, device = _single(operator), device_of(right)
+    image = rough @ device.single(_scaled(right))
     for _ in range(powers):
         image = rough @ _scaled(transpose_times(rough, _scaled(image)))
-    return _scaled(image).astype(np.float64)
+    return device.double(_scaled(image))
 
 
 def _single(operator: Any) -> Any:
     """The matrix in single precision, at a scale that has room on both sides."""
-    if not isinstance(operator, np.ndarray):
+    if not is_array(operator):
         return operator.single()
-    return (operator / (np.abs(operator).max(initial=0.0) or 1.0)).astype(np.float32)
+    device = device_of(operator)
+    return device.single(operator / (device.largest(operator) or 1.0))
 
 
 def transpose_times(operator: Any, block: Array) -> Array:
     """Return A^T Q for a factored or dense matrix."""
-    if isinstance(operator, np.ndarray):
+    if is_array(operator):
         return operator.T @ block
     product: Array = operator.transpose_times(block)
     return product
@@ -133,5 +131,6 @@ def transpose_times(operator: Any, block: Array) -> Array:
 
 def _scaled(block: Array) -> Array:
     """The same columns at unit length, so that powers of large matrices stay in range."""
-    lengths = np.sqrt(np.einsum("ij,ij->j", block, block))
-    return block / np.where(lengths > 0, lengths, 1.0)
+    device = device_of(block)
+    lengths = device.lengths(block)
+    return block / device.xp.where(lengths > 0, lengths, 1.0)

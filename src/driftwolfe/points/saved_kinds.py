@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from driftwolfe.points.devices import HOST, Device
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.product import ProductPoint
 from driftwolfe.points.shelf import Shelf
@@ -17,13 +18,44 @@ from driftwolfe.storage.tree import Kind
 LARGEST_FACTOR = 1e152
 
 
-def point_kinds() -> dict[str, Kind]:
-    """The points that are not arrays, and what they are made of."""
+class Mover:
+    """Brings arrays that were read from a file to a device: what was one array is one there too."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._moved: dict[int, tuple[Any, Any]] = {}
+
+    def __call__(self, array: Any) -> Any:
+        """Return the array, there."""
+        if self._device is HOST:
+            return array
+        if id(array) not in self._moved:
+            self._moved[id(array)] = array, self._device.put(array)
+        return self._moved[id(array)][1]
+
+    def stored(self, sparse: Any) -> Any:
+        """Return the sparse matrix, there."""
+        if sparse is None or self._device is HOST:
+            return sparse
+        return self._device.canonical(sparse, sparse.shape)
+
+
+def point_kinds(move: Mover) -> dict[str, Kind]:
+    """The points that are not arrays, and what they are made of; once read, they are moved."""
+
+    def factored(U: Any, s: Any, V: Any, sparse: Any, orthonormal: Any) -> FactoredMatrix:
+        _check_factored(U, s, V, sparse, orthonormal)
+        return FactoredMatrix._of(move(U), s, move(V), move.stored(sparse), orthonormal)
+
+    def shelf(U: Any, V: Any, used: Any) -> Shelf:
+        _check_shelf(U, V, used)
+        return Shelf(move(U), move(V), used)
+
     return {
         "sparse": Kind(scipy.sparse.csr_array, ("shape", "indptr", "indices", "data"), _sparse),
-        "factored": Kind(FactoredMatrix, ("U", "s", "V", "sparse", "orthonormal"), _factored),
+        "factored": Kind(FactoredMatrix, ("U", "s", "V", "sparse", "orthonormal"), factored),
         "product": Kind(ProductPoint, ("parts",), _product),
-        "shelf": Kind(Shelf, ("U", "V", "used"), _shelf),
+        "shelf": Kind(Shelf, ("U", "V", "used"), shelf),
     }
 
 
@@ -60,7 +92,7 @@ def _sparse(shape: Any, indptr: Any, indices: Any, data: Any) -> Any:
     return stored
 
 
-def _factored(U: Any, s: Any, V: Any, sparse: Any, orthonormal: Any) -> FactoredMatrix:
+def _check_factored(U: Any, s: Any, V: Any, sparse: Any, orthonormal: Any) -> None:
     arrays = all(isinstance(part, np.ndarray) and part.dtype == np.float64 for part in (U, s, V))
     fits = arrays and U.ndim == V.ndim == 2 and s.shape == (U.shape[1],) == (V.shape[1],)
     if not (fits and _finite(U, s, V) and isinstance(orthonormal, bool)):
@@ -73,7 +105,6 @@ def _factored(U: Any, s: Any, V: Any, sparse: Any, orthonormal: Any) -> Factored
     # Norms are read off s where the factors are orthonormal: a lie would make any point feasible.
     if orthonormal and not (_orthonormal(U) and _orthonormal(V)):
         raise ValueError("this archive holds orthonormal factors that are not orthonormal")
-    return FactoredMatrix._of(U, s, V, sparse, orthonormal)
 
 
 def _in_range(*factors: Any) -> bool:
@@ -94,9 +125,8 @@ def _product(parts: Any) -> ProductPoint:
     return ProductPoint(parts)
 
 
-def _shelf(U: Any, V: Any, used: Any) -> Shelf:
+def _check_shelf(U: Any, V: Any, used: Any) -> None:
     arrays = all(isinstance(part, np.ndarray) and part.dtype == np.float64 for part in (U, V))
     fits = arrays and U.ndim == V.ndim == 2 and U.shape[1] == V.shape[1]
     if not (fits and _finite(U, V) and type(used) is int and 0 <= used <= U.shape[1]):
         raise ValueError("this archive holds a shelf whose parts do not fit together")
-    return Shelf(U, V, used)

@@ -46,7 +46,8 @@ class Shelf:
     ) -> tuple[Shelf, list[FactoredMatrix]]:
         """A shelf with so many free columns, and the matrices put on it."""
         used = sum(A.rank for A in matrices)
-        U, V = (np.zeros((size, used + room)) for size in matrices[0].shape)
+        device = matrices[0].device
+        U, V = (device.zeros((size, used + room)) for size in matrices[0].shape)
         placed, first = [], 0
         for A in matrices:
             here = slice(first, first + A.rank)
@@ -71,7 +72,8 @@ class Shelf:
         if not (_rank_one(atom) and all(map(self.holds, points))):
             return [inner(atom, point) for point in points]
         used = self.used
-        looks = (atom.U[:, 0] @ self.U)[:used] * (atom.V[:, 0] @ self.V)[:used] * atom.s[0]
+        looks = (atom.U[:, 0] @ self.U)[:used] * (atom.V[:, 0] @ self.V)[:used]
+        looks = atom.device.host(looks) * atom.s[0]
         return [float(A.s[:used] @ looks) + A.stored_inner(atom) for A in points]
 
     def mix(self, rest: float, x: Point, share: float, atom: Point) -> Point:

@@ -63,14 +63,11 @@ def added(one: Any, other: Any) -> Any:
 
 def with_data(stored: Any, data: Any) -> Any:
     """The same places with other values, without scipy's checks of what is known to fit."""
+    if not scipy.sparse.issparse(stored):
+        return stored.with_data(data)
     other = copy.copy(stored)
     other.data = data
     return other
-
-
-def scaled(stored: Any, factor: float) -> Any:
-    """A multiple of a sparse matrix, which shares its places."""
-    return with_data(stored, stored.data * factor)
 
 
 def product(one: Any, other: Any) -> float:

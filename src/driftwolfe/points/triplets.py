@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 
 from driftwolfe.points import checks
 from driftwolfe.points.decompositions import svd
+from driftwolfe.points.devices import HOST, Device, device_of, is_array, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array
 from driftwolfe.points.leading_pair import leading_pair
@@ -101,10 +103,27 @@ def leading_triplets(
     tolerance = checks.nonnegative(tolerance, "tolerance")
     rng = np.random.default_rng(_seed(operator)) if rng is None else rng
     if k == 1 and isinstance(operator, FactoredMatrix) and min(m, n) > _SMALL_SIDE:
-        first = _start_block(start, 1, n, rng)[:, 0]
+        first = _start_block(start, 1, n, rng, operator.device)[:, 0]
         share = 1.0 if start is None else _RANDOM_SHARE
         u, s, v, error, products = leading_pair(operator, first, tolerance, max_products, share)
         return Triplets(u[:, None], np.array([s]), v[:, None], np.array([error]), products)
+    found = _leading(apply, apply_transpose, (m, n), start, k, tolerance, max_products, rng)
+    put = device_of(getattr(operator, "U", operator)).put
+    return found._replace(U=put(found.U), V=put(found.V))
+
+
+def _leading(
+    apply: Callable[[Array], Array],
+    apply_transpose: Callable[[Array], Array],
+    shape: tuple[int, int],
+    start: Array | None,
+    k: int,
+    tolerance: float,
+    max_products: int,
+    rng: np.random.Generator,
+) -> Triplets:
+    """Block Golub-Kahan-Lanczos from the shorter side, its bases on the host."""
+    m, n = shape
     if m < n:  # start on the shorter side, which a basis can fill
         warm = None if start is None else apply(start)
         flipped = _restarted(apply_transpose, apply, (n, m), warm, k, tolerance, max_products, rng)
@@ -212,13 +231,15 @@ class _Basis:
         return triangle
 
 
-def _start_block(start: Array | None, k: int, n: int, rng: np.random.Generator) -> Array:
-    if start is None or start.size == 0:
-        return rng.standard_normal((n, k))
-    warm = start.reshape(n, -1)[:, :k]
-    lengths = np.linalg.norm(warm, axis=0)
-    warm = warm / np.where(lengths > 0, lengths, 1.0)
-    noise = rng.standard_normal((n, k)) / np.sqrt(n)
+def _start_block(
+    start: Any, k: int, n: int, rng: np.random.Generator, device: Device = HOST
+) -> Any:
+    if start is None or math.prod(start.shape) == 0:
+        return device.normal(rng, (n, k))
+    warm = device.put(start).reshape(n, -1)[:, :k]
+    lengths = device.lengths(warm)
+    warm = warm / device.xp.where(lengths > 0, lengths, 1.0)
+    noise = device.normal(rng, (n, k)) / math.sqrt(n)
     noise[:, : warm.shape[1]] *= _RANDOM_SHARE
     noise[:, : warm.shape[1]] += warm
     return noise
@@ -227,9 +248,9 @@ def _start_block(start: Array | None, k: int, n: int, rng: np.random.Generator) 
 def _seed(operator: Any) -> int:
     """A whole number that follows from some of the numbers of a matrix."""
     if isinstance(operator, FactoredMatrix):
-        parts = [operator.s[operator.s != 0], operator.stored_arrays[2][-_FEW:]]
+        parts = [operator.s[operator.s != 0], to_host(operator.stored_arrays[2][-_FEW:])]
     else:
-        parts = [operator.ravel()[:_FEW]] if isinstance(operator, np.ndarray) else []
+        parts = [to_host(operator.ravel()[:_FEW])] if is_array(operator) else []
     return zlib.crc32(b"".join(part.tobytes() for part in parts))
 
 
@@ -239,6 +260,11 @@ def _products(
     """The product with A, the product with its transpose, and the shape."""
     m, n = operator.shape
     if isinstance(operator, FactoredMatrix):
-        return operator.__matmul__, operator.transpose_times, (m, n)
+        host, put = operator.device.host, operator.device.put
+        return (
+            (lambda block: host(operator @ block)),
+            (lambda block: host(operator.transpose_times(put(block)))),
+            (m, n),
+        )
     transposed = operator.T
     return (lambda block: operator @ block), (lambda block: transposed @ block), (m, n)

@@ -37,14 +37,14 @@ class SoftAbsoluteEntries(SoftLoss, AbsoluteEntries):
 
     def value_at(self, scores: Array) -> Array:
         """Return the sum of the Huber function of the errors over its width."""
-        errors = np.abs(scores - self.targets)
+        errors = np.abs(self.errors(scores))
         near = np.minimum(errors, self.width)
         total: Array = (near * (errors - 0.5 * near)).sum(axis=-1)
         return total / self.width
 
     def slope_at(self, scores: Array) -> Array:
         """Return every error in units of the width, clipped to [-1, 1]."""
-        return np.clip((scores - self.targets) / self.width, -1.0, 1.0)
+        return np.clip(self.errors(scores) / self.width, -1.0, 1.0)
 
     def slack_at(self, scores: Array) -> float:
         """Return half the width times the squared slopes."""

@@ -35,7 +35,8 @@ class TreeWriter:
     """Turns values into JSON, and puts arrays aside.
 
     An array, or an object of a known kind, that appears twice is written once, and is one again
-    when it is read.
+    when it is read. Tensors are written as arrays; a class whose ``SAVED_AS`` names a kind, as objects
+    of that kind.
 
     Attributes
     ----------
@@ -61,13 +62,14 @@ class TreeWriter:
             return {type(value).__name__: [self.write(item) for item in value]}
         if id(value) in self._seen:
             return self._seen[id(value)][1]
-        if isinstance(value, np.ndarray):
+        if isinstance(value, np.ndarray) or hasattr(value, "__dlpack_device__"):
+            array = value if isinstance(value, np.ndarray) else value.detach().cpu().numpy()
             name = str(len(self.arrays))
             # The order in memory is kept: sums come out the same to the last bit.
-            turned = value.flags.f_contiguous and not value.flags.c_contiguous
-            self.arrays[name] = value.T if turned else value
+            turned = array.flags.f_contiguous and not array.flags.c_contiguous
+            self.arrays[name] = array.T if turned else array
             return self._remember(value, {"turned" if turned else "array": name})
-        name = self._names.get(type(value), "")
+        name = self._names.get(type(value), "") or getattr(value, "SAVED_AS", "")
         if not name:
             raise TypeError(f"a {type(value).__name__} cannot be written to a file")
         parts = {part: self.write(getattr(value, part)) for part in self._kinds[name].parts}

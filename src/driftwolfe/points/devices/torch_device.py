@@ -1,0 +1,206 @@
+"""`TorchDevice`: PyTorch, on a GPU, or on the host where there is none.
+
+Chosen over CuPy by measurement (docs/gpu.md): its sparse products took a third of the time, and it
+runs, and so is tested, without a GPU.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from driftwolfe.points import checks
+from driftwolfe.points import decompositions as dense
+from driftwolfe.points.devices.base import Device, Krylov
+from driftwolfe.points.devices.torch_krylov import TorchKrylov
+from driftwolfe.points.devices.torch_stored import TorchStored
+from driftwolfe.points.kinds import Array, Shape
+
+#: Columns up to which LAPACK on the host, with both ways, is quicker than the device (H200).
+_HOST_COLUMNS = 160
+#: Numbers gathered at a time.
+_CHUNK = 1 << 27
+#: Random numbers up to which they are drawn on the host, so that all devices have the same.
+_FEW_RANDOM = 1 << 16
+#: Largest seed that every generator takes.
+_LARGEST_SEED = (1 << 63) - 1
+
+
+class TorchDevice(Device):
+    """A device of PyTorch's.
+
+    Parameters
+    ----------
+    name
+        ``"cuda"``, ``"cuda:1"``, ..., or ``"torch"`` for the host.
+    """
+
+    xp = torch
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        try:
+            self.torch = torch.device("cpu" if name == "torch" else name)
+            self._warm_up()
+        except (RuntimeError, TypeError, AssertionError) as error:
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise ValueError(
+                f'device "{name}" cannot be used here ({reason}); '
+                'use "cpu", or "cuda" where PyTorch finds a GPU'
+            ) from None
+
+    def _warm_up(self) -> None:
+        """Load the libraries now: PyTorch does not let several threads be the first."""
+        unit = torch.eye(2, dtype=torch.float64, device=self.torch)
+        self.inverse_cholesky(unit @ unit)
+        torch.linalg.eigh(unit)
+        torch.linalg.qr(unit)
+
+    # -- moving ------------------------------------------------------------------------------
+
+    def put(self, array: Any) -> Any:
+        """Bring an array here, from wherever it is."""
+        if isinstance(array, torch.Tensor):
+            return array.to(self.torch)
+        return torch.tensor(np.ascontiguousarray(array), device=self.torch)
+
+    def host(self, array: Any) -> Any:
+        """Bring a tensor to the host."""
+        return array.detach().cpu().numpy()
+
+    def finite(self, value: Any, name: str, shape: Shape | None = None) -> Any:
+        """Return a checked tensor of finite float64 numbers, contiguous by rows."""
+        if not isinstance(value, torch.Tensor):
+            return self.put(checks.finite_array(value, name, shape))
+        if value.is_complex() or value.dtype == torch.bool:
+            raise ValueError(f"{name} must hold real numbers, got a tensor of {value.dtype}")
+        if shape is not None and tuple(value.shape) != shape:
+            raise ValueError(f"{name} must have shape {shape}, got {tuple(value.shape)}")
+        tensor = value.detach().to(self.torch, torch.float64).contiguous()
+        if not bool(torch.isfinite(tensor).all()):
+            raise ValueError(f"{name} has entries that are not finite")
+        return tensor
+
+    # -- making ------------------------------------------------------------------------------
+
+    def zeros(self, shape: Shape) -> Any:
+        """A tensor of zeros."""
+        return torch.zeros(shape, dtype=torch.float64, device=self.torch)
+
+    def unit(self, size: int) -> Any:
+        """The unit matrix of that size."""
+        return torch.eye(size, dtype=torch.float64, device=self.torch)
+
+    def normal(self, rng: np.random.Generator, shape: Shape) -> Any:
+        """Random numbers: as the host's if few, else drawn here from a seed that the generator gives."""
+        if math.prod(shape) <= _FEW_RANDOM:
+            return self.put(rng.standard_normal(shape))
+        generator = torch.Generator(self.torch)
+        generator.manual_seed(int(rng.integers(_LARGEST_SEED)))
+        return torch.randn(shape, generator=generator, dtype=torch.float64, device=self.torch)
+
+    def by_rows(self, array: Any) -> Any:
+        """The same numbers, contiguous by rows."""
+        return array.contiguous()
+
+    def single(self, array: Any) -> Any:
+        """The same numbers in single precision."""
+        return array.float()
+
+    def double(self, array: Any) -> Any:
+        """The same numbers in double precision."""
+        return array.double()
+
+    # -- measuring ---------------------------------------------------------------------------
+
+    def largest(self, array: Any) -> float:
+        """The largest absolute value; 0 where there is none."""
+        return float(torch.linalg.vector_norm(array, math.inf)) if array.numel() else 0.0
+
+    def stored_measures(self, stored: Any) -> tuple[float, float]:
+        """The largest absolute value of a sparse matrix's entries, and their length."""
+        return stored.measures
+
+    def summed(self, table: Any, groups: Any, number: int) -> Any:
+        """The sums of a table's columns over groups, by their numbers."""
+        return table.new_zeros((len(table), number)).index_add_(1, groups, table)
+
+    def lengths(self, block: Any) -> Any:
+        """The Euclidean length of every column."""
+        return torch.linalg.vector_norm(block, dim=0)
+
+    # -- decomposing -------------------------------------------------------------------------
+
+    def inverse_cholesky(self, gram: Any) -> Any:
+        """The inverse of the upper Cholesky factor; not finite where it has none."""
+        lower = torch.linalg.cholesky_ex(gram)[0]
+        return torch.linalg.solve_triangular(lower, self.unit(len(gram)), upper=False).T
+
+    def eigh(self, symmetric: Any) -> tuple[Array, Any]:
+        """The eigenvalues of a symmetric matrix, falling, and its vectors."""
+        if len(symmetric) <= _HOST_COLUMNS:
+            values, vectors = dense.eigh(self.host(symmetric))
+            return values[::-1], self.put(vectors[:, ::-1])
+        found = torch.linalg.eigh(symmetric)
+        return self.host(found[0])[::-1], found[1].flip(1)
+
+    def svd(self, tall: Any) -> tuple[Any, Array, Any]:
+        """The thin decomposition U, s, Vt: by QR here, and of the small factor on the host."""
+        basis, core = torch.linalg.qr(tall)
+        inner, s, Vt = dense.svd(self.host(core))
+        return basis @ self.put(inner), s, self.put(Vt)
+
+    # -- entries -----------------------------------------------------------------------------
+
+    def entries(self, U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
+        """The entries of U diag(s) V^T at pairs (rows[k], cols[k])."""
+        step = max(1, _CHUNK // max(1, len(s)))
+        if len(rows) > step:
+            parts = zip(rows.split(step), cols.split(step), strict=True)
+            return torch.cat([self.entries(U, s, V, *part) for part in parts])
+        return U[rows].mul_(V[cols]) @ s
+
+    def stored(self, rows: Any, cols: Any, values: Any, shape: Shape) -> Any:
+        """A sparse matrix of checked entries."""
+        return TorchStored.of_entries(rows, cols, values, shape)
+
+    def canonical(self, sparse: Any, shape: Shape) -> Any:
+        """A sparse matrix of whatever kind, checked and brought here."""
+        from driftwolfe.points import stored
+
+        if not isinstance(sparse, TorchStored):
+            host = stored.canonical(sparse, shape)
+            parts = self.put(host.indptr), self.put(host.indices), self.put(host.data)
+            return TorchStored(*parts, shape)
+        if sparse.shape != shape:
+            raise ValueError(f"sparse must have shape {shape}, got {sparse.shape}")
+        return sparse.on(self.torch)
+
+    def added(self, one: Any, other: Any) -> Any:
+        """The sum of two sparse matrices."""
+        return one.plus(other)
+
+    def add_stored(self, stored: Any, rows: Any, cols: Any, values: Any) -> None:
+        """Add the stored entries at these pairs to `values`."""
+        values += stored.entries(rows, cols)
+
+    def stored_inner(self, stored: Any, U: Any, s: Any, V: Any) -> float:
+        """The inner product of a sparse matrix with U diag(s) V^T."""
+        if stored.nnz <= stored.shape[0]:
+            return float(stored.data @ self.entries(U, s, V, stored.rows, stored.indices))
+        return float(torch.vdot((U * s).ravel(), (stored @ V).ravel()))
+
+    def stored_product(self, one: Any, other: Any) -> float:
+        """The inner product of two sparse matrices."""
+        return one.inner(other)
+
+    def scaled(self, stored: Any, factor: float) -> Any:
+        """A multiple of a sparse matrix."""
+        return stored.scaled(factor)
+
+    def krylov(self, matrix: Any, start: Any, most: int) -> Krylov:
+        """The Krylov space of a factored matrix from a unit vector."""
+        return TorchKrylov(matrix, start, most)
