@@ -64,7 +64,9 @@ def contestants() -> dict[str, Sequence[Run]]:
         "paper-bogd-ip": [
             _ratings("the paper's BOGD_IP", lambda: paper_algorithms.reference("BOGD_IP"))
         ],
-        "scale-pold": [Run("POLD at scale", large_matrix.pold, large_matrix.stream, large_matrix.HORIZON)],
+        "scale-pold": [
+            Run("POLD at scale", large_matrix.pold, large_matrix.stream, large_matrix.HORIZON)
+        ],
     }
 
 

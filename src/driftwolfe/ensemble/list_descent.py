@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -20,7 +20,7 @@ from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.oracles import InfeasibleProjection
 from driftwolfe.points import FactoredMatrix
-from driftwolfe.points.devices import is_array
+from driftwolfe.points.devices import HOST, is_array
 from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.storage.state import require
 
@@ -131,7 +131,21 @@ class ListDescent(Descent):
             return self.project(i, self.x[i], target, number, self.limit(i))
 
         jobs = [partial(job, number, i) for number, i in enumerate(due.tolist())]
-        return Projections(threads.run(jobs))
+        return Projections(threads.run(self._beside(jobs), self.domain.device.workers))
+
+    def _beside(self, jobs: Sequence[Callable[[], Any]]) -> list[Callable[[], Any]]:
+        """The same jobs, each where its device lets it run beside the others."""
+
+        def beside(job: Callable[[], Any], context: Any) -> Any:
+            with context:
+                return job()
+
+        device = self.domain.device
+        if device is HOST or len(jobs) < 2 or threads.threads() == 1:
+            return list(jobs)
+        for point in (*self.x, *self.y):
+            getattr(point, "scale", None)  # what several may need is brought there first
+        return [partial(beside, job, device.beside()) for job in jobs]
 
     def _target(self, i: int, total: GradientSum, scale: float) -> Point:
         """Where the gradient step of expert i ends, feasible or not."""
@@ -163,8 +177,12 @@ class ListDescent(Descent):
         ends = (self.clocks[:, None] + rounds) % self.blocks[:, None] == 0
         numbers = np.cumsum(ends.T.ravel()).reshape(ends.T.shape).T - 1  # as if round by round
         jobs = [partial(self._follow, i, losses, ends[i], numbers[i]) for i in range(self.size)]
+        if isinstance(self.x[0], FactoredMatrix):
+            for loss in losses:
+                if isinstance(loss, EntryLoss):
+                    loss.places(self.domain.device)  # before threads ask for it
         ranks = [getattr(x, "rank", 0) for x in self.x]
-        return threads.run_from_both_ends(jobs, ranks)
+        return threads.run_from_both_ends(self._beside(jobs), ranks, self.domain.device.workers)
 
     def _follow(self, i: int, losses: Sequence[Loss], ends: Any, numbers: Indices) -> Path:
         domain = CountedDomain(self.domain.unwrapped)

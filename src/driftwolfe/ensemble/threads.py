@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -53,9 +54,9 @@ def threads() -> int:
     return min((library.num_threads for library in _blas().lib_controllers), default=1)
 
 
-def run(jobs: Sequence[Callable[[], Result]]) -> list[Result]:
-    """Return the jobs' results; an error in one is raised when all have ended."""
-    number = threads()
+def run(jobs: Sequence[Callable[[], Result]], most: float = math.inf) -> list[Result]:
+    """Return the jobs' results, from `most` threads at most; errors are raised when all have ended."""
+    number = int(min(threads(), most))
     with _single_blas():
         if number == 1 or len(jobs) < 2:
             return [job() for job in jobs]
@@ -65,7 +66,7 @@ def run(jobs: Sequence[Callable[[], Result]]) -> list[Result]:
 
 
 def run_from_both_ends(
-    jobs: Sequence[Callable[[], Result]], sizes: Sequence[float]
+    jobs: Sequence[Callable[[], Result]], sizes: Sequence[float], most: float = math.inf
 ) -> list[Result]:
     """As `run`, where every second thread takes the largest job left and the others the smallest."""
     order = deque(sorted(range(len(jobs)), key=sizes.__getitem__))
@@ -79,7 +80,8 @@ def run_from_both_ends(
                 return
             results[i] = jobs[i]()
 
-    run([partial(work, number % 2 == 0) for number in range(threads())])
+    number = int(min(threads(), most))
+    run([partial(work, i % 2 == 0) for i in range(number)], most)
     return [results[i] for i in range(len(jobs))]
 
 

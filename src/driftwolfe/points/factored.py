@@ -384,7 +384,7 @@ class FactoredMatrix:
         if not self.orthonormal:
             lengths = self.device.lengths
             sizes = sizes * self.device.host(lengths(self.U) * lengths(self.V))
-        stored = self.device.stored_measures(self.sparse)[1] if self.nnz else 0.0
+        stored = self.device.stored_length(self.sparse) if self.nnz else 0.0
         return float(sizes.sum()) + math.sqrt(min(*self.shape, self.nnz)) * stored
 
     def stored_inner(self, other: FactoredMatrix) -> float:

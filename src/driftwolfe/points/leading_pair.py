@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftwolfe.points.decompositions import eigh
+from driftwolfe.points.devices import namespace
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array
 
@@ -74,14 +75,13 @@ def leading_pair(
         Length of the random part as a share of the start's.
     """
     smallest = _FAILURE * randomness * math.sqrt(math.pi / (2.0 * len(start)))
-    run = _run(matrix, start / _length(start), tolerance, max_products // 2, -math.log(smallest))
+    run = _run(matrix, _unit(start), tolerance, max_products // 2, -math.log(smallest))
     spent = 2 * run.steps
     while run.error > tolerance * run.s and spent + 2 <= max_products:
         run = _run(matrix, run.v, tolerance, (max_products - spent) // 2, 0.0)
         spent += 2 * run.steps
-    length = _length(run.image)
-    u = run.image / length if length > 0 else matrix.device.put(np.eye(1, matrix.shape[0])[0])
-    return LeadingPair(u, run.s, run.v / _length(run.v), run.error, spent)
+    u = _unit(run.image) if run.s > 0 else matrix.device.put(np.eye(1, matrix.shape[0])[0])
+    return LeadingPair(u, run.s, _unit(run.v), run.error, spent)
 
 
 def _run(matrix: FactoredMatrix, start: Array, tolerance: float, most: int, luck: float) -> _Run:
@@ -117,5 +117,6 @@ def _bounded(values: Array, off_diagonal: Array, tolerance: float, luck: float) 
     return bool(np.log((t - values) / off_diagonal).sum() >= luck)
 
 
-def _length(vector: Any) -> float:
-    return math.sqrt(float(vector @ vector))
+def _unit(vector: Any) -> Any:
+    """The direction of a vector; its length stays where it lives."""
+    return vector / namespace(vector).linalg.vector_norm(vector)

@@ -30,7 +30,7 @@ def frobenius(matrix: FactoredMatrix) -> float:
         fits = 1e-100 < largest_part(rescaled) < 1e100
         return largest * (frobenius(rescaled) if fits else 1.0)
     low_rank = _low_rank_norm(matrix)
-    stored = matrix.device.stored_measures(matrix.sparse)[1] if matrix.nnz else 0.0
+    stored = matrix.device.stored_length(matrix.sparse) if matrix.nnz else 0.0
     scale = low_rank**2 + stored**2
     squared = scale + (2.0 * matrix.stored_inner(matrix) if stored else 0.0)
     return _norm_by_rows(matrix) if squared < _CANCELLED * scale else math.sqrt(squared)
@@ -42,9 +42,7 @@ def largest_part(matrix: FactoredMatrix) -> float:
     low_rank = float(np.abs(matrix.s).max(initial=0.0))
     if not matrix.orthonormal:
         low_rank *= math.prod(largest(F) for F in (matrix.U, matrix.V))
-    return (
-        max(low_rank, matrix.device.stored_measures(matrix.sparse)[0]) if matrix.nnz else low_rank
-    )
+    return max(low_rank, matrix.device.stored_largest(matrix.sparse)) if matrix.nnz else low_rank
 
 
 def length(array: Any) -> float:

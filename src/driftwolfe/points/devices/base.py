@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -45,10 +47,13 @@ class Device(ABC):
         As users write it: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"torch"``.
     xp
         The library: numpy or torch. Only functions that both have, called alike.
+    workers
+        Threads beyond which more only wait for each other.
     """
 
     name: str
     xp: Any
+    workers: float = math.inf
 
     # -- moving ------------------------------------------------------------------------------
 
@@ -63,6 +68,14 @@ class Device(ABC):
     @abstractmethod
     def finite(self, value: Any, name: str, shape: Shape | None = None) -> Here:
         """Return a checked array of finite float64 numbers, here and contiguous by rows."""
+
+    def beside(self) -> AbstractContextManager[None]:
+        """Return a context for one thread's work, beside that of others, on what is here by now.
+
+        Made by the thread that hands out the work, entered by the one that does it. All that is done
+        in it is done when the next work of the first thread starts.
+        """
+        return nullcontext()
 
     # -- making ------------------------------------------------------------------------------
 
@@ -97,8 +110,12 @@ class Device(ABC):
         """The largest absolute value; 0 where there is none."""
 
     @abstractmethod
-    def stored_measures(self, stored: Any) -> tuple[float, float]:
-        """The largest absolute value of a sparse matrix's entries, and their length."""
+    def stored_largest(self, stored: Any) -> float:
+        """The largest absolute value of a sparse matrix's entries."""
+
+    @abstractmethod
+    def stored_length(self, stored: Any) -> float:
+        """The Frobenius norm of a sparse matrix."""
 
     @abstractmethod
     def summed(self, table: Here, groups: Here, number: int) -> Here:
@@ -107,6 +124,10 @@ class Device(ABC):
     @abstractmethod
     def lengths(self, block: Here) -> Here:
         """The Euclidean length of every column."""
+
+    @abstractmethod
+    def unit_columns(self, block: Here) -> Here:
+        """The same columns at unit length, but for those that are zero."""
 
     # -- decomposing -------------------------------------------------------------------------
 

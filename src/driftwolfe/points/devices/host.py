@@ -63,9 +63,13 @@ class HostDevice(Device):
         """The largest absolute value; 0 where there is none."""
         return float(max(array.max(), -array.min())) if array.size else 0.0
 
-    def stored_measures(self, stored: Any) -> tuple[float, float]:
-        """The largest absolute value of a sparse matrix's entries, and their length."""
-        return self.largest(stored.data), float(np.linalg.norm(stored.data))
+    def stored_largest(self, stored: Any) -> float:
+        """The largest absolute value of a sparse matrix's entries."""
+        return self.largest(stored.data)
+
+    def stored_length(self, stored: Any) -> float:
+        """The Frobenius norm of a sparse matrix."""
+        return float(np.linalg.norm(stored.data))
 
     def summed(self, table: Any, groups: Any, number: int) -> Any:
         """The sums of a table's columns over groups, by their numbers."""
@@ -74,6 +78,11 @@ class HostDevice(Device):
     def lengths(self, block: Any) -> Any:
         """The Euclidean length of every column."""
         return np.sqrt(np.einsum("ij,ij->j", block, block))
+
+    def unit_columns(self, block: Any) -> Any:
+        """The same columns at unit length, but for those that are zero."""
+        lengths = self.lengths(block)
+        return block / np.where(lengths > 0, lengths, 1.0)
 
     def inverse_cholesky(self, gram: Array) -> Array | None:
         """The inverse of the upper Cholesky factor; None where it has none."""

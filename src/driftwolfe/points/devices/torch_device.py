@@ -7,6 +7,9 @@ runs, and so is tested, without a GPU.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -23,8 +26,8 @@ from driftwolfe.points.kinds import Array, Shape
 _HOST_COLUMNS = 160
 #: Numbers gathered at a time.
 _CHUNK = 1 << 27
-#: Random numbers up to which they are drawn on the host, so that all devices have the same.
-_FEW_RANDOM = 1 << 16
+#: Rows of random numbers up to which they are drawn on the host, so that all devices have the same.
+_FEW_ROWS = 1 << 14
 #: Largest seed that every generator takes.
 _LARGEST_SEED = (1 << 63) - 1
 
@@ -39,9 +42,11 @@ class TorchDevice(Device):
     """
 
     xp = torch
+    workers = 2  # one waits for the device while the other gives it work; measured, docs/gpu.md
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self._threads = local()
         try:
             self.torch = torch.device("cpu" if name == "torch" else name)
             self._warm_up()
@@ -84,6 +89,24 @@ class TorchDevice(Device):
             raise ValueError(f"{name} has entries that are not finite")
         return tensor
 
+    def beside(self) -> AbstractContextManager[None]:
+        """A stream of this thread's own, on a GPU."""
+        if self.torch.type != "cuda":
+            return nullcontext()
+        return self._beside(torch.cuda.current_stream(self.torch))
+
+    @contextmanager
+    def _beside(self, first: Any) -> Iterator[None]:
+        if not hasattr(self._threads, "stream"):
+            self._threads.stream = torch.cuda.Stream(self.torch)  # type: ignore[no-untyped-call]
+        own = self._threads.stream
+        own.wait_stream(first)
+        try:
+            with torch.cuda.stream(own):
+                yield
+        finally:
+            first.wait_stream(own)
+
     # -- making ------------------------------------------------------------------------------
 
     def zeros(self, shape: Shape) -> Any:
@@ -96,7 +119,7 @@ class TorchDevice(Device):
 
     def normal(self, rng: np.random.Generator, shape: Shape) -> Any:
         """Random numbers: as the host's if few, else drawn here from a seed that the generator gives."""
-        if math.prod(shape) <= _FEW_RANDOM:
+        if shape[0] <= _FEW_ROWS:
             return self.put(rng.standard_normal(shape))
         generator = torch.Generator(self.torch)
         generator.manual_seed(int(rng.integers(_LARGEST_SEED)))
@@ -120,9 +143,13 @@ class TorchDevice(Device):
         """The largest absolute value; 0 where there is none."""
         return float(torch.linalg.vector_norm(array, math.inf)) if array.numel() else 0.0
 
-    def stored_measures(self, stored: Any) -> tuple[float, float]:
-        """The largest absolute value of a sparse matrix's entries, and their length."""
-        return stored.measures
+    def stored_largest(self, stored: Any) -> float:
+        """The largest absolute value of a sparse matrix's entries."""
+        return float(stored.measures[0])
+
+    def stored_length(self, stored: Any) -> float:
+        """The Frobenius norm of a sparse matrix."""
+        return float(stored.measures[1])
 
     def summed(self, table: Any, groups: Any, number: int) -> Any:
         """The sums of a table's columns over groups, by their numbers."""
@@ -131,6 +158,10 @@ class TorchDevice(Device):
     def lengths(self, block: Any) -> Any:
         """The Euclidean length of every column."""
         return torch.linalg.vector_norm(block, dim=0)
+
+    def unit_columns(self, block: Any) -> Any:
+        """The same columns at unit length, but for those that are zero."""
+        return block / self.lengths(block).clamp_min_(torch.finfo(block.dtype).tiny)
 
     # -- decomposing -------------------------------------------------------------------------
 

@@ -26,7 +26,6 @@ class TorchKrylov(Krylov):
         self._basis[0] = start
         self._coordinates = start.new_zeros((2, most, most))  # of products, in each pass
         self._rest = start.new_zeros(most)
-        self._vectors, self._parts = self._basis.unbind(), self._rest.unbind()
 
     def grow(self, size: int) -> tuple[Array, Array]:
         """Take steps until there are so many; return all diagonals and off-diagonals so far."""
@@ -39,7 +38,7 @@ class TorchKrylov(Krylov):
 
     def _step(self, k: int) -> None:
         left, right, left_turned, right_turned = self._factors
-        vector, image = self._vectors[k], self._images[k]
+        vector, image, length = self._basis[k], self._images[k], self._rest[k]
         torch.mv(left, torch.mv(right_turned, vector), out=image)
         if self._stored is not None:
             image.addmv_(self._stored[0], vector)
@@ -52,8 +51,8 @@ class TorchKrylov(Krylov):
             torch.mv(held, product, out=coordinates)
             product.addmv_(turned, coordinates, alpha=-1.0)
         # Where nothing is left, what follows is not finite; the zero says so.
-        torch.linalg.vector_norm(product, out=self._parts[k])
-        torch.div(product, self._parts[k], out=self._vectors[k + 1])
+        torch.linalg.vector_norm(product, out=length)
+        torch.div(product, length, out=self._basis[k + 1])
 
     def combine(self, turn: Array) -> tuple[Any, Any]:
         """Return the image A v and the vector v with these coordinates in the basis."""

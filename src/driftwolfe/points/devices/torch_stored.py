@@ -57,6 +57,10 @@ class TorchStored:
         matrix.__dict__.update(rows=rows, _keys=keys)
         return matrix
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What it is made of: what else is known can be found again, and not all of it be copied."""
+        return {name: self.__dict__[name] for name in ("indptr", "indices", "data", "shape")}
+
     @property
     def nnz(self) -> int:
         """Stored entries."""
