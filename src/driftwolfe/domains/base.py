@@ -57,6 +57,8 @@ class Domain(ABC):
 
     #: Where points live.
     device: Device = HOST
+    #: Where ensembles keep theirs, where points themselves are arrays on the host.
+    stack_device: Device = HOST
 
     def __init__(
         self,

@@ -9,7 +9,9 @@ import numpy as np
 
 from driftwolfe.domains.affine_hull import leaves_affine_hull
 from driftwolfe.domains.base import Domain
+from driftwolfe.domains.stacks import stack_device
 from driftwolfe.points import checks, norm
+from driftwolfe.points.devices import device_of
 from driftwolfe.points.kinds import Array
 
 
@@ -24,6 +26,9 @@ class Box(Domain):
     ----------
     lower, upper
         The bounds: arrays of one shape, or one of them a number. At least one coordinate is free.
+    device
+        Where ensembles keep their experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``, a GPU
+        where there is one and points are large enough for it to be quicker. Decisions are NumPy's.
 
     Examples
     --------
@@ -37,7 +42,7 @@ class Box(Domain):
     array([1., 0.])
     """
 
-    def __init__(self, lower: Any, upper: Any) -> None:
+    def __init__(self, lower: Any, upper: Any, *, device: str = "cpu") -> None:
         low, high = checks.finite_array(lower, "lower"), checks.finite_array(upper, "upper")
         try:
             low, high = (bound.copy() for bound in np.broadcast_arrays(low, high))
@@ -64,6 +69,7 @@ class Box(Domain):
             center=None if inside else center,
             inner_radius=float(np.minimum(self._up, self._down)[self._free].min(initial=math.inf)),
         )
+        self.stack_device = stack_device(device, self.shape)
 
     def arguments(self) -> dict[str, Any]:
         """What it was made from."""
@@ -74,6 +80,11 @@ class Box(Domain):
 
     def _contains(self, x: Array, slack: float) -> bool:
         return bool((x >= self.lower - slack).all() and (x <= self.upper + slack).all())
+
+    def project_many(self, stack: Any) -> Any:
+        """Return the projections of points along the first axis: clipped."""
+        put = device_of(stack).put
+        return stack.clip(put(self.lower), put(self.upper))
 
     def _project(self, y: Array) -> Array:
         return np.clip(y, self.lower, self.upper)

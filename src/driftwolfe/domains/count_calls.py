@@ -106,6 +106,11 @@ class CountedDomain(Domain):
         return self.domain.device
 
     @property
+    def stack_device(self) -> Device:  # type: ignore[override]
+        """Where ensembles keep the set's points."""
+        return self.domain.stack_device
+
+    @property
     def center(self) -> Point | None:
         """The set's centre."""
         return self.domain.center

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.domains.base import Domain
+from driftwolfe.domains.stacks import stack_device
 from driftwolfe.domains.thresholds import kernels, threshold_to_sum
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Shape
@@ -25,6 +26,9 @@ class L1Ball(Domain):
         Number of coordinates, or a shape.
     radius
         Bound on the sum of absolute values; also the Euclidean radius.
+    device
+        Where ensembles keep their experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``, a GPU
+        where there is one and points are large enough for it to be quicker. Decisions are NumPy's.
 
     Examples
     --------
@@ -36,10 +40,11 @@ class L1Ball(Domain):
     array([2., 0., 0.])
     """
 
-    def __init__(self, n: int | Shape, radius: float = 1.0) -> None:
+    def __init__(self, n: int | Shape, radius: float = 1.0, *, device: str = "cpu") -> None:
         shape = checks.shape(n, "n")
         self.scale = checks.positive(radius, "radius")
         super().__init__(shape, self.scale, inner_radius=self.scale / math.sqrt(math.prod(shape)))
+        self.stack_device = stack_device(device, self.shape)
 
     def arguments(self) -> dict[str, Any]:
         """What it was made from."""

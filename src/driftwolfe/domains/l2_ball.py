@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from driftwolfe.domains.base import Domain
+from driftwolfe.domains.stacks import stack_device
 from driftwolfe.domains.unit_vector import unit_vector
 from driftwolfe.points import checks, norm
+from driftwolfe.points.devices import namespace
 from driftwolfe.points.kinds import Array, Shape
 
 
@@ -21,6 +25,9 @@ class L2Ball(Domain):
         Number of coordinates, or a shape.
     radius
         Bound on the Euclidean norm.
+    device
+        Where ensembles keep their experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``, a GPU
+        where there is one and points are large enough for it to be quicker. Decisions are NumPy's.
 
     Examples
     --------
@@ -32,9 +39,10 @@ class L2Ball(Domain):
     array([3., 4.])
     """
 
-    def __init__(self, n: int | Shape, radius: float = 1.0) -> None:
+    def __init__(self, n: int | Shape, radius: float = 1.0, *, device: str = "cpu") -> None:
         self.scale = checks.positive(radius, "radius")
         super().__init__(checks.shape(n, "n"), self.scale, inner_radius=self.scale)
+        self.stack_device = stack_device(device, self.shape)
 
     def arguments(self) -> dict[str, Any]:
         """What it was made from."""
@@ -45,6 +53,14 @@ class L2Ball(Domain):
 
     def _contains(self, x: Array, slack: float) -> bool:
         return norm(x) <= self.scale + slack
+
+    def project_many(self, stack: Any) -> Any:
+        """Return the projections of points along the first axis."""
+        if isinstance(stack, np.ndarray):
+            return super().project_many(stack)
+        lengths = namespace(stack).linalg.vector_norm(stack.reshape(len(stack), -1), axis=1)
+        shares = (self.scale / lengths).clip(None, 1.0)
+        return stack * shares.reshape(-1, *(1 for _ in self.shape))
 
     def _project(self, y: Array) -> Array:
         length = norm(y)

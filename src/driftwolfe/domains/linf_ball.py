@@ -22,6 +22,9 @@ class LinfBall(Box):
         Number of coordinates, or a shape.
     radius
         Bound on each absolute value; the Euclidean radius is sqrt(n) times as large.
+    device
+        Where ensembles keep their experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``, a GPU
+        where there is one and points are large enough for it to be quicker. Decisions are NumPy's.
 
     Examples
     --------
@@ -33,10 +36,10 @@ class LinfBall(Box):
     (2.0, 4.0)
     """
 
-    def __init__(self, n: int | Shape, radius: float = 1.0) -> None:
+    def __init__(self, n: int | Shape, radius: float = 1.0, *, device: str = "cpu") -> None:
         self.scale = checks.positive(radius, "radius")
         bound = np.full(checks.shape(n, "n"), self.scale)
-        super().__init__(-bound, bound)
+        super().__init__(-bound, bound, device=device)
 
     def arguments(self) -> dict[str, Any]:
         """What it was made from."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from driftwolfe.domains.affine_hull import leaves_affine_hull
 from driftwolfe.domains.base import Domain
+from driftwolfe.domains.stacks import stack_device
 from driftwolfe.domains.thresholds import kernels, project_nonnegative_sum
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Shape
@@ -27,6 +28,9 @@ class Simplex(Domain):
         Number of coordinates, at least 2, or a shape.
     radius
         The sum. The Euclidean radius is ``radius * sqrt(1 - 1 / n)``.
+    device
+        Where ensembles keep their experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``, a GPU
+        where there is one and points are large enough for it to be quicker. Decisions are NumPy's.
 
     Examples
     --------
@@ -40,7 +44,7 @@ class Simplex(Domain):
     array([0.25, 0.25, 0.25, 0.25])
     """
 
-    def __init__(self, n: int | Shape, radius: float = 1.0) -> None:
+    def __init__(self, n: int | Shape, radius: float = 1.0, *, device: str = "cpu") -> None:
         shape = checks.shape(n, "n")
         self.scale = checks.positive(radius, "radius")
         self._size = math.prod(shape)
@@ -53,6 +57,7 @@ class Simplex(Domain):
             center=np.full(shape, self.scale / self._size),
             inner_radius=self.scale / math.sqrt(self._size * (self._size - 1)),
         )
+        self.stack_device = stack_device(device, self.shape)
 
     def arguments(self) -> dict[str, Any]:
         """What it was made from."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from driftwolfe.points.compiled import compiled
+from driftwolfe.points.devices import HOST, device_of
 from driftwolfe.points.kinds import Array
 
 kernels = compiled("driftwolfe.domains.point_kernels")
@@ -26,8 +28,7 @@ def project_nonnegative_sum(values: Array, total: float) -> Array:
     >>> project_nonnegative_sum(np.array([2.0, 1.0, -5.0]), 2.0)
     array([1.5, 0.5, 0. ])
     """
-    nearest: Array = kernels().nearest_rows(_rows(values), total, False)
-    return nearest.reshape(values.shape)
+    return _nearest_rows(values, total, ball=False)
 
 
 def threshold_to_sum(values: Array, total: float) -> Array:
@@ -37,12 +38,25 @@ def threshold_to_sum(values: Array, total: float) -> Array:
     array([[ 2. , -1. ],
            [ 2.5, -1.5]])
     """
-    nearest: Array = kernels().nearest_rows(_rows(values), total, True)
+    return _nearest_rows(values, total, ball=True)
+
+
+def _nearest_rows(values: Any, total: float, ball: bool) -> Any:
+    """The nearest rows with this sum and no negative entry, or, for a ball, of no larger size."""
+    device, rows = device_of(values), values.reshape(-1, values.shape[-1])
+    if device is HOST:
+        return kernels().nearest_rows(np.ascontiguousarray(rows), total, ball).reshape(values.shape)
+    xp, sizes = device.xp, abs(rows) if ball else rows
+    shifted = sizes - sizes.amax(1, True)
+    falling = xp.sort(shifted, dim=1, descending=True)[0]
+    excess = xp.cumsum(falling, 1) - total
+    ranks = device.put(np.arange(1.0, falling.shape[1] + 1))
+    kept = (falling * ranks > excess).sum(1, True)
+    nearest = (shifted - excess.gather(1, kept - 1) / kept).clip(0.0)
+    if ball:
+        inside = sizes.sum(1, True) <= total
+        nearest = xp.where(inside, rows, xp.sign(rows) * nearest)
     return nearest.reshape(values.shape)
-
-
-def _rows(values: Array) -> Array:
-    return np.ascontiguousarray(values.reshape(-1, values.shape[-1]))
 
 
 def threshold_falling(values: Array, total: float) -> Array:

@@ -46,6 +46,7 @@ class GaugeDescent(DenseDescent):
     """
 
     STATE = ("gauges",)
+    ON_DEVICES = False  # a gauge at a time, on the host
 
     def __init__(
         self, domain: Domain, oracle: Oracle, step_scale: float | None, bisection: float | None

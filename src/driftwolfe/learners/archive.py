@@ -16,7 +16,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble.saved_kinds import ensemble_kinds
 from driftwolfe.learners.base import Learner
 from driftwolfe.points import checks
-from driftwolfe.points.devices import device_named
+from driftwolfe.points.devices import HOST, Device, device_named
 from driftwolfe.storage import Archive, read_archive, write_archive
 from driftwolfe.storage.state import read_state, write_state
 from driftwolfe.storage.tree import TreeReader, TreeWriter
@@ -92,10 +92,15 @@ def learner_settings(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
     given = {name: value for name, value in learner._arguments.items() if name != "domain"}
     return {
         "domain": _written_domain(learner.domain, writer),
-        "device": learner.domain.device.name,
+        "device": _device(learner.domain).name,
         "arguments": {name: writer.write(value) for name, value in given.items()},
         "state": write_state(learner, writer),
     }
+
+
+def _device(domain: Domain) -> Device:
+    """Where the set's points live, or, if that is the host, where ensembles keep them."""
+    return domain.stack_device if domain.device is HOST else domain.device
 
 
 def require_named_state(learner: Learner) -> None:

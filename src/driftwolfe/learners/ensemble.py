@@ -41,7 +41,7 @@ def view(loss: Loss, experts: Experts, weights: Array, linear: bool) -> View:
     everybody.
     """
     if isinstance(experts, DenseDescent) and not linear:
-        losses, gradients, suffered = loss.stacked_round(experts.x, weights)
+        losses, gradients, suffered = experts.round_of(loss, weights)
         require_finite(suffered, losses)
         return View(suffered, suffered, losses, gradients)
     scores = experts.look(loss)

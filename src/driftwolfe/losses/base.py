@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from driftwolfe.points.devices import HOST, device_of
 from driftwolfe.points.kinds import Array, Point, Shape
 
 
@@ -57,6 +58,8 @@ class Loss(ABC):
 
     #: Shape of the points, where the loss fixes it.
     shape: Shape | None = None
+    #: Whether the methods for stacks take tensors of a device; if not, they are given arrays.
+    on_devices: bool = False
 
     @abstractmethod
     def scores(self, x: Point) -> Array:
@@ -93,7 +96,9 @@ class Loss(ABC):
         """
         scores = self.stacked_scores(stack)
         values, slopes = self.value_and_slope_at(scores)
-        combined = weights.dot(scores.reshape(len(scores), -1)).reshape(scores.shape[1:])
+        device, flat = device_of(scores), scores.reshape(len(scores), -1)
+        mean = weights.dot(flat) if device is HOST else device.put(weights) @ flat
+        combined = mean.reshape(scores.shape[1:])
         return values, self.stacked_pull_back(slopes, stack), float(self.value_at(combined))
 
     def value(self, x: Point) -> float:

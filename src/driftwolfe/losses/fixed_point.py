@@ -9,6 +9,7 @@ import numpy as np
 
 from driftwolfe.losses.inputs import read_only
 from driftwolfe.points import checks
+from driftwolfe.points.devices import HOST, device_of
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Point, Shape
 
@@ -28,10 +29,20 @@ class FixedPoint:
         is_factored = isinstance(value, FactoredMatrix)
         self.given: Point = value if is_factored else read_only(checks.finite_array(value, name))
         self.shape: Shape = self.given.shape
+        self._copies: dict[str, Any] = {}
 
     def like(self, point: Point) -> Point:
         """Return the point as the kind that `point` is."""
         return self.factored if isinstance(point, FactoredMatrix) else self.dense
+
+    def stacked_like(self, stack: Any) -> Any:
+        """Return the point as an array where a stack lives, brought there once."""
+        device = device_of(stack)
+        if device is HOST:
+            return self.dense
+        if device.name not in self._copies:
+            self._copies[device.name] = device.put(self.dense)
+        return self._copies[device.name]
 
     @cached_property
     def dense(self) -> Array:

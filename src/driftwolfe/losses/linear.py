@@ -9,6 +9,7 @@ import numpy as np
 from driftwolfe.losses.base import Ball, Loss
 from driftwolfe.losses.fixed_point import FixedPoint
 from driftwolfe.points import checks, ops
+from driftwolfe.points.devices import namespace
 from driftwolfe.points.kinds import Array, Point
 
 
@@ -32,6 +33,8 @@ class LinearLoss(Loss):
     array([ 1., -2.])
     """
 
+    on_devices = True
+
     def __init__(self, g: Any, constant: float = 0.0) -> None:
         self._g = FixedPoint(g, "g")
         self.shape = self._g.shape
@@ -53,7 +56,7 @@ class LinearLoss(Loss):
 
     def slope_at(self, scores: Array) -> Array:
         """Return 1."""
-        return np.ones_like(scores)
+        return namespace(scores).ones_like(scores)
 
     def pull_back(self, slope: Array, like: Point) -> Point:
         """Return g times a number."""
@@ -61,13 +64,14 @@ class LinearLoss(Loss):
 
     def stacked_scores(self, stack: Array) -> Array:
         """Return <g, x> for every point of a stack."""
-        self.check_shape(stack.shape[1:])
-        scores: Array = stack.reshape(len(stack), -1) @ self._g.dense.ravel()
+        self.check_shape(tuple(stack.shape[1:]))
+        scores: Array = stack.reshape(len(stack), -1) @ self._g.stacked_like(stack).ravel()
         return scores
 
     def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
         """Return g times every slope."""
-        return np.multiply.outer(slopes, self._g.dense)
+        g = self._g.stacked_like(stack)
+        return slopes.reshape(-1, *(1 for _ in g.shape)) * g
 
     def lipschitz(self, domain: Ball) -> float:
         """Return the norm of g."""

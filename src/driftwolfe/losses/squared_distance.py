@@ -10,6 +10,7 @@ from driftwolfe.losses.base import Ball, Loss
 from driftwolfe.losses.fixed_point import FixedPoint
 from driftwolfe.points import checks, ops
 from driftwolfe.points.compiled import compiled
+from driftwolfe.points.devices import is_array, namespace
 from driftwolfe.points.kinds import Array, Point
 
 kernels = compiled("driftwolfe.losses.distance_kernels")
@@ -32,6 +33,8 @@ class SquaredDistance(Loss):
     (2.5, array([-1., -2.]))
     """
 
+    on_devices = True
+
     def __init__(self, target: Any, weight: float = 0.5) -> None:
         self._target = FixedPoint(target, "target")
         self.shape = self._target.shape
@@ -49,15 +52,15 @@ class SquaredDistance(Loss):
 
     def value_at(self, scores: Point) -> Array:
         """Return the weighted squared distance."""
-        return self._value(scores - self._target.like(scores))
+        return self._value(scores - self._like(scores))
 
     def slope_at(self, scores: Point) -> Point:
         """Return the gradient."""
-        return (scores - self._target.like(scores)) * (2.0 * self.weight)
+        return (scores - self._like(scores)) * (2.0 * self.weight)
 
     def value_and_slope_at(self, scores: Point) -> tuple[Array, Point]:
         """Return both from one offset."""
-        offset = scores - self._target.like(scores)
+        offset = scores - self._like(scores)
         value = self._value(offset)
         if self.weight != 0.5:
             offset *= 2.0 * self.weight
@@ -67,9 +70,11 @@ class SquaredDistance(Loss):
         """Return the slope itself."""
         return slope
 
-    def stacked_round(self, stack: Array, weights: Array) -> tuple[Array, Array, float]:
+    def stacked_round(self, stack: Any, weights: Array) -> tuple[Array, Array, float]:
         """Return values and gradients at a stack of points, and the value at their mean."""
-        self.check_shape(stack.shape[1:])
+        self.check_shape(tuple(stack.shape[1:]))
+        if not isinstance(stack, np.ndarray):
+            return super().stacked_round(stack, weights)
         points, target = stack.reshape(len(stack), -1), self._target.dense.ravel()
         values, gradients = np.empty(len(stack)), np.empty(points.shape)
         value = kernels().squared_distances(points, target, weights, self.weight, values, gradients)
@@ -77,18 +82,23 @@ class SquaredDistance(Loss):
 
     def stacked_scores(self, stack: Array) -> Array:
         """Return the stack itself."""
-        self.check_shape(stack.shape[1:])
+        self.check_shape(tuple(stack.shape[1:]))
         return stack
 
     def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
         """Return the slopes themselves."""
         return slopes
 
+    def _like(self, scores: Point) -> Point:
+        if is_array(scores) and not isinstance(scores, np.ndarray):
+            return self._target.stacked_like(scores)
+        return self._target.like(scores)
+
     def _value(self, offset: Point) -> Array:
-        if isinstance(offset, np.ndarray):
+        if is_array(offset):
             leading = offset.shape[: offset.ndim - len(self._target.shape)]
             flat = offset.reshape(*leading, -1)
-            return self.weight * np.vecdot(flat, flat)
+            return self.weight * namespace(flat).linalg.vecdot(flat, flat)
         return np.asarray(self.weight * ops.norm(offset) ** 2)
 
     def lipschitz(self, domain: Ball) -> float:

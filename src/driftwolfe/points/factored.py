@@ -159,9 +159,9 @@ class FactoredMatrix:
     @classmethod
     def combination(cls, weights: Any, matrices: Sequence[FactoredMatrix]) -> FactoredMatrix:
         """The sum of weights[i] * matrices[i], factors side by side: one copy, nothing rewritten."""
-        scaled = [float(w) * A for w, A in zip(weights, matrices, strict=True)]
+        device = next((A.device for A in matrices if A.device is not HOST), HOST)
+        scaled = [float(w) * A.to(device.name) for w, A in zip(weights, matrices, strict=True)]
         stored = [A.sparse for A in scaled if A.sparse is not None]
-        device = scaled[0].device
         return cls._of(
             device.xp.concat([A.U for A in scaled], axis=1),
             np.concat([A.s for A in scaled]),
@@ -324,15 +324,17 @@ class FactoredMatrix:
 
     def __matmul__(self, block: Any) -> Array:
         """Multiply a vector or block of vectors from the left: :math:`A Q`."""
-        block = self.device.put(block)
+        block = self._here(block)
         product: Array = self.U @ _scale_rows(self.scale, self.V.T @ block)
         return product if self.sparse is None else product + self.sparse @ block
 
     def __rmatmul__(self, block: Any) -> Array:
-        return self.transpose_times(self.device.put(np.asarray(block).T)).T
+        block = self._here(block)
+        return self.transpose_times(block) if block.ndim == 1 else self.transpose_times(block.T).T
 
     def transpose_times(self, block: Array) -> Array:
         r"""Return :math:`A^\top Q` for a vector or block of vectors, without transposing A."""
+        block = self._here(block)
         product: Array = self.V @ _scale_rows(self.scale, self.U.T @ block)
         if self.sparse is None:
             return product
@@ -346,7 +348,7 @@ class FactoredMatrix:
         r"""Return :math:`\langle A, B\rangle` with another factored matrix or a dense array."""
         self._same_shape(other)
         if is_array(other):
-            return self._inner_dense(self.device.put(other))
+            return self._inner_dense(self._here(other))
         if self.device is not other.device:
             one, two = _together(self, other)
             return one.inner(two)
@@ -425,6 +427,13 @@ class FactoredMatrix:
 
     def __repr__(self) -> str:
         return f"FactoredMatrix(shape={self.shape}, rank={self.rank}, stored={self.nnz})"
+
+    def _here(self, block: Any) -> Any:
+        """An array to multiply with, where the factors are; a device does not mix precisions."""
+        here = self.device.put(block)
+        if self.device is HOST:
+            return np.asarray(here)
+        return here if here.dtype == self.U.dtype else here.to(self.U.dtype)
 
     def _same_shape(self, other: Any) -> None:
         if np.shape(other) != self.shape and getattr(other, "shape", None) != self.shape:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from driftwolfe.points.decompositions import eigh
-from driftwolfe.points.devices import namespace
+from driftwolfe.points.devices import Krylov, namespace
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array
+from driftwolfe.points.norms import largest_part
+
+#: Diagonals and off-diagonals.
+Looks: TypeAlias = tuple[Array, Array]
 
 #: Steps before the first look at the residual.
 _FIRST_CHECK = 5
@@ -23,6 +27,8 @@ _FAILURE = 1e-3
 _MISSED, _LEAST_MISSED = 6.5, 0.05
 #: What is left of a product, relative to the product, when the basis spans all it can reach.
 _INVARIANT = 1e-12
+#: Squares of singular values between which those of what is computed with them stay in range.
+_SMALLEST, _LARGEST = 1e-140, 1e140
 
 
 class LeadingPair(NamedTuple):
@@ -75,22 +81,43 @@ def leading_pair(
         Length of the random part as a share of the start's.
     """
     smallest = _FAILURE * randomness * math.sqrt(math.pi / (2.0 * len(start)))
-    run = _run(matrix, _unit(start), tolerance, max_products // 2, -math.log(smallest))
+    first, luck, size = _unit(start), -math.log(smallest), 1.0
+    steps = max(1, min(_LARGEST_BASIS, max_products // 2, matrix.shape[1]))
+    space = matrix.device.krylov(matrix, first, steps)
+    looks: Looks | None = (found := space.grow(min(_FIRST_CHECK, steps)))
+    if not _SMALLEST < found[0][0] < _LARGEST:
+        matrix, size = _of_size_one(matrix)
+        space, looks = matrix.device.krylov(matrix, first, steps), None
+    run = _run(space, steps, tolerance, luck, looks)
     spent = 2 * run.steps
     while run.error > tolerance * run.s and spent + 2 <= max_products:
-        run = _run(matrix, run.v, tolerance, (max_products - spent) // 2, 0.0)
+        steps = max(1, min(_LARGEST_BASIS, (max_products - spent) // 2, matrix.shape[1]))
+        run = _run(matrix.device.krylov(matrix, run.v, steps), steps, tolerance, 0.0)
         spent += 2 * run.steps
     u = _unit(run.image) if run.s > 0 else matrix.device.put(np.eye(1, matrix.shape[0])[0])
-    return LeadingPair(u, run.s, _unit(run.v), run.error, spent)
+    return LeadingPair(u, run.s * size, _unit(run.v), run.error * size, spent)
 
 
-def _run(matrix: FactoredMatrix, start: Array, tolerance: float, most: int, luck: float) -> _Run:
-    """One Krylov run; `luck` is -log|c|, 0 where the start need not vouch for anything."""
-    steps = max(1, min(_LARGEST_BASIS, most, matrix.shape[1]))
-    space = matrix.device.krylov(matrix, start, steps)
+def _of_size_one(matrix: FactoredMatrix) -> tuple[FactoredMatrix, float]:
+    """A matrix of which squares leave the range of numbers, in units of its largest part."""
+    size = largest_part(matrix) or 1.0
+    if size < 1e-300:  # whose inverse is infinite, or nearly
+        rescaled, rest = _of_size_one(matrix * 1e200)
+        return rescaled, rest * 1e-200
+    return matrix / size, size
+
+
+def _run(
+    space: Krylov, steps: int, tolerance: float, luck: float, looks: Looks | None = None
+) -> _Run:
+    """One Krylov run; `luck` is -log|c|, 0 where the start need not vouch for anything.
+
+    `looks` is what the first steps have shown, if they were taken.
+    """
     k = min(_FIRST_CHECK, steps)
     while True:
-        inside, rest = space.grow(k)
+        inside, rest = looks or space.grow(k)
+        looks = None
         spanned = np.flatnonzero(rest <= _INVARIANT * np.maximum.accumulate(inside))
         if spanned.size:  # all that the start can reach; what came after is rounding
             k = int(spanned[0]) + 1

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from driftwolfe.points import norms
-from driftwolfe.points.devices import is_array
+from driftwolfe.points.devices import device_of, is_array
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Point
 
@@ -30,7 +30,10 @@ def inner(a: Point, b: Point) -> float:
         return float(np.vdot(a, b))
     if not is_array(a):
         return float(a.inner(b))
-    return float((a * b).sum()) if is_array(b) else float(b.inner(a))
+    if not is_array(b):
+        return float(b.inner(a))
+    one, other = (b, a) if isinstance(a, np.ndarray) else (a, b)
+    return float((one * device_of(one).put(other)).sum())
 
 
 def norm(a: Point) -> float:

@@ -266,5 +266,12 @@ def _products(
             (lambda block: host(operator.transpose_times(put(block)))),
             (m, n),
         )
+    if (device := device_of(operator)) is not HOST:
+        dense = device.double(operator)
+        return (
+            (lambda block: device.host(dense @ device.put(block))),
+            (lambda block: device.host(dense.T @ device.put(block))),
+            (m, n),
+        )
     transposed = operator.T
     return (lambda block: operator @ block), (lambda block: transposed @ block), (m, n)

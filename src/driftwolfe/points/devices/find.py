@@ -34,7 +34,9 @@ def is_array(value: Any) -> bool:
 
 def to_host(array: Any) -> Any:
     """Return an array as NumPy's; anything else as it is."""
-    return device_of(array).host(array) if _is_tensor(array) else array
+    if isinstance(array, np.ndarray) or not _is_tensor(array):
+        return array
+    return device_of(array).host(array)
 
 
 def device_named(name: Any) -> Device:

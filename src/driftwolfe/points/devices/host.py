@@ -23,6 +23,8 @@ class HostDevice(Device):
 
     def put(self, array: Any) -> Any:
         """Bring an array here, from wherever it is."""
+        if isinstance(array, np.ndarray):
+            return array
         from driftwolfe.points.devices.find import to_host
 
         return to_host(array)

@@ -82,6 +82,8 @@ class TorchDevice(Device):
             return self.put(checks.finite_array(value, name, shape))
         if value.is_complex() or value.dtype == torch.bool:
             raise ValueError(f"{name} must hold real numbers, got a tensor of {value.dtype}")
+        if value.layout is not torch.strided:
+            raise ValueError(f"{name} must be a dense tensor, got one of layout {value.layout}")
         if shape is not None and tuple(value.shape) != shape:
             raise ValueError(f"{name} must have shape {shape}, got {tuple(value.shape)}")
         tensor = value.detach().to(self.torch, torch.float64).contiguous()

@@ -12,8 +12,11 @@ import torch
 
 from driftwolfe.points.kinds import Shape
 
-# Two warnings for each process, of what is meant: a format that may yet change, and no checks.
-warnings.filterwarnings("ignore", "Sparse (CSR|invariant)", UserWarning)
+# PyTorch warns once in each process, of what is meant: a format that may yet change, and no checks.
+# Here it does so unheard, whatever the filters are when the first matrix is made.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    torch.sparse_csr_tensor(torch.tensor([0, 0]), torch.tensor([]), torch.tensor([]), (1, 1))
 
 
 def _pointers(lines: Any, number: int) -> Any:
