@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftwolfe.points.decompositions import eigh
-from driftwolfe.points.devices import Krylov, namespace
+from driftwolfe.points.devices import namespace
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array
 from driftwolfe.points.norms import largest_part
-
-#: Diagonals and off-diagonals.
-Looks: TypeAlias = tuple[Array, Array]
 
 #: Steps before the first look at the residual.
 _FIRST_CHECK = 5
@@ -27,7 +25,7 @@ _FAILURE = 1e-3
 _MISSED, _LEAST_MISSED = 6.5, 0.05
 #: What is left of a product, relative to the product, when the basis spans all it can reach.
 _INVARIANT = 1e-12
-#: Squares of singular values between which those of what is computed with them stay in range.
+#: Squared lengths of products between which nothing that is computed from them leaves the range.
 _SMALLEST, _LARGEST = 1e-140, 1e140
 
 
@@ -47,6 +45,10 @@ class _Run(NamedTuple):
     v: Array
     error: float
     steps: int
+
+    def times(self, size: float) -> _Run:
+        """The run of a matrix that is so many times as large; of the image only the direction counts."""
+        return self._replace(s=self.s * size, error=self.error * size)
 
 
 def leading_pair(
@@ -80,58 +82,91 @@ def leading_pair(
     randomness
         Length of the random part as a share of the start's.
     """
-    smallest = _FAILURE * randomness * math.sqrt(math.pi / (2.0 * len(start)))
-    first, luck, size = _unit(start), -math.log(smallest), 1.0
-    steps = max(1, min(_LARGEST_BASIS, max_products // 2, matrix.shape[1]))
-    space = matrix.device.krylov(matrix, first, steps)
-    looks: Looks | None = (found := space.grow(min(_FIRST_CHECK, steps)))
-    if not _SMALLEST < found[0][0] < _LARGEST:
-        matrix, size = _of_size_one(matrix)
-        space, looks = matrix.device.krylov(matrix, first, steps), None
-    run = _run(space, steps, tolerance, luck, looks)
+    return leading_pairs([matrix], [start], [tolerance], max_products, randomness)[0]
+
+
+def leading_pairs(
+    matrices: Sequence[FactoredMatrix],
+    starts: Sequence[Any],
+    tolerances: Sequence[float],
+    max_products: int,
+    randomness: float = 1.0,
+) -> list[LeadingPair]:
+    """As `leading_pair` for several matrices of one shape on one device, which share its calls."""
+    smallest = _FAILURE * randomness * math.sqrt(math.pi / (2.0 * len(starts[0])))
+    units = [_unit(start) for start in starts]
+    runs = _run(matrices, units, tolerances, max_products // 2, -math.log(smallest))
+    triples = zip(matrices, runs, tolerances, strict=True)
+    return [_finished(matrix, run, tol, max_products) for matrix, run, tol in triples]
+
+
+def _finished(
+    matrix: FactoredMatrix, run: _Run, tolerance: float, max_products: int
+) -> LeadingPair:
+    """The pair of a run, after as many further ones as it takes."""
     spent = 2 * run.steps
     while run.error > tolerance * run.s and spent + 2 <= max_products:
-        steps = max(1, min(_LARGEST_BASIS, (max_products - spent) // 2, matrix.shape[1]))
-        run = _run(matrix.device.krylov(matrix, run.v, steps), steps, tolerance, 0.0)
+        run = _run([matrix], [run.v], [tolerance], (max_products - spent) // 2, 0.0)[0]
         spent += 2 * run.steps
     u = _unit(run.image) if run.s > 0 else matrix.device.put(np.eye(1, matrix.shape[0])[0])
-    return LeadingPair(u, run.s * size, _unit(run.v), run.error * size, spent)
+    return LeadingPair(u, run.s, _unit(run.v), run.error, spent)
 
 
-def _of_size_one(matrix: FactoredMatrix) -> tuple[FactoredMatrix, float]:
-    """A matrix of which squares leave the range of numbers, in units of its largest part."""
-    size = largest_part(matrix) or 1.0
-    if size < 1e-300:  # whose inverse is infinite, or nearly
-        rescaled, rest = _of_size_one(matrix * 1e200)
-        return rescaled, rest * 1e-200
-    return matrix / size, size
+class _Look(NamedTuple):
+    turn: Array  # the leading vector in the basis
+    s: float
+    error: float
+    steps: int
 
 
 def _run(
-    space: Krylov, steps: int, tolerance: float, luck: float, looks: Looks | None = None
-) -> _Run:
-    """One Krylov run; `luck` is -log|c|, 0 where the start need not vouch for anything.
-
-    `looks` is what the first steps have shown, if they were taken.
-    """
+    matrices: Sequence[FactoredMatrix],
+    starts: Sequence[Any],
+    tolerances: Sequence[float],
+    most: int,
+    luck: float,
+    rescaled: bool = False,
+) -> list[_Run]:
+    """One Krylov run; `luck` is -log|c|, 0 where the start need not vouch for anything."""
+    steps = max(1, min(_LARGEST_BASIS, most, matrices[0].shape[1]))
+    space = matrices[0].device.krylov(matrices, starts, steps)
     k = min(_FIRST_CHECK, steps)
+    first = space.grow(1)[0]
+    if not (rescaled or ((first > _SMALLEST) & (first < _LARGEST)).all()):
+        sizes = [max(largest_part(matrix), 1e-300) for matrix in matrices]
+        units = [matrix / size for matrix, size in zip(matrices, sizes, strict=True)]
+        runs = _run(units, starts, tolerances, most, luck, rescaled=True)
+        return [run.times(size) for run, size in zip(runs, sizes, strict=True)]
+    found: list[_Look | None] = [None for _ in matrices]
     while True:
-        inside, rest = looks or space.grow(k)
-        looks = None
-        spanned = np.flatnonzero(rest <= _INVARIANT * np.maximum.accumulate(inside))
-        if spanned.size:  # all that the start can reach; what came after is rounding
-            k = int(spanned[0]) + 1
-        core = np.diag(inside[:k]) + np.diag(rest[: k - 1], 1) + np.diag(rest[: k - 1], -1)
-        values, vectors = eigh(core)
-        s = math.sqrt(max(0.0, float(values[-1])))
-        error = float(rest[k - 1]) * abs(float(vectors[-1, -1])) / s if s > 0 else 0.0
-        if spanned.size or k == steps:
-            break
-        if error <= tolerance * s and _bounded(values, rest[:k], tolerance, luck):
+        numbers = zip(*space.grow(k), strict=True)
+        for i, (inside, rest) in enumerate(numbers):
+            found[i] = found[i] or _look(inside, rest, tolerances[i], luck, k == steps)
+        if all(found):
             break
         k = min(steps, k + max(1, k // 4))
-    image, v = space.combine(vectors[:, -1])
-    return _Run(image, s, v, error, space.size)
+    looks = [look for look in found if look is not None]
+    vectors = space.combine([look.turn for look in looks])
+    return [
+        _Run(image, look.s, v, look.error, look.steps)
+        for look, (image, v) in zip(looks, vectors, strict=True)
+    ]
+
+
+def _look(inside: Array, rest: Array, tolerance: float, luck: float, last: bool) -> _Look | None:
+    """What a tridiagonal matrix tells; None where the run is to go on."""
+    k = steps = rest.size
+    spanned = np.flatnonzero(rest <= _INVARIANT * np.maximum.accumulate(inside))
+    if spanned.size:  # all that the start can reach; what came after is rounding
+        k = int(spanned[0]) + 1
+    core = np.diag(inside[:k]) + np.diag(rest[: k - 1], 1) + np.diag(rest[: k - 1], -1)
+    values, vectors = eigh(core)
+    s = math.sqrt(max(0.0, float(values[-1])))
+    error = float(rest[k - 1]) * abs(float(vectors[-1, -1])) / s if s > 0 else 0.0
+    ends = spanned.size or last
+    if ends or (error <= tolerance * s and _bounded(values, rest[:k], tolerance, luck)):
+        return _Look(vectors[:, -1], s, error, steps)
+    return None
 
 
 def _bounded(values: Array, off_diagonal: Array, tolerance: float, luck: float) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -16,7 +17,7 @@ Here = Any
 
 
 class Krylov(ABC):
-    """The Krylov space of a matrix's normal operator, grown one vector at a time.
+    """The Krylov spaces of some matrices' normal operators, grown one vector at a time, side by side.
 
     Attributes
     ----------
@@ -28,11 +29,14 @@ class Krylov(ABC):
 
     @abstractmethod
     def grow(self, size: int) -> tuple[Array, Array]:
-        """Take steps until there are so many; return all diagonals and off-diagonals so far."""
+        """Take steps until there are so many; return all diagonals and off-diagonals so far.
+
+        A row for each matrix.
+        """
 
     @abstractmethod
-    def combine(self, turn: Array) -> tuple[Here, Here]:
-        """Return the image A v and the vector v with these coordinates in the basis."""
+    def combine(self, turns: Sequence[Array]) -> list[tuple[Here, Here]]:
+        """Return the image A v and the vector v with these coordinates in the basis, for each matrix."""
 
 
 class Device(ABC):
@@ -178,8 +182,8 @@ class Device(ABC):
         """The inner product of two sparse matrices."""
 
     @abstractmethod
-    def krylov(self, matrix: Any, start: Here, most: int) -> Krylov:
-        """The Krylov space of a factored matrix from a unit vector, with room for `most` steps."""
+    def krylov(self, matrices: Sequence[Any], starts: Sequence[Here], most: int) -> Krylov:
+        """The Krylov spaces of factored matrices from unit vectors, with room for `most` steps."""
 
     def __repr__(self) -> str:
         return f"Device({self.name!r})"

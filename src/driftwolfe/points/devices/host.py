@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -143,6 +144,6 @@ class HostDevice(Device):
         """The inner product of two sparse matrices."""
         return places.product(one, other)
 
-    def krylov(self, matrix: Any, start: Array, most: int) -> Krylov:
-        """The Krylov space of a factored matrix from a unit vector."""
-        return HostKrylov(matrix, start, most)
+    def krylov(self, matrices: Sequence[Any], starts: Sequence[Array], most: int) -> Krylov:
+        """The Krylov spaces of factored matrices from unit vectors."""
+        return HostKrylov(matrices, starts, most)

@@ -7,7 +7,7 @@ runs, and so is tested, without a GPU.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import local
 from typing import Any
@@ -70,7 +70,10 @@ class TorchDevice(Device):
         """Bring an array here, from wherever it is."""
         if isinstance(array, torch.Tensor):
             return array.to(self.torch)
-        return torch.tensor(np.ascontiguousarray(array), device=self.torch)
+        rows = np.ascontiguousarray(array)
+        if min(rows.strides, default=0) < 0:  # along an axis of one entry, where that is contiguous
+            rows = rows.copy()
+        return torch.tensor(rows, device=self.torch)
 
     def host(self, array: Any) -> Any:
         """Bring a tensor to the host."""
@@ -234,6 +237,6 @@ class TorchDevice(Device):
         """A multiple of a sparse matrix."""
         return stored.scaled(factor)
 
-    def krylov(self, matrix: Any, start: Any, most: int) -> Krylov:
-        """The Krylov space of a factored matrix from a unit vector."""
-        return TorchKrylov(matrix, start, most)
+    def krylov(self, matrices: Sequence[Any], starts: Sequence[Any], most: int) -> Krylov:
+        """The Krylov spaces of factored matrices from unit vectors."""
+        return TorchKrylov(matrices, starts, most)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from driftwolfe.points.devices.base import Krylov
+from driftwolfe.points.devices.torch_stored import TorchStored
 from driftwolfe.points.kinds import Array
 
 
@@ -14,48 +16,68 @@ class TorchKrylov(Krylov):
     """Products with A and its transpose in turn, and two passes of orthogonalisation.
 
     Every call of a device has its price, whatever it does: s is multiplied into a factor once, and
-    views are made once.
+    several matrices share all calls. Their factors lie side by side, so that one product reads all
+    of them, and what one matrix makes of another's vector is struck out.
     """
 
-    def __init__(self, matrix: Any, start: Any, most: int) -> None:
-        left, right = matrix.U, matrix.V * matrix.scale
-        self._factors = left, right, left.T, right.T
-        self._stored = None if matrix.sparse is None else matrix.sparse.both_ways
-        self._basis = start.new_empty((most + 1, len(start)))
-        self._images = start.new_empty((most, matrix.shape[0]))
-        self._basis[0] = start
-        self._coordinates = start.new_zeros((2, most, most))  # of products, in each pass
-        self._rest = start.new_zeros(most)
+    def __init__(self, matrices: Sequence[Any], starts: Sequence[Any], most: int) -> None:
+        m, n = matrices[0].shape
+        number, like = len(matrices), starts[0]
+        scaled = [matrix.V * matrix.scale for matrix in matrices]
+        self._left, self._right = matrices[0].U, scaled[0]
+        self._own: Any = None  # which columns are whose
+        if number > 1:
+            self._left = torch.cat([matrix.U for matrix in matrices], 1)
+            self._right = torch.cat(scaled, 1)
+            ranks = like.new_tensor([matrix.rank for matrix in matrices]).long()
+            index = torch.arange(number, device=like.device)
+            whose = torch.repeat_interleave(index, ranks, output_size=self._left.shape[1])
+            self._own = (whose == index[:, None]).to(like.dtype)
+        self._stored = TorchStored.beside([matrix.sparse for matrix in matrices], (m, n))
+        self._basis = like.new_empty((number, most + 1, n))
+        self._images = like.new_empty((number, most, m))
+        self._basis[:, 0] = torch.stack(list(starts))
+        self._coordinates = like.new_zeros((2, number, most, most))  # of products, in each pass
+        self._rest = like.new_zeros((number, most))
 
     def grow(self, size: int) -> tuple[Array, Array]:
         """Take steps until there are so many; return all diagonals and off-diagonals so far."""
         for k in range(self.size, size):
             self._step(k)
         self.size = max(self.size, size)
-        diagonals = self._coordinates.diagonal(dim1=1, dim2=2).sum(0)
-        inside, rest = torch.stack((diagonals, self._rest))[:, :size].cpu().numpy()
+        diagonals = self._coordinates.diagonal(dim1=2, dim2=3).sum(0)
+        inside, rest = torch.stack((diagonals, self._rest))[:, :, :size].cpu().numpy()
         return inside, rest
 
     def _step(self, k: int) -> None:
-        left, right, left_turned, right_turned = self._factors
-        vector, image, length = self._basis[k], self._images[k], self._rest[k]
-        torch.mv(left, torch.mv(right_turned, vector), out=image)
-        if self._stored is not None:
-            image.addmv_(self._stored[0], vector)
-        product = torch.mv(right, torch.mv(left_turned, image))
-        if self._stored is not None:
-            product.addmv_(self._stored[1], image)
-        held = self._basis[: k + 1]
-        turned = held.T
-        for coordinates in self._coordinates[:, k, : k + 1].unbind():
-            torch.mv(held, product, out=coordinates)
-            product.addmv_(turned, coordinates, alpha=-1.0)
+        vectors = self._basis[:, k]
+        images = self._product(vectors, self._right, self._left, 0)
+        products = self._product(images, self._left, self._right, 1)
+        self._images[:, k] = images
+        held, products = self._basis[:, : k + 1], products[:, :, None]
+        turned = held.mT
+        for coordinates in self._coordinates[:, :, k, : k + 1, None].unbind():
+            coordinates.copy_(torch.bmm(held, products))
+            products = torch.baddbmm(products, turned, coordinates, alpha=-1.0)
         # Where nothing is left, what follows is not finite; the zero says so.
-        torch.linalg.vector_norm(product, out=length)
-        torch.div(product, length, out=self._basis[k + 1])
+        products = products[:, :, 0]
+        self._rest[:, k] = torch.linalg.vector_norm(products, dim=1)
+        torch.div(products, self._rest[:, k : k + 1], out=self._basis[:, k + 1])
 
-    def combine(self, turn: Array) -> tuple[Any, Any]:
-        """Return the image A v and the vector v with these coordinates in the basis."""
-        weights = self._basis.new_tensor(turn)
-        k = len(weights)
-        return weights @ self._images[:k], weights @ self._basis[:k]
+    def _product(self, vectors: Any, first: Any, second: Any, way: int) -> Any:
+        """The products of each matrix, or its transpose, with its own vector, in rows."""
+        if self._own is None:
+            found = torch.mv(second, torch.mv(first.T, vectors[0]))[None]
+        else:
+            found = ((vectors @ first) * self._own) @ second.T
+        if self._stored is not None:
+            found.view(-1).addmv_(self._stored[way], vectors.reshape(-1))
+        return found
+
+    def combine(self, turns: Sequence[Array]) -> list[tuple[Any, Any]]:
+        """Return the image A v and the vector v with these coordinates in each basis."""
+        found = []
+        for basis, images, turn in zip(self._basis, self._images, turns, strict=True):
+            weights = basis.new_tensor(turn)
+            found.append((weights @ images[: len(turn)], weights @ basis[: len(turn)]))
+        return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -96,10 +97,34 @@ class TorchStored:
         indptr = _pointers(self.indices[order], self.shape[1])
         return TorchStored(indptr, self.rows[order].int(), self.data[order], self.shape[::-1])
 
-    @property
-    def both_ways(self) -> tuple[Any, Any]:
-        """The matrix and its transpose, as PyTorch multiplies them."""
-        return self._product, self.T._product
+    @classmethod
+    def beside(cls, matrices: Sequence[TorchStored | None], shape: Shape) -> Any:
+        """Several matrices along a diagonal, and the transpose, as PyTorch multiplies them.
+
+        None stands for one without entries; the answer is None where all are.
+        """
+        held = [(number, matrix) for number, matrix in enumerate(matrices) if matrix is not None]
+        if not held:
+            return None
+        if len(matrices) == 1:
+            return held[0][1]._product, held[0][1].T._product
+        flipped = [(number, matrix.T) for number, matrix in held]
+        both = (held, shape, len(matrices)), (flipped, shape[::-1], len(matrices))
+        return tuple(cls._diagonal(*each)._product for each in both)
+
+    @classmethod
+    def _diagonal(
+        cls, held: Sequence[tuple[int, TorchStored]], shape: Shape, number: int
+    ) -> TorchStored:
+        m, n = shape
+        data = torch.cat([matrix.data for _, matrix in held])
+        indices = torch.cat([matrix.indices + i * n for i, matrix in held])
+        counts = data.new_zeros((number, m), dtype=torch.int32)
+        for i, matrix in held:
+            counts[i] = matrix.indptr[1:] - matrix.indptr[:-1]
+        ends = torch.cumsum(counts.view(-1), 0, dtype=torch.int32)
+        indptr = torch.cat((ends.new_zeros(1), ends))
+        return cls(indptr, indices, data, (number * m, number * n))
 
     @cached_property
     def measures(self) -> tuple[float, float]:
@@ -126,7 +151,8 @@ class TorchStored:
     def scaled(self, factor: float) -> TorchStored:
         """A multiple of the matrix."""
         other = self.with_data(self.data * factor)
-        if "measures" in self.__dict__:
+        # A length whose square has left the range is measured anew: the multiple may be there to help.
+        if "measures" in self.__dict__ and 1e-150 < self.measures[1] < 1e150:
             largest, length = self.measures
             other.__dict__["measures"] = abs(factor) * largest, abs(factor) * length
         return other
