@@ -11,6 +11,8 @@ import driftwolfe as dw
 SHAPE, HORIZON, PER_ROUND = (162_000, 62_000), 1000, 25_000
 #: A ball that is small beside the steps keeps ranks near 80: what is measured is time and memory.
 RADIUS, STEP_SCALE = 3e3, 9e2
+#: A ball with room for higher ranks.
+WIDE_RADIUS = 3e4
 
 
 def stream(shape=SHAPE, per_round=PER_ROUND, rounds=HORIZON) -> Iterator[dw.losses.Loss]:
@@ -36,3 +38,12 @@ def pold(device: str = "cpu") -> dw.POLD:
     """POLD on the large matrix."""
     ball = dw.TraceNormBall(SHAPE, RADIUS, device=device)
     return dw.POLD(ball, horizon=HORIZON, step_scale=STEP_SCALE, grid="experiment")
+
+
+def pold_wide(device: str = "cpu") -> dw.POLD:
+    """POLD with ranks from 17 to 599, on a ball that is small enough to learn in.
+
+    Its loss falls below that of the zero matrix.
+    """
+    ball = dw.TraceNormBall(SHAPE, WIDE_RADIUS, device=device)
+    return dw.POLD(ball, horizon=HORIZON, step_scale=WIDE_RADIUS / 25)

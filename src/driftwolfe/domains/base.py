@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,13 @@ class Domain(ABC):
         will do.
         """
         return self._lmo(direction), 0.0
+
+    def lmo_many_with_error(
+        self, directions: Sequence[Point], accuracies: Sequence[float | None]
+    ) -> list[tuple[Point, float]]:
+        """Return `lmo_with_error` for several directions; a set that can do them together does."""
+        pairs = zip(directions, accuracies, strict=True)
+        return [self.lmo_with_error(direction, accuracy) for direction, accuracy in pairs]
 
     def contains(self, x: Point, atol: float = 1e-8) -> bool:
         """Whether x lies in the set, up to `atol` in units of `radius`."""

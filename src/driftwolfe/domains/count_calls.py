@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, ClassVar
@@ -156,6 +157,13 @@ class CountedDomain(Domain):
         """The set's own answer, counted."""
         self.calls.add(lmo=1)
         return self.domain.lmo_with_error(direction, accuracy)
+
+    def lmo_many_with_error(
+        self, directions: Sequence[Point], accuracies: Sequence[float | None]
+    ) -> list[tuple[Point, float]]:
+        """The set's own answers, each counted."""
+        self.calls.add(lmo=len(directions))
+        return self.domain.lmo_many_with_error(directions, accuracies)
 
     def _lmo(self, direction: Point) -> Point:
         self.calls.add(lmo=1)

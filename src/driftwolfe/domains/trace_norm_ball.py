@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from driftwolfe.domains.base import Domain
 from driftwolfe.domains.thresholds import kernels, threshold_to_sum
-from driftwolfe.points import FactoredMatrix, checks, leading_triplets
+from driftwolfe.points import FactoredMatrix, Triplets, checks, leading_triplets
 from driftwolfe.points.compiled import compiled
 from driftwolfe.points.decompositions import singular_values, svd
 from driftwolfe.points.devices import (
@@ -23,6 +23,7 @@ from driftwolfe.points.devices import (
 )
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.stored import as_factors
+from driftwolfe.points.triplets import leading_of_each
 
 factored_kernels = compiled("driftwolfe.points.kernels")
 
@@ -30,6 +31,8 @@ factored_kernels = compiled("driftwolfe.points.kernels")
 #: vectors, whatever the shape, and for a short side up to `_CHEAP_SIDE` (measured, see the
 #: benchmarks' notes).
 DENSE_ENTRIES, THIN_ENTRIES = 12_000, 64_000
+#: Columns up to which a copy of several matrices' factors, side by side, costs less than it spares.
+_TOGETHER = 512
 #: Entries from which a GPU is quicker than two cores (measured on an H200, see docs/gpu.md).
 DEVICE_ENTRIES = 4_000_000
 #: Entries up to which a full decomposition of a matrix with a sparse part is made when asked for.
@@ -158,8 +161,22 @@ class TraceNormBall(Domain):
         The bound holds unless the random part of the Lanczos start was orthogonal to the leading
         vector, which has probability zero.
         """
-        tolerance = max(self.lmo_tolerance, 0.0 if accuracy is None else accuracy)
-        top = leading_triplets(direction, 1, tolerance=tolerance)
+        return self._atom(direction, leading_triplets(direction, 1, tolerance=self._tol(accuracy)))
+
+    def lmo_many_with_error(
+        self, directions: Sequence[Point], accuracies: Sequence[float | None]
+    ) -> list[tuple[Point, float]]:
+        """As `lmo_with_error`; on a device, factored directions share all products."""
+        ranks = [getattr(direction, "rank", math.inf) for direction in directions]
+        if self.device is HOST or len(directions) == 1 or sum(ranks) > _TOGETHER:
+            return super().lmo_many_with_error(directions, accuracies)
+        tops = leading_of_each(directions, [self._tol(each) for each in accuracies])
+        return [self._atom(*pair) for pair in zip(directions, tops, strict=True)]
+
+    def _tol(self, accuracy: float | None) -> float:
+        return max(self.lmo_tolerance, 0.0 if accuracy is None else accuracy)
+
+    def _atom(self, direction: Point, top: Triplets) -> tuple[Point, float]:
         error = self.scale * float(top.error[0])
         if isinstance(direction, FactoredMatrix):
             return FactoredMatrix.from_orthonormal(top.U, np.array([-self.scale]), top.V), error

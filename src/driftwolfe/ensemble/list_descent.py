@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
+from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,11 +20,14 @@ from driftwolfe.ensemble.plan import Oracle
 from driftwolfe.ensemble.scores import Scores, stack, weighted_sum
 from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
-from driftwolfe.oracles import InfeasibleProjection
+from driftwolfe.oracles import InfeasibleProjection, infeasible_projections
 from driftwolfe.points import FactoredMatrix
 from driftwolfe.points.devices import HOST, is_array
 from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.storage.state import require
+
+#: Rank up to which a projection leaves a device waiting for its calls, so that several share them.
+_NARROW = 128
 
 
 class _Round(NamedTuple):
@@ -126,12 +131,41 @@ class ListDescent(Descent):
             targets = (self._target(i, sums[i], scale) for i in due.tolist())
             return self.project_in_turn(due, targets, skip)
 
-        def job(number: int, i: int) -> InfeasibleProjection:
-            target = self._target(i, sums[i], scale)
-            return self.project(i, self.x[i], target, number, self.limit(i))
+        def job(numbers: list[int]) -> list[InfeasibleProjection]:
+            experts = [int(due[number]) for number in numbers]
+            targets = [self._target(i, sums[i], scale) for i in experts]
+            return self._project_together(experts, targets, numbers)
 
-        jobs = [partial(job, number, i) for number, i in enumerate(due.tolist())]
-        return Projections(threads.run(self._beside(jobs), self.domain.device.workers))
+        groups = self._together(due)
+        jobs = self._beside([partial(job, numbers) for numbers in groups])
+        found = threads.run(jobs, self.domain.device.workers)
+        results = dict(zip(chain(*groups), chain(*found), strict=True))
+        return Projections([results[number] for number in range(due.size)])
+
+    def _together(self, due: Indices) -> list[list[int]]:
+        """Which projections make one call: each its own, but for those of low rank on a device."""
+        numbers = range(due.size)
+        if self.domain.device is HOST:
+            return [[number] for number in numbers]
+        ranks = [getattr(self.x[i], "rank", math.inf) for i in due.tolist()]
+        narrow = [number for number in numbers if ranks[number] <= _NARROW]
+        wide = [[number] for number in numbers if ranks[number] > _NARROW]
+        return [narrow, *wide] if narrow else wide
+
+    def _project_together(
+        self, experts: list[int], targets: list[Point], numbers: list[int]
+    ) -> list[InfeasibleProjection]:
+        """Project some experts in one call, as `project` does one."""
+        return infeasible_projections(
+            self.domain,
+            [self.x[i] for i in experts],
+            targets,
+            [float(self.tolerances[i]) for i in experts],
+            self.oracle.method,
+            self.oracle.accuracy,
+            [self.limit(i) for i in experts],
+            [(self.oracle.seed, self.projections + number) for number in numbers],
+        )
 
     def _beside(self, jobs: Sequence[Callable[[], Any]]) -> list[Callable[[], Any]]:
         """The same jobs, each where its device lets it run beside the others."""

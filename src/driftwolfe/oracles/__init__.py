@@ -7,6 +7,7 @@ from driftwolfe.oracles.infeasible_projection import (
     DEFAULT_ACCURACY,
     METHODS,
     infeasible_projection,
+    infeasible_projections,
 )
 from driftwolfe.oracles.result import InfeasibleProjection
 
@@ -19,4 +20,5 @@ __all__ = [
     "frank_wolfe",
     "gauge_by_bisection",
     "infeasible_projection",
+    "infeasible_projections",
 ]

@@ -8,6 +8,7 @@ import numpy as np
 
 from driftwolfe.domains import Domain, TraceNormBall
 from driftwolfe.domains.thresholds import threshold_falling
+from driftwolfe.oracles.asking import Asking
 from driftwolfe.oracles.pair import Pair
 from driftwolfe.oracles.result import InfeasibleProjection
 from driftwolfe.oracles.stopping import Stopping, collapse, give_up, slice_off, stay
@@ -34,9 +35,7 @@ _CERTIFICATE_SHARE, _ROUGHEST = 0.5, 0.1
 _SAFE_ACCURACY = 0.1
 
 
-def block(
-    domain: Domain, x: Point, y: Point, stop: Stopping, rng: np.random.Generator
-) -> InfeasibleProjection:
+def block(domain: Domain, x: Point, y: Point, stop: Stopping, rng: np.random.Generator) -> Asking:
     r"""Project nearly exactly onto a trace-norm ball by warm-started block power iteration.
 
     From the right singular space of x and a few random columns, products with y and its transpose
@@ -49,6 +48,8 @@ def block(
     block grows beyond 40 % of the shorter side, all singular values cost less, and the set's own
     projection takes over. Where a block would need more than 1 GiB, the work ends with what it
     holds: the points of the contract that a limited number of calls keeps are kept here too.
+
+    Linear minimisations are asked for, so that several projections can ask together.
     """
     if not isinstance(domain.unwrapped, TraceNormBall):
         raise ValueError(
@@ -85,7 +86,7 @@ def block(
             right = _with_random_columns(space.right, most, 1.0, rng)
             continue
         theta = float((s - kept).max())
-        vertex, error = domain.lmo_with_error(pair.direction(), _hint(stop, pair, radius * theta))
+        vertex, error = yield pair.direction(), _hint(stop, pair, radius * theta)
         calls += 1
         gap = pair.look(vertex) + error
         if stop.collapses(pair.squared, gap):

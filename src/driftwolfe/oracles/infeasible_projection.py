@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from driftwolfe.domains import Domain, TraceNormBall
+from driftwolfe.oracles.asking import Asking, answered
 from driftwolfe.oracles.atoms import Atoms
 from driftwolfe.oracles.block import block
 from driftwolfe.oracles.corrective import corrective
@@ -104,6 +105,68 @@ def infeasible_projection(
     >>> result.feasible, result.lmo_calls
     (array([1., 0., 0.]), 2)
     """
+    given = (tolerance, method, accuracy, max_lmo_calls, rng, atoms)
+    return answered(domain, [_projection(domain, x, y, *given)])[0]
+
+
+def infeasible_projections(
+    domain: Domain,
+    xs: Sequence[Point],
+    ys: Sequence[Point],
+    tolerances: Sequence[float],
+    method: str = "auto",
+    accuracy: float | None = None,
+    max_lmo_calls: Sequence[int | None] | None = None,
+    rngs: Sequence[np.random.Generator | Sequence[int] | None] | None = None,
+) -> list[InfeasibleProjection]:
+    """Return the infeasible projections of several points onto one set, in one call.
+
+    The same answers as one `infeasible_projection` for each. With ``"block"`` their linear
+    minimisations are asked for together, which share the work of starting it on a GPU.
+
+    Parameters
+    ----------
+    domain
+        The set.
+    xs, ys, tolerances
+        As for `infeasible_projection`, one for each projection.
+    method, accuracy
+        As there, for all of them.
+    max_lmo_calls, rngs
+        As there, one for each; None for none.
+
+    Examples
+    --------
+    >>> import numpy as np, driftwolfe as dw
+    >>> ball, y = dw.L1Ball(2), np.array([3.0, 0.0])
+    >>> found = infeasible_projections(ball, [ball.origin()] * 2, [y, -y], [1e-3, 1e-3])
+    >>> [result.feasible.tolist() for result in found]
+    [[1.0, 0.0], [-1.0, 0.0]]
+    """
+    limits = [None] * len(xs) if max_lmo_calls is None else max_lmo_calls
+    random = [None] * len(xs) if rngs is None else rngs
+    jobs = zip(xs, ys, tolerances, limits, random, strict=True)
+    return answered(
+        domain,
+        [
+            _projection(domain, x, y, tolerance, method, accuracy, limit, rng, None)
+            for x, y, tolerance, limit, rng in jobs
+        ],
+    )
+
+
+def _projection(
+    domain: Domain,
+    x: Point,
+    y: Point,
+    tolerance: float,
+    method: str,
+    accuracy: float | None,
+    max_lmo_calls: int | None,
+    rng: np.random.Generator | Sequence[int] | None,
+    atoms: Atoms | None,
+) -> Asking:
+    """One projection, which asks for what it needs where that may be shared."""
     x, y = domain.check_point(x, "x"), domain.check_point(y, "y")
     stop = _stopping(domain, x, tolerance, method, accuracy, max_lmo_calls)
     chosen = _choose(domain, y) if method == "auto" else method
@@ -131,7 +194,8 @@ def infeasible_projection(
     if chosen == "corrective":
         return _in_ball(domain, corrective(domain, x, y, stop), stop)
     random = np.random.default_rng(0 if rng is None else rng)
-    return _in_ball(domain, block(domain, x, y, stop, random), stop)
+    result = yield from block(domain, x, y, stop, random)
+    return _in_ball(domain, result, stop)
 
 
 def in_hull(domain: Domain, y: Point) -> Point:

@@ -430,9 +430,10 @@ class FactoredMatrix:
 
     def _here(self, block: Any) -> Any:
         """An array to multiply with, where the factors are; a device does not mix precisions."""
-        here = self.device.put(block)
+        sparse = hasattr(block, "tocsr")
         if self.device is HOST:
-            return np.asarray(here)
+            return block if sparse else np.asarray(self.device.put(block))
+        here = self.device.put(block.toarray() if sparse else block)
         return here if here.dtype == self.U.dtype else here.to(self.U.dtype)
 
     def _same_shape(self, other: Any) -> None:

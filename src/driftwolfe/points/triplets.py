@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from driftwolfe.points.decompositions import svd
 from driftwolfe.points.devices import HOST, Device, device_of, is_array, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array
-from driftwolfe.points.leading_pair import leading_pair
+from driftwolfe.points.leading_pair import leading_pair, leading_pairs
 
 #: Share of a random direction mixed into a warm start: a start orthogonal to the leading vector
 #: would never find it, and no residual would tell.
@@ -110,6 +110,24 @@ def leading_triplets(
     found = _leading(apply, apply_transpose, (m, n), start, k, tolerance, max_products, rng)
     put = device_of(getattr(operator, "U", operator)).put
     return found._replace(U=put(found.U), V=put(found.V))
+
+
+def leading_of_each(
+    matrices: Sequence[FactoredMatrix], tolerances: Sequence[float], max_products: int = 2000
+) -> list[Triplets]:
+    """Return the leading triplet of each of several matrices of one shape, on one device."""
+    m, n = matrices[0].shape
+    if min(m, n) <= _SMALL_SIDE:
+        each = zip(matrices, tolerances, strict=True)
+        return [leading_triplets(matrix, tolerance=tolerance) for matrix, tolerance in each]
+    starts = [
+        _start_block(None, 1, n, np.random.default_rng(_seed(A)), A.device)[:, 0] for A in matrices
+    ]
+    pairs = leading_pairs(matrices, starts, tolerances, max_products)
+    return [
+        Triplets(u[:, None], np.array([s]), v[:, None], np.array([error]), products)
+        for u, s, v, error, products in pairs
+    ]
 
 
 def _leading(

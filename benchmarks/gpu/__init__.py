@@ -1,0 +1,1 @@
+"""What a GPU brings: `python -m benchmarks.gpu`."""
