@@ -26,18 +26,19 @@ class GradientSum:
     values: list[Array] = field(default_factory=list)
     rest: Point | None = None
 
-    def plus(self, loss: Loss, slope: Any, like: Point) -> tuple[GradientSum, float]:
-        """Return the sum with one more gradient, and that gradient's norm; this one stays."""
+    def plus(self, loss: Loss, slope: Any, like: Point) -> tuple[GradientSum, float | None]:
+        """Return the sum with one more gradient, and that gradient's norm; this one stays.
+
+        Norms of gradients of entries are None: `EntryLoss.gradient_norms` has those of several at
+        once.
+        """
         if isinstance(loss, EntryLoss) and isinstance(like, FactoredMatrix):
-            return self.longer(loss, slope, like), loss.gradient_norm(slope)
+            rows, cols = loss.places(like.device)
+            lists = ([*self.rows, rows], [*self.cols, cols], [*self.values, slope])
+            return GradientSum(*lists, self.rest), None
         gradient = loss.pull_back(slope, like)
         total = gradient if self.rest is None else self.rest + gradient
         return GradientSum(self.rows, self.cols, self.values, total), norm(gradient)
-
-    def longer(self, loss: EntryLoss, slope: Any, like: FactoredMatrix) -> GradientSum:
-        """Return the sum with one more gradient of entries."""
-        rows, cols = loss.places(like.device)
-        return GradientSum([*self.rows, rows], [*self.cols, cols], [*self.values, slope], self.rest)
 
     def fits(self, like: Point) -> bool:
         """Whether a sum that was read from a file can be one of gradients at such a point."""

@@ -49,7 +49,8 @@ class Path(NamedTuple):
     x, y, total
         Where it ended.
     gradient, distance
-        The largest gradient norm, and the largest distance a projection was cut off at.
+        The largest gradient norm, but for gradients of entries, and the largest distance a
+        projection was cut off at.
     """
 
     scores: list[Any]
@@ -113,15 +114,12 @@ class ListDescent(Descent):
     ) -> tuple[list[GradientSum], float]:
         """The blocks' gradients with those of this round, and the largest norm so far."""
         each = [slopes] * self.size if shared else slopes
-        if isinstance(loss, EntryLoss) and isinstance(self.x[0], FactoredMatrix):
-            # All norms at once: one look at a device.
-            table = slopes[None] if shared else slopes if is_array(slopes) else stack(slopes)
-            largest = max(self.largest_gradient, float(loss.gradient_norms(table).max()))
-            sums = zip(self.sums, each, self.x, strict=True)
-            return [s.longer(loss, g, x) for s, g, x in sums], largest
         grown = [s.plus(loss, g, x) for s, g, x in zip(self.sums, each, self.x, strict=True)]
-        largest = max(self.largest_gradient, *(size for _, size in grown))
-        return [longer for longer, _ in grown], largest
+        norms = [size for _, size in grown if size is not None]
+        if not norms:  # all at once: one look at a device
+            table = slopes[None] if shared else slopes if is_array(slopes) else stack(slopes)
+            norms = loss.gradient_norms(table).tolist()  # type: ignore[attr-defined]
+        return [longer for longer, _ in grown], max(self.largest_gradient, *norms)
 
     def _project_due(
         self, due: Indices, sums: list[GradientSum], scale: float, skip: Any
@@ -229,7 +227,7 @@ class ListDescent(Descent):
             path.scores.append(score)
             path.values.append(value)
             path.slopes.append(slope)
-            path = path._replace(gradient=max(path.gradient, size))
+            path = path._replace(gradient=max(path.gradient, size or 0.0))
             if end:
                 step = -self.scale_for(path.gradient) * self.steps[i]
                 target = y + step * total.total(x)
@@ -240,11 +238,15 @@ class ListDescent(Descent):
             path.calls.append(copy(domain.calls))
         return path._replace(x=x, y=y, total=total)
 
-    def arrive(self, paths: Sequence[Path]) -> None:
-        """Carry out what `run_ahead` worked out."""
+    def arrive(self, paths: Sequence[Path], losses: Sequence[Loss]) -> None:
+        """Carry out what `run_ahead` worked out for these losses."""
+        largest = [path.gradient for path in paths]
+        for t, loss in enumerate(losses):
+            if isinstance(loss, EntryLoss):  # of all experts at once, as `GradientSum.plus` says
+                largest += loss.gradient_norms(stack([path.slopes[t] for path in paths])).tolist()
         self.x, self.y = [path.x for path in paths], [path.y for path in paths]
         self.sums = [path.total for path in paths]
-        self.largest_gradient = max(self.largest_gradient, *(path.gradient for path in paths))
+        self.largest_gradient = max(self.largest_gradient, *largest)
         self.largest_distance = max(self.largest_distance, *(path.distance for path in paths))
         later = self.clocks + len(paths[0].values)
         self.projections += int((later // self.blocks - self.clocks // self.blocks).sum())

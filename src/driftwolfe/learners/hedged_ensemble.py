@@ -7,8 +7,6 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, cast
 
-import numpy as np
-
 from driftwolfe.domains import OracleCalls
 from driftwolfe.ensemble import Hedge, threads
 from driftwolfe.ensemble.dense_descent import DenseDescent
@@ -22,6 +20,7 @@ from driftwolfe.learners.ensemble import view
 from driftwolfe.learners.epochs import EpochLearner
 from driftwolfe.losses import FunctionLoss
 from driftwolfe.points import FactoredMatrix
+from driftwolfe.points.devices import to_host
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.storage.state import require
 
@@ -95,13 +94,13 @@ class HedgedEnsemble(EpochLearner):
             for t, loss in enumerate(losses):
                 combined = combine(meta.weights, stack([path.scores[t] for path in paths]))
                 value = float(as_loss(loss).value_at(combined))
-                values = np.array([float(path.values[t]) for path in paths])
+                values = to_host(stack([path.values[t] for path in paths]))
                 require_finite(value, values, *(path.slopes[t] for path in paths))
                 meta.update(values)
                 rounds.append(Round(value, *_calls_in(paths, t)))
         except Exception:  # nothing has changed: play up to the loss that is refused
             return super().update_many(losses)
-        experts.arrive(paths)
+        experts.arrive(paths, [as_loss(loss) for loss in losses])
         self._meta = meta
         for done in rounds:
             self._counted.calls.add(*done[1:])

@@ -171,6 +171,8 @@ class OneOracleAder(EpochLearner):
         value, slope = f.value_and_slope_at(f.scores(self._x))
         require_finite(value, slope)
         total, size = self._sum.plus(f, slope, self._x)
+        if size is None:
+            size = f.gradient_norm(slope)  # type: ignore[attr-defined]
         require_finite(size)
         steepest = max(self._steepest, size)
         clock = self._clock + 1

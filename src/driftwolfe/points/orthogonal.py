@@ -107,9 +107,10 @@ def ritz_space(operator: Any, right: Array, powers: int = 0) -> RitzSpace:
 def _powered(operator: Any, right: Array, powers: int) -> Array:
     """The image after `powers` further rounds, its columns scaled."""
     rough, device = _single(operator), device_of(right)
-    image = rough @ device.single(_scaled(right))
-    for _ in range(powers):
-        image = rough @ _scaled(transpose_times(rough, _scaled(image)))
+    with device.rough():
+        image = rough @ device.single(_scaled(right))
+        for _ in range(powers):
+            image = rough @ _scaled(transpose_times(rough, _scaled(image)))
     return device.double(_scaled(image))
 
 

@@ -81,6 +81,10 @@ class Device(ABC):
         """
         return nullcontext()
 
+    def rough(self) -> AbstractContextManager[None]:
+        """Return a context in which products in single precision may be as rough as they are quick."""
+        return nullcontext()
+
     # -- making ------------------------------------------------------------------------------
 
     @abstractmethod

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from threading import local
+from threading import Lock, local
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,28 @@ _CHUNK = 1 << 27
 _FEW_ROWS = 1 << 14
 #: Largest seed that every generator takes.
 _LARGEST_SEED = (1 << 63) - 1
+#: Threads that are in `_tensor_cores`, and what PyTorch was set to before the first.
+_rough_threads, _precise = 0, False
+_changing = Lock()
+
+
+@contextmanager
+def _tensor_cores() -> Iterator[None]:
+    """Let PyTorch round factors of single-precision products, until the last thread has left."""
+    global _rough_threads, _precise
+    matmul = torch.backends.cuda.matmul
+    with _changing:
+        if _rough_threads == 0:
+            _precise = not matmul.allow_tf32
+        _rough_threads += 1
+        matmul.allow_tf32 = True
+    try:
+        yield
+    finally:
+        with _changing:
+            _rough_threads -= 1
+            if _rough_threads == 0:
+                matmul.allow_tf32 = not _precise
 
 
 class TorchDevice(Device):
@@ -111,6 +133,10 @@ class TorchDevice(Device):
                 yield
         finally:
             first.wait_stream(own)
+
+    def rough(self) -> AbstractContextManager[None]:
+        """The tensor cores of a GPU, which read 10 bits of each number: four times as quick."""
+        return _tensor_cores() if self.torch.type == "cuda" else nullcontext()
 
     # -- making ------------------------------------------------------------------------------
 

@@ -35,49 +35,47 @@ class TorchKrylov(Krylov):
             self._own = (whose == index[:, None]).to(like.dtype)
         self._stored = TorchStored.beside([matrix.sparse for matrix in matrices], (m, n))
         self._basis = like.new_empty((number, most + 1, n))
-        self._images = like.new_empty((number, most, m))
+        self._images = like.new_empty((most, number, m))
         self._basis[:, 0] = torch.stack(list(starts))
-        self._coordinates = like.new_zeros((2, number, most, most))  # of products, in each pass
-        self._rest = like.new_zeros((number, most))
+        self._coordinates = like.new_zeros((2, most, number, most))  # of products, in each pass
+        self._rest = like.new_zeros((most, number))
 
     def grow(self, size: int) -> tuple[Array, Array]:
         """Take steps until there are so many; return all diagonals and off-diagonals so far."""
         for k in range(self.size, size):
             self._step(k)
         self.size = max(self.size, size)
-        diagonals = self._coordinates.diagonal(dim1=2, dim2=3).sum(0)
-        inside, rest = torch.stack((diagonals, self._rest))[:, :, :size].cpu().numpy()
+        diagonals = self._coordinates.diagonal(dim1=1, dim2=3).sum(0)
+        inside, rest = torch.stack((diagonals[:, :size], self._rest[:size].T)).cpu().numpy()
         return inside, rest
 
     def _step(self, k: int) -> None:
-        vectors = self._basis[:, k]
-        images = self._product(vectors, self._right, self._left, 0)
-        products = self._product(images, self._left, self._right, 1)
-        self._images[:, k] = images
-        held, products = self._basis[:, : k + 1], products[:, :, None]
+        images, length = self._images[k], self._rest[k]
+        products = torch.empty_like(self._basis[:, 0])
+        self._multiply(self._basis[:, k], self._right, self._left, 0, images)
+        self._multiply(images, self._left, self._right, 1, products)
+        held, columns = self._basis[:, : k + 1], products[:, :, None]
         turned = held.mT
-        for coordinates in self._coordinates[:, :, k, : k + 1, None].unbind():
-            coordinates.copy_(torch.bmm(held, products))
-            products = torch.baddbmm(products, turned, coordinates, alpha=-1.0)
+        for coordinates in self._coordinates[:, k, :, : k + 1, None].unbind():
+            torch.bmm(held, columns, out=coordinates)
+            columns.baddbmm_(turned, coordinates, alpha=-1.0)
         # Where nothing is left, what follows is not finite; the zero says so.
-        products = products[:, :, 0]
-        self._rest[:, k] = torch.linalg.vector_norm(products, dim=1)
-        torch.div(products, self._rest[:, k : k + 1], out=self._basis[:, k + 1])
+        torch.linalg.vector_norm(products, dim=1, out=length)
+        torch.div(products, length[:, None], out=self._basis[:, k + 1])
 
-    def _product(self, vectors: Any, first: Any, second: Any, way: int) -> Any:
-        """The products of each matrix, or its transpose, with its own vector, in rows."""
+    def _multiply(self, vectors: Any, first: Any, second: Any, way: int, out: Any) -> None:
+        """Write the products of each matrix, or its transpose, with its own vector, in rows."""
         if self._own is None:
-            found = torch.mv(second, torch.mv(first.T, vectors[0]))[None]
+            torch.mv(second, torch.mv(first.T, vectors[0]), out=out[0])
         else:
-            found = ((vectors @ first) * self._own) @ second.T
+            torch.mm((vectors @ first).mul_(self._own), second.T, out=out)
         if self._stored is not None:
-            found.view(-1).addmv_(self._stored[way], vectors.reshape(-1))
-        return found
+            out.view(-1).addmv_(self._stored[way], vectors.reshape(-1))
 
     def combine(self, turns: Sequence[Array]) -> list[tuple[Any, Any]]:
         """Return the image A v and the vector v with these coordinates in each basis."""
         found = []
-        for basis, images, turn in zip(self._basis, self._images, turns, strict=True):
-            weights = basis.new_tensor(turn)
-            found.append((weights @ images[: len(turn)], weights @ basis[: len(turn)]))
+        for i, turn in enumerate(turns):
+            weights, k = self._basis.new_tensor(turn), len(turn)
+            found.append((weights @ self._images[:k, i], weights @ self._basis[i, :k]))
         return found
