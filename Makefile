@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow check format examples docs bench bench-short audit reliability clean
+.PHONY: help run test test-gpu test-slow check format examples docs bench bench-short audit reliability clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -34,6 +34,9 @@ run: $(READY) ## Run a first job and show its result
 
 test: $(READY) ## Run the tests, doctests included (minutes)
 	$(BIN)/python -m pytest -n auto -m 'not slow'
+
+test-gpu: $(READY) ## Run the tests that need a GPU (a PyTorch that finds one)
+	$(BIN)/python -m pytest -m gpu
 
 test-slow: $(READY) ## Run the long tests too
 	$(BIN)/python -m pytest -n auto

@@ -25,7 +25,7 @@ def test_everything_that_is_asked_for_is_pinned():
 def test_make_installs_what_is_pinned_and_nothing_else():
     assert "-c constraints.txt" in (ROOT / "Makefile").read_text()
     for name, version in pinned():
-        assert distribution(name).version == version, name
+        assert distribution(name).version.partition("+")[0] == version, name  # PyTorch's +cpu
 
 
 def test_the_page_of_licences_is_that_of_the_pins():
