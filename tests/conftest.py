@@ -1,8 +1,10 @@
-"""Shared settings: reproducible property tests, one BLAS thread per test process."""
+"""Shared settings: reproducible property tests, one BLAS thread per test process, GPUs where found."""
 
 import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
+
+from devices import has_gpu
 
 settings.register_profile("driftwolfe", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("driftwolfe")
@@ -12,3 +14,8 @@ settings.load_profile("driftwolfe")
 def single_threaded_blas():
     with threadpool_limits(1):
         yield
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("gpu") and not has_gpu():
+        pytest.skip("needs a GPU that PyTorch finds")

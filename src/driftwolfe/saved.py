@@ -17,6 +17,10 @@ def load(
 ) -> Any:
     """Return what was saved to a file; see `driftwolfe.load`, which is this."""
     kind = read_archive(path).kind
+    if kind in estimators.__all__ and device not in (None, "cpu"):
+        raise ValueError(
+            f"{path} holds a {kind}, which is for the cpu only; load it without device"
+        )
     if kind in estimators.__all__:
         return getattr(estimators, kind).load(path)
     return load_learner(path, _learners(), domain, device)

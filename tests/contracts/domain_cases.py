@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 import driftwolfe as dw
+from devices import HAS_TORCH, single_threaded_torch
 from driftwolfe.domains import Domain
 
 
@@ -37,6 +38,16 @@ def _cross_polytope(n: int) -> dw.LMODomain:
     ball = dw.L1Ball(n)
     shift = np.full(n, 2.0)
     return dw.LMODomain(n, lambda d: ball.lmo(d) + shift, radius=1.0, center=shift, error=0.0)
+
+
+def on_device(name: str) -> list[Callable[[], Domain]]:
+    """Balls whose points live on a device."""
+
+    def ball(shape: tuple[int, int], radius: float) -> Domain:
+        single_threaded_torch()
+        return dw.TraceNormBall(shape, radius, representation="factored", device=name)
+
+    return [lambda: ball((3, 4), 2.0), lambda: ball((70, 55), 3.0)]
 
 
 DOMAIN_CASES: dict[type[Domain], list[Callable[[], Domain]]] = {
@@ -89,6 +100,7 @@ DOMAIN_CASES: dict[type[Domain], list[Callable[[], Domain]]] = {
         lambda: dw.TraceNormBall((3, 4), radius=2.0),
         lambda: dw.TraceNormBall((3, 4), radius=2.0, representation="factored"),
         lambda: dw.TraceNormBall((30, 20), representation="factored"),
+        *(on_device("torch") if HAS_TORCH else []),
     ],
     dw.UniformMatroidPolytope: [
         lambda: dw.UniformMatroidPolytope(6, 2),

@@ -10,9 +10,10 @@ import scipy
 
 from driftwolfe.domains import Domain
 from driftwolfe.points import FactoredMatrix
+from driftwolfe.points.devices import Device, is_array, to_host
 
 #: Made again from the rest when it is asked for.
-CACHES = {(FactoredMatrix, "_transposed")}
+CACHES = {(FactoredMatrix, "_transposed"), (FactoredMatrix, "_scale")}
 #: The first point is the current one, until that moves on; a file holds it twice.
 SHARED_AT_FIRST = "OnlineFrankWolfe._x"
 PLAIN = (type(None), bool, int, str, bytes, type)
@@ -40,6 +41,9 @@ class _Walk:
     def compare(self, one: Any, other: Any, path: str) -> None:
         if type(one) is not type(other):
             self._differs(path, f"{type(one).__name__} and {type(other).__name__}")
+        elif isinstance(one, Device):
+            if one is not other:
+                self._differs(path, f"{one!r} and {other!r}")
         elif isinstance(one, PLAIN) or callable(one):
             if one != other:
                 self._differs(path, f"{one!r} and {other!r}")
@@ -52,9 +56,9 @@ class _Walk:
             self._contents(one, other, path)
 
     def _contents(self, one: Any, other: Any, path: str) -> None:
-        if isinstance(one, np.ndarray):
-            self._arrays(one, other, path)
-        elif scipy.sparse.issparse(one):
+        if is_array(one):
+            self._arrays(to_host(one), to_host(other), path)
+        elif scipy.sparse.issparse(one) or hasattr(one, "on_host"):
             for part in ("shape", "indptr", "indices", "data"):
                 self.compare(getattr(one, part), getattr(other, part), f"{path}.{part}")
         elif isinstance(one, list):

@@ -10,6 +10,7 @@ import driftwolfe.domains
 from contracts.domain_cases import DOMAIN_CASES
 from driftwolfe.domains import Domain, ProductDomain
 from driftwolfe.points import FactoredMatrix, distance, inner, norm
+from driftwolfe.points.devices import to_host
 from driftwolfe.points.product import ProductPoint
 
 PUBLIC_SETS = [
@@ -52,7 +53,7 @@ def arrays(point):
     """The dense content of a point, in a list that does not alias it."""
     if isinstance(point, ProductPoint):
         return [array for part in point.parts for array in arrays(part)]
-    return [point.toarray() if isinstance(point, FactoredMatrix) else np.array(point)]
+    return [to_host(point.toarray() if isinstance(point, FactoredMatrix) else np.array(point))]
 
 
 def same(a, b):

@@ -16,6 +16,7 @@ from contracts.test_estimator_contract import fingerprint
 from contracts.test_learner_contract import make, stream
 from driftwolfe import estimators
 from driftwolfe.points import FactoredMatrix
+from driftwolfe.points.devices import to_host
 from driftwolfe.points.product import ProductPoint
 
 REFUSALS = (ValueError, TypeError, BrokenError)
@@ -139,7 +140,7 @@ def entries(answer):
     if isinstance(answer, ProductPoint):
         return np.concatenate([entries(part) for part in answer.parts])
     if isinstance(answer, FactoredMatrix):
-        return answer.toarray().ravel()
+        return to_host(answer.toarray()).ravel()
     return np.ravel(answer)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from contracts.domain_cases import DOMAIN_CASES
+from contracts.domain_cases import DOMAIN_CASES, on_device
 from driftwolfe.oracles import METHODS, Atoms
 from driftwolfe.points import FactoredMatrix, distance, inner, norm
 
@@ -15,6 +15,9 @@ CASES = [
     pytest.param(make, id=f"{cls.__name__}-{number}")
     for cls, makers in DOMAIN_CASES.items()
     for number, make in enumerate(makers)
+] + [
+    pytest.param(make, id=f"TraceNormBall-cuda-{number}", marks=pytest.mark.gpu)
+    for number, make in enumerate(on_device("cuda"))
 ]
 
 

@@ -10,6 +10,7 @@ from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.points import FactoredMatrix, norm
 from driftwolfe.points.devices import namespace, to_host
+from driftwolfe.points.product import at_home
 from driftwolfe.points.kinds import Array, Indices, Point
 
 
@@ -36,7 +37,7 @@ class GradientSum:
             rows, cols = loss.places(like.device)
             lists = ([*self.rows, rows], [*self.cols, cols], [*self.values, slope])
             return GradientSum(*lists, self.rest), None
-        gradient = loss.pull_back(slope, like)
+        gradient = at_home(loss.pull_back(slope, like), like)
         total = gradient if self.rest is None else self.rest + gradient
         return GradientSum(self.rows, self.cols, self.values, total), norm(gradient)
 

@@ -75,6 +75,11 @@ def load_learner(
     if domain is not None and device is not None:
         raise ValueError("give domain or device, not both: a set knows where its points live")
     found = domain if domain is not None else _domain(archive, reader, path, device)
+    if device not in (None, "auto") and _device(found) is not device_named(device):
+        raise ValueError(
+            f"{path} holds a {archive.kind} on a {type(found).__name__}, which is for the cpu only; "
+            "load it without device"
+        )
     try:
         learner = classes[archive.kind](found, **given)
     except (TypeError, ValueError, ArithmeticError) as error:
@@ -155,7 +160,7 @@ def _place(saved: Any) -> str:
     try:
         return device_named(saved).name
     except ValueError as error:
-        warnings.warn(f"loaded on the cpu: {_line(error)}", stacklevel=5)
+        warnings.warn(f"loaded on the cpu: {_line(error)}", stacklevel=6)
         return "cpu"
 
 
@@ -205,7 +210,7 @@ def _read_domain(
         given[name] = nested if plural else nested[0] if nested else reader.read(value)
     try:
         room.take(kind.__name__, given)
-        if device != "cpu" and "device" in inspect.signature(kind).parameters:
+        if "device" in inspect.signature(kind).parameters:
             given["device"] = device
         return kind(**given)
     except (TypeError, ValueError, LookupError, ArithmeticError) as error:

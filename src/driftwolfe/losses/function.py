@@ -10,6 +10,7 @@ import numpy as np
 from driftwolfe.losses.base import Ball, Loss
 from driftwolfe.losses.fixed_point import FixedPoint
 from driftwolfe.points import checks
+from driftwolfe.points.devices import HOST
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Point, Shape
 from driftwolfe.points.product import ProductPoint
@@ -122,6 +123,8 @@ def _guarded(point: Point) -> Point:
         return _read_only_view(point)
     if isinstance(point, ProductPoint):
         return ProductPoint(_guarded(part) for part in point.parts)
+    if point.device is not HOST:  # tensors cannot be made read-only
+        return point.copy()
     U, s, V = (_read_only_view(part) for part in (point.U, point.s, point.V))
     stored = None if point.sparse is None else point.sparse.copy()
     return FactoredMatrix._of(U, s, V, stored, point.orthonormal)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.points import ops
+from driftwolfe.points.devices import HOST, is_array, to_host
+from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Point, Shape
 
 
@@ -97,3 +99,16 @@ class ProductPoint:
         if self.shape != other.shape:
             raise ValueError(f"shapes differ: {self.shape} and {other.shape}")
         return zip(self._parts, other._parts, strict=True)
+
+
+def at_home(gradient: Point, like: Point) -> Point:
+    """A gradient as a point that can be added to `like`: an array becomes a matrix on its device."""
+    if isinstance(like, ProductPoint) and isinstance(gradient, ProductPoint):
+        pairs = zip(gradient.parts, like.parts, strict=True)
+        return ProductPoint(at_home(*pair) for pair in pairs)
+    if not isinstance(like, FactoredMatrix) or like.device is HOST or not is_array(gradient):
+        return gradient
+    dense = to_host(gradient)
+    rows, cols = np.nonzero(dense)
+    entries = FactoredMatrix.from_entries(like.shape, rows, cols, dense[rows, cols])
+    return entries.to(like.device.name)

@@ -160,7 +160,10 @@ class TorchStored:
     def plus(self, other: TorchStored) -> TorchStored:
         """The sum of two matrices."""
         keys, order = torch.sort(torch.cat((self._keys, other._keys)))
-        return self._of_keys(keys, torch.cat((self.data, other.data))[order], self.shape)
+        total = self._of_keys(keys, torch.cat((self.data, other.data))[order], self.shape)
+        if not math.isfinite(total.measures[0]):
+            raise ValueError("sparse has entries that are not finite")
+        return total
 
     def entries(self, rows: Any, cols: Any) -> Any:
         """The entries at pairs, zero where none is stored."""

@@ -1,0 +1,823 @@
+"""Matrices on a device agree with dense arithmetic, and stay where they are."""
+
+import copy
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import driftwolfe as dw
+from devices import DEVICES, has_gpu, needs_torch, single_threaded_torch
+from driftwolfe.points import FactoredMatrix, distance, inner, leading_triplets, norm
+from driftwolfe.points.devices import (
+    HOST,
+    best_device,
+    device_named,
+    device_of,
+    find,
+    is_array,
+    to_host,
+)
+from driftwolfe.points.leading_pair import leading_pairs
+from driftwolfe.points.orthogonal import orthonormal, ritz_space
+
+RELATIVE = 1e-10
+
+
+@pytest.fixture(params=DEVICES, scope="module")
+def place(request):
+    """The name of a device."""
+    single_threaded_torch()
+    return request.param
+
+
+@pytest.fixture
+def device(place):
+    return device_named(place)
+
+
+@pytest.fixture
+def torch():
+    single_threaded_torch()
+    return pytest.importorskip("torch")
+
+
+def parts(shape=(9, 7), rank=3, stored=12, seed=0, scale=1.0):
+    """A matrix on the host, with entries stored twice, and the same as a dense array."""
+    rng = np.random.default_rng(seed)
+    m, n = shape
+    U, s, V = (
+        rng.standard_normal((m, rank)),
+        rng.standard_normal(rank),
+        rng.standard_normal((n, rank)),
+    )
+    rows, cols = rng.integers(0, m, stored), rng.integers(0, n, stored)
+    values = scale * rng.standard_normal(stored)
+    dense = (U * (scale * s)) @ V.T
+    np.add.at(dense, (rows, cols), values)
+    matrix = FactoredMatrix(U, scale * s, V)
+    if stored:
+        matrix = matrix + FactoredMatrix.from_entries(shape, rows, cols, values)
+    return matrix, dense
+
+
+def close(actual, expected, scale=1.0):
+    actual = to_host(actual.toarray() if isinstance(actual, FactoredMatrix) else actual)
+    assert np.shape(actual) == np.shape(expected)
+    assert np.abs(actual - expected).max(initial=0.0) <= RELATIVE * scale
+
+
+def lives_on(matrix, place):
+    """Whether every large part of a matrix is a tensor there."""
+    stored = () if matrix.sparse is None else matrix.stored_arrays
+    large = (matrix.U, matrix.V, *stored)
+    return (
+        matrix.device is device_named(place)
+        and isinstance(matrix.s, np.ndarray)
+        and all(device_of(part) is device_named(place) for part in large)
+    )
+
+
+# -- factored matrices --------------------------------------------------------------------------
+
+
+@st.composite
+def cases(draw):
+    shape = (draw(st.integers(1, 9)), draw(st.integers(1, 9)))
+    scale = 10.0 ** draw(st.integers(-6, 6))
+    return [
+        parts(
+            shape,
+            draw(st.integers(0, 4)),
+            draw(st.integers(0, 15)),
+            draw(st.integers(0, 2**32 - 1)),
+            scale,
+        )
+        for _ in range(2)
+    ]
+
+
+@settings(max_examples=25)
+@given(case=cases(), scalar=st.floats(-1e3, 1e3))
+def test_arithmetic_agrees_with_dense_arithmetic(place, case, scalar):
+    (A, dense_a), (B, dense_b) = case
+    A, B = A.to(place), B.to(place)
+    scale = np.abs(dense_a).max() + np.abs(dense_b).max() + A.nuclear_norm_bound()
+    results = {
+        "sum": (A + B, dense_a + dense_b),
+        "difference": (A - B, dense_a - dense_b),
+        "negative": (-A, -dense_a),
+        "shared factors": (3.0 * A - 0.5 * A, 2.5 * dense_a),
+        "transpose": (A.T, dense_a.T),
+        "twice": (A.T.T, dense_a),
+        "transposes": ((A + B).T - B.T, dense_a.T),
+        "low rank": (A.low_rank, dense_a - (A - A.low_rank).to("cpu").toarray()),
+    }
+    for name, (actual, expected) in results.items():
+        assert lives_on(actual, place), name
+        close(actual, expected, 10 * scale)
+    close(scalar * A, scalar * dense_a, abs(scalar) * scale)
+    close(A * scalar - B / 3.0, scalar * dense_a - dense_b / 3.0, 1e3 * scale)
+    assert A.toarray().shape == A.shape == dense_a.shape
+
+
+@settings(max_examples=25)
+@given(case=cases())
+def test_measures_agree_with_dense_arithmetic(place, case):
+    (A, dense_a), (B, dense_b) = case
+    A, B = A.to(place), B.to(place)
+    sizes = [each.nuclear_norm_bound() for each in (A, B)]
+    assert A.norm() == pytest.approx(np.linalg.norm(dense_a), rel=RELATIVE, abs=1e-13 * sizes[0])
+    close(A.inner(B), np.vdot(dense_a, dense_b), sizes[0] * sizes[1])
+    close(A.inner(dense_b), np.vdot(dense_a, dense_b), sizes[0] * np.linalg.norm(dense_b))
+    close(A.inner(device_named(place).put(dense_b)), np.vdot(dense_a, dense_b), np.prod(sizes))
+    nuclear = np.linalg.svd(dense_a, compute_uv=False).sum()
+    assert nuclear <= sizes[0] * (1 + 1e-12)
+    low_rank = A.low_rank
+    expected = np.linalg.svd(to_host(low_rank.toarray()), compute_uv=False).sum()
+    assert low_rank.nuclear_norm() == pytest.approx(expected, rel=1e-9, abs=1e-13 * sizes[0])
+    away = A - B
+    lost = 1e-14 * sum(sizes)
+    assert away.norm() == pytest.approx(np.linalg.norm(dense_a - dense_b), rel=1e-9, abs=lost)
+
+
+@settings(max_examples=25)
+@given(case=cases(), rank=st.integers(0, 3))
+def test_recompression_is_exact_and_truncation_tells_its_error(place, case, rank):
+    A, dense = case[0]
+    A = A.to(place)
+    scale = A.nuclear_norm_bound() + 1e-300
+    compact = A.recompress()
+    assert lives_on(compact, place) and compact.orthonormal
+    close(compact, dense, scale)
+    unit = to_host(compact.U.T @ compact.U), to_host(compact.V.T @ compact.V)
+    for gram in unit:
+        np.testing.assert_allclose(gram, np.eye(compact.rank), atol=1e-12)
+    values = np.linalg.svd(to_host(A.low_rank.toarray()), compute_uv=False)
+    np.testing.assert_allclose(compact.s, values[: compact.rank], atol=1e-12 * scale)
+    cut, error = A.truncate(rank=rank)
+    assert cut.rank <= rank and lives_on(cut, place)
+    lost = np.linalg.norm(to_host(cut.toarray()) - dense)
+    assert lost == pytest.approx(error, rel=1e-9, abs=1e-12 * scale)
+    assert A.truncate(error=0.3 * scale).error <= 0.3 * scale
+
+
+def test_products_with_blocks_of_any_kind(place, device):
+    H, dense = parts()
+    A, rng = H.to(place), np.random.default_rng(1)
+    right, left = rng.standard_normal((7, 2)), rng.standard_normal((9, 3))
+    for there in (np.asarray, np.asfortranarray, device.put, lambda x: device.put(x.T).T):
+        close(A @ there(right), dense @ right, 10)
+        close(A.transpose_times(there(left)), dense.T @ left, 10)
+        close(there(left).T @ A, left.T @ dense, 10)
+    for there in (np.asarray, device.put):
+        close(A @ there(right[:, 0]), dense @ right[:, 0], 10)
+        close(A.transpose_times(there(left[:, 0])), dense.T @ left[:, 0], 10)
+        close(there(left[:, 0]) @ A, left[:, 0] @ dense, 10)
+    for whole in (np.arange(7), list(range(7)), device.put(np.arange(7))):
+        close(A @ whole, dense @ np.arange(7), 100)
+    rough = right.astype(np.float32)
+    close(A @ rough, dense @ rough, 10)
+    answers = A @ right, A.transpose_times(left), left.T @ A, right[:, 0] @ A.T
+    assert all(device_of(answer) is device for answer in answers)
+    close(H @ device.put(right), dense @ right, 10)
+    close(H.transpose_times(device.put(left)), dense.T @ left, 10)
+
+
+def test_dense_operands_of_any_kind(place, device):
+    H, dense = parts()
+    A, X = H.to(place), np.random.default_rng(1).standard_normal((9, 7))
+    for there in (np.asarray, device.put):
+        Y = there(X)
+        for actual, expected in (
+            (A + Y, dense + X),
+            (Y + A, dense + X),
+            (A - Y, dense - X),
+            (Y - A, X - dense),
+        ):
+            assert device_of(actual) is device
+            close(actual, expected, 10)
+        for answer in (A.inner(Y), inner(A, Y), inner(Y, A), H.inner(Y)):
+            assert answer == pytest.approx(np.vdot(dense, X))
+        assert inner(Y, X) == pytest.approx(inner(X, Y)) == pytest.approx(np.vdot(X, X))
+        assert norm(Y) == pytest.approx(np.linalg.norm(X))
+        assert distance(A, Y) == pytest.approx(np.linalg.norm(dense - X))
+    assert A.inner(np.ones((9, 7), dtype=int)) == pytest.approx(dense.sum())
+    assert A.inner(device.single(device.put(np.ones((9, 7))))) == pytest.approx(dense.sum())
+
+
+def test_what_is_on_the_host_moves_to_the_device(place):
+    (H, dense_h), (other, dense_o) = parts(), parts(seed=1)
+    A = other.to(place)
+    for mixed, expected in (
+        (A + H, dense_o + dense_h),
+        (H + A, dense_o + dense_h),
+        (A - H, dense_o - dense_h),
+        (H - A, dense_h - dense_o),
+        (FactoredMatrix.combination([2.0, 3.0], [H, A]), 2 * dense_h + 3 * dense_o),
+        (FactoredMatrix.combination([2.0, 3.0], [A, H]), 2 * dense_o + 3 * dense_h),
+    ):
+        assert lives_on(mixed, place)
+        close(mixed, expected, 100)
+    assert A.inner(H) == pytest.approx(np.vdot(dense_o, dense_h))
+    assert H.inner(A) == pytest.approx(np.vdot(dense_o, dense_h))
+
+
+def test_moving_there_and_back_changes_nothing(place):
+    H, dense = parts()
+    there = H.recompress().to(place)
+    assert lives_on(there, place) and there.orthonormal
+    assert there.to(place) is there
+    back = there.to("cpu")
+    assert lives_on(back, "cpu") and back.orthonormal and sp.issparse(back.sparse)
+    compact = H.recompress()
+    np.testing.assert_array_equal(back.toarray(), compact.toarray())
+    for part in ("indptr", "indices", "data"):
+        one, other = getattr(back.sparse, part), getattr(compact.sparse, part)
+        np.testing.assert_array_equal(one, other)
+        assert one.dtype == other.dtype
+    close(back, dense, 10)
+
+
+def test_differences_that_cancel_keep_their_digits(place):
+    A, dense = parts((12, 9))
+    A = A.to(place)
+    moved = A + 1e-9 * A
+    assert (moved - A).norm() == pytest.approx(1e-9 * np.linalg.norm(dense), rel=1e-4)
+    stored = FactoredMatrix(np.empty((12, 0)), np.empty(0), np.empty((9, 0)), sp.csr_array(dense))
+    assert (A - stored).norm() <= 1e-13 * A.nuclear_norm_bound()
+    assert (A - A).norm() == 0 and (A - A).rank == 0
+
+
+def test_a_step_away_and_back_leaves_no_factors(place):
+    x, _ = parts((8, 6), stored=0)
+    x = x.to(place)
+    step = FactoredMatrix.from_entries((8, 6), [1, 2], [3, 4], x.device.put([5.0, 6.0]))
+    y = x - 0.5 * step
+    assert (y - x).rank == 0 and lives_on(y - x, place)
+    close(y - x, -0.5 * to_host(step.toarray()))
+    assert (y - 0.5 * x).rank == 3
+    close(y - 0.5 * x, to_host(y.toarray()) - 0.5 * to_host(x.toarray()), 10)
+
+
+def test_long_sums_are_recompressed(place):
+    total, dense = FactoredMatrix.zeros((8, 6), place), np.zeros((8, 6))
+    for seed in range(15):
+        A, more = parts((8, 6), rank=3, stored=4, seed=seed)
+        total, dense = total + A, dense + more
+    assert total.rank <= 6 + 16 and lives_on(total, place)
+    close(total, dense, 100)
+
+
+def test_entries_also_where_stored_and_several_times(place, device):
+    H, dense = parts((9, 7), stored=40)
+    A, rng = H.to(place), np.random.default_rng(2)
+    rows, cols = rng.integers(0, 9, 30), rng.integers(0, 7, 30)
+    for there in (np.asarray, list, device.put):
+        found = A.entries(there(rows), there(cols))
+        assert device_of(found) is device
+        close(found, dense[rows, cols], 10)
+    stored = FactoredMatrix.from_entries((9, 7), [0, 8, 0], [1, 6, 1], device.put([2.0, 1.0, 3.0]))
+    assert stored.nnz == 2 and lives_on(stored, place)
+    assert to_host(stored.entries([0, 8, 0, 8, 3], [1, 6, 0, 1, 3])).tolist() == [5, 1, 0, 0, 0]
+    assert len(A.entries([], [])) == 0
+
+
+def test_entries_are_gathered_in_pieces(place, monkeypatch):
+    module = sys.modules[type(device_named(place)).__module__]
+    monkeypatch.setattr(module, "_CHUNK", 7)
+    H, dense = parts((9, 7), rank=3)
+    rows, cols = np.indices((9, 7)).reshape(2, -1)
+    close(H.to(place).entries(rows, cols), dense.ravel(), 10)
+
+
+def test_combinations_put_factors_side_by_side(place):
+    made = [parts(seed=seed, stored=seed) for seed in range(4)]
+    weights = np.array([0.5, -1.0, 2.0, 0.0])
+    total = FactoredMatrix.combination(weights, [A.to(place) for A, _ in made])
+    assert total.rank == 12 and lives_on(total, place)
+    close(total, sum(w * dense for w, (_, dense) in zip(weights, made, strict=True)), 100)
+
+
+def test_copies_share_nothing_and_remember_everything(place):
+    H, dense = parts()
+    A = H.to(place)
+    shallow = copy.copy(A)
+    assert shallow.U is A.U and shallow.device is A.device
+    for other in (A.copy(), copy.deepcopy(A), pickle.loads(pickle.dumps(A))):
+        assert lives_on(other, place) and other.orthonormal == A.orthonormal
+        close(other, dense, 10)
+        for part in (other.U, other.s, other.V, other.sparse.data):
+            part *= 3.0
+        close(A, dense, 10)
+    assert A.recompress().copy().orthonormal
+
+
+def test_operands_are_never_changed(place):
+    H, dense = parts()
+    A = H.to(place)
+    _ = A * 3.0, A + A, A - A, -A, A.recompress(), A.truncate(rank=0), A.copy() * 2, A.single()
+    _ = A.norm(), A.T @ np.ones(9), A.inner(A), A.entries([0], [0]), leading_triplets(A)
+    close(A, dense, 10)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_single_precision_keeps_the_direction_at_any_scale(place, scale):
+    H, dense = parts()
+    rough = (scale * H.to(place)).single()
+    assert str(rough.U.dtype) == str(rough.sparse.data.dtype) == "torch.float32"
+    assert rough.s.dtype == np.float32
+    found = to_host(rough.toarray()).astype(float)
+    expected = dense / np.linalg.norm(dense)
+    np.testing.assert_allclose(found / np.linalg.norm(found), expected, atol=1e-5)
+    block = np.ones((7, 2), dtype=np.float32)
+    product = to_host(rough @ block).astype(float)
+    np.testing.assert_allclose(product, found @ block, atol=1e-4)
+    back = to_host(rough.transpose_times(np.ones(9, dtype=np.float32)))
+    np.testing.assert_allclose(back, found.sum(axis=0), atol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_norms_that_would_leave_the_range_when_squared(place, scale):
+    H, dense = parts()
+    A = scale * H.to(place)
+    assert A.norm() == pytest.approx(scale * np.linalg.norm(dense), rel=1e-10)
+
+
+def test_what_it_says_of_itself(place):
+    H, _ = parts()
+    A = H.to(place)
+    assert repr(A) == repr(H) == f"FactoredMatrix(shape=(9, 7), rank=3, stored={H.nnz})"
+    assert (A.nbytes, A.nnz, A.rank, A.shape) == (H.nbytes, H.nnz, H.rank, H.shape)
+    assert repr(A.device) == f"Device('{place}')"
+    with pytest.raises(ValueError, match="sparse part"):
+        A.nuclear_norm()
+    zero = FactoredMatrix.zeros((4, 3), place)
+    assert lives_on(zero, place) and zero.norm() == zero.nuclear_norm() == 0.0
+    close(zero, np.zeros((4, 3)))
+
+
+def test_matrices_live_where_their_arrays_do(place, device):
+    rng = np.random.default_rng(3)
+    U, s, V = rng.standard_normal((5, 2)), rng.standard_normal(2), rng.standard_normal((4, 2))
+    stored = sp.random_array((5, 4), density=0.4, rng=rng, format="coo")
+    dense, put = (U * s) @ V.T, device.put
+    for made in (
+        FactoredMatrix(put(U), s, put(V)),
+        FactoredMatrix(put(U), put(s), V),
+        FactoredMatrix(put(U.T).T, s[::1], put(V)),
+    ):
+        assert lives_on(made, place)
+        close(made, dense, 10)
+    assert lives_on(FactoredMatrix(U, s, put(V)), "cpu")
+    for sparse in (stored, FactoredMatrix(put(U), s, put(V), stored).sparse):
+        both = FactoredMatrix(put(U), s, V, sparse)
+        assert lives_on(both, place)
+        close(both, dense + stored.toarray(), 10)
+        close(FactoredMatrix(U, s, V, sparse), dense + stored.toarray(), 10)
+    close(FactoredMatrix.from_dense(put(dense)), dense, 10)
+    assert lives_on(FactoredMatrix.from_dense(put(dense)), place)
+    assert FactoredMatrix.from_dense(put(dense)).rank == 2
+
+
+def test_tensors_that_autograd_follows_and_of_other_precision(place, device, torch):
+    U = torch.ones((3, 1), device=device.torch, requires_grad=True)
+    A = FactoredMatrix(U, [2.0], torch.nn.Parameter(torch.ones((2, 1))))
+    assert not A.U.requires_grad and A.U.dtype == torch.float64
+    close(A, np.full((3, 2), 2.0))
+    whole = FactoredMatrix(torch.ones((3, 1), dtype=torch.int32), [2.0], [[1.0], [1.0]])
+    close(whole, np.full((3, 2), 2.0))
+    half = torch.ones(1, dtype=torch.float16, device=device.torch)
+    close(FactoredMatrix.from_entries((1, 1), [0], [0], half), [[1.0]])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda t: FactoredMatrix(t([[np.nan]]), [1.0], [[1.0]]), "U has entries that are not"),
+        (lambda t: FactoredMatrix(t([[1.0]]), [1.0], t([[np.inf]])), "V has entries that are not"),
+        (lambda t: FactoredMatrix(t([[1.0]]), t([np.nan]), [[1.0]]), "s has entries that are not"),
+        (lambda t: FactoredMatrix(t([[1j]]), [1.0], [[1.0]]), "U must hold real numbers"),
+        (lambda t: FactoredMatrix(t([[True]]), [1.0], [[1.0]]), "U must hold real numbers"),
+        (lambda t: FactoredMatrix(t([[1.0]]).to_sparse(), [1.0], [[1.0]]), "must be a dense"),
+        (lambda t: FactoredMatrix(t([1.0]), [1.0], t([[1.0]])), "two axes"),
+        (lambda t: FactoredMatrix(t([[1.0]]), [1.0, 2.0], t([[1.0]])), "agree on the rank"),
+        (lambda t: FactoredMatrix(t([[1.0]]), [1.0], t([[1.0]]), sp.eye_array(2)), "shape"),
+        (lambda t: FactoredMatrix.from_entries((2, 2), t([2]), [0], t([1.0])), r"in 0\.\.1"),
+        (lambda t: FactoredMatrix.from_entries((2, 2), [0], t([-1]), t([1.0])), r"in 0\.\.1"),
+        (lambda t: FactoredMatrix.from_entries((2, 2), t([0.5]), [0], t([1.0])), "whole numbers"),
+        (lambda t: FactoredMatrix.from_entries((2, 2), [0], [0], t([np.nan])), "not finite"),
+        (lambda t: FactoredMatrix.from_entries((2, 2), [0], [0], t([1.0, 2.0])), "shape"),
+        (lambda t: FactoredMatrix(t([[1.0]]), [1.0], [[1.0]]).entries(t([1]), [0]), r"in 0\.\.0"),
+        (lambda t: FactoredMatrix(t([[1.0]]), [1.0], [[1.0]]) + t([1.0, 2.0]), "shapes differ"),
+        (lambda t: FactoredMatrix(t([[1.0]]), [1.0], [[1.0]]).inner(t([[1.0, 2.0]])), "differ"),
+        (lambda t: FactoredMatrix.from_dense(t([[np.nan]])), "not finite"),
+        (lambda t: FactoredMatrix.zeros((2, 2), "gpu"), 'device must be "cpu", "cuda"'),
+        (lambda t: FactoredMatrix.zeros((2, 2)).to("cuda:x"), 'device must be "cpu", "cuda"'),
+        (lambda t: FactoredMatrix(t([[1.0]], device="meta"), [1.0], [[1.0]]), "'meta'"),
+    ],
+)
+def test_bad_tensors_are_refused(place, device, torch, make, message):
+    def tensor(values, **options):
+        return torch.tensor(values, **({"device": device.torch} | options))
+
+    with pytest.raises(ValueError, match=message):
+        make(tensor)
+
+
+# -- sparse matrices of tensors -----------------------------------------------------------------
+
+
+def stored_pair(device, shape=(8, 6), count=20, seed=0):
+    """Entries with twins, as a `TorchStored` and as scipy has them."""
+    rng = np.random.default_rng(seed)
+    rows, cols = rng.integers(0, shape[0], count), rng.integers(0, shape[1], count)
+    values = rng.standard_normal(count)
+    expected = sp.csr_array(sp.coo_array((values, (rows, cols)), shape=shape))
+    expected.sum_duplicates()
+    return device.stored(device.put(rows), device.put(cols), device.put(values), shape), expected
+
+
+def same_stored(actual, expected):
+    """The same places, in the same order, with the same values."""
+    found = actual.on_host()
+    found.check_format()
+    assert found.has_canonical_format and found.shape == expected.shape
+    np.testing.assert_array_equal(found.indptr, expected.indptr)
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    np.testing.assert_allclose(found.data, expected.data, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(to_host(actual.toarray()), expected.toarray(), atol=1e-13)
+
+
+SIZES = [((8, 6), 20), ((8, 6), 0), ((1, 1), 3), ((3, 40), 5), ((40, 3), 90)]
+
+
+@pytest.mark.parametrize(("shape", "count"), SIZES)
+def test_stored_entries_are_as_scipy_has_them(device, shape, count):
+    stored, expected = stored_pair(device, shape, count)
+    same_stored(stored, expected)
+    assert stored.nnz == expected.nnz
+    same_stored(stored.T, expected.T.tocsr())
+    same_stored(stored.T.T, expected)
+    same_stored(stored.copy(), expected)
+    rows = np.repeat(np.arange(shape[0]), np.diff(expected.indptr))
+    np.testing.assert_array_equal(to_host(stored.rows), rows)
+    np.testing.assert_array_equal(to_host(stored.copy().rows), rows)
+    block = np.random.default_rng(1).standard_normal((shape[1], 2))
+    close(stored @ device.put(block), expected @ block, 10)
+    close(stored.T @ (stored @ device.put(block)), expected.T @ (expected @ block), 100)
+    largest, length = stored.measures
+    assert largest == pytest.approx(np.abs(expected.data).max(initial=0.0))
+    assert length == pytest.approx(np.linalg.norm(expected.data))
+
+
+@pytest.mark.parametrize(("shape", "count"), SIZES)
+def test_stored_matrices_are_added_and_multiplied(device, shape, count):
+    (one, dense_one), (two, dense_two) = (stored_pair(device, shape, count, k) for k in (0, 1))
+    total = one.plus(two)
+    close(total.toarray(), (dense_one + dense_two).toarray())
+    places = set(zip(*dense_one.nonzero(), strict=True)) | set(
+        zip(*dense_two.nonzero(), strict=True)
+    )
+    assert total.nnz == len(places)
+    assert one.inner(two) == pytest.approx(dense_one.multiply(dense_two).sum())
+    assert one.inner(one) == pytest.approx(np.vdot(dense_one.data, dense_one.data))
+    rows, cols = np.indices(shape).reshape(2, -1)
+    found = one.entries(device.put(rows), device.put(cols))
+    np.testing.assert_allclose(to_host(found), dense_one.toarray().ravel())
+
+
+def test_rows_of_stored_matrices(device):
+    stored, expected = stored_pair(device, (8, 6), 20)
+    for start, stop in ((0, 8), (2, 5), (0, 1), (7, 8), (5, 100), (3, 3)):
+        same_stored(stored[start:stop], expected[start:stop])
+
+
+def test_other_values_at_the_same_places_keep_no_old_answers(device):
+    """Whether what follows from the places was asked for before, or what follows from the values."""
+    for asked in (False, True):
+        stored, expected = stored_pair(device)
+        if asked:
+            _ = stored.rows, stored._keys, stored.T, stored._product, stored.measures, stored.T.T
+        data = np.random.default_rng(4).standard_normal(expected.nnz)
+        other = expected.copy()
+        other.data = data
+        for made, wanted in (
+            (stored.with_data(device.put(data)), other),
+            (stored.scaled(-2.5), -2.5 * expected),
+            (stored.scaled(-2.5).with_data(device.put(data)).scaled(2.0), 2.0 * other),
+            (stored.T.with_data(stored.T.data).T, expected),
+            (stored.scaled(0.0), 0.0 * expected),
+        ):
+            same_stored(made, wanted)
+            same_stored(made.T, wanted.T.tocsr())
+            block = np.random.default_rng(5).standard_normal((6, 2))
+            close(made @ device.put(block), wanted @ block, 10)
+            close(made.T @ (made @ device.put(block)), wanted.T @ (wanted @ block), 100)
+            assert made.measures[0] == pytest.approx(np.abs(wanted.data).max())
+            assert made.measures[1] == pytest.approx(np.linalg.norm(wanted.data))
+        same_stored(stored, expected)
+        same_stored(copy.deepcopy(stored), expected)
+
+
+def test_matrices_along_a_diagonal(device):
+    """As several are multiplied in one call; one may have no entries."""
+    pairs = [stored_pair(device, seed=seed) for seed in range(3)]
+    one, two, empty = pairs[0], pairs[1], sp.csr_array((8, 6))
+    block = np.random.default_rng(1).standard_normal
+    for held, expected in (
+        ([one[0]], [one[1]]),
+        ([one[0], None, two[0]], [one[1], empty, two[1]]),
+        ([None, one[0], one[0].scaled(2.0)], [empty, one[1], 2.0 * one[1]]),
+    ):
+        forth, back = type(one[0]).beside(held, (8, 6))
+        whole = sp.block_diag(expected, format="csr")
+        right, left = block(whole.shape[1]), block(whole.shape[0])
+        close(forth @ device.put(right), whole @ right, 10)
+        close(back @ device.put(left), whole.T @ left, 10)
+    assert type(one[0]).beside([None, None], (8, 6)) is None
+
+
+@pytest.mark.parametrize("where", ["cpu", *DEVICES])
+def test_leading_pairs_of_several_matrices_are_those_of_each(where):
+    made = [parts((70, 55), rank, stored, rank) for rank, stored in ((3, 0), (1, 40), (5, 9))]
+    starts = np.random.default_rng(2).standard_normal((3, 55))
+    there = device_named(where)
+    found = leading_pairs(
+        [A.to(where) for A, _ in made], list(there.put(starts)), [1e-8, 1e-4, 1e-8], 2000
+    )
+    for pair, tolerance, (_, dense) in zip(found, (1e-8, 1e-4, 1e-8), made, strict=True):
+        values = np.linalg.svd(dense, compute_uv=False)
+        assert pair.s == pytest.approx(values[0], rel=tolerance)
+        assert pair.error <= tolerance * pair.s
+        u, v = to_host(pair.u), to_host(pair.v)
+        np.testing.assert_allclose(dense @ v, pair.s * u, atol=1e-9 * values[0])
+        assert np.linalg.norm(dense.T @ u - pair.s * v) <= 1.1 * tolerance * pair.s + 1e-9
+
+
+def test_places_beyond_32_bits_are_told_apart(device):
+    """Row * columns + column, which is what places are sorted by, has 40 bits here."""
+    shape = (1 << 20, 1 << 20)
+    rows, cols = np.array([0, 4096, 4096, shape[0] - 1]), np.array([5, 5, 6, shape[1] - 1])
+    stored = device.stored(*map(device.put, (rows, cols, np.arange(1.0, 5.0))), shape)
+    assert stored.nnz == 4
+    assert to_host(stored.entries(device.put(rows), device.put(cols))).tolist() == [1, 2, 3, 4]
+    assert to_host(stored.T.entries(device.put(cols), device.put(rows))).tolist() == [1, 2, 3, 4]
+
+
+def test_no_warning_is_heard(place):
+    """PyTorch warns of its sparse matrices once; filters do not matter, nor when that is."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        A = parts()[0].to(place)
+        _ = A.T @ (A @ np.ones(7))
+
+
+# -- singular vectors ---------------------------------------------------------------------------
+
+
+def check_triplets(found, dense, k, place, tolerance=1e-6):
+    U, V = to_host(found.U), to_host(found.V)
+    assert device_of(found.U) is device_of(found.V) is device_named(place)
+    expected = np.linalg.svd(dense, compute_uv=False)
+    np.testing.assert_allclose(found.s, expected[:k], rtol=1e-7, atol=1e-7 * expected[0])
+    np.testing.assert_allclose(U.T @ U, np.eye(k), atol=1e-7)
+    np.testing.assert_allclose(V.T @ V, np.eye(k), atol=1e-7)
+    np.testing.assert_allclose(dense @ V, U * found.s, atol=tolerance * expected[0])
+    np.testing.assert_allclose(dense.T @ U, V * found.s, atol=tolerance * expected[0])
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("shape", [(20, 15), (90, 70), (60, 130)])
+def test_leading_triplets(place, device, k, shape):
+    H, dense = parts(shape, rank=5, stored=200)
+    A = H.to(place)
+    check_triplets(leading_triplets(A, k), dense, k, place)
+    check_triplets(leading_triplets(A.T, k), dense.T, k, place)
+    check_triplets(leading_triplets(device.put(dense), k), dense, k, place)
+    warm = leading_triplets(A, k, start=device.put(np.linalg.svd(dense)[2][:k].T))
+    check_triplets(warm, dense, k, place)
+    assert warm.products <= leading_triplets(A, k).products
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_leading_triplets_of_low_rank_and_of_nothing(place, k):
+    """The Krylov space ends with the rank."""
+    for rank in (1, 2, 4):
+        H, dense = parts((90, 70), rank=rank, stored=0)
+        found = leading_triplets(H.to(place), min(k, rank))
+        check_triplets(found, dense, min(k, rank), place)
+    zero = leading_triplets(FactoredMatrix.zeros((90, 70), place), k)
+    assert not zero.s.any() and not zero.error.any()
+    for block in (zero.U, zero.V):
+        np.testing.assert_allclose(to_host(block.T @ block), np.eye(k), atol=1e-12)
+
+
+def test_a_start_in_an_invariant_space_ends_the_run(place, device):
+    """All singular values are alike, so one step spans what a start can reach."""
+    n = 60
+    A = FactoredMatrix(device.put(np.eye(n)), np.full(n, 2.0), device.put(np.eye(n)))
+    found = leading_triplets(A)
+    assert found.s[0] == pytest.approx(2.0) and found.error[0] <= 1e-9
+    close(A @ found.V, 2.0 * to_host(found.U), 10)
+    two = np.repeat([3.0, 1.0], [1, n - 1])
+    check_triplets(
+        leading_triplets(A * 0.0 + FactoredMatrix(A.U, two, A.V)), np.diag(two), 1, place
+    )
+    entry = FactoredMatrix.from_entries((n, n), [7], [9], device.put([-5.0]))
+    found = leading_triplets(entry)
+    assert found.s[0] == pytest.approx(5.0)
+    assert abs(float(found.U[7, 0])) == pytest.approx(1.0)
+    assert abs(float(found.V[9, 0])) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("where", ["cpu", *DEVICES])
+@pytest.mark.parametrize("scale", [1e-315, 1e-200, 1e-100, 1e-70, 1e70, 1e100, 1e200, 1e300])
+def test_leading_pairs_at_any_scale(where, scale):
+    """Squares of what is computed, which are fourth powers, leave the range of numbers."""
+    H, dense = parts((70, 55))
+    A = (scale * H).to(where)
+    found = leading_triplets(A)
+    expected = np.linalg.svd(dense, compute_uv=False)[0]
+    assert found.s[0] == pytest.approx(scale * expected, rel=1e-6)
+    np.testing.assert_allclose(
+        to_host(found.U).T @ dense @ to_host(found.V), [[expected]], rtol=1e-6
+    )
+
+
+def test_bases_of_blocks_that_are_nearly_dependent(device):
+    rng = np.random.default_rng(6)
+    for gap in (1.0, 1e-4, 1e-7, 1e-12, 0.0):
+        block = rng.standard_normal((40, 5))
+        block[:, 4] = block[:, :4].sum(axis=1) + gap * block[:, 4]
+        basis = to_host(orthonormal(device.put(block)))
+        np.testing.assert_allclose(basis.T @ basis, np.eye(5), atol=1e-10)
+        np.testing.assert_allclose(basis @ (basis.T @ block), block, atol=1e-9)
+    for zero in (np.zeros((40, 3)), block * [1.0, 0.0, 1.0, 1.0, 1e-200]):
+        basis = to_host(orthonormal(device.put(zero)))
+        np.testing.assert_allclose(basis.T @ basis, np.eye(zero.shape[1]), atol=1e-10)
+
+
+@pytest.mark.parametrize("powers", [0, 2])
+def test_ritz_spaces(place, device, powers):
+    H, dense = parts((50, 40), rank=4, stored=30)
+    right = np.random.default_rng(7).standard_normal((40, 12))
+    for operator in (H.to(place), device.put(dense)):
+        space = ritz_space(operator, device.put(right), powers)
+        basis = to_host(space.basis)
+        np.testing.assert_allclose(basis.T @ basis, np.eye(12), atol=1e-10)
+        close(space.image, dense.T @ basis, 100)
+        expected = np.linalg.svd(dense.T @ basis, compute_uv=False)
+        np.testing.assert_allclose(space.s, expected, rtol=1e-7, atol=1e-6)
+        for count in (0, 3, 12):
+            U, V = map(to_host, space.leading(count))
+            np.testing.assert_allclose(V.T @ V, np.eye(count), atol=1e-6)
+            np.testing.assert_allclose(U.T @ dense, space.s[:count, None] * V.T, atol=1e-6)
+    if not powers:
+        image = dense @ right
+        np.testing.assert_allclose(basis @ (basis.T @ image), image, atol=1e-9)
+
+
+def test_random_numbers_repeat_and_are_the_hosts_where_few(device):
+    def drawn(seed, shape):
+        return to_host(device.normal(np.random.default_rng(seed), shape))
+
+    few = np.random.default_rng(8).standard_normal((100, 3))
+    np.testing.assert_array_equal(drawn(8, (100, 3)), few)
+    many = drawn(8, (1 << 15, 2))
+    np.testing.assert_array_equal(drawn(8, (1 << 15, 2)), many)
+    assert many.shape == (1 << 15, 2) and not np.array_equal(drawn(9, (1 << 15, 2)), many)
+    assert abs(many.mean()) < 0.03 and abs(many.std() - 1.0) < 0.03
+    rng = np.random.default_rng(8)
+    first, second = (to_host(device.normal(rng, (1 << 15, 2))) for _ in range(2))
+    assert not np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("size", [1, 20, 160, 161, 200])
+def test_eigenvalues_on_both_sides_of_the_way_to_the_host(device, size):
+    half = np.random.default_rng(10).standard_normal((size, size))
+    symmetric = half + half.T
+    values, vectors = device.eigh(device.put(symmetric))
+    assert isinstance(values, np.ndarray) and device_of(vectors) is device
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(symmetric)[::-1], atol=1e-10 * size)
+    close(vectors.T @ vectors, np.eye(size), 100)
+    np.testing.assert_allclose(
+        symmetric @ to_host(vectors), to_host(vectors) * values, atol=1e-10 * size
+    )
+
+
+def test_small_decompositions(device):
+    tall = np.random.default_rng(11).standard_normal((30, 6)) * [1e6, 1e3, 1, 1e-3, 1e-6, 0]
+    U, s, Vt = device.svd(device.put(tall))
+    np.testing.assert_allclose(s, np.linalg.svd(tall, compute_uv=False), rtol=1e-12, atol=1e-9)
+    close(U.T @ U, np.eye(6), 100)
+    np.testing.assert_allclose((to_host(U) * s) @ to_host(Vt), tall, atol=1e-8)
+    gram = tall.T @ tall + np.eye(6)
+    inverse = to_host(device.inverse_cholesky(device.put(gram)))
+    np.testing.assert_allclose(inverse.T @ gram @ inverse, np.eye(6), atol=1e-8)
+
+
+# -- names --------------------------------------------------------------------------------------
+
+
+def balls(device, **options):
+    return dw.TraceNormBall((4, 3), device=device, **options)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["gpu", "cuda:x", "cuda:", "cuda:-1", "CUDA", "meta", "mps", "", 3, True, ["cuda"], b"cpu"],
+)
+def test_names_of_no_device_are_refused(name):
+    for use in (device_named, balls, FactoredMatrix.zeros((2, 2)).to):
+        with pytest.raises(ValueError, match='device must be "cpu", "cuda", "cuda:1" or the like'):
+            use(name)
+
+
+@needs_torch
+@pytest.mark.parametrize("name", ["cuda", "cuda:0", "cuda:1", "cuda:99"])
+def test_a_gpu_that_is_not_here_is_refused_with_what_is(name):
+    if has_gpu() and name != "cuda:99":
+        pytest.skip("it may be here")
+    for use in (device_named, balls):
+        with pytest.raises(ValueError, match=r'cannot be used here \(.*\); use "cpu", or "cuda"'):
+            use(name)
+
+
+@pytest.mark.parametrize("name", ["torch", "cuda"])
+def test_without_pytorch_the_extra_is_named(name, monkeypatch):
+    for module in [each for each in sys.modules if each.startswith(f"{find.__package__}.torch_")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    find._torch_device.cache_clear()
+    try:
+        for use in (device_named, balls):
+            with pytest.raises(ValueError, match=r'pip install "driftwolfe\[gpu\]".*device="cpu"'):
+                use(name)
+        assert best_device() is HOST
+        assert dw.TraceNormBall((5000, 5000), device="auto").device is HOST
+    finally:
+        find._torch_device.cache_clear()
+
+
+def test_a_device_is_chosen_where_it_pays(monkeypatch):
+    large, small = (5000, 5000), (50, 40)
+    expected = "cuda" if has_gpu() else "cpu"
+    assert best_device().name == expected
+    assert dw.TraceNormBall(large, device="auto").device.name == expected
+    assert dw.TraceNormBall(small, device="auto").device is HOST
+    assert dw.TraceNormBall(large, representation="dense", device="auto").device is HOST
+    monkeypatch.setattr(dw.domains.trace_norm_ball, "best_device", lambda: "the best")
+    assert dw.TraceNormBall(large, device="auto").device == "the best"
+    assert dw.TraceNormBall(small, representation="factored", device="auto").device is HOST
+
+
+def test_points_on_a_device_are_factored(place):
+    with pytest.raises(
+        ValueError, match=r'is for factored points; leave representation="dense" out'
+    ):
+        balls(place, representation="dense")
+    for representation in ("auto", "factored"):
+        origin = balls(place, representation=representation).origin()
+        assert lives_on(origin, place) and origin.shape == (4, 3)
+    assert isinstance(balls("cpu").origin(), np.ndarray)
+    assert balls(place).device is device_named(place)
+    assert dw.count_calls(balls(place)).device is device_named(place)
+    product = dw.ProductDomain([dw.L1Ball(3), balls(place)])
+    assert product.device is device_named(place)
+
+
+def test_a_set_brings_points_to_its_device(place, device):
+    ball, (H, dense) = balls(place, radius=2.0), parts((4, 3))
+    for point in (H, H.to(place)):
+        for answer in (ball.lmo(point), ball.project(point), ball.gauge_subgradient(point)):
+            assert lives_on(answer, place)
+        assert ball.gauge(point) == pytest.approx(np.linalg.svd(dense)[1].sum() / 2.0)
+    U, _, Vt = np.linalg.svd(dense)
+    expected = -2.0 * np.outer(U[:, 0], Vt[0])
+    np.testing.assert_allclose(to_host(ball.lmo(H).toarray()), expected, atol=1e-7)
+    for there in (np.asarray, device.put):
+        np.testing.assert_allclose(to_host(ball.lmo(there(dense))), expected, atol=1e-7)
+
+
+@needs_torch
+def test_one_object_for_each_device():
+    place = device_named("torch")
+    assert device_named("torch") is copy.deepcopy(place) is pickle.loads(pickle.dumps(place))
+    assert device_named("cpu") is device_named(None) is copy.deepcopy(HOST) is HOST
+    assert device_of(place.put(np.ones(2))) is place and device_of([1.0]) is HOST
+    assert is_array(place.put(np.ones(2))) and not is_array([1.0])
+    assert to_host("text") == "text"
+
+
+def test_pytorch_is_not_loaded_before_it_is_asked_for():
+    """It takes seconds."""
+    code = "import sys, driftwolfe as dw; dw.TraceNormBall((9, 9)).origin(); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False"]
