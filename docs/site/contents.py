@@ -39,6 +39,7 @@ SIDEBAR = {
     "In depth": {
         "estimators": "Estimators",
         "oracles": "What projections cost",
+        "gpu": "On a GPU",
         "theory/index": "",
         "architecture": "",
         "reliability": "Reliability",
@@ -72,5 +73,7 @@ BELOW = {
         "results/classification/summary",
         "results/budget/README",
         "results/budget/summary",
+        "results/gpu/README",
+        "results/gpu/summary",
     ],
 }
