@@ -14,6 +14,7 @@ import driftwolfe as dw
 from contracts.graphs import differences
 from contracts.learner_cases import LEARNER_CASES, Along
 from devices import DEVICES, has_gpu, needs_torch, single_threaded_torch
+from driftwolfe.ensemble import list_descent
 from driftwolfe.learners import epochs
 from driftwolfe.losses import AbsoluteEntries, HuberEntries, LinearLoss, SquaredEntries
 from driftwolfe.points import FactoredMatrix, ProductPoint
@@ -159,7 +160,10 @@ def test_the_same_again(place):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_many_rounds_at_once_are_as_one_by_one(place, threads):
+@pytest.mark.parametrize("narrow", [0, 1 << 40])
+def test_many_rounds_at_once_are_as_one_by_one(place, threads, narrow, monkeypatch):
+    """Experts that keep a device busy run beside each other, and ahead; others are taken together."""
+    monkeypatch.setattr(list_descent, "_NARROW", narrow)
     losses = stream()
     exact = {"rtol": 1e-9 if place == "torch" else 1e-6}
     for cls in (dw.POLD, dw.POLA):

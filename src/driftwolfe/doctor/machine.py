@@ -73,6 +73,17 @@ def compiled_code() -> Finding:
     return Finding(name, f"compiled now ({seconds:.0f} s) and kept in {place} for the next time")
 
 
+def gpu() -> Finding:
+    """Whether PyTorch finds a GPU; most users need none."""
+    from driftwolfe.points.devices import HOST, best_device
+
+    if best_device() is HOST:
+        return Finding("GPU", 'none that PyTorch finds; device="cuda" is refused')
+    import torch
+
+    return Finding("GPU", torch.cuda.get_device_name())
+
+
 def browser() -> Finding:
     """Whether the tests of the report have a browser; users need none."""
     found = next(filter(None, map(shutil.which, BROWSERS)), None)

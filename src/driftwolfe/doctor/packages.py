@@ -38,6 +38,7 @@ EXTRAS = {
         {"msgspec": "0.19", "plotly": "7.0", "jinja2": "3.1"},
         "plot",
     ),
+    "gpu": Extra("large matrices on a GPU", {"torch": "2.6"}),
     "distributed": Extra("sweeps on a Dask cluster", {"distributed": "2024.8"}, "experiments"),
 }
 

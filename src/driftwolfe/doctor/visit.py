@@ -54,7 +54,7 @@ def _sections(data: Folder | None) -> list[Section]:
         ("does it work", lambda: [machine.compiled_code(), self_test()]),
         ("data of the paper's experiments", lambda: places.data(data)),
         ("folders", places.folders),
-        ("extras", packages.extras),
+        ("extras", lambda: [*packages.extras(), machine.gpu()]),
         ("for developers of driftwolfe", lambda: [machine.browser()]),
     ]
 

@@ -10,8 +10,8 @@ from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.points import FactoredMatrix, norm
 from driftwolfe.points.devices import namespace, to_host
-from driftwolfe.points.product import at_home
 from driftwolfe.points.kinds import Array, Indices, Point
+from driftwolfe.points.product import at_home
 
 
 @dataclass(eq=False)

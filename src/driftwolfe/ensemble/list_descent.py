@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
@@ -26,8 +25,8 @@ from driftwolfe.points.devices import HOST, is_array
 from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.storage.state import require
 
-#: Rank up to which a projection leaves a device waiting for its calls, so that several share them.
-_NARROW = 128
+#: Bytes of an expert's factors up to which a device waits for calls, so that several share them.
+_NARROW = 1 << 28
 
 
 class _Round(NamedTuple):
@@ -145,10 +144,14 @@ class ListDescent(Descent):
         numbers = range(due.size)
         if self.domain.device is HOST:
             return [[number] for number in numbers]
-        ranks = [getattr(self.x[i], "rank", math.inf) for i in due.tolist()]
-        narrow = [number for number in numbers if ranks[number] <= _NARROW]
-        wide = [[number] for number in numbers if ranks[number] > _NARROW]
+        narrow = [number for number in numbers if not self._wide(due[number])]
+        wide = [[number] for number in numbers if self._wide(due[number])]
         return [narrow, *wide] if narrow else wide
+
+    def _wide(self, i: int) -> bool:
+        """Whether an expert keeps a device busy by itself."""
+        x = self.x[i]
+        return not isinstance(x, FactoredMatrix) or x.rank * sum(x.shape) * 8 > _NARROW
 
     def _project_together(
         self, experts: list[int], targets: list[Point], numbers: list[int]
@@ -198,6 +201,11 @@ class ListDescent(Descent):
     def independent(self) -> bool:
         """Whether each expert moves by itself: its steps do not wait for the others' gradients."""
         return self.step_scale is not None and self.side_by_side
+
+    @property
+    def ahead_pays(self) -> bool:
+        """Whether experts are quicker each by itself: on a device, once one keeps it busy."""
+        return self.domain.device is HOST or any(map(self._wide, range(self.size)))
 
     def run_ahead(self, losses: Sequence[Loss]) -> list[Path]:
         """Follow every expert through several rounds on its own gradients, changing nothing.

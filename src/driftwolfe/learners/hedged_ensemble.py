@@ -79,7 +79,7 @@ class HedgedEnsemble(EpochLearner):
         A user's own functions are asked in order and in one thread.
         """
         own = any(isinstance(as_loss(loss), FunctionLoss) for loss in losses)
-        if own or not self.runs_ahead:
+        if own or not (self.runs_ahead and cast(ListDescent, self._experts).ahead_pays):
             return super().update_many(losses)
         rounds: list[Round] = []
         while len(rounds) < len(losses):

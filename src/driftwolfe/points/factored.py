@@ -5,40 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from driftwolfe.points import checks, norms
+from driftwolfe.points import norms
 from driftwolfe.points import stored as places
 from driftwolfe.points.decompositions import svd
 from driftwolfe.points.devices import HOST, Device, device_named, device_of, is_array, to_host
 from driftwolfe.points.kinds import Array, Indices, Shape
-from driftwolfe.points.orthogonal import thin_svd_of_product
+from driftwolfe.points.truncation import Truncation, truncation
 
 #: Columns beyond the shorter side that a sum may have before it is recompressed.
 _SPARE_COLUMNS = 16
-
-
-class Truncation(NamedTuple):
-    """What `FactoredMatrix.truncate` returns.
-
-    Attributes
-    ----------
-    matrix
-        The matrix of lower rank.
-    error
-        The Frobenius norm of what was dropped.
-
-    Examples
-    --------
-    >>> A = FactoredMatrix.from_dense(np.diag([3.0, 1.0]))
-    >>> A.truncate(rank=1)
-    Truncation(matrix=FactoredMatrix(shape=(2, 2), rank=1, stored=0), error=1.0)
-    """
-
-    matrix: FactoredMatrix
-    error: float
 
 
 class FactoredMatrix:
@@ -272,7 +251,7 @@ class FactoredMatrix:
             return NotImplemented
         self._same_shape(other)
         if self.device is not other.device:
-            one, two = _together(self, other)
+            one, two = norms.together(self, other)
             return one + two
         if self.sparse is None or other.sparse is None:
             stored = other.sparse if self.sparse is None else self.sparse
@@ -324,17 +303,17 @@ class FactoredMatrix:
 
     def __matmul__(self, block: Any) -> Array:
         """Multiply a vector or block of vectors from the left: :math:`A Q`."""
-        block = self._here(block)
+        block = self.here(block)
         product: Array = self.U @ _scale_rows(self.scale, self.V.T @ block)
         return product if self.sparse is None else product + self.sparse @ block
 
     def __rmatmul__(self, block: Any) -> Array:
-        block = self._here(block)
+        block = self.here(block)
         return self.transpose_times(block) if block.ndim == 1 else self.transpose_times(block.T).T
 
     def transpose_times(self, block: Array) -> Array:
         r"""Return :math:`A^\top Q` for a vector or block of vectors, without transposing A."""
-        block = self._here(block)
+        block = self.here(block)
         product: Array = self.V @ _scale_rows(self.scale, self.U.T @ block)
         if self.sparse is None:
             return product
@@ -347,25 +326,7 @@ class FactoredMatrix:
     def inner(self, other: Any) -> float:
         r"""Return :math:`\langle A, B\rangle` with another factored matrix or a dense array."""
         self._same_shape(other)
-        if is_array(other):
-            return self._inner_dense(self._here(other))
-        if self.device is not other.device:
-            one, two = _together(self, other)
-            return one.inner(two)
-        looks = (self.U.T @ other.U) * (self.V.T @ other.V)
-        total = float(self.s @ self.device.host(looks) @ other.s)
-        total += self.stored_inner(other) + other.stored_inner(self)
-        if self.sparse is not None and other.sparse is not None:
-            total += self.device.stored_product(self.sparse, other.sparse)
-        return total
-
-    def _inner_dense(self, other: Any) -> float:
-        looks = self.device.host(((other @ self.V) * self.U).sum(axis=0))
-        total = float(looks @ self.s)
-        if self.sparse is None:
-            return total
-        S = self.to("cpu").sparse
-        return total + float(S.multiply(HOST.put(other)).sum())
+        return norms.inner(self, other)
 
     def norm(self) -> float:
         """Return the Frobenius norm, to full precision even where the parts cancel."""
@@ -411,24 +372,12 @@ class FactoredMatrix:
         Keeps at most `rank` singular values, and drops as many as an `error` (Frobenius norm)
         allows. Dropping never raises the nuclear norm, so a feasible point stays feasible.
         """
-        allowed = 0.0 if error is None else checks.nonnegative(error, "error")
-        U, s, V = self.U, self.s, self.V
-        if not self.orthonormal or (np.diff(s, append=0.0) > 0).any():
-            U, s, V = thin_svd_of_product(U, s, V)
-        noise = s[:1].sum() * s.size * np.finfo(float).eps
-        tails = np.sqrt(np.cumsum(s[::-1] ** 2))[::-1]  # tails[k]: norm of s[k:]
-        keep = int(np.count_nonzero((tails > allowed) & (s > noise)))
-        if rank is not None:
-            keep = min(keep, checks.count(rank, "rank", least=0))
-        dropped = float(tails[keep]) if keep < s.size else 0.0
-        by_rows = self.device.by_rows
-        parts = by_rows(U[:, :keep]), s[:keep], by_rows(V[:, :keep])
-        return Truncation(FactoredMatrix._of(*parts, self.sparse, orthonormal=True), dropped)
+        return truncation(self, rank, error)
 
     def __repr__(self) -> str:
         return f"FactoredMatrix(shape={self.shape}, rank={self.rank}, stored={self.nnz})"
 
-    def _here(self, block: Any) -> Any:
+    def here(self, block: Any) -> Any:
         """An array to multiply with, where the factors are; a device does not mix precisions."""
         sparse = hasattr(block, "tocsr")
         if self.device is HOST:
@@ -439,13 +388,6 @@ class FactoredMatrix:
     def _same_shape(self, other: Any) -> None:
         if np.shape(other) != self.shape and getattr(other, "shape", None) != self.shape:
             raise ValueError(f"shapes differ: {self.shape} and {getattr(other, 'shape', other)}")
-
-
-def _together(one: FactoredMatrix, two: FactoredMatrix) -> tuple[FactoredMatrix, FactoredMatrix]:
-    """Two matrices on one device: what is on the host moves."""
-    if one.device is HOST:
-        return one.to(two.device.name), two
-    return one, two.to(one.device.name)
 
 
 def _scale_rows(s: Array, block: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Norms of low rank plus sparse that keep their digits where the parts cancel."""
+"""Inner products of low rank plus sparse, and norms that keep their digits where the parts cancel."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from driftwolfe.points.devices import namespace
+from driftwolfe.points.devices import HOST, is_array, namespace, to_host
 from driftwolfe.points.kinds import Array
 
 if TYPE_CHECKING:
@@ -69,3 +69,32 @@ def _norm_by_rows(matrix: FactoredMatrix) -> float:
 def _rows(matrix: FactoredMatrix, start: int, stop: int) -> Array:
     dense: Array = (matrix.U[start:stop] * matrix.scale) @ matrix.V.T
     return dense if matrix.sparse is None else dense + matrix.sparse[start:stop].toarray()
+
+
+def inner(one: FactoredMatrix, other: Any) -> float:
+    """The inner product with another factored matrix, or a dense array, of the same shape."""
+    if is_array(other):
+        return _with_dense(one, one.here(other))
+    if one.device is not other.device:
+        return inner(*together(one, other))
+    looks = (one.U.T @ other.U) * (one.V.T @ other.V)
+    total = float(one.s @ one.device.host(looks) @ other.s)
+    total += one.stored_inner(other) + other.stored_inner(one)
+    if one.sparse is not None and other.sparse is not None:
+        total += one.device.stored_product(one.sparse, other.sparse)
+    return total
+
+
+def _with_dense(matrix: FactoredMatrix, array: Any) -> float:
+    looks = matrix.device.host(((array @ matrix.V) * matrix.U).sum(axis=0))
+    total = float(looks @ matrix.s)
+    if matrix.sparse is None:
+        return total
+    return total + float(matrix.to("cpu").sparse.multiply(to_host(array)).sum())
+
+
+def together(one: FactoredMatrix, two: FactoredMatrix) -> tuple[FactoredMatrix, FactoredMatrix]:
+    """Two matrices on one device: what is on the host moves."""
+    if one.device is HOST:
+        return one.to(two.device.name), two
+    return one, two.to(one.device.name)
