@@ -160,6 +160,7 @@ def test_the_example_of_a_sweep_is_one(capsys):
 )
 def test_mistakes_in_experiments_get_one_sentence(arguments, told, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("driftwolfe.experiments.dask_workers._PATIENCE", 1.0)
     (tmp_path / "bad.toml").write_bytes(b"\x00\xff = [")
     (tmp_path / "unknown.toml").write_text(SPEC.replace("OGD", "POLDA"))
     (tmp_path / "steps.toml").write_text(SPEC)

@@ -124,18 +124,18 @@ def test_a_loaded_learner_is_the_saved_one(cls, settings, name, tmp_path, monkey
         if suits(cls, more_domains()[name])
     ],
 )
-def test_the_next_200_decisions_are_the_same(cls, name, horizon, tmp_path):
+def test_the_next_100_decisions_are_the_same(cls, name, horizon, tmp_path):
     path, domain = tmp_path / "learner.safetensors", more_domains()[name]
     settings = {**LEARNER_CASES[cls][0], **({"max_inner": 3} if cls is dw.MultiOCG else {})}
     learner = cls(domain, horizon=horizon, **settings)
-    losses = losses_for(domain, 300)
+    losses = losses_for(domain, 200)
     for loss in losses[:100]:  # the second epoch of those without a horizon ends after 192
         learner.update(loss)
     other = loaded(learner, path)
     for t, loss in enumerate(losses[100:]):
         assert differences(learner.decision, other.decision) == [], t
         assert learner.update(loss) == other.update(loss), t
-        if t == 120:
+        if t == 60:
             other = loaded(other, path)
     assert differences(learner, other) == []
     assert differences(told(learner), told(other)) == []

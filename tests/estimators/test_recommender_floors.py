@@ -64,6 +64,7 @@ def test_other_settings_learn_too(settings):
 
 
 @needs_data
+@pytest.mark.slow
 def test_interactions_and_restarts_each_help():
     """Without one of them the error is larger, by more than chance on 100,000 ratings."""
     file, flips = rating_streams()[FILE], rating_streams()[FLIPS]

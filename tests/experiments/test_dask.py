@@ -106,6 +106,7 @@ class Watched:
             yield outcome
 
 
+@pytest.mark.slow
 def test_a_cluster_that_loses_a_worker_gives_the_results_of_this_machine(tmp_path, cluster):
     address, _, (first, second) = cluster
     impossible = trial(data=DataSet(name="jumping-target", rounds=3))

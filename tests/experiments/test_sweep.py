@@ -236,6 +236,7 @@ needs_proc = pytest.mark.skipif(
 
 
 @needs_proc
+@pytest.mark.slow
 def test_a_sweep_that_is_killed_again_and_again_comes_to_its_end(tmp_path):
     folder = tmp_path / "sweep"
     stamps = {}

@@ -23,7 +23,7 @@ from driftwolfe.storage import read_archive
 from driftwolfe.storage.archive import VERSION
 from reliability.mutations import crafted
 
-SHAPE, RADIUS, ROUNDS = (60, 50), 40.0, 60
+SHAPE, RADIUS, ROUNDS = (60, 50), 40.0, 40
 #: Those for large matrices; the others are for comparison.
 LEARNERS = [
     dw.POLD,
@@ -443,3 +443,15 @@ def test_the_papers_game_on_pytorch_without_a_gpu():
 @pytest.mark.slow
 def test_the_papers_game_on_a_gpu():
     assert paper_loss("cuda", 3000) == pytest.approx(paper_loss("cpu", 3000), rel=1e-3)
+
+
+def test_losses_and_sets_take_tensors(place):
+    put = device_named(place).put
+    rows, cols, targets = np.array([1, 4, 4]), np.array([0, 2, 3]), np.array([1.0, -2.0, 0.5])
+    there = AbsoluteEntries(put(rows), put(cols), put(targets))
+    np.testing.assert_array_equal(there.rows, rows)
+    matrix = FactoredMatrix.from_entries((6, 5), [1], [0], put(np.array([3.0])))
+    assert there.value(matrix) == AbsoluteEntries(rows, cols, targets).value(matrix) == 4.5
+    slope = np.array([3.0, -1.0])
+    assert LinearLoss(put(slope)).value([1.0, 1.0]) == 2.0
+    np.testing.assert_array_equal(dw.L1Ball(2).lmo(put(slope)), dw.L1Ball(2).lmo(slope))

@@ -1,5 +1,7 @@
 """Units are a matter of taste: rescaling losses and sets rescales decisions, from 1e-150 to 1e150."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -38,19 +40,24 @@ def decisions(make, domain, unit, options, rounds=40):
     return np.array(suffered), np.array(points)
 
 
+@cache
+def in_plain_units(make, name, options):
+    return decisions(make, SETS[name](1.0), 1.0, dict(options))
+
+
 @pytest.mark.parametrize("loss_unit", [TINY, 1.0, HUGE])
 @pytest.mark.parametrize("radius", [TINY, 1.0, HUGE])
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("make", LEARNER_CASES, ids=lambda make: make.__name__)
 def test_rescaling_the_problem_rescales_the_answer(make, name, radius, loss_unit):
-    plain, scaled = SETS[name](1.0), SETS[name](radius)
+    scaled = SETS[name](radius)
     options, fitting = {}, {}
     if make is dw.LineSearchOFW:  # a curvature is a slope over a length
         options, fitting = {"smoothness": 2.0}, {"smoothness": 2.0 * loss_unit / radius}
     if make is dw.SAOL:  # its heaviest expert, where others start, may be one of two alike
         options = fitting = {"start": "origin"}
     try:
-        suffered, points = decisions(make, plain, 1.0, options)
+        suffered, points = in_plain_units(make, name, tuple(options.items()))
     except ValueError as error:
         assert "needs" in str(error) or "works on dense" in str(error)
         pytest.skip("not for this set")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.points import checks
-from driftwolfe.points.devices import HOST, Device
+from driftwolfe.points.devices import HOST, Device, to_host
 from driftwolfe.points.kinds import Array, Point, Shape
 
 
@@ -206,7 +206,7 @@ class Domain(ABC):
 
     def check_point(self, value: Any, name: str) -> Point:
         """Return `value` as a finite point of this set's shape, or raise a ValueError with its `name`."""
-        return checks.finite_array(value, name, self.shape)
+        return checks.finite_array(to_host(value), name, self.shape)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(shape={self.shape}, radius={self.radius:g})"

@@ -9,7 +9,7 @@ import numpy as np
 
 from driftwolfe.losses.inputs import read_only
 from driftwolfe.points import checks
-from driftwolfe.points.devices import HOST, device_of
+from driftwolfe.points.devices import HOST, device_of, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Point, Shape
 
@@ -27,7 +27,9 @@ class FixedPoint:
 
     def __init__(self, value: Any, name: str) -> None:
         is_factored = isinstance(value, FactoredMatrix)
-        self.given: Point = value if is_factored else read_only(checks.finite_array(value, name))
+        self.given: Point = (
+            value if is_factored else read_only(checks.finite_array(to_host(value), name))
+        )
         self.shape: Shape = self.given.shape
         self._copies: dict[str, Any] = {}
 

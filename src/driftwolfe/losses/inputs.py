@@ -9,6 +9,7 @@ import scipy  # its parts load when first named, which keeps the start quick
 from numpy.typing import NDArray
 
 from driftwolfe.points import checks
+from driftwolfe.points.devices import to_host
 from driftwolfe.points.kinds import Array
 
 Indices: TypeAlias = NDArray[np.intp]
@@ -28,7 +29,7 @@ def batch_of_numbers(value: Any, name: str, size: int | None = None) -> Array:
         ...
     ValueError: targets must hold 3 numbers, got 2
     """
-    array = checks.finite_array(value, name)
+    array = checks.finite_array(to_host(value), name)
     _check_batch(array, name)
     if size is not None and array.size != size:
         raise ValueError(f"{name} must hold {size} numbers, got {array.size}")
@@ -43,6 +44,7 @@ def batch_of_indices(value: Any, name: str, size: int | None = None) -> Indices:
         ...
     ValueError: rows must be whole numbers >= 0, got -1
     """
+    value = to_host(value)
     numbers = checks.finite_array(value, name)
     _check_batch(numbers, name)
     strange = numbers[(numbers < 0) | (numbers != np.floor(numbers))]
