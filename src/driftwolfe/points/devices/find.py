@@ -19,7 +19,7 @@ def device_of(array: Any) -> Device:
     """Return where an array lives; what is no tensor lives, or will live, on the host."""
     if isinstance(array, np.ndarray) or not _is_tensor(array):
         return HOST
-    return device_named(_name(array.device))
+    return _torch_device(_name_at(array.device))
 
 
 def namespace(array: Any) -> Any:
@@ -75,10 +75,11 @@ def _torch_device(name: str) -> Device:
 
 
 def _is_tensor(value: Any) -> bool:
-    return type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "layout")
+    return type(value).__module__.startswith("torch") and hasattr(value, "layout")
 
 
-def _name(device: Any) -> str:
-    if device.type == "cpu":
-        return "torch"
-    return device.type if not device.index else f"{device.type}:{device.index}"
+@cache
+def _name_at(place: Any) -> str:
+    """What users call one of PyTorch's places."""
+    name = "torch" if place.type == "cpu" else str(place.type)
+    return device_named(f"{name}:{place.index}" if place.index else name).name
