@@ -49,7 +49,8 @@ def main() -> None:
         "Everything that `make` installs, to run, test, measure and document; by `python -m "
         "reliability.licences`. driftwolfe itself is BSD-3-Clause and ships none of it, but for the "
         "script of plotly (MIT), which reports carry, and MathJax (Apache-2.0) and the looks of furo "
-        "(MIT), which built pages of the documentation carry.\n\n"
+        "(MIT), which built pages of the documentation carry. Where pip chooses PyTorch's build for "
+        "CUDA, as it may on Linux, NVIDIA's libraries come with it, under NVIDIA's licences.\n\n"
         "| package | version | licence |\n| --- | --- | --- |"
     )
     for name, version in pinned():
