@@ -8,7 +8,7 @@ import pytest
 
 import driftwolfe as dw
 from contracts.domain_cases import DOMAIN_CASES, on_device
-from driftwolfe.oracles import METHODS, Atoms
+from driftwolfe.oracles import METHODS, Atoms, infeasible_projections
 from driftwolfe.points import FactoredMatrix, distance, inner, norm
 
 CASES = [
@@ -150,6 +150,29 @@ def test_a_limit_on_calls_costs_only_the_distance(make):
             assert result.lmo_calls <= most
             check_contract(domain, y, result, max(tolerance, result.distance**2))
             assert result.converged == (result.distance**2 <= tolerance * (1 + 1e-12))
+
+
+@pytest.mark.parametrize("make", CASES)
+def test_several_at_once_are_as_one_by_one(make):
+    bare = make()
+    domain, rng = dw.count_calls(bare), np.random.default_rng(11)
+    xs, ys = zip(*situations(domain, rng, far=3.0), strict=True)
+    tolerances = [scale * domain.radius**2 for _, scale in zip(xs, itertools.cycle((0.02, 0.3)))]
+    for method in methods_for(bare):
+        domain.calls.reset()
+        found = infeasible_projections(domain, xs, ys, tolerances, method)
+        assert sum(result.lmo_calls for result in found) == domain.calls.lmo
+        for x, y, tolerance, result in zip(xs, ys, tolerances, found, strict=True):
+            check_contract(domain, y, result, tolerance)
+            alone = dw.infeasible_projection(domain, x, y, tolerance, method)
+            assert (result.method, result.lmo_calls) == (alone.method, alone.lmo_calls)
+            for one, other in (
+                (result.feasible, alone.feasible),
+                (result.infeasible, alone.infeasible),
+            ):
+                assert distance(one, other) <= 1e-6 * domain.radius
+        with pytest.raises(ValueError, match="as many"):
+            infeasible_projections(domain, xs, ys[1:], tolerances, method)
 
 
 @pytest.mark.parametrize("make", CASES)

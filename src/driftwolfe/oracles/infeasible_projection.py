@@ -145,6 +145,12 @@ def infeasible_projections(
     """
     limits = [None] * len(xs) if max_lmo_calls is None else max_lmo_calls
     random = [None] * len(xs) if rngs is None else rngs
+    lengths = [len(each) for each in (xs, ys, tolerances, limits, random)]
+    if len(set(lengths)) > 1:
+        raise ValueError(
+            "there must be as many xs, ys, tolerances, max_lmo_calls and rngs, got "
+            + ", ".join(map(str, lengths))
+        )
     jobs = zip(xs, ys, tolerances, limits, random, strict=True)
     return answered(
         domain,
