@@ -64,7 +64,7 @@ class TorchDevice(Device):
     """
 
     xp = torch
-    workers = 2  # one waits for the device while the other gives it work; measured, docs/gpu.md
+    workers = 2  # one waits for the device while the other gives it work; three were slower
 
     def __init__(self, name: str) -> None:
         self.name = name
