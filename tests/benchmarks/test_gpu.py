@@ -54,7 +54,7 @@ def test_sections_of_two_runs_are_kept_together(folder):
         made = result.pop("made")
         assert made["short"] is True, section
         assert made["option"] == "torch"
-        assert made["torch"] == torch.__version__
+        assert torch.__version__.startswith(made["torch"])
         assert made["device"]
         assert made["cores"] >= 1
         found = numbers(result)
