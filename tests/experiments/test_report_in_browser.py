@@ -155,6 +155,7 @@ def test_hovering_tells_the_numbers(opened):
     assert "±" in told
 
 
+@pytest.mark.slow
 def test_hovering_over_a_weight_tells_it(opened):
     page = opened()
     x, y, *_ = rectangle(page, "#weights-1 .nsewdrag")
@@ -182,6 +183,7 @@ def test_a_click_in_the_legend_hides_a_method_in_all_panels(opened):
     assert {group for group, _ in page.evaluate(STATE, "calls-1")["seen"]} >= {"POLA"}
 
 
+@pytest.mark.slow
 def test_dragging_zooms_and_a_double_click_goes_back(opened):
     page = opened()
     x, y, width, height = rectangle(page, "#panels-1 .nsewdrag")
@@ -206,8 +208,14 @@ def test_dragging_zooms_and_a_double_click_goes_back(opened):
     assert page.evaluate(STATE, "panels-1")["range"] == pytest.approx(before)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1200, 400])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (400, "dark"),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in ((400, "light"), (1200, "dark"))),
+        pytest.param(1200, "light", marks=pytest.mark.slow),
+    ],
+)
 def test_it_fits_the_screen(opened, width, scheme):
     page = opened(width, scheme)
     page.eval_on_selector_all("details", "all => all.forEach((each) => { each.open = true; })")
@@ -218,6 +226,7 @@ def test_it_fits_the_screen(opened, width, scheme):
     assert 0.8 * width < widest <= width
 
 
+@pytest.mark.slow
 def test_panels_stand_below_each_other_on_a_narrow_screen(opened):
     page = opened(400)
     tops = page.eval_on_selector_all(
@@ -234,6 +243,7 @@ def test_panels_stand_below_each_other_on_a_narrow_screen(opened):
     )
 
 
+@pytest.mark.slow
 def test_texts_are_read_on_a_dark_page(opened):
     page = opened(scheme="dark")
     paper, text, tick = page.evaluate(
