@@ -76,8 +76,8 @@ class EntryLoss(Loss):
         return scores - self._there(device_of(scores))[2]
 
     def _there(self, device: Device) -> tuple[Any, ...]:
-        """Rows, columns, targets and numbers of pairs on a device, brought there once."""
-        own = (self.rows, self.cols, self.targets, self._pairs[0])
+        """Rows, columns and targets on a device, brought there once."""
+        own = (self.rows, self.cols, self.targets)
         if device is HOST:
             return own
         if device.name not in self._copies:
@@ -113,10 +113,15 @@ class EntryLoss(Loss):
     def gradient_norms(self, slopes: Any) -> Array:
         """Return `gradient_norm` of every row of a table of slopes, on the host."""
         device = device_of(slopes)
-        pairs, number = self._there(device)[3], self._pairs[1]
-        if number < self.rows.size:
-            slopes = device.summed(slopes, pairs, number)
+        if self._repeats:
+            pairs, number = self._pairs
+            slopes = device.summed(slopes, device.put(pairs), number)
         return np.asarray(device.host(device.xp.linalg.vector_norm(slopes, axis=1)))
+
+    @cached_property
+    def _repeats(self) -> bool:
+        keys = np.sort(self._keys())
+        return bool((keys[1:] == keys[:-1]).any())
 
     @cached_property
     def _pairs(self) -> tuple[Indices, int]:

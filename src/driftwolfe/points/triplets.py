@@ -14,7 +14,7 @@ from driftwolfe.points.decompositions import svd
 from driftwolfe.points.devices import HOST, Device, device_of, is_array, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array
-from driftwolfe.points.leading_pair import leading_pair, leading_pairs
+from driftwolfe.points.leading_pair import LeadingPair, leading_pair, leading_pairs
 
 #: Share of a random direction mixed into a warm start: a start orthogonal to the leading vector
 #: would never find it, and no residual would tell.
@@ -105,10 +105,13 @@ def leading_triplets(
     if k == 1 and isinstance(operator, FactoredMatrix) and min(m, n) > _SMALL_SIDE:
         first = _start_block(start, 1, n, rng, operator.device)[:, 0]
         share = 1.0 if start is None else _RANDOM_SHARE
-        u, s, v, error, products = leading_pair(operator, first, tolerance, max_products, share)
-        return Triplets(u[:, None], np.array([s]), v[:, None], np.array([error]), products)
-    found = _leading(apply, apply_transpose, (m, n), start, k, tolerance, max_products, rng)
-    put = device_of(getattr(operator, "U", operator)).put
+        return _single(leading_pair(operator, first, tolerance, max_products, share))
+    put = device_of(getattr(operator, "U", operator)).put  # bases are on the host
+    if m < n:  # start on the shorter side, which a basis can fill
+        warm = None if start is None else apply(start)
+        found = _restarted(apply_transpose, apply, (n, m), warm, k, tolerance, max_products, rng)
+        return found._replace(U=put(found.V), V=put(found.U))
+    found = _restarted(apply, apply_transpose, (m, n), start, k, tolerance, max_products, rng)
     return found._replace(U=put(found.U), V=put(found.V))
 
 
@@ -123,30 +126,12 @@ def leading_of_each(
     starts = [
         _start_block(None, 1, n, np.random.default_rng(_seed(A)), A.device)[:, 0] for A in matrices
     ]
-    pairs = leading_pairs(matrices, starts, tolerances, max_products)
-    return [
-        Triplets(u[:, None], np.array([s]), v[:, None], np.array([error]), products)
-        for u, s, v, error, products in pairs
-    ]
+    return [_single(pair) for pair in leading_pairs(matrices, starts, tolerances, max_products)]
 
 
-def _leading(
-    apply: Callable[[Array], Array],
-    apply_transpose: Callable[[Array], Array],
-    shape: tuple[int, int],
-    start: Array | None,
-    k: int,
-    tolerance: float,
-    max_products: int,
-    rng: np.random.Generator,
-) -> Triplets:
-    """Block Golub-Kahan-Lanczos from the shorter side, its bases on the host."""
-    m, n = shape
-    if m < n:  # start on the shorter side, which a basis can fill
-        warm = None if start is None else apply(start)
-        flipped = _restarted(apply_transpose, apply, (n, m), warm, k, tolerance, max_products, rng)
-        return flipped._replace(U=flipped.V, V=flipped.U)
-    return _restarted(apply, apply_transpose, (m, n), start, k, tolerance, max_products, rng)
+def _single(pair: LeadingPair) -> Triplets:
+    u, s, v, error, products = pair
+    return Triplets(u[:, None], np.array([s]), v[:, None], np.array([error]), products)
 
 
 def _restarted(

@@ -31,18 +31,18 @@ _FEW_ROWS = 1 << 14
 #: Largest seed that every generator takes.
 _LARGEST_SEED = (1 << 63) - 1
 #: Threads that are in `_tensor_cores`, and what PyTorch was set to before the first.
-_rough_threads, _precise = 0, False
+_rough_threads, _before = 0, False
 _changing = Lock()
 
 
 @contextmanager
 def _tensor_cores() -> Iterator[None]:
     """Let PyTorch round factors of single-precision products, until the last thread has left."""
-    global _rough_threads, _precise
+    global _rough_threads, _before
     matmul = torch.backends.cuda.matmul
     with _changing:
         if _rough_threads == 0:
-            _precise = not matmul.allow_tf32
+            _before = matmul.allow_tf32
         _rough_threads += 1
         matmul.allow_tf32 = True
     try:
@@ -51,7 +51,7 @@ def _tensor_cores() -> Iterator[None]:
         with _changing:
             _rough_threads -= 1
             if _rough_threads == 0:
-                matmul.allow_tf32 = not _precise
+                matmul.allow_tf32 = _before
 
 
 class TorchDevice(Device):
