@@ -761,13 +761,13 @@ def test_without_pytorch_the_extra_is_named(name, monkeypatch):
             with pytest.raises(ValueError, match=r'pip install "driftwolfe\[gpu\]".*device="cpu"'):
                 use(name)
         assert best_device() is HOST
-        assert dw.TraceNormBall((5000, 5000), device="auto").device is HOST
+        assert dw.TraceNormBall((6000, 6000), device="auto").device is HOST
     finally:
         find._torch_device.cache_clear()
 
 
 def test_a_device_is_chosen_where_it_pays(monkeypatch):
-    large, small = (5000, 5000), (50, 40)
+    large, small = (6000, 6000), (50, 40)
     expected = "cuda" if has_gpu() else "cpu"
     assert best_device().name == expected
     assert dw.TraceNormBall(large, device="auto").device.name == expected

@@ -33,8 +33,9 @@ factored_kernels = compiled("driftwolfe.points.kernels")
 DENSE_ENTRIES, THIN_ENTRIES = 12_000, 64_000
 #: Columns up to which a copy of several matrices' factors, side by side, costs less than it spares.
 _TOGETHER = 512
-#: Entries from which a GPU is quicker than two cores (measured on an H200, see docs/gpu.md).
-DEVICE_ENTRIES = 16_000_000
+#: Entries from which a GPU is quicker than two cores, with a margin (measured on an H200, see
+#: docs/gpu.md).
+DEVICE_ENTRIES = 32_000_000
 #: Entries up to which a full decomposition of a matrix with a sparse part is made when asked for.
 FULL_SVD_ENTRIES = 20_000_000
 #: Share of the shorter side up to which few columns, counting one for each row that holds stored
