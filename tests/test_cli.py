@@ -46,6 +46,13 @@ def test_help_teaches(arguments, capsys):
     assert "linear" in capsys.readouterr().out
 
 
+def test_the_version_is_told(capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.main(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"driftwolfe {dw.__version__}\n"
+
+
 @pytest.mark.parametrize(
     "arguments", [[], ["fly"], ["oracles", "--repeats", "0"], ["oracles", "--repeats", "many"]]
 )

@@ -96,8 +96,8 @@ def test_a_loaded_learner_is_the_saved_one(cls, settings, name, tmp_path, monkey
     """Before the first round, within an epoch, at the start of one, in the middle of the second."""
     monkeypatch.setattr(epochs, "FIRST_EPOCH", 16)
     domain, path = more_domains()[name], tmp_path / "learner.safetensors"
-    learner, losses = cls(domain, **settings), losses_for(domain, 60)
-    for t, loss in enumerate(losses[:36]):
+    learner, losses = cls(domain, **settings), losses_for(domain, 42)
+    for t, loss in enumerate(losses[:27]):
         if t in (0, 7, 16, 21):
             before = learner.clone()
             other = loaded(learner, path)
@@ -107,7 +107,7 @@ def test_a_loaded_learner_is_the_saved_one(cls, settings, name, tmp_path, monkey
         learner.update(loss)
     other = loaded(learner, path)
     again = loaded(other, path)
-    for loss in losses[36:]:
+    for loss in losses[27:]:
         value = learner.update(loss)
         assert other.update(loss) == again.update(loss) == value
     assert differences(learner, other) == []

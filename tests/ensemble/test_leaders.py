@@ -93,7 +93,7 @@ def test_the_gap_that_is_claimed_holds(strength):
     """Against all singular values, but for the 5 % by which the oracle may miss the first."""
     rule = GapRule(scale=1.0 if strength is None else 20.0)
     experts = make(rule=rule, strength=strength, epochs=(16, 128))
-    for held in play(experts, ratings(60)):
+    for held in play(experts, ratings(40)):
         for expert in held:
             if expert.rounds:
                 x = expert.x.toarray()

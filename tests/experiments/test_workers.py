@@ -160,7 +160,13 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("start", multiprocessing.get_all_start_methods())
+@pytest.mark.parametrize(
+    "start",
+    [
+        pytest.param(start, marks=[pytest.mark.slow] if start == "forkserver" else [])
+        for start in multiprocessing.get_all_start_methods()
+    ],
+)
 def test_processes_may_start_in_any_way(start, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
     with script(tmp_path / "start.py", START, start) as running:

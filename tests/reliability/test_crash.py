@@ -49,6 +49,7 @@ def test_a_hundred_kills():
     assert FAULTLESS.items() <= total.items()
 
 
+@pytest.mark.slow
 def test_files_that_are_written_in_place_are_found():
     """The same kills, with the care taken out of the writing: they must be seen."""
     careless = (

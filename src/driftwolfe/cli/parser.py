@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from driftwolfe import __version__
 from driftwolfe.cli import commands
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"driftwolfe {__version__}")
     subcommands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_demo(subcommands)
     _add_doctor(subcommands)

@@ -1,7 +1,7 @@
 """`TorchDevice`: PyTorch, on a GPU, or on the host where there is none.
 
-Chosen over CuPy by measurement (docs/gpu.md): its sparse products took a third of the time, and it
-runs, and so is tested, without a GPU.
+Chosen over CuPy by measurement (docs/gpu.md): its sparse products take a quarter to three quarters
+of the time, and it runs, and so is tested, without a GPU.
 """
 
 from __future__ import annotations
