@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.losses.base import Loss
+from driftwolfe.losses.copies import Copies
 from driftwolfe.losses.inputs import batch_of_indices, batch_of_numbers
 from driftwolfe.points import checks
-from driftwolfe.points.devices import HOST, Device, device_of
+from driftwolfe.points.devices import HOST, Device, device_of, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Indices, Point, Shape
 
@@ -32,6 +33,8 @@ class EntryLoss(Loss):
         these entries will do.
     """
 
+    on_devices = True
+
     def __init__(self, rows: Any, cols: Any, targets: Any, shape: Any = None) -> None:
         self.rows = batch_of_indices(rows, "rows")
         self.cols = batch_of_indices(cols, "cols")
@@ -40,7 +43,7 @@ class EntryLoss(Loss):
                 f"rows and cols must be of one length, got {self.rows.size} and {self.cols.size}"
             )
         self.targets = batch_of_numbers(targets, "targets", self.rows.size)
-        self._copies: dict[str, tuple[Any, ...]] = {}
+        self._copies = Copies(self.rows, self.cols, self.targets)
         self._largest = (int(self.rows.max()), int(self.cols.max()))
         if shape is not None:
             sizes = checks.shape(shape)
@@ -69,20 +72,11 @@ class EntryLoss(Loss):
 
     def places(self, device: Device) -> tuple[Any, Any]:
         """The rows and columns, where a point lives."""
-        return self._there(device)[:2]
+        return self._copies.on(device)[:2]
 
     def errors(self, scores: Any) -> Any:
         """Scores minus targets, where the scores are; leading axes are kept."""
-        return scores - self._there(device_of(scores))[2]
-
-    def _there(self, device: Device) -> tuple[Any, ...]:
-        """Rows, columns and targets on a device, brought there once."""
-        own = (self.rows, self.cols, self.targets)
-        if device is HOST:
-            return own
-        if device.name not in self._copies:
-            self._copies[device.name] = tuple(map(device.put, own))
-        return self._copies[device.name]
+        return scores - self._copies.on(device_of(scores))[2]
 
     def pull_back(self, slope: Array, like: Point) -> Point:
         """Return the matrix with these slopes at (rows, cols), sparse for a `FactoredMatrix`."""
@@ -93,14 +87,18 @@ class EntryLoss(Loss):
 
     def stacked_scores(self, stack: Array) -> Array:
         """Return the entries at (rows, cols) of every matrix of a stack."""
-        self.check_shape(stack.shape[1:])
-        entries: Array = stack[:, self.rows, self.cols]
+        self.check_shape(tuple(stack.shape[1:]))
+        rows, cols = self.places(device_of(stack))
+        entries: Array = to_host(stack[:, rows, cols])  # few, and what follows is quicker there
         return entries
 
     def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
         """Return the dense matrices with these slopes at (rows, cols)."""
-        gradients = np.zeros(stack.shape)
         number, m, n = stack.shape
+        if (device := device_of(stack)) is not HOST:
+            rows, cols = self.places(device)
+            return device.summed(device.put(slopes), rows * n + cols, m * n).reshape(stack.shape)
+        gradients = np.zeros(stack.shape)
         # One flat index: numpy's fast path, twice as fast here as indexing three axes.
         flat = (np.arange(number) * (m * n))[:, None] + (self.rows * n + self.cols)
         np.add.at(gradients.reshape(-1), flat.ravel(), slopes.ravel())

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from driftwolfe.losses.copies import Copies
 from driftwolfe.losses.inputs import read_only
 from driftwolfe.points import checks
-from driftwolfe.points.devices import HOST, device_of, to_host
+from driftwolfe.points.devices import device_of, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Point, Shape
 
@@ -31,7 +32,6 @@ class FixedPoint:
             value if is_factored else read_only(checks.finite_array(to_host(value), name))
         )
         self.shape: Shape = self.given.shape
-        self._copies: dict[str, Any] = {}
 
     def like(self, point: Point) -> Point:
         """Return the point as the kind that `point` is."""
@@ -39,12 +39,11 @@ class FixedPoint:
 
     def stacked_like(self, stack: Any) -> Any:
         """Return the point as an array where a stack lives, brought there once."""
-        device = device_of(stack)
-        if device is HOST:
-            return self.dense
-        if device.name not in self._copies:
-            self._copies[device.name] = device.put(self.dense)
-        return self._copies[device.name]
+        return self._copies.on(device_of(stack))[0]
+
+    @cached_property
+    def _copies(self) -> Copies:
+        return Copies(self.dense)
 
     @cached_property
     def dense(self) -> Array:

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.losses.base import Ball, Loss
+from driftwolfe.losses.copies import Copies
 from driftwolfe.losses.inputs import batch_of_features, batch_of_numbers, row_norms
+from driftwolfe.losses.rows import combinations, products
 from driftwolfe.points.kinds import Array, Point
 
 
@@ -26,8 +28,11 @@ class MarginLoss(Loss):
         The signs :math:`y_k`, each -1 or +1.
     """
 
+    on_devices = True
+
     def __init__(self, features: Any, labels: Any) -> None:
         self.features = batch_of_features(features)
+        self._copies = Copies(self.features)
         rows, n_features = self.features.shape
         self.labels = batch_of_numbers(labels, "labels", rows)
         strange = self.labels[np.abs(self.labels) != 1.0]
@@ -48,14 +53,12 @@ class MarginLoss(Loss):
 
     def stacked_scores(self, stack: Array) -> Array:
         """Return <a, x> for every point and row, shape (points, rows)."""
-        self.check_shape(stack.shape[1:])
-        scores: Array = stack @ self.features.T
-        return scores
+        self.check_shape(tuple(stack.shape[1:]))
+        return products(stack, self._copies)
 
     def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
         """Return the rows, weighted by their slopes and added up, for every point."""
-        gradients: Array = slopes @ self.features
-        return gradients
+        return combinations(slopes, stack, self._copies)
 
     def lipschitz(self, domain: Ball) -> float:
         """Return the mean of the norms of the rows."""

@@ -8,7 +8,9 @@ from typing import Any, Literal
 import numpy as np
 
 from driftwolfe.losses.base import Ball, Loss
+from driftwolfe.losses.copies import Copies
 from driftwolfe.losses.inputs import batch_of_features, batch_of_indices, dense_features, row_norms
+from driftwolfe.losses.rows import combinations, products
 from driftwolfe.points import checks
 from driftwolfe.points.compiled import compiled
 from driftwolfe.points.factored import FactoredMatrix
@@ -61,6 +63,8 @@ class MulticlassLogistic(Loss):
     regret guarantees, AAAI, section "Experiments".
     """
 
+    on_devices = True
+
     def __init__(
         self,
         features: Any,
@@ -72,6 +76,7 @@ class MulticlassLogistic(Loss):
             raise ValueError(f'reduction must be "mean" or "sum", got {reduction!r}')
         self.n_classes = checks.count(n_classes, "n_classes", least=2)
         self.features = batch_of_features(features)
+        self._copies = Copies(self.features)
         self.labels = batch_of_indices(labels, "labels", self.n_classes)
         rows, n_features = self.features.shape
         if self.labels.size != rows:
@@ -116,25 +121,28 @@ class MulticlassLogistic(Loss):
 
     def stacked_scores(self, stack: Array) -> Array:
         """Return the scores of every row by every matrix, shape (points, rows, n_classes)."""
-        self.check_shape(stack.shape[1:])
-        if not isinstance(self.features, np.ndarray):
-            return super().stacked_scores(stack)
-        scores: Array = self.features @ stack.swapaxes(1, 2)
-        return scores
+        self.check_shape(tuple(stack.shape[1:]))
+        if isinstance(stack, np.ndarray) and isinstance(self.features, np.ndarray):
+            scores: Array = self.features @ stack.swapaxes(1, 2)
+            return scores
+        seen = products(stack.reshape(-1, stack.shape[2]), self._copies)
+        return seen.reshape(*stack.shape[:2], -1).swapaxes(1, 2)
 
     def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
         """Return the outer products of slopes and rows for every matrix."""
-        if not isinstance(self.features, np.ndarray):
-            return super().stacked_pull_back(slopes, stack)
-        gradients: Array = slopes.swapaxes(1, 2) @ self.features
-        return gradients
+        turned = slopes.swapaxes(1, 2)
+        if isinstance(stack, np.ndarray) and isinstance(self.features, np.ndarray):
+            gradients: Array = turned @ self.features
+            return gradients
+        rows = turned.reshape(-1, turned.shape[2])
+        return combinations(rows, stack, self._copies).reshape(stack.shape)
 
     def stacked_round(self, stack: Array, weights: Array) -> tuple[Array, Array, float]:
         """Return values and gradients at a stack of points, and the value at their mean."""
-        dense = isinstance(self.features, np.ndarray)
+        self.check_shape(tuple(stack.shape[1:]))
+        dense = isinstance(stack, np.ndarray) and isinstance(self.features, np.ndarray)
         if not dense or stack.size * self.labels.size > _COMPILED:
             return super().stacked_round(stack, weights)
-        self.check_shape(stack.shape[1:])
         points = np.ascontiguousarray(stack.reshape(-1, stack.shape[2]).T)
         values, pulled = np.zeros(len(stack)), np.zeros(points.shape)
         value = kernels().logistic_round(

@@ -138,6 +138,9 @@ class TorchStored:
     def __matmul__(self, block: Any) -> Any:
         return self._product @ block
 
+    def __rmatmul__(self, block: Any) -> Any:
+        return (self.T @ block.T).T
+
     def with_data(self, data: Any) -> TorchStored:
         """The same places with other values; what is known of the places is kept."""
         other = TorchStored(self.indptr, self.indices, data, self.shape)

@@ -1,0 +1,159 @@
+"""Ensembles on sets of arrays keep their experts on a device, and play as they do on the host."""
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from contracts.graphs import differences
+from contracts.learner_cases import LEARNER_CASES, suits
+from devices import DEVICES, single_threaded_torch
+from driftwolfe.learners import epochs
+from driftwolfe.points.devices import HOST, device_named, device_of, is_array, to_host
+from driftwolfe.storage import read_archive
+from losses.loss_cases import CASES as LOSSES
+
+ROUNDS = 30
+SETS = {
+    "L1Ball": lambda device: dw.L1Ball(12, radius=2.0, device=device),
+    "L2Ball": lambda device: dw.L2Ball(12, radius=1.5, device=device),
+    "L2Ball, matrices": lambda device: dw.L2Ball((4, 3), radius=2.5, device=device),
+    "LinfBall": lambda device: dw.LinfBall((3, 4), radius=0.5, device=device),
+    "Box": lambda device: dw.Box(-np.arange(12.0), np.ones(12), device=device),
+    "Simplex": lambda device: dw.Simplex(12, radius=3.0, device=device),
+}
+#: Those whose experts are rows of a table; and two whose experts are not, or not there.
+STACKED = [dw.POLD, dw.POLA, dw.Ader, dw.SAOL]
+CASES = [
+    pytest.param(cls, settings, id="-".join([cls.__name__, *map(str, settings.values())]))
+    for cls in [*STACKED, dw.OneOracleAder, dw.PAMO]
+    for settings in LEARNER_CASES[cls]
+]
+
+
+@pytest.fixture(params=DEVICES, scope="module")
+def place(request):
+    """The name of a device."""
+    single_threaded_torch()
+    return request.param
+
+
+def slopes(shape, rounds=ROUNDS):
+    """Noise that turns its sign halfway."""
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal(shape) + (0.8 if t < rounds / 2 else -0.8) for t in range(rounds)]
+
+
+def linear(domain, rounds=ROUNDS):
+    return [dw.losses.LinearLoss(g) for g in slopes(domain.shape, rounds)]
+
+
+def played(learner, losses):
+    """What a learner suffers and decides."""
+    suffered, points = [], []
+    for loss in losses:
+        suffered.append(learner.update(loss))
+        points.append(learner.decision)
+        assert type(points[-1]) is np.ndarray
+        assert learner.domain.contains(points[-1], atol=1e-8)
+    return np.array(suffered), np.array(points)
+
+
+def assert_alike(found, expected, rtol=1e-9):
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize(("cls", "settings"), CASES)
+@pytest.mark.parametrize("name", SETS)
+def test_the_same_game_as_on_the_host(name, cls, settings, place):
+    here, there = SETS[name]("cpu"), SETS[name](place)
+    if not suits(cls, here):
+        pytest.skip("the learner does not suit the set")
+    assert there.stack_device is device_named(place) and here.stack_device is HOST
+    assert there.device is HOST  # single points stay where they were
+    expected, found = (
+        played(cls(ball, lipschitz=10.0, **settings), linear(here)) for ball in (here, there)
+    )
+    assert_alike(found, expected, 1e-7)
+
+
+@pytest.mark.parametrize("cls", STACKED)
+def test_experts_are_there(cls, place):
+    learner = cls(SETS["L1Ball"](place))
+    played(learner, linear(learner.domain, 3))
+    table = learner._experts.x
+    assert is_array(table) and device_of(table) is device_named(place)
+
+
+@pytest.mark.parametrize("settings", [{}, {"feedback": "linear"}], ids=["full", "linear"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_loss(name, settings, place):
+    make, shape = LOSSES[name]
+    losses = [make(np.random.default_rng(t)) for t in range(ROUNDS)]
+    expected, found = (
+        played(dw.POLD(dw.L2Ball(shape, device=device), horizon=ROUNDS, **settings), losses)
+        for device in ("cpu", place)
+    )
+    assert_alike(found, expected)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_round_is_that_of_the_host(name, place):
+    make, shape = LOSSES[name]
+    loss, rng = make(np.random.default_rng(1)), np.random.default_rng(2)
+    if not loss.on_devices:
+        pytest.skip("the loss looks at points on the host")
+    stack, weights = rng.standard_normal((3, *shape)), np.array([0.2, 0.5, 0.3])
+    there = device_named(place).put(stack)
+    expected, found = loss.stacked_round(stack, weights), loss.stacked_round(there, weights)
+    assert device_of(found[1]) is device_named(place) and type(found[2]) is float
+    assert_alike(map(to_host, found), expected, 1e-12)
+    with pytest.raises(ValueError, match="shape"):
+        loss.stacked_round(device_named(place).put(stack[..., None]), weights)
+    assert np.array_equal(to_host(there), stack)
+
+
+def test_our_losses_need_no_copy_of_the_experts():
+    """Else an ensemble on a GPU would copy all of its points each way, in every round."""
+    copied = {name.split(",")[0] for name, (make, _) in LOSSES.items() if not on_device(make)}
+    assert copied == {"FunctionLoss"}
+
+
+def on_device(make):
+    return make(np.random.default_rng(0)).on_devices
+
+
+@pytest.mark.parametrize("cls", STACKED)
+def test_a_saved_learner_goes_on_elsewhere(cls, place, tmp_path, monkeypatch):
+    monkeypatch.setattr(epochs, "FIRST_EPOCH", 8)
+    path, losses = tmp_path / "learner.safetensors", linear(SETS["Simplex"]("cpu"))
+    learner = cls(SETS["Simplex"](place))
+    played(learner, losses[:13])
+    learner.save(path)
+    assert read_archive(path).settings["device"] == place
+    again, moved = dw.load(path), dw.load(path, device="cpu")
+    assert differences(again, learner) == []
+    assert (again.domain.stack_device, moved.domain.stack_device) == (device_named(place), HOST)
+    expected = played(learner, losses[13:])
+    assert_alike(played(moved, losses[13:]), expected)
+    moved.save(path)
+    back = dw.load(path, device=place)
+    assert back.domain.stack_device is device_named(place)
+    assert_alike([back.decision], [learner.decision])
+
+
+@pytest.mark.parametrize("cls", STACKED)
+def test_refused_losses_change_nothing_and_clones_go_their_own_way(cls, place):
+    domain = SETS["L2Ball"](place)
+    learner, losses = cls(domain), linear(domain)
+    played(learner, losses[:9])
+    before = learner.clone()
+    wild = dw.losses.FunctionLoss(lambda x: float(x @ x), lambda x: np.full(x.shape, np.nan))
+    for bad in (wild, dw.losses.LinearLoss(np.ones(5)), dw.losses.LinearLoss(np.full(12, 1e308))):
+        with pytest.raises(ValueError):
+            learner.update(bad)
+        assert differences(learner, before) == []
+    played(before, losses[9:12])
+    assert before.t == 12 and learner.t == 9
+    played(learner, losses[9:12])
+    assert_alike([learner.decision], [before.decision])
