@@ -7,6 +7,7 @@ import driftwolfe as dw
 from contracts.graphs import differences
 from contracts.learner_cases import LEARNER_CASES, suits
 from devices import DEVICES, single_threaded_torch
+from driftwolfe.domains import stacks
 from driftwolfe.learners import epochs
 from driftwolfe.points.devices import HOST, device_named, device_of, is_array, to_host
 from driftwolfe.storage import read_archive
@@ -74,7 +75,8 @@ def test_the_same_game_as_on_the_host(name, cls, settings, place):
     expected, found = (
         played(cls(ball, lipschitz=10.0, **settings), linear(here)) for ball in (here, there)
     )
-    assert_alike(found, expected, 1e-7)
+    # On a GPU sums come in another order, and rough projections may then end at other points.
+    assert_alike(found, expected, 2e-2 if cls is dw.SAOL and settings else 1e-7)
 
 
 @pytest.mark.parametrize("cls", STACKED)
@@ -121,6 +123,66 @@ def test_our_losses_need_no_copy_of_the_experts():
 
 def on_device(make):
     return make(np.random.default_rng(0)).on_devices
+
+
+@pytest.fixture
+def chosen(place, monkeypatch):
+    """As if this were the best device, and small points large enough for it."""
+    monkeypatch.setattr(stacks, "best_device", lambda: device_named(place))
+    monkeypatch.setattr(stacks, "DEVICE_SIZE", 12)
+    return device_named(place)
+
+
+def place_of(learner):
+    return device_of(learner._experts.x)
+
+
+def function(target):
+    """A loss that sees points on the host."""
+    return dw.losses.FunctionLoss(
+        lambda x: float((x - target) @ (x - target)) / 2, lambda x: x - target
+    )
+
+
+@pytest.mark.parametrize("cls", STACKED)
+def test_chosen_for_speed_experts_come_home_for_a_loss_that_looks_there(cls, chosen):
+    here, there = SETS["Simplex"]("cpu"), SETS["Simplex"]("auto")
+    losses = [*linear(here)[:9], function(np.ones(12)), *linear(here)[9:20]]
+    learner = cls(there)
+    assert place_of(learner) is chosen
+    first = played(learner, losses[:9])
+    assert place_of(learner) is chosen
+    clone = learner.clone()
+    rest = played(learner, losses[9:])
+    assert place_of(learner) is HOST and place_of(clone) is chosen
+    expected = played(cls(here), losses)
+    assert_alike((np.concatenate(pair) for pair in zip(first, rest, strict=True)), expected)
+
+
+def test_told_where_to_be_experts_stay_there(place):
+    learner = dw.POLD(SETS["Simplex"](place))
+    played(learner, [function(np.ones(12))] * 5)
+    assert place_of(learner) is device_named(place)
+
+
+def test_only_exact_projections_are_chosen_to_be_elsewhere(chosen):
+    assert place_of(dw.POLD(SETS["Simplex"]("auto"))) is chosen
+    assert place_of(dw.POLD(SETS["Simplex"]("auto"), lmo_budget=1.0)) is HOST
+    assert place_of(dw.POLD(dw.Simplex(11, device="auto"))) is HOST  # small
+    counted = dw.count_calls(SETS["Simplex"]("auto"))
+    assert counted.stack_chosen and place_of(dw.POLD(counted)) is chosen
+
+
+def test_what_was_chosen_is_chosen_again(chosen, tmp_path, monkeypatch):
+    path = tmp_path / "learner.safetensors"
+    learner = dw.POLD(SETS["Simplex"]("auto"))
+    played(learner, linear(learner.domain, 5))
+    learner.save(path)
+    assert read_archive(path).settings["device"] == "auto"
+    assert place_of(dw.load(path)) is chosen
+    monkeypatch.setattr(stacks, "best_device", lambda: HOST)
+    assert place_of(dw.load(path)) is HOST
+    assert_alike([dw.load(path).decision], [learner.decision])
 
 
 @pytest.mark.parametrize("cls", STACKED)

@@ -60,6 +60,8 @@ class Domain(ABC):
     device: Device = HOST
     #: Where ensembles keep theirs, where points themselves are arrays on the host.
     stack_device: Device = HOST
+    #: Whether that was chosen for speed alone: ensembles stay on the host where that is quicker.
+    stack_chosen: bool = False
 
     def __init__(
         self,

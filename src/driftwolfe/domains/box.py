@@ -69,7 +69,7 @@ class Box(Domain):
             center=None if inside else center,
             inner_radius=float(np.minimum(self._up, self._down)[self._free].min(initial=math.inf)),
         )
-        self.stack_device = stack_device(device, self.shape)
+        self.stack_device, self.stack_chosen = stack_device(device, self.shape)
 
     def arguments(self) -> dict[str, Any]:
         """What it was made from."""

@@ -112,6 +112,11 @@ class CountedDomain(Domain):
         return self.domain.stack_device
 
     @property
+    def stack_chosen(self) -> bool:  # type: ignore[override]
+        """The set's own answer."""
+        return self.domain.stack_chosen
+
+    @property
     def center(self) -> Point | None:
         """The set's centre."""
         return self.domain.center

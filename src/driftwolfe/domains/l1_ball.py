@@ -44,7 +44,7 @@ class L1Ball(Domain):
         shape = checks.shape(n, "n")
         self.scale = checks.positive(radius, "radius")
         super().__init__(shape, self.scale, inner_radius=self.scale / math.sqrt(math.prod(shape)))
-        self.stack_device = stack_device(device, self.shape)
+        self.stack_device, self.stack_chosen = stack_device(device, self.shape)
 
     def arguments(self) -> dict[str, Any]:
         """What it was made from."""

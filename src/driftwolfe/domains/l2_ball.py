@@ -42,7 +42,7 @@ class L2Ball(Domain):
     def __init__(self, n: int | Shape, radius: float = 1.0, *, device: str = "cpu") -> None:
         self.scale = checks.positive(radius, "radius")
         super().__init__(checks.shape(n, "n"), self.scale, inner_radius=self.scale)
-        self.stack_device = stack_device(device, self.shape)
+        self.stack_device, self.stack_chosen = stack_device(device, self.shape)
 
     def arguments(self) -> dict[str, Any]:
         """What it was made from."""

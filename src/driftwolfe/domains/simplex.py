@@ -57,7 +57,7 @@ class Simplex(Domain):
             center=np.full(shape, self.scale / self._size),
             inner_radius=self.scale / math.sqrt(self._size * (self._size - 1)),
         )
-        self.stack_device = stack_device(device, self.shape)
+        self.stack_device, self.stack_chosen = stack_device(device, self.shape)
 
     def arguments(self) -> dict[str, Any]:
         """What it was made from."""

@@ -12,8 +12,11 @@ from driftwolfe.points.kinds import Shape
 DEVICE_SIZE = 100_000
 
 
-def stack_device(name: Any, shape: Shape) -> Device:
-    """The device of that name; for ``"auto"``, a GPU where there is one and points are large."""
+def stack_device(name: Any, shape: Shape) -> tuple[Device, bool]:
+    """The device of that name, and whether it was chosen here.
+
+    It is for ``"auto"``: a GPU where there is one and points are large.
+    """
     if name == "auto":
-        return best_device() if math.prod(shape) >= DEVICE_SIZE else HOST
-    return device_named(name)
+        return best_device() if math.prod(shape) >= DEVICE_SIZE else HOST, True
+    return device_named(name), False

@@ -15,7 +15,7 @@ from driftwolfe.ensemble.rows import rows_on
 from driftwolfe.ensemble.scores import Scores, require_finite
 from driftwolfe.losses import Loss
 from driftwolfe.points.compiled import compiled
-from driftwolfe.points.devices import HOST, device_of, is_array, to_host
+from driftwolfe.points.devices import HOST, Device, device_of, is_array, to_host
 from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.storage.state import require
 
@@ -48,12 +48,10 @@ class DenseDescent(Descent):
 
     def __init__(self, domain: Domain, oracle: Oracle, step_scale: float | None) -> None:
         super().__init__(domain, oracle, step_scale)
-        self._device = domain.stack_device if self.ON_DEVICES else HOST
-        self._rows = rows_on(self._device)
-        if self._device is HOST:
-            for load in loss_kernels[: len(domain.shape)]:
-                load()  # now, not in a round
         self._shape, self._exact = domain.shape, self.exact
+        # Without exact projections points go to the host and back.
+        away = self.ON_DEVICES and (self._exact or not domain.stack_chosen)
+        self._work_on(domain.stack_device if away else HOST)
         empty = self._device.zeros((0, math.prod(domain.shape)))
         self._x: Any = empty  # feasible, played
         self._y: Any = empty  # infeasible
@@ -105,7 +103,18 @@ class DenseDescent(Descent):
 
     def _seen_by(self, loss: Loss) -> Any:
         """The points, on the host for a loss that cannot look at them elsewhere."""
-        return self.x if loss.on_devices else to_host(self.x)
+        if loss.on_devices or self._device is HOST:
+            return self.x
+        if self.domain.stack_chosen:  # copies in every round cost more than the device saves
+            self._x, self._y, self._sums = map(to_host, (self._x, self._y, self._sums))
+            self._work_on(HOST)
+        return to_host(self.x)
+
+    def _work_on(self, device: Device) -> None:
+        self._device, self._rows = device, rows_on(device)
+        if device is HOST:
+            for load in loss_kernels[: len(self._shape)]:
+                load()  # now, not in a round
 
     def prepare(self, loss: Loss, slopes: Any, shared: bool, skip: Any = None) -> _Round:
         """Work out the coming round."""

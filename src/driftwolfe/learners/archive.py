@@ -97,7 +97,7 @@ def learner_settings(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
     given = {name: value for name, value in learner._arguments.items() if name != "domain"}
     return {
         "domain": _written_domain(learner.domain, writer),
-        "device": _device(learner.domain).name,
+        "device": "auto" if learner.domain.stack_chosen else _device(learner.domain).name,
         "arguments": {name: writer.write(value) for name, value in given.items()},
         "state": write_state(learner, writer),
     }
@@ -158,7 +158,7 @@ def _place(saved: Any) -> str:
     if not isinstance(saved, str):
         raise ValueError("this archive names no device")
     try:
-        return device_named(saved).name
+        return saved if saved == "auto" else device_named(saved).name
     except ValueError as error:
         warnings.warn(f"loaded on the cpu: {_line(error)}", stacklevel=6)
         return "cpu"
