@@ -141,6 +141,15 @@ def _crossover(results: Results) -> list[Rows]:
     return [rows, vectors]
 
 
+def _auto(results: Results) -> list[Rows | str]:
+    found = results["auto"]
+    rows = [["game", "host ms a round", "device ms a round", "host / device"]]
+    for each in found["games"]:
+        rows.append([each["name"], *_against(each["host_ms"], each["device_ms"])])
+    told = f"Vectors of {found['length']:,} coordinates; matrices of {found['side']:,} x {found['side']:,}."
+    return [told, rows]
+
+
 #: Every section's title, and what makes its tables of all results.
 TABLES: dict[str, tuple[str, Callable[[Results], list[Any]]]] = {
     "bandwidth": ("How fast memory moves", _bandwidth),
@@ -150,6 +159,7 @@ TABLES: dict[str, tuple[str, Callable[[Results], list[Any]]]] = {
     "projection": ("A projection against two cores", _projection),
     "movielens": ("MovieLens 100K", _movielens),
     "crossover": ("Where a GPU pays", _crossover),
+    "auto": ("The smallest that `auto` takes to a GPU", _auto),
 }
 SECTIONS = tuple(TABLES)
 

