@@ -66,8 +66,9 @@ def nearest_rows(values: Any, total: float, ball: bool) -> Any:
 @fast_jit(STACK)
 def sums_of_row_norms(matrices: Any) -> Any:
     """Return the sum of the Euclidean norms of its rows for every matrix of a stack."""
-    sums = np.zeros(matrices.shape[0])
+    sums = np.empty(matrices.shape[0])
     for i in range(matrices.shape[0]):
+        sums[i] = 0.0
         for row in range(matrices.shape[1]):
             squared = 0.0
             for j in range(matrices.shape[2]):

@@ -32,7 +32,7 @@ class _Round(NamedTuple):
     x: Array  # the new points of those due
     y: Array
     largest_gradient: float
-    projections: Projections
+    projections: Projections | None  # none where they are exact
 
 
 class DenseDescent(Descent):
@@ -98,6 +98,8 @@ class DenseDescent(Descent):
 
     def round_of(self, loss: Loss, weights: Array) -> tuple[Array, Any, float]:
         """Values and gradients at every expert, and the value at the mean; see `Loss.stacked_round`."""
+        if self._device is HOST:
+            return loss.stacked_round(self.x, weights)
         values, gradients, value = loss.stacked_round(self._seen_by(loss), weights)
         return to_host(values), self._device.put(gradients), value
 
@@ -120,7 +122,7 @@ class DenseDescent(Descent):
         """Work out the coming round."""
         gradients, largest = self._gradients(loss, slopes, shared)
         due, x = self._block_ends(gradients, skip, self.scale_for(largest))
-        y, projections = x, Projections([], self.atoms)
+        y, projections = x, None if self._exact else Projections([], self.atoms)
         if due.size and self._exact:
             x = y = self.domain.project_many(y)
         elif due.size:
@@ -138,8 +140,9 @@ class DenseDescent(Descent):
             self._x, self._y, self._sums, gradients, self.clocks, due, new_x, new_y
         )
         self.projections += due.size
-        self.largest_distance = max(self.largest_distance, projections.farthest)
-        self.settle(projections)
+        if projections is not None:
+            self.largest_distance = max(self.largest_distance, projections.farthest)
+            self.settle(projections)
 
     def _gradients(self, loss: Loss, slopes: Any, shared: bool) -> tuple[Array, float]:
         """A table with a gradient for every expert, or one that all share; the largest norm so far."""
@@ -179,8 +182,7 @@ class DenseDescent(Descent):
         self._x, self._y, self._sums = self._x[kept], self._y[kept], self._sums[kept]
 
     def _restart_points(self, number: int, start: Point) -> None:
-        first = self._device.put(start.ravel())
-        self._rows.restart(self._x, self._y, self._sums, first, number)
+        self._rows.restart(self._x, self._y, self._sums, start.ravel(), number)
 
     def _stacked(self, table: Any) -> Any:
         """The rows of a table as points."""

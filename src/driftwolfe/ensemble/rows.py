@@ -98,7 +98,8 @@ class DeviceRows:
 
     def restart(self, x: Any, y: Any, sums: Any, start: Any, number: int) -> None:
         """Put the first experts at a point, with no gradients behind them."""
-        x[:number], y[:number], sums[:number] = start, start, 0.0
+        first = self._device.put(start)
+        x[:number], y[:number], sums[:number] = first, first, 0.0
 
 
 def rows_on(device: Device) -> HostRows | DeviceRows:

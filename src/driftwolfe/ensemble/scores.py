@@ -67,12 +67,12 @@ def weighted_sum(weights: Array, points: Sequence[Point]) -> Point:
 def require_finite(*given: Any) -> None:
     """Refuse a loss that returned values or slopes that are not finite; points are not looked at."""
     for part in given:
-        if isinstance(part, np.ndarray):
+        if isinstance(part, float):
+            finite = math.isfinite(part)
+        elif isinstance(part, np.ndarray):
             finite = checks.all_finite(part)
-        elif is_array(part):
-            finite = bool(namespace(part).isfinite(part).all())
         else:
-            finite = not isinstance(part, float) or math.isfinite(part)
+            finite = not is_array(part) or bool(namespace(part).isfinite(part).all())
         if not finite:
             raise ValueError(
                 "the loss returned a value or gradient that is not finite at the decision; "

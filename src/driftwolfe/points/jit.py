@@ -23,7 +23,11 @@ NUMBER, WHOLE, ANSWER = numba.float64, numba.int64, numba.boolean
 
 
 def jit(*types: Any, **options: Any) -> Any:
-    """Return the decorator that compiles a function of these types, or, without, of any."""
+    """Return the decorator that compiles a function of these types.
+
+    Without types: of any, but only to be called by compiled functions, which is less to compile.
+    """
+    options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": not types}
     return numba.njit(types or None, cache=True, nogil=True, error_model="numpy", **options)
 
 

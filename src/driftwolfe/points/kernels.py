@@ -133,9 +133,9 @@ def _normal_product(
     rank = s.size
     while rank > 0 and s[rank - 1] == 0.0:
         rank -= 1
-    right, left = np.empty(s.size), np.zeros(s.size)
+    right, left = np.empty(s.size), np.empty(s.size)
     for k in range(s.size):
-        right[k], Vout[k] = s[k] * Vq[k], 0.0
+        right[k], left[k], Vout[k] = s[k] * Vq[k], 0.0, 0.0
     for j in range(out.size):
         out[j] = 0.0
     for i in range(np.uint64(image.size)):
@@ -205,23 +205,6 @@ def add_sparse_entries(indptr: Any, indices: Any, data: Any, rows: Any, cols: An
             out[e] += data[low]
 
 
-@jit()
-def _merge_twins(indptr: Any, indices: Any, data: Any) -> Any:
-    """Add up neighbours of one place, closing the gaps."""
-    size = first = 0
-    for i in range(indptr.size - 1):
-        last, start = indptr[i + 1], size
-        for p in range(first, last):
-            if size > start and indices[size - 1] == indices[p]:
-                data[size - 1] += data[p]
-            else:
-                indices[size], data[size] = indices[p], data[p]
-                size += 1
-        first = last
-        indptr[i + 1] = size
-    return size
-
-
 @jit(PLACES, PLACES, NUMBERS, _NEW_STORED, _NEW_STORED, NEW_NUMBERS)
 def sum_entries(rows: Any, cols: Any, values: Any, indptr: Any, indices: Any, data: Any) -> Any:
     """Fill `indptr` (of zeros), `indices` and `data` by rows, sorted; return how many are stored.
@@ -233,16 +216,29 @@ def sum_entries(rows: Any, cols: Any, values: Any, indptr: Any, indices: Any, da
         indptr[rows[e] + 1] += 1
     for i in range(m):
         indptr[i + 1] += indptr[i]
-    filled = np.zeros(m, dtype=np.int64)
     for e in range(rows.size):
-        i, j = rows[e], cols[e]
-        p = indptr[i] + filled[i]
-        filled[i] += 1
-        while p > indptr[i] and indices[p - 1] > j:
-            indices[p], data[p] = indices[p - 1], data[p - 1]
-            p -= 1
-        indices[p], data[p] = j, values[e]
-    return _merge_twins(indptr, indices, data)
+        p = indptr[rows[e]]
+        indices[p], data[p] = cols[e], values[e]
+        indptr[rows[e]] = p + 1  # which ends as the end of the row
+    size = first = 0
+    for i in range(m):
+        last, start = indptr[i], size
+        for p in range(first, last):
+            j, value, q = indices[p], data[p], size
+            while q > start and indices[q - 1] > j:
+                q -= 1
+            if q > start and indices[q - 1] == j:
+                data[q - 1] += value
+                continue
+            for r in range(size, q, -1):
+                indices[r], data[r] = indices[r - 1], data[r - 1]
+            indices[q], data[q] = j, value
+            size += 1
+        first, indptr[i] = last, size
+    for i in range(m, 0, -1):
+        indptr[i] = indptr[i - 1]
+    indptr[0] = 0
+    return size
 
 
 @jit(_STORED, _STORED, NUMBERS, _STORED, _STORED, NUMBERS, _NEW_STORED, _NEW_STORED, NEW_NUMBERS)
@@ -284,16 +280,14 @@ def stored_product(
     indptr: Any, indices: Any, data: Any, other_indptr: Any, other_indices: Any, other_data: Any
 ) -> Any:
     """Return the inner product of two sparse matrices with sorted, unique indices."""
-    total = 0.0
-    for i in range(indptr.size - 1):
-        p, q, end, other_end = indptr[i], other_indptr[i], indptr[i + 1], other_indptr[i + 1]
+    total, p, q = 0.0, 0, 0
+    for i in range(1, indptr.size):
+        end, other_end = indptr[i], other_indptr[i]
         while p < end and q < other_end:
-            if indices[p] < other_indices[q]:
-                p += 1
-            elif indices[p] > other_indices[q]:
-                q += 1
-            else:
+            here, there = indices[p], other_indices[q]
+            if here == there:
                 total += data[p] * other_data[q]
-                p += 1
-                q += 1
+            p += here <= there
+            q += there <= here
+        p, q = end, other_end
     return total

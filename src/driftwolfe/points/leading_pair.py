@@ -159,7 +159,9 @@ def _look(inside: Array, rest: Array, tolerance: float, luck: float, last: bool)
     spanned = np.flatnonzero(rest <= _INVARIANT * np.maximum.accumulate(inside))
     if spanned.size:  # all that the start can reach; what came after is rounding
         k = int(spanned[0]) + 1
-    core = np.diag(inside[:k]) + np.diag(rest[: k - 1], 1) + np.diag(rest[: k - 1], -1)
+    core = np.zeros((k, k))
+    core.flat[:: k + 1] = inside[:k]
+    core.flat[1 :: k + 1] = core.flat[k :: k + 1] = rest[: k - 1]
     values, vectors = eigh(core)
     s = math.sqrt(max(0.0, float(values[-1])))
     error = float(rest[k - 1]) * abs(float(vectors[-1, -1])) / s if s > 0 else 0.0
@@ -181,4 +183,6 @@ def _bounded(values: Array, off_diagonal: Array, tolerance: float, luck: float) 
 
 def _unit(vector: Any) -> Any:
     """The direction of a vector; its length stays where it lives."""
+    if isinstance(vector, np.ndarray) and _SMALLEST < (square := float(vector @ vector)) < _LARGEST:
+        return vector / math.sqrt(square)
     return vector / namespace(vector).linalg.vector_norm(vector)

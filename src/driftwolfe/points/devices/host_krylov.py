@@ -25,6 +25,9 @@ class HostKrylov(Krylov):
     def grow(self, size: int) -> tuple[Array, Array]:
         """Take steps until there are so many; return all diagonals and off-diagonals so far."""
         self.size = size
+        if len(self._spaces) == 1:
+            inside, rest = self._spaces[0].grow(size)
+            return inside[None], rest[None]
         grown = [space.grow(size) for space in self._spaces]
         return np.stack([inside for inside, _ in grown]), np.stack([rest for _, rest in grown])
 
