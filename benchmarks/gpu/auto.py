@@ -11,8 +11,7 @@ import numpy as np
 
 import driftwolfe as dw
 from benchmarks.gpu.setting import Setting
-from benchmarks.gpu.timing import THREADS, median_ms, two_cores
-from benchmarks.measure import threads
+from benchmarks.gpu.timing import compared, median_ms
 from driftwolfe import losses
 from driftwolfe.domains.stacks import DEVICE_SIZE
 from driftwolfe.domains.trace_norm_ball import DEVICE_ENTRIES
@@ -62,23 +61,15 @@ def measure(setting: Setting, done: dict[str, Any]) -> dict[str, Any]:
     games = [(name, "L2Ball", kind) for name in ENSEMBLES for kind in LOSSES]
     games += [(name, each, "linear") for each in list(SETS)[1:] for name in ("POLD", "POLA")]
     vectors = [
-        {"name": f"{name} on {each}, {kind}", **_compared(setting, partial(_vectors, *game, d))}
-        for game in games
-        for name, each, kind in [game]
+        {"name": f"{name} on {each}, {kind}"}
+        | compared(partial(_vectors, name, each, kind, d), setting.device)
+        for name, each, kind in games
     ]
     matrices = [
-        {"name": f"{name} on TraceNormBall", **_compared(setting, partial(_matrices, name, m))}
+        {"name": f"{name} on TraceNormBall"} | compared(partial(_matrices, name, m), setting.device)
         for name in OF_MATRICES
     ]
     return {"length": d, "side": m, "games": [*vectors, *matrices]}
-
-
-def _compared(setting: Setting, game: Callable[[str], float]) -> dict[str, float]:
-    with two_cores():
-        here = game("cpu")
-    with threads(THREADS):
-        there = game(setting.device)
-    return {"host_ms": here, "device_ms": there}
 
 
 def _vectors(name: str, domain: str, kind: str, d: int, device: str) -> float:

@@ -10,8 +10,7 @@ import numpy as np
 
 import driftwolfe as dw
 from benchmarks.gpu.setting import Setting
-from benchmarks.gpu.timing import THREADS, median_ms, two_cores
-from benchmarks.measure import threads
+from benchmarks.gpu.timing import compared, median_ms
 from driftwolfe.points import FactoredMatrix
 
 RANK, RATINGS_A_ROW, REPEATS = 20, 5, 5
@@ -42,11 +41,10 @@ def _compared(
     size: int, setting: Setting, job: Callable[[int, str], Any], calls: int = 1
 ) -> dict[str, Any]:
     """Milliseconds of what a job does once, on the host and on the device."""
-    with two_cores():
-        here = median_ms(job(size, "cpu"), "cpu", REPEATS, 1)
-    with threads(THREADS):
-        there = median_ms(job(size, setting.device), setting.device, REPEATS, 1)
-    return {"size": size, "host_ms": here / calls, "device_ms": there / calls}
+    took = compared(
+        lambda device: median_ms(job(size, device), device, REPEATS, 1) / calls, setting.device
+    )
+    return {"size": size, **took}
 
 
 def _projection(m: int, device: str) -> Callable[[], Any]:

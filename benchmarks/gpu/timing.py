@@ -43,6 +43,15 @@ def median_ms(job: Callable[[], Any], device: str, repeats: int = 15, warm_ups: 
     return 1e3 * statistics.median(timed(job, device)[1] for _ in range(repeats))
 
 
+def compared(game: Callable[[str], float], device: str) -> dict[str, float]:
+    """Milliseconds of a game that is told where to be played: on two cores, and on a device."""
+    with two_cores():
+        here = game("cpu")
+    with threads(THREADS):
+        there = game(device)
+    return {"host_ms": here, "device_ms": there}
+
+
 @contextmanager
 def two_cores() -> Iterator[None]:
     """Two threads for experts, and two cores for the process where the system can say so."""

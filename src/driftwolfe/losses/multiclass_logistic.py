@@ -122,7 +122,7 @@ class MulticlassLogistic(Loss):
     def stacked_scores(self, stack: Array) -> Array:
         """Return the scores of every row by every matrix, shape (points, rows, n_classes)."""
         self.check_shape(tuple(stack.shape[1:]))
-        if isinstance(stack, np.ndarray) and isinstance(self.features, np.ndarray):
+        if self._all_dense(stack):
             scores: Array = self.features @ stack.swapaxes(1, 2)
             return scores
         seen = products(stack.reshape(-1, stack.shape[2]), self._copies)
@@ -131,7 +131,7 @@ class MulticlassLogistic(Loss):
     def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
         """Return the outer products of slopes and rows for every matrix."""
         turned = slopes.swapaxes(1, 2)
-        if isinstance(stack, np.ndarray) and isinstance(self.features, np.ndarray):
+        if self._all_dense(stack):
             gradients: Array = turned @ self.features
             return gradients
         rows = turned.reshape(-1, turned.shape[2])
@@ -140,8 +140,7 @@ class MulticlassLogistic(Loss):
     def stacked_round(self, stack: Array, weights: Array) -> tuple[Array, Array, float]:
         """Return values and gradients at a stack of points, and the value at their mean."""
         self.check_shape(tuple(stack.shape[1:]))
-        dense = isinstance(stack, np.ndarray) and isinstance(self.features, np.ndarray)
-        if not dense or stack.size * self.labels.size > _COMPILED:
+        if not self._all_dense(stack) or stack.size * self.labels.size > _COMPILED:
             return super().stacked_round(stack, weights)
         points = np.ascontiguousarray(stack.reshape(-1, stack.shape[2]).T)
         values, pulled = np.zeros(len(stack)), np.zeros(points.shape)
@@ -153,6 +152,10 @@ class MulticlassLogistic(Loss):
     def lipschitz(self, domain: Ball) -> float:
         r"""Return :math:`\sqrt2` times the mean (or sum) of the norms of the rows."""
         return math.sqrt(2.0) * self._row_weight * float(row_norms(self.features).sum())
+
+    def _all_dense(self, stack: Any) -> bool:
+        """Whether features and points are arrays on the host."""
+        return isinstance(stack, np.ndarray) and isinstance(self.features, np.ndarray)
 
     def _value(self, shifted: Array, totals: Array) -> Array:
         flat = shifted.reshape(*shifted.shape[:-2], -1)
