@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -186,7 +187,10 @@ class Leaders:
         if self.strong_convexity is None:
             gap = (2.0 * self.domain.radius) ** 2 / (2.0 * epoch)
         else:
-            gap = largest**2 / (2.0 * self.strong_convexity**2 * count * (count + 1))
+            steep = largest / self.strong_convexity
+            gap = steep * steep / (2.0 * count * (count + 1))
+            if not gap < math.inf:
+                raise ValueError("a gradient is beyond the range of numbers; rescale the losses")
         return self.stopping.scale * gap
 
     def _seen(self, expert: Leader, gradient: Point, largest: float) -> Leader:
@@ -250,4 +254,5 @@ def _next_scalars(expert: Leader, gradient: Point, eta: float) -> Scalars | None
     if expert.gradients is not None:
         yg -= half * inner(expert.gradients, gradient)
     xy -= half * inner(expert.x, gradient)
-    return xx, xy, yy - eta * yg + (half * norm(gradient)) ** 2
+    step = half * norm(gradient)
+    return xx, xy, yy - eta * yg + step * step

@@ -22,6 +22,7 @@ from driftwolfe.ensemble.plan import Plan
 from driftwolfe.oracles.halfspace import CALLS
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
+from driftwolfe.points.rounding import whole_above, whole_below
 
 #: Factor on the step term of the bound: calls when a block ends, or spread over the next.
 AT_ONCE, SPREAD = 1.0, 3.0
@@ -65,7 +66,7 @@ def budgeted_grid(horizon: int, v0: float, budget: float, drag: float = AT_ONCE)
     >>> [(plan.block, round(plan.share, 3)) for plan in budgeted_grid(100, 0.5, 1.0)]
     [(21, 0.6), (23, 0.2), (21, 0.1), (17, 0.06), (13, 0.04)]
     """
-    number = math.floor(0.75 * math.log2(1.0 + (horizon - 1) / (2.0 * v0))) + 1
+    number = whole_below(0.75 * math.log2(1.0 + (horizon - 1) / (2.0 * v0))) + 1
     plans = []
     for i, share in enumerate(budget * grid_shares(number)):
         h = 2.0**i * budgeted_step(horizon, v0, share, drag)
@@ -82,6 +83,6 @@ def budgeted_plan(h: float, budget: float, drag: float = AT_ONCE) -> Plan:
     >>> plan.block, round(plan.tolerance, 3)
     (30, 0.087)
     """
-    block = max(1, math.ceil((CALLS / (budget * (drag * h) ** 2)) ** (1.0 / 3.0)))
+    block = max(1, whole_above((CALLS / (budget * (drag * h) ** 2)) ** (1.0 / 3.0)))
     tolerance = min(1.0, CALLS / (budget * block))
     return Plan(h, block, tolerance, budget)

@@ -13,11 +13,10 @@ import numpy as np
 
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
+from driftwolfe.points.rounding import WHOLE, whole_above, whole_below
 
 #: 3 / (sqrt(3) + 1/2): minimises (sqrt(3) + 1/2) T h^(1/3) + v/h, the bound on one expert.
 _POLD_FACTOR = 1.344
-#: Rounding of h^(-2/3), so that h = T^(-3/4) with T a square gives sqrt(T) and not one less.
-_ROUNDING = 1e-12
 
 
 def pold_grid(horizon: int, v0: float = 0.5) -> Array:
@@ -43,7 +42,7 @@ def pold_grid(horizon: int, v0: float = 0.5) -> Array:
     """
     rounds = checks.count(horizon, "horizon")
     start = checks.positive(v0, "v0")
-    number = math.floor(0.75 * math.log2(1.0 + (rounds - 1) / (2.0 * start))) + 1
+    number = whole_below(0.75 * math.log2(1.0 + (rounds - 1) / (2.0 * start))) + 1
     return _doubling((_POLD_FACTOR * start / rounds) ** 0.75, number)
 
 
@@ -108,7 +107,7 @@ def ader_grid(horizon: int) -> Array:
     Zhang, Lu and Zhou (2018), Adaptive online learning in dynamic environments, NeurIPS.
     """
     rounds = checks.count(horizon, "horizon")
-    number = math.ceil(0.5 * math.log2(1.0 + 4.0 * rounds / 7.0)) + 1
+    number = whole_above(0.5 * math.log2(1.0 + 4.0 * rounds / 7.0)) + 1
     return _doubling(math.sqrt(3.5 / rounds), number)
 
 
@@ -125,8 +124,8 @@ def block_length(h: float) -> int:
     >>> block_length(100**-0.75), block_length(3.0)
     (10, 1)
     """
-    blocks = math.pow(checks.positive(h, "h"), -2.0 / 3.0)
-    return max(1, math.floor(blocks * (1.0 + _ROUNDING)))
+    # With room: h = T^(-3/4) with T a square gives sqrt(T), and not one less.
+    return max(1, whole_below(math.pow(checks.positive(h, "h"), -2.0 / 3.0)))
 
 
 def projection_eps(h: float) -> float:
@@ -146,7 +145,7 @@ def projection_eps(h: float) -> float:
 
 
 def _paper_number(rounds: int) -> int:
-    return math.ceil(0.75 * math.log2(1.0 + 4.0 * rounds / 7.0)) + 1
+    return whole_above(0.75 * math.log2(1.0 + 4.0 * rounds / 7.0)) + 1
 
 
 def _doubling(first: float, number: int) -> Array:
@@ -156,5 +155,5 @@ def _doubling(first: float, number: int) -> Array:
 
 def _at_most_one(first: float, number: int) -> Array:
     steps = _doubling(first, number)
-    small = steps[steps <= 1.0]
+    small = steps[steps <= 1.0 + WHOLE]
     return small if small.size else np.ones(1)

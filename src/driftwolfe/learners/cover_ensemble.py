@@ -18,6 +18,7 @@ from driftwolfe.learners.ensemble import view
 from driftwolfe.learners.hedged_ensemble import current_point
 from driftwolfe.learners.options import Options
 from driftwolfe.points.kinds import Array, Indices, Point
+from driftwolfe.points.rounding import near_largest
 from driftwolfe.storage.state import require
 
 
@@ -38,7 +39,8 @@ class CoverEnsemble(Learner):
         The parts it is wired from, beside the experts that `_make_experts` gives.
     start
         Where a new expert starts: ``"current"``, the point played last (the heaviest expert's where
-        points are factored, as the mean would pile up factors), or ``"origin"``.
+        points are factored, as the mean would pile up factors; of several as heavy, that of the
+        longest interval), or ``"origin"``.
     """
 
     STATE = ("_experts", "_meta", "_ends", "_lengths")
@@ -111,12 +113,16 @@ class CoverEnsemble(Learner):
         seen = view(f, self._experts, weights, self.options.linear)
         leaving = self._ends == self.t + 1
         prepared = self._experts.prepare(f, seen.slopes, self.options.linear, skip=leaving)
-        start = current_point(self._experts, weights)
+        start = current_point(self._experts, weights, self._heaviest(weights))
         self._meta.update(seen.played, seen.experts)
         self._experts.commit(prepared)
         self.t += 1
         self._turn_over(leaving, start if self.start == "current" else self.domain.origin())
         return seen.value
+
+    def _heaviest(self, weights: Array) -> int:
+        """The expert of the largest weight; of several as heavy, that of the longest interval."""
+        return max(near_largest(weights).tolist(), key=self._lengths.__getitem__)
 
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
         """Return the adaptive bound for windows of length tau; see `Learner.bound`.

@@ -22,6 +22,7 @@ from driftwolfe.losses import FunctionLoss
 from driftwolfe.points import FactoredMatrix
 from driftwolfe.points.devices import to_host
 from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.rounding import near_largest
 from driftwolfe.storage.state import require
 
 
@@ -108,7 +109,8 @@ class HedgedEnsemble(EpochLearner):
         return rounds
 
     def _restart_point(self) -> Point:
-        return current_point(self._experts, self._meta.weights)
+        weights = self._meta.weights
+        return current_point(self._experts, weights, int(near_largest(weights)[0]))
 
     def _largest_gradient(self) -> float:
         return self._experts.largest_gradient
@@ -123,9 +125,13 @@ def _calls_in(paths: Sequence[Path], t: int) -> list[int]:
     return [sum(later) - sum(earlier) for later, earlier in zip(now, before, strict=True)]
 
 
-def current_point(experts: Experts, weights: Array) -> Point:
-    """The combined point, or, where forming that would pile up factors, the heaviest expert's."""
+def current_point(experts: Experts, weights: Array, heaviest: int) -> Point:
+    """The combined point, or, where forming that would pile up factors, the heaviest expert's.
+
+    Experts that have not parted yet have the same weights but for rounding: who calls says which of
+    them is meant, by a rule of its own.
+    """
     if isinstance(experts, DenseDescent):
         return experts.mean(weights)
-    leader = experts.point(int(weights.argmax()))
+    leader = experts.point(heaviest)
     return leader if isinstance(leader, FactoredMatrix) else experts.mean(weights)

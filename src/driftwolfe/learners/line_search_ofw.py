@@ -5,8 +5,9 @@ from __future__ import annotations
 from driftwolfe.domains import Domain
 from driftwolfe.learners import bounds
 from driftwolfe.learners.latest_loss import LatestLossLearner
-from driftwolfe.points import checks, inner
+from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.kinds import Point
+from driftwolfe.points.rounding import line_search_share
 
 
 class LineSearchOFW(LatestLossLearner):
@@ -90,7 +91,6 @@ class LineSearchOFW(LatestLossLearner):
 
     def _share(self, gradient: Point, vertex: Point) -> float:
         away = vertex - self._x
-        length2, gap = inner(away, away), -inner(gradient, away)
-        if gap <= 0 or length2 == 0:
-            return 0.0
-        return min(1.0, gap / (self.smoothness * length2))
+        # The norm keeps its digits where x is near the vertex; <away, away> may turn negative.
+        length = norm(away)
+        return line_search_share(-inner(gradient, away), self.smoothness * length * length)

@@ -6,6 +6,7 @@ import math
 
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.bogd_ip import BOGDIP
+from driftwolfe.points.rounding import whole_below
 
 
 class LOOBOGD(BOGDIP):
@@ -56,7 +57,7 @@ class LOOBOGD(BOGDIP):
     def _plan(self, horizon: int) -> Plan:
         root = math.sqrt(horizon)
         eps = 60.0 * self.domain.radius**2 / root
-        block = max(1, math.floor(5.0 * root * (1 + 1e-12)))
+        block = max(1, whole_below(5.0 * root))
         # The step is in units of D/G, and R is half of D.
         tolerance = 3.0 * eps * self.options.tolerance_scale
         return Plan(0.5 * horizon**-0.75, block, tolerance, self.options.oracle.budget or 0.0)

@@ -165,7 +165,7 @@ class MultiOCG(HedgedEnsemble):
         self._meta = self._make_meta(len(lengths), horizon)
 
     def _number_of_experts(self, horizon: int) -> int:
-        return math.ceil(math.log2(horizon)) + 1
+        return (horizon - 1).bit_length() + 1  # 1 + log2, rounded up, in whole numbers
 
     def _make_meta(self, size: int, horizon: int) -> Hedge:
         G = self.options.lipschitz

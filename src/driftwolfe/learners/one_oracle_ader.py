@@ -19,7 +19,7 @@ from driftwolfe.learners.epochs import EpochLearner
 from driftwolfe.learners.options import make_options
 from driftwolfe.oracles import infeasible_projection
 from driftwolfe.oracles.halfspace import CALLS
-from driftwolfe.points import distance, inner
+from driftwolfe.points import distance, inner, norm
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.storage.state import require
 
@@ -244,7 +244,7 @@ class OneOracleAder(EpochLearner):
         )
         apart = distance(result.feasible, y)
         certified = max(0.0, result.gap) / apart if apart > 0 else 0.0
-        outside = apart**2 > tolerance and certified < apart
+        outside = apart * apart > tolerance and certified < apart
         error = certified if outside else apart
         return _Block(points, meta, result.feasible, outside, error)
 
@@ -253,8 +253,8 @@ class OneOracleAder(EpochLearner):
         if not self._outside:
             return gradient
         away = combined(self._meta.weights, self._experts.points) - self._x
-        along, squared = inner(gradient, away), inner(away, away)
-        return gradient if along >= 0 or squared <= 0 else gradient - (along / squared) * away
+        along, length = inner(gradient, away), norm(away)  # <away, away> would cancel near x
+        return gradient if along >= 0 or length == 0 else gradient - (along / length / length) * away
 
     def _limit(self) -> int:
         """Linear minimisations that the run at the end of this round may make."""

@@ -38,5 +38,5 @@ class SinglePointLearner(Learner):
         return float(value), f.pull_back(slope, self._x)
 
     def _move(self, vertex: Point, share: float) -> None:
-        """Go a share of the way to a vertex."""
-        self._x = (1.0 - share) * self._x + share * vertex
+        """Go a share of the way to a vertex, from 0 to 1; all of it leaves nothing of x behind."""
+        self._x = (1.0 - share) * self._x + share * vertex if share < 1.0 else vertex.copy()

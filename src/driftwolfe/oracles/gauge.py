@@ -7,6 +7,7 @@ import math
 from driftwolfe.domains import Domain
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Point
+from driftwolfe.points.rounding import whole_above
 
 
 def gauge_by_bisection(domain: Domain, y: Point, accuracy: float = 1e-9) -> float:
@@ -43,7 +44,7 @@ def gauge_by_bisection(domain: Domain, y: Point, accuracy: float = 1e-9) -> floa
     if length == 0:
         return 0.0
     low, high = domain.inner_radius / length, domain.radius / length  # bounds on 1/t
-    for _ in range(math.ceil(math.log2(1 / accuracy))):
+    for _ in range(whole_above(math.log2(1 / accuracy))):
         middle = 0.5 * (low + high)
         scaled = middle * offset if domain.center is None else domain.center + middle * offset
         low, high = (middle, high) if domain.contains(scaled, atol=1e-12) else (low, middle)

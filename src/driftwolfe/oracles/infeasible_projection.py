@@ -221,7 +221,7 @@ def _in_ball(domain: Domain, result: InfeasibleProjection, stop: Stopping) -> In
     if inside is result.infeasible:
         return result
     apart = distance(result.feasible, inside)
-    near = result.converged or apart**2 <= stop.tolerance
+    near = result.converged or apart * apart <= stop.tolerance
     return replace(result, infeasible=inside, distance=apart, converged=near)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from driftwolfe.points import FactoredMatrix, inner, norm
 from driftwolfe.points.kinds import Point
+from driftwolfe.points.rounding import line_search_share
 from driftwolfe.points.shelf import Shelf
 
 #: ||x||^2, <x, y>, ||y||^2.
@@ -80,7 +81,7 @@ class Pair:
         before = self.squared
         if self.dense:
             length2 = inner(self._move, self._move)
-            self._move *= self._share(length2)
+            self._move *= line_search_share(self._gap, length2)
             self.x += self._move
             self._residual += self._move
             self.squared = inner(self._residual, self._residual)
@@ -119,7 +120,7 @@ class Pair:
     def _step_factored(self) -> None:
         vertex, vv = self._move, inner(self._move, self._move)
         xv, yv = self._xv, self._xv - self._slope
-        share = self._share(vv - 2 * xv + self._xx)
+        share = line_search_share(self._gap, vv - 2 * xv + self._xx)
         rest = 1.0 - share
         if self._shelf is None:
             mixed = rest * self.x + share * vertex
@@ -130,13 +131,6 @@ class Pair:
         self._xx = rest**2 * self._xx + 2 * share * rest * xv + share**2 * vv
         self._residual = None
         self._expand()
-
-    def _share(self, length2: float) -> float:
-        """How much of the way to v to go, of squared length `length2`: never beyond x or v.
-
-        Beside a target that is very far away, the length may be all rounding, and not positive.
-        """
-        return self._gap / length2 if length2 > self._gap else 1.0
 
     def _expand(self) -> None:
         self.squared = self._xx - 2 * self._xy + self._yy

@@ -33,7 +33,8 @@ def paper(domain: Domain, x: Point, y: Point, stop: Stopping, given: Point) -> I
     pair = Pair(x, y)
     if stop.near(pair):
         return stay(pair, 0, pair.distance * 2 * domain.radius, METHOD)
-    share = 2.0 * eps / distance(x, given) ** 2
+    apart = distance(x, given)
+    share = min(1.0, 2.0 * eps / apart / apart)  # at most 2/3, rounding apart
     calls = 0
     while True:
         gap, spent = _approximate(domain, pair, eps, stop, calls)

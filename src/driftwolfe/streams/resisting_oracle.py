@@ -13,6 +13,7 @@ from driftwolfe.learners.base import Learner
 from driftwolfe.losses import LinearLoss
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.rounding import whole_below
 
 #: How far a decision may lie outside the set, in units of the radius.
 _SLACK = 1e-8
@@ -91,7 +92,7 @@ class ResistingOracle:
         self.lmo_budget = checks.positive(lmo_budget, "lmo_budget")
         self.lipschitz = checks.positive(lipschitz, "lipschitz")
         self.radius = checks.positive(radius, "radius")
-        calls = math.floor(self.lmo_budget * self.rounds * (1 + 1e-12))
+        calls = whole_below(self.lmo_budget * self.rounds)
         self.allowed = checks.count(max(1, calls), "lmo_budget * rounds")
         self.played = self.answers = 0
         self._share = 1.0 / (1.0 + math.sqrt(2.0 * self.allowed))  # of u, in the first direction

@@ -12,6 +12,7 @@ from driftwolfe.estimators.classes.labelled import Labelled
 from driftwolfe.estimators.classes.rows import Rows
 from driftwolfe.points.compiled import compiled
 from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.points.rounding import near_largest
 
 kernels = compiled("driftwolfe.estimators.classes.kernels")
 
@@ -203,7 +204,9 @@ class ClassExperts:
     def _turn_over(self) -> None:
         """Restart the experts whose interval has ended, and let longer ones join."""
         lengths = GeometricCover().starting(self.t // BLOCK) if self.adaptive else []
-        heaviest = self.weights.reshape(-1, self.radii.size).argmax(axis=0)
+        # Of those that are as heavy but for rounding, the one of the longest interval.
+        levels = self.weights.reshape(-1, self.radii.size)
+        heaviest = np.array([near_largest(column)[-1] for column in levels.T])
         sources = heaviest * self.radii.size + np.arange(self.radii.size)
         stacked = self.points.reshape(len(self.points), -1, self.classes)
         starts, norms = stacked[:, sources], self.norms[:, sources]
