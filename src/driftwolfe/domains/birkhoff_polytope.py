@@ -11,6 +11,7 @@ from driftwolfe.domains.affine_hull import leaves_affine_hull
 from driftwolfe.domains.base import Domain
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
+from driftwolfe.points.rounding import tilt, tilted
 
 
 class BirkhoffPolytope(Domain):
@@ -36,6 +37,7 @@ class BirkhoffPolytope(Domain):
 
     def __init__(self, n: int) -> None:
         self._side = checks.count(n, "n", least=2)
+        self._tilt = tilt(self._side**2).reshape(self._side, self._side)
         super().__init__(
             (self._side, self._side),
             math.sqrt(self._side - 1),
@@ -57,7 +59,7 @@ class BirkhoffPolytope(Domain):
         from scipy.optimize import linear_sum_assignment  # a slow import, for this set alone
 
         vertex = np.zeros(self.shape)
-        vertex[linear_sum_assignment(direction)] = 1.0
+        vertex[linear_sum_assignment(tilted(direction, self._tilt))] = 1.0
         return vertex
 
     def _contains(self, x: Array, slack: float) -> bool:

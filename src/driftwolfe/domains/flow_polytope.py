@@ -15,6 +15,7 @@ from driftwolfe.domains.affine_hull import leaves_affine_hull
 from driftwolfe.domains.base import Domain
 from driftwolfe.points import norm
 from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.points.rounding import tilt, tilted
 
 Edge: TypeAlias = tuple[Hashable, Hashable]
 
@@ -68,6 +69,7 @@ class FlowPolytope(Domain):
         degrees = np.bincount(self._tails, minlength=self._n_vertices)
         degrees += np.bincount(self._heads, minlength=self._n_vertices)
         self._equation_lengths = np.sqrt(degrees)
+        self._tilt = tilt(center.size)
         # ||path - c||^2 is linear in a 0/1 vector, so the oracle finds the farthest path.
         farthest = self._lmo(2 * center - 1)
         longest = float(self._lmo(-np.ones(center.size)).sum())
@@ -119,7 +121,7 @@ class FlowPolytope(Domain):
 
         path = np.zeros(direction.size)
         path[self._usable] = shortest_path(
-            direction[self._usable],
+            tilted(direction, self._tilt)[self._usable],
             self._tails[self._usable],
             self._heads[self._usable],
             self._n_vertices,

@@ -12,6 +12,7 @@ from driftwolfe.domains.base import Domain
 from driftwolfe.domains.hull import comes_near
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.points.rounding import tilt, tilted
 
 
 class SpanningTreePolytope(Domain):
@@ -50,6 +51,7 @@ class SpanningTreePolytope(Domain):
         self.edges = _checked_edges(self.n_vertices, edges)
         self._tails, self._heads = np.ascontiguousarray(self.edges.T)
         self._require_several_trees()
+        self._tilt = tilt(len(self.edges))
         center = self._effective_resistances()
         # ||tree - c||^2 is linear in a 0/1 vector, so the oracle finds the farthest tree.
         farthest = self._lmo(2 * center - 1)
@@ -81,7 +83,7 @@ class SpanningTreePolytope(Domain):
     def _lmo(self, direction: Array) -> Array:
         from driftwolfe.domains.kernels import spanning_tree
 
-        order = np.argsort(direction, kind="stable")
+        order = np.argsort(tilted(direction, self._tilt), kind="stable")
         tree: Array = spanning_tree(order, self._tails, self._heads, self.n_vertices)
         return tree
 

@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.points.kinds import Indices
+from driftwolfe.points.kinds import Array, Indices
 
 #: Share of the largest by which computed numbers may differ and still count as equal.
 TIE = 1e-9
 #: Relative error of a number that would be whole without rounding.
 WHOLE = 1e-12
+#: How far a tilt moves a direction, relative to its largest entry.
+_TILT = 1e-12
 
 
 def near_largest(values: Any) -> Indices:
@@ -36,6 +38,27 @@ def near_largest(values: Any) -> Indices:
     """
     top = values.max()
     return np.flatnonzero(values >= top - TIE * abs(top))
+
+
+def tilt(size: int) -> Array:
+    """Return a fixed direction along which no two vertices of a set are alike, for `tilted`."""
+    return np.random.default_rng(0).random(size)
+
+
+def tilted(direction: Array, along: Array) -> Array:
+    """Return the direction, moved by a hair along a fixed one, which settles ties between vertices.
+
+    Once x is nearest to y in the hull of some vertices, exchanging one edge for another often costs
+    nothing in the direction x - y, and rounding would choose.
+
+    Parameters
+    ----------
+    direction
+        Any array.
+    along
+        As `tilt` makes it, of the same shape.
+    """
+    return direction + (_TILT * max(direction.max(), -direction.min())) * along
 
 
 def whole_below(value: float) -> int:

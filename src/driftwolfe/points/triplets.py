@@ -21,8 +21,9 @@ from driftwolfe.points.leading_pair import LeadingPair, leading_pair, leading_pa
 _RANDOM_SHARE = 0.05
 #: Columns of the Krylov basis at which it is restarted from its best vectors.
 _LARGEST_BASIS = 240
-#: Numbers of a matrix that seed the random directions.
-_FEW = 500
+#: Numbers of a matrix that seed the random directions, and where their leading digits end: at no
+#: fraction, so that round numbers are never as near to one whole number as to the next.
+_FEW, _DIGITS = 500, 1000.0 * math.sqrt(2.0)
 #: Shorter side up to which a full decomposition is cheaper than any iteration.
 _SMALL_SIDE = 48
 
@@ -249,12 +250,18 @@ def _start_block(
 
 
 def _seed(operator: Any) -> int:
-    """A whole number that follows from some of the numbers of a matrix."""
+    """A whole number that follows from the leading digits of some of the numbers of a matrix.
+
+    The last digits differ from one machine to another, and another start leads to another answer
+    wherever a rough one will do.
+    """
     if isinstance(operator, FactoredMatrix):
-        parts = [operator.s[operator.s != 0], to_host(operator.stored_arrays[2][-_FEW:])]
+        parts = [operator.s, to_host(operator.stored_arrays[2][-_FEW:])]
     else:
         parts = [to_host(operator.ravel()[:_FEW])] if is_array(operator) else []
-    return zlib.crc32(b"".join(part.tobytes() for part in parts))
+    largest = max((float(np.abs(part).max(initial=0.0)) for part in parts), default=0.0)
+    digits = [np.rint(part / largest * _DIGITS) for part in parts] if largest > 0 else []
+    return zlib.crc32(b"".join(part[part != 0].tobytes() for part in digits))
 
 
 def _products(
