@@ -15,6 +15,7 @@ from driftwolfe.ensemble import (
     pold_grid,
     projection_eps,
 )
+from driftwolfe.ensemble.lmo_budget import budgeted_grid
 
 HORIZONS = [1, 2, 3, 4, 7, 10, 100, 999, 3000, 4350, 10**6]
 GRIDS = [pold_grid, paper_grid, experiment_grid, ader_grid]
@@ -99,3 +100,32 @@ def test_blocks_and_accuracies():
     for function in (block_length, projection_eps):
         with pytest.raises(ValueError, match="h must be"):
             function(0.0)
+
+
+def test_powers_of_two_are_counted_exactly():
+    """In whole numbers: 2^j <= T^3 decides where a grid of j + 1 quarter steps ends."""
+    for k in range(1, 11):
+        T = 16**k  # 3/4 log2(T) is 3k
+        assert pold_grid(T, 0.5).size == 3 * k + 1
+        steps = [j for j in range(200) if (1 << 4 * j) <= T**3]  # 2^j T^(-3/4) <= 1
+        assert experiment_grid(T).size == len(steps) == 3 * k + 1
+        assert experiment_grid(T)[-1] == pytest.approx(1.0, rel=1e-12)
+
+
+@pytest.mark.parametrize("error", [-2e-15, 0.0, 2e-15])
+def test_block_lengths_of_squares_do_not_hang_on_the_last_bit(error):
+    for root in (2, 3, 4, 9, 16, 64, 100, 999, 1000):
+        for doublings in (0, 3, 6):
+            h = 2**doublings * float(root * root) ** -0.75 * (1.0 + error)
+            expected = math.isqrt(root * root) // 4 ** (doublings // 3)
+            assert block_length(h) == max(1, expected)
+
+
+@pytest.mark.parametrize("nudge", [0.0, math.inf, -math.inf])
+def test_grids_do_not_hang_on_the_last_bit_of_a_logarithm(nudge, monkeypatch):
+    """Another library may round log2 and powers the other way."""
+    plain = math.log2
+    if nudge:
+        monkeypatch.setattr(math, "log2", lambda x: math.nextafter(plain(x), nudge))
+    assert pold_grid(4096, 0.5).size == 10
+    assert [plan.share > 0 for plan in budgeted_grid(4096, 0.5, 1.0)] == [True] * 10

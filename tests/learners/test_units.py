@@ -56,8 +56,6 @@ def test_rescaling_the_problem_rescales_the_answer(make, name, radius, loss_unit
     options, fitting = {}, {}
     if make is dw.LineSearchOFW:  # a curvature is a slope over a length
         options, fitting = {"smoothness": 2.0}, {"smoothness": 2.0 * loss_unit / radius}
-    if make is dw.SAOL:  # its heaviest expert, where others start, may be one of two alike
-        options = fitting = {"start": "origin"}
     try:
         suffered, points = in_plain_units(make, name, tuple(options.items()))
     except ValueError as error:

@@ -1,0 +1,69 @@
+"""Choices and whole numbers that stay the same when the last bits change."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driftwolfe.points.rounding import (
+    line_search_share,
+    near_largest,
+    tilt,
+    tilted,
+    whole_above,
+    whole_below,
+)
+
+
+@given(st.floats(), st.floats())
+def test_a_share_is_between_0_and_1_for_all_numbers(gap, length2):
+    share = line_search_share(gap, length2)
+    assert 0.0 <= share <= 1.0
+    if 0 < gap < length2 < math.inf:
+        exact = float(Fraction(gap) / Fraction(length2))
+        assert share == pytest.approx(exact, rel=1e-15, abs=5e-324)
+
+
+def test_shares_near_the_end_of_the_way():
+    assert line_search_share(1e-17, -1e-20) == 1.0  # the length has cancelled to less than nothing
+    assert line_search_share(1e-17, math.nan) == 1.0
+    assert line_search_share(math.nan, 1.0) == 0.0
+    assert line_search_share(0.0, 0.0) == 0.0
+
+
+def test_numbers_that_are_the_largest_but_for_rounding():
+    rng = np.random.default_rng(0)
+    for scale in (1e-200, 1.0, 1e200):
+        for sign in (1.0, -1.0):
+            values = sign * scale * np.array([0.3, 0.5, 0.4, 0.5, 0.1, 0.5])
+            expected = [1, 3, 5] if sign > 0 else [4]
+            for _ in range(20):
+                shaken = values * (1.0 + 1e-15 * rng.uniform(-1.0, 1.0, 6))
+                assert near_largest(shaken).tolist() == expected
+    assert near_largest(np.zeros(3)).tolist() == [0, 1, 2]
+    assert near_largest(np.array([1.0, 1.0 - 1e-6])).tolist() == [0]
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 3, 15, 16, 81, 4096, 10**9])
+@pytest.mark.parametrize("error", [0.0, 1e-15, -1e-15, 1e-14, -1e-14])
+def test_whole_numbers_that_were_rounded(number, error):
+    value = number * (1.0 + error)
+    assert whole_below(value) == whole_above(value) == number
+    assert whole_below(number + 0.5) == number
+    assert whole_above(number + 0.5) == number + 1
+
+
+def test_a_tilt_settles_ties_and_nothing_else():
+    rng, along = np.random.default_rng(1), tilt(6)
+    tied = np.array([2.0, 1.0, 1.0, 3.0, 1.0, 1.0])
+    orders = {
+        tuple(np.argsort(tilted(tied + 1e-15 * rng.standard_normal(6), along))) for _ in range(50)
+    }
+    assert len(orders) == 1
+    clear = rng.standard_normal(6)
+    assert np.argsort(tilted(1e250 * clear, along)).tolist() == np.argsort(clear).tolist()
+    np.testing.assert_allclose(tilted(clear, along), clear, rtol=0, atol=1e-12 * np.abs(clear).max())
+    assert not tilted(np.zeros(6), along).any()
