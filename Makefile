@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-gpu test-slow check format examples docs bench bench-short audit reliability clean
+.PHONY: help run test test-gpu test-slow test-rounding check format examples docs bench bench-short audit reliability clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -40,6 +40,9 @@ test-gpu: $(READY) ## Run the tests that need a GPU (a PyTorch that finds one)
 
 test-slow: $(READY) ## Run the long tests too
 	$(BIN)/python -m pytest -n auto
+
+test-rounding: $(READY) ## Run a slice of the tests under other kernels, CPU names and BLAS threads
+	$(BIN)/python -m reliability.rounding
 
 check: $(READY) ## Check format, lint, types and the layers
 	$(BIN)/ruff format --check

@@ -65,5 +65,7 @@ def test_a_tilt_settles_ties_and_nothing_else():
     assert len(orders) == 1
     clear = rng.standard_normal(6)
     assert np.argsort(tilted(1e250 * clear, along)).tolist() == np.argsort(clear).tolist()
-    np.testing.assert_allclose(tilted(clear, along), clear, rtol=0, atol=1e-12 * np.abs(clear).max())
+    np.testing.assert_allclose(
+        tilted(clear, along), clear, rtol=0, atol=1e-12 * np.abs(clear).max()
+    )
     assert not tilted(np.zeros(6), along).any()

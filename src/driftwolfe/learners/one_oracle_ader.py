@@ -254,7 +254,9 @@ class OneOracleAder(EpochLearner):
             return gradient
         away = combined(self._meta.weights, self._experts.points) - self._x
         along, length = inner(gradient, away), norm(away)  # <away, away> would cancel near x
-        return gradient if along >= 0 or length == 0 else gradient - (along / length / length) * away
+        return (
+            gradient if along >= 0 or length == 0 else gradient - (along / length / length) * away
+        )
 
     def _limit(self) -> int:
         """Linear minimisations that the run at the end of this round may make."""

@@ -33,8 +33,8 @@ _CERTIFICATE_SHARE, _ROUGHEST = 0.5, 0.1
 #: Up to this accuracy a singular value that the certificate missed cannot break the contract: it
 #: lies within 6.5 residuals (`leading_pair`), so that the gap stays below half the squared distance.
 _SAFE_ACCURACY = 0.1
-#: Norms of targets beyond this have squares that leave the range of numbers when they are added up.
-_FARTHEST = 1e150
+#: Squared distances beyond this one's leave the range of numbers when they are added up.
+_FARTHEST = 1e153
 
 
 def block(domain: Domain, x: Point, y: Point, stop: Stopping, rng: np.random.Generator) -> Asking:
@@ -59,6 +59,8 @@ def block(domain: Domain, x: Point, y: Point, stop: Stopping, rng: np.random.Gen
             'use method="corrective" or "halfspace"'
         )
     apart = distance(y, x)
+    if not apart < _FARTHEST:
+        raise ValueError("a target is beyond the range of numbers; use a smaller step_scale")
     if apart * apart <= stop.tolerance:
         gap = apart * 2 * domain.radius
         return InfeasibleProjection(x.copy(), y.copy(), 0, gap, apart, METHOD)
@@ -66,8 +68,6 @@ def block(domain: Domain, x: Point, y: Point, stop: Stopping, rng: np.random.Gen
     if isinstance(y, FactoredMatrix) and y.nuclear_norm_bound() <= radius:
         return InfeasibleProjection(y, y, 0, 0.0, 0.0, METHOD)
     size = norm(y)
-    if not size < _FARTHEST:
-        raise ValueError("a target is beyond the range of numbers; use a smaller step_scale")
     yy = size * size
     full, dense = min(domain.shape), math.prod(domain.shape) <= _FULL_ENTRIES
     most = full if dense else min(full, max(64, _LARGEST_BLOCK // (8 * sum(domain.shape))))
