@@ -133,9 +133,7 @@ def test_without_a_horizon_and_a_lipschitz_constant(place):
     losses = stream(rounds=90)
     for cls in (dw.POLD, dw.POLA, dw.BOGDIP):
         expected, found = (suffered(cls(ball(where)), losses) for where in ("cpu", place))
-        np.testing.assert_allclose(found[:64], expected[:64], rtol=1e-3)
-        # The second epoch starts where the heaviest expert is; of two that are as heavy, at either.
-        assert sum(found) == pytest.approx(sum(expected), rel=1e-2)
+        np.testing.assert_allclose(found, expected, rtol=1e-3)
 
 
 def test_larger_matrices_which_are_projected_by_blocks(place):

@@ -20,6 +20,7 @@ ROUNDS, ALLOWED = 36, 1e-6
 SETS = ("l1", "simplex", "birkhoff", "trees", "factored", "product-factored")
 #: Beyond the first settings of each: those with rules of their own.
 MORE = [
+    (dw.PAMO, {"gauge": "exact"}, "l2"),  # the set is the ball that experts are clipped to
     (dw.POLD, {"lmo_budget": 1.0}, "birkhoff"),
     (dw.POLA, {"start": "origin"}, "trees"),
     (dw.POLA, {"lmo_budget": 0.5}, "birkhoff"),
@@ -81,7 +82,7 @@ def decisions(cls, settings, domain, noise):
     [pytest.param(*case, id="-".join([case[0].__name__, *map(str, case[1].values()), case[2]])) for case in CASES],
 )  # fmt: skip
 def test_noise_in_the_last_digit_moves_no_decision(cls, settings, name):
-    domain = more_domains()[name]
+    domain = {"l2": dw.L2Ball(4), **more_domains()}[name]
     expected = decisions(cls, settings, domain, None)
     found = decisions(cls, settings, domain, np.random.default_rng(1))
     np.testing.assert_allclose(found, expected, rtol=0, atol=ALLOWED * domain.radius)

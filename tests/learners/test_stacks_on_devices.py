@@ -80,7 +80,9 @@ def test_the_same_game_as_on_the_host(name, cls, settings, place):
     expected, found = (
         played(cls(ball, lipschitz=10.0, **settings), linear(here)) for ball in (here, there)
     )
-    if cls is dw.SAOL and settings:  # rough projections: rounding may choose among many points
+    if name in ("Box", "LinfBall") and settings.get("method") == "corrective":
+        # Once x is nearest to y along a coordinate, rounding chooses between its two ends there, and
+        # rough projections (accuracy 0.05 and 0.1) end elsewhere; both ends are right.
         assert found[0].sum() == pytest.approx(expected[0].sum(), rel=2e-2)
     else:
         assert_alike(found, expected, 1e-7)

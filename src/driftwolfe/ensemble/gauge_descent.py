@@ -13,6 +13,7 @@ from driftwolfe.losses import Loss
 from driftwolfe.oracles import gauge_by_bisection
 from driftwolfe.points import clip_to_ball
 from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.rounding import TIE
 from driftwolfe.storage.state import require
 
 
@@ -89,7 +90,9 @@ class GaugeDescent(DenseDescent):
     def _surrogate(self, i: int, g: Array) -> Array:
         c = self.domain.center
         inside, outside = (v if c is None else v - c for v in (self.x[i], self.y[i]))
-        if self.gauges[i] <= 1.0 or np.vdot(g, outside) >= 0:
+        # Clipped to a ball that touches the set, u has the gauge 1 but for rounding, which must not
+        # decide; so near to it, w is u.
+        if self.gauges[i] <= 1.0 + TIE or np.vdot(g, outside) >= 0:
             return g
         return g - np.vdot(g, inside) * self.domain.gauge_subgradient(self.y[i])
 
