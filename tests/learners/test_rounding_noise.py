@@ -20,7 +20,6 @@ ROUNDS, ALLOWED = 36, 1e-6
 SETS = ("l1", "simplex", "birkhoff", "trees", "factored", "product-factored")
 #: Beyond the first settings of each: those with rules of their own.
 MORE = [
-    (dw.PAMO, {"gauge": "exact"}, "l2"),  # the set is the ball that experts are clipped to
     (dw.POLD, {"lmo_budget": 1.0}, "birkhoff"),
     (dw.POLA, {"start": "origin"}, "trees"),
     (dw.POLA, {"lmo_budget": 0.5}, "birkhoff"),
@@ -82,7 +81,7 @@ def decisions(cls, settings, domain, noise):
     [pytest.param(*case, id="-".join([case[0].__name__, *map(str, case[1].values()), case[2]])) for case in CASES],
 )  # fmt: skip
 def test_noise_in_the_last_digit_moves_no_decision(cls, settings, name):
-    domain = {"l2": dw.L2Ball(4), **more_domains()}[name]
+    domain = more_domains()[name]
     expected = decisions(cls, settings, domain, None)
     found = decisions(cls, settings, domain, np.random.default_rng(1))
     np.testing.assert_allclose(found, expected, rtol=0, atol=ALLOWED * domain.radius)
@@ -217,3 +216,20 @@ def test_what_is_left_of_a_gradient_is_right_where_y_is_near_x():
     left_over = learner._corrected(gradient).toarray()
     expected = gradient.toarray() - (gradient.toarray() * move).sum() * move
     np.testing.assert_allclose(left_over, expected, atol=1e-5)
+
+
+def test_a_gauge_of_1_but_for_rounding_counts_as_1():
+    """PAMO's experts are clipped to the ball around the set, which here is the set."""
+    ball, rng = dw.L2Ball(6), np.random.default_rng(0)
+    slopes = [rng.standard_normal(6) + (0.8 if t < 30 else -0.8) for t in range(60)]
+
+    def played(noise):
+        learner = dw.PAMO(ball, lipschitz=1.0, gauge="exact")
+        decisions = []
+        for slope in slopes:
+            learner.update(LinearLoss(shaken(slope, noise)))
+            decisions.append(learner.decision)
+        return np.array(decisions)
+
+    for seed in range(4):
+        np.testing.assert_allclose(played(np.random.default_rng(seed)), played(None), atol=ALLOWED)
