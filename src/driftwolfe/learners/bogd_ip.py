@@ -137,6 +137,7 @@ class BOGDIP(EpochLearner):
 
         With `tau`, on any interval of that length: a start anywhere, and two cut-off blocks.
         """
+        path_length, tau = bounds.asked(path_length, tau)
         G, D = self.lipschitz, 2.0 * self.domain.radius
         total = 0.0
         for horizon, rounds, first in self._epochs():

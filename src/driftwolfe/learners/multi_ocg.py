@@ -7,6 +7,7 @@ import math
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import Hedge
 from driftwolfe.ensemble.leaders import GapRule, Leaders
+from driftwolfe.learners import bounds
 from driftwolfe.learners.hedged_ensemble import HedgedEnsemble
 from driftwolfe.learners.options import make_options
 from driftwolfe.points import checks
@@ -130,8 +131,17 @@ class MultiOCG(HedgedEnsemble):
         tau
             Not offered.
         variation
-            V_T: if given, the bound is against the minimiser of each round.
+            V_T: if given, the bound is against the minimiser of each round, whatever path these
+            take; then leave `path_length` out.
         """
+        path_length, tau = bounds.asked(path_length, tau)
+        if variation is not None:
+            variation = checks.nonnegative(variation, "variation")
+            if path_length:
+                raise ValueError(
+                    "give path_length or variation, not both: with variation the bound is against "
+                    "the minimiser of each round"
+                )
         proved = self._scale is not None and self.strong_convexity is None
         loose = self._experts.cut_short or self.options.tolerance_scale > 1.0
         if tau is not None or not proved or loose or not self.options.horizon:

@@ -187,6 +187,7 @@ class OneOracleAder(EpochLearner):
 
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
         """Return the bound of the Notes with the parameters used; see `Learner.bound`."""
+        path_length, tau = bounds.asked(path_length, tau)
         if tau is not None:
             return super().bound(path_length, tau)
         G, D = self.lipschitz, 2.0 * self.domain.radius

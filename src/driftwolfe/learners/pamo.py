@@ -42,7 +42,8 @@ class PAMO(CoverEnsemble):
 
     Notes
     -----
-    Regret :math:`O((1 + \kappa)\sqrt{\tau}\log T)` on every interval of length tau; `bound` has the
+    Regret :math:`O((1 + \kappa)\sqrt{\tau}\log T)` on every interval of length tau, with
+    :math:`\tau(1 + P/D)` for tau against comparators of path length P inside it; `bound` has the
     constants. Reconstructed from the abstract and from the paper that compares with it; the
     original's meta constants were not seen, SAOL's stand in.
 
