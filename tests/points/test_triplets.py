@@ -134,7 +134,8 @@ def test_no_larger_singular_value_is_missed_by_much(spike, tolerance, dense):
 def test_a_start_that_is_not_too_unlucky_misses_nothing(tolerance):
     """No chance is left once the start's leading component is at least the delta of the proof."""
     n, spike = 260, 1.5
-    A = spiked(spike, 200)
+    flat = spiked(spike, 200)
+    A = FactoredMatrix(flat.U, np.r_[spike, np.linspace(1.0, 0.5, 200)], flat.V)
     top = A.V[:, 0]
     delta = 1e-3 * np.sqrt(np.pi / (2 * n))
     for seed in range(20):
@@ -144,8 +145,9 @@ def test_a_start_that_is_not_too_unlucky_misses_nothing(tolerance):
         found = leading_pair(A, start, tolerance, 2000)
         rough = found.s + found.error if tolerance >= 0.05 else 1.05 * found.s
         assert spike <= rough * (1 + 1e-12)
-    blind = leading_pair(A, other, tolerance, 2000)
-    assert blind.s + blind.error < spike  # such a start can be missed: the delta matters
+    if tolerance >= 0.05:  # in few steps: in many, rounding would bring the leading vector back
+        blind = leading_pair(A, other, tolerance, 2000)
+        assert blind.s + blind.error < spike  # such a start does miss it: the delta matters
 
 
 def test_the_leading_pair_of_a_factored_matrix_is_that_of_its_dense_form():
