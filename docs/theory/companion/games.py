@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -223,7 +224,9 @@ def window_games() -> Iterator[Case]:
     for make, more in settings.items():
         learner = make(dw.L2Ball(1), lipschitz=1.0, tuning="certified", **more)
         suffered = np.array([learner.update(dw.losses.LinearLoss([sign])) for sign in signs])
-        for n, first in ((n, first) for n in (8, 50, 128, T) for first in range(0, T - n + 1, 16)):
+        for n, first in product((8, 50, 128, T), range(0, T, 16)):
+            if first + n > T:
+                continue
             window = slice(first, first + n)
             for stretch in (1, 3, 10, n):
                 totals = np.add.reduceat(signs[window], np.arange(0, n, stretch))
