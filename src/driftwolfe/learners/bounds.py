@@ -21,6 +21,15 @@ ANYWHERE, AT_CENTER = 1 / 2, 1 / 8
 def asked(path_length: float, tau: int | None) -> tuple[float, int | None]:
     """Return what `Learner.bound` was asked for, checked.
 
+    Parameters
+    ----------
+    path_length
+        That of the comparators: a finite number >= 0.
+    tau
+        Rounds of a window, a whole number >= 1; None for the whole game.
+
+    Examples
+    --------
     >>> asked(2, None)
     (2.0, None)
     >>> asked(-1.0, None)

@@ -65,8 +65,8 @@ class POLA(CoverEnsemble):
     :math:`3.021\, G D\, (r v_0 (k+1)(k+2)/b)^{1/4} |I|^{3/4} + \tfrac r2 G D h |I|` (the last term, of
     lower order, for rounding blocks up) and the price of weighing, with r = 1, or 3 for the even
     schedule. That is a statement about long runs: with b = 1, experts on fewer than 256 rounds
-    (even: 2048) never ask the set. It needs an exact oracle, see `POLD`. The practical tuning keeps its short blocks, and spends on any
-    interval what nobody has a claim to.
+    (even: 2048) never ask the set. It needs an exact oracle, see `POLD`. The practical tuning keeps
+    its short blocks, and spends on any interval what nobody has a claim to.
 
     Errata of the paper resolved here: 1 (the weight function), 2 (experts leave after they have
     played), 3, 8, 12 (local clock), 13, 14, 18-20 (dynamic bound), 24, 25.
