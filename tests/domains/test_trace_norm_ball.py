@@ -118,6 +118,33 @@ def test_the_error_of_a_rough_oracle_is_a_true_bound(rng):
         assert error <= accuracy * -best
 
 
+@pytest.mark.parametrize("spike", [1.5, 1.25])
+@pytest.mark.parametrize(
+    ("representation", "accuracy", "trials"),
+    [("factored", 0.1, 600), ("factored", 0.3, 600), ("dense", 0.1, 200), ("dense", 0.3, 200)],
+)
+def test_a_rough_oracle_misses_no_more_often_than_it_says(
+    representation, accuracy, trials, spike, rng
+):
+    """At most once in 1,000 calls; 6 misses in 600 trials would have a chance of 5e-5."""
+    (m, n), missed = (150, 200), 0
+    ball = dw.TraceNormBall((m, n), radius=1.0, representation=representation)
+    U, V = (np.linalg.qr(rng.standard_normal((size, m)))[0] for size in (m, n))
+    for trial in range(trials):  # the numbers of a matrix seed the oracle's start
+        s = np.r_[spike, np.linspace(1.0, 0.5, m - 1) + 1e-9 * trial]
+        if representation == "factored":
+            direction = FactoredMatrix.from_orthonormal(U, s, V)
+            atom, error = ball.lmo_with_error(direction, accuracy)
+            value = -atom.inner(direction)
+        else:
+            direction = (U * s) @ V.T
+            atom, error = ball.lmo_with_error(direction, accuracy)
+            value = -float(np.vdot(atom, direction))
+        assert error <= accuracy * spike
+        missed += value + error < spike * (1 - 1e-9)
+    assert missed <= 5
+
+
 def test_representation_follows_the_size_unless_told():
     assert isinstance(dw.TraceNormBall((10, 10)).origin(), np.ndarray)
     assert isinstance(dw.TraceNormBall((200, 100)).origin(), FactoredMatrix)

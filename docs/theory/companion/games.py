@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -212,6 +213,28 @@ def between() -> Iterator[Case]:
             where = f"{make.__name__}, T = {T}"
             yield T / math.sqrt(1 + math.sqrt(2 * T)), regret, f"{where}, from below"
             yield regret, learner.bound(**({"tau": T} if make is dw.POLA else {})), where
+
+
+@check("windows: dynamic regret of POLA, SAOL and PAMO <= its bound")
+def window_games() -> Iterator[Case]:
+    """Signs that turn ever more often; comparators at the best end of stretches of equal length."""
+    T, rng = 256, np.random.default_rng(5)
+    signs = np.repeat(rng.choice([-1.0, 1.0], 200), np.repeat([64, 8, 2, 1], [2, 8, 20, 170]))[:T]
+    settings = {dw.POLA: {"lmo_budget": 60.0}, dw.SAOL: {}, dw.PAMO: {"gauge": "exact"}}
+    for make, more in settings.items():
+        learner = make(dw.L2Ball(1), lipschitz=1.0, tuning="certified", **more)
+        suffered = np.array([learner.update(dw.losses.LinearLoss([sign])) for sign in signs])
+        for n, first in product((8, 50, 128, T), range(0, T, 16)):
+            if first + n > T:
+                continue
+            window = slice(first, first + n)
+            for stretch in (1, 3, 10, n):
+                totals = np.add.reduceat(signs[window], np.arange(0, n, stretch))
+                path = 2.0 * np.count_nonzero(np.diff(np.sign(totals)))
+                path += 2.0 * np.count_nonzero(totals == 0)  # which end is held does not matter
+                regret = float(suffered[window].sum() + np.abs(totals).sum())
+                where = f"{make.__name__}, n = {n}, P = {path:g}"
+                yield regret, learner.bound(path_length=path, tau=n), where
 
 
 @check("one oracle: a run that ends outside tol has g <= sqrt(tol) d")

@@ -151,6 +151,23 @@ def calls() -> Iterator[Case]:
         yield answer.lmo_calls, float(most), f"{scene.name}, tol = {tol / scene.D**2:.3g} D^2"
 
 
+@check("calls with an inexact oracle <= 6.66 D^2/tol")
+def sloppy_calls() -> Iterator[Case]:
+    """The oracle gives the worst vertex that its error, 3/8 sqrt(tol) d, allows, and tells the error."""
+    for scene, tol in _hard():
+        x, y, V, calls = scene.x, scene.y, scene.vertices, 0
+        while (d2 := float((x - y) @ (x - y))) > tol:
+            error = 0.375 * np.sqrt(tol * d2)
+            values = V @ (x - y)
+            vertex = V[np.where(values <= values.min() + error, values, -np.inf).argmax()]
+            calls += 1
+            if float((x - y) @ (x - vertex)) + error <= np.sqrt(tol * d2):
+                break
+            x = line_search(x, y, vertex)
+        most = np.floor(6.66 * scene.D**2 / tol)
+        yield calls, float(most), f"{scene.name}, tol = {tol / scene.D**2:.3g} D^2"
+
+
 @check("true calls with known vertices <= 2.6 D^2/tol")
 def calls_with_atoms() -> Iterator[Case]:
     """The library's runs with vertices kept from run to run, and the same written anew."""

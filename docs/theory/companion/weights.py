@@ -91,6 +91,52 @@ def windows() -> Iterator[Case]:
         yield float(faults), 0.0, f"rounds {first} to {last}"
 
 
+def _split(first: int, last: int, longest: int) -> list[int]:
+    """Lengths of cover intervals that make up a window: the longest that fits, from the left."""
+    lengths = []
+    while first <= last:
+        length = longest
+        while first % length or first + length - 1 > last:
+            length //= 2
+        lengths.append(length)
+        first += length
+    return lengths
+
+
+def _longest(n: int, k: int, q: float) -> float:
+    """The worst head, long intervals and tail of a window, with B_j = 2^(qj)."""
+    L = 1 << k
+    sums = _digit_sums(q, L) if k else np.zeros(1)
+    pairs = ((a, c) for a in range(L) for c in range((n - a) % L, n - a + 1, L) if c < L)
+    return max(sums[a] + sums[c] + (n - a - c) / L * L**q for a, c in pairs)
+
+
+@check("windows: head, intervals of length 2^k and tail are all there is")
+def long_pieces() -> Iterator[Case]:
+    """All windows of up to 40 rounds in the first 100, for all k: cost at most the worst split's."""
+    for q, k, n in product((0.75, 0.5), range(6), range(1, 41)):
+        right = _longest(n, k, q)
+        for first in range(1, 101 - n):
+            left = sum(length**q for length in _split(first, first + n - 1, 1 << k))
+            yield left, right, f"q = {q}, k = {k}, rounds {first} to {first + n - 1}"
+
+
+@check(
+    "windows with a path: 1.19 n^(3/4) p^(1/4) + 2.94 (n/p)^(3/4), (2np)^(1/2) + 4.83 (n/p)^(1/2)"
+)
+def window_constants() -> Iterator[Case]:
+    """The closed forms for n/(2p) < 2^k <= n/p against the exact worst split."""
+    for n in (*range(1, 40), 100, 127, 128, 200):
+        for p in sorted({1.0, 1.3, 2.0, 5.0, n / 3, float(n)}):
+            if not 1 <= p <= n:
+                continue
+            k = math.floor(math.log2(n / p) + 1e-12)
+            where = f"n = {n}, p = {p:.3g}"
+            right = 1.19 * n**0.75 * p**0.25 + 2.94 * (n / p) ** 0.75
+            yield _longest(n, k, 0.75), right, where
+            yield _longest(n, k, 0.5), math.sqrt(2 * n * p) + 4.83 * math.sqrt(n / p), where
+
+
 @check("POLA: windows <= 4.434 (r(k+1)(k+2)/b)^(1/4) tau^(3/4) + 2.95 r^(3/4) (b tau)^(1/4)")
 def budget_windows() -> Iterator[Case]:
     """The worst split of every window of up to 4096 rounds into intervals with the library's plans."""

@@ -157,10 +157,15 @@ class TraceNormBall(Domain):
     def lmo_with_error(
         self, direction: Point, accuracy: float | None = None
     ) -> tuple[Point, float]:
-        """Return the atom and a bound on how far it is from the minimiser: radius * residual.
+        """Return the atom and a bound on how far it is from the minimiser.
 
-        The bound holds unless the random part of the Lanczos start was orthogonal to the leading
-        vector, which has probability zero.
+        What is proved: where the shorter side is at most 48, the bound, up to rounding. Above that
+        a Lanczos run from a random start finds the leading pair, and for an accuracy of 0.05 or more
+        the bound fails with probability 0.001 at most. For a finer one it is radius * residual,
+        which is right unless a larger singular value was missed; one that is larger by more than 5 %
+        is missed with probability 0.001 at most. The chance is that of the start, for a direction
+        that does not depend on it; the numbers of the direction seed it, so that calls repeat.
+        `docs/theory/oracles.md` has the proof.
         """
         return self._atom(direction, leading_triplets(direction, 1, tolerance=self._tol(accuracy)))
 

@@ -1,7 +1,7 @@
 r"""Plans for experts that may make only so many linear minimisations a round.
 
 With one run of Frank-Wolfe for each projection (`halfspace`), tolerance tol costs at most
-:math:`c D^2/tol` calls, c = 2.6. An expert with blocks of K rounds and b calls a round can so
+:math:`c D^2/tol` calls of an exact oracle, c = 2.6. An expert with blocks of K rounds and b calls a round can so
 afford :math:`tol = c D^2/(b K)`, and its regret, in units of G D, is at most
 
 .. math:: \sqrt{c/(bK)}\,T + v/h + r h K T/2, \qquad v = v_0 + P/(2D)

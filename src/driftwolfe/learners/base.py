@@ -162,9 +162,11 @@ class Learner(ABC):
         Parameters
         ----------
         path_length
-            That of the comparators, for dynamic regret; 0 is static regret.
+            That of the comparators, for dynamic regret; 0 is static regret. With `tau`, that of
+            the comparators inside the interval.
         tau
-            Length of the interval in rounds, for adaptive regret.
+            Length of the interval in rounds, for adaptive regret: the bound holds on all intervals
+            of that length.
 
         Raises
         ------

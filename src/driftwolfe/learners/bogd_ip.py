@@ -53,7 +53,7 @@ class BOGDIP(EpochLearner):
     lmo_budget, schedule, lazy
         As for `POLD`. With a budget b and the certified tuning, static regret is at most
         :math:`3.021\, G D\, (r v_0/b)^{1/4} T^{3/4} + \tfrac r2 G D h T`: about 1.80 G D T^(3/4) with
-        at most T calls.
+        at most T calls of an exact oracle.
 
     Notes
     -----
@@ -137,6 +137,7 @@ class BOGDIP(EpochLearner):
 
         With `tau`, on any interval of that length: a start anywhere, and two cut-off blocks.
         """
+        path_length, tau = bounds.asked(path_length, tau)
         G, D = self.lipschitz, 2.0 * self.domain.radius
         total = 0.0
         for horizon, rounds, first in self._epochs():

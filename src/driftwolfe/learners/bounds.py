@@ -11,10 +11,34 @@ from collections.abc import Callable
 import numpy as np
 
 from driftwolfe.ensemble import SleepingMeta
+from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
 
 #: ||y_1 - c||^2 terms of the master inequality in units of D^2: anywhere in K, and at the centre.
 ANYWHERE, AT_CENTER = 1 / 2, 1 / 8
+
+
+def asked(path_length: float, tau: int | None) -> tuple[float, int | None]:
+    """Return what `Learner.bound` was asked for, checked.
+
+    Parameters
+    ----------
+    path_length
+        That of the comparators: a finite number >= 0.
+    tau
+        Rounds of a window, a whole number >= 1; None for the whole game.
+
+    Examples
+    --------
+    >>> asked(2, None)
+    (2.0, None)
+    >>> asked(-1.0, None)
+    Traceback (most recent call last):
+        ...
+    ValueError: path_length must be a finite number >= 0, got -1.0
+    """
+    length = checks.nonnegative(path_length, "path_length")
+    return length, None if tau is None else checks.count(tau, "tau")
 
 
 def blocked_descent(
@@ -106,32 +130,67 @@ def weighing(meta: SleepingMeta, length: int, end: int) -> float:
     return meta.regret_bound(length, max(1, end), meta.scale)
 
 
-def over_windows(tau: int, level_bound: Callable[[int], float]) -> float:
-    r"""Return the worst sum of bounds over how a window of length tau splits into a cover.
+def over_windows(
+    tau: int,
+    level_bound: Callable[[int], float],
+    level_price: Callable[[int], float] | None = None,
+    path_length: float = 0.0,
+) -> float:
+    r"""Return a bound on the dynamic regret on every window of length tau.
 
-    A window is two runs of geometric-cover intervals, each of distinct lengths :math:`2^k`: the binary
-    digits of A and of tau - A for some A. The answer is :math:`\max_A S(A) + S(\tau - A)`, S the sum
-    over digits.
+    For each k, a window is a head of :math:`a < 2^k` rounds, q intervals of length :math:`2^k` and a tail
+    of :math:`c < 2^k` rounds; head and tail are geometric-cover intervals of the lengths that the binary
+    digits of a and c name. The path is split over all of them, so that the largest price per unit pays
+    for all of it. The answer is
+
+    .. math:: \min_k \max_{a + c + q 2^k = \tau} \big[S(a) + q B_k + S(c)\big] + P \max_{j \le k} p_j
+
+    with :math:`B_k` the bound on one interval, :math:`p_k` the price of a unit of path inside it, and S the
+    sum of the :math:`B_j` over digits. `docs/theory/bounds.md` has the proof.
 
     Parameters
     ----------
     tau
         Rounds of the window.
     level_bound
-        Takes k, returns a bound on the regret on one interval of length :math:`2^k`.
+        Takes k, returns a bound on the static regret on one interval of length :math:`2^k`.
+    level_price
+        Takes k, returns what a unit of the comparators' path inside such an interval adds to that;
+        needed where `path_length` is not 0.
+    path_length
+        P, the path length of the comparators inside the window.
 
     Examples
     --------
     >>> over_windows(3, lambda k: 1.0)
     2.0
+    >>> over_windows(3, lambda k: 1.0, lambda k: 10.0**k, path_length=1.0)
+    4.0
     """
     levels = tau.bit_length()
-    prices = [level_bound(k) for k in range(levels)]
-    lengths = np.arange(tau + 1)
-    sums: Array = np.zeros(tau + 1)
-    for k, price in enumerate(prices):
-        sums += price * ((lengths >> k) & 1)
-    return float((sums + sums[::-1]).max())
+    sums: Array = np.zeros(1)  # S(a) for a < 2^k
+    best, price = np.inf if levels else 0.0, 0.0
+    for k in range(levels):
+        one = level_bound(k)
+        if path_length:
+            if level_price is None:
+                raise ValueError("a path_length needs a level_price")
+            price = max(price, level_price(k))
+        best = min(best, _worst_split(tau, sums, one) + path_length * price)
+        sums = np.concatenate((sums, sums + one))
+    return float(best)
+
+
+def _worst_split(tau: int, sums: Array, one: float) -> float:
+    """The largest S(a) + q B + S(c) over a + c + q L = tau with a, c < L, for the S(a) in `sums`."""
+    L = sums.size
+    q, rest = divmod(tau, L)
+    short = sums[: rest + 1]
+    worst = q * one + (short + short[::-1]).max()
+    long = sums[rest + 1 :]  # a + c = L + rest, so that both exceed rest
+    if q and long.size:
+        worst = max(worst, (q - 1) * one + (long + long[::-1]).max())
+    return float(worst)
 
 
 def frank_wolfe_tracking(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import Any
 
@@ -125,19 +126,41 @@ class CoverEnsemble(Learner):
         return max(near_largest(weights).tolist(), key=self._lengths.__getitem__)
 
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
-        """Return the adaptive bound for windows of length tau; see `Learner.bound`.
+        """Return the bound on dynamic regret, on all windows of length tau or on the whole game.
 
-        The meta's range B is that given, or the largest difference seen where it is learned; there
-        is no bound where losses differed by more than a given one.
+        `path_length` is that of the comparators inside the window; 0 is adaptive regret. A tau beyond
+        the rounds played means all of them. The meta's range B is that given, or the largest
+        difference seen where it is learned; there is no bound where losses differed by more than a
+        given one.
         """
-        if tau is None:
-            return super().bound(path_length, tau)
-        return bounds.over_windows(min(tau, self.t), self._level_bound)
+        length, window = bounds.asked(path_length, tau)
+        rounds = self.t if window is None else min(window, self.t)
+        # No comparators of the set have a longer path.
+        length = min(length, max(0, rounds - 1) * self.domain.diameter)
+        if window is not None:
+            return bounds.over_windows(rounds, self._level_bound, self._level_price, length)
+        levels = range(rounds.bit_length())
+        return min((self._dynamic_bound(k, length) for k in levels), default=0.0)
+
+    def _dynamic_bound(self, k: int, path_length: float) -> float:
+        """Intervals of lengths 1, 2, ..., 2^(k-1), then all of length 2^k.
+
+        The path is split over them, so its largest price per unit pays for all of it.
+        """
+        L = 1 << k
+        many = math.ceil((self.t - L + 1) / L) if self.t >= L else 0
+        static = sum(self._level_bound(j) for j in range(k)) + many * self._level_bound(k)
+        return static + path_length * max(self._level_price(j) for j in range(k + 1))
 
     def _level_bound(self, k: int) -> float:
-        """The regret on one interval of length 2^k: its expert's, and the meta's against it."""
+        """The static regret on one interval of length 2^k: its expert's, and the meta's against it."""
         length = 1 << k
         return self._expert_bound(length) + bounds.weighing(self._meta, length, self.t)
+
+    def _level_price(self, k: int) -> float:
+        """What a unit of path inside an interval of length 2^k adds: the expert's bound is affine."""
+        D = 2.0 * self.domain.radius
+        return (self._expert_bound(1 << k, D) - self._expert_bound(1 << k)) / D
 
     def _expert_bound(self, length: int, path_length: float = 0.0) -> float:
         plan = self._plan(length)

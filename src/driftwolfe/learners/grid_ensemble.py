@@ -35,6 +35,7 @@ class GridEnsemble(HedgedEnsemble):
 
         The range of losses B in the price is `lipschitz` * diameter; a learned B was never larger.
         """
+        path_length, tau = bounds.asked(path_length, tau)
         if tau is not None:
             return super().bound(path_length, tau)
         G = self.lipschitz

@@ -79,7 +79,7 @@ class KalhanOFW(LatestLossLearner):
         Parameters
         ----------
         path_length, tau
-            Not offered.
+            Not offered: a bound against the minimisers holds for all comparators.
         variation
             V_T, the function variation.
         first_gap
@@ -87,6 +87,12 @@ class KalhanOFW(LatestLossLearner):
         smoothness
             beta.
         """
+        path_length, tau = bounds.asked(path_length, tau)
+        if path_length or tau is not None:
+            raise NotImplementedError(
+                f"the bound of {type(self).__name__} is against the minimiser of each round: leave "
+                "path_length= and tau= out"
+            )
         if variation is None or first_gap is None or smoothness is None or not self.horizon:
             raise NotImplementedError(
                 "the bound of KalhanOFW needs a horizon, variation=, first_gap= and smoothness="

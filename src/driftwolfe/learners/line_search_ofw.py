@@ -77,12 +77,18 @@ class LineSearchOFW(LatestLossLearner):
         Parameters
         ----------
         path_length, tau
-            Not offered.
+            Not offered: a bound against the minimisers holds for all comparators.
         variation
             V_T, the function variation.
         first_gap
             f_1(x_1) - min f_1.
         """
+        path_length, tau = bounds.asked(path_length, tau)
+        if path_length or tau is not None:
+            raise NotImplementedError(
+                f"the bound of {type(self).__name__} is against the minimiser of each round: leave "
+                "path_length= and tau= out"
+            )
         if variation is None or first_gap is None:
             raise NotImplementedError("the bound of LineSearchOFW needs variation= and first_gap=")
         return bounds.smooth_frank_wolfe(

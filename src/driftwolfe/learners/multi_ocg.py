@@ -7,6 +7,7 @@ import math
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import Hedge
 from driftwolfe.ensemble.leaders import GapRule, Leaders
+from driftwolfe.learners import bounds
 from driftwolfe.learners.hedged_ensemble import HedgedEnsemble
 from driftwolfe.learners.options import make_options
 from driftwolfe.points import checks
@@ -44,7 +45,7 @@ class MultiOCG(HedgedEnsemble):
         :math:`\lambda` of the losses, in [f]/[x]², for the strongly convex version; None for convex losses.
     max_inner
         Limit on linear minimisations per expert and round; the bound is lost once it cuts a run
-        short.
+        short. The original's experiments have 4.
     tuning
         ``"practical"``: max_inner 20, loss_scale ``"auto"``; ``"certified"``: no limit, G * diameter.
 
@@ -54,9 +55,11 @@ class MultiOCG(HedgedEnsemble):
     :math:`\min_\gamma (T/\gamma + 1)\,2GD\sqrt\gamma + \gamma G P` plus the price of the meta; against
     minimisers, :math:`2\gamma V_T` in place of the last term, V_T the function variation.
 
-    Reconstructed from the abstract: the original (AAAI 2021) could not be read. Known for sure are
-    the improved OCG tuned to V_T, several instances, a meta-algorithm, and the rates
-    :math:`O(\max\{T^{2/3}V_T^{1/3}, \sqrt T\})` and, for strongly convex losses,
+    Reconstructed from the abstract and an extract: the original (AAAI 2021) could not be read in
+    full. Its experiments make K = 4 conditional-gradient steps a round, with the rate of the weights
+    tuned; here a run goes on to its gap, in at most `max_inner` steps, and the rate is that of the
+    theory. Known for sure are the improved OCG tuned to V_T, several instances, a meta-algorithm,
+    and the rates :math:`O(\max\{T^{2/3}V_T^{1/3}, \sqrt T\})` and, for strongly convex losses,
     :math:`O(\max\{\sqrt{T V_T\log T}, \log T\})`.
 
     References
@@ -130,8 +133,17 @@ class MultiOCG(HedgedEnsemble):
         tau
             Not offered.
         variation
-            V_T: if given, the bound is against the minimiser of each round.
+            V_T: if given, the bound is against the minimiser of each round, whatever path these
+            take; then leave `path_length` out.
         """
+        path_length, tau = bounds.asked(path_length, tau)
+        if variation is not None:
+            variation = checks.nonnegative(variation, "variation")
+            if path_length:
+                raise ValueError(
+                    "give path_length or variation, not both: with variation the bound is against "
+                    "the minimiser of each round"
+                )
         proved = self._scale is not None and self.strong_convexity is None
         loose = self._experts.cut_short or self.options.tolerance_scale > 1.0
         if tau is not None or not proved or loose or not self.options.horizon:

@@ -89,9 +89,12 @@ class OGD(SinglePointLearner):
 
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
         """Return the bound with the steps used; see `Learner.bound`."""
+        path_length, tau = bounds.asked(path_length, tau)
+        if tau is not None:
+            return super().bound(path_length, tau)
         G, D = self.lipschitz, 2.0 * self.domain.radius
-        if tau is not None or G == 0:
-            return super().bound(path_length, tau) if G else 0.0
+        if G == 0:
+            return 0.0
         eta = self._eta(G, max(1, self.t))
         if self.options.horizon and self.options.step_scale is not None:
             return bounds.blocked_descent(G, D, self.t, eta, 1, 0.0, path_length, bounds.AT_CENTER)

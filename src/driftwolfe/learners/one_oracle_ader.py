@@ -84,9 +84,9 @@ class OneOracleAder(EpochLearner):
         G T \sqrt{tol} + \min_i\Big[\frac{D^2/8 + D P/2}{\eta_i} + \frac{\eta_i K T G^2}{2} + H_i\Big]
         + (K - 1) G P = O\big(G D\, T^{3/4} (1 + P/D)^{1/2}\big)
 
-    :math:`H_i` the price of Hedge for losses of range K G D. Weaker in P than `POLD` with the same
-    budget; `docs/theory/budget.md` has the proof. A design of this library, after the reductions of
-    Cutkosky and of Zhao et al. for projections.
+    :math:`H_i` the price of Hedge for losses of range K G D, with an exact oracle (see `POLD`). Weaker
+    in P than `POLD` with the same budget; `docs/theory/budget.md` has the proof. A design of this
+    library, after the reductions of Cutkosky and of Zhao et al. for projections.
 
     References
     ----------
@@ -187,6 +187,7 @@ class OneOracleAder(EpochLearner):
 
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
         """Return the bound of the Notes with the parameters used; see `Learner.bound`."""
+        path_length, tau = bounds.asked(path_length, tau)
         if tau is not None:
             return super().bound(path_length, tau)
         G, D = self.lipschitz, 2.0 * self.domain.radius

@@ -112,6 +112,7 @@ class OnlineFrankWolfe(SinglePointLearner):
 
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
         """Return the static bound of the optimised variant; see `Learner.bound`."""
+        path_length, tau = bounds.asked(path_length, tau)
         fixed = self.options.horizon and self.options.step_scale is not None
         if path_length or tau is not None or not fixed or self.variant != "optimized":
             return super().bound(path_length, tau)

@@ -15,15 +15,15 @@ from driftwolfe.points.kinds import Point
 
 
 class PAMO(CoverEnsemble):
-    r"""Projection-free adaptive regret with membership oracles.
+    r"""Projection-free adaptive regret with membership oracles (reconstructed).
 
     On every interval I of a geometric cover, gradient descent in the ball R B with
     :math:`\eta = c/\sqrt{|I|}`, :math:`c = D/((1 + \kappa) G)`, reduced to the set by its gauge
     (`GaugeDescent`); multiplicative weights as in `SAOL`. :math:`\kappa = R/r` is the aspect ratio
     of the set, :math:`\sqrt{\min(m, n)}` for a trace-norm ball.
 
-    Every expert needs a gauge a round: O(log T) membership tests by bisection, as published, or one
-    exact evaluation where the set offers it. On a trace-norm ball each costs a full decomposition.
+    Every expert needs a gauge a round: O(log T) membership tests by bisection, or one exact
+    evaluation where the set offers it. On a trace-norm ball each costs a full decomposition.
 
     Parameters
     ----------
@@ -38,13 +38,18 @@ class PAMO(CoverEnsemble):
     tolerance_scale
         Factor on the default accuracy of the bisection; 1 in both tunings.
     gauge
-        ``"bisection"``: on membership, as published; ``"exact"``: the set's own gauge.
+        ``"bisection"``: on membership; ``"exact"``: the set's own gauge.
 
     Notes
     -----
-    Regret :math:`O((1 + \kappa)\sqrt{\tau}\log T)` on every interval of length tau; `bound` has the
-    constants. Reconstructed from the abstract and from the paper that compares with it; the
-    original's meta constants were not seen, SAOL's stand in.
+    Regret :math:`O((1 + \kappa)\sqrt{\tau}\log T)` on every interval of length tau, with
+    :math:`\tau(1 + P/D)` for tau against comparators of path length P inside it; `bound` has the
+    constants.
+
+    Reconstructed from the abstract and from the paper that compares with it, and not the published
+    algorithm: the abstract says lazy experts and Minkowski regularisation, where these are agile,
+    descent from the last point with the gauge in the gradient; the original's meta constants were
+    not seen, SAOL's stand in.
 
     References
     ----------

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import AdaNormalHedge, GeometricCover
 from driftwolfe.ensemble.lmo_budget import budgeted_plan, budgeted_step, cover_share
@@ -57,8 +55,9 @@ class POLA(CoverEnsemble):
     .. math:: 1.745\, a\, G D \tau^{3/4} + 3.415\, B \sqrt{3 c(T) \tau}, \quad
               a = \sqrt3 + \tfrac12 + v_0, \quad c(T) = O(\log T)
 
-    and against comparators of path length P it is :math:`O(T^{3/4}(1 + P/D)^{1/4})`, up to a
-    logarithm; ``bound(tau=...)`` and ``bound(path_length=...)`` evaluate both.
+    and against comparators of path length P inside the interval
+    :math:`O(\tau^{3/4}(1 + P/D)^{1/4})`, up to a logarithm, for the whole game too;
+    ``bound(path_length=..., tau=...)`` evaluates them with all constants.
 
     With a budget b, the total of linear minimisations is at most b t after every round t; intervals
     of length :math:`2^k` share :math:`b_k = b/((k+1)(k+2))` of it. The certified tuning makes blocks and
@@ -66,8 +65,8 @@ class POLA(CoverEnsemble):
     :math:`3.021\, G D\, (r v_0 (k+1)(k+2)/b)^{1/4} |I|^{3/4} + \tfrac r2 G D h |I|` (the last term, of
     lower order, for rounding blocks up) and the price of weighing, with r = 1, or 3 for the even
     schedule. That is a statement about long runs: with b = 1, experts on fewer than 256 rounds
-    (even: 2048) never ask the set. The practical tuning keeps its short blocks, and spends on any
-    interval what nobody has a claim to.
+    (even: 2048) never ask the set. It needs an exact oracle, see `POLD`. The practical tuning keeps
+    its short blocks, and spends on any interval what nobody has a claim to.
 
     Errata of the paper resolved here: 1 (the weight function), 2 (experts leave after they have
     played), 3, 8, 12 (local clock), 13, 14, 18-20 (dynamic bound), 24, 25.
@@ -124,29 +123,6 @@ class POLA(CoverEnsemble):
         )
         meta = AdaNormalHedge(options.loss_scale)
         super().__init__(domain, options, GeometricCover(), meta, start)
-
-    def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
-        """Return the adaptive bound for windows of length tau, or the dynamic one.
-
-        Of the meta's range B, what `CoverEnsemble.bound` says holds for both.
-        """
-        if tau is not None:
-            return super().bound(path_length, tau)
-        levels = range(self.t.bit_length())
-        return min((self._dynamic_bound(k, path_length) for k in levels), default=0.0)
-
-    def _dynamic_bound(self, k: int, path_length: float) -> float:
-        """Intervals of lengths 1, 2, ..., 2^(k-1), then all of length 2^k.
-
-        The path is split over them, so its largest price per unit pays for all of it.
-        """
-        L = 1 << k
-        many = math.ceil((self.t - L + 1) / L) if self.t >= L else 0
-        static = sum(self._level_bound(j) for j in range(k)) + many * self._level_bound(k)
-        price = max(
-            self._expert_bound(1 << j, 1.0) - self._expert_bound(1 << j) for j in range(k + 1)
-        )
-        return static + price * path_length
 
     def _plan(self, length: int) -> Plan:
         squared, scale = (2.0 * self.domain.radius) ** 2, self.options.tolerance_scale

@@ -93,7 +93,11 @@ class POLD(GridEnsemble):
         + B \sqrt{T/8}\,(1 + 2\ln(k + 1)) + \tfrac r2 G D h_k T
 
     with r = 1, or r = 3 for the even schedule, and the last term, of lower order, for rounding blocks
-    up. The practical tuning keeps its short blocks and near-exact projections, gives all
+    up. The theorem is for an exact oracle. Where that is inexact, as on a trace-norm ball with a shorter
+    side above 48, a run may be cut short of its tolerance; the budget is kept, and `bound` allows for
+    the distance that was left.
+
+    The practical tuning keeps its short blocks and near-exact projections, gives all
     experts equal shares and lets them use what others leave over; where the budget ends a projection
     early, `bound` allows for the distance that was left, which may make it vacuous.
 

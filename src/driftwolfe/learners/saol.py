@@ -33,8 +33,9 @@ class SAOL(CoverEnsemble):
 
     Notes
     -----
-    Regret :math:`O(\sqrt{\tau}\log T)` on every interval of length tau; `bound` has the constants,
-    which are derived here and not the original's.
+    Regret :math:`O(\sqrt{\tau}\log T)` on every interval of length tau, and
+    :math:`O(\sqrt{\tau(1 + P/D)}\log T)` against comparators of path length P inside it; `bound` has
+    the constants, which are derived here and not the original's.
 
     References
     ----------

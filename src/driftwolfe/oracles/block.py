@@ -31,7 +31,7 @@ _LARGEST_BLOCK = 1 << 30
 #: relative residual that it is worth asking for.
 _CERTIFICATE_SHARE, _ROUGHEST = 0.5, 0.1
 #: Up to this accuracy a singular value that the certificate missed cannot break the contract: it
-#: lies within 6.5 residuals (`leading_pair`), so that the gap stays below half the squared distance.
+#: lies within 6.5 residuals of 1/130 or more, so that the gap stays below half the squared distance.
 _SAFE_ACCURACY = 0.1
 #: Squared distances beyond this one's leave the range of numbers when they are added up.
 _FARTHEST = 1e153

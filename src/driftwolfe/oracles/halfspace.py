@@ -30,7 +30,8 @@ def halfspace(
     :math:`\sqrt{tolerance}\, d`. The last oracle answer bounds a half-space that holds K; y' is the
     projection of y on it, which lies on the segment to x at distance :math:`g/d`.
 
-    At most :math:`2.6\, D^2/tolerance` oracle calls, whatever `accuracy` asks for: where accuracy is
+    At most :math:`2.6\, D^2/tolerance` oracle calls with an exact oracle, 6.66 in place of 2.6 with
+    one that has the error asked of it, whatever `accuracy` asks for: where accuracy is
     finer, the run goes on to it as long as that cap allows, and otherwise returns the answer that
     was good enough on the way. Vertices found before (`atoms`) are tried before the oracle is asked.
     """
@@ -68,7 +69,7 @@ class HalfspaceRun:
     ) -> None:
         self.domain, self.stop, self.atoms = domain, stop, atoms
         self.pair, self.calls = Pair(x, y), 0
-        # Up to this relative error the run still ends, after 27 D^2 / (4 tolerance) calls.
+        # Up to this relative error the run still ends, after 6.66 D^2 / tolerance calls.
         self._hint = ORACLE_ERROR * math.sqrt(stop.tolerance) / domain.radius
         self._cap = CALLS * (2.0 * domain.radius) ** 2 / stop.tolerance
         self._fallback: InfeasibleProjection | None = None

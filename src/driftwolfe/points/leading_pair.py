@@ -18,11 +18,13 @@ from driftwolfe.points.norms import largest_part
 _FIRST_CHECK = 5
 #: Size of the Krylov basis at which it is restarted from its best vector.
 _LARGEST_BASIS = 240
-#: Chance that a random start is too nearly orthogonal to the leading vector for `_bounded`.
-_FAILURE = 1e-3
-#: How far above s, in residuals asked for, a missed singular value might lie; and the least such
-#: distance, relative to s, as ruling out anything above 1e-8 would take thousands of steps.
-_MISSED, _LEAST_MISSED = 6.5, 0.05
+#: Chance that a random start is too nearly orthogonal to the leading vector for `missed`.
+FAILURE = 1e-3
+#: The least distance above s, relative to s, within which a larger singular value is ruled out:
+#: ruling out anything above 1e-8 would take thousands of steps.
+LEAST_MISSED = 0.05
+#: Shares of that distance that are tried, smallest first.
+_SHARES = np.linspace(0.125, 1.0, 8)
 #: What is left of a product, relative to the product, when the basis spans all it can reach.
 _INVARIANT = 1e-12
 #: Squared lengths of products between which nothing that is computed from them leaves the range.
@@ -30,7 +32,7 @@ _SMALLEST, _LARGEST = 1e-140, 1e140
 
 
 class LeadingPair(NamedTuple):
-    """Unit vectors u, v with A v = s u, the norm of A^T u - s v, and the products spent."""
+    """Unit vectors u, v with A v = s u, the error of s (see `leading_pair`), and the products spent."""
 
     u: Array
     s: float
@@ -67,7 +69,10 @@ def leading_pair(
     A residual cannot tell that a larger singular value was missed. The Lanczos polynomial can: at
     the largest eigenvalue it is at most 1/|c|, where c is the leading component of the start
     (Hochstenbach 2013), and a random c is rarely tiny. The run also goes on until, with probability
-    0.999, no singular value lies more than max(6.5 `tolerance`, 0.05) s above s.
+    0.999, no singular value lies more than max(`tolerance`, 0.05) s above s. For a tolerance of 0.05
+    or more the error is the larger of that distance and of the residual, so that with probability
+    0.999 no singular value exceeds s + error. For a smaller one it is the residual: some singular
+    value lies within it, and with probability 0.999 none exceeds 1.05 s.
 
     Parameters
     ----------
@@ -93,9 +98,9 @@ def leading_pairs(
     randomness: float = 1.0,
 ) -> list[LeadingPair]:
     """As `leading_pair` for several matrices of one shape on one device, which share its calls."""
-    smallest = _FAILURE * randomness * math.sqrt(math.pi / (2.0 * len(starts[0])))
     units = [_unit(start) for start in starts]
-    runs = _run(matrices, units, tolerances, max_products // 2, -math.log(smallest))
+    luck = needed(len(starts[0]), randomness)
+    runs = _run(matrices, units, tolerances, max_products // 2, luck)
     triples = zip(matrices, runs, tolerances, strict=True)
     return [_finished(matrix, run, tol, max_products) for matrix, run, tol in triples]
 
@@ -165,20 +170,39 @@ def _look(inside: Array, rest: Array, tolerance: float, luck: float, last: bool)
     values, vectors = eigh(core)
     s = math.sqrt(max(0.0, float(values[-1])))
     error = float(rest[k - 1]) * abs(float(vectors[-1, -1])) / s if s > 0 else 0.0
-    ends = spanned.size or last
-    if ends or (error <= tolerance * s and _bounded(values, rest[:k], tolerance, luck)):
+    if spanned.size:
         return _Look(vectors[:, -1], s, error, steps)
-    return None
+    if not last and error > tolerance * s:
+        return None
+    above = missed(values, rest[:k], tolerance, luck)
+    if above is None:
+        return _Look(vectors[:, -1], s, error, steps) if last else None
+    return _Look(vectors[:, -1], s, max(error, above * s), steps)
 
 
-def _bounded(values: Array, off_diagonal: Array, tolerance: float, luck: float) -> bool:
-    r"""Whether no eigenvalue lies above :math:`t = s^2 (1 + \max(6.5\,tolerance, 0.05))^2`.
+def needed(length: int, randomness: float = 1.0) -> float:
+    r"""Return -log of the leading component that a random start falls short of with chance `FAILURE`.
+
+    A uniform unit vector in n dimensions has :math:`|c| < \delta` with probability at most
+    :math:`\delta\sqrt{2n/\pi}`.
+    """
+    return -math.log(FAILURE * randomness * math.sqrt(math.pi / (2.0 * length)))
+
+
+def missed(values: Array, off_diagonal: Array, tolerance: float, luck: float) -> float | None:
+    r"""Return how far above s a singular value may lie, relative to s; None: not yet ruled out.
 
     The Lanczos polynomial is :math:`\prod_j (t - \lambda_j) / \beta_j` with the Ritz values and the
-    off-diagonal; beyond the largest Ritz value it grows.
+    off-diagonal. Beyond the largest Ritz value :math:`s^2` it grows, and where it is at least
+    :math:`e^{luck}` there is no eigenvalue. For a tolerance below `LEAST_MISSED` the answer is 0 once
+    that holds at :math:`t = s^2 (1 + LEAST\_MISSED)^2`: there the residual must do.
     """
-    t = float(values[-1]) * (1.0 + max(_MISSED * tolerance, _LEAST_MISSED)) ** 2
-    return bool(np.log((t - values) / off_diagonal).sum() >= luck)
+    above = max(tolerance, LEAST_MISSED) * (_SHARES if tolerance >= LEAST_MISSED else _SHARES[-1:])
+    t = float(values[-1]) * (1.0 + above) ** 2
+    enough = np.log((t[:, None] - values) / off_diagonal).sum(axis=1) >= luck
+    if not enough[-1]:
+        return None
+    return float(above[enough.argmax()]) if tolerance >= LEAST_MISSED else 0.0
 
 
 def _unit(vector: Any) -> Any:

@@ -1,0 +1,289 @@
+"""`bound(path_length=, tau=)`: dynamic regret on every window, or a refusal."""
+
+import functools
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from driftwolfe.losses import LinearLoss, SquaredDistance
+from learners.contenders import CONTENDERS
+from learners.families import ROUNDING
+from learners.test_bounds_hold import bound_after
+
+CERTIFIED = {
+    "saol": (dw.SAOL, {}),
+    "saol-linear": (dw.SAOL, {"feedback": "linear"}),
+    "pamo": (dw.PAMO, {"gauge": "exact"}),
+    "pola": (dw.POLA, {}),
+    "pola-halfspace-linear": (dw.POLA, {"method": "halfspace", "feedback": "linear"}),
+    "pola-budget": (dw.POLA, {"lmo_budget": 40.0}),
+    "pola-budget-even": (dw.POLA, {"lmo_budget": 100.0, "schedule": "even"}),
+}
+
+
+def make(name, domain, G=1.0):
+    cls, settings = CERTIFIED[name]
+    return cls(domain, lipschitz=G, tuning="certified", **settings)
+
+
+# -- what a bound can be at the least --------------------------------------------------------------
+
+
+def mean_of_a_walk(rounds):
+    """E|S_l| of a random walk with steps of one."""
+    ways = sum(abs(rounds - 2 * j) * math.comb(rounds, j) for j in range(rounds + 1))
+    return ways / 2**rounds
+
+
+@functools.cache
+def forced(rounds, moves):
+    """What random signs along a diameter force on every learner, in units of G diameter / 2.
+
+    The learner can expect nothing. Comparators at the better end of each of `moves` + 1 stretches
+    gain the absolute value of a random walk on each, and have the path length `moves` diameters.
+    """
+    cuts = [rounds * i // (moves + 1) for i in range(moves + 2)]
+    return sum(mean_of_a_walk(b - a) for a, b in itertools.pairwise(cuts))
+
+
+ROUNDS = 120
+
+
+@functools.cache
+def known_bounds():
+    """Every contender as it is after a game of quiet rounds, by name."""
+    ball = dw.L2Ball(2, radius=1.5)
+    learners = {}
+    for name, (cls, settings) in CONTENDERS.items():
+        learner = cls(ball, **{"horizon": ROUNDS, "lipschitz": 2.0, **settings})
+        for t in range(ROUNDS):
+            learner.update(LinearLoss([2.0 * (-1.0) ** t, 0.0]))
+        learners[name] = learner
+    return learners
+
+
+@pytest.mark.parametrize("tau", [None, 1, 50, ROUNDS, 10 * ROUNDS])
+@pytest.mark.parametrize("name", CONTENDERS)
+def test_a_bound_is_refused_or_counts_the_path(name, tau):
+    learner = known_bounds()[name]
+    rounds = min(tau or ROUNDS, ROUNDS)
+    moves = sorted({m for m in (0, 1, 5, 20, rounds - 1) if m < rounds})
+    try:
+        values = [learner.bound(path_length=3.0 * m, tau=tau) for m in moves]
+    except NotImplementedError:
+        return
+    assert learner.bound(tau=tau) == values[0]
+    assert all(a < b for a, b in itertools.pairwise(values))  # no path comes for free
+    for m, value in zip(moves, values, strict=True):
+        assert value >= 2.0 * 1.5 * forced(rounds, m), m
+
+
+@pytest.mark.parametrize("name", [*CERTIFIED, "bogd"])
+def test_adaptive_learners_are_among_those_that_answer(name):
+    learner = known_bounds()[name] if name == "bogd" else make(name, dw.L2Ball(2))
+    assert bound_after(learner, ROUNDS, path_length=1.0, tau=50) > 0.0
+    if name != "bogd":
+        assert bound_after(learner, ROUNDS, path_length=1.0) > bound_after(learner, ROUNDS)
+
+
+@pytest.mark.parametrize("name", [*CONTENDERS, "kalhan", "line-search"])
+def test_what_no_bound_can_be_asked_for_is_refused(name):
+    others = {"kalhan": dw.KalhanOFW, "line-search": dw.LineSearchOFW}
+    learner = others[name](dw.L2Ball(2)) if name in others else known_bounds()[name]
+    for path_length in (-1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match="path_length must be a finite number >= 0"):
+            learner.bound(path_length=path_length)
+    for tau in (0, -3, 2.5):
+        with pytest.raises(ValueError, match="tau must be a whole number >= 1"):
+            learner.bound(tau=tau)
+    with pytest.raises(TypeError, match="path_length"):
+        learner.bound(path_length="1")
+
+
+@pytest.mark.parametrize(
+    ("learner", "known"),
+    [
+        (dw.KalhanOFW(dw.L2Ball(2), horizon=9), {"first_gap": 0.5, "smoothness": 1.0}),
+        (dw.LineSearchOFW(dw.L2Ball(2)), {"first_gap": 0.5}),
+        (dw.MultiOCG(dw.L2Ball(2), horizon=9, lipschitz=1.0), {}),
+    ],
+    ids=["kalhan", "line-search", "multi-ocg"],
+)
+def test_a_bound_by_variation_takes_neither_path_nor_window(learner, known):
+    assert learner.bound(variation=1.0, **known) >= 0.0
+    for asked in ({"path_length": 1.0}, {"tau": 3}):
+        with pytest.raises((NotImplementedError, ValueError)):
+            learner.bound(variation=1.0, **known, **asked)
+
+
+# -- played games ----------------------------------------------------------------------------------
+
+
+def test_signs_on_one_coordinate_stay_below_the_bound():
+    """A bound that leaves the path out is below the regret here, by hundreds."""
+    T = 4096
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], T)
+    learner = dw.SAOL(dw.L2Ball(2), lipschitz=1.0, tuning="certified")
+    regret = T + sum(learner.update(LinearLoss([sign, 0.0])) for sign in signs)
+    path = 2.0 * np.count_nonzero(np.diff(signs))
+    assert regret > learner.bound(tau=T) + 400.0
+    assert regret <= learner.bound(path_length=path, tau=T)
+
+
+def stretches(rounds, seed):
+    """Signs that stay for a while, then are random, then turn ever more often."""
+    rng = np.random.default_rng(seed)
+    lengths = itertools.chain([rounds // 4], itertools.repeat(1, rounds // 4), range(40, 0, -3))
+    signs = [sign for length in lengths for sign in [rng.choice([-1.0, 1.0])] * length]
+    return np.array((signs * 4)[:rounds])
+
+
+@functools.cache
+def best_with_moves(signs, most):
+    """The least loss of comparators in {-1, 1} that change 0, 1, ... `most` times, by brute force."""
+    ends = np.full((most + 1, 2), np.inf)  # moves made, and which end is held
+    ends[0] = 0.0
+    for sign in signs:
+        moved = np.vstack((np.full(2, np.inf), ends[:-1, ::-1]))
+        ends = np.minimum(ends, moved) + sign * np.array([-1.0, 1.0])
+    return np.minimum.accumulate(ends.min(axis=1))
+
+
+@pytest.mark.parametrize("name", CERTIFIED)
+def test_every_window_and_every_number_of_moves_is_below_the_bound(name):
+    T, most = 512, 60
+    signs, learner = stretches(T, seed=1), make(name, dw.L2Ball(2))
+    suffered = np.array([learner.update(LinearLoss([sign, 0.0])) for sign in signs])
+    for tau in (1, 6, 61, 200, T):
+        bounds = np.array([learner.bound(path_length=2.0 * m, tau=tau) for m in range(most + 1)])
+        for start in np.unique(np.linspace(0, T - tau, 9).astype(int)):
+            window = slice(start, start + tau)
+            least = best_with_moves(tuple(signs[window]), most)
+            assert np.all(suffered[window].sum() - least <= bounds * (1 + ROUNDING)), start
+
+
+@pytest.mark.parametrize("name", CERTIFIED)
+def test_targets_that_jump_within_windows_are_below_the_bound(name):
+    """Squared distances to targets on the sphere: comparators suffer nothing."""
+    T, rng = 300, np.random.default_rng(2)
+    held = np.repeat(rng.standard_normal((T, 3)), rng.integers(1, 30, T), axis=0)[:T]
+    targets = held / np.linalg.norm(held, axis=1, keepdims=True)
+    learner = make(name, dw.L2Ball(3), G=2.0)
+    suffered = np.array([learner.update(SquaredDistance(target)) for target in targets])
+    moves = np.linalg.norm(np.diff(targets, axis=0), axis=1)
+    for tau in (1, 5, 33, 128, T):
+        for start in range(0, T - tau + 1, max(1, T // 20)):
+            path = moves[start : start + tau - 1].sum()
+            regret = suffered[start : start + tau].sum()
+            assert regret <= learner.bound(path_length=path, tau=tau) * (1 + ROUNDING), start
+
+
+# -- exact values ----------------------------------------------------------------------------------
+
+
+def pieces(start, end, longest):
+    """Aligned intervals, none longer than `longest`, that make up [start, end]: the largest first."""
+    lengths = []
+    while start <= end:
+        length = longest
+        while start % length or start + length - 1 > end:
+            length //= 2
+        lengths.append(length)
+        start += length
+    return lengths
+
+
+def by_hand(tau, path, static, price):
+    """The best longest length, for the worst of all windows."""
+    found = []
+    for k in range(tau.bit_length()):
+        starts = range(1, 2 ** (k + 1) + 1)  # what is to come depends on the start mod 2^k
+        worst = max(sum(map(static, pieces(s, s + tau - 1, 2**k))) for s in starts)
+        found.append(worst + path * max(price(2**j) for j in range(k + 1)))
+    return min(found)
+
+
+def normal_hedge(B, t):
+    created = sum(t // 2**j for j in range(t.bit_length()))
+    c = math.log(created) + math.log((5 + 3 * math.log(1 + t)) / 2)
+    return lambda length: B * math.sqrt(3 * length * c)
+
+
+def multiplicative(B, t):
+    created = sum(t // 2**j for j in range(t.bit_length()))
+
+    def price(length):
+        rate = min(0.5, length**-0.5)
+        return B * (math.log(created) / rate + rate * length)
+
+    return price
+
+
+def pola_by_hand(G, D, length):
+    """The expert's regret and its price per unit of path, in plain numbers."""
+    block = max(1, math.floor(math.sqrt(length) * (1 + 1e-12)))
+    static = G * D * (math.sqrt(3) * length**0.75 + length**0.75 / 2 + block * length**0.25 / 2)
+    return static, G * (length**0.75 / 2 + block - 1)
+
+
+def budget_by_hand(G, D, length, b, r):
+    k = length.bit_length() - 1
+    share = b / ((k + 1) * (k + 2))
+    h = (share / (2.6 * r)) ** 0.25 * length**-0.75
+    block = math.ceil((2.6 / (share * r * r * h * h)) ** (1 / 3) * (1 - 1e-12))
+    tol = min(1.0, 2.6 / (share * block))
+    static = G * D * (length * math.sqrt(tol) + 0.5 / h + r * h * block * length / 2)
+    return static, G * (0.5 / h + block - 1)
+
+
+def saol_by_hand(G, D, length):
+    return G * D * math.sqrt(length), G * math.sqrt(length) / 2
+
+
+@pytest.mark.parametrize("name", ["pola", "pola-budget", "pola-budget-even", "saol", "pamo"])
+@pytest.mark.parametrize("R", [1.0, 1e-9, 1e12])
+def test_the_bound_on_windows_is_the_theorem(name, R):
+    t, G = 500, 3.0
+    domain = dw.L1Ball(4, radius=R)
+    D, learner = 2 * R, make(name, domain, G)
+    meta = (normal_hedge if name.startswith("pola") else multiplicative)(G * domain.diameter, t)
+    expert = {
+        "pola": lambda length: pola_by_hand(G, D, length),
+        "pola-budget": lambda length: budget_by_hand(G, D, length, 40.0, 1.0),
+        "pola-budget-even": lambda length: budget_by_hand(G, D, length, 100.0, 3.0),
+        "saol": lambda length: saol_by_hand(G, D, length),
+        "pamo": lambda length: saol_by_hand(3.0 * G, D, length),
+    }[name]
+    for tau, path in itertools.product((1, 2, 7, 32, 100, 131), (0.0, 0.3 * D, 6.0 * D, 1e3 * D)):
+        known = min(path, (tau - 1) * domain.diameter)
+        value = by_hand(
+            tau, known, lambda n: expert(n)[0] + meta(n), lambda length: expert(length)[1]
+        )
+        assert bound_after(learner, t, path_length=path, tau=tau) == pytest.approx(value, rel=1e-9)
+
+
+@pytest.mark.parametrize("T", [300, 5_000, 100_000])
+def test_bounds_on_windows_are_below_the_closed_forms(T):
+    """Those of docs/theory/bounds.md, with all their constants."""
+    domain, G = dw.Simplex(4, radius=2.0), 1.5
+    D, B = 2 * domain.radius, G * domain.diameter
+    created = sum(T // 2**j for j in range(T.bit_length()))
+    a, c = math.sqrt(3) + 1.0, math.log(created) + math.log((5 + 3 * math.log(1 + T)) / 2)
+    pola = dw.POLA(domain, lipschitz=G, tuning="certified")
+    saol = dw.SAOL(domain, lipschitz=G, tuning="certified")
+    for n, share in itertools.product((1, 2, 7, 33, T // 3, T), (0.0, 0.4, 3.0, 40.0)):
+        p = 1 + min(share, n - 1)
+        path = (p - 1) * D
+        many, ends = math.sqrt(2 * p), 4.83 / math.sqrt(p)
+        closed = (
+            G * D * n**0.75 * p**0.25 * (1.19 * a + 2.94 * a / p + 0.5)
+            + G * D * math.sqrt(n * p)
+            + B * math.sqrt(3 * c * n) * (many + ends)
+        )
+        assert bound_after(pola, T, path_length=path, tau=n) <= closed
+        closed = (G * D + 2 * B * (1 + math.log(created))) * math.sqrt(n) * (many + ends)
+        closed += G * D * math.sqrt(n * p) / 2
+        assert bound_after(saol, T, path_length=path, tau=n) <= closed
