@@ -12,6 +12,7 @@ import numpy as np
 from driftwolfe.ensemble.saved_kinds import ensemble_kinds
 from driftwolfe.learners.archive import learner_settings, require_named_state, restored
 from driftwolfe.learners.base import Learner
+from driftwolfe.points.access import reads_whole, writes
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.saved_kinds import is_point
 from driftwolfe.storage import Archive, read_archive, write_archive
@@ -72,22 +73,12 @@ class Checkpoint:
             raise ValueError(
                 f"{self.path} is no checkpoint of this game: {error}; remove it to start anew"
             ) from error
-        learner.__dict__.update(reached.__dict__)
+        _move(learner, reached)
         return record
 
     def save(self, learner: Learner, record: Record, recording: tuple[bool, bool]) -> None:
-        """Write where the game is."""
-        writer = TreeWriter(ensemble_kinds())
-        settings = {
-            **learner_settings(learner, writer),
-            "learner": type(learner).__name__,
-            "first": self._first,
-            "recording": list(recording),
-            "decisions": writer.write(_packed(record.decisions)),
-            "weights": writer.write(_packed(record.weights)),
-        }
-        rows = np.array(record.rows, dtype=np.float64).reshape(-1, 6)
-        write_archive(self.path, KIND, settings, {**writer.arrays, "rows": rows})
+        """Write where the game is; refuse where something else moved the learner meanwhile."""
+        _write_game(learner, record, recording, self._first, self.path)
 
     def _require_same_game(self, archive: Archive, recording: tuple[bool, bool]) -> None:
         if archive.kind != KIND:
@@ -115,6 +106,34 @@ class Checkpoint:
         if not all(len(held) in (0, len(rows)) and all(map(is_point, held)) for held in lists):
             raise ValueError("it has no record of points")
         return Record([tuple(row) for row in rows.tolist()], *lists)
+
+
+@writes
+def _move(learner: Learner, reached: Learner) -> None:
+    """Put a learner into the state of another one."""
+    learner.__dict__.update(reached.__dict__)
+
+
+@reads_whole
+def _write_game(
+    learner: Learner, record: Record, recording: tuple[bool, bool], first: int, path: Path
+) -> None:
+    if learner.t != first + len(record.rows):
+        raise RuntimeError(
+            f"the game has played {len(record.rows):,} rounds from round {first:,} on, but its learner is "
+            f"at round {learner.t:,}: a callback or another thread has moved it; {path} stays as it was"
+        )
+    writer = TreeWriter(ensemble_kinds())
+    settings = {
+        **learner_settings(learner, writer),
+        "learner": type(learner).__name__,
+        "first": first,
+        "recording": list(recording),
+        "decisions": writer.write(_packed(record.decisions)),
+        "weights": writer.write(_packed(record.weights)),
+    }
+    rows = np.array(record.rows, dtype=np.float64).reshape(-1, 6)
+    write_archive(path, KIND, settings, {**writer.arrays, "rows": rows})
 
 
 def _packed(points: list[Any]) -> Any:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import hashlib
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ from contracts.test_learner_contract import stream
 from driftwolfe.domains import Domain
 from driftwolfe.learners import epochs
 from driftwolfe.points import FactoredMatrix, ProductPoint
+from reliability.children import same_copy
 
 #: More settings: what is drawn at random, and projections that are cut off.
 MORE = {
@@ -147,6 +147,7 @@ ELSEWHERE = """
 import sys
 import driftwolfe as dw
 from contracts.test_saved_learners import played_on
+print(dw.__file__)
 for path in sys.argv[1:]:
     print(played_on(dw.load(path)))
 """
@@ -180,12 +181,12 @@ def test_another_process_goes_on_in_the_same_way(tmp_path):
         [sys.executable, "-c", ELSEWHERE, *paths],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(tests), "PYTHONHASHSEED": "12345", **ONE_THREAD},
+        env=same_copy(tests, PYTHONHASHSEED="12345", **ONE_THREAD),
     )
     assert done.returncode == 0, done.stderr
-    assert dict(zip(paths, done.stdout.split(), strict=True)) == dict(
-        zip(paths, expected, strict=True)
-    )
+    copy, *played = done.stdout.splitlines()
+    assert copy == dw.__file__
+    assert dict(zip(paths, played, strict=True)) == dict(zip(paths, expected, strict=True))
 
 
 def test_what_is_forgotten_would_be_seen(tmp_path, monkeypatch):
