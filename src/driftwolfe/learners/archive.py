@@ -16,6 +16,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble.saved_kinds import ensemble_kinds
 from driftwolfe.learners.base import Learner
 from driftwolfe.points import checks
+from driftwolfe.points.access import reads
 from driftwolfe.points.devices import HOST, Device, device_named
 from driftwolfe.storage import Archive, read_archive, write_archive
 from driftwolfe.storage.state import read_state, write_state
@@ -39,6 +40,7 @@ def save_learner(learner: Learner, path: str | os.PathLike[str]) -> None:
     write_archive(path, type(learner).__name__, settings, writer.arrays)
 
 
+@reads
 def restored(learner: Learner, archive: Archive) -> Learner:
     """Return a learner made as the given one, in the state that an archive holds."""
     writer = TreeWriter(ensemble_kinds())
