@@ -338,18 +338,20 @@ def test_every_file_saved_while_another_thread_learns_can_be_loaded(name, tmp_pa
 
     with ThreadPoolExecutor(1) as pool:
         learning = pool.submit(learn)
-        while min(counts.values()) < 5 and time.monotonic() < end and not learning.done():
-            try:
-                thing.save(path)
-                counts["saved"] += 1
-            except RuntimeError as refused:
-                assert "at work in another thread" in str(refused)
-                counts["refused"] += 1
-                time.sleep(1e-4)
-            if path.exists():
-                dw.load(path)
-        stop.set()
+        try:
+            while min(counts.values()) < 5 and time.monotonic() < end and not learning.done():
+                try:
+                    thing.save(path)
+                    counts["saved"] += 1
+                    dw.load(path)
+                except RuntimeError as refused:
+                    assert "at work in another thread" in str(refused)
+                    counts["refused"] += 1
+                    time.sleep(1e-4)
+        finally:
+            stop.set()
         learning.result(60)
+    dw.load(path)
     assert min(counts.values()) > 0, counts
 
 
