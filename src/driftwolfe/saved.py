@@ -9,21 +9,22 @@ from driftwolfe import estimators, learners
 from driftwolfe.domains import Domain
 from driftwolfe.learners.archive import load_learner
 from driftwolfe.learners.base import Learner
-from driftwolfe.storage import read_archive
+from driftwolfe.storage import enough_memory, read_header
 
 
 def load(
     path: str | os.PathLike[str], domain: Domain | None = None, device: str | None = None
 ) -> Any:
     """Return what was saved to a file; see `driftwolfe.load`, which is this."""
-    kind = read_archive(path).kind
+    kind = read_header(path).kind
     if kind in estimators.__all__ and device not in (None, "cpu"):
         raise ValueError(
             f"{path} holds a {kind}, which is for the cpu only; load it without device"
         )
-    if kind in estimators.__all__:
-        return getattr(estimators, kind).load(path)
-    return load_learner(path, _learners(), domain, device)
+    with enough_memory(path):
+        if kind in estimators.__all__:
+            return getattr(estimators, kind).load(path)
+        return load_learner(path, _learners(), domain, device)
 
 
 def _learners() -> dict[str, type[Learner]]:

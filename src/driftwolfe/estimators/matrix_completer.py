@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftwolfe.domains import Box, LinfBall, ProductDomain, TraceNormBall
-from driftwolfe.estimators.ratings.archive import check_sizes, pool_from_state, pool_state
+from driftwolfe.estimators.ratings.archive import check_header, pool_from_state, pool_state
 from driftwolfe.estimators.ratings.ids import Ids
 from driftwolfe.estimators.ratings.pairs import columns
 from driftwolfe.estimators.ratings.pool import LOSSES, RatingPool
@@ -22,7 +22,7 @@ from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
 from driftwolfe.points.product import ProductPoint
-from driftwolfe.storage import read_archive, write_archive
+from driftwolfe.storage import Archive, Header, enough_memory, read_archive, write_archive
 from driftwolfe.storage.keys import decode_keys, encode_keys
 
 LEARNERS = ("both", "pold", "pola")
@@ -338,11 +338,20 @@ class MatrixCompleter(Guarded):
     @classmethod
     def read(cls, path: str | os.PathLike[str], kind: str) -> tuple[Self, dict[str, Any]]:
         """Read what `write` wrote for a face of that name; its own settings too."""
-        archive = read_archive(path)
-        if archive.kind != kind:
-            raise ValueError(f"{path} holds a {archive.kind[:40]}, not a {kind}")
+
+        def check(header: Header) -> None:
+            if header.kind != kind:
+                raise ValueError(f"{path} holds a {header.kind[:40]}, not a {kind}")
+            check_header(header)
+
+        with enough_memory(path):
+            return cls._from_archive(read_archive(path, check), path)
+
+    @classmethod
+    def _from_archive(
+        cls, archive: Archive, path: str | os.PathLike[str]
+    ) -> tuple[Self, dict[str, Any]]:
         try:
-            check_sizes(archive.settings["settings"], archive.arrays)
             completer = cls(**archive.settings["settings"])
             names = [decode_keys(archive.arrays[f"ids.{side}"]) for side in ("users", "items")]
         except (KeyError, TypeError, ValueError) as error:

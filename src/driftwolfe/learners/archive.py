@@ -6,7 +6,7 @@ import inspect
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,9 @@ from driftwolfe.learners.base import Learner
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads
 from driftwolfe.points.devices import HOST, Device, device_named
-from driftwolfe.storage import Archive, read_archive, write_archive
+from driftwolfe.storage import Archive, Header, read_archive, write_archive
 from driftwolfe.storage.state import read_state, write_state
-from driftwolfe.storage.tree import TreeReader, TreeWriter
+from driftwolfe.storage.tree import TreeReader, TreeWriter, array_names, shared_names
 
 #: Sets within sets.
 DEEPEST_SET = 8
@@ -48,7 +48,7 @@ def restored(learner: Learner, archive: Archive) -> Learner:
     if held.get("learner") != type(learner).__name__:
         raise ValueError(f"it holds a {held.get('learner')}, not a {type(learner).__name__}")
     for name, what in (("domain", "another set"), ("arguments", "other arguments")):
-        names = _array_names(made[name])
+        names = array_names(made[name])
         pairs = [(writer.arrays[each], archive.arrays.get(each)) for each in names]
         if made[name] != held.get(name) or not all(_equal(*pair) for pair in pairs):
             raise ValueError(f"its {type(learner).__name__} was made with {what}")
@@ -56,7 +56,9 @@ def restored(learner: Learner, archive: Archive) -> Learner:
     read_state(
         copy,
         _section(archive.settings, "state"),
-        TreeReader(ensemble_kinds(learner.domain.device), archive.arrays),
+        TreeReader(
+            ensemble_kinds(learner.domain.device), archive.arrays, shared_names(archive.settings)
+        ),
     )
     return copy
 
@@ -68,15 +70,26 @@ def load_learner(
     device: str | None = None,
 ) -> Learner:
     """Read a learner of one of these classes; `domain` is needed where the file does not have it."""
-    archive = read_archive(path)
-    reader = TreeReader(ensemble_kinds(), archive.arrays)
-    if archive.kind not in classes:
-        raise ValueError(f"{path} holds a {archive.kind[:40]!r}, which is no learner to load")
+
+    def check(header: Header) -> set[str]:
+        if header.kind not in classes:
+            raise ValueError(f"{path} holds a {header.kind[:40]!r}, which is no learner to load")
+        needed = needed_arrays(header)
+        if domain is None and header.settings.get("domain") is None:
+            raise ValueError(
+                f"the set of {path} is one of your own and is not in the file: make it anew, and load "
+                "with driftwolfe.load(path, domain=...)"
+            )
+        return needed
+
+    archive = read_archive(path, check)
+    shared = shared_names(archive.settings)
+    reader = TreeReader(ensemble_kinds(), archive.arrays, shared)
     arguments = _section(archive.settings, "arguments")
     given = {name: reader.read(value) for name, value in arguments.items()}
     if domain is not None and device is not None:
         raise ValueError("give domain or device, not both: a set knows where its points live")
-    found = domain if domain is not None else _domain(archive, reader, path, device)
+    found = domain if domain is not None else _domain(archive, reader, device)
     if device not in (None, "auto") and _device(found) is not device_named(device):
         raise ValueError(
             f"{path} holds a {archive.kind} on a {type(found).__name__}, which is for the cpu only; "
@@ -88,9 +101,19 @@ def load_learner(
         raise ValueError(
             f"{path} holds arguments that {archive.kind} does not take: {_line(error)}"
         ) from error
-    there = TreeReader(ensemble_kinds(found.device), archive.arrays)
+    there = TreeReader(ensemble_kinds(found.device), archive.arrays, shared)
     read_state(learner, _section(archive.settings, "state"), there)
     return learner
+
+
+def needed_arrays(header: Header) -> set[str]:
+    """Return the names of the arrays that a learner in a file is made of, or refuse it unread."""
+    for section in ("arguments", "state"):
+        _section(header.settings, section)
+    names = set(array_names(header.settings))
+    if not names <= header.described.keys():
+        raise ValueError("this archive speaks of arrays that it does not hold")
+    return names
 
 
 def learner_settings(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
@@ -141,15 +164,8 @@ def _written_argument(value: Any, writer: TreeWriter) -> Any:
     return writer.write(value)
 
 
-def _domain(
-    archive: Archive, reader: TreeReader, path: str | os.PathLike[str], device: str | None
-) -> Domain:
-    written = archive.settings.get("domain")
-    if written is None:
-        raise ValueError(
-            f"the set of {path} is one of your own and is not in the file: make it anew, and load with "
-            "driftwolfe.load(path, domain=...)"
-        )
+def _domain(archive: Archive, reader: TreeReader, device: str | None) -> Domain:
+    written = archive.settings["domain"]
     room = _Room(sum(array.size for array in archive.arrays.values()))
     place = _place(archive.settings.get("device", "cpu")) if device is None else device
     return _read_domain(written, reader, room, place)
@@ -233,19 +249,6 @@ def _nested(value: Any) -> list[Any]:
     if isinstance(value, dict) and set(value) == {"sets"} and isinstance(value["sets"], list):
         return value["sets"]
     return []
-
-
-def _array_names(written: Any) -> Iterator[str]:
-    """The names of the arrays that JSON of ours speaks of."""
-    if isinstance(written, dict):
-        for key, value in written.items():
-            if key in ("array", "turned") and isinstance(value, str):
-                yield value
-            else:
-                yield from _array_names(value)
-    elif isinstance(written, list):
-        for value in written:
-            yield from _array_names(value)
 
 
 def _equal(one: Any, other: Any) -> bool:
