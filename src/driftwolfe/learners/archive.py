@@ -6,7 +6,7 @@ import inspect
 import math
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,26 +18,52 @@ from driftwolfe.learners.base import Learner
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads
 from driftwolfe.points.devices import HOST, Device, device_named
-from driftwolfe.storage import Archive, Header, read_archive, write_archive
+from driftwolfe.storage import Archive, Header, enough_memory, read_archive, write_archive
 from driftwolfe.storage.state import read_state, write_state
 from driftwolfe.storage.tree import TreeReader, TreeWriter, array_names, shared_names
 
+#: The kind of files that hold learners which are no part of the library; settings name the class.
+OWN = "Learner"
 #: Sets within sets.
 DEEPEST_SET = 8
+#: Numbers that any set may need: a learner of one's own may hold no point of its set.
+SMALL = 1 << 16
 #: Numbers that some sets may need beyond what the file holds: 128 MiB.
 ALLOWANCE = 1 << 24
 
 
 def save_learner(learner: Learner, path: str | os.PathLike[str]) -> None:
     """Write a learner to a file."""
-    if type(learner) is not getattr(learners, type(learner).__name__, None):
-        raise TypeError(
-            f"{type(learner).__name__} is no learner of driftwolfe, and could not be loaded again; "
-            "play(..., checkpoint=path) works for learners of your own that list their STATE"
-        )
-    writer = TreeWriter(ensemble_kinds())
+    writer, name = TreeWriter(ensemble_kinds()), type(learner).__name__
     settings = learner_settings(learner, writer)
-    write_archive(path, type(learner).__name__, settings, writer.arrays)
+    if is_own(type(learner)):
+        write_archive(path, OWN, {**settings, "class": name}, writer.arrays)
+    else:
+        write_archive(path, name, settings, writer.arrays)
+
+
+def is_own(cls: type[Learner]) -> bool:
+    """Whether a class is no part of the library, whatever its name is."""
+    return cls is not getattr(learners, cls.__name__, None)
+
+
+def held_class(header: Header) -> str:
+    """Return the name of the learner's class in a file."""
+    return str(header.settings.get("class") if header.kind == OWN else header.kind)[:40]
+
+
+def load_as(
+    cls: type[Learner], path: str | os.PathLike[str], domain: Domain | None, device: str | None
+) -> Learner:
+    """Read a learner of exactly this class, which may be a user's own."""
+
+    def find(header: Header) -> type[Learner]:
+        if held_class(header) != cls.__name__ or (header.kind == OWN) != is_own(cls):
+            raise ValueError(f"{path} holds a {held_class(header)}, not this {cls.__name__}")
+        return cls
+
+    with enough_memory(path):
+        return load_learner(path, find, domain, device)
 
 
 @reads
@@ -65,15 +91,14 @@ def restored(learner: Learner, archive: Archive) -> Learner:
 
 def load_learner(
     path: str | os.PathLike[str],
-    classes: Mapping[str, type[Learner]],
+    find: Callable[[Header], type[Learner]],
     domain: Domain | None = None,
     device: str | None = None,
 ) -> Learner:
-    """Read a learner of one of these classes; `domain` is needed where the file does not have it."""
+    """Read a learner; `find` says of which class, and `domain` is needed where the file does not have it."""
 
     def check(header: Header) -> set[str]:
-        if header.kind not in classes:
-            raise ValueError(f"{path} holds a {header.kind[:40]!r}, which is no learner to load")
+        find(header)
         needed = needed_arrays(header)
         if domain is None and header.settings.get("domain") is None:
             raise ValueError(
@@ -83,6 +108,7 @@ def load_learner(
         return needed
 
     archive = read_archive(path, check)
+    cls = find(Header(archive.kind, archive.settings, {}))
     shared = shared_names(archive.settings)
     reader = TreeReader(ensemble_kinds(), archive.arrays, shared)
     arguments = _section(archive.settings, "arguments")
@@ -92,14 +118,14 @@ def load_learner(
     found = domain if domain is not None else _domain(archive, reader, device)
     if device not in (None, "auto") and _device(found) is not device_named(device):
         raise ValueError(
-            f"{path} holds a {archive.kind} on a {type(found).__name__}, which is for the cpu only; "
+            f"{path} holds a {cls.__name__} on a {type(found).__name__}, which is for the cpu only; "
             "load it without device"
         )
     try:
-        learner = classes[archive.kind](found, **given)
+        learner = cls(found, **given)
     except (TypeError, ValueError, ArithmeticError) as error:
         raise ValueError(
-            f"{path} holds arguments that {archive.kind} does not take: {_line(error)}"
+            f"{path} holds arguments that {cls.__name__} does not take: {_line(error)}"
         ) from error
     there = TreeReader(ensemble_kinds(found.device), archive.arrays, shared)
     read_state(learner, _section(archive.settings, "state"), there)
@@ -119,13 +145,26 @@ def needed_arrays(header: Header) -> set[str]:
 def learner_settings(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
     """Return what a learner was made from, and its state, as JSON."""
     require_named_state(learner)
-    given = {name: value for name, value in learner._arguments.items() if name != "domain"}
+    given = {
+        name: value
+        for name, value in learner._arguments.items()
+        if name != "domain" and value is not learner.domain
+    }
     return {
         "domain": _written_domain(learner.domain, writer),
         "device": "auto" if learner.domain.stack_chosen else _device(learner.domain).name,
-        "arguments": {name: writer.write(value) for name, value in given.items()},
+        "arguments": {name: _written(learner, name, given[name], writer) for name in given},
         "state": write_state(learner, writer),
     }
+
+
+def _written(learner: Learner, name: str, value: Any, writer: TreeWriter) -> Any:
+    try:
+        return writer.write(value)
+    except TypeError as error:
+        raise TypeError(
+            f"this {type(learner).__name__} was made with {name}={_line(repr(value))[:60]}, and {error}"
+        ) from error
 
 
 def _device(domain: Domain) -> Device:
@@ -166,7 +205,7 @@ def _written_argument(value: Any, writer: TreeWriter) -> Any:
 
 def _domain(archive: Archive, reader: TreeReader, device: str | None) -> Domain:
     written = archive.settings["domain"]
-    room = _Room(sum(array.size for array in archive.arrays.values()))
+    room = _Room(SMALL + sum(array.size for array in archive.arrays.values()))
     place = _place(archive.settings.get("device", "cpu")) if device is None else device
     return _read_domain(written, reader, room, place)
 
@@ -183,7 +222,7 @@ def _place(saved: Any) -> str:
 
 
 class _Room:
-    """Numbers that sets may still ask for: a point of theirs is in the file, so no more than it holds.
+    """Numbers that sets may still ask for: a point of large ones is in the file, so no more than it holds.
 
     Nothing is made of a set before it is known to fit.
     """
@@ -237,7 +276,7 @@ def _read_domain(
         ) from error
 
 
-def _line(error: BaseException) -> str:
+def _line(error: BaseException | str) -> str:
     """What an error says, in one short line."""
     return " ".join(str(error).split())[:200]
 

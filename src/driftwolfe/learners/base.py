@@ -8,7 +8,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from types import FunctionType
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 from driftwolfe.domains import CountedDomain, Domain, OracleCalls
 from driftwolfe.losses import FunctionLoss, Loss
@@ -101,6 +101,9 @@ class Learner(Guarded, ABC):
             return learner
         bound.apply_defaults()  # those of another version may be others
         learner._arguments = dict(list(bound.arguments.items())[1:])
+        for parameter in bound.signature.parameters.values():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                learner._arguments |= learner._arguments.pop(parameter.name)
         return learner
 
     def __init__(self, domain: Domain) -> None:
@@ -190,14 +193,34 @@ class Learner(Guarded, ABC):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the learner to a file; `driftwolfe.load` goes on from there to the last bit.
 
-        Nothing in the file is code. A set that holds functions (`LMODomain`, or one of your own) is
-        not written: make it anew, and give it to `driftwolfe.load`. A learner of your own could not
-        be loaded and is refused; with its changing attributes listed in ``STATE``, `play` writes
-        checkpoints of it.
+        Nothing in the file is code. A set that holds functions (`LMODomain`), or whose class is your
+        own, is not written: make it anew, and give it to `driftwolfe.load`. A learner of your own
+        lists the attributes that change in ``STATE``, takes its set as the first argument and numbers
+        or texts as others, and is loaded with its class: ``MyLearner.load(path)``.
         """
         from driftwolfe.learners.archive import save_learner
 
         save_learner(self, path)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], domain: Domain | None = None, device: str | None = None
+    ) -> Self:
+        """Read a learner of exactly this class from a file, also where the class is your own.
+
+        Parameters
+        ----------
+        path, domain, device
+            As for `driftwolfe.load`, which finds the class by itself, if it is one of the library.
+
+        Raises
+        ------
+        ValueError
+            Where the file holds something else, or is damaged.
+        """
+        from driftwolfe.learners.archive import load_as
+
+        return cast(Self, load_as(cls, path, domain, device))
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
