@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -22,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from reliability.children import same_copy
 from reliability.specimens import SPECIMENS
 
 #: Seconds by the clock after which a pen that does not answer is ended.
@@ -69,7 +69,7 @@ class Process:
             self._pen = subprocess.Popen(
                 [sys.executable, "-m", "reliability.pen"],
                 cwd=Path(__file__).parent.parent,
-                env=os.environ | alone,
+                env=same_copy(**alone),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

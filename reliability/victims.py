@@ -32,6 +32,7 @@ from driftwolfe.experiments.trial import Trial
 from driftwolfe.experiments.workers import Outcome
 from driftwolfe.losses import AbsoluteEntries, SquaredDistance
 from driftwolfe.storage import read_archive
+from reliability.children import same_copy
 from reliability.killing import kill_by_clock, kill_in_a_write
 
 PART = re.compile(r"\..*\.[0-9a-f]{16}(\.\w+)?")
@@ -304,6 +305,7 @@ class Command(Sweep):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            env=same_copy(),
         )
 
 

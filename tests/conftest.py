@@ -7,9 +7,13 @@ from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 from devices import has_gpu
+from reliability.children import same_copy
 
 settings.register_profile("driftwolfe", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("driftwolfe")
+
+# Whatever a test starts imports the copy under test.
+os.environ["PYTHONPATH"] = same_copy()["PYTHONPATH"]
 
 
 @pytest.fixture(scope="session", autouse=True)

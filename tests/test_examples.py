@@ -10,6 +10,8 @@ import matplotlib.font_manager  # builds its cache here, so that no example has 
 import matplotlib.image
 import pytest
 
+from reliability.children import same_copy
+
 FOLDER = Path(__file__).parents[1] / "examples"
 EXAMPLES = sorted(FOLDER.glob("*.py"))
 
@@ -34,7 +36,7 @@ def test_an_example_ends_in_a_table_or_a_figure(path, tmp_path):
 
 def test_without_matplotlib_an_example_still_prints_its_table(tmp_path):
     (tmp_path / "matplotlib.py").write_text("raise ModuleNotFoundError('No module matplotlib')")
-    printed = _run(FOLDER / "following_drift.py", tmp_path, PYTHONPATH=str(tmp_path))
+    printed = _run(FOLDER / "following_drift.py", tmp_path, **same_copy(tmp_path))
     assert "POLA" in printed
     assert printed.splitlines()[-1] == "no figure: it needs pip install 'driftwolfe[plot]'"
 

@@ -1,14 +1,23 @@
 """Several threads: learners of their own do not disturb each other, one learner is for one at a time."""
 
+import copy
 import pickle
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import driftwolfe as dw
+from contracts.graphs import differences
 from contracts.learner_cases import LEARNER_CASES
+from driftwolfe.estimators.classes.learner import ClassLearner
+from driftwolfe.estimators.ratings.pool import RatingPool
+from driftwolfe.storage import read_archive
 
 LEARNERS = list(LEARNER_CASES)
 
@@ -45,9 +54,42 @@ def test_matrix_learners_in_threads_are_as_if_alone():
         assert list(pool.map(run, range(3))) == alone
 
 
+@contextmanager
+def held(call, entered, go_on):
+    """Run a call in another thread, and hold it where it sets `entered`."""
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(call)
+        assert entered.wait(30)
+        try:
+            yield
+        finally:
+            go_on.set()
+        first.result(60)
+
+
+def refuse(calls):
+    for call in calls:
+        with pytest.raises(
+            RuntimeError, match="at work in another thread; give each thread its own"
+        ):
+            call()
+
+
+READS = {
+    "decision": lambda learner: learner.decision,
+    "weights": lambda learner: learner.expert_weights,
+    "names": lambda learner: learner.expert_names,
+    "bound": lambda learner: learner.bound(),
+    "clone": lambda learner: learner.clone(),
+    "deepcopy": copy.deepcopy,
+    "copy": copy.copy,
+    "pickle": pickle.dumps,
+}
+
+
 @pytest.mark.parametrize("make", LEARNERS, ids=lambda make: make.__name__)
-def test_a_learner_at_work_in_another_thread_refuses_and_stays_as_it_is(make):
-    entered, go_on = threading.Event(), threading.Event()
+def test_a_learner_at_work_in_another_thread_refuses_and_stays_as_it_is(make, tmp_path):
+    entered, go_on, path = threading.Event(), threading.Event(), tmp_path / "learner.safetensors"
 
     def value(x):
         entered.set()
@@ -56,17 +98,23 @@ def test_a_learner_at_work_in_another_thread_refuses_and_stays_as_it_is(make):
 
     slow = dw.losses.FunctionLoss(value, lambda x: 2 * x)
     learner, alone = make(dw.L2Ball(4), horizon=60), make(dw.L2Ball(4), horizon=60)
-    with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(learner.update, slow)
-        assert entered.wait(30)
-        for call in (lambda: learner.update(stream(0)[0]), lambda: learner.update_many(stream(0))):
-            with pytest.raises(RuntimeError, match="at work in another thread"):
-                call()
-        go_on.set()
-        first.result(30)
+    learner.save(path)
+    game = tmp_path / "game.safetensors"
+    dw.play(alone.clone(), stream(0)[:5], checkpoint=game)
+    contents = {each: each.read_bytes() for each in (path, game)}
+    single = {"weights", "names"} if learner.expert_weights is None else set()  # None, always
+    reads = READS.keys() - single - ({"bound"} if make.bound is dw.Learner.bound else set())
+    with held(lambda: learner.update(slow), entered, go_on):
+        refuse([lambda: learner.update(stream(0)[0]), lambda: learner.update_many(stream(0))])
+        refuse(partial(READS[name], learner) for name in reads)
+        refuse([lambda: learner.save(path), lambda: dw.play(learner, stream(0), checkpoint=game)])
+        assert learner.t == 0 and "t=0" in repr(learner)  # at any time
+    assert {each: each.read_bytes() for each in tmp_path.iterdir()} == contents
     alone.update(slow)
     for loss in stream(1):
         assert learner.update(loss) == alone.update(loss)
+    learner.save(path)
+    assert dw.load(path).t == 61
 
 
 def test_the_guard_is_no_part_of_the_learner():
@@ -84,10 +132,7 @@ def test_a_learner_may_be_handed_from_thread_to_thread():
     assert learner.t == 60
 
 
-def test_estimators_refuse_too_and_their_instances_do_not_disturb_each_other(monkeypatch):
-    from driftwolfe.estimators.classes.learner import ClassLearner
-    from driftwolfe.estimators.ratings.pool import RatingPool
-
+def test_estimators_in_threads_are_as_if_alone():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 3)), rng.integers(0, 3, 40)
     pairs, ratings = rng.integers(0, 9, (40, 2)), rng.standard_normal(40)
@@ -104,28 +149,240 @@ def test_estimators_refuse_too_and_their_instances_do_not_disturb_each_other(mon
         with ThreadPoolExecutor(4) as pool:
             assert all(one.result(60) == alone for one in [pool.submit(run) for _ in range(4)])
 
-    entered, go_on = threading.Event(), threading.Event()
-    for engine, inner, call in (
-        (ClassLearner, "_learn_stretch", lambda m: m.partial_fit(X, y)),
-        (RatingPool, "learn", lambda m: m.partial_fit(pairs, ratings)),
-    ):
-        original = getattr(engine, inner)
 
-        def slow(self, *given, original=original):
+# -- estimators ------------------------------------------------------------------------------------
+
+X = np.random.default_rng(0).standard_normal((40, 3))
+Y = np.random.default_rng(1).integers(0, 3, 40)
+PAIRS = np.random.default_rng(2).integers(0, 9, (40, 2))
+RATINGS = np.random.default_rng(3).standard_normal(40)
+ROW = {"a": 1.0, "b": 2.0}
+
+
+def river_classifier():
+    model = dw.estimators.RiverTraceNormClassifier()
+    for row, label in zip(X.tolist(), Y.tolist(), strict=True):
+        model.learn_one(dict(zip("abc", row, strict=True)), label)
+    return model
+
+
+def ranker():
+    model = dw.estimators.RiverMatrixCompleter()
+    model.learn_many(PAIRS, RATINGS)
+    return model
+
+
+#: How to make one that has learned; what it is held in; how it learns more; what reads it.
+ESTIMATORS = {
+    "MatrixCompleter": (
+        lambda: dw.estimators.MatrixCompleter().partial_fit(PAIRS, RATINGS),
+        "pool",
+        [lambda m: m.partial_fit(PAIRS, RATINGS), lambda m: m.prequential(PAIRS, RATINGS)],
+        [
+            lambda m: m.predict(PAIRS),
+            lambda m: m.expert_predictions(PAIRS),
+            lambda m: m.recommend(1),
+            lambda m: m.factors(),
+            *(
+                lambda m, name=name: getattr(m, name)
+                for name in (
+                    "users_",
+                    "items_",
+                    "expert_names_",
+                    "expert_weights_",
+                    "decision_",
+                    "domain_",
+                )
+            ),
+        ],
+    ),
+    "MatrixCompletionRegressor": (
+        lambda: dw.estimators.MatrixCompletionRegressor().fit(PAIRS, RATINGS),
+        "pool",
+        [lambda m: m.partial_fit(PAIRS, RATINGS), lambda m: m.fit(PAIRS, RATINGS)],
+        [lambda m: m.predict(PAIRS), lambda m: m.score(PAIRS, RATINGS)],
+    ),
+    "RiverMatrixCompleter": (
+        ranker,
+        "pool",
+        [lambda m: m.learn_one(1, 2, 3.0), lambda m: m.learn_many(PAIRS, RATINGS)],
+        [
+            lambda m: m.predict_one(1, 2),
+            lambda m: m.predict_many(PAIRS),
+            lambda m: m.rank(1, [2, 3]),
+        ],
+    ),
+    "TraceNormClassifier": (
+        lambda: dw.estimators.TraceNormClassifier().partial_fit(X, Y, classes=[0, 1, 2]),
+        "classes",
+        [lambda m: m.partial_fit(X, Y), lambda m: m.fit(X, Y)],
+        [
+            lambda m: m.predict(X),
+            lambda m: m.predict_proba(X),
+            lambda m: m.predict_log_proba(X),
+            lambda m: m.decision_function(X),
+            lambda m: m.score(X, Y),
+            lambda m: m.coef_,
+            lambda m: m.intercept_,
+            lambda m: m.expert_weights_,
+            lambda m: m.expert_names_,
+        ],
+    ),
+    "RiverTraceNormClassifier": (
+        river_classifier,
+        "classes",
+        [
+            lambda m: m.learn_one(ROW, 1),
+            lambda m: m.learn_many(pd.DataFrame([ROW]), pd.Series([1])),
+        ],
+        [
+            lambda m: m.predict_one(ROW),
+            lambda m: m.predict_proba_one(ROW),
+            lambda m: m.predict_many(pd.DataFrame([ROW])),
+            lambda m: m.predict_proba_many(pd.DataFrame([ROW])),
+            lambda m: m.classes,
+            lambda m: m.feature_names,
+            lambda m: m.expert_weights,
+        ],
+    ),
+}
+COPIES = [copy.deepcopy, pickle.dumps]
+
+
+@contextmanager
+def in_the_middle(kind, moment, call, monkeypatch):
+    """Hold a call on an estimator in the engine that all of its kind learn and predict with."""
+    engine, names = {
+        "pool": (RatingPool, {"learning": "learn", "predicting": "predict"}),
+        "classes": (ClassLearner, {"learning": "learn", "predicting": "probabilities"}),
+    }[kind]
+    entered, go_on = threading.Event(), threading.Event()
+    original = getattr(engine, names[moment])
+
+    def slow(self, *given):
+        if not entered.is_set():
             entered.set()
             assert go_on.wait(30)
-            return original(self, *given)
+        return original(self, *given)
 
-        model = dw.estimators.MatrixCompleter()
-        if engine is ClassLearner:
-            model = dw.estimators.TraceNormClassifier().partial_fit(X, y, classes=[0, 1, 2])
-        entered.clear()
-        go_on.clear()
-        with monkeypatch.context() as patch, ThreadPoolExecutor(1) as pool:
-            patch.setattr(engine, inner, slow)
-            first = pool.submit(call, model)
-            assert entered.wait(30)
-            with pytest.raises(RuntimeError, match="at work in another thread"):
-                call(model)
-            go_on.set()
-            first.result(30)
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, names[moment], slow)
+        with held(call, entered, go_on):
+            yield
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_estimator_that_learns_refuses_other_threads_and_keeps_its_file(
+    name, tmp_path, monkeypatch
+):
+    make, kind, learn, read = ESTIMATORS[name]
+    model, path = make(), tmp_path / "model.safetensors"
+    model.save(path)
+    content = path.read_bytes()
+    with in_the_middle(kind, "learning", partial(learn[0], model), monkeypatch):
+        refuse(partial(call, model) for call in (*learn, *read, *COPIES))
+        refuse([lambda: model.save(path)])
+        repr(model)
+    assert path.read_bytes() == content
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+    alone = make()
+    learn[0](alone)
+    model.save(path)
+    alone.save(tmp_path / "alone.safetensors")
+    assert differences(read_archive(path), read_archive(tmp_path / "alone.safetensors")) == []
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_predictions_run_beside_each_other_and_learning_does_not(name, tmp_path, monkeypatch):
+    make, kind, learn, read = ESTIMATORS[name]
+    model, alone = make(), make()
+    with in_the_middle(kind, "predicting", partial(read[0], model), monkeypatch):
+        for call in (*read, *COPIES):
+            call(model)
+        model.save(tmp_path / "model.safetensors")
+        refuse(partial(call, model) for call in learn)
+    for each in (model, alone):
+        learn[0](each)
+        each.save(tmp_path / ("alone" if each is alone else "model"))
+    assert differences(*(read_archive(tmp_path / each) for each in ("model", "alone"))) == []
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def _moving(name):
+    """One that changes, and how it changes once."""
+    if name == "POLA":
+        learner, losses = dw.POLA(dw.L1Ball(5)), stream(0)
+        losses = [dw.losses.LinearLoss(np.ones(5)) for _ in losses]
+        return learner, lambda: learner.update_many(losses)
+    model, rng = ESTIMATORS[name][0](), np.random.default_rng(4)
+    if name == "MatrixCompleter":
+        return model, lambda: model.partial_fit(rng.integers(0, 400, (40, 2)), RATINGS)
+    return model, lambda: model.partial_fit(X, Y)
+
+
+@pytest.mark.parametrize("name", ["POLA", "MatrixCompleter", "TraceNormClassifier"])
+def test_every_file_saved_while_another_thread_learns_can_be_loaded(name, tmp_path):
+    thing, change = _moving(name)
+    path, end, stop = tmp_path / "file.safetensors", time.monotonic() + 20.0, threading.Event()
+    counts = {"saved": 0, "refused": 0}
+
+    def learn():
+        while not stop.is_set():
+            try:
+                change()
+            except RuntimeError as refused:
+                assert "at work in another thread" in str(refused)
+            time.sleep(1e-3)
+
+    with ThreadPoolExecutor(1) as pool:
+        learning = pool.submit(learn)
+        try:
+            while min(counts.values()) < 5 and time.monotonic() < end and not learning.done():
+                try:
+                    thing.save(path)
+                    counts["saved"] += 1
+                    dw.load(path)
+                except RuntimeError as refused:
+                    assert "at work in another thread" in str(refused)
+                    counts["refused"] += 1
+                    time.sleep(1e-4)
+        finally:
+            stop.set()
+        learning.result(60)
+    dw.load(path)
+    assert min(counts.values()) > 0, counts
+
+
+def test_a_loss_may_ask_its_learner_but_not_save_it_in_the_middle_of_an_update(tmp_path):
+    learner, path, seen = dw.POLA(dw.L2Ball(4)), tmp_path / "learner.safetensors", []
+    learner.update(stream(0)[0])
+    learner.save(path)
+    content = path.read_bytes()
+
+    def value(x):
+        seen.append(np.array_equal(learner.decision, learner.clone().decision))
+        with pytest.raises(RuntimeError, match="in the middle of an update, in this same thread"):
+            learner.save(path)
+        return float(x @ x)
+
+    learner.update(dw.losses.FunctionLoss(value, lambda x: 2 * x))
+    assert seen and all(seen)
+    assert path.read_bytes() == content
+
+
+def test_a_game_whose_learner_is_moved_by_something_else_keeps_its_last_good_checkpoint(tmp_path):
+    path, losses = tmp_path / "game.safetensors", stream(0)
+
+    def meddle(learner, _):
+        if learner.t == 30:
+            learner.update(losses[0])
+
+    with pytest.raises(
+        RuntimeError, match="30 rounds from round 0 on, but its learner is at round 31"
+    ):
+        dw.play(dw.POLA(dw.L2Ball(4)), losses, [meddle], checkpoint=path, every=10)
+    resumed = dw.play(dw.POLA(dw.L2Ball(4)), losses, checkpoint=path)
+    calm = dw.play(dw.POLA(dw.L2Ball(4)), losses)
+    assert resumed.losses.tolist() == calm.losses.tolist()

@@ -49,14 +49,15 @@ def load(path: _Any, domain: _Any = None, device: _Any = None) -> _Any:
     """Return the learner or estimator that was saved to a file, in the state that it had.
 
     The file says what it holds; nothing in it is ever executed. A damaged or foreign file is refused
-    with a ValueError.
+    with a ValueError. A learner whose class is your own is loaded with that: ``MyLearner.load(path)``.
 
     Parameters
     ----------
     path
         The file.
     domain
-        The learner's set, where that holds functions and so is not in the file.
+        The learner's set, where that holds functions or is of a class of your own, and so is not in
+        the file.
     device
         Where to go on: ``"cpu"``, ``"cuda"``, ...; None: where it was, or on the CPU, with a warning,
         where that device is not here.

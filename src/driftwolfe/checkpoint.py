@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,12 +12,18 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.ensemble.saved_kinds import ensemble_kinds
-from driftwolfe.learners.archive import learner_settings, require_named_state, restored
+from driftwolfe.learners.archive import (
+    learner_settings,
+    needed_arrays,
+    require_named_state,
+    restored,
+)
 from driftwolfe.learners.base import Learner
+from driftwolfe.points.access import reads_whole, writes
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.saved_kinds import is_point
-from driftwolfe.storage import Archive, read_archive, write_archive
-from driftwolfe.storage.tree import TreeReader, TreeWriter
+from driftwolfe.storage import Header, enough_memory, files, read_archive, write_archive
+from driftwolfe.storage.tree import TreeReader, TreeWriter, shared_names
 
 KIND = "Game"
 
@@ -52,6 +60,8 @@ class Checkpoint:
         self.path = Path(path)
         self._first = learner.t
         require_named_state(learner)  # now, not after the first thousand rounds
+        with files.explained(self.path):
+            files.destination(self.path)
 
     def resume(self, learner: Learner, recording: tuple[bool, bool]) -> Record:
         """Take the learner to where the file left it, and return the record; empty without a file.
@@ -61,35 +71,35 @@ class Checkpoint:
         """
         if not self.path.exists():
             return Record()
-        archive = read_archive(self.path)
-        try:
-            self._require_same_game(archive, recording)
+
+        def check(header: Header) -> set[str]:
+            with self._refused_if_another():
+                self._require_same_game(header, recording)
+                return needed_arrays(header) | {"rows"}
+
+        archive = read_archive(self.path, check)
+        with enough_memory(self.path), self._refused_if_another():
             reached = restored(learner, archive)
             record = self._record(archive.settings, archive.arrays)
             if reached.t != self._first + len(record.rows):
                 raise ValueError("its rounds do not add up")
+        _move(learner, reached)
+        return record
+
+    @contextmanager
+    def _refused_if_another(self) -> Iterator[None]:
+        try:
+            yield
         except ValueError as error:
             raise ValueError(
                 f"{self.path} is no checkpoint of this game: {error}; remove it to start anew"
             ) from error
-        learner.__dict__.update(reached.__dict__)
-        return record
 
     def save(self, learner: Learner, record: Record, recording: tuple[bool, bool]) -> None:
-        """Write where the game is."""
-        writer = TreeWriter(ensemble_kinds())
-        settings = {
-            **learner_settings(learner, writer),
-            "learner": type(learner).__name__,
-            "first": self._first,
-            "recording": list(recording),
-            "decisions": writer.write(_packed(record.decisions)),
-            "weights": writer.write(_packed(record.weights)),
-        }
-        rows = np.array(record.rows, dtype=np.float64).reshape(-1, 6)
-        write_archive(self.path, KIND, settings, {**writer.arrays, "rows": rows})
+        """Write where the game is; refuse where something else moved the learner meanwhile."""
+        _write_game(learner, record, recording, self._first, self.path)
 
-    def _require_same_game(self, archive: Archive, recording: tuple[bool, bool]) -> None:
+    def _require_same_game(self, archive: Header, recording: tuple[bool, bool]) -> None:
         if archive.kind != KIND:
             raise ValueError(f"it holds a {archive.kind[:40]}")
         first = archive.settings.get("first")
@@ -103,7 +113,7 @@ class Checkpoint:
 
     @staticmethod
     def _record(settings: dict[str, Any], arrays: dict[str, Any]) -> Record:
-        reader = TreeReader(ensemble_kinds(), arrays)
+        reader = TreeReader(ensemble_kinds(), arrays, shared_names(settings))
         rows = arrays.get("rows")
         lists = [_unpacked(reader.read(settings.get(name))) for name in ("decisions", "weights")]
         if not (isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.shape[1] == 6):
@@ -115,6 +125,34 @@ class Checkpoint:
         if not all(len(held) in (0, len(rows)) and all(map(is_point, held)) for held in lists):
             raise ValueError("it has no record of points")
         return Record([tuple(row) for row in rows.tolist()], *lists)
+
+
+@writes
+def _move(learner: Learner, reached: Learner) -> None:
+    """Put a learner into the state of another one."""
+    learner.__dict__.update(reached.__dict__)
+
+
+@reads_whole
+def _write_game(
+    learner: Learner, record: Record, recording: tuple[bool, bool], first: int, path: Path
+) -> None:
+    if learner.t != first + len(record.rows):
+        raise RuntimeError(
+            f"the game has played {len(record.rows):,} rounds from round {first:,} on, but its learner is "
+            f"at round {learner.t:,}: a callback or another thread has moved it; {path} stays as it was"
+        )
+    writer = TreeWriter(ensemble_kinds())
+    settings = {
+        **learner_settings(learner, writer),
+        "learner": type(learner).__name__,
+        "first": first,
+        "recording": list(recording),
+        "decisions": writer.write(_packed(record.decisions)),
+        "weights": writer.write(_packed(record.weights)),
+    }
+    rows = np.array(record.rows, dtype=np.float64).reshape(-1, 6)
+    write_archive(path, KIND, settings, {**writer.arrays, "rows": rows})
 
 
 def _packed(points: list[Any]) -> Any:
@@ -134,4 +172,4 @@ def _unpacked(packed: Any) -> Any:
     lengths, numbers = packed
     if lengths.min(initial=0) < 0 or lengths.sum() != len(numbers):
         raise ValueError("it has no record of points")
-    return [part.copy() for part in np.split(numbers, np.cumsum(lengths)[:-1])]
+    return np.split(numbers, np.cumsum(lengths)[:-1])

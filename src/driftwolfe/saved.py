@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any
 
 from driftwolfe import estimators, learners
 from driftwolfe.domains import Domain
-from driftwolfe.learners.archive import load_learner
+from driftwolfe.learners.archive import OWN, held_class, load_learner
 from driftwolfe.learners.base import Learner
-from driftwolfe.storage import read_archive
+from driftwolfe.storage import Header, enough_memory, read_header
 
 
 def load(
     path: str | os.PathLike[str], domain: Domain | None = None, device: str | None = None
 ) -> Any:
     """Return what was saved to a file; see `driftwolfe.load`, which is this."""
-    kind = read_archive(path).kind
+    kind = read_header(path).kind
     if kind in estimators.__all__ and device not in (None, "cpu"):
         raise ValueError(
             f"{path} holds a {kind}, which is for the cpu only; load it without device"
         )
-    if kind in estimators.__all__:
-        return getattr(estimators, kind).load(path)
-    return load_learner(path, _learners(), domain, device)
+    with enough_memory(path):
+        if kind in estimators.__all__:
+            return getattr(estimators, kind).load(path)
+        return load_learner(path, partial(_class_of, path), domain, device)
 
 
-def _learners() -> dict[str, type[Learner]]:
-    classes = (getattr(learners, name) for name in learners.__all__)
-    return {
-        each.__name__: each
-        for each in classes
-        if isinstance(each, type) and issubclass(each, Learner)
-    }
+def _class_of(path: str | os.PathLike[str], header: Header) -> type[Learner]:
+    """The class of the library that a file names; never one that would have to be imported."""
+    name = held_class(header)
+    if header.kind == OWN:
+        raise ValueError(
+            f"{path} holds a {name}, a learner of your own: load it with its class, {name}.load(path)"
+        )
+    cls = getattr(learners, name, None) if name in learners.__all__ else None
+    if not (isinstance(cls, type) and issubclass(cls, Learner)):
+        raise ValueError(f"{path} holds a {name!r}, which is no learner to load")
+    return cls

@@ -2,7 +2,7 @@
 
 import dataclasses
 import hashlib
-import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +18,7 @@ from contracts.test_learner_contract import stream
 from driftwolfe.domains import Domain
 from driftwolfe.learners import epochs
 from driftwolfe.points import FactoredMatrix, ProductPoint
+from reliability.children import same_copy
 
 #: More settings: what is drawn at random, and projections that are cut off.
 MORE = {
@@ -147,6 +148,7 @@ ELSEWHERE = """
 import sys
 import driftwolfe as dw
 from contracts.test_saved_learners import played_on
+print(dw.__file__)
 for path in sys.argv[1:]:
     print(played_on(dw.load(path)))
 """
@@ -180,12 +182,12 @@ def test_another_process_goes_on_in_the_same_way(tmp_path):
         [sys.executable, "-c", ELSEWHERE, *paths],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(tests), "PYTHONHASHSEED": "12345", **ONE_THREAD},
+        env=same_copy(tests, PYTHONHASHSEED="12345", **ONE_THREAD),
     )
     assert done.returncode == 0, done.stderr
-    assert dict(zip(paths, done.stdout.split(), strict=True)) == dict(
-        zip(paths, expected, strict=True)
-    )
+    copy, *played = done.stdout.splitlines()
+    assert copy == dw.__file__
+    assert dict(zip(paths, played, strict=True)) == dict(zip(paths, expected, strict=True))
 
 
 def test_what_is_forgotten_would_be_seen(tmp_path, monkeypatch):
@@ -365,11 +367,85 @@ class Declared(Still):
 class POLA(dw.POLA):
     """A known name."""
 
+    STATE = ()
 
-@pytest.mark.parametrize("cls", [Still, Declared, POLA])
-def test_a_learner_of_ones_own_cannot_be_loaded_and_so_is_not_saved(cls, tmp_path):
-    with pytest.raises(TypeError, match=f"{cls.__name__} is no learner of driftwolfe"):
-        cls(dw.L1Ball(3)).save(tmp_path / "learner.safetensors")
+
+class Tuned(dw.POLD):
+    """Passes options on, and keeps something of its own."""
+
+    STATE = ("steps",)
+
+    def __init__(self, ball, *, factor=1.0, **options):
+        super().__init__(ball, **options)
+        self.factor, self.steps = factor, np.zeros(2)
+
+    def update(self, loss):
+        self.steps[0] += self.factor
+        return super().update(loss)
+
+
+OWN_LEARNERS = {
+    "plain": lambda domain: Declared(domain),
+    "options": lambda domain: Tuned(domain, factor=2.0, horizon=40, lmo_budget=2.0),
+    "a known name": lambda domain: POLA(domain, step_scale=0.5),
+}
+
+
+@pytest.mark.parametrize("name", OWN_LEARNERS)
+@pytest.mark.parametrize("own_set", [False, True])
+def test_a_learner_of_ones_own_is_loaded_with_its_class(name, own_set, tmp_path):
+    domain = Mine(4) if own_set else dw.L1Ball(4)
+    learner, path = OWN_LEARNERS[name](domain), tmp_path / "learner.safetensors"
+    cls, losses = type(learner), stream(dw.L1Ball(4), 40)
+    for loss in losses[:15]:
+        learner.update(loss)
+    learner.save(path)
+    told = f"holds a {cls.__name__}, a learner of your own: load it with its class, {cls.__name__}.load"
+    with pytest.raises(ValueError, match=re.escape(told)):
+        dw.load(path)
+    if own_set:
+        with pytest.raises(ValueError, match="is one of your own and is not in the file"):
+            cls.load(path)
+    other = cls.load(path, **({"domain": domain} if own_set else {}))
+    assert type(other) is cls
+    assert differences(learner, other, sets=not own_set) == []
+    for loss in losses[15:]:
+        assert other.update(loss) == learner.update(loss)
+    assert differences(learner, other, sets=not own_set) == []
+
+
+def test_a_class_loads_only_what_was_saved_by_it(tmp_path):
+    ours, theirs, declared = (tmp_path / name for name in ("ours", "theirs", "declared"))
+    POLA(dw.L1Ball(3)).save(ours)
+    dw.POLA(dw.L1Ball(3)).save(theirs)
+    Declared(dw.L1Ball(3)).save(declared)
+    assert type(dw.POLA.load(theirs)) is dw.POLA
+    for cls, path, held in (
+        (dw.POLA, ours, "POLA"),
+        (POLA, theirs, "POLA"),
+        (dw.OGD, theirs, "POLA"),
+        (POLA, declared, "Declared"),
+        (dw.Learner, declared, "Declared"),
+    ):
+        with pytest.raises(ValueError, match=f"holds a {held}, not this {cls.__name__}"):
+            cls.load(path)
+
+
+def test_a_learner_of_ones_own_that_could_not_be_made_again_is_not_saved(tmp_path):
+    """It does not say what changes, or was made from what no file holds."""
+
+    class Callable(Declared):
+        STATE = ()
+
+        def __init__(self, domain, link=abs):
+            super().__init__(domain)
+
+    path = tmp_path / "learner.safetensors"
+    with pytest.raises(TypeError, match="Still does not say what its state is: list the names"):
+        Still(dw.L1Ball(3)).save(path)
+    told = "Callable was made with link=<built-in function abs>, and a builtin_function_or_method cannot"
+    with pytest.raises(TypeError, match=told):
+        Callable(dw.L1Ball(3)).save(path)
     assert list(tmp_path.iterdir()) == []
 
 

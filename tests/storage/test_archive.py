@@ -1,10 +1,18 @@
 """An archive gives back what was put in, and anything else is refused."""
 
+import hashlib
+import json
+import sys
+import tracemalloc
+from pathlib import Path
+
 import numpy as np
 import pytest
 import safetensors.numpy
 
-from driftwolfe.storage import read_archive, write_archive
+import driftwolfe as dw
+from driftwolfe.estimators import MatrixCompleter, TraceNormClassifier
+from driftwolfe.storage import archive, read_archive, read_header, write_archive
 
 
 @pytest.fixture
@@ -87,3 +95,234 @@ def test_more_than_can_be_read_again_is_not_written(path):
     with pytest.raises(ValueError, match=r"could not write .*: 1 arrays are too many for one file"):
         write_archive(path, "Example", {"text": "x" * 100_000_000}, {"a": np.zeros(1)})
     assert path.read_bytes() == content
+
+
+# -- memory ----------------------------------------------------------------------------------------
+
+
+def sparse(path, header, length):
+    """A file of that many bytes, of which only the header takes room on the disk."""
+    text = json.dumps(header).encode()
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.truncate(8 + len(text) + length)
+    return path
+
+
+def declared(settings, kind, length, name="x", **metadata):
+    """The header of a file that holds one array."""
+    ours = json.dumps({"version": 1, "kind": kind, "settings": settings})
+    entry = {"dtype": "F64", "shape": [length // 8], "data_offsets": [0, length]}
+    return {"__metadata__": {"driftwolfe": ours, "sha256": "0", **metadata}, name: entry}
+
+
+HUGE = 3 << 30
+FULL = {"arguments": {}, "state": {"x": {"array": "x"}}, "domain": {"kind": "L1Ball"}}
+POOL = {"settings": {"rank": 4, "radii": [1.0]}, "experts": [], "older": {}}
+
+
+@pytest.mark.parametrize(
+    ("header", "why"),
+    [
+        ({"x": declared({}, "", HUGE)["x"]}, "was not written by driftwolfe"),
+        (declared({}, "POLA", HUGE, driftwolfe="{}"), "was not written by driftwolfe"),
+        (
+            declared({}, "", HUGE, driftwolfe='{"version": 7, "kind": "", "settings": {}}'),
+            "has version 7 of the format",
+        ),
+        (declared({}, "Unknown", HUGE), "holds a 'Unknown', which is no learner to load"),
+        (declared({}, "POLA", HUGE), "has no arguments"),
+        (declared(FULL, "POLA", HUGE, "y"), "speaks of arrays that it does not hold"),
+        (declared(POOL, "MatrixCompleter", HUGE), "does not hold a complete state"),
+        (declared({}, "TraceNormClassifier", HUGE), "do not fit together"),
+        (declared({"learner_state": {}}, "RiverTraceNormClassifier", HUGE), "do not fit together"),
+    ],
+)
+def test_a_file_is_refused_by_its_header_before_any_array_is_read(path, header, why, monkeypatch):
+    def read(*_):
+        raise AssertionError("an array was read")
+
+    monkeypatch.setattr(archive, "_stored_digest", read)
+    monkeypatch.setattr(archive, "_array", read)
+    with pytest.raises(ValueError, match=why):
+        dw.load(sparse(path, header, HUGE))
+
+
+def test_a_checkpoint_of_another_game_is_refused_by_its_header(path, monkeypatch):
+    monkeypatch.setattr(archive, "_stored_digest", lambda *_: pytest.fail("it was read"))
+    with pytest.raises(ValueError, match="is no checkpoint of this game: it holds a POLA"):
+        dw.play(
+            dw.POLA(dw.L1Ball(3)), [], checkpoint=sparse(path, declared({}, "POLA", HUGE), HUGE)
+        )
+
+
+def peak(load, path):
+    """The most memory that loading a file takes, as a share of its length."""
+    tracemalloc.start()
+    try:
+        load(path)
+        return tracemalloc.get_traced_memory()[1] / path.stat().st_size
+    finally:
+        tracemalloc.stop()
+
+
+def test_reading_takes_as_much_memory_as_the_file_is_long(path):
+    """And a chunk of 1 MB, where there was a second copy of all arrays."""
+    arrays = {"a": np.ones((2048, 1024)), "b": np.arange(1 << 21), "c": np.ones(1 << 20, np.uint8)}
+    write_archive(path, "Example", {}, arrays)
+    assert path.stat().st_size > 33e6
+    assert 0.99 < peak(read_archive, path) < 1.06
+
+
+def test_a_wrong_checksum_is_found_before_arrays_take_memory(path):
+    length = 1 << 26
+    with pytest.raises(ValueError, match="its checksum does not agree"):
+        peak(read_archive, sparse(path, declared({}, "Example", length), length))
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="its checksum does not agree"):
+        read_archive(path)
+    assert tracemalloc.get_traced_memory()[1] < 3 << 20
+    tracemalloc.stop()
+
+
+def _learner(path):
+    learner = dw.POLA(dw.L2Ball(40_000))
+    for loss in (dw.losses.LinearLoss(np.ones(40_000)) for _ in range(40)):
+        learner.update(loss)
+    learner.save(path)
+
+
+def _game(path):
+    losses = [dw.losses.LinearLoss(np.ones(20_000)) for _ in range(60)]
+    dw.play(dw.OGD(dw.L2Ball(20_000)), losses, checkpoint=path, record_decisions=True)
+
+
+def _completer(path):
+    rng = np.random.default_rng(0)
+    pairs = np.stack((np.arange(12_000), rng.integers(0, 12_000, 12_000)), axis=1)
+    MatrixCompleter().partial_fit(pairs, rng.standard_normal(12_000)).save(path)
+
+
+def _classifier(path):
+    rows = np.random.default_rng(0).standard_normal((20, 20_000))
+    TraceNormClassifier().partial_fit(rows, np.arange(20) % 3, classes=[0, 1, 2]).save(path)
+
+
+def _resume(path):
+    losses = [dw.losses.LinearLoss(np.ones(20_000))] * 60
+    dw.play(dw.OGD(dw.L2Ball(20_000)), losses, checkpoint=path, record_decisions=True)
+
+
+@pytest.mark.parametrize(
+    ("save", "load"),
+    [(_learner, dw.load), (_game, _resume), (_completer, dw.load), (_classifier, dw.load)],
+)
+def test_loading_takes_little_more_memory_than_the_file(save, load, path):
+    """What is loaded, and what checks need for one array at a time; it was two to four times as much."""
+    save(path)
+    assert path.stat().st_size > 4e6
+    assert peak(load, path) < 1.7
+
+
+def test_a_file_that_does_not_fit_into_memory_is_refused_in_one_sentence(path):
+    """It is whole, and takes 4 KB on the disk: its 96 MB are a hole."""
+    resource = pytest.importorskip("resource")
+    if not sys.platform.startswith("linux"):
+        pytest.skip("limits on memory as Linux has them")
+    length = 96 << 20
+    header = declared({}, "Example", length)
+    ours = header["__metadata__"]["driftwolfe"]
+    header["__metadata__"]["sha256"] = digest_of_zeros(ours, length)
+    sparse(path, header, length)
+    assert path.stat().st_blocks * 512 < 1 << 20
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (32 << 20), hard))
+    try:
+        with pytest.raises(ValueError, match="is too large: there is not enough memory to load it"):
+            read_archive(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    assert not read_archive(path).arrays["x"].any()
+
+
+def digest_of_zeros(text, length):
+    total = hashlib.sha256(text.encode())
+    total.update(json.dumps(["x", "<f8", [length // 8]]).encode())
+    for _ in range(length >> 20):
+        total.update(bytes(1 << 20))
+    return total.hexdigest()
+
+
+@pytest.mark.parametrize(
+    "load",
+    [dw.load, MatrixCompleter.load, TraceNormClassifier.load],
+    ids=["learner", "", "classes"],
+)
+def test_no_memory_while_it_is_put_together_is_a_refusal_too(load, path, monkeypatch):
+    def none(*_, **__):
+        raise MemoryError
+
+    kinds = {dw.load: (_learner, "driftwolfe.learners.archive.read_state")}
+    kinds[MatrixCompleter.load] = (_completer, "driftwolfe.estimators.ratings.archive._pool")
+    classes = "driftwolfe.estimators.classes.archive.check_state"
+    save, inner = kinds.get(load, (_classifier, classes))
+    save(path)
+    monkeypatch.setattr(inner, none)
+    with pytest.raises(ValueError, match="there is not enough memory to load it"):
+        load(path)
+
+
+# -- the layout ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header: header["x"].update(dtype="F128"),
+        lambda header: header["x"].update(shape=[3]),
+        lambda header: header["x"].update(shape=[-1, -2]),
+        lambda header: header["x"].update(shape=[2.0]),
+        lambda header: header["x"].update(shape=[True, 2]),
+        lambda header: header["x"].update(shape=2),
+        lambda header: header["x"].update(data_offsets=[8, 24]),
+        lambda header: header["x"].update(data_offsets=[0]),
+        lambda header: header["x"].update(more=1),
+        lambda header: header["x"].pop("shape"),
+        lambda header: header.update(x=[]),
+        lambda header: header.update(__metadata__=[]),
+        lambda header: header.update(__metadata__={"driftwolfe": 3}),
+        lambda header: header.update(y=header["x"]),
+        lambda header: header.update(
+            y={"dtype": "F64", "shape": [0, 10**40], "data_offsets": [16, 16]}
+        ),
+        lambda header: header.update(
+            y={"dtype": "F64", "shape": [0] * 40, "data_offsets": [16, 16]}
+        ),
+        lambda header: header.pop("x"),
+    ],
+)
+def test_a_layout_that_does_not_account_for_every_byte_is_refused(path, change):
+    header = declared({}, "Example", 16)
+    assert read_header(sparse(path, header, 16)).described["x"].shape == (2,)
+    change(header)
+    with pytest.raises(ValueError, match="is not an archive of driftwolfe, or is damaged"):
+        read_header(sparse(path, header, 16))
+
+
+def test_what_the_safetensors_library_writes_is_what_is_read(path):
+    """Of every type that it knows, in any order."""
+    rng = np.random.default_rng(0)
+    names = (
+        "bool uint8 int8 uint16 int16 float16 uint32 int32 float32 uint64 int64 float64 complex64"
+    )
+    arrays = {name: rng.integers(0, 2, (3, 4)).astype(name) for name in names.split()}
+    arrays["none"] = np.zeros((0, 5))
+    write_archive(path, "Example", {}, arrays)
+    ours, theirs = read_archive(path).arrays, safetensors.numpy.load_file(path)
+    assert ours.keys() == theirs.keys() == arrays.keys()
+    for name, array in arrays.items():
+        for read in (ours[name], theirs[name]):
+            assert (read.dtype, read.shape) == (array.dtype, array.shape)
+            np.testing.assert_array_equal(read, array)
+        assert ours[name].flags.writeable

@@ -1,12 +1,16 @@
 """Files are written whole or not at all."""
 
+import errno
 import json
 import os
+import stat
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import driftwolfe as dw
 from driftwolfe.storage import files
 
 
@@ -175,3 +179,116 @@ def test_problems_of_the_system_are_told_in_one_sentence(tmp_path):
     assert str(problem.value) == f"could not write {tmp_path / 'folder'}: Is a directory"
     assert problem.value.errno == 21
     assert sorted(os.listdir(tmp_path)) == ["folder", "taken"]
+
+
+# -- modes and links -------------------------------------------------------------------------------
+
+
+def _mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+posix = pytest.mark.skipif(os.name != "posix", reason="modes and links as of POSIX")
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o664])
+def test_a_file_that_is_replaced_keeps_its_mode(tmp_path, mode):
+    path = tmp_path / "file.json"
+    path.write_text("old")
+    path.chmod(mode)
+    files.write_text(path, "new")
+    assert (path.read_text(), _mode(path)) == ("new", mode)
+
+
+@posix
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+def test_a_new_file_gets_the_usual_mode(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        files.write_text(tmp_path / "file.json", "new")
+    finally:
+        os.umask(before)
+    assert _mode(tmp_path / "file.json") == 0o666 & ~umask
+
+
+@posix
+def test_nobody_else_can_read_what_replaces_a_secret_while_it_is_written(tmp_path):
+    path, seen = tmp_path / "file.json", []
+    path.write_text("old")
+    path.chmod(0o600)
+    files.write(path, lambda part: (seen.append(_mode(part)), part.write_text("new")))
+    assert seen == [0o600]
+
+
+@posix
+def test_where_the_group_cannot_be_kept_another_gets_no_more_than_everyone(tmp_path, monkeypatch):
+    """The file was for a group; the new one would be for whatever group its writer is in."""
+
+    def chown(path, user, group):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "chown", chown)
+    for mode, kept in ((0o640, 0o600), (0o664, 0o644), (0o666, 0o666), (0o600, 0o600)):
+        path = tmp_path / f"{mode:o}"
+        path.write_text("old")
+        path.chmod(mode)
+        files.write_text(path, "new")
+        assert (path.read_text(), _mode(path)) == ("new", kept)
+
+
+@posix
+def test_the_owner_is_kept_where_that_is_permitted(tmp_path, monkeypatch):
+    given, path = [], tmp_path / "file.json"
+    path.write_text("old")
+    monkeypatch.setattr(os, "chown", lambda _, user, group: given.append((user, group)))
+    files.write_text(path, "new")
+    assert given == [(os.getuid(), -1), (-1, path.stat().st_gid)]
+
+
+@posix
+def test_a_link_stays_and_the_file_at_its_end_is_replaced(tmp_path):
+    target = tmp_path / "elsewhere" / "real.json"
+    target.parent.mkdir()
+    target.write_text("old")
+    target.chmod(0o600)
+    (tmp_path / "between").symlink_to("elsewhere/real.json")
+    link = tmp_path / "link.json"
+    link.symlink_to(tmp_path / "between")
+    files.write_text(link, "new")
+    assert link.is_symlink() and (tmp_path / "between").is_symlink()
+    assert (target.read_text(), _mode(target)) == ("new", 0o600)
+    assert not target.is_symlink()
+    assert os.listdir(target.parent) == ["real.json"]
+    assert sorted(os.listdir(tmp_path)) == ["between", "elsewhere", "link.json"]
+
+
+@posix
+def test_links_that_lead_to_no_file_are_told_in_one_sentence(tmp_path):
+    (tmp_path / "folder").mkdir()
+    links = {"dangling": "nowhere/at all", "loop": "pool", "pool": "loop", "home": "folder"}
+    for name, target in links.items():
+        (tmp_path / name).symlink_to(target)
+    reasons = {
+        "dangling": (FileNotFoundError, "it is a link to nowhere/at all, which is not there"),
+        "loop": (OSError, "it is a link that leads back to itself"),
+        "home": (
+            IsADirectoryError,
+            f"it is a link to the folder {(tmp_path / 'folder').resolve()}",
+        ),
+    }
+    for name, (kind, why) in reasons.items():
+        with pytest.raises(kind) as problem:
+            files.write_text(tmp_path / name, "content")
+        assert str(problem.value) == f"could not write {tmp_path / name}: {why}"
+    assert sorted(os.listdir(tmp_path)) == sorted(["folder", *links])
+    assert os.listdir(tmp_path / "folder") == []
+
+
+@posix
+def test_a_game_says_before_it_begins_that_its_checkpoint_leads_nowhere(tmp_path):
+    path, learner = tmp_path / "game.safetensors", dw.OGD(dw.L1Ball(3))
+    path.symlink_to("nowhere")
+    with pytest.raises(FileNotFoundError, match="it is a link to nowhere, which is not there"):
+        dw.play(learner, [dw.losses.LinearLoss(np.ones(3))] * 9, checkpoint=path)
+    assert learner.t == 0

@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftwolfe.domains import Box, LinfBall, ProductDomain, TraceNormBall
-from driftwolfe.estimators.ratings.archive import check_sizes, pool_from_state, pool_state
+from driftwolfe.estimators.ratings.archive import check_header, pool_from_state, pool_state
 from driftwolfe.estimators.ratings.ids import Ids
 from driftwolfe.estimators.ratings.pairs import columns
 from driftwolfe.estimators.ratings.pool import LOSSES, RatingPool
 from driftwolfe.estimators.ratings.settings import PoolSettings
 from driftwolfe.points import FactoredMatrix, checks
+from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
 from driftwolfe.points.product import ProductPoint
-from driftwolfe.points.turn import one_at_a_time
-from driftwolfe.storage import read_archive, write_archive
+from driftwolfe.storage import Archive, Header, enough_memory, read_archive, write_archive
 from driftwolfe.storage.keys import decode_keys, encode_keys
 
 LEARNERS = ("both", "pold", "pola")
@@ -41,7 +41,7 @@ class Factors(NamedTuple):
     items: Array
 
 
-class MatrixCompleter:
+class MatrixCompleter(Guarded):
     r"""Predicts ratings of items by users from a stream of them; follows drift, nothing to tune.
 
     Users and items are anything hashable, and may appear at any time. The decision lies in a product
@@ -106,6 +106,10 @@ class MatrixCompleter:
     every decision of every expert lies in its product of sets, at all times.
 
     Rescaling or shifting all ratings rescales or shifts all predictions.
+
+    Several threads may predict, recommend or save at the same time. While one thread learns, these
+    calls are refused with a RuntimeError in other threads, and so is learning while another thread
+    reads. `n_ratings_` and `repr` can be read at any time.
 
     Examples
     --------
@@ -175,7 +179,7 @@ class MatrixCompleter:
         self.prequential(pairs, ratings)
         return self
 
-    @one_at_a_time
+    @writes
     def prequential(self, pairs: Any, ratings: Any) -> Array:
         """Predict each rating, then learn it, one after the other; return the predictions.
 
@@ -195,6 +199,7 @@ class MatrixCompleter:
         self._items.add(new_items)
         return predictions
 
+    @reads
     def predict(self, pairs: Any) -> Array:
         """Return a rating for each pair; users and items never seen count as average.
 
@@ -202,10 +207,12 @@ class MatrixCompleter:
         """
         return self._predicted(*columns(pairs))[0]
 
+    @reads
     def expert_predictions(self, pairs: Any) -> Array:
         """Return a table of what each expert predicts: a row for each pair."""
         return self._predicted(*columns(pairs))[1]
 
+    @reads
     def recommend(self, user: Hashable, n: int = 10, exclude_seen: bool = True) -> list[Any]:
         """Return the items with the highest predictions for a user, best first.
 
@@ -236,11 +243,13 @@ class MatrixCompleter:
     # -- what is known ---------------------------------------------------------------------------
 
     @property
+    @reads
     def users_(self) -> list[Any]:
         """Users seen so far."""
         return list(self._users.names)
 
     @property
+    @reads
     def items_(self) -> list[Any]:
         """Items seen so far."""
         return list(self._items.names)
@@ -251,11 +260,13 @@ class MatrixCompleter:
         return self._pool.t
 
     @property
+    @reads
     def expert_names_(self) -> list[str]:
         """What tells the experts apart."""
         return [expert.name for expert in self._pool.experts]
 
     @property
+    @reads
     def expert_weights_(self) -> Array:
         """How much each expert counts now; they sum to 1."""
         return self._pool.slots.weights.copy()
@@ -265,6 +276,7 @@ class MatrixCompleter:
         """What it was made with."""
         return asdict(self._pool.settings)
 
+    @reads
     def factors(self) -> Factors:
         """Return the weighted mean of the experts as biases and factors.
 
@@ -275,6 +287,7 @@ class MatrixCompleter:
         return Factors(mean, user_biases, item_biases, users, items)
 
     @property
+    @reads
     def decision_(self) -> ProductPoint:
         """The weighted mean of the experts as a point of `domain_`: mean, biases, interactions.
 
@@ -287,6 +300,7 @@ class MatrixCompleter:
         return ProductPoint([np.array([mean]), user_biases, item_biases, interactions])
 
     @property
+    @reads
     def domain_(self) -> ProductDomain:
         """The product of sets that `decision_` lies in; it needs two different ratings."""
         _, low, high, _ = self._pool.scale.numbers.tolist()
@@ -311,6 +325,7 @@ class MatrixCompleter:
         """Read what `save` wrote."""
         return cls.read(path, cls.__name__)[0]
 
+    @reads_whole
     def write(self, path: str | os.PathLike[str], kind: str, face: dict[str, Any]) -> None:
         """Write everything for a face of that name, with settings of its own."""
         settings, arrays = pool_state(self._pool)
@@ -323,11 +338,20 @@ class MatrixCompleter:
     @classmethod
     def read(cls, path: str | os.PathLike[str], kind: str) -> tuple[Self, dict[str, Any]]:
         """Read what `write` wrote for a face of that name; its own settings too."""
-        archive = read_archive(path)
-        if archive.kind != kind:
-            raise ValueError(f"{path} holds a {archive.kind[:40]}, not a {kind}")
+
+        def check(header: Header) -> None:
+            if header.kind != kind:
+                raise ValueError(f"{path} holds a {header.kind[:40]}, not a {kind}")
+            check_header(header)
+
+        with enough_memory(path):
+            return cls._from_archive(read_archive(path, check), path)
+
+    @classmethod
+    def _from_archive(
+        cls, archive: Archive, path: str | os.PathLike[str]
+    ) -> tuple[Self, dict[str, Any]]:
         try:
-            check_sizes(archive.settings["settings"], archive.arrays)
             completer = cls(**archive.settings["settings"])
             names = [decode_keys(archive.arrays[f"ids.{side}"]) for side in ("users", "items")]
         except (KeyError, TypeError, ValueError) as error:

@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from driftwolfe.estimators.matrix_completer import MatrixCompleter
 from driftwolfe.estimators.ratings.pairs import columns
 from driftwolfe.points import checks
+from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
 
 
-class MatrixCompletionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """`MatrixCompleter` for scikit-learn: X has two columns, the ids of user and item.
 
     Ids may be of any type (an array of objects, or a data frame), so most transformers do not apply
@@ -69,6 +70,7 @@ class MatrixCompletionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[
         self.passes = passes
         self.random_state = random_state
 
+    @writes
     def fit(self, X: Any, y: Any) -> Self:
         """Learn all rows, forgetting what was known before."""
         passes = checks.count(self.passes, "passes")
@@ -82,6 +84,7 @@ class MatrixCompletionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[
         self.completer_, self.n_features_in_ = completer, 2
         return self
 
+    @writes
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn more rows."""
         completer = getattr(self, "completer_", None) or self._fresh()
@@ -89,11 +92,13 @@ class MatrixCompletionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[
         self.completer_, self.n_features_in_ = completer, 2
         return self
 
+    @reads
     def predict(self, X: Any) -> Array:
         """Return a rating for each row."""
         check_is_fitted(self)
         return self.completer_.predict(X)
 
+    @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file, as `MatrixCompleter.save` does."""
         check_is_fitted(self)

@@ -17,6 +17,7 @@ from driftwolfe.estimators.classes.labelled import SMALLEST_WEIGHT, Labelled, ch
 from driftwolfe.estimators.classes.learner import ClassLearner
 from driftwolfe.estimators.classes.options import make_learner, plain_radii
 from driftwolfe.estimators.classes.rows import LARGEST, SMALLEST, Rows, as_rows, check_range
+from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
 from driftwolfe.storage.keys import plain_key
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class RiverTraceNormClassifier(base.MiniBatchClassifier):
+class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
     """A linear classifier for streams that drift, with nothing to tune; see `TraceNormClassifier`.
 
     Classes and features may come at any time; a feature that is missing counts as 0. Labels are of
@@ -60,16 +61,19 @@ class RiverTraceNormClassifier(base.MiniBatchClassifier):
         return True
 
     @property
+    @reads
     def classes(self) -> list[Any]:
         """The labels seen so far, in the order in which they came."""
         return list(self._numbers)
 
     @property
+    @reads
     def feature_names(self) -> list[Any]:
         """The features seen so far, in the order in which they came."""
         return list(self._places)
 
     @property
+    @reads
     def expert_weights(self) -> dict[str, float]:
         """The weights of the experts by their names; none before anything was learned."""
         if self._learner is None:
@@ -77,6 +81,7 @@ class RiverTraceNormClassifier(base.MiniBatchClassifier):
         experts = self._learner.experts
         return dict(zip(experts.names, experts.weights.tolist(), strict=True))
 
+    @writes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of features and its label, with weight `w`."""
         values = _numbers_of(x)
@@ -90,6 +95,7 @@ class RiverTraceNormClassifier(base.MiniBatchClassifier):
         number = np.array([self._numbers[label]])
         learner.learn(Labelled.from_weights(rows, number, weights))
 
+    @reads
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Return the probabilities of the labels seen so far."""
         values = _numbers_of(x)
@@ -101,6 +107,7 @@ class RiverTraceNormClassifier(base.MiniBatchClassifier):
         probabilities = self._learner.probabilities(rows)[0].tolist()
         return dict(zip(self._numbers, probabilities, strict=True))
 
+    @writes
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = None) -> None:
         """Learn the rows of a frame, one after the other, with weights `w` if given."""
         table = _table_of(X)
@@ -119,6 +126,7 @@ class RiverTraceNormClassifier(base.MiniBatchClassifier):
             parts = None if weights is None else weights[first:last]
             learner.learn(Labelled.from_weights(rows, numbers, parts))
 
+    @reads
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return the probabilities of the labels seen so far, one column each."""
         import pandas as pd
@@ -131,6 +139,7 @@ class RiverTraceNormClassifier(base.MiniBatchClassifier):
         probabilities = self._learner.probabilities(rows)
         return pd.DataFrame(probabilities, index=X.index, columns=pd.Index(self.classes))
 
+    @reads
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Return the most probable label of every row; None before anything was learned."""
         import pandas as pd
@@ -140,6 +149,7 @@ class RiverTraceNormClassifier(base.MiniBatchClassifier):
         best = places.argmax(axis=1) if places.size else np.zeros(len(X), dtype=np.int64)
         return pd.Series([classes[k] for k in best], index=X.index)
 
+    @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the classifier to a file; no code is in it."""
         settings = {

@@ -28,11 +28,12 @@ from driftwolfe.estimators.classes.learner import ClassLearner
 from driftwolfe.estimators.classes.options import make_learner, plain_radii
 from driftwolfe.estimators.classes.rows import Rows, as_rows
 from driftwolfe.points import checks
+from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
 from driftwolfe.storage.state import require
 
 
-class TraceNormClassifier(ClassifierMixin, BaseEstimator):
+class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     r"""A linear classifier for streams that drift: POLA with several radii, and nothing to tune.
 
     Rows are rescaled online (`FeatureMap`). Experts for all radii and for intervals of 16, 64, 256,
@@ -92,6 +93,9 @@ class TraceNormClassifier(ClassifierMixin, BaseEstimator):
     how they were cut into calls, nor on whether they were sparse. The result of `fit` does not
     depend on the order of the rows either.
 
+    Several threads may predict at the same time. While one thread learns, predictions, attributes and
+    `save` are refused with a RuntimeError in other threads, and so is learning while another reads.
+
     Work per row and memory grow with experts x classes x features, where there are 3 experts for
     each of 5 to 10 lengths; for rows with many zeros and more than 256 features, the work grows
     with the entries that are not zero.
@@ -133,6 +137,7 @@ class TraceNormClassifier(ClassifierMixin, BaseEstimator):
         self.passes = passes
         self.random_state = random_state
 
+    @writes
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TraceNormClassifier:
         """Forget everything, and go through the rows several times, in random order."""
         with self._unchanged_if_refused():
@@ -151,6 +156,7 @@ class TraceNormClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_ = passes
         return self
 
+    @writes
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> TraceNormClassifier:
@@ -169,6 +175,7 @@ class TraceNormClassifier(ClassifierMixin, BaseEstimator):
         self._learner = learner
         return self
 
+    @reads
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes, in the order of `classes_`."""
         learner = self._fitted()
@@ -180,6 +187,7 @@ class TraceNormClassifier(ClassifierMixin, BaseEstimator):
         probabilities = self.predict_proba(X)
         return np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
 
+    @reads
     def decision_function(self, X: Any) -> Array:
         """Return log probabilities, or, of two classes, the log odds of the second."""
         logs = self.predict_log_proba(X)
@@ -188,6 +196,7 @@ class TraceNormClassifier(ClassifierMixin, BaseEstimator):
             return odds
         return logs
 
+    @reads
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of every row."""
         probabilities = self.predict_proba(X)
@@ -200,25 +209,30 @@ class TraceNormClassifier(ClassifierMixin, BaseEstimator):
         return self._fitted().t
 
     @property
+    @reads
     def coef_(self) -> Array:
         """The weights of the features in the mean of the experts."""
         return self._coefficients()[0]
 
     @property
+    @reads
     def intercept_(self) -> Array:
         """The constant parts of the scores in the mean of the experts."""
         return self._coefficients()[1]
 
     @property
+    @reads
     def expert_weights_(self) -> Array:
         """The weights of the experts."""
         return self._fitted().experts.weights.copy()
 
     @property
+    @reads
     def expert_names_(self) -> list[str]:
         """The radius and the interval length of every expert."""
         return self._fitted().experts.names
 
+    @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted classifier to a file; no code is in it."""
         learner = self._fitted()

@@ -6,7 +6,7 @@ import inspect
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,29 +16,57 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble.saved_kinds import ensemble_kinds
 from driftwolfe.learners.base import Learner
 from driftwolfe.points import checks
+from driftwolfe.points.access import reads
 from driftwolfe.points.devices import HOST, Device, device_named
-from driftwolfe.storage import Archive, read_archive, write_archive
+from driftwolfe.storage import Archive, Header, enough_memory, read_archive, write_archive
 from driftwolfe.storage.state import read_state, write_state
-from driftwolfe.storage.tree import TreeReader, TreeWriter
+from driftwolfe.storage.tree import TreeReader, TreeWriter, array_names, shared_names
 
+#: The kind of files that hold learners which are no part of the library; settings name the class.
+OWN = "Learner"
 #: Sets within sets.
 DEEPEST_SET = 8
+#: Numbers that any set may need: a learner of one's own may hold no point of its set.
+SMALL = 1 << 16
 #: Numbers that some sets may need beyond what the file holds: 128 MiB.
 ALLOWANCE = 1 << 24
 
 
 def save_learner(learner: Learner, path: str | os.PathLike[str]) -> None:
     """Write a learner to a file."""
-    if type(learner) is not getattr(learners, type(learner).__name__, None):
-        raise TypeError(
-            f"{type(learner).__name__} is no learner of driftwolfe, and could not be loaded again; "
-            "play(..., checkpoint=path) works for learners of your own that list their STATE"
-        )
-    writer = TreeWriter(ensemble_kinds())
+    writer, name = TreeWriter(ensemble_kinds()), type(learner).__name__
     settings = learner_settings(learner, writer)
-    write_archive(path, type(learner).__name__, settings, writer.arrays)
+    if is_own(type(learner)):
+        write_archive(path, OWN, {**settings, "class": name}, writer.arrays)
+    else:
+        write_archive(path, name, settings, writer.arrays)
 
 
+def is_own(cls: type[Learner]) -> bool:
+    """Whether a class is no part of the library, whatever its name is."""
+    return cls is not getattr(learners, cls.__name__, None)
+
+
+def held_class(header: Header) -> str:
+    """Return the name of the learner's class in a file."""
+    return str(header.settings.get("class") if header.kind == OWN else header.kind)[:40]
+
+
+def load_as(
+    cls: type[Learner], path: str | os.PathLike[str], domain: Domain | None, device: str | None
+) -> Learner:
+    """Read a learner of exactly this class, which may be a user's own."""
+
+    def find(header: Header) -> type[Learner]:
+        if held_class(header) != cls.__name__ or (header.kind == OWN) != is_own(cls):
+            raise ValueError(f"{path} holds a {held_class(header)}, not this {cls.__name__}")
+        return cls
+
+    with enough_memory(path):
+        return load_learner(path, find, domain, device)
+
+
+@reads
 def restored(learner: Learner, archive: Archive) -> Learner:
     """Return a learner made as the given one, in the state that an archive holds."""
     writer = TreeWriter(ensemble_kinds())
@@ -46,7 +74,7 @@ def restored(learner: Learner, archive: Archive) -> Learner:
     if held.get("learner") != type(learner).__name__:
         raise ValueError(f"it holds a {held.get('learner')}, not a {type(learner).__name__}")
     for name, what in (("domain", "another set"), ("arguments", "other arguments")):
-        names = _array_names(made[name])
+        names = array_names(made[name])
         pairs = [(writer.arrays[each], archive.arrays.get(each)) for each in names]
         if made[name] != held.get(name) or not all(_equal(*pair) for pair in pairs):
             raise ValueError(f"its {type(learner).__name__} was made with {what}")
@@ -54,53 +82,89 @@ def restored(learner: Learner, archive: Archive) -> Learner:
     read_state(
         copy,
         _section(archive.settings, "state"),
-        TreeReader(ensemble_kinds(learner.domain.device), archive.arrays),
+        TreeReader(
+            ensemble_kinds(learner.domain.device), archive.arrays, shared_names(archive.settings)
+        ),
     )
     return copy
 
 
 def load_learner(
     path: str | os.PathLike[str],
-    classes: Mapping[str, type[Learner]],
+    find: Callable[[Header], type[Learner]],
     domain: Domain | None = None,
     device: str | None = None,
 ) -> Learner:
-    """Read a learner of one of these classes; `domain` is needed where the file does not have it."""
-    archive = read_archive(path)
-    reader = TreeReader(ensemble_kinds(), archive.arrays)
-    if archive.kind not in classes:
-        raise ValueError(f"{path} holds a {archive.kind[:40]!r}, which is no learner to load")
+    """Read a learner; `find` says of which class, and `domain` is needed where the file does not have it."""
+
+    def check(header: Header) -> set[str]:
+        find(header)
+        needed = needed_arrays(header)
+        if domain is None and header.settings.get("domain") is None:
+            raise ValueError(
+                f"the set of {path} is one of your own and is not in the file: make it anew, and load "
+                "with driftwolfe.load(path, domain=...)"
+            )
+        return needed
+
+    archive = read_archive(path, check)
+    cls = find(Header(archive.kind, archive.settings, {}))
+    shared = shared_names(archive.settings)
+    reader = TreeReader(ensemble_kinds(), archive.arrays, shared)
     arguments = _section(archive.settings, "arguments")
     given = {name: reader.read(value) for name, value in arguments.items()}
     if domain is not None and device is not None:
         raise ValueError("give domain or device, not both: a set knows where its points live")
-    found = domain if domain is not None else _domain(archive, reader, path, device)
+    found = domain if domain is not None else _domain(archive, reader, device)
     if device not in (None, "auto") and _device(found) is not device_named(device):
         raise ValueError(
-            f"{path} holds a {archive.kind} on a {type(found).__name__}, which is for the cpu only; "
+            f"{path} holds a {cls.__name__} on a {type(found).__name__}, which is for the cpu only; "
             "load it without device"
         )
     try:
-        learner = classes[archive.kind](found, **given)
+        learner = cls(found, **given)
     except (TypeError, ValueError, ArithmeticError) as error:
         raise ValueError(
-            f"{path} holds arguments that {archive.kind} does not take: {_line(error)}"
+            f"{path} holds arguments that {cls.__name__} does not take: {_line(error)}"
         ) from error
-    there = TreeReader(ensemble_kinds(found.device), archive.arrays)
+    there = TreeReader(ensemble_kinds(found.device), archive.arrays, shared)
     read_state(learner, _section(archive.settings, "state"), there)
     return learner
+
+
+def needed_arrays(header: Header) -> set[str]:
+    """Return the names of the arrays that a learner in a file is made of, or refuse it unread."""
+    for section in ("arguments", "state"):
+        _section(header.settings, section)
+    names = set(array_names(header.settings))
+    if not names <= header.described.keys():
+        raise ValueError("this archive speaks of arrays that it does not hold")
+    return names
 
 
 def learner_settings(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
     """Return what a learner was made from, and its state, as JSON."""
     require_named_state(learner)
-    given = {name: value for name, value in learner._arguments.items() if name != "domain"}
+    given = {
+        name: value
+        for name, value in learner._arguments.items()
+        if name != "domain" and value is not learner.domain
+    }
     return {
         "domain": _written_domain(learner.domain, writer),
         "device": "auto" if learner.domain.stack_chosen else _device(learner.domain).name,
-        "arguments": {name: writer.write(value) for name, value in given.items()},
+        "arguments": {name: _written(learner, name, given[name], writer) for name in given},
         "state": write_state(learner, writer),
     }
+
+
+def _written(learner: Learner, name: str, value: Any, writer: TreeWriter) -> Any:
+    try:
+        return writer.write(value)
+    except TypeError as error:
+        raise TypeError(
+            f"this {type(learner).__name__} was made with {name}={_line(repr(value))[:60]}, and {error}"
+        ) from error
 
 
 def _device(domain: Domain) -> Device:
@@ -139,16 +203,9 @@ def _written_argument(value: Any, writer: TreeWriter) -> Any:
     return writer.write(value)
 
 
-def _domain(
-    archive: Archive, reader: TreeReader, path: str | os.PathLike[str], device: str | None
-) -> Domain:
-    written = archive.settings.get("domain")
-    if written is None:
-        raise ValueError(
-            f"the set of {path} is one of your own and is not in the file: make it anew, and load with "
-            "driftwolfe.load(path, domain=...)"
-        )
-    room = _Room(sum(array.size for array in archive.arrays.values()))
+def _domain(archive: Archive, reader: TreeReader, device: str | None) -> Domain:
+    written = archive.settings["domain"]
+    room = _Room(SMALL + sum(array.size for array in archive.arrays.values()))
     place = _place(archive.settings.get("device", "cpu")) if device is None else device
     return _read_domain(written, reader, room, place)
 
@@ -165,7 +222,7 @@ def _place(saved: Any) -> str:
 
 
 class _Room:
-    """Numbers that sets may still ask for: a point of theirs is in the file, so no more than it holds.
+    """Numbers that sets may still ask for: a point of large ones is in the file, so no more than it holds.
 
     Nothing is made of a set before it is known to fit.
     """
@@ -219,7 +276,7 @@ def _read_domain(
         ) from error
 
 
-def _line(error: BaseException) -> str:
+def _line(error: BaseException | str) -> str:
     """What an error says, in one short line."""
     return " ".join(str(error).split())[:200]
 
@@ -231,19 +288,6 @@ def _nested(value: Any) -> list[Any]:
     if isinstance(value, dict) and set(value) == {"sets"} and isinstance(value["sets"], list):
         return value["sets"]
     return []
-
-
-def _array_names(written: Any) -> Iterator[str]:
-    """The names of the arrays that JSON of ours speaks of."""
-    if isinstance(written, dict):
-        for key, value in written.items():
-            if key in ("array", "turned") and isinstance(value, str):
-                yield value
-            else:
-                yield from _array_names(value)
-    elif isinstance(written, list):
-        for value in written:
-            yield from _array_names(value)
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -7,16 +7,22 @@ import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from types import FunctionType
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 from driftwolfe.domains import CountedDomain, Domain, OracleCalls
 from driftwolfe.losses import FunctionLoss, Loss
+from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.points.turn import one_at_a_time
 from driftwolfe.storage.state import require
 
 #: Squares of distances, and sums of them, stay in the range of numbers.
 LARGEST_RADIUS = 1e150
+
+
+#: What changes a learner, and what reads what changes.
+WRITES = {"update", "update_many"}
+READS = {"decision", "expert_weights", "expert_names", "expert_ends", "bound", "clone"}
 
 
 class Round(NamedTuple):
@@ -29,14 +35,16 @@ class Round(NamedTuple):
     membership: int = 0
 
 
-class Learner(ABC):
+class Learner(Guarded, ABC):
     """Plays points of a convex set against convex losses that come one at a time.
 
     ``x = learner.decision`` is the point for the coming round; ``learner.update(loss)`` reveals the
     loss, returns what the decision suffered and moves on. A refused update changes nothing.
 
-    Learners in different threads do not disturb each other. One learner is for one thread at a
-    time: an update while another thread is in one is refused with a RuntimeError.
+    Learners in different threads do not disturb each other. Several threads may read one learner at
+    the same time (`decision`, `expert_weights`, `bound`, `clone`, `save`, ...). While one thread is in
+    an update, all of these and other updates are refused with a RuntimeError in other threads, and so
+    is an update while another thread reads. `t`, `oracle_calls` and `repr` can be read at any time.
 
     Parameters
     ----------
@@ -74,11 +82,15 @@ class Learner(ABC):
     _arguments: dict[str, Any]
 
     def __init_subclass__(cls, **named: Any) -> None:
-        """Let only one thread at a time move a learner."""
+        """Guard what a learner defines itself: no read or update beside an update."""
         super().__init_subclass__(**named)
-        for name in ("update", "update_many"):
-            if name in cls.__dict__:
-                setattr(cls, name, one_at_a_time(cls.__dict__[name]))
+        for mark, names in ((writes, WRITES), (reads, READS)):
+            for name in names & cls.__dict__.keys():
+                own = cls.__dict__[name]
+                if isinstance(own, property) and own.fget is not None:
+                    setattr(cls, name, own.getter(mark(own.fget)))
+                elif isinstance(own, FunctionType):
+                    setattr(cls, name, mark(own))
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
         """Remember what the constructor is given: `load` makes the learner again from that."""
@@ -89,6 +101,9 @@ class Learner(ABC):
             return learner
         bound.apply_defaults()  # those of another version may be others
         learner._arguments = dict(list(bound.arguments.items())[1:])
+        for parameter in bound.signature.parameters.values():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                learner._arguments |= learner._arguments.pop(parameter.name)
         return learner
 
     def __init__(self, domain: Domain) -> None:
@@ -118,6 +133,7 @@ class Learner(ABC):
         """Whether `update_many` is quicker than as many updates."""
         return False
 
+    @writes
     def update_many(self, losses: Sequence[Any]) -> list[Round]:
         """Reveal the losses of several rounds at once: the same decisions as one update for each.
 
@@ -175,22 +191,44 @@ class Learner(ABC):
         """
         raise NotImplementedError(f"no bound is known for {type(self).__name__} in this setting")
 
+    @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the learner to a file; `driftwolfe.load` goes on from there to the last bit.
 
-        Nothing in the file is code. A set that holds functions (`LMODomain`, or one of your own) is
-        not written: make it anew, and give it to `driftwolfe.load`. A learner of your own could not
-        be loaded and is refused; with its changing attributes listed in ``STATE``, `play` writes
-        checkpoints of it.
+        Nothing in the file is code. A set that holds functions (`LMODomain`), or whose class is your
+        own, is not written: make it anew, and give it to `driftwolfe.load`. A learner of your own
+        lists the attributes that change in ``STATE``, takes its set as the first argument and numbers
+        or texts as others, and is loaded with its class: ``MyLearner.load(path)``.
         """
         from driftwolfe.learners.archive import save_learner
 
         save_learner(self, path)
 
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], domain: Domain | None = None, device: str | None = None
+    ) -> Self:
+        """Read a learner of exactly this class from a file, also where the class is your own.
+
+        Parameters
+        ----------
+        path, domain, device
+            As for `driftwolfe.load`, which finds the class by itself, if it is one of the library.
+
+        Raises
+        ------
+        ValueError
+            Where the file holds something else, or is damaged.
+        """
+        from driftwolfe.learners.archive import load_as
+
+        return cast(Self, load_as(cls, path, domain, device))
+
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
         require(self.t >= 0 and min(self.oracle_calls.numbers()) >= 0, "counts")
 
+    @reads
     def clone(self) -> Self:
         """An independent copy in the same state, on the same set."""
         return copy.deepcopy(self, {id(self.domain): self.domain})

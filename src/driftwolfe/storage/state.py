@@ -43,7 +43,7 @@ def read_state(thing: Any, written: Any, reader: TreeReader) -> None:
         new = reader.read(written[name])
         if not _alike(old, new):
             raise ValueError(f"this archive holds a {name.strip('_')} that does not fit")
-        if isinstance(new, np.ndarray):
+        if isinstance(new, np.ndarray) and reader.is_shared(new):
             # A file may say that two of them are one array; loops write to each by itself.
             new = np.array(new, order="K")
         setattr(thing, name, new)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,26 @@ class Kind(NamedTuple):
     of: type
     parts: tuple[str, ...]
     make: Callable[..., Any]
+
+
+def array_names(written: Any) -> Iterator[str]:
+    """The names of the arrays that JSON of ours speaks of, as often as it does."""
+    left = [written]
+    while left:  # a file may be nested as deeply as JSON allows
+        part = left.pop()
+        if isinstance(part, list):
+            left += part
+        elif isinstance(part, dict):
+            for key, value in part.items():
+                if key in ("array", "turned") and isinstance(value, str):
+                    yield value
+                else:
+                    left.append(value)
+
+
+def shared_names(written: Any) -> set[str]:
+    """The names of the arrays that JSON of ours speaks of more than once."""
+    return {name for name, times in Counter(array_names(written)).items() if times > 1}
 
 
 class TreeWriter:
@@ -82,11 +103,30 @@ class TreeWriter:
 
 
 class TreeReader:
-    """Turns what `TreeWriter` wrote into values again; anything else is refused with a ValueError."""
+    """Turns what `TreeWriter` wrote into values again; anything else is refused with a ValueError.
 
-    def __init__(self, kinds: Mapping[str, Kind], arrays: Mapping[str, NDArray[Any]]) -> None:
+    Parameters
+    ----------
+    kinds
+        How objects are put together.
+    arrays
+        Arrays by name. They become parts of what is read, and are not copied.
+    shared
+        Names of those that are read more than once, or by several readers: these are copied, so that
+        every reader has its own.
+    """
+
+    def __init__(
+        self,
+        kinds: Mapping[str, Kind],
+        arrays: Mapping[str, NDArray[Any]],
+        shared: Collection[str],
+    ) -> None:
         self._kinds = kinds
-        self._arrays = {name: np.array(array) for name, array in arrays.items()}
+        self._given = arrays
+        self._shared = shared
+        self._arrays: dict[str, NDArray[Any]] = {}
+        self._copies: set[int] = set()
         self._made: dict[int, tuple[str, Any]] = {}
 
     def read(self, written: Any, depth: int = 0) -> Any:
@@ -103,15 +143,24 @@ class TreeReader:
             return items if name == "list" else tuple(items)
         if name == "float" and content in ("inf", "-inf", "nan"):
             return float(content)
-        if name in ("array", "turned") and isinstance(content, str) and content in self._arrays:
+        if name in ("array", "turned") and isinstance(content, str) and content in self._given:
             return self._array(content, name == "turned")
         if name in self._kinds and isinstance(content, dict):
             return self._object(name, content, written.get("number"), depth)
         raise ValueError("this archive holds something unknown")
 
+    def is_shared(self, array: NDArray[Any]) -> bool:
+        """Whether other values that were read, or will be, may hold the same array."""
+        return id(array) in self._copies
+
     def _array(self, name: str, turned: bool) -> NDArray[Any]:
+        if name not in self._arrays:
+            array = self._given[name]
+            self._arrays[name] = array.copy() if name in self._shared else array
         if turned and self._arrays[name].flags.c_contiguous:
             self._arrays[name] = self._arrays[name].T
+        if name in self._shared:
+            self._copies.add(id(self._arrays[name]))
         return self._arrays[name]
 
     def _object(self, name: str, content: dict[str, Any], number: Any, depth: int) -> Any:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from driftwolfe.estimators.classes.learner import ClassLearner
 from driftwolfe.estimators.classes.options import LEARNERS, checked_radii
-from driftwolfe.estimators.classes.saved_state import check_state
-from driftwolfe.storage import read_archive, write_archive
+from driftwolfe.estimators.classes.saved_state import check_shapes, check_state
+from driftwolfe.storage import Archive, Header, enough_memory, read_archive, write_archive
 from driftwolfe.storage.keys import decode_keys, encode_keys
 from driftwolfe.storage.state import require
 
@@ -39,16 +39,28 @@ def write_learner(
 
 def read_learner(path: str | os.PathLike[str], kind: str) -> SavedLearner:
     """Read what `write_learner` wrote, if it is of that kind."""
-    archive = read_archive(path)
-    if archive.kind != kind:
-        raise ValueError(f"{path} holds a {archive.kind[:40]}, not a {kind}")
+
+    def check(header: Header) -> None:
+        if header.kind != kind:
+            raise ValueError(f"{path} holds a {header.kind[:40]}, not a {kind}")
+        described = {n: each for n, each in header.described.items() if not n.startswith("keys.")}
+        if header.settings.get("learner_state") is not None:
+            check_shapes(header.settings["learner_state"], described)
+        else:
+            require(not described, "arrays of a classifier")
+
+    with enough_memory(path):
+        return _from_archive(read_archive(path, check))
+
+
+def _from_archive(archive: Archive) -> SavedLearner:
     settings, arrays, keys = dict(archive.settings), {}, {}
     numbers = settings.pop("learner_state", None)
     for name, array in archive.arrays.items():
         if name.startswith("keys."):
             keys[name.removeprefix("keys.")] = distinct_keys(array)
         else:
-            arrays[name] = array.copy()
+            arrays[name] = array
     if numbers is None:
         return SavedLearner(settings, None, keys)
     check_state(numbers, arrays)

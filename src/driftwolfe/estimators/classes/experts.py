@@ -194,8 +194,8 @@ class ClassExperts:
         state: dict[str, Any],
     ) -> ClassExperts:
         """Return the experts of that state."""
-        restored = cls(radii, classes, len(state["points"]), adaptive)
-        restored.t = t
+        restored = cls(radii, classes, 0, adaptive)
+        restored.width, restored.t = len(state["points"]), t
         for name, array in state.items():
             setattr(restored, name, array)
         restored._set_steps()

@@ -11,7 +11,6 @@ from driftwolfe.estimators.classes.feature_map import FULL_FEATURES, FeatureMap
 from driftwolfe.estimators.classes.labelled import Labelled
 from driftwolfe.estimators.classes.rows import Rows
 from driftwolfe.points.kinds import Array
-from driftwolfe.points.turn import one_at_a_time
 
 #: Rows that are mapped together where nothing is learned, which bounds the memory for it.
 CHUNK = 4096
@@ -49,7 +48,6 @@ class ClassLearner:
         """Rows learned, copies counted."""
         return self.experts.t
 
-    @one_at_a_time
     def learn(self, given: Labelled) -> None:
         """Learn rows."""
         done = 0

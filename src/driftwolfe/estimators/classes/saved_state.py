@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from driftwolfe.estimators.classes.feature_map import FULL_FEATURES, RENEWAL
 from driftwolfe.estimators.classes.labelled import SMALLEST_WEIGHT
 from driftwolfe.estimators.classes.options import checked_radii
 from driftwolfe.points.kinds import Array
+from driftwolfe.storage import Described
 from driftwolfe.storage.state import require
 
 NUMBERS = {"radii", "intercept", "adaptive", "classes", "t", "renewal"}
@@ -23,19 +25,27 @@ LARGEST_SCALE = 1e150
 ROUNDING = 1.0 + 1e-6
 
 
-def check_state(numbers: Any, arrays: Mapping[str, Array]) -> None:
-    """Raise ValueError unless numbers and arrays make a learner: the loops trust all of it."""
+def check_shapes(numbers: Any, described: Mapping[str, Described]) -> None:
+    """Raise ValueError unless arrays of these types and shapes make a learner; none is read yet."""
     require(isinstance(numbers, dict) and set(numbers) == NUMBERS, "numbers of a classifier")
     _check_numbers(numbers)
-    require(set(arrays) >= {"map.seen", "experts.weights"}, "arrays of a classifier")
-    features, experts = arrays["map.seen"].size, arrays["experts.weights"].size
+    require(set(described) >= {"map.seen", "experts.weights"}, "arrays of a classifier")
+    features, experts = (
+        math.prod(described[name].shape) for name in ("map.seen", "experts.weights")
+    )
     require(experts == _number_of_experts(numbers), "experts of a classifier")
     shapes = _shapes(features, experts, numbers["classes"])
-    require(set(arrays) == set(shapes), "arrays of a classifier")
-    for name, shape in shapes.items():
-        array = arrays[name]
-        fits = array.shape == shape and array.dtype == np.float64 and np.isfinite(array).all()
-        require(fits, "arrays of a classifier")
+    expected = {name: (np.dtype(np.float64), shape) for name, shape in shapes.items()}
+    require(expected == described, "arrays of a classifier")
+
+
+def check_state(numbers: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+    """Raise ValueError unless numbers and arrays make a learner: the loops trust all of it.
+
+    Shapes are known to fit.
+    """
+    require(all(np.isfinite(array).all() for array in arrays.values()), "arrays of a classifier")
+    features = arrays["map.seen"].size
     gap = max(1, features // 16, int(RENEWAL * numbers["t"]))
     require(numbers["t"] < numbers["renewal"] <= numbers["t"] + gap, "rounds of a classifier")
     _check_map({name[4:]: each for name, each in arrays.items() if name.startswith("map.")})
@@ -101,6 +111,8 @@ def _check_experts(numbers: Mapping[str, Any], arrays: Mapping[str, Array]) -> N
     require((weights >= 0.0).all() and abs(weights.sum() - 1.0) < 1e-6, "weights of experts")
     limits = ROUNDING * (1.0 + SLACK) * np.resize(np.array(numbers["radii"]), weights.size)
     require((norms >= 0.0).all() and (norms[0] <= limits).all(), "norms of experts")
-    stacked = np.abs(points).reshape(len(points), weights.size, -1)
-    require((stacked.max(axis=(0, 2)) <= limits).all(), "experts")  # so that squares have a range
-    require(((stacked**2).sum(axis=(0, 2)) <= limits**2).all(), "experts")
+    stacked = points.reshape(len(points), weights.size, -1)
+    largest = np.maximum(stacked.max(axis=(0, 2)), -stacked.min(axis=(0, 2)))
+    require((largest <= limits).all(), "experts")  # so that squares have a range
+    squares = np.einsum("jic,jic->i", stacked, stacked)
+    require((squares <= limits**2).all(), "experts")

@@ -14,6 +14,7 @@ from driftwolfe.estimators.ratings.pool import Older, RatingPool
 from driftwolfe.estimators.ratings.recent import RecentSteps
 from driftwolfe.estimators.ratings.saved_decisions import check_decisions
 from driftwolfe.estimators.ratings.settings import Expert, PoolSettings
+from driftwolfe.storage import Described, Header
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -41,18 +42,60 @@ def pool_state(pool: RatingPool) -> tuple[dict[str, Any], Arrays]:
     return settings, arrays
 
 
-def check_sizes(settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise ValueError where settings ask for more room than the arrays take; nothing is made yet."""
-    spreads = arrays["low.spreads"]
-    held = spreads.ndim == 2 and (len(spreads) > 0 or not settings["radii"])
-    if not held or settings["rank"] != spreads.shape[1]:
-        raise ValueError("this archive holds arrays that do not fit its settings")
+def check_header(header: Header) -> None:
+    """Raise ValueError where a file's arrays do not fit each other or its settings; none is read yet."""
+    try:
+        fits = _expected(header.settings, header.described) == header.described
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        told = " ".join(str(error).split())[:200]
+        raise ValueError(f"this archive does not hold a complete state: {told}") from error
+    if not fits:
+        raise ValueError("this archive holds arrays that do not fit together, or its settings")
+
+
+def _expected(
+    settings: Mapping[str, Any], held: Mapping[str, Described]
+) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
+    """Types and shapes of all arrays; what may be of any size is taken from those that are held."""
+    floats, whole, letters = map(np.dtype, (np.float64, np.int64, np.uint8))
+    experts, (low, rank) = len(settings["experts"]), held["low.spreads"].shape
+    if rank != settings["settings"]["rank"] or (not low and settings["settings"]["radii"]):
+        raise ValueError("rank and radii are not those of its arrays")
+    (entries,) = held["recent.rows"].shape
+    expected: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {
+        "scale.clock": (whole, (1,)),
+        "scale.numbers": (floats, (4,)),
+        "low.radii": (floats, (low,)),
+        "low.norms": (floats, (low,)),
+        "low.spreads": (floats, (low, rank)),
+        "recent.rows": (whole, (entries,)),
+        "recent.cols": (whole, (entries,)),
+        "recent.steps": (floats, (entries, low)),
+    }
+    for part in Slots._fields:
+        kind = whole if part in ("starts", "levels", "low") else floats
+        expected[f"slots.{part}"] = (kind, (experts,))
+    for side in ("users", "items"):
+        (size,), (length,) = held[f"{side}.counts"].shape, held[f"ids.{side}"].shape
+        expected |= {f"{side}.{part}": (floats, (size, experts)) for part in ("biases", "squares")}
+        expected |= {f"{side}.{part}": (whole, (size,)) for part in ("touched", "counts")}
+        expected[f"{side}.metric"] = (floats, (size,))
+        expected[f"{side}.rows"] = (floats, (size, low * rank))
+        expected[f"ids.{side}"] = (letters, (length,))
+    for k in settings["older"]:
+        (users, columns), (items, _) = (held[f"older.{k}.{s}"].shape for s in ("users", "items"))
+        expected[f"older.{k}.users"] = (floats, (users, columns))
+        expected[f"older.{k}.items"] = (floats, (items, columns))
+    return expected
 
 
 def pool_from_state(
     checked: PoolSettings, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> RatingPool:
-    """Make the pool of these settings again; what does not fit together is refused with a ValueError."""
+    """Make the pool of these settings again; what does not fit together is refused with a ValueError.
+
+    The arrays become the pool's own, and their header has been checked.
+    """
     try:
         pool = _pool(checked, settings, arrays)
     except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError) as error:
@@ -65,7 +108,7 @@ def _pool(
     checked: PoolSettings, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> RatingPool:
     def group(kind: Any, name: str) -> Any:
-        return kind(*(np.array(arrays[f"{name}.{part}"]) for part in kind._fields))
+        return kind(*(arrays[f"{name}.{part}"] for part in kind._fields))
 
     pool = RatingPool(checked)
     for name, grown in (("users", pool.users), ("items", pool.items)):
@@ -74,7 +117,7 @@ def _pool(
     pool.slots, pool.low = group(Slots, "slots"), group(Interactions, "low")
     pool.scale = group(Scale, "scale")
     pool.experts = [Expert(*expert) for expert in settings["experts"]]
-    held = {part: np.array(arrays[f"recent.{part}"]) for part in ("rows", "cols", "steps")}
+    held = {part: arrays[f"recent.{part}"] for part in ("rows", "cols", "steps")}
     pool.recent = RecentSteps(held["rows"].size, int(settings["first"]), **held)
     pool.older = {
         int(k): Older(int(start), arrays[f"older.{k}.users"], arrays[f"older.{k}.items"])
@@ -85,38 +128,12 @@ def _pool(
 
 
 def _check(pool: RatingPool) -> None:
-    """The loops trust shapes and places: look at all of them once."""
-    experts, low, rank = len(pool.experts), len(pool.low.spreads), pool.settings.rank
-    entries, floats, whole = pool.recent.size, np.float64, np.int64
-    expected: list[tuple[NDArray[Any], tuple[int, ...], Any]] = [
-        (pool.scale.clock, (1,), whole),
-        (pool.scale.numbers, (4,), floats),
-        (pool.low.radii, (low,), floats),
-        (pool.low.norms, (low,), floats),
-        (pool.low.spreads, (low, rank), floats),
-        (pool.recent.rows, (entries,), whole),
-        (pool.recent.cols, (entries,), whole),
-        (pool.recent.steps, (entries, low), floats),
-    ]
-    for part, table in pool.slots._asdict().items():
-        kind = whole if part in ("starts", "levels", "low") else floats
-        expected.append((table, (experts,), kind))
-    for grown in (pool.users, pool.items):
-        size, side = grown.size, grown.side
-        expected += [(table, (size, experts), floats) for table in (side.biases, side.squares)]
-        expected += [(side.rows, (size, low * rank), floats), (side.metric, (size,), floats)]
-        expected += [(side.touched, (size,), whole), (side.counts, (size,), whole)]
-    for older in pool.older.values():
-        if older.users.ndim != 2 or older.items.ndim != 2:
-            raise ValueError("this archive holds arrays that do not fit together")
-        users, items, columns = *map(len, (older.users, older.items)), older.users.shape[1]
-        expected += [(older.users, (users, columns), floats)]
-        expected += [(older.items, (items, columns), floats)]
-    for array, shape, kind in expected:
-        if array.shape != shape or array.dtype != kind:
-            raise ValueError("this archive holds arrays that do not fit together")
-        if kind is floats and not np.isfinite(array).all():
-            raise ValueError("this archive holds numbers that are not finite")
+    """The loops trust places and numbers: look at all of them once. Shapes are known to fit."""
+    tables = [table for grown in pool.sides for table in grown.side]
+    tables += [*pool.slots, *pool.low, *pool.scale, pool.recent.steps]
+    tables += [table for older in pool.older.values() for table in (older.users, older.items)]
+    if not all(np.isfinite(table).all() for table in tables):
+        raise ValueError("this archive holds numbers that are not finite")
     _check_places(pool)
     check_decisions(pool)
 

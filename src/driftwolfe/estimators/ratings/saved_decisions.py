@@ -25,14 +25,14 @@ def check_decisions(pool: RatingPool) -> None:
     require(low <= numbers[3] <= high, "means")
     for grown in pool.sides:
         side = grown.side
-        require((np.abs(side.biases) <= (1.0 + ROUNDING) * (high - low)).all(), "biases")
+        require(_largest(side.biases) <= (1.0 + ROUNDING) * (high - low), "biases")
         metric = side.metric
         require(
             (metric * LARGEST_METRIC >= 1.0).all() and (metric <= LARGEST_METRIC).all(), "weights"
         )
     older = [table for each in pool.older.values() for table in (each.users, each.items)]
     for table in (pool.recent.steps, *older):
-        require((np.abs(table) <= LARGEST).all(), "steps")
+        require(_largest(table) <= LARGEST, "steps")
     for e in np.flatnonzero(slots.low >= 0).tolist():
         _check_interactions(pool, e)
 
@@ -60,4 +60,4 @@ def _check_interactions(pool: RatingPool, e: int) -> None:
 
 
 def _largest(table: Array) -> float:
-    return float(np.abs(table).max(initial=0.0))
+    return max(float(table.max(initial=0.0)), -float(table.min(initial=0.0)))

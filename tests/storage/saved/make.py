@@ -1,0 +1,115 @@
+"""The files beside this one, as driftwolfe of format 1 wrote them: `python tests/storage/saved/make.py FOLDER`.
+
+They are kept: run this again, into another folder, only where the format changes.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import driftwolfe as dw
+from driftwolfe import estimators
+from driftwolfe.losses import AbsoluteEntries, LinearLoss
+
+ROUNDS = 20
+
+
+def own_set():
+    """A set that holds a function, and is not in its file."""
+    return dw.LMODomain(3, dw.L2Ball(3).lmo, radius=1.0)
+
+
+LEARNERS = {
+    "OGD": lambda: dw.OGD(dw.Box([-1.0, 0.0], [1.0, 2.0])),
+    "OnlineFrankWolfe": lambda: dw.OnlineFrankWolfe(dw.KSparsePolytope(5, 2)),
+    "BOGDIP": lambda: dw.BOGDIP(own_set()),
+    "POLD": lambda: dw.POLD(
+        dw.TraceNormBall((5, 4), 3.0, representation="factored"), horizon=40, seed=3
+    ),
+    "POLA": lambda: dw.POLA(dw.Simplex(4), step_scale=0.5),
+    "MultiOCG": lambda: dw.MultiOCG(dw.BirkhoffPolytope(3), max_inner=2),
+    "OneOracleAder": lambda: dw.OneOracleAder(dw.L1Ball(4), lmo_budget=0.5),
+}
+RATED = [(f"user {k % 3}", k % 4) for k in range(12)]
+RATINGS = np.arange(12) % 5 + 1.0
+ROWS = np.array([[1.0, 0.5], [-1.0, 0.2], [0.8, -0.3], [-0.7, -0.9]] * 4)
+LABELS = ["up", "down"] * 8
+
+
+def losses(domain, rounds, seed=0):
+    """Losses for a set of vectors or matrices."""
+    rng = np.random.default_rng(seed)
+    if getattr(domain, "representation", "") == "factored":
+        (m, n), k = domain.shape, 4
+        picks = [(rng.integers(0, m, k), rng.integers(0, n, k)) for _ in range(rounds)]
+        return [AbsoluteEntries(*pick, rng.standard_normal(k)) for pick in picks]
+    return [LinearLoss(rng.standard_normal(domain.shape)) for _ in range(rounds)]
+
+
+def play_game(path, rounds=ROUNDS):
+    """A game with a checkpoint; return its learner and history."""
+    learner = dw.POLA(dw.L1Ball(3))
+    stream = losses(learner.domain, rounds)
+    return learner, dw.play(learner, stream, checkpoint=path, record_decisions=True)
+
+
+def learned_estimators():
+    """All five, after a few records."""
+    river = estimators.RiverTraceNormClassifier(radii=20.0)
+    ranker = estimators.RiverMatrixCompleter(n_factors=1, memory=64)
+    for row, label in zip(ROWS.tolist(), LABELS, strict=True):
+        river.learn_one(dict(zip("ab", row, strict=True)), label)
+    for (user, item), rating in zip(RATED, RATINGS.tolist(), strict=True):
+        ranker.learn_one(user, item, rating)
+    small = {"rank": 1, "memory": 64}
+    return {
+        "MatrixCompleter": estimators.MatrixCompleter(**small).partial_fit(RATED, RATINGS),
+        "MatrixCompletionRegressor": estimators.MatrixCompletionRegressor(**small).fit(
+            np.array(RATED, dtype=object), RATINGS
+        ),
+        "RiverMatrixCompleter": ranker,
+        "TraceNormClassifier": estimators.TraceNormClassifier(radii=(5.0, 50.0)).partial_fit(
+            ROWS, LABELS, classes=["down", "up"]
+        ),
+        "RiverTraceNormClassifier": river,
+    }
+
+
+def asked(name, model):
+    """What an estimator predicts, as a list of numbers."""
+    if name == "TraceNormClassifier":
+        return model.predict_proba(ROWS[:4]).ravel().tolist()
+    if name == "RiverTraceNormClassifier":
+        rows = [dict(zip("ab", row, strict=True)) for row in ROWS[:4].tolist()]
+        return [model.predict_proba_one(row)[label] for row in rows for label in ("down", "up")]
+    if name == "RiverMatrixCompleter":
+        return [model.predict_one(*pair) for pair in RATED[:5]]
+    return model.predict(RATED[:5]).tolist()
+
+
+def dense(point):
+    """A point as nested lists."""
+    return np.asarray(point.toarray() if hasattr(point, "toarray") else point).tolist()
+
+
+def main(folder):
+    """Write all files, and what they should say when they are loaded."""
+    told = {"learners": {}, "estimators": {}}
+    for name, make in LEARNERS.items():
+        learner = make()
+        for loss in losses(learner.domain, ROUNDS):
+            learner.update(loss)
+        learner.save(folder / f"{name}.safetensors")
+        told["learners"][name] = {"decision": dense(learner.decision), "lmo": learner.lmo_calls}
+    for name, model in learned_estimators().items():
+        model.save(folder / f"{name}.safetensors")
+        told["estimators"][name] = asked(name, model)
+    learner, history = play_game(folder / "game.safetensors")
+    told["game"] = {"decision": dense(learner.decision), "losses": history.losses.tolist()}
+    (folder / "told.json").write_text(json.dumps(told, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
