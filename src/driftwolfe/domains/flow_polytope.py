@@ -167,6 +167,7 @@ class FlowPolytope(Domain):
 
 
 def _checked_edges(edges: Any) -> list[Edge]:
+    checks.refuse_masked(edges, "edges")
     try:
         pairs = [(tail, head) for tail, head in edges]
     except (TypeError, ValueError):

@@ -15,6 +15,7 @@ from driftwolfe.points.devices import HOST, Device, device_of, is_array, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array
 from driftwolfe.points.leading_pair import LeadingPair, leading_pair, leading_pairs
+from driftwolfe.points.sparse_checks import sound_sparse
 
 #: Share of a random direction mixed into a warm start: a start orthogonal to the leading vector
 #: would never find it, and no residual would tell.
@@ -261,6 +262,7 @@ def _products(
     operator: Any,
 ) -> tuple[Callable[[Array], Array], Callable[[Array], Array], tuple[int, int]]:
     """The product with A, the product with its transpose, and the shape."""
+    checks.refuse_masked(operator, "operator")
     m, n = operator.shape
     if isinstance(operator, FactoredMatrix):
         host, put = operator.device.host, operator.device.put
@@ -276,5 +278,6 @@ def _products(
             (lambda block: device.host(dense.T @ device.put(block))),
             (m, n),
         )
+    operator = sound_sparse(operator, "operator")
     transposed = operator.T
     return (lambda block: operator @ block), (lambda block: transposed @ block), (m, n)

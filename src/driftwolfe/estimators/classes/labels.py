@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from driftwolfe.estimators.classes.labelled import check_weights
+from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.storage.keys import check_keys
 
 #: Bytes that the classes of a file may take.
 LARGEST_CLASSES = 1 << 26
@@ -22,7 +24,10 @@ def sorted_classes(classes: Any) -> NDArray[Any]:
     >>> sorted_classes(["b", "a", "b"])
     array(['a', 'b'], dtype='<U1')
     """
-    found: NDArray[Any] = np.unique(np.asarray(classes))
+    checks.refuse_masked(classes, "classes")
+    given = np.asarray(classes)
+    check_keys(given.ravel().tolist(), "a class")
+    found: NDArray[Any] = np.unique(given)
     if not found.size:
         raise ValueError("classes must name at least one class, got none")
     return found
@@ -86,6 +91,7 @@ def row_weights(sample_weight: Any, number: int) -> Array | None:
     """
     if sample_weight is None:
         return None
+    checks.refuse_masked(sample_weight, "sample_weight")
     if np.isscalar(sample_weight):
         sample_weight = np.full(number, sample_weight)
     weights: Array = check_array(
