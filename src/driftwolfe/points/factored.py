@@ -76,7 +76,10 @@ class FactoredMatrix:
         self.shape: Shape = (self.U.shape[0], self.V.shape[0])
         self.sparse: Any = None
         if sparse is not None:
-            self.sparse = self.device.canonical(sound_sparse(sparse, "sparse"), self.shape)
+            # A copy: entries are sorted and added up in place, and must stay what they were checked for.
+            given = sound_sparse(sparse, "sparse")
+            own = given.copy() if hasattr(given, "tocsr") else given
+            self.sparse = self.device.canonical(own, self.shape)
         self.orthonormal = rank == 0
         self._transposed: Any = None
         self._scale: Any = None
