@@ -13,7 +13,7 @@ import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.affine_hull import leaves_affine_hull
 from driftwolfe.domains.base import Domain
-from driftwolfe.points import norm
+from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Indices
 
 Edge: TypeAlias = tuple[Hashable, Hashable]

@@ -19,6 +19,7 @@ from driftwolfe.estimators.classes.archive import check_options, read_learner, w
 from driftwolfe.estimators.classes.labelled import Labelled, in_fixed_order
 from driftwolfe.estimators.classes.labels import (
     agreed_classes,
+    check_labels,
     class_numbers,
     row_weights,
     saved_classes,
@@ -287,6 +288,7 @@ class TraceNormClassifier(ClassifierMixin, BaseEstimator):
     ) -> tuple[Rows, NDArray[Any], Array | None]:
         """Return rows, labels and weights, or say what is wrong with them."""
         rows, targets = _sound(X, "X"), _sound(y, "y")
+        check_labels(targets, "a label")
         table, labels = validate_data(
             self, rows, targets, accept_sparse="csr", dtype=np.float64, reset=first
         )

@@ -12,8 +12,8 @@ from driftwolfe.points.kinds import Array, Point, Shape
 
 #: Counts are added to one another, and must then still fit into 64 bits.
 LARGEST_COUNT = 1 << 62
-#: Axes that an array of NumPy's has at most.
-_MOST_AXES = 64
+#: Lists in lists in which masked arrays are looked for; deeper ones hold the same few a thousand times.
+_DEEPEST_LIST = 3
 
 
 def positive(value: Any, name: str) -> float:
@@ -123,7 +123,7 @@ def refuse_masked(value: Any, name: str) -> None:
         )
 
 
-def has_masked_entries(value: Any, depth: int = _MOST_AXES) -> bool:
+def has_masked_entries(value: Any, depth: int = _DEEPEST_LIST) -> bool:
     """Return whether an array, or one in lists or tuples of them, has entries that a mask hides."""
     if isinstance(value, np.ndarray):
         return type(value) is not np.ndarray and bool(np.any(getattr(value, "mask", False)))

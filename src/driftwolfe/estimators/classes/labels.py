@@ -3,6 +3,7 @@
 # mypy: disable-error-code="import-untyped"
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,15 @@ from driftwolfe.storage.keys import check_keys
 LARGEST_CLASSES = 1 << 26
 
 
+def check_labels(labels: Any, what: str) -> None:
+    """Raise ValueError where one is NaN or holds NaN; NumPy would make text of it, beside others."""
+    kind = getattr(getattr(labels, "dtype", None), "kind", "O")
+    if kind == "O" and isinstance(labels, Iterable):
+        check_keys(list(labels), what)
+    elif kind == "f":
+        check_keys([float("nan")] if np.isnan(labels).any() else [], what)
+
+
 def sorted_classes(classes: Any) -> NDArray[Any]:
     """Return the classes, sorted, each once.
 
@@ -25,9 +35,8 @@ def sorted_classes(classes: Any) -> NDArray[Any]:
     array(['a', 'b'], dtype='<U1')
     """
     checks.refuse_masked(classes, "classes")
-    given = np.asarray(classes)
-    check_keys(given.ravel().tolist(), "a class")
-    found: NDArray[Any] = np.unique(given)
+    check_labels(classes, "a class")
+    found: NDArray[Any] = np.unique(np.asarray(classes))
     if not found.size:
         raise ValueError("classes must name at least one class, got none")
     return found

@@ -16,7 +16,8 @@ def columns(pairs: Any) -> tuple[list[Any], list[Any]]:
     >>> columns([("ann", 7), ("bob", 8)])
     (['ann', 'bob'], [7, 8])
     """
-    checks.refuse_masked(pairs, "pairs")
+    if checks.has_masked_entries(pairs, depth=1):
+        raise ValueError("pairs has masked entries; fill them in (with .filled) or leave them out")
     users, items = _split(pairs)
     return _checked(users, "user"), _checked(items, "item")
 
