@@ -294,7 +294,7 @@ def test_command_lines_that_cannot_be_run_are_refused_in_a_line(
     (tmp_path / "file").touch()
     (tmp_path / "good.toml").write_text(GOOD + OGD)
     assert cli.main(words) in (1, 2)
-    out, err = capsys.readouterr()
+    err = capsys.readouterr().err
     assert err.startswith("driftwolfe: ") and told in err and "Traceback" not in err
 
 

@@ -87,9 +87,7 @@ class Terminal:
         """
         known = self.stream.encoding or "ascii"
         parts = _PAINT.split(text) if self.colour else [text]
-        text = "".join(
-            part if place % 2 else printable(part) for place, part in enumerate(parts)
-        )
+        text = "".join(part if place % 2 else printable(part) for place, part in enumerate(parts))
         if not self.unicode:
             text = text.replace("±", "+-")
         print(text.encode(known, "backslashreplace").decode(known), file=self.stream, flush=True)

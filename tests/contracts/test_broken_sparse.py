@@ -206,7 +206,9 @@ def test_unsorted_and_repeated_entries_add_up_as_in_scipy(index):
     expected = np.array([[6.0, 0.0, 0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 16.0, 0.0, 0.0, 8.0]])
     held = FactoredMatrix(np.zeros((2, 0)), np.zeros(0), np.zeros((6, 0)), matrix)
     np.testing.assert_array_equal(held.toarray(), expected)
-    np.testing.assert_array_equal(matrix.toarray(), expected)  # the one that was given is left alone
+    np.testing.assert_array_equal(
+        matrix.toarray(), expected
+    )  # the one that was given is left alone
     np.testing.assert_array_equal(matrix.indices, [3, 0, 0, 5, 2])
     rows, cols = np.repeat([0, 1], 6), np.tile(np.arange(6), 2)
     np.testing.assert_array_equal(held.entries(rows, cols).reshape(2, 6), expected)

@@ -267,7 +267,10 @@ def test_rows_that_are_no_numbers_change_nothing():
     for each in (model, before):
         each.learn_one({"a": 1.0, "b": 2.0}, "one")
     for row in NO_ROWS.values():
-        for call in (lambda row=row: model.learn_one(row, "two"), lambda row=row: model.predict_proba_one(row)):
+        for call in (
+            lambda row=row: model.learn_one(row, "two"),
+            lambda row=row: model.predict_proba_one(row),
+        ):
             with pytest.raises((TypeError, ValueError), match=r"feature|x must be a dict"):
                 call()
     for frame in NO_FRAMES.values():

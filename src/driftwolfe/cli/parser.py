@@ -77,7 +77,7 @@ class _Parser(argparse.ArgumentParser):
 
 def make_parser() -> argparse.ArgumentParser:
     """What the command line understands."""
-    parser = _Parser(
+    parser: argparse.ArgumentParser = _Parser(
         prog="driftwolfe",
         description="Projection-free online learning in changing environments: constraints by "
         "linear minimisation, regret that follows drift.",

@@ -200,7 +200,9 @@ def _numbers_of(x: Mapping[Any, Any]) -> Array:
     values = list(x.values())
     checks.refuse_masked(values, "the row")
     given = np.array(values)
-    if given.dtype.kind not in "fiub" or given.ndim != 1:  # of several kinds, or none that is a number
+    if (
+        given.dtype.kind not in "fiub" or given.ndim != 1
+    ):  # of several kinds, or none that is a number
         given = np.array([_number_of(name, value) for name, value in x.items()])
     numbers = given.astype(np.float64)
     if not (np.abs(numbers) <= LARGEST).all():

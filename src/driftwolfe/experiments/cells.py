@@ -15,10 +15,10 @@ _SIGNS = re.compile(r"([\\|`\[\]])")
 
 
 def markdown_text(text: str) -> str:
-    """A text as Markdown that shows it as it stands, in one line: no HTML, no links, no new cells.
+    r"""A text as Markdown that shows it as it stands, in one line: no HTML, no links, no new cells.
 
-    >>> markdown_text("<b>POLA</b> | [x](y)")
-    '&lt;b&gt;POLA&lt;/b&gt; \\\\| \\\\[x\\\\](y)'
+    >>> print(markdown_text("<b>POLA</b> | [x](y)"))
+    &lt;b&gt;POLA&lt;/b&gt; \| \[x\](y)
     """
     line = printable(" ".join(text.split()))
     return html.escape(_SIGNS.sub(r"\\\1", line), quote=False)

@@ -9,6 +9,7 @@ import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.points import checks
 
+
 def sound_sparse(matrix: Any, name: str) -> Any:
     """Return a scipy sparse matrix whose parts fit together, or raise ValueError.
 
