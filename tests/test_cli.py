@@ -206,3 +206,102 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
     assert "Traceback" not in told
     assert "trials are done and kept in found" in told
     assert "go on where it was with: driftwolfe sweep long.toml --out found --jobs 1" in told
+
+
+def test_the_package_is_the_program_too():
+    done = subprocess.run(
+        [sys.executable, "-m", "driftwolfe", "--help"], capture_output=True, text=True
+    )
+    assert done.returncode == 0 and done.stdout.startswith("usage: driftwolfe [-h]")
+    done = subprocess.run([sys.executable, "-m", "driftwolfe"], capture_output=True, text=True)
+    assert done.returncode == 2 and "driftwolfe: error:" in done.stderr
+
+
+GOOD = 'data = {name = "jumping-target", rounds = 20}\n'
+OGD = '[[methods]]\nmethod = "OGD"\n'
+#: Sweeps that no one can run: what the message must name.
+NO_SWEEPS = {
+    "empty": (b"", "methods"),
+    "binary": (bytes(range(256)), "sweep.toml"),
+    "utf-16": ("title = 1".encode("utf-16"), "utf-8"),
+    "nul": (b'title = "a\x00b"', "Illegal character"),
+    "deep": (b"a = " + b"[" * 100_000, "nested too deeply"),
+    "no methods": (f"methods = []\n{GOOD}", "nothing to run"),
+    "unknown key": (f"{GOOD}colour = 1\n{OGD}", "colour"),
+    "wrong type": (f"data = 5\n{OGD}", "data"),
+    "a date": (f"{GOOD}title = 2024-01-01\n{OGD}", "title"),
+    "unknown data": (f'data = "nope"\n{OGD}', "unknown data 'nope'"),
+    "unknown method": (f'{GOOD}[[methods]]\nmethod = "__import__"\n', "unknown method"),
+    "option of the trial": (f"{GOOD}{OGD}options = {{domain = 3}}\n", "no option 'domain'"),
+    "list in a list": (f"{GOOD}{OGD}options = {{seed = [[1]]}}\n", "options"),
+    "NaN": (f"{GOOD}{OGD}c = nan\n", "c must be a positive finite number, got nan"),
+    "infinity": (f"{GOOD}{OGD}c = inf\n", "c must be"),
+    "no values": (f"{GOOD}{OGD}c = []\n", "empty list"),
+    "negative limit": (f"{GOOD}{OGD}limit = -1\n", "limit must be"),
+    "negative seed": (f"{GOOD}seeds = [-3]\n{OGD}", "seed must be a whole number >= 0"),
+    "negative seeds": (f"{GOOD}seeds = -3\n{OGD}", "nothing to run"),
+    "no seeds": (f"{GOOD}seeds = []\n{OGD}", "nothing to run"),
+    "very many seeds": (f"{GOOD}seeds = 99999999999999999999\n{OGD}", "split the sweep"),
+    "window of 0": (f"{GOOD}taus = [0]\n{OGD}", "taus must be"),
+    "no rounds": (f'data = {{name = "shuttle", rounds = 0}}\n{OGD}', "rounds must be"),
+    "a stream that no memory holds": (
+        f'data = {{name = "jumping-target", rounds = 99999999999999}}\n{OGD}',
+        "rounds must be at most 1e+07",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NO_SWEEPS)
+def test_sweeps_that_no_one_can_run_are_refused_in_a_line(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    content, told = NO_SWEEPS[name]
+    (tmp_path / "sweep.toml").write_bytes(content.encode() if isinstance(content, str) else content)
+    assert cli.main(["sweep", "sweep.toml"]) == 2
+    _assert_one_line(capsys, "driftwolfe: sweep.toml: ", told)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["sweep.toml"]  # nothing was begun
+
+
+def _assert_one_line(capsys, start, told):
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith(start) and told in err and len(err) < 700
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["sweep", "missing.toml"], "there is no file missing.toml"),
+        (["sweep", "folder"], "there is no file folder"),
+        (["sweep", "a\x00b"], "there is no file"),
+        (["sweep", "good.toml", "--out", "file"], "file is not a folder"),
+        (["sweep", "good.toml", "--out", "file/deeper"], "file is not a folder"),
+        (["sweep", "good.toml", "--out", "a\x00b"], "null"),
+        (["sweep"], "say which sweep to run"),
+        (["status", "missing"], "holds no sweep"),
+        (["report", "file"], "holds no sweep"),
+        (["claims", "folder"], "holds no sweep"),
+        (["overview", "missing", "file"], "holds no sweep"),
+        (["demo", "--out", "file/x.png", "--seed", "1"], "file is not a folder"),
+        (["demo", "--out", "folder"], "its name must end in .png"),
+        (["reproduce", "classification", "--seeds", "1000000000"], "seeds must be at most 1000"),
+    ],
+)
+def test_command_lines_that_cannot_be_run_are_refused_in_a_line(
+    words, told, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    (tmp_path / "good.toml").write_text(GOOD + OGD)
+    assert cli.main(words) in (1, 2)
+    err = capsys.readouterr().err
+    assert err.startswith("driftwolfe: ") and told in err and "Traceback" not in err
+
+
+def test_too_little_memory_is_said_in_a_line(monkeypatch, capsys):
+    def greedy(options):
+        raise MemoryError
+
+    monkeypatch.setattr("driftwolfe.cli.commands.demo", greedy)
+    assert cli.main(["demo"]) == 1
+    _assert_one_line(capsys, "driftwolfe: ", "not enough memory")

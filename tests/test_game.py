@@ -83,3 +83,15 @@ def test_membership_tests_are_counted():
     learner = dw.PAMO(dw.L1Ball(3), lipschitz=1.0)
     history = dw.play(learner, stream())
     assert history.membership.sum() == learner.oracle_calls.membership > 0
+
+
+def test_a_history_is_printed_in_one_short_line():
+    losses = [dw.losses.LinearLoss([1.0, -0.5])] * 2000
+    history = dw.play(dw.OnlineFrankWolfe(dw.L1Ball(2), lipschitz=1.0), losses)
+    shown = repr(history)
+    assert shown == str(history) and "\n" not in shown and len(shown) < 120
+    total = sum(history.losses.tolist())
+    assert shown.startswith(f"History(rounds=2,000, total loss={total:.6g}, calls: lmo=2,000, ")
+    assert repr(dw.play(dw.OGD(dw.L1Ball(2), horizon=9), [])).startswith(
+        "History(rounds=0, total loss=0, calls: none, "
+    )

@@ -32,7 +32,7 @@ class _Known(Protocol):
     def __getitem__(self, index: int) -> Any: ...
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class History:
     """What happened in a game, one entry a round.
 
@@ -60,6 +60,8 @@ class History:
     >>> history = dw.play(dw.OnlineFrankWolfe(dw.L1Ball(2), lipschitz=1.0), stream)
     >>> history.losses, history.cumulative_loss, history.oracle_calls["lmo"]
     (array([ 0., -1., -1.]), array([ 0., -1., -2.]), array([1, 1, 1]))
+    >>> history
+    History(rounds=3, total loss=-2, calls: lmo=3, seconds=...)
     """
 
     domain: Domain
@@ -95,6 +97,14 @@ class History:
 
     def __len__(self) -> int:
         return len(self.losses)
+
+    def __repr__(self) -> str:
+        calls = [f"{name}={int(made.sum()):,}" for name, made in self.oracle_calls.items()]
+        told = ", ".join(call for call in calls if not call.endswith("=0")) or "none"
+        return (
+            f"History(rounds={len(self):,}, total loss={float(self.losses.sum()):.6g}, "
+            f"calls: {told}, seconds={float(self.seconds.sum()):.3g})"
+        )
 
 
 def play(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,32 @@ from typing import TextIO
 #: Every letter beyond ASCII that charts are drawn with.
 LETTERS = "░▒▓█○─┴"
 _NARROWEST, _WIDEST = 40, 100
+#: Letters that a terminal obeys, or that turn the direction of writing, and halves of letters; lines
+#: may end, and tabs are harmless.
+_COMMANDS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+#: Colours and weights, as `Terminal.paint` gives them.
+_PAINT = re.compile("(\x1b\\[[0-9;]*m)")
+
+
+def printable(text: str) -> str:
+    r"""A text from outside that a terminal shows, and does not obey.
+
+    >>> printable("\x1b[2Jred\n")
+    '\\x1b[2Jred\n'
+    """
+    return _COMMANDS.sub(_spelt, text)
+
+
+def show(text: str, stream: TextIO | None = None) -> None:
+    """Print a text from outside, by default to the standard output."""
+    print(printable(text), file=sys.stdout if stream is None else stream, flush=True)
+
+
+def _spelt(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +81,13 @@ class Terminal:
         )
 
     def say(self, text: str = "") -> None:
-        """Print a line; letters that the stream does not know are spelt out."""
+        """Print a line; letters that the stream does not know, or would obey, are spelt out.
+
+        All but the colours, where they are shown.
+        """
         known = self.stream.encoding or "ascii"
+        parts = _PAINT.split(text) if self.colour else [text]
+        text = "".join(part if place % 2 else printable(part) for place, part in enumerate(parts))
         if not self.unicode:
             text = text.replace("±", "+-")
         print(text.encode(known, "backslashreplace").decode(known), file=self.stream, flush=True)
@@ -86,7 +118,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     >>> table(["", "OGD", "POLA"], [["mean loss", "0.31", "0.12"]])
     ['            OGD  POLA', 'mean loss  0.31  0.12']
     """
-    lines = [heads, *rows]
+    lines = [[_cell(text) for text in line] for line in (heads, *rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
     return [
         "  ".join(
@@ -95,6 +127,11 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
         ).rstrip()
         for line in lines
     ]
+
+
+def _cell(text: str) -> str:
+    """A text from outside in one line."""
+    return printable(" ".join(text.splitlines()))
 
 
 def _encodes(stream: TextIO, text: str) -> bool:

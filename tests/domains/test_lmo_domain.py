@@ -61,7 +61,7 @@ def test_extras_are_offered_exactly_where_given():
 
 
 def test_functions_get_and_give_arrays_of_their_own():
-    kept = np.array([1.0, 0.0])
+    kept = np.array([-1.0, 0.0])
 
     def careless(direction):
         direction *= -1.0
@@ -71,7 +71,7 @@ def test_functions_get_and_give_arrays_of_their_own():
     direction = np.array([1.0, 2.0])
     domain.lmo(direction)[:] = 9.0
     assert np.array_equal(direction, [1.0, 2.0])
-    assert np.array_equal(kept, [1.0, 0.0])
+    assert np.array_equal(kept, [-1.0, 0.0])
 
 
 @pytest.mark.parametrize(
@@ -114,3 +114,86 @@ def test_bad_construction_is_refused():
         dw.LMODomain(2, sign_lmo, radius=1.0, center=[0.0])
     with pytest.raises(ValueError, match="contains says that 0 is not in the set"):
         dw.LMODomain(2, sign_lmo, radius=1.0, contains=lambda x: x[0] > 0.5)
+
+
+#: A set's own oracle, the set's radius and its centre.
+KNOWN = {
+    "l1": (dw.L1Ball(4), None),
+    "box": (dw.Box([-1.0, -2.0, -0.5], [2.0, 1.0, 0.5]), None),
+    "simplex": (dw.Simplex(5), np.full(5, 0.2)),
+    "far away": (dw.Box([1e6, 1e6], [1e6 + 1.0, 1e6 + 1.0]), np.full(2, 1e6 + 0.5)),
+}
+
+
+def own(name, lmo, **options):
+    exact, center = KNOWN[name]
+    middle = np.zeros(exact.shape) if center is None else center
+    corners = [exact.lmo(g) for g in np.random.default_rng(0).standard_normal((200, *exact.shape))]
+    radius = 1.001 * max(np.linalg.norm(corner - middle) for corner in corners)
+    return dw.LMODomain(exact.shape, lmo, radius=radius, center=center, **options)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-9, 1.0, 1e9, 1e300])
+@pytest.mark.parametrize("name", KNOWN)
+def test_an_oracle_that_maximises_is_refused_and_one_that_minimises_is_not(name, scale):
+    exact = KNOWN[name][0]
+    for g in scale * np.random.default_rng(1).standard_normal((20, *exact.shape)):
+        with pytest.raises(ValueError, match="lmo must MINIMISE"):
+            own(name, lambda direction: exact.lmo(-direction)).lmo(g)
+        assert np.array_equal(own(name, exact.lmo).lmo(g), exact.lmo(g))
+
+
+@pytest.mark.parametrize("make", [dw.POLA, dw.BOGDIP, dw.OnlineFrankWolfe])
+def test_no_learner_goes_on_with_an_oracle_that_maximises(make):
+    """Its decisions stayed at 0, and nobody was told."""
+    learner = make(own("l1", lambda direction: dw.L1Ball(4).lmo(-direction)), lipschitz=1.0)
+    with pytest.raises(ValueError, match="lmo must MINIMISE"):
+        for _ in range(50):
+            learner.update(dw.losses.LinearLoss([1.0, 0.5, 0.0, 0.0]))
+
+
+def test_directions_that_tell_nothing_are_taken():
+    exact = dw.L1Ball(4)
+    domain = own("l1", lambda direction: exact.lmo(-direction))
+    assert np.abs(domain.lmo(np.zeros(4))).sum() == 1.0
+    with pytest.raises(ValueError, match="lmo must MINIMISE"):
+        domain.lmo([0.0, 1.0, 0.0, 0.0])
+
+
+def test_a_set_whose_centre_is_the_minimiser_ties():
+    """The segment from 0 to (1, 0): where the direction points along it, 0 itself is best."""
+    answers = np.array([[0.0, 0.0], [1.0, 0.0]])
+    domain = dw.LMODomain(2, lambda g: answers[(answers @ g).argmin()], radius=1.0)
+    for g in ([1.0, 0.0], [0.0, 1.0], [0.0, -3.0], [1e-300, 0.0]):
+        assert np.array_equal(domain.lmo(g), [0.0, 0.0])
+    turned = dw.LMODomain(2, lambda g: answers[(answers @ g).argmax()], radius=1.0)
+    assert np.array_equal(turned.lmo([-1.0, 0.0]), [0.0, 0.0])  # as good as 0: nothing is known yet
+    with pytest.raises(ValueError, match="lmo must MINIMISE"):
+        turned.lmo([1.0, 0.0])
+
+
+def test_an_inexact_oracle_may_be_as_bad_as_its_stated_error():
+    g = np.array([3.0, -4.0])  # of norm 5
+
+    def off_by(share):
+        return lambda direction: share * direction / np.linalg.norm(direction)
+
+    allowed = dw.LMODomain(2, off_by(0.099), radius=1.0, error=0.1)
+    assert np.vdot(g, allowed.lmo(g)) == pytest.approx(0.099 * 5.0)
+    with pytest.raises(ValueError, match=r"worse than the origin by 0\.11 times the norm"):
+        dw.LMODomain(2, off_by(0.11), radius=1.0, error=0.1).lmo(g)
+    rounding = dw.LMODomain(2, off_by(1e-9), radius=1.0)  # far above rounding, far below the radius
+    assert np.linalg.norm(rounding.lmo(g)) == pytest.approx(1e-9)
+
+
+def test_only_the_first_answers_are_looked_at():
+    """A check of every answer would be paid for in every round."""
+    calls = []
+
+    def turns_bad(direction):
+        calls.append(direction)
+        return dw.L1Ball(4).lmo(direction if len(calls) == 1 else -direction)
+
+    domain = own("l1", turns_bad)
+    domain.lmo([1.0, 0.0, 0.0, 0.0])
+    assert np.array_equal(domain.lmo([1.0, 0.0, 0.0, 0.0]), [1.0, 0.0, 0.0, 0.0])

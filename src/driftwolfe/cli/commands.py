@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from driftwolfe.terminal import show
+
 if TYPE_CHECKING:
     from driftwolfe.experiments.store import Store
     from driftwolfe.experiments.workers import Workers
@@ -91,16 +93,16 @@ def _finish(store: Store, failed: int, command: str) -> int:
     from driftwolfe.experiments.sweep import status
 
     if not store.results:
-        print(status(store), file=sys.stderr)
+        show(status(store), sys.stderr)
         return 1
     written = publish(store, command)
-    print(written[0].read_text())
-    print("written:")
+    show(written[0].read_text(encoding="utf-8"))
+    show("written:")
     for path in written:
         if path.suffix not in (".pdf", ".svg"):
-            print(f"  {path}")
+            show(f"  {path}")
     if failed:
-        print(status(store), file=sys.stderr)
+        show(status(store), sys.stderr)
     return 1 if failed else 0
 
 
@@ -117,7 +119,7 @@ def status(options: argparse.Namespace) -> int:
     from driftwolfe.experiments import sweep
     from driftwolfe.experiments.store import Store
 
-    print(sweep.status(Store(options.folder)))
+    show(sweep.status(Store(options.folder)))
     return 0
 
 
@@ -127,7 +129,7 @@ def report(options: argparse.Namespace) -> int:
     from driftwolfe.experiments.store import Store
 
     for path in publish(Store(options.folder)):
-        print(path)
+        show(str(path))
     return 0
 
 
@@ -139,8 +141,8 @@ def claims(options: argparse.Namespace) -> int:
 
     for summary in summarise(Store(options.folder).results):
         found = [str(claim) for claim in claims(summary)]
-        print(f"{summary.name}:")
-        print("\n".join(found or ["no claim of the paper is about these methods"]))
+        show(f"{summary.name}:")
+        show("\n".join(found or ["no claim of the paper is about these methods"]))
     return 0
 
 
@@ -170,4 +172,4 @@ def oracles(options: argparse.Namespace) -> int:
 
 
 def _say(sentence: str) -> None:
-    print(sentence, file=sys.stderr, flush=True)
+    show(sentence, sys.stderr)

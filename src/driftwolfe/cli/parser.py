@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from driftwolfe import __version__
 from driftwolfe.cli import commands
+from driftwolfe.terminal import printable
 
 if TYPE_CHECKING:
     Subcommands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -66,9 +67,17 @@ on a cluster:
 """
 
 
+class _Parser(argparse.ArgumentParser):
+    """Repeats what it does not understand, but for what a terminal would obey."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and end."""
+        super().error(printable(message))
+
+
 def make_parser() -> argparse.ArgumentParser:
     """What the command line understands."""
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = _Parser(
         prog="driftwolfe",
         description="Projection-free online learning in changing environments: constraints by "
         "linear minimisation, regret that follows drift.",

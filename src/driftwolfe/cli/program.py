@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from driftwolfe.cli.parser import make_parser
+from driftwolfe.terminal import show
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,12 +26,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return 2
     except (ValueError, FileNotFoundError) as problem:
-        print(f"driftwolfe: {problem}", file=sys.stderr)
+        show(f"driftwolfe: {problem}", sys.stderr)
         return 2
+    except MemoryError:
+        show("driftwolfe: there is not enough memory for that; ask for less", sys.stderr)
+        return 1
     except BrokenPipeError:  # a reader such as `head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as problem:  # such as a full disk: what was asked for was right
-        print(f"driftwolfe: {problem}", file=sys.stderr)
+        show(f"driftwolfe: {problem}", sys.stderr)
         return 1
     return status

@@ -13,7 +13,7 @@ import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.affine_hull import leaves_affine_hull
 from driftwolfe.domains.base import Domain
-from driftwolfe.points import norm
+from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.points.rounding import tilt, tilted
 
@@ -169,6 +169,7 @@ class FlowPolytope(Domain):
 
 
 def _checked_edges(edges: Any) -> list[Edge]:
+    checks.refuse_masked(edges, "edges")
     try:
         pairs = [(tail, head) for tail, head in edges]
     except (TypeError, ValueError):

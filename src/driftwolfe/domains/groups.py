@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from driftwolfe.points import checks
 from driftwolfe.points.kinds import Indices
 
 
@@ -20,12 +21,16 @@ def group_labels(groups: Any, name: str) -> Indices:
     >>> group_labels([[0, 3], [1, 2]], "groups")
     array([0, 1, 1, 0])
     """
+    checks.refuse_masked(groups, name)
     items = groups if isinstance(groups, np.ndarray) else list(groups)
     if len(items) == 0:
         raise ValueError(f"{name} must hold at least one group, got none")
     dimensions = {np.ndim(item) for item in items}
     if dimensions == {0}:
-        return np.unique(np.asarray(items), return_inverse=True)[1]
+        labels = np.asarray(items)
+        if labels.dtype.kind in "fcmM" and (labels != labels).any():  # NaN and NaT
+            raise ValueError(f"{name} has labels that are missing (NaN)")
+        return np.unique(labels, return_inverse=True)[1]
     if dimensions != {1}:
         raise ValueError(f"{name} must be one label per coordinate, or a list of lists of indices")
     return _labels_from_lists([np.asarray(item) for item in items], name)

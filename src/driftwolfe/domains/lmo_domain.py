@@ -7,7 +7,8 @@ from typing import Any
 
 from driftwolfe.domains.base import Domain
 from driftwolfe.domains.hull import comes_near
-from driftwolfe.points import checks, norm
+from driftwolfe.domains.unit_vector import unit_vector
+from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.kinds import Array
 
 #: How far beyond the given radius an answer may lie, in units of it.
@@ -18,8 +19,9 @@ class LMODomain(Domain):
     r"""A set known by your own linear minimisation oracle, and by more functions if you have them.
 
     Every answer is checked: its shape, that it is finite, and that it lies within `radius` of the
-    centre. Membership without a function of its own grows a hull of oracle answers, which needs an
-    exact oracle.
+    centre. Until an answer has beaten the centre, none may be worse than the centre by more than
+    ``(error + 1e-6) * radius * norm(direction)``: so an oracle that maximises is refused. Membership
+    without a function of its own grows a hull of oracle answers, which needs an exact oracle.
 
     Parameters
     ----------
@@ -66,6 +68,7 @@ class LMODomain(Domain):
         sizes = checks.shape(shape)
         self.error = checks.nonnegative(error, "error")
         self._functions: dict[str, Callable[[Array], Any] | None] = given
+        self._minimises = False  # whether an answer was seen that only a minimiser gives
         middle = None if center is None else checks.finite_array(center, "center", sizes).copy()
         super().__init__(sizes, radius, center=middle)
         if contains is not None and not contains(self.origin()):
@@ -91,14 +94,29 @@ class LMODomain(Domain):
 
     def _lmo(self, direction: Array) -> Array:
         answer = self._call("lmo", direction)
-        middle = self._center
-        distance = norm(answer if middle is None else answer - middle)
+        offset = answer if self._center is None else answer - self._center
+        distance = norm(offset)
         if distance > self.radius * (1 + _RADIUS_TOLERANCE):
             raise ValueError(
                 f"lmo returned a point at distance {distance:g} from the centre, but radius is "
                 f"{self.radius:g}; correct the oracle or give the larger radius"
             )
+        if not self._minimises:
+            self._check_minimiser(direction, offset)
         return answer
+
+    def _check_minimiser(self, direction: Array, offset: Array) -> None:
+        """Raise ValueError where the centre, which is in the set, beats the answer of the oracle."""
+        if not direction.any():  # all points are as good
+            return
+        worse, room = inner(unit_vector(direction), offset), _RADIUS_TOLERANCE * self.radius
+        if worse > room + self.error * self.radius:
+            raise ValueError(
+                "lmo must MINIMISE the inner product with its direction, but its answer is worse "
+                f"than the {'origin' if self._center is None else 'center'} by {worse:g} times the "
+                "norm of the direction; return a minimiser, and give a center that is in the set"
+            )
+        self._minimises = worse < -room
 
     def _contains(self, x: Array, slack: float) -> bool:
         function = self._functions["contains"]

@@ -126,6 +126,7 @@ class SpanningTreePolytope(Domain):
 def _checked_edges(n_vertices: int, edges: Any) -> Indices:
     if edges is None:
         return np.stack(np.triu_indices(n_vertices, 1), axis=1)
+    checks.refuse_masked(edges, "edges")
     pairs = np.array(edges)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
         raise ValueError("edges must be pairs of whole numbers, one pair per edge")

@@ -66,6 +66,8 @@ class RiverMatrixCompleter(Ranker):
 
     def learn_one(self, user: Hashable, item: Hashable, y: Any, x: Any = None) -> None:
         """Learn a rating; x is not used."""
+        if isinstance(y, str | bytes):  # float would read it
+            raise TypeError(f"a rating must be a number, got {y!r}")
         self.completer.partial_fit([(user, item)], [float(y)])
 
     def predict_one(self, user: Hashable, item: Hashable, x: Any = None) -> Any:

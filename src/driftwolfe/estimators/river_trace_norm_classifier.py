@@ -17,9 +17,10 @@ from driftwolfe.estimators.classes.labelled import SMALLEST_WEIGHT, Labelled, ch
 from driftwolfe.estimators.classes.learner import ClassLearner
 from driftwolfe.estimators.classes.options import make_learner, plain_radii
 from driftwolfe.estimators.classes.rows import LARGEST, SMALLEST, Rows, as_rows, check_range
+from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
-from driftwolfe.storage.keys import plain_key
+from driftwolfe.storage.keys import check_keys, plain_key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -203,8 +204,15 @@ def _one_row(places: Any, values: Array) -> Rows:
 
 def _numbers_of(x: Mapping[Any, Any]) -> Array:
     """The values of a row, or what is wrong with them."""
-    given = np.array(list(x.values()))
-    if given.dtype.kind not in "fiub":  # of several kinds, or none that is a number
+    if not isinstance(x, Mapping):
+        raise TypeError(f"x must be a dict of features, got {type(x).__name__}")
+    check_keys(x, "the name of a feature")
+    values = list(x.values())
+    checks.refuse_masked(values, "the row")
+    given = np.array(values)
+    if (
+        given.dtype.kind not in "fiub" or given.ndim != 1
+    ):  # of several kinds, or none that is a number
         given = np.array([_number_of(name, value) for name, value in x.items()])
     numbers = given.astype(np.float64)
     if not (np.abs(numbers) <= LARGEST).all():
@@ -228,6 +236,15 @@ def _number_of(name: Hashable, value: Any) -> float:
 
 def _table_of(X: pd.DataFrame) -> Array:
     """The numbers in a frame, or what is wrong with them."""
+    if not hasattr(X, "columns"):
+        raise TypeError(f"X must be a pandas DataFrame, got {type(X).__name__}")
+    check_keys(X.columns, "the name of a feature")
+    for k, (name, kind) in enumerate(zip(X.columns, X.dtypes, strict=True)):
+        if kind.kind not in "fiubO":
+            raise TypeError(f"feature {name!r} must hold numbers, got {kind}")
+        if kind.kind == "O":  # pandas would read numbers in text
+            for value in X.iloc[:, k]:
+                _number_of(name, value)
     table = X.to_numpy(dtype=np.float64)
     if not np.isfinite(table).all():
         raise ValueError("the frame holds NaN or infinity; fill in 0 where a feature is missing")
@@ -240,16 +257,15 @@ def _table_of(X: pd.DataFrame) -> Array:
 def _label_of(y: Any) -> Any:
     """The label as a key, or what is wrong with it: now, not when half of a row is learned."""
     label = plain_key(y)
+    check_keys((label,), "a label")
     hash(label)
-    if label != label:
-        raise ValueError("a label must not be NaN")
     return label
 
 
 def _weights_of(w: Any, number: int) -> Array | None:
     if w is None:
         return None
-    weights = np.array(np.broadcast_to(np.asarray(w, dtype=np.float64), (number,)))
+    weights = np.array(np.broadcast_to(checks.real_array(w, "w"), (number,)))
     check_weights(weights)
     return weights
 

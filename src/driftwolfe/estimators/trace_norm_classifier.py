@@ -19,6 +19,7 @@ from driftwolfe.estimators.classes.archive import check_options, read_learner, w
 from driftwolfe.estimators.classes.labelled import Labelled, in_fixed_order
 from driftwolfe.estimators.classes.labels import (
     agreed_classes,
+    check_labels,
     class_numbers,
     row_weights,
     saved_classes,
@@ -30,6 +31,7 @@ from driftwolfe.estimators.classes.rows import Rows, as_rows
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
+from driftwolfe.points.sparse_checks import sound_sparse
 from driftwolfe.storage.state import require
 
 
@@ -179,7 +181,9 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes, in the order of `classes_`."""
         learner = self._fitted()
-        table = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        table = validate_data(
+            self, _sound(X, "X"), accept_sparse="csr", dtype=np.float64, reset=False
+        )
         return learner.probabilities(as_rows(table))
 
     def predict_log_proba(self, X: Any) -> Array:
@@ -297,8 +301,10 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, first: bool
     ) -> tuple[Rows, NDArray[Any], Array | None]:
         """Return rows, labels and weights, or say what is wrong with them."""
+        rows, targets = _sound(X, "X"), _sound(y, "y")
+        check_labels(targets, "a label")
         table, labels = validate_data(
-            self, X, y, accept_sparse="csr", dtype=np.float64, reset=first
+            self, rows, targets, accept_sparse="csr", dtype=np.float64, reset=first
         )
         check_classification_targets(labels)
         return as_rows(table), labels, row_weights(sample_weight, labels.size)
@@ -317,6 +323,12 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         if self.classes_.size == 2:
             return weights[1:] - weights[:1], intercepts[1:] - intercepts[:1]
         return weights, intercepts
+
+
+def _sound(given: Any, name: str) -> Any:
+    """Return what scikit-learn may look at: it knows neither masks nor whether indices are in range."""
+    checks.refuse_masked(given, name)
+    return sound_sparse(given, name)
 
 
 def _check_settings(settings: dict[str, Any], passes: Any) -> None:

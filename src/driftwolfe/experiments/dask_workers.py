@@ -11,6 +11,7 @@ from typing import Any
 
 from driftwolfe.experiments.trial import Trial, canonical
 from driftwolfe.experiments.workers import Outcome, Outcomes, outcome, sentence, work
+from driftwolfe.terminal import show
 
 #: Seconds in which a cluster must answer.
 _PATIENCE = 10
@@ -31,7 +32,7 @@ class DaskWorkers:
         from distributed import as_completed
 
         if not client.scheduler_info()["workers"]:
-            print(f"waiting: the cluster at {self.address} has no workers yet", file=sys.stderr)
+            show(f"waiting: the cluster at {self.address} has no workers yet", sys.stderr)
 
         # Nobody else's trial: another client's data may lie in another folder.
         token = uuid.uuid4().hex

@@ -10,7 +10,7 @@ from driftwolfe.experiments.numbers import number, spread_text
 from driftwolfe.experiments.series import CALLS, Series
 from driftwolfe.experiments.store import Store
 from driftwolfe.experiments.summary import Summary, summarise
-from driftwolfe.terminal import table
+from driftwolfe.terminal import printable, table
 
 _HEADS = ("stream, method", "rounds", "loss a round", "seconds", "oracle calls a round")
 
@@ -37,7 +37,7 @@ def overview(places: Iterable[Path]) -> list[str]:
         opened += _to_open(place, store.title)
     made = [*table(_HEADS, rows), *filter(None, notices), ""] if rows else []
     widest = max((len(path) for path, _ in opened), default=0)
-    listed = ["to open:", *(f"  {path:{widest}}  {what}" for path, what in opened)]
+    listed = ["to open:", *(printable(f"  {path:{widest}}  {what}") for path, what in opened)]
     return made + (listed if opened else [])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from driftwolfe.experiments.cells import markdown_code, markdown_text
 from driftwolfe.experiments.comparators import Minimum, minima_path, read_minima
 from driftwolfe.experiments.paper import claims
 from driftwolfe.experiments.regret_table import RegretRow, regret_rows
@@ -61,12 +62,12 @@ def as_text(
     command: str | None = None,
 ) -> str:
     """The summary as Markdown: a table for each stream, how c was chosen, and the claims."""
-    parts = [f"# {title}"]
-    parts += [f"Made by `{command}`."] if command else []
+    parts = [f"# {markdown_text(title)}"]
+    parts += [f"Made by {markdown_code(command)}."] if command else []
     for summary, rows in zip(summaries, regrets, strict=True):
-        parts += [f"## {summary.name}", method_table(summary, rows)]
+        parts += [f"## {markdown_text(summary.name)}", method_table(summary, rows)]
         if notes := tuning_notes(summary):
-            parts.append("\n".join(f"- {note}" for note in notes))
+            parts.append("\n".join(f"- {markdown_text(note)}" for note in notes))
         if found := claims.claims(summary):
             parts += ["### The paper's claims", claims.as_markdown(found)]
     return "\n\n".join(parts) + "\n"

@@ -11,6 +11,7 @@ from driftwolfe.experiments.result import Result
 from driftwolfe.experiments.store import Store
 from driftwolfe.experiments.trial import Trial, short
 from driftwolfe.experiments.workers import Workers
+from driftwolfe.terminal import printable, show
 
 #: Seconds between lines of the log where there is no terminal.
 _QUIET_FOR = 30.0
@@ -96,7 +97,7 @@ class Progress:
             self._compare(result)
         if self._bar is not None:
             self._bar.update()
-            self._bar.set_postfix_str(self._told())
+            self._bar.set_postfix_str(printable(self._told()))
         elif time.monotonic() - self._said > _QUIET_FOR or self.done == self.total:
             self._say(f"{self.done} of {self.total} trials done; {self._told()}")
 
@@ -112,12 +113,12 @@ class Progress:
 
     def _write(self, line: str) -> None:
         if self._bar is not None:
-            self._bar.write(line, file=self.stream)
+            self._bar.write(printable(line), file=self.stream)
         else:
             self._say(line)
 
     def _say(self, line: str) -> None:
-        print(line, file=self.stream, flush=True)
+        show(line, self.stream)
         self._said = time.monotonic()
 
 

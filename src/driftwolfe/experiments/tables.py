@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from driftwolfe.experiments.cells import csv_cell, markdown_text
 from driftwolfe.experiments.numbers import number, spread_text
 from driftwolfe.experiments.regret_table import RegretRow
 from driftwolfe.experiments.result import Result
@@ -48,7 +49,7 @@ def method_table(summary: Summary, regrets: Sequence[RegretRow] = ()) -> str:
 def _figures(series: Series, calls: Sequence[Calls]) -> list[str]:
     played = int(series.rounds[-1])
     return [
-        series.title,
+        markdown_text(series.title),
         "" if series.c is None else short(series.c),
         str(len(series.results)),
         f"{played:,}",
@@ -83,7 +84,7 @@ def trial_table(results: Iterable[Result]) -> str:
         row = _columns(result)
         if i == 0:
             writer.writerow(row)
-        writer.writerow(row.values())
+        writer.writerow(map(csv_cell, row.values()))
     return text.getvalue()
 
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from driftwolfe.points import checks
 from driftwolfe.points.devices import HOST, device_of
 from driftwolfe.points.kinds import Array, Point, Shape
 
@@ -103,16 +104,16 @@ class Loss(ABC):
 
     def value(self, x: Point) -> float:
         """Return f(x), in units of the loss."""
-        return float(self.value_at(self.scores(_as_point(x))))
+        return float(self.value_at(self.scores(checks.as_point(x))))
 
     def gradient(self, x: Point) -> Point:
         """Return a (sub)gradient of f at x."""
-        point = _as_point(x)
+        point = checks.as_point(x)
         return self.pull_back(self.slope_at(self.scores(point)), point)
 
     def value_and_gradient(self, x: Point) -> tuple[float, Point]:
         """Return f(x) and a (sub)gradient at x, looking at x once."""
-        point = _as_point(x)
+        point = checks.as_point(x)
         value, slope = self.value_and_slope_at(self.scores(point))
         return float(value), self.pull_back(slope, point)
 
@@ -130,7 +131,3 @@ class Loss(ABC):
             raise ValueError(
                 f"{type(self).__name__} takes points of shape {self.shape}, got {shape}"
             )
-
-
-def _as_point(x: Point) -> Point:
-    return x if hasattr(x, "shape") else np.asarray(x, dtype=np.float64)

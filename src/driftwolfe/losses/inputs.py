@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from driftwolfe.points import checks
 from driftwolfe.points.devices import to_host
 from driftwolfe.points.kinds import Array
+from driftwolfe.points.sparse_checks import sound_sparse
 
 Indices: TypeAlias = NDArray[np.intp]
 
@@ -73,7 +74,7 @@ def batch_of_features(value: Any, name: str = "features") -> Features:
         raise ValueError(f"{name} must be a non-empty table (rows, features), got shape {shape}")
     if dense is not None:
         return read_only(dense)
-    table = scipy.sparse.csr_array(value, dtype=np.float64, copy=True)
+    table = scipy.sparse.csr_array(sound_sparse(value, name), dtype=np.float64, copy=True)
     if not np.isfinite(table.data).all():
         raise ValueError(f"{name} has entries that are not finite")
     return table

@@ -13,6 +13,7 @@ from driftwolfe.losses.inputs import batch_of_features, batch_of_indices, dense_
 from driftwolfe.losses.rows import combinations, products
 from driftwolfe.points import checks
 from driftwolfe.points.compiled import compiled
+from driftwolfe.points.devices import HOST
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Point
 
@@ -94,7 +95,10 @@ class MulticlassLogistic(Loss):
     def scores(self, x: Point) -> Array:
         """Return the scores of every row, shape (rows, n_classes)."""
         self.check_shape(x.shape)
-        scores: Array = (x @ self.features.T).T
+        turned = self.features.T
+        if isinstance(x, FactoredMatrix) and x.device is HOST:
+            return x.times(turned).T
+        scores: Array = (x @ turned).T
         return scores
 
     def value_at(self, scores: Array) -> Array:

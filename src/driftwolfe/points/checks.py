@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.points.kinds import Array, Shape
+from driftwolfe.points.kinds import Array, Point, Shape
 
 #: Counts are added to one another, and must then still fit into 64 bits.
 LARGEST_COUNT = 1 << 62
+#: Lists in lists in which masked arrays are looked for; deeper ones hold the same few a thousand times.
+_DEEPEST_LIST = 3
 
 
 def positive(value: Any, name: str) -> float:
@@ -43,7 +45,7 @@ def count(value: Any, name: str, least: int = 1, most: float = LARGEST_COUNT) ->
     if type(value) is int and least <= value <= most:
         return value
     message = f"{name} must be a whole number >= {least}, got {value!r}"
-    if isinstance(value, bool | np.bool_):
+    if isinstance(value, bool | np.bool_) or has_masked_entries(value):
         raise TypeError(message)
     try:
         number = int(value)
@@ -73,17 +75,65 @@ def finite_array(value: Any, name: str, shape: Shape | None = None) -> Array:
         ...
     ValueError: y has entries that are not finite (first at index (1,))
     """
-    try:
-        raw = np.asarray(value)
-        array: Array = raw.astype(np.float64, casting="same_kind", copy=False)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be an array of real numbers, got {_kind(value)}") from None
+    array = real_array(value, name)
     if shape is not None and array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
     if not all_finite(array):
         first = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"{name} has entries that are not finite (first at index {first})")
     return array
+
+
+def real_array(value: Any, name: str) -> Array:
+    """Return `value` as a float64 array, without a copy if it is one; NaN and infinities may be in it.
+
+    Masked arrays whose mask hides nothing count as plain ones.
+    """
+    try:
+        raw = np.asarray(value)
+        array: Array = raw.astype(np.float64, casting="same_kind", copy=False)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be an array of real numbers, got {_kind(value)}") from None
+    refuse_masked(value, name)
+    return array
+
+
+def as_point(value: Any, name: str = "x") -> Point:
+    """Return a point of any kind as it is, and anything else as an array of real numbers.
+
+    >>> as_point([1, 2])
+    array([1., 2.])
+    """
+    if type(value) is np.ndarray and value.dtype == np.float64:
+        return value
+    return value if hasattr(value, "inner") else real_array(value, name)
+
+
+def refuse_masked(value: Any, name: str) -> None:
+    """Raise ValueError where masked entries hide numbers, which NumPy would go on with.
+
+    >>> refuse_masked(np.ma.masked_array([1.0, 9e9], mask=[False, True]), "y")
+    Traceback (most recent call last):
+        ...
+    ValueError: y has masked entries; fill them in (with .filled) or leave them out
+    """
+    if type(value) is not np.ndarray and has_masked_entries(value):
+        raise ValueError(
+            f"{name} has masked entries; fill them in (with .filled) or leave them out"
+        )
+
+
+def has_masked_entries(value: Any, depth: int = _DEEPEST_LIST) -> bool:
+    """Return whether an array, or one in lists or tuples of them, has entries that a mask hides."""
+    if isinstance(value, np.ndarray):
+        return type(value) is not np.ndarray and bool(np.any(getattr(value, "mask", False)))
+    if not isinstance(value, list | tuple) or not depth:
+        return False
+    # Few types stand in a long list: no look at each of its numbers.
+    kinds = set(map(type, value))
+    if not any(issubclass(kind, list | tuple | np.ndarray) for kind in kinds):
+        return False
+    return any(has_masked_entries(each, depth - 1) for each in value)
 
 
 def all_finite(array: Array) -> bool:

@@ -14,6 +14,7 @@ from driftwolfe.points import stored as places
 from driftwolfe.points.decompositions import svd
 from driftwolfe.points.devices import HOST, Device, device_named, device_of, is_array, to_host
 from driftwolfe.points.kinds import Array, Indices, Shape
+from driftwolfe.points.sparse_checks import sound_sparse
 from driftwolfe.points.truncation import Truncation, truncation
 
 #: Columns beyond the shorter side that a sum may have before it is recompressed.
@@ -73,7 +74,12 @@ class FactoredMatrix:
                 f"{self.s.shape} and {tuple(self.V.shape)}"
             )
         self.shape: Shape = (self.U.shape[0], self.V.shape[0])
-        self.sparse: Any = None if sparse is None else self.device.canonical(sparse, self.shape)
+        self.sparse: Any = None
+        if sparse is not None:
+            # A copy: entries are sorted and added up in place, and must stay what they were checked for.
+            given = sound_sparse(sparse, "sparse")
+            own = given.copy() if hasattr(given, "tocsr") else given
+            self.sparse = self.device.canonical(own, self.shape)
         self.orthonormal = rank == 0
         self._transposed: Any = None
         self._scale: Any = None
@@ -303,7 +309,10 @@ class FactoredMatrix:
 
     def __matmul__(self, block: Any) -> Array:
         """Multiply a vector or block of vectors from the left: :math:`A Q`."""
-        block = self.here(block)
+        return self.times(self.here(block))
+
+    def times(self, block: Any) -> Array:
+        """Return :math:`A Q` for a block that is known to fit, and to be where the matrix is."""
         product: Array = self.U @ _scale_rows(self.scale, self.V.T @ block)
         return product if self.sparse is None else product + self.sparse @ block
 
@@ -380,6 +389,8 @@ class FactoredMatrix:
     def here(self, block: Any) -> Any:
         """An array to multiply with, where the factors are; a device does not mix precisions."""
         sparse = hasattr(block, "tocsr")
+        if sparse:
+            block = sound_sparse(block, "the sparse factor")
         if self.device is HOST:
             return block if sparse else np.asarray(self.device.put(block))
         here = self.device.put(block.toarray() if sparse else block)

@@ -111,6 +111,7 @@ def entry_indices(rows: Any, cols: Any, shape: Shape) -> tuple[Indices, Indices]
     """Index arrays of one length, in range; negative indices do not wrap around."""
     pair = []
     for name, given, size in (("rows", rows, shape[0]), ("cols", cols, shape[1])):
+        checks.refuse_masked(given, name)
         index = np.asarray(given)
         if index.ndim != 1 or not (np.issubdtype(index.dtype, np.integer) or index.size == 0):
             raise ValueError(f"{name} must be a one-dimensional array of whole numbers")

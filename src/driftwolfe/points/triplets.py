@@ -21,6 +21,7 @@ from driftwolfe.points.leading_pair import (
     missed,
     needed,
 )
+from driftwolfe.points.sparse_checks import sound_sparse
 
 #: Share of a random direction mixed into a warm start: a start orthogonal to the leading vector
 #: would never find it, and no residual would tell.
@@ -293,6 +294,7 @@ def _products(
     operator: Any,
 ) -> tuple[Callable[[Array], Array], Callable[[Array], Array], tuple[int, int]]:
     """The product with A, the product with its transpose, and the shape."""
+    checks.refuse_masked(operator, "operator")
     m, n = operator.shape
     if isinstance(operator, FactoredMatrix):
         host, put = operator.device.host, operator.device.put
@@ -308,5 +310,6 @@ def _products(
             (lambda block: device.host(dense.T @ device.put(block))),
             (m, n),
         )
+    operator = sound_sparse(operator, "operator")
     transposed = operator.T
     return (lambda block: operator @ block), (lambda block: transposed @ block), (m, n)

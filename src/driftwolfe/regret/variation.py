@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from driftwolfe.domains import Domain
 from driftwolfe.losses import LinearLoss, Loss, SquaredDistance
-from driftwolfe.points import distance, inner
+from driftwolfe.points import checks, distance, inner
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.regret.certified import Certified
 from driftwolfe.regret.floors import floor
@@ -36,7 +36,8 @@ def path_length(comparators: Sequence[Point] | Array) -> float:
     ----------
     Zinkevich (2003), Online convex programming and generalized infinitesimal gradient ascent.
     """
-    return math.fsum(distance(now, before) for before, now in pairwise(comparators))
+    points = (checks.as_point(point, "a comparator") for point in comparators)
+    return math.fsum(distance(now, before) for before, now in pairwise(points))
 
 
 def function_variation(losses: Sequence[Loss], domain: Domain) -> Certified:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,69 @@ _READ: dict[str, Callable[[str], Hashable]] = {
 }
 
 
+#: Tuples in tuples in tuples: so deep and so large may one key be.
+DEEPEST_KEY, LARGEST_KEY = 8, 10_000
+#: Types of keys that hold no others and are equal to themselves.
+_SIMPLE = {str, int, bool, bytes, type(None)}
+
+
+def check_keys(keys: Collection[Any], what: str) -> None:
+    """Raise ValueError where a key could not be found again: where it is NaN, or holds NaN.
+
+    Tuples and frozensets may hold others, 8 deep and 10,000 in all: to hash or compare a key takes
+    time and stack for all of it. So this comes before either.
+
+    >>> check_keys(["ann", 3, ("bob", 1.5)], "the id of one user")
+    >>> check_keys([("bob", float("nan"))], "the id of one user")
+    Traceback (most recent call last):
+        ...
+    ValueError: the id of one user is missing (NaN) or holds NaN; drop such rows or give them a name
+    """
+    if _SIMPLE.issuperset(map(type, keys)):
+        return
+    others = []
+    for key in keys:
+        if isinstance(key, tuple | frozenset):
+            _check_parts(key, what)
+        elif type(key) not in _SIMPLE:
+            others.append(key)
+    try:
+        others = list(set(others))
+    except TypeError:  # which the caller finds out as well, and says in its own words
+        return
+    _refuse_missing(others, what)
+
+
+def _check_parts(key: Any, what: str) -> None:
+    level, seen = [key], 0
+    for _ in range(DEEPEST_KEY + 1):
+        holders = [part for part in level if isinstance(part, tuple | frozenset)]
+        _refuse_missing((part for part in level if not isinstance(part, tuple | frozenset)), what)
+        if not holders:
+            return
+        seen += sum(map(len, holders))
+        if seen > LARGEST_KEY:
+            raise ValueError(f"{what} must hold at most {LARGEST_KEY:,} parts")
+        level = [part for holder in holders for part in holder]
+    raise ValueError(f"{what} must not hold tuples more than {DEEPEST_KEY} deep")
+
+
+def _refuse_missing(keys: Iterable[Any], what: str) -> None:
+    if any(map(_is_missing, keys)):
+        raise ValueError(
+            f"{what} is missing (NaN) or holds NaN; drop such rows or give them a name"
+        )
+
+
+def _is_missing(key: Any) -> bool:
+    try:
+        return bool(key != key)
+    except (TypeError, ArithmeticError):  # the NA of pandas is neither equal nor different
+        return True
+    except ValueError:  # an array, which is no key
+        return False
+
+
 def encode_keys(keys: Iterable[Any]) -> NDArray[np.uint8]:
     """Return keys as an array of bytes; `decode_keys` gives them back, types and order included.
 
@@ -39,7 +102,10 @@ def encode_keys(keys: Iterable[Any]) -> NDArray[np.uint8]:
     >>> decode_keys(encode_keys(["a", 1, 1.0, True, None, (b"b", 2)]))
     ['a', 1, 1.0, True, None, (b'b', 2)]
     """
-    text = json.dumps([_written(key) for key in keys], separators=(",", ":"))
+    try:
+        text = json.dumps([_written(key) for key in keys], separators=(",", ":"))
+    except RecursionError:
+        raise ValueError(f"a key must not hold tuples more than {DEEPEST_KEY} deep") from None
     return np.frombuffer(text.encode("ascii"), dtype=np.uint8).copy()
 
 

@@ -3,6 +3,7 @@
 # mypy: disable-error-code="import-untyped"
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,21 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from driftwolfe.estimators.classes.labelled import check_weights
+from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.storage.keys import check_keys
 
 #: Bytes that the classes of a file may take.
 LARGEST_CLASSES = 1 << 26
+
+
+def check_labels(labels: Any, what: str) -> None:
+    """Raise ValueError where one is NaN or holds NaN; NumPy would make text of it, beside others."""
+    kind = getattr(getattr(labels, "dtype", None), "kind", "O")
+    if kind == "O" and isinstance(labels, Iterable):
+        check_keys(list(labels), what)
+    elif kind == "f":
+        check_keys([float("nan")] if np.isnan(labels).any() else [], what)
 
 
 def sorted_classes(classes: Any) -> NDArray[Any]:
@@ -22,6 +34,8 @@ def sorted_classes(classes: Any) -> NDArray[Any]:
     >>> sorted_classes(["b", "a", "b"])
     array(['a', 'b'], dtype='<U1')
     """
+    checks.refuse_masked(classes, "classes")
+    check_labels(classes, "a class")
     found: NDArray[Any] = np.unique(np.asarray(classes))
     if not found.size:
         raise ValueError("classes must name at least one class, got none")
@@ -86,6 +100,7 @@ def row_weights(sample_weight: Any, number: int) -> Array | None:
     """
     if sample_weight is None:
         return None
+    checks.refuse_masked(sample_weight, "sample_weight")
     if np.isscalar(sample_weight):
         sample_weight = np.full(number, sample_weight)
     weights: Array = check_array(

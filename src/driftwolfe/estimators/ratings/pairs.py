@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.storage.keys import plain_key
+from driftwolfe.points import checks
+from driftwolfe.storage.keys import check_keys, plain_key
 
 
 def columns(pairs: Any) -> tuple[list[Any], list[Any]]:
@@ -15,30 +16,22 @@ def columns(pairs: Any) -> tuple[list[Any], list[Any]]:
     >>> columns([("ann", 7), ("bob", 8)])
     (['ann', 'bob'], [7, 8])
     """
+    if checks.has_masked_entries(pairs, depth=1):
+        raise ValueError("pairs has masked entries; fill them in (with .filled) or leave them out")
     users, items = _split(pairs)
     return _checked(users, "user"), _checked(items, "item")
 
 
 def _checked(ids: list[Any], name: str) -> list[Any]:
     """Return ids that can be looked up: NumPy's dates would not be found again, plain ones are."""
+    check_keys(ids, f"the id of one {name}")
     try:
         distinct = set(ids)
     except TypeError as error:
         raise TypeError(f"{name} ids must be hashable: {error}") from None
-    if any(_is_missing(key) for key in distinct):
-        raise ValueError(
-            f"the id of one {name} is missing (NaN); drop such rows or give them an id"
-        )
     if any(isinstance(key, np.generic) for key in distinct):
         return [plain_key(key) for key in ids]
     return ids
-
-
-def _is_missing(key: Any) -> bool:
-    try:
-        return bool(key != key)
-    except TypeError:  # the NA of pandas is neither equal nor different
-        return True
 
 
 def _split(pairs: Any) -> tuple[list[Any], list[Any]]:

@@ -9,6 +9,7 @@ from driftwolfe.experiments.figures import words
 from driftwolfe.experiments.figures.extras import extra
 from driftwolfe.experiments.figures.print_style import FAINT, INK, WARNING, WIDTH, print_style
 from driftwolfe.experiments.summary import Summary
+from driftwolfe.terminal import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,6 +49,7 @@ def _write_warning(figure: Figure, title: Any, warning: str) -> None:
 def literal(text: str) -> str:
     """A text that matplotlib shows as it stands.
 
-    A dollar sign would start maths, and a legend leaves out what starts with an underscore.
+    A dollar sign would start maths, a legend leaves out what starts with an underscore, and letters
+    that are commands have no place in an SVG file.
     """
-    return ("\u200a" if text.startswith("_") else "") + text.replace("$", r"\$")
+    return ("\u200a" if text.startswith("_") else "") + printable(text).replace("$", r"\$")

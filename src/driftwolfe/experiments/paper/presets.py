@@ -6,6 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from driftwolfe.experiments.paper.experiment import Contender, Experiment
+from driftwolfe.points import checks
+
+#: Every one is a trial of hours.
+MOST_SEEDS = 1000
 
 #: {10^-1, ..., 10^6} and {2^-4, ..., 2^4}, the grids of the paper.
 TENS = tuple(10.0**k for k in range(-1, 7))
@@ -122,4 +126,6 @@ def experiment(name: str, preset: str = "quick", seeds: int | None = None) -> Ex
             f"{name} has no preset {preset!r}; there are {', '.join(EXPERIMENTS[name])}"
         )
     made = EXPERIMENTS[name][preset]()
-    return made if seeds is None else replace(made, seeds=seeds)
+    if seeds is None:
+        return made
+    return replace(made, seeds=checks.count(seeds, "seeds", most=MOST_SEEDS))

@@ -24,6 +24,9 @@ class HostDevice(Device):
 
     def put(self, array: Any) -> Any:
         """Bring an array here, from wherever it is."""
+        if type(array) is np.ndarray:
+            return array
+        checks.refuse_masked(array, "an array")
         if isinstance(array, np.ndarray):
             return array
         from driftwolfe.points.devices.find import to_host

@@ -1,0 +1,253 @@
+"""Sparse matrices whose indices point elsewhere: refused wherever one may be given."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import driftwolfe as dw
+from contracts.graphs import differences
+from driftwolfe.estimators import TraceNormClassifier
+from driftwolfe.points import FactoredMatrix, leading_triplets
+from driftwolfe.points.sparse_checks import sound_sparse
+
+#: Rows, columns; both even, for blocks.
+SHAPE = (12, 6)
+LABELS = np.arange(SHAPE[0]) % 2
+
+
+def table(form="csr", kind=sp.csr_array, dtype=np.float64):
+    """A sparse matrix with an entry in every row and column."""
+    dense = np.where(np.random.default_rng(0).random(SHAPE) < 0.6, 1.0, 0.0) + np.eye(*SHAPE)
+    return kind(dense.astype(dtype)).asformat(form)
+
+
+def put(name, place, value):
+    """Write a wrong number into one of its arrays."""
+
+    def spoil(matrix):
+        getattr(matrix, name)[place] = value
+
+    return spoil
+
+
+def cut(name, by=-1):
+    """Make one of its arrays shorter."""
+
+    def spoil(matrix):
+        setattr(matrix, name, getattr(matrix, name)[:by])
+
+    return spoil
+
+
+def turned(matrix):
+    matrix.indptr[1], matrix.indptr[2] = matrix.indptr[2], matrix.indptr[1]
+
+
+def as_floats(matrix):
+    matrix.indices = matrix.indices.astype(float)
+
+
+def as_complex(matrix):
+    matrix.data = matrix.data * 1j
+
+
+def with_mask(matrix):
+    matrix.data = np.ma.masked_array(matrix.data, mask=matrix.data == matrix.data[0])
+
+
+BY_LINES = {
+    "index too large": put("indices", 0, SHAPE[0]),
+    "index negative": put("indices", -1, -1),
+    "indptr falls": turned,
+    "indptr starts late": put("indptr", 0, 1),
+    "indptr ends too late": put("indptr", -1, 10_000),
+    "indptr negative": put("indptr", 1, -3),
+    "indptr too short": cut("indptr"),
+    "fewer indices than numbers": cut("indices"),
+    "fewer numbers than indices": cut("data"),
+    "indices that are no whole numbers": as_floats,
+    "complex numbers": as_complex,
+    "masked numbers": with_mask,
+}
+BY_ENTRIES = {
+    "row too large": put("row", 0, SHAPE[0]),
+    "column too large": put("col", 0, SHAPE[1]),
+    "row negative": put("row", 1, -1),
+    "complex numbers": as_complex,
+    "masked numbers": with_mask,
+}
+OTHERS = {
+    "lil column too large": ("lil", lambda matrix: matrix.rows[0].__setitem__(0, SHAPE[1])),
+    "lil rows and numbers differ": ("lil", lambda matrix: matrix.rows[0].extend([1] * 1000)),
+    "dia offsets and numbers differ": ("dia", lambda matrix: cut("offsets")(matrix)),
+    "dok column too large": ("dok", lambda matrix: matrix._dict.update({(0, SHAPE[1]): 1.0})),
+}
+BROKEN = [
+    *(
+        pytest.param(kind, form, spoil, id=f"{kind.__name__}-{form}-{name}")
+        for kind in (sp.csr_array, sp.csr_matrix)
+        for form, spoils in (
+            ("csr", BY_LINES),
+            ("csc", BY_LINES),
+            ("bsr", BY_LINES),
+            ("coo", BY_ENTRIES),
+        )
+        for name, spoil in spoils.items()
+    ),
+    *(pytest.param(sp.csr_array, form, spoil, id=name) for name, (form, spoil) in OTHERS.items()),
+]
+
+
+def broken(kind, form, spoil):
+    matrix = table(form, kind)
+    spoil(matrix)
+    return matrix
+
+
+def fitted():
+    """A classifier, made anew for each test that might change it."""
+    return TraceNormClassifier(passes=1, random_state=0).fit(table(), LABELS)
+
+
+CLASSIFIER = fitted()
+LOW_RANK = FactoredMatrix(np.ones((3, 1)), np.ones(1), np.ones((SHAPE[0], 1)))
+#: Every place of the library that a sparse matrix may be given to.
+BOUNDARIES = {
+    "FactoredMatrix": lambda S: FactoredMatrix(
+        np.ones((SHAPE[0], 1)), np.ones(1), np.ones((SHAPE[1], 1)), S
+    ),
+    "product with a FactoredMatrix": lambda S: LOW_RANK @ S,
+    "leading_triplets": lambda S: leading_triplets(S, 1),
+    "MulticlassLogistic": lambda S: dw.losses.MulticlassLogistic(S, LABELS, 2),
+    "LogisticLoss": lambda S: dw.losses.LogisticLoss(S, 2.0 * LABELS - 1.0),
+    "HingeLoss": lambda S: dw.losses.HingeLoss(S, 2.0 * LABELS - 1.0),
+    "streams.multiclass": lambda S: dw.streams.multiclass(S, LABELS, 2),
+    "fit": lambda S: TraceNormClassifier(passes=1).fit(S, LABELS),
+    "first partial_fit": lambda S: TraceNormClassifier().partial_fit(S, LABELS, classes=[0, 1]),
+    "partial_fit": lambda S: CLASSIFIER.partial_fit(S, LABELS),
+    "predict": lambda S: CLASSIFIER.predict(S),
+    "predict_proba": lambda S: CLASSIFIER.predict_proba(S),
+    "decision_function": lambda S: CLASSIFIER.decision_function(S),
+}
+
+
+@pytest.mark.parametrize(("kind", "form", "spoil"), BROKEN)
+def test_what_is_broken_is_refused(kind, form, spoil):
+    with pytest.raises(ValueError, match=r"^X (is a broken|must hold real|has masked)"):
+        sound_sparse(broken(kind, form, spoil), "X")
+
+
+@pytest.mark.parametrize("boundary", BOUNDARIES)
+@pytest.mark.parametrize(
+    ("form", "spoil"),
+    [
+        ("csr", BY_LINES["index negative"]),
+        ("csr", BY_LINES["indptr falls"]),
+        ("csc", BY_LINES["index too large"]),
+        ("bsr", BY_LINES["index too large"]),
+        ("coo", BY_ENTRIES["row too large"]),
+        ("csr", as_complex),
+        ("csr", with_mask),
+    ],
+)
+def test_every_boundary_looks(boundary, form, spoil):
+    with pytest.raises(ValueError, match=r"broken sparse|real numbers|masked"):
+        BOUNDARIES[boundary](broken(sp.csr_array, form, spoil))
+
+
+def test_what_cannot_take_sparse_matrices_says_so():
+    for give in (
+        dw.losses.LinearLoss,
+        dw.losses.SquaredDistance,
+        dw.L1Ball(SHAPE).lmo,
+        dw.TraceNormBall(SHAPE).contains,
+        dw.losses.LinearLoss(np.ones(SHAPE)).value,
+        dw.losses.LinearLoss(np.ones(SHAPE)).gradient,
+    ):
+        with pytest.raises(ValueError, match=r"must be an array of real numbers, got csr_array"):
+            give(table())
+
+
+def test_a_refused_matrix_leaves_a_classifier_as_it_was():
+    model = fitted()
+    before = fitted()
+    for name in ("index too large", "indptr falls", "masked numbers"):
+        spoiled = broken(sp.csr_array, "csr", BY_LINES[name])
+        for call in (model.partial_fit, model.fit):
+            with pytest.raises(ValueError, match="X"):
+                call(spoiled, LABELS)
+    assert differences(model, before) == []
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "bsr", "coo", "lil", "dia", "dok"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8, bool])
+def test_sound_matrices_of_every_format_are_taken_as_their_dense_twins(form, dtype):
+    matrix = table(form, dtype=dtype)
+    dense = matrix.toarray().astype(float)
+    zero = np.zeros((2, SHAPE[1]))
+    given = dw.losses.MulticlassLogistic(matrix, LABELS, 2)
+    expected = dw.losses.MulticlassLogistic(dense, LABELS, 2)
+    np.testing.assert_allclose(given.gradient(zero), expected.gradient(zero), rtol=1e-12)
+    both = FactoredMatrix(np.zeros((SHAPE[0], 0)), np.zeros(0), np.zeros((SHAPE[1], 0)), matrix)
+    np.testing.assert_array_equal(both.toarray(), dense)
+    np.testing.assert_allclose(LOW_RANK @ matrix, LOW_RANK.toarray() @ dense, rtol=1e-12)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_unsorted_and_repeated_entries_add_up_as_in_scipy(index):
+    """And flags that say otherwise are not believed."""
+    columns, starts = np.array([3, 0, 0, 5, 2], dtype=index), np.array([0, 3, 5], dtype=index)
+    numbers = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
+    matrix = sp.csr_array((numbers, columns, starts), shape=(2, 6))
+    matrix.has_sorted_indices = matrix.has_canonical_format = True
+    expected = np.array([[6.0, 0.0, 0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 16.0, 0.0, 0.0, 8.0]])
+    held = FactoredMatrix(np.zeros((2, 0)), np.zeros(0), np.zeros((6, 0)), matrix)
+    np.testing.assert_array_equal(held.toarray(), expected)
+    np.testing.assert_array_equal(
+        matrix.toarray(), expected
+    )  # the one that was given is left alone
+    np.testing.assert_array_equal(matrix.indices, [3, 0, 0, 5, 2])
+    rows, cols = np.repeat([0, 1], 6), np.tile(np.arange(6), 2)
+    np.testing.assert_array_equal(held.entries(rows, cols).reshape(2, 6), expected)
+    weights = np.arange(12.0).reshape(2, 6)
+    scores = dw.losses.MulticlassLogistic(matrix, [0, 1], 2).scores(weights)
+    np.testing.assert_array_equal(scores, expected @ weights.T)
+    X, y = np.vstack((expected, -expected)), [0, 1, 1, 0]
+    sparse = sp.vstack((matrix, -matrix), format="csr")
+    sparse.has_canonical_format = True
+    dense_model = TraceNormClassifier(passes=1, random_state=0).fit(X, y)
+    sparse_model = TraceNormClassifier(passes=1, random_state=0).fit(sparse, y)
+    np.testing.assert_array_equal(sparse_model.predict_proba(X), dense_model.predict_proba(X))
+
+
+def test_a_matrix_that_changes_later_changes_no_point():
+    """Whatever is written into its arrays, the point was checked and keeps its own."""
+    matrix = table()
+    expected = matrix.toarray()
+    held = BOUNDARIES["FactoredMatrix"](matrix).toarray() - 1.0
+    point, loss = BOUNDARIES["FactoredMatrix"](matrix), BOUNDARIES["MulticlassLogistic"](matrix)
+    before = loss.gradient(np.zeros((2, SHAPE[1])))
+    matrix.data[:], matrix.indices[:] = 9.0, 3
+    np.testing.assert_array_equal(held, expected)
+    np.testing.assert_array_equal(point.toarray() - 1.0, expected)
+    np.testing.assert_array_equal(loss.gradient(np.zeros((2, SHAPE[1]))), before)
+
+
+def test_an_index_far_out_of_range_does_not_end_the_interpreter():
+    """In a process of its own: this one crashed."""
+    script = """
+import numpy as np, scipy.sparse as sp
+from driftwolfe.estimators import TraceNormClassifier
+S = sp.random_array((50, 20), density=0.3, rng=0, format="csr")
+S.indices[0] = 10**9
+try:
+    TraceNormClassifier().fit(S, np.arange(50) % 2)
+except ValueError as problem:
+    print(problem)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    told = "X is a broken sparse matrix: column indices must lie in 0..19, got 1000000000\n"
+    assert (done.returncode, done.stdout) == (0, told), done.stderr
