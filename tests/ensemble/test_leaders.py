@@ -8,6 +8,7 @@ from driftwolfe.ensemble import leaders as module
 from driftwolfe.ensemble.leaders import GapRule, Leaders
 from driftwolfe.oracles import frank_wolfe
 from driftwolfe.points import FactoredMatrix, inner
+from learners.plain import RegularisedLeader
 
 SHAPE, RADIUS = (60, 50), 30.0
 
@@ -61,7 +62,7 @@ def test_factored_and_dense_experts_end_near_one_point():
         for experts in (dense, factored):
             experts.commit(experts.prepare(loss, slopes, shared=True))
         apart = np.linalg.norm(dense.point(0) - factored.point(0).toarray())
-        assert apart <= 2.0 * np.sqrt(dense._gap(256, 1, 1.0))
+        assert apart <= 2.0 * np.sqrt((2 * RADIUS) ** 2 / (2 * 256))  # D^2 / (2 gamma)
     assert np.linalg.norm(dense.point(0)) > apart
     assert not dense.cut_short
     assert not factored.cut_short
@@ -88,19 +89,85 @@ def test_vertices_of_one_singular_value_are_all_found():
     assert np.vdot(away, run.point.toarray()) + reach <= 3.0 * (1 + 1e-9)
 
 
+CORNERS = 2.0 * np.concatenate((np.eye(3), -np.eye(3)))
+
+
+@pytest.mark.parametrize("strength", [None, 0.5])
+@pytest.mark.parametrize("scale", [1.0, 0.3])
+def test_leaders_are_plain_frank_wolfe_runs(strength, scale):
+    """On an L1 ball, every expert of every round against a loop straight from the formulas."""
+    ball, D, c, epochs = dw.L1Ball(3, radius=2.0), 4.0, 3.0, (1, 2, 5, 16)
+    experts = Leaders(
+        ball,
+        epochs,
+        ball.origin(),
+        step_scale=c,
+        strong_convexity=strength,
+        stopping=GapRule(scale=scale),
+    )
+    largest = 0.0
+
+    def gap(epoch):
+        if strength is None:  # D^2 / gamma of F, whose gap is twice that of half a squared distance
+            return lambda n: scale * D**2 / (2 * epoch)
+        # G^2 / (2 lambda s) of F_s, s = n + 1, which is lambda n times half a squared distance.
+        return lambda n: scale * largest**2 / (2 * strength * (n + 1)) / (strength * n)
+
+    plain = [
+        RegularisedLeader(np.zeros(3), epoch, c / np.sqrt(epoch), gap(epoch), strength)
+        for epoch in epochs
+    ]
+    rng, moved = np.random.default_rng(6), 0.0
+    for _ in range(70):
+        target = rng.standard_normal(3) + np.array([1.0, -0.5, 0.0])
+        loss = dw.losses.SquaredDistance(target)
+        slopes = [loss.slope_at(loss.scores(experts.point(i))) for i in range(4)]
+        experts.commit(experts.prepare(loss, slopes, shared=False))
+        gradients = [each.x - target for each in plain]
+        largest = max(largest, *(np.linalg.norm(g) for g in gradients))
+        for i, (each, g) in enumerate(zip(plain, gradients, strict=True)):
+            before = each.x
+            each.take(g, CORNERS)
+            moved = max(moved, np.linalg.norm(each.x - before))
+            np.testing.assert_allclose(experts.point(i), each.x, atol=1e-9)
+    assert moved > 0.5
+    assert not experts.cut_short
+
+
 @pytest.mark.parametrize("strength", [None, 0.5])
 def test_the_gap_that_is_claimed_holds(strength):
-    """Against all singular values, but for the 5 % by which the oracle may miss the first."""
-    rule = GapRule(scale=1.0 if strength is None else 20.0)
-    experts = make(rule=rule, strength=strength, epochs=(16, 128))
-    for held in play(experts, ratings(40)):
-        for expert in held:
-            if expert.rounds:
-                x = expert.x.toarray()
-                away = x - experts._target(expert).toarray()
-                reach = RADIUS * np.linalg.svd(away, compute_uv=False)[0]
-                allowed = experts._gap(expert.epoch, expert.rounds, experts.largest_gradient)
-                assert np.vdot(away, x) + reach <= allowed + 0.05 * reach
+    """Against all singular values, but for the 5 % by which the oracle may miss the first.
+
+    Targets and gaps are worked out from the gradients and points of each epoch.
+    """
+    scale, step = (1.0, 20.0) if strength is None else (20.0, 20.0)
+    rule, epochs = GapRule(scale=scale), (16, 128)
+    experts = make(rule=rule, strength=strength, epochs=epochs, step=step)
+    histories, largest = [[], []], 0.0
+    for loss in ratings(40):
+        for history, expert in zip(histories, experts.experts, strict=True):
+            x = expert.x.toarray()
+            g = np.zeros(SHAPE)
+            np.add.at(g, (loss.rows, loss.cols), np.sign(x[loss.rows, loss.cols] - loss.targets))
+            history.append((x, g))
+            largest = max(largest, np.linalg.norm(g))
+        slopes = [loss.slope_at(loss.scores(expert.x)) for expert in experts.experts]
+        experts.commit(experts.prepare(loss, slopes, shared=False))
+        for history, expert, epoch in zip(histories, experts.experts, epochs, strict=True):
+            if len(history) == epoch:
+                history.clear()
+                continue
+            points, gradients = (np.array(each) for each in zip(*history, strict=True))
+            if strength is None:
+                target = points[0] - step / np.sqrt(epoch) / 2 * gradients.sum(axis=0)
+                allowed = (2 * RADIUS) ** 2 / (2 * epoch)
+            else:
+                target = (points - gradients / strength).mean(axis=0)
+                n = len(history)
+                allowed = scale * largest**2 / (2 * strength**2 * n * (n + 1))
+            x = expert.x.toarray()
+            reach = RADIUS * np.linalg.norm(x - target, 2)
+            assert np.vdot(x - target, x) + reach <= allowed + 0.05 * reach
     assert not experts.cut_short
 
 

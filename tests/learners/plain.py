@@ -122,3 +122,95 @@ def cover_of_time(x1, losses, project, make_expert, meta, linear, from_origin=Fa
             states[interval] = meta.after(states[interval], ahead, length)
             expert.take(g if linear else loss.gradient(own), project)
     return np.array(played)
+
+
+def one_oracle_ader(x1, losses, approach, tangent, *, radius, block, steps, scale, rate, tolerance):
+    """OneOracleAder: experts on the ball around x1, one feasible point that goes after their mean.
+
+    `approach` takes x and y and returns a point of the set with its Frank-Wolfe gap. Also returns how
+    often a block's gradient lost its part along y - x, and how often it could not have done harm.
+    """
+    N, onto_ball = len(steps), ball_projection(radius)
+    prior = np.array([(1 + 1 / N) / (i * (i + 1)) for i in range(1, N + 1)])
+    experts, lost, played = [x1] * N, np.zeros(N), []
+    x = y = x1
+    outside, cut, kept, total = False, 0, 0, np.zeros_like(x1)
+    for t, loss in enumerate(losses, start=1):
+        played.append(x)
+        total = total + loss.gradient(x)
+        if t % block:
+            continue
+        g, total = tangent(total), np.zeros_like(x1)
+        nu = (y - x) / max(np.linalg.norm(y - x), 1e-300)
+        if outside and g @ nu < 0:
+            g, cut = g - (g @ nu) * nu, cut + 1
+        else:
+            kept += outside
+        lost += [g @ point / block for point in experts]
+        experts = [
+            x1 + onto_ball(point - scale * h * g - x1)
+            for point, h in zip(experts, steps, strict=True)
+        ]
+        weights = prior * np.exp(-rate * (lost - lost.min()))
+        y = sum(w * point for w, point in zip(weights / weights.sum(), experts, strict=True))
+        x, gap = approach(x, y)
+        apart = np.linalg.norm(x - y)
+        outside = apart**2 > tolerance and gap < apart**2
+    return np.array(played), cut, kept
+
+
+def frank_wolfe_until(vertices, tolerance):
+    """Line-search Frank-Wolfe on a hull of vertices until d^2 <= tol or the gap is sqrt(tol) d."""
+
+    def approach(x, y):
+        while True:
+            apart = np.linalg.norm(x - y)
+            v = vertices[(vertices @ (x - y)).argmin()]
+            gap = (x - y) @ (x - v)
+            if apart**2 <= tolerance or gap <= math.sqrt(tolerance) * apart:
+                return x, gap
+            x = x + min(1.0, gap / np.sum((v - x) ** 2)) * (v - x)
+
+    return approach
+
+
+def steps_on_the_latest_loss(x1, losses, lmo, share, inner_steps):
+    """KalhanOFW and LineSearchOFW: each inner step at the gradient of where the last one led."""
+    x, played = x1, []
+    for t, loss in enumerate(losses, start=1):
+        played.append(x)
+        for _ in range(inner_steps):
+            g = loss.gradient(x)
+            v = lmo(g)
+            x = x + share(t, g, x, v) * (v - x)
+    return np.array(played)
+
+
+class RegularisedLeader:
+    """An expert of Multi-OCG, for losses that are convex or strongly convex (`curvature`)."""
+
+    def __init__(self, x, epoch, eta, gap, curvature=None):
+        self.x, self.epoch, self.eta, self.gap, self.curvature = x, epoch, eta, gap, curvature
+        self.gradients, self.points = [], []
+
+    def target(self):
+        """The minimiser of the epoch's regularised losses over all points, in the set or not."""
+        if self.curvature is None:  # eta sum <g, x> + ||x - x_1||^2
+            return self.points[0] - self.eta / 2 * sum(self.gradients)
+        pulls = [x - g / self.curvature for x, g in zip(self.points, self.gradients, strict=True)]
+        return sum(pulls) / len(pulls)
+
+    def take(self, gradient, vertices):
+        self.points.append(self.x)
+        self.gradients.append(gradient)
+        if len(self.points) == self.epoch:
+            self.points, self.gradients = [], []
+            return
+        y, x = self.target(), self.x
+        while True:
+            v = vertices[(vertices @ (x - y)).argmin()]
+            gap = (x - y) @ (x - v)
+            if gap <= self.gap(len(self.points)):
+                break
+            x = x + min(1.0, gap / np.sum((v - x) ** 2)) * (v - x)
+        self.x = x

@@ -15,8 +15,11 @@ from learners.plain import (
     ball_projection,
     cover_of_time,
     descend,
+    frank_wolfe_until,
     hedge_over_steps,
+    one_oracle_ader,
     simplex_projection,
+    steps_on_the_latest_loss,
 )
 
 AGREE = 1e-10
@@ -202,6 +205,83 @@ def test_multi_ocg_follows_its_leaders():
             eta = 2 * D / (G * math.sqrt(gamma))
             leader = project(anchors[i] - eta / 2 * totals[i])
             assert np.linalg.norm(x - leader) <= D / math.sqrt(gamma) * (1 + 1e-9)
+
+
+CROSS = 1.5 * np.concatenate((np.eye(4), -np.eye(4)))
+HULLS = {
+    "l1": (dw.L1Ball(4, radius=1.5), CROSS, np.zeros(4), lambda g: g),
+    "simplex": (dw.Simplex(4), np.eye(4), np.full(4, 0.25), lambda g: g - g.mean()),
+}
+
+
+@pytest.mark.parametrize("name", HULLS)
+@pytest.mark.parametrize("method", ["exact", "halfspace"])
+def test_one_oracle_ader_is_experts_on_a_ball_and_one_run(name, method):
+    """A budget of 40 calls a round affords the tolerance; both signs of <g, y - x> occur."""
+    domain, vertices, x1, tangent = HULLS[name]
+    T, G, budget, R = 300, 4.0, 40.0, np.linalg.norm(vertices[0] - x1)
+    rng, costs = np.random.default_rng(1), np.array([1.0, 0.9, -0.8, -1.1])
+    losses = [
+        LinearLoss((-1) ** (t // 50) * costs + 0.3 * rng.standard_normal(4)) for t in range(T)
+    ]
+    K = math.ceil(math.sqrt(T / budget))
+    M, D = math.ceil(T / K), 2 * R
+    N = math.ceil(0.5 * math.log2(1 + 4 * M / 7)) + 1
+    tolerance = 0.1 * 2.6 * D**2 / (budget * K)
+    near = frank_wolfe_until(vertices, tolerance)
+
+    def nearest(x, y):
+        return (simplex_projection(y) if name == "simplex" else l1_projection(y)), 0.0
+
+    def l1_projection(y):
+        inside = np.abs(y).sum() <= 1.5
+        return y if inside else np.sign(y) * 1.5 * simplex_projection(np.abs(y) / 1.5)
+
+    plain, cut, kept = one_oracle_ader(
+        x1,
+        losses,
+        nearest if method == "exact" else near,
+        tangent,
+        radius=R,
+        block=K,
+        steps=[2**i * math.sqrt(7 / (2 * M)) for i in range(N)],
+        scale=D / G / K,
+        rate=math.sqrt(8 / M) / (G * D),
+        tolerance=tolerance,
+    )
+    assert min(cut, kept) > 3
+    learner = dw.OneOracleAder(
+        domain,
+        horizon=T,
+        lipschitz=G,
+        tuning="certified",
+        method=method,
+        lmo_budget=budget,
+        tolerance_scale=0.1,
+    )
+    np.testing.assert_allclose(decisions(learner, losses), plain, atol=1e-8)
+
+
+@pytest.mark.parametrize("inner_steps", [1, 2, 3])
+def test_steps_on_the_latest_loss_follow_its_gradients(place, inner_steps):
+    domain, _, x1 = place
+    T, losses = 100, mixed_losses(100)
+
+    def lmo(g):
+        at_vertex = np.eye(4)[g.argmin()]
+        return at_vertex if x1[0] else -1.5 * g / np.linalg.norm(g)
+
+    def searched(t, g, x, v):
+        length2, gap = np.sum((v - x) ** 2), g @ (x - v)
+        return min(1.0, gap / (2.0 * length2)) if gap > 0 else 0.0
+
+    for learner, share in (
+        (dw.KalhanOFW(domain, horizon=T, inner_steps=inner_steps), lambda *_: T**-0.5),
+        (dw.KalhanOFW(domain, inner_steps=inner_steps), lambda t, *_: t**-0.5),
+        (dw.LineSearchOFW(domain, smoothness=2.0, inner_steps=inner_steps), searched),
+    ):
+        plain = steps_on_the_latest_loss(x1, losses, lmo, share, inner_steps)
+        np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
 
 
 @pytest.mark.parametrize("linear", [False, True])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from driftwolfe.domains import Domain
 from driftwolfe.oracles.pair import Pair
 from driftwolfe.oracles.result import InfeasibleProjection
@@ -40,11 +42,23 @@ def paper(domain: Domain, x: Point, y: Point, stop: Stopping, given: Point) -> I
         gap, spent = _approximate(domain, pair, eps, stop, calls)
         calls += spent
         if stop.near(pair):
-            return stay(pair, calls, gap, METHOD)
+            return _seen_from(y, stay(pair, calls, gap, METHOD), pair, domain)
         # An oracle error above ||x - y||^2 - 2 eps would let the pull lengthen some ||y - z||.
         if gap > pair.squared - eps or stop.spent(calls):
-            return give_up(pair, stop, calls, gap, METHOD)
+            return _seen_from(y, give_up(pair, stop, calls, gap, METHOD), pair, domain)
         pair.pull(share)
+
+
+def _seen_from(
+    y: Point, result: InfeasibleProjection, pair: Pair, domain: Domain
+) -> InfeasibleProjection:
+    """The same answer with a gap that holds for y, not only for what the pulls have made of it.
+
+    <y - x, z - x> exceeds the inner product with the pulled target by at most ||y - pulled|| D.
+    """
+    if pair.y is y:
+        return result
+    return replace(result, gap=result.gap + distance(y, pair.y) * 2 * domain.radius)
 
 
 def _approximate(

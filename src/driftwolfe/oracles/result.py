@@ -21,7 +21,8 @@ class InfeasibleProjection:
         Linear minimisations spent.
     gap
         Bound on :math:`\max_{z \in K}\langle y - x', z - x'\rangle`, a squared distance: x' is within
-        the root of it of the projection of y.
+        the root of it of the projection of y. Where y lies outside the ball, ``"halfspace"`` and
+        ``"paper"`` move it there first, and this is about that point.
     distance
         :math:`\lVert x' - y'\rVert`, in units of the points.
     method

@@ -1,0 +1,327 @@
+"""Bounds to the last term: recomputed from the theorems with plain arithmetic, lengths that do not divide.
+
+Only `blocked` below stands for all of them: the master inequality of `docs/theory/bounds.md`.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from driftwolfe.losses import LinearLoss
+
+G, R = 3.0, 0.7
+D = 2 * R
+EXACT = 1e-12
+
+
+def after(learner, rounds, **wanted):
+    """A bound is a function of the rounds played and of G: no need to play them."""
+    learner.t = rounds
+    return learner.bound(**wanted)
+
+
+def blocked(T, h, K, tol, P=0.0, v0=0.5, drag=1.0):
+    """G T sqrt(tol) + (v_0 D^2 + D P/2)/eta + r eta K T G^2/2 + (K - 1) G P, eta = D h/G."""
+    eta = D * h / G
+    moving = (v0 * D**2 + D * P / 2) / eta
+    return G * T * math.sqrt(tol) + moving + drag * eta * K * T * G**2 / 2 + (K - 1) * G * P
+
+
+def paper_block(T):
+    """h = T^(-3/4), K = floor(sqrt T), tol = 3 D^2 T^(-1/2)."""
+    return T**-0.75, math.isqrt(T), 3 * D**2 * T**-0.5
+
+
+def normal_hedge(length, T):
+    """AdaNormalHedge's price on an interval: B sqrt(3 |I| c(T)), N experts started by round T."""
+    started = sum(T // 2**k for k in range(T.bit_length()))
+    return (
+        2
+        * R
+        * G
+        * math.sqrt(3 * length * (math.log(started) + math.log((5 + 3 * math.log(1 + T)) / 2)))
+    )
+
+
+def hedge(T, i, N, spread):
+    """Hedge's price for expert i of N: B sqrt(T/8) (1 + ln(1/p_i)), p_i = (1 + 1/N)/(i(i + 1))."""
+    return spread * math.sqrt(T / 8) * (1 + math.log(i * (i + 1) / (1 + 1 / N)))
+
+
+# -- blocked descent -------------------------------------------------------------------------------
+
+
+def test_bogd_on_an_interval_in_numbers():
+    """T = 16, D = 2, G = 1: h = 1/8, K = 4, tol = 3. Ten rounds, two cut-off blocks of 4 G D each."""
+    learner = dw.BOGDIP(dw.L2Ball(2), horizon=16, lipschitz=1.0, tuning="certified")
+    by_hand = 10 * math.sqrt(3) + 2 / 0.25 + 0.25 * 4 * 10 / 2 + 16
+    assert after(learner, 16, tau=10) == pytest.approx(by_hand, rel=EXACT)
+    assert after(learner, 16, tau=10, path_length=3.0) == pytest.approx(
+        by_hand + 3 / 0.25 + 9, rel=EXACT
+    )
+
+
+@pytest.mark.parametrize("T", [16, 50, 300, 2_001])
+def test_bogd_on_an_interval_pays_for_two_cut_off_blocks(T):
+    learner = dw.BOGDIP(dw.L2Ball(3, radius=R), horizon=T, lipschitz=G, tuning="certified")
+    h, K, tol = paper_block(T)
+    for tau in (1, 7, T - 1, T, T + 5):
+        wanted = blocked(min(tau, T), h, K, tol) + 2 * K * G * D
+        assert after(learner, T, tau=tau) == pytest.approx(wanted, rel=EXACT)
+
+
+@pytest.mark.parametrize("rounds", [1, 64, 65, 150, 192, 193, 448])
+def test_epochs_add_up(rounds):
+    """64, 128, 256, ... rounds; only the first starts at the centre."""
+    learner = dw.BOGDIP(dw.L2Ball(3, radius=R), lipschitz=G, tuning="certified")
+    P, wanted, left, length, v0 = 0.4, 0.0, rounds, 64, 1 / 8
+    while left > 0:
+        wanted += blocked(min(left, length), *paper_block(length), P, v0)
+        left, length, v0 = left - length, 2 * length, 1 / 2
+    assert after(learner, rounds, path_length=P) == pytest.approx(wanted, rel=EXACT)
+
+
+def test_a_learned_constant_costs_a_start_anywhere_and_twice_the_path():
+    T, P = 100, 0.6
+    learner = dw.BOGDIP(dw.L2Ball(2, radius=R), horizon=T, tuning="certified")
+    for size in (0.5, 3.0, 1.0):
+        learner.update(LinearLoss([size, 0.0]))
+    h, K, tol = paper_block(T)
+    eta = D * h / 3.0
+    wanted = (
+        3.0 * 3 * math.sqrt(tol)
+        + (D**2 / 2 + D * P) / eta
+        + eta * K * 3 * 3.0**2 / 2
+        + (K - 1) * 3.0 * P
+    )
+    assert learner.bound(path_length=P) == pytest.approx(wanted, rel=EXACT)
+
+
+# -- budgets ---------------------------------------------------------------------------------------
+
+
+def affordable(T, v, b, r, factor=1.0):
+    """Step, block and tolerance of `docs/theory/budget.md`, section 2."""
+    h = factor * (2 * v) ** 0.75 * (2.6 * r) ** -0.25 * b**0.25 * T**-0.75
+    K = math.ceil((2.6 / (b * r**2 * h**2)) ** (1 / 3))
+    return h, K, min(D**2, 2.6 * D**2 / (b * K))
+
+
+BUDGETS = [(1.0, "blocks", 1), (0.1, "blocks", 1), (7.0, "even", 3), (1.0, "even", 3)]
+
+
+@pytest.mark.parametrize(("budget", "schedule", "r"), BUDGETS)
+@pytest.mark.parametrize("T", [77, 1000])
+def test_bogd_with_a_budget(T, budget, schedule, r):
+    learner = dw.BOGDIP(
+        dw.L2Ball(3, radius=R),
+        T,
+        G,
+        tuning="certified",
+        lmo_budget=budget,
+        schedule=schedule,
+    )
+    wanted = blocked(T, *affordable(T, 1 / 8, budget, r), P=0.9, v0=1 / 8, drag=r)
+    assert after(learner, T, path_length=0.9) == pytest.approx(wanted, rel=EXACT)
+
+
+@pytest.mark.parametrize(("budget", "schedule", "r"), BUDGETS)
+@pytest.mark.parametrize("T", [77, 1000])
+def test_pold_with_a_budget(T, budget, schedule, r):
+    learner = dw.POLD(
+        dw.L2Ball(3, radius=R),
+        T,
+        G,
+        tuning="certified",
+        lmo_budget=budget,
+        schedule=schedule,
+    )
+    N = math.floor(0.75 * math.log2(1 + 4 * (T - 1))) + 1
+    for P in (0.0, 2.0, 20.0):
+        wanted = min(
+            blocked(
+                T,
+                *affordable(T, 1 / 8, budget * (1 + 1 / N) / (i * (i + 1)), r, 2.0 ** (i - 1)),
+                P=P,
+                v0=1 / 8,
+                drag=r,
+            )
+            + hedge(T, i, N, G * D)
+            for i in range(1, N + 1)
+        )
+        assert after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
+
+
+@pytest.mark.parametrize(("budget", "schedule", "r"), BUDGETS)
+def test_pola_with_a_budget_on_one_interval(budget, schedule, r):
+    """A window of two rounds: one interval of two, or two of one."""
+    learner = dw.POLA(
+        dw.L2Ball(3, radius=R),
+        lipschitz=G,
+        tuning="certified",
+        lmo_budget=budget,
+        schedule=schedule,
+    )
+    one, two = (
+        blocked(2**k, *affordable(2**k, 1 / 2, budget / ((k + 1) * (k + 2)), r), drag=r)
+        + normal_hedge(2**k, 100)
+        for k in (0, 1)
+    )
+    assert after(learner, 100, tau=2) == pytest.approx(max(two, 2 * one), rel=EXACT)
+
+
+@pytest.mark.parametrize("budget", [0.3, 1.0, 10.0])
+@pytest.mark.parametrize("T", [77, 1000])
+def test_one_oracle_ader(T, budget):
+    learner = dw.OneOracleAder(
+        dw.Simplex(4, radius=2.0), T, G, tuning="certified", lmo_budget=budget
+    )
+    D = 2 * learner.domain.radius
+    assert pytest.approx(2 * 2.0 * math.sqrt(3 / 4)) == D
+    K = math.ceil(math.sqrt(T / budget))
+    M, tol = math.ceil(T / K), min(D**2, 2.6 * D**2 / (budget * K))
+    N = math.ceil(0.5 * math.log2(1 + 4 * M / 7)) + 1
+    for P in (0.0, 5.0, 40.0):
+        inside = []
+        for i in range(1, N + 1):
+            eta = 2 ** (i - 1) * math.sqrt(7 / (2 * M)) * D / (K * G)
+            inside.append(
+                (D**2 / 8 + D * P / 2) / eta + eta * K * T * G**2 / 2 + hedge(M, i, N, K * G * D)
+            )
+        wanted = G * T * math.sqrt(tol) + min(inside) + (K - 1) * G * P
+        assert after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
+
+
+# -- grids -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("T", [50, 777])
+def test_ader(T):
+    learner = dw.Ader(dw.L2Ball(3, radius=R), T, G, tuning="certified")
+    N = math.ceil(0.5 * math.log2(1 + 4 * T / 7)) + 1
+    for P in (0.0, 3.0, 30.0):
+        wanted = min(
+            blocked(T, 2 ** (i - 1) * math.sqrt(7 / (2 * T)), 1, 0.0, P, 1 / 8)
+            + hedge(T, i, N, G * D)
+            for i in range(1, N + 1)
+        )
+        assert after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
+
+
+@pytest.mark.parametrize("T", [50, 777])
+def test_pold_on_its_tight_grid(T):
+    learner = dw.POLD(dw.L2Ball(3, radius=R), T, G, tuning="certified")
+    N = math.floor(0.75 * math.log2(1 + 4 * (T - 1))) + 1
+    steps = [2**i * (1.344 / 8 / T) ** 0.75 for i in range(N)]
+    for P in (0.0, 3.0, 30.0):
+        wanted = min(
+            blocked(T, h, math.floor(h ** (-2 / 3)), 3 * D**2 * h ** (2 / 3), P, 1 / 8)
+            + hedge(T, i, N, G * D)
+            for i, h in enumerate(steps, start=1)
+        )
+        assert after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
+
+
+# -- covers ----------------------------------------------------------------------------------------
+
+
+def on_level(k, T, P=0.0):
+    """Regret on one interval of length 2^k: its expert's bound and the price of weighing."""
+    return blocked(2**k, *paper_block(2**k), P) + normal_hedge(2**k, T)
+
+
+def intervals_of_level(k, T):
+    """Intervals [i 2^k, (i + 1) 2^k - 1], i >= 1, that are needed for rounds up to T, counted."""
+    return len({t // 2**k for t in range(2**k, T + 1)})
+
+
+@pytest.mark.parametrize("T", [1, 2, 3, 7, 8, 9, 37, 100, 127, 128, 129, 1000])
+def test_pola_against_a_path_counts_every_interval_begun(T):
+    """Those of lengths 1, 2, ..., 2^(k-1) for the first rounds, then of length 2^k; the best k."""
+    learner = dw.POLA(dw.L2Ball(3, radius=R), lipschitz=G, tuning="certified")
+    for P in (0.0, 0.5, 0.3 * T):
+        candidates = []
+        for k in range(T.bit_length()):
+            static = sum(on_level(j, T) for j in range(k))
+            static += intervals_of_level(k, T) * on_level(k, T)
+            # What a unit of path costs on a level: D/(2 eta) + (K - 1) G; the dearest pays for all.
+            price = max(G / 2 / 2 ** (-0.75 * j) + (math.isqrt(2**j) - 1) * G for j in range(k + 1))
+            candidates.append(static + price * P)
+        wanted = min(candidates)
+        assert after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
+
+
+@pytest.mark.parametrize("tau", [1, 2, 3, 5, 12, 31, 37, 64])
+def test_pola_on_a_window_takes_the_worst_split(tau):
+    """The lengths of the pieces are the binary digits of A and of tau - A, for some A."""
+    T = 100
+    learner = dw.POLA(dw.L2Ball(3, radius=R), lipschitz=G, tuning="certified")
+
+    def digits(A):
+        return sum(on_level(k, T) for k in range(8) if A >> k & 1)
+
+    wanted = max(digits(A) + digits(tau - A) for A in range(tau + 1))
+    assert after(learner, T, tau=tau) == pytest.approx(wanted, rel=EXACT)
+
+
+@pytest.mark.parametrize("tau", [2, 5, 37])
+@pytest.mark.parametrize("cls", [dw.SAOL, dw.PAMO])
+def test_saol_and_pamo_on_a_window(cls, tau):
+    """Steps D/(G sqrt |I|), without blocks; SAOL's weights cost B (ln N / a + a |I|), a <= 1/2.
+
+    PAMO's gradients are up to 1 + R/r times as long, r = R/2 here.
+    """
+    T, ball = 100, dw.L1Ball(4, radius=R)
+    factor = 1.0 if cls is dw.SAOL else 3.0
+    learner = cls(ball, lipschitz=G, tuning="certified")
+    started = sum(T // 2**k for k in range(7))
+
+    def level(k):
+        length = 2**k
+        rate = min(0.5, length**-0.5)
+        expert = factor * G * D * math.sqrt(length)  # D^2/(2 eta) + eta |I| G^2/2
+        return expert + G * ball.diameter * (math.log(started) / rate + rate * length)
+
+    def digits(A):
+        return sum(level(k) for k in range(7) if A >> k & 1)
+
+    wanted = max(digits(A) + digits(tau - A) for A in range(tau + 1))
+    assert after(learner, T, tau=tau) == pytest.approx(wanted, rel=EXACT)
+
+
+# -- Frank-Wolfe -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("T", [30, 1000])
+def test_online_frank_wolfe(T):
+    """D^2/(8 eta) + G T sqrt(2 H), s H = s^2 diam^2/2 + eta G sqrt(2 H); H by bisection."""
+    learner = dw.OnlineFrankWolfe(dw.L2Ball(3, radius=R), T, G)
+    eta, s = D / (2 * G) * (3 / T) ** 0.75, math.sqrt(3 / T)
+    low, high = 0.0, 100.0
+    for _ in range(200):
+        H = (low + high) / 2
+        enough = s * H >= s**2 * D**2 / 2 + eta * G * math.sqrt(2 * H)
+        low, high = (low, H) if enough else (H, high)
+    wanted = D**2 / (8 * eta) + G * T * math.sqrt(2 * high)
+    assert after(learner, T) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_a_cut_off_projection_takes_the_place_of_its_tolerance():
+    """What was left between x and y, where it is more than what was asked for."""
+    T = 400
+    learner = dw.BOGDIP(dw.L2Ball(2, radius=R), T, G, tuning="certified")
+    h, K, tol = paper_block(T)
+    for left in (0.5, 2.0):
+        learner._expert.largest_distance = left * math.sqrt(tol)
+        wanted = blocked(T, h, K, max(1.0, left**2) * tol, v0=1 / 8)
+        assert after(learner, T) == pytest.approx(wanted, rel=EXACT)
+
+
+def test_more_path_more_rounds_and_longer_windows_never_cost_less():
+    for cls in (dw.BOGDIP, dw.POLD, dw.Ader, dw.POLA, dw.OneOracleAder):
+        learner = cls(dw.L2Ball(3, radius=R), 100, G, tuning="certified")
+        by_path = [after(learner, 100, path_length=P) for P in (0.0, 0.1, 1.0, 10.0)]
+        by_rounds = [after(learner, t) for t in (1, 10, 64, 65, 100)]
+        assert np.all(np.diff(by_path) >= 0) and np.all(np.diff(by_rounds) >= 0)
