@@ -29,7 +29,8 @@ from reliability.code_mutants import Mutant, difference, mutants, sample
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path("src/driftwolfe")
 #: The tests that belong to each part of the library, the quickest first; the longest name that fits
-#: counts. Doctests of the module itself are always run.
+#: counts. Doctests of the module itself are always run, last: alone, pytest would load some modules over
+#: functions of the same name.
 TESTS = {
     "checkpoint": ("test_checkpoint.py",),
     "domains": ("domains", "contracts/test_domain_contract.py"),
@@ -114,7 +115,7 @@ class Copy:
         try:
             self._write(path, drawn.mutant.source)
             started = time.monotonic()
-            verdict = self.run([str(drawn.path), *tests], patience)
+            verdict = self.run([*tests, str(drawn.path)], patience)
             return Outcome(drawn, verdict, time.monotonic() - started)
         finally:
             self._write(path, kept)
@@ -202,12 +203,12 @@ def draw(paths: Sequence[Path], number: int, seed: int, root: Path = ROOT) -> li
 def measure(drawn: Sequence[Drawn], copies: Sequence[Copy]) -> Iterator[Outcome]:
     """Test mutants, as many at a time as there are copies."""
     patience = {}
-    for path in dict.fromkeys(each.path for each in drawn):
-        if (tests := relevant_tests(path)) not in patience:
-            started = time.monotonic()
-            if copies[0].run(tests) != LIVED:
-                raise SystemExit(f"the tests fail without any mutant:\n{copies[0].told}")
-            patience[tests] = PATIENCE + 3.0 * (time.monotonic() - started)
+    for tests in dict.fromkeys(relevant_tests(each.path) for each in drawn):
+        changed = {str(each.path) for each in drawn if relevant_tests(each.path) == tests}
+        started = time.monotonic()
+        if copies[0].run([*tests, *sorted(changed)]) != LIVED:
+            raise SystemExit(f"the tests fail without any mutant:\n{copies[0].told}")
+        patience[tests] = PATIENCE + 3.0 * (time.monotonic() - started)
     free: SimpleQueue[Copy] = SimpleQueue()
     for copy in copies:
         free.put(copy)
