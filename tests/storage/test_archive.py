@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import safetensors
 import safetensors.numpy
 
 from driftwolfe.storage import read_archive, write_archive
@@ -87,3 +88,26 @@ def test_more_than_can_be_read_again_is_not_written(path):
     with pytest.raises(ValueError, match=r"could not write .*: 1 arrays are too many for one file"):
         write_archive(path, "Example", {"text": "x" * 100_000_000}, {"a": np.zeros(1)})
     assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"x": np.arange(6.0).reshape(3, 2), "y": np.zeros(3)},  # the same bytes in another shape
+        {"x": np.arange(6.0), "y": np.zeros(3)},
+        {"x": np.arange(6.0).reshape(2, 3), "y": np.zeros(3, np.int64)},  # of another type
+        {"x": np.arange(6.0).reshape(2, 3), "z": np.zeros(3)},  # under another name
+        {"y": np.arange(6.0).reshape(2, 3), "x": np.zeros(3)},
+    ],
+    ids=["turned", "flat", "type", "name", "exchanged"],
+)
+def test_the_checksum_covers_names_types_and_shapes(path, other):
+    arrays = {"x": np.arange(6.0).reshape(2, 3), "y": np.zeros(3)}
+    write_archive(path, "Example", {}, arrays)
+    with safetensors.safe_open(path, framework="numpy") as opened:
+        metadata = opened.metadata()
+    path.write_bytes(safetensors.numpy.save(arrays, metadata))
+    assert read_archive(path).arrays["x"].shape == (2, 3)
+    path.write_bytes(safetensors.numpy.save(other, metadata))
+    with pytest.raises(ValueError, match="damaged"):
+        read_archive(path)
