@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-gpu test-slow test-rounding check format examples docs bench bench-short audit reliability clean
+.PHONY: help run test test-gpu test-slow test-rounding check format examples docs bench bench-short audit reliability mutants clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -77,6 +77,10 @@ reliability: $(READY) ## Crashes, hostile files, a million rounds, ten million r
 	$(BIN)/python -m reliability.fuzz
 	$(BIN)/python -m reliability.numerics
 	$(BIN)/python -m reliability.load
+
+mutants: $(READY) ## Draw faults at random: do the tests notice? MODULES= SAMPLE=40 SEED=0 (a quarter of an hour)
+	$(BIN)/python -m reliability.mutants $(MODULES) --sample $(or $(SAMPLE),40) --seed $(or $(SEED),0) \
+	  --processes $(or $(PROCESSES),2)
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -329,3 +329,32 @@ def test_coefficients_are_those_of_the_probabilities(features):
     X = X.mean(axis=0) + 0.1 * (X - X.mean(axis=0))  # none so long that it is shortened
     expected = scipy.special.softmax(X @ weights.T + intercepts, axis=1)
     np.testing.assert_allclose(learner.probabilities(as_rows(X)), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_map_for_many_features_goes_on_from_what_one_for_few_has_counted(intercept):
+    rng = np.random.default_rng(0)
+    X = 5.0 + rng.standard_normal((40, 3))  # far from 0, so that the mean counts
+    X[rng.random(X.shape) < 0.4] = 0.0
+    weights = rng.uniform(0.5, 2.0, 40)
+    few = FeatureMap(3, intercept)
+    few.rows(as_rows(X), weights)
+    many = few.diagonal()
+    assert not many.full and many.features == 3
+    np.testing.assert_allclose(many.squares, weights @ X**2)
+    np.testing.assert_allclose(many.seen, weights @ (X != 0.0))
+    # Squared norms of (1, x / scale): every entry that is not 0 counts 1 in the mean.
+    lengths = weights.sum() * intercept + (weights @ (X != 0.0)).sum()
+    np.testing.assert_allclose(many.totals, [weights.sum(), lengths])
+    # The same weights of features, on either side of the map.
+    weights_of_features, intercepts = rng.standard_normal((3, 2)), np.zeros(2)
+    inner = many.from_features(weights_of_features, intercepts)
+    back, _ = many.to_features(inner)
+    np.testing.assert_allclose(back, weights_of_features)
+    mapped = many.rows(as_rows(X[:1]))
+    scales = np.sqrt((weights @ X**2) / (weights @ (X != 0.0)))
+    length = max(
+        np.sqrt(lengths / weights.sum()), np.linalg.norm(np.append(intercept, X[0] / scales)) / 2
+    )
+    expected = np.append(float(intercept), (X[0] / scales)[X[0] != 0.0]) / length
+    np.testing.assert_allclose(mapped.values, expected)

@@ -39,6 +39,39 @@ def test_mean_and_biases_are_those_of_plain_python(loss, learner):
     assert len(completer.expert_names_) == len(plain.experts)
 
 
+def contradictions(rounds, sign):
+    """Ratings that only a bias beyond the range of ratings could explain.
+
+    Most ratings are low, so the mean is. "Yes" rates high, but item z low, which takes the bias of z
+    far down; "fan" rates z high all the same, which takes a bias above the range. No two high ratings
+    are alike, so that no prediction meets a rating to the last bit.
+    """
+    stream = []
+    for r in range(rounds):
+        high = sign * (1.0 + 0.03 * math.sin(r))
+        stream += [(f"no {r}", f"x {r}", 0.0), (f"no {r}", f"y {r}", 0.0)]
+        stream += [("yes", f"i {r}", high), ("yes", "z", 0.01 * high), ("fan", "z", high)]
+    return stream + [("fan", f"new {r}", 0.0) for r in range(4)]
+
+
+@pytest.mark.parametrize("fan", ["user", "item"])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_no_bias_leaves_the_range_of_ratings(loss, sign, fan):
+    completer = MatrixCompleter(loss=loss, learner="pold", radii=())
+    plain, at_limit = PlainPool(loss, first_level=99), set()
+    for user, item, rating in contradictions(25, sign):
+        pair = (user, item) if fan == "user" else (item, user)
+        expected = plain.learn(*pair, rating)
+        assert completer.prequential([pair], [rating]) == pytest.approx(expected, abs=1e-9)
+        limit = plain.high - plain.low
+        for expert in plain.experts:
+            at_limit.add(sign * expert.values.get((fan, "fan"), 0.0) == limit)
+        for grown in completer._pool.sides:
+            assert np.abs(grown.side.biases[: grown.size]).max() <= limit
+    assert True in at_limit  # so a bias that goes beyond would be seen
+
+
 @given(
     st.lists(
         st.tuples(st.integers(0, 3), st.integers(0, 3), st.floats(-10, 10)), min_size=1, max_size=90

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from driftwolfe.experiments.paper.claims import as_markdown, claims
 from driftwolfe.experiments.summary import summarise
 from experiments.results_by_hand import result
@@ -54,3 +56,82 @@ def test_only_seeds_that_both_have_are_compared():
 
 def test_claims_about_absent_methods_are_not_made():
     assert verdicts(result([1.0], "OGD")) == {}
+
+
+FASTER = "{} is much faster than {}"
+SLIGHT = "{} pays for it with a slightly higher loss than {}"
+LOWER = "{} has a lower cumulative loss than {}"
+OURS = {"BOGD_IP": "BOGDIP", "POLD": "POLD", "POLA": "POLA"}
+
+
+def two_seeds(name, losses, seconds=(1.0, 1.0), **options):
+    """What two seeds came to after ten rounds."""
+    method = {"BOGD_IP": "BOGDIP", "Multi-OCG": "MultiOCG"}.get(name, name)
+    return [
+        result([loss], method, seed=seed, seconds=second, label=name, **options)
+        for seed, (loss, second) in enumerate(zip(losses, seconds, strict=True))
+    ]
+
+
+@pytest.mark.parametrize("other", ["Ader", "PAMO"])
+@pytest.mark.parametrize(
+    ("mean", "held"),
+    [(20.0, True), (22.0 - 1e-6, True), (22.1, False), (21.0, True), (23.0, False)],
+)
+def test_a_slightly_higher_loss_is_one_tenth_and_no_more_in_the_mean_of_the_seeds(
+    mean, held, other
+):
+    # The first seed alone would say the opposite.
+    ours = (mean + 10.0, mean - 10.0) if held else (mean - 10.0, mean + 10.0)
+    found = verdicts(*two_seeds("POLA", ours), *two_seeds(other, (25.0, 15.0)))
+    claim = found[SLIGHT.format("POLA", other)]
+    assert claim.held == held
+    assert f"{mean / 20.0 - 1.0:+.1%}" in claim.measured
+
+
+def test_a_much_lower_loss_is_not_held_against_a_method():
+    found = verdicts(*two_seeds("POLD", (10.0, 11.0)), *two_seeds("Ader", (20.0, 22.0)))
+    claim = found[SLIGHT.format("POLD", "Ader")]
+    assert claim.held and "-50.0%" in claim.measured
+
+
+@pytest.mark.parametrize(
+    ("mean", "held"), [(10.0, True), (9.99, False), (9.6, False), (30.0, True)]
+)
+def test_much_faster_is_five_times_in_the_mean_of_the_seeds(mean, held):
+    theirs = (mean - 8.0, mean + 8.0) if held else (mean + 8.0, mean - 8.0)
+    found = verdicts(
+        *two_seeds("POLD", (1.0, 1.0), seconds=(1.0, 3.0)),
+        *two_seeds("Ader", (1.0, 1.0), seconds=theirs),
+    )
+    claim = found[FASTER.format("POLD", "Ader")]
+    assert claim.held == held
+    assert f"2 s against {mean:g} s for 10 rounds: {mean / 2.0:.3g} times" in claim.measured
+
+
+@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize(("mean", "held"), [(20.0, False), (20.01, False), (19.99, True)])
+def test_a_lower_loss_is_lower_in_the_mean_of_the_seeds(name, mean, held):
+    ours = (mean + 5.0, mean - 5.0) if held else (mean - 5.0, mean + 5.0)
+    found = verdicts(*two_seeds(name, ours), *two_seeds("Multi-OCG", (18.0, 22.0)))
+    assert found[LOWER.format(name, "Multi-OCG")].held == held
+
+
+def test_every_claim_is_made_about_every_method_that_it_names():
+    names = [*OURS, "Ader", "PAMO", "Multi-OCG"]
+    found = verdicts(*(each for name in names for each in two_seeds(name, (1.0, 1.0))))
+    assert [(claim.number, text) for text, claim in found.items()] == [
+        *(("i", text.format(name, "Ader")) for name in OURS for text in (FASTER, SLIGHT)),
+        *(("ii", LOWER.format(name, "Multi-OCG")) for name in OURS),
+        *(("iii", text.format("POLA", "PAMO")) for text in (FASTER, SLIGHT)),
+    ]
+
+
+def test_a_round_that_both_were_read_at_is_looked_up_in_each_of_them():
+    # Read every 10 rounds and every 20: the last that both have is 40, the fourth and the second reading.
+    found = verdicts(
+        result([1.0, 2.0, 3.0, 4.0, 50.0], "POLD", every=10),
+        result([6.0, 8.0], "MultiOCG", every=20, label="Multi-OCG"),
+    )
+    claim = found[LOWER.format("POLD", "Multi-OCG")]
+    assert claim.measured == "4 against 8 after 40 rounds"

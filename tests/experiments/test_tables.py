@@ -56,3 +56,25 @@ def test_notes_tell_when_the_best_lies_on_the_edge():
         "POLD: c = 1 of 1, 2, chosen on the first 10 rounds of one order.",
         "POLD: the best c lies on the edge of what was tried.",
     ]
+
+
+def test_the_whole_row_of_a_method():
+    results = [
+        result([10.0, 21.0], "POLD", c=0.5, seconds=1.5),
+        result([5.0, 6.0, 9.0], "OGD", seconds=1.0),
+    ]
+    (summary,) = summarise(results)
+    regrets = [
+        RegretRow("POLD", Spread(7.0, 0.0), {200: Spread(3.0, 0.0), 50: Spread(1.25, 0.0)}),
+        RegretRow("OGD", None, {50: Spread(4.0, 0.0)}),
+    ]
+    assert method_table(summary, regrets).splitlines() == [
+        "| method | c | seeds | rounds | loss a round | cumulative loss | seconds | LMO a round | "
+        "dynamic regret | regret, worst 50 rounds | regret, worst 200 rounds |",
+        "| --- |" + " ---: |" * 10,
+        # Two calls of the oracle in each of the 20 and 30 rounds; the clock was read at 1.5 and 3 s.
+        "| POLD | 0.5 | 1 | 20 | 1.05 | 21 | 3 | 2 | 7 | 1.25 | 3 |",
+        "| OGD |  | 1 | 30 | 0.3 | 9 | 3 | 2 | – | 4 | – |",
+    ]
+    without = method_table(summary).splitlines()[0]
+    assert without.endswith("| LMO a round |")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -127,3 +129,18 @@ def test_arrays_of_the_user_are_copied():
     assert loss.value(np.zeros((2, 2))) == 3.0
     with pytest.raises(ValueError, match="read-only"):
         loss.targets[0] = 0.0
+
+
+@every_entry_loss
+def test_pairs_are_told_apart_and_counted(kind):
+    rng = np.random.default_rng(0)
+    for shape in ((2, 4), (4, 2), (3, 3), (1, 5), (5, 1)):
+        # (0, 3) and (1, 0) are neighbours: a key that counts one column too few takes them for one.
+        rows, cols = rng.integers(0, shape[0], 12), rng.integers(0, shape[1], 12)
+        rows, cols = np.append(rows, [0, shape[0] - 1]), np.append(cols, [shape[1] - 1, 0])
+        loss = kind(rows, cols, np.zeros(14), shape=shape)
+        counts = Counter(zip(rows.tolist(), cols.tolist(), strict=True))
+        assert sorted(loss.multiplicities().tolist()) == sorted(counts.values())
+        slope = rng.standard_normal(14)
+        dense = loss.pull_back(slope, np.zeros(shape))
+        assert loss.gradient_norm(slope) == pytest.approx(np.linalg.norm(dense))

@@ -293,3 +293,31 @@ def test_arrays_of_any_layout_will_do():
     )
     assert B.norm() == pytest.approx(np.linalg.norm(B.toarray()))
     assert leading_triplets(B.T).s[0] == pytest.approx(np.linalg.norm(B.toarray(), 2))
+
+
+def test_factors_that_cancel_without_a_sparse_part_keep_their_digits():
+    # u v^T - (u + h w) v^T = -h w v^T: the square of h is lost in products of u and v.
+    rng = np.random.default_rng(0)
+    u, w = rng.standard_normal((2, 30))
+    v = rng.standard_normal((20, 1))
+    for h in (1e-4, 1e-6, 1e-9):
+        U = np.column_stack((u, u + h * w))
+        A = FactoredMatrix(U, np.array([1.0, -1.0]), np.hstack((v, v)))
+        # What the factors say, in exact terms: their difference, to a rounding of u each.
+        exact = np.linalg.norm(U[:, 0] - U[:, 1]) * np.linalg.norm(v)
+        rounding = 100 * np.finfo(float).eps * np.linalg.norm(u) * np.linalg.norm(v)
+        assert abs(A.norm() - exact) <= rounding
+
+
+@given(matrices())
+def test_the_quick_bound_on_the_nuclear_norm_is_one(A):
+    exact = np.linalg.svd(A.toarray(), compute_uv=False).sum()
+    assert A.nuclear_norm_bound() >= exact * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 9])
+def test_the_quick_bound_is_attained_by_the_identity(n):
+    # Frobenius norm sqrt(n), rank n, nuclear norm n.
+    identity = FactoredMatrix.from_entries((n, n + 1), range(n), range(n), np.ones(n))
+    assert identity.nuclear_norm_bound() == pytest.approx(n)
+    assert (identity * -2.0).nuclear_norm_bound() == pytest.approx(2 * n)

@@ -177,3 +177,19 @@ def test_clustered_values_under_cancelling_parts(tolerance):
     found = leading_triplets(A, 1, tolerance=tolerance)
     assert found.s[0] == pytest.approx(0.08, rel=max(1e-8, 3 * tolerance))
     assert found.s[0] <= 0.08 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("largest_basis", [None, 12])
+def test_every_triplet_is_as_accurate_as_was_asked(largest_basis, monkeypatch):
+    # The first value stands out and is found at once; the next ones lie close together.
+    if largest_basis is not None:
+        monkeypatch.setattr("driftwolfe.points.triplets._LARGEST_BASIS", largest_basis)
+    rng = np.random.default_rng(0)
+    s = np.append(10.0, 5.0 - 0.05 * np.arange(69))
+    U, V = (np.linalg.qr(rng.standard_normal((n, 70)))[0] for n in (90, 70))
+    A = (U * s) @ V.T
+    found = leading_triplets(A, 3, tolerance=1e-6, max_products=20_000)
+    residuals = np.linalg.norm(A.T @ found.U - found.V * found.s, axis=0)
+    assert (residuals <= 1e-6 * 10.0 * (1 + 1e-6)).all()
+    # Within the residual of each there is a singular value; these are 0.05 apart.
+    np.testing.assert_allclose(found.s, s[:3], atol=1e-5)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors
 import safetensors.numpy
 
 import driftwolfe as dw
@@ -326,3 +327,26 @@ def test_what_the_safetensors_library_writes_is_what_is_read(path):
             assert (read.dtype, read.shape) == (array.dtype, array.shape)
             np.testing.assert_array_equal(read, array)
         assert ours[name].flags.writeable
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"x": np.arange(6.0).reshape(3, 2), "y": np.zeros(3)},  # the same bytes in another shape
+        {"x": np.arange(6.0), "y": np.zeros(3)},
+        {"x": np.arange(6.0).reshape(2, 3), "y": np.zeros(3, np.int64)},  # of another type
+        {"x": np.arange(6.0).reshape(2, 3), "z": np.zeros(3)},  # under another name
+        {"y": np.arange(6.0).reshape(2, 3), "x": np.zeros(3)},
+    ],
+    ids=["turned", "flat", "type", "name", "exchanged"],
+)
+def test_the_checksum_covers_names_types_and_shapes(path, other):
+    arrays = {"x": np.arange(6.0).reshape(2, 3), "y": np.zeros(3)}
+    write_archive(path, "Example", {}, arrays)
+    with safetensors.safe_open(path, framework="numpy") as opened:
+        metadata = opened.metadata()
+    path.write_bytes(safetensors.numpy.save(arrays, metadata))
+    assert read_archive(path).arrays["x"].shape == (2, 3)
+    path.write_bytes(safetensors.numpy.save(other, metadata))
+    with pytest.raises(ValueError, match="damaged"):
+        read_archive(path)

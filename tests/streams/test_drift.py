@@ -123,3 +123,13 @@ def test_drifts_of_the_streams_stay(pair):
     assert drift.abrupt(jumps, pair[0], at=15).drifts == (10, 15)
     assert drift.abrupt(pair[0], jumps, at=15).drifts == (15, 20, 30)
     assert drift.gradual(jumps, pair[0], start=21, end=29, seed=0).drifts == (10, 20)
+
+
+def test_the_steepest_stream_bounds_the_slopes_of_all(pair):
+    flat = synthetic.rotating_quadratic(dw.L2Ball(3), 40, 0.1, seed=2, weight=0.01)
+    steep = synthetic.rotating_quadratic(dw.L2Ball(3), 40, 0.1, seed=3, weight=5.0)
+    assert flat.lipschitz < pair[0].lipschitz < steep.lipschitz
+    for first, second in ((flat, steep), (steep, flat)):
+        assert drift.abrupt(first, second, at=5).lipschitz == steep.lipschitz
+        assert drift.gradual(first, second, 5, 10, seed=0).lipschitz == steep.lipschitz
+        assert drift.recurring([pair[0], first, second], 3).lipschitz == steep.lipschitz

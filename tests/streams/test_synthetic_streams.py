@@ -222,3 +222,15 @@ def test_strange_drifts_are_refused(drifts):
     stream = synthetic.piecewise_constant(dw.L2Ball(3), 12, pieces=3, seed=0)
     with pytest.raises(ValueError, match="drifts must be rounds from 1 to 11 in rising order"):
         replace(stream, drifts=drifts)
+
+
+def test_a_sign_adversary_measures_from_the_middle_of_a_set_that_is_not_symmetric():
+    # Along the first axis the simplex reaches from 0 to 1: the middle is 1/2.
+    adversary = SignAdversary(dw.Simplex(3), direction=[2.0, 0.0, 0.0], lipschitz=4.0)
+    low, high = np.array([0.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0])
+    for share in (0.0, 0.3, 0.5, 0.6, 1.0):
+        decision = np.array([share, 1.0 - share, 0.0])
+        loss = adversary.answer(decision)
+        assert loss.value(decision) == pytest.approx(4.0 * abs(share - 0.5))
+        assert min(loss.value(low), loss.value(high)) == pytest.approx(-4.0 * 0.5)
+        assert np.linalg.norm(loss.gradient(decision)) == pytest.approx(4.0)

@@ -1,0 +1,259 @@
+"""Does the suite notice small faults? Draws mutants of the library and runs the tests that belong to each.
+
+    python -m reliability.mutants [MODULE ...] [--sample 40] [--seed 0] [--processes 1]
+
+A module is a file or folder below `src/driftwolfe`, such as `regret/variation` or `oracles`; without
+any, mutants are drawn from all of `TESTS`. Another seed draws a fresh set. Works on a copy, in
+`build/mutants`. Mutants that lived are shown as diffs: write a test that fails on each, unless it
+computes the same (another name for a tie, a limit never reached).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from random import Random
+from typing import NamedTuple
+
+from reliability.code_mutants import Mutant, difference, mutants, sample
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = Path("src/driftwolfe")
+#: The tests that belong to each part of the library, the quickest first; the longest name that fits
+#: counts. Doctests of the module itself are always run, last: alone, pytest would load some modules over
+#: functions of the same name.
+TESTS = {
+    "checkpoint": ("test_checkpoint.py",),
+    "domains": ("domains", "contracts/test_domain_contract.py"),
+    "ensemble": ("ensemble", "learners/test_independent.py", "learners/test_bounds_hold.py"),
+    "estimators/classes": (
+        "estimators/test_class_experts.py",
+        "estimators/test_trace_norm_classifier.py",
+        "estimators/test_classifier_floors.py",
+    ),
+    "estimators/ratings": (
+        "estimators/test_rating_experts.py",
+        "estimators/test_interactions.py",
+        "estimators/test_matrix_completer.py",
+        "estimators/test_completer_files.py",
+        "estimators/test_ratings_growth.py",
+        "estimators/test_recommender_floors.py",
+    ),
+    "experiments/paper/claims": ("experiments/test_claims.py",),
+    "experiments/regret_table": ("experiments/test_regret_table.py",),
+    "experiments/run_trial": ("experiments/test_run_trial.py",),
+    "experiments/series": ("experiments/test_series.py", "experiments/test_summary.py"),
+    "experiments/store": ("experiments/test_store.py", "experiments/test_sweep.py"),
+    "experiments/summary": ("experiments/test_summary.py",),
+    "experiments/tables": ("experiments/test_tables.py",),
+    "game": ("test_game.py",),
+    "learners": (
+        "learners/test_independent.py",
+        "learners/test_learner_details.py",
+        "learners/test_bounds_hold.py",
+        "contracts/test_learner_contract.py",
+    ),
+    "losses": ("losses",),
+    "oracles": ("oracles", "contracts/test_oracle_contract.py"),
+    "points": ("points",),
+    "regret": ("regret",),
+    "regret/variation": ("regret/test_variation.py",),
+    "storage": ("storage", "test_checkpoint.py"),
+    "streams": ("streams",),
+}
+#: Seconds for a mutant beyond three times what the tests take without one.
+PATIENCE = 60.0
+KILLED, LIVED, TIMED_OUT = "killed", "LIVED", "timed out"
+
+
+class Drawn(NamedTuple):
+    """A mutant of a file, given below the folder of the sources."""
+
+    path: Path
+    mutant: Mutant
+
+
+class Outcome(NamedTuple):
+    """What the tests said."""
+
+    drawn: Drawn
+    verdict: str
+    seconds: float
+
+
+class Copy:
+    """A copy of the sources and tests in which one mutant at a time is tested."""
+
+    def __init__(self, folder: Path, root: Path = ROOT) -> None:
+        self.folder = folder
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for name in ("src", "tests", "benchmarks", "reliability", "pyproject.toml"):
+            if (root / name).is_dir():
+                shutil.copytree(
+                    root / name, folder / name, ignore=shutil.ignore_patterns("__pycache__")
+                )
+            elif (root / name).exists():
+                shutil.copy(root / name, folder / name)
+        # Python and numba take a file of the same size and second for unchanged: every change is given
+        # a second of its own.
+        self._second = int(time.time())
+
+    def test(self, drawn: Drawn, tests: Sequence[str], patience: float) -> Outcome:
+        """Run the tests against one mutant."""
+        path = self.folder / drawn.path
+        kept = path.read_text(encoding="utf-8")
+        try:
+            self._write(path, drawn.mutant.source)
+            started = time.monotonic()
+            verdict = self.run([*tests, str(drawn.path)], patience)
+            return Outcome(drawn, verdict, time.monotonic() - started)
+        finally:
+            self._write(path, kept)
+
+    def run(self, tests: Sequence[str], patience: float = 3600.0) -> str:
+        """Run tests as they stand; return whether they killed what is there."""
+        command = [sys.executable, "-m", "pytest", "-x", "-m", "not slow and not gpu", *tests]
+        environment = os.environ | {
+            "PYTHONPATH": str(self.folder / "src"),
+            "NUMBA_CACHE_DIR": str(self.folder / "numba"),
+        }
+        process = subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            self.told, _ = process.communicate(timeout=patience)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # what the tests have started as well
+            process.communicate()
+            return TIMED_OUT
+        return KILLED if process.returncode else LIVED
+
+    def _write(self, path: Path, source: str) -> None:
+        """Write a file, and have compiled again what was compiled with what it held."""
+        path.write_text(source, encoding="utf-8")
+        self._second += 1
+        for changed in (path, *_compiled_from(path)):
+            os.utime(changed, (self._second, self._second))
+
+
+def _compiled_from(path: Path) -> Iterator[Path]:
+    """The compiled modules beside others that numba's cache does not know to depend on a compiled one."""
+    package = next((each for each in path.parents if each.name == PACKAGE.name), path.parent)
+    if "jit" in path.read_text(encoding="utf-8"):
+        for other in package.rglob("*.py"):
+            if other != path and "jit" in other.read_text(encoding="utf-8"):
+                yield other
+
+
+def files(modules: Sequence[str], root: Path = ROOT) -> list[Path]:
+    """Return the files of modules and folders, below the root."""
+    found = []
+    for module in modules:
+        place = root / PACKAGE / module.removesuffix(".py")
+        if place.is_dir():
+            found += sorted(place.rglob("*.py"))
+        elif place.with_suffix(".py").exists():
+            found.append(place.with_suffix(".py"))
+        else:
+            raise SystemExit(
+                f"there is no {PACKAGE / module}; name a file or folder below {PACKAGE}"
+            )
+    return [path.relative_to(root) for path in dict.fromkeys(found)]
+
+
+def relevant_tests(path: Path) -> tuple[str, ...]:
+    """Return the tests that belong to a file."""
+    module = path.relative_to(PACKAGE).with_suffix("").as_posix()
+    fitting = [name for name in TESTS if module == name or module.startswith(f"{name}/")]
+    if not fitting:
+        raise SystemExit(f"no tests are known for {module}; add a line to TESTS in {__name__}")
+    return tuple(f"tests/{name}" for name in TESTS[max(fitting, key=len)])
+
+
+def draw(paths: Sequence[Path], number: int, seed: int, root: Path = ROOT) -> list[Drawn]:
+    """Return that many mutants of the files, every line being as likely as any other."""
+    random = Random(seed)
+    sources = {path: (root / path).read_text(encoding="utf-8") for path in paths}
+    found = {path: mutants(source) for path, source in sources.items()}
+    lines = [path for path in paths for _ in {mutant.line for mutant in found[path]}]
+    chosen = random.sample(lines, min(number, len(lines)))
+    return [
+        Drawn(path, mutant)
+        for path in paths
+        for mutant in sample(found[path], chosen.count(path), random)
+    ]
+
+
+def measure(drawn: Sequence[Drawn], copies: Sequence[Copy]) -> Iterator[Outcome]:
+    """Test mutants, as many at a time as there are copies."""
+    patience = {}
+    for tests in dict.fromkeys(relevant_tests(each.path) for each in drawn):
+        changed = {str(each.path) for each in drawn if relevant_tests(each.path) == tests}
+        started = time.monotonic()
+        if copies[0].run([*tests, *sorted(changed)]) != LIVED:
+            raise SystemExit(f"the tests fail without any mutant:\n{copies[0].told}")
+        patience[tests] = PATIENCE + 3.0 * (time.monotonic() - started)
+    free: SimpleQueue[Copy] = SimpleQueue()
+    for copy in copies:
+        free.put(copy)
+
+    def one(each: Drawn) -> Outcome:
+        copy, tests = free.get(), relevant_tests(each.path)
+        try:
+            return copy.test(each, tests, patience[tests])
+        finally:
+            free.put(copy)
+
+    with ThreadPoolExecutor(len(copies)) as pool:
+        yield from pool.map(one, drawn)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m reliability.mutants", description=__doc__.split("\n")[0]
+    )
+    parser.add_argument(
+        "modules", nargs="*", metavar="MODULE", help="files or folders below the package"
+    )
+    parser.add_argument("--sample", type=int, default=40, help="mutants to draw (default 40)")
+    parser.add_argument("--seed", type=int, default=0, help="which set is drawn (default 0)")
+    parser.add_argument(
+        "--processes", type=int, default=1, help="tests to run at a time (default 1)"
+    )
+    told = parser.parse_args(arguments)
+    drawn = draw(files(told.modules or list(TESTS)), told.sample, told.seed)
+    copies = [Copy(ROOT / "build" / "mutants" / str(k)) for k in range(told.processes)]
+    lived = []
+    for number, outcome in enumerate(measure(drawn, copies), start=1):
+        (path, mutant), verdict, seconds = outcome
+        place = f"{path.relative_to(PACKAGE)}:{mutant.line}"
+        print(
+            f"{number:3}/{len(drawn)} {verdict:9} {seconds:4.0f} s  {place} {mutant.what}",
+            flush=True,
+        )
+        if verdict == LIVED:
+            lived.append(outcome.drawn)
+    for path, mutant in lived:
+        print(f"\n{difference((ROOT / path).read_text(encoding='utf-8'), mutant, str(path))}")
+    died, share = len(drawn) - len(lived), 1.0 - len(lived) / max(len(drawn), 1)
+    print(f"\nkilled {died} of {len(drawn)} ({share:.0%})")
+
+
+if __name__ == "__main__":
+    main()

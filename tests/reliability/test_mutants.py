@@ -1,0 +1,134 @@
+"""Mutants of source code: which are made, which are drawn, and whether tests notice."""
+
+import ast
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from reliability import mutants
+from reliability.code_mutants import Mutant, difference, sample
+from reliability.code_mutants import mutants as mutants_of
+from reliability.mutants import (
+    KILLED,
+    LIVED,
+    TIMED_OUT,
+    Copy,
+    Drawn,
+    draw,
+    files,
+    measure,
+    relevant_tests,
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "changed"),
+    [
+        ("a = min(max(b, -1.0), c)", {"a = max(max(b, -1.0), c)", "a = max(b, -1.0)"}),
+        ("a = math.fsum(b)", {"a = max(b)"}),
+        ("a = math.ceil(b / c)", {"a = math.floor(b / c)", "a = math.ceil((b * c))"}),
+        ("a = abs(b)", {"a = b"}),
+        ("a = b >= 0.5 * c", {"a = (b < 0.5 * c)", "a = b >= 0.6 * c", "a = b >= c"}),
+        ("a = b + error", {"a = b", "a = (b - error)"}),
+        ("a = b.mean()[:, 0]", {"a = b.mean()[:, 1]"}),
+        ("self.a[0] += b", {"pass", "self.a[0] -= b"}),
+        ("self.forget(a)", {"pass"}),
+        ("a = f(b, error=c)", {"a = f(b)"}),
+        ("a = b if c and not d else e", {"a = (e if c and (not d) else b)", "a = b if c else e"}),
+        ("a = sorted(b)", {"a = b"}),
+        ("a = d.copy()", {"a = d"}),
+    ],
+)
+def test_the_faults_that_reviewers_make(line, changed):
+    found = {mutant.source for mutant in mutants_of(line)}
+    assert changed <= found
+    assert line not in found
+
+
+def test_what_is_for_people_and_type_checkers_is_left_alone():
+    source = '''
+"""A docstring, 1 + 1."""
+from __future__ import annotations
+
+def tell(a: int | None = None) -> dict[str, int]:
+    """Return -1."""
+    assert a is None
+    raise ValueError(f"must be at most {max(a, 3)}, got {a + 1}")
+
+def __repr__(self):
+    return "a" + str(self.b + 1)
+'''
+    assert mutants_of(source) == []
+
+
+def test_every_mutant_of_the_library_is_a_small_change_that_compiles():
+    source = (mutants.ROOT / "src/driftwolfe/regret/variation.py").read_text()
+    found = mutants_of(source)
+    assert len(found) > 80
+    for mutant in found:
+        ast.parse(mutant.source)
+        shown = difference(source, mutant, "variation.py").splitlines()
+        assert f"-{source.splitlines()[mutant.line - 1]}" in shown
+    assert len({mutant.source for mutant in found}) > 0.9 * len(found)
+
+
+def test_a_seed_draws_a_set_with_one_mutant_of_a_line():
+    paths = files(["regret/variation", "regret/windows.py"])
+    one, same, other = (draw(paths, 20, seed) for seed in (3, 3, 4))
+    assert one == same and one != other and len(one) == 20
+    assert len({(each.path, each.mutant.line) for each in one}) == 20
+    few = [Mutant(line, str(k), "") for line in (1, 2) for k in range(5)]
+    assert len(sample(few, 10, Random(0))) == 2
+
+
+def test_every_module_named_has_tests_and_every_test_named_exists():
+    for path in files(list(mutants.TESTS)):
+        assert all((mutants.ROOT / name).exists() for name in relevant_tests(path))
+    assert relevant_tests(Path("src/driftwolfe/regret/variation.py")) == (
+        "tests/regret/test_variation.py",
+    )
+    with pytest.raises(SystemExit, match="no tests are known for cli/main"):
+        relevant_tests(Path("src/driftwolfe/cli/main.py"))
+    with pytest.raises(SystemExit, match="there is no"):
+        files(["regret/nothing"])
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A library of three functions, two of which are tested."""
+    root = tmp_path / "project"
+    (root / "src/driftwolfe").mkdir(parents=True)
+    (root / "tests").mkdir()
+    (root / "src/driftwolfe/__init__.py").touch()
+    (root / "src/driftwolfe/game.py").write_text(
+        "def largest(a, b):\n    return max(a, b)\n\n\n"
+        "def half(a):\n    return a / 2\n\n\n"
+        "def down(a):\n    while a > 0:\n        a -= 1\n    return a\n"
+    )
+    (root / "tests/test_game.py").write_text(
+        "from driftwolfe.game import down, largest\n\n\n"
+        "def test_largest():\n    assert (largest(1, 2), largest(3, 2)) == (2, 3)\n\n\n"
+        "def test_down():\n    assert down(3) == 0\n"
+    )
+    (root / "pyproject.toml").write_text(
+        '[tool.pytest.ini_options]\naddopts = "-p no:cacheprovider"\nmarkers = ["slow", "gpu"]\n'
+    )
+    return root
+
+
+def test_the_tests_notice_what_they_look_at(project, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # to start quickly
+    path = Path("src/driftwolfe/game.py")
+    original = (project / path).read_text()
+    found = {(each.line, each.what): Drawn(path, each) for each in mutants_of(original)}
+    copy = Copy(tmp_path / "copy", project)
+    noticed, missed = found[2, "min for max"], found[6, "right operand dropped"]
+    assert [each.verdict for each in measure([noticed, missed], [copy])] == [KILLED, LIVED]
+    endless = copy.test(found[11, "operator exchanged"], ["tests/test_game.py"], patience=2.0)
+    assert endless.verdict == TIMED_OUT
+    # What was changed is put back, and the checkout was never touched.
+    assert (copy.folder / path).read_text() == (project / path).read_text() == original
+    (copy.folder / "tests/test_game.py").write_text("def test_nothing():\n    assert False\n")
+    with pytest.raises(SystemExit, match="fail without any mutant"):
+        list(measure([noticed], [copy]))
