@@ -153,7 +153,7 @@ REFUSED = {
     "array as id": ([(np.zeros(2), 1)], [1.0], TypeError, "user ids must be hashable"),
     "NaN as id": ([("x", np.nan)], [1.0], ValueError, "id of one item is missing"),
     "NA as id": ([(pd.NA, "x")], [1.0], ValueError, "id of one user is missing"),
-    "NaT as id": ([(np.datetime64("NaT"), 1)], [1.0], ValueError, "id of one user is missing"),
+    "NaT as id": ([(np.datetime64("NaT", "s"), 1)], [1.0], ValueError, "id of one user is missing"),
 }
 
 

@@ -242,13 +242,14 @@ def test_pola_against_a_path_counts_every_interval_begun(T):
     """Those of lengths 1, 2, ..., 2^(k-1) for the first rounds, then of length 2^k; the best k."""
     learner = dw.POLA(dw.L2Ball(3, radius=R), lipschitz=G, tuning="certified")
     for P in (0.0, 0.5, 0.3 * T):
+        P_possible = min(P, (T - 1) * D)  # no path is longer
         candidates = []
         for k in range(T.bit_length()):
             static = sum(on_level(j, T) for j in range(k))
             static += intervals_of_level(k, T) * on_level(k, T)
             # What a unit of path costs on a level: D/(2 eta) + (K - 1) G; the dearest pays for all.
             price = max(G / 2 / 2 ** (-0.75 * j) + (math.isqrt(2**j) - 1) * G for j in range(k + 1))
-            candidates.append(static + price * P)
+            candidates.append(static + price * P_possible)
         wanted = min(candidates)
         assert after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from driftwolfe.storage.state import read_state, write_state
-from driftwolfe.storage.tree import Kind, TreeReader, TreeWriter
+from driftwolfe.storage.tree import Kind, TreeReader, TreeWriter, shared_names
 
 
 class Base:
@@ -32,7 +32,7 @@ def written(thing):
 
 def read(state, arrays):
     thing = Thing()
-    read_state(thing, state, TreeReader({}, arrays))
+    read_state(thing, state, TreeReader({}, arrays, shared_names(state)))
     return thing
 
 
@@ -102,5 +102,5 @@ def test_objects_made_while_writing_are_not_taken_for_one_another():
     kinds = {"fresh": Kind(Fresh, ("part",), lambda part: part)}
     writer = TreeWriter(kinds)
     state = writer.write([Fresh(number) for number in range(20)])
-    again = TreeReader(kinds, writer.arrays).read(state)
+    again = TreeReader(kinds, writer.arrays, shared_names(state)).read(state)
     assert [part.tolist() for part in again] == [[float(number)] * 3 for number in range(20)]
