@@ -75,7 +75,10 @@ DEAR_ARENAS = {
     ),
 }
 NO_FACTORED = (dw.MultiOCG,)  # minutes, and nothing new
-DYNAMIC = (dw.OGD, dw.BOGDIP, dw.POLD, dw.Ader, dw.POLA, dw.MultiOCG, dw.OneOracleAder)
+DYNAMIC = (
+    *(dw.OGD, dw.BOGDIP, dw.POLD, dw.Ader, dw.MultiOCG, dw.OneOracleAder),
+    *(dw.POLA, dw.SAOL, dw.PAMO),
+)
 ADAPTIVE = (dw.BOGDIP, dw.POLA, dw.SAOL, dw.PAMO)
 PIECES = (1, 2, 5, 20)
 
@@ -370,8 +373,6 @@ def test_bounds_that_are_not_known_are_refused():
     refused = [
         (dw.OGD(ball, horizon=10, lipschitz=1.0), {"tau": 3}),
         (dw.POLD(ball, horizon=10, lipschitz=1.0), {"tau": 3}),
-        (dw.SAOL(ball), {}),
-        (dw.PAMO(ball), {}),
         (dw.OnlineFrankWolfe(ball, lipschitz=1.0), {}),
         (dw.OnlineFrankWolfe(ball, horizon=10, lipschitz=1.0), {"path_length": 1.0}),
         (dw.OnlineFrankWolfe(ball, horizon=10, lipschitz=1.0, variant="classic"), {}),
