@@ -18,7 +18,8 @@ from driftwolfe.learners.base import Learner
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads
 from driftwolfe.points.devices import HOST, Device, device_named
-from driftwolfe.storage import Archive, Header, enough_memory, read_archive, write_archive
+from driftwolfe.storage import Archive, read_archive, write_archive
+from driftwolfe.storage.archive import Header, enough_memory
 from driftwolfe.storage.state import read_state, write_state
 from driftwolfe.storage.tree import TreeReader, TreeWriter, array_names, shared_names
 
