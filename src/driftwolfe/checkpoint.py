@@ -22,7 +22,8 @@ from driftwolfe.learners.base import Learner
 from driftwolfe.points.access import reads_whole, writes
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.saved_kinds import is_point
-from driftwolfe.storage import Header, enough_memory, files, read_archive, write_archive
+from driftwolfe.storage import files, read_archive, write_archive
+from driftwolfe.storage.archive import Header, enough_memory
 from driftwolfe.storage.tree import TreeReader, TreeWriter, shared_names
 
 KIND = "Game"

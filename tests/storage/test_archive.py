@@ -13,7 +13,8 @@ import safetensors.numpy
 
 import driftwolfe as dw
 from driftwolfe.estimators import MatrixCompleter, TraceNormClassifier
-from driftwolfe.storage import archive, read_archive, read_header, write_archive
+from driftwolfe.storage import archive, read_archive, write_archive
+from driftwolfe.storage.archive import read_header
 
 
 @pytest.fixture

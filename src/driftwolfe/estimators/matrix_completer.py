@@ -22,7 +22,8 @@ from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
 from driftwolfe.points.product import ProductPoint
-from driftwolfe.storage import Archive, Header, enough_memory, read_archive, write_archive
+from driftwolfe.storage import Archive, read_archive, write_archive
+from driftwolfe.storage.archive import Header, enough_memory
 from driftwolfe.storage.keys import decode_keys, encode_keys
 
 LEARNERS = ("both", "pold", "pola")

@@ -18,7 +18,8 @@ from driftwolfe.learners.base import Learner
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads
 from driftwolfe.points.devices import HOST, Device, device_named
-from driftwolfe.storage import Archive, Header, enough_memory, read_archive, write_archive
+from driftwolfe.storage import Archive, read_archive, write_archive
+from driftwolfe.storage.archive import Header, enough_memory
 from driftwolfe.storage.state import read_state, write_state
 from driftwolfe.storage.tree import TreeReader, TreeWriter, array_names, shared_names
 
@@ -26,7 +27,7 @@ from driftwolfe.storage.tree import TreeReader, TreeWriter, array_names, shared_
 OWN = "Learner"
 #: Sets within sets.
 DEEPEST_SET = 8
-#: Numbers that any set may need: a learner of one's own may hold no point of its set.
+#: Numbers that the set of a learner of one's own may need: its state may hold no point.
 SMALL = 1 << 16
 #: Numbers that some sets may need beyond what the file holds: 128 MiB.
 ALLOWANCE = 1 << 24
@@ -205,7 +206,8 @@ def _written_argument(value: Any, writer: TreeWriter) -> Any:
 
 def _domain(archive: Archive, reader: TreeReader, device: str | None) -> Domain:
     written = archive.settings["domain"]
-    room = _Room(SMALL + sum(array.size for array in archive.arrays.values()))
+    held = sum(array.size for array in archive.arrays.values())
+    room = _Room(held + (SMALL if archive.kind == OWN else 0))
     place = _place(archive.settings.get("device", "cpu")) if device is None else device
     return _read_domain(written, reader, room, place)
 
@@ -222,7 +224,7 @@ def _place(saved: Any) -> str:
 
 
 class _Room:
-    """Numbers that sets may still ask for: a point of large ones is in the file, so no more than it holds.
+    """Numbers that sets may still ask for: a point of theirs is in the file, so no more than it holds.
 
     Nothing is made of a set before it is known to fit.
     """

@@ -113,18 +113,18 @@ class TreeReader:
         Arrays by name. They become parts of what is read, and are not copied.
     shared
         Names of those that are read more than once, or by several readers: these are copied, so that
-        every reader has its own.
+        every reader has its own. None: all of them.
     """
 
     def __init__(
         self,
         kinds: Mapping[str, Kind],
         arrays: Mapping[str, NDArray[Any]],
-        shared: Collection[str],
+        shared: Collection[str] | None = None,
     ) -> None:
         self._kinds = kinds
         self._given = arrays
-        self._shared = shared
+        self._shared = arrays.keys() if shared is None else shared
         self._arrays: dict[str, NDArray[Any]] = {}
         self._copies: set[int] = set()
         self._made: dict[int, tuple[str, Any]] = {}

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from driftwolfe.estimators.classes.learner import ClassLearner
 from driftwolfe.estimators.classes.options import LEARNERS, checked_radii
 from driftwolfe.estimators.classes.saved_state import check_shapes, check_state
-from driftwolfe.storage import Archive, Header, enough_memory, read_archive, write_archive
+from driftwolfe.storage import Archive, read_archive, write_archive
+from driftwolfe.storage.archive import Header, enough_memory
 from driftwolfe.storage.keys import decode_keys, encode_keys
 from driftwolfe.storage.state import require
 

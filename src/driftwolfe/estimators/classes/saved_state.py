@@ -13,7 +13,7 @@ from driftwolfe.estimators.classes.feature_map import FULL_FEATURES, RENEWAL
 from driftwolfe.estimators.classes.labelled import SMALLEST_WEIGHT
 from driftwolfe.estimators.classes.options import checked_radii
 from driftwolfe.points.kinds import Array
-from driftwolfe.storage import Described
+from driftwolfe.storage.archive import Described
 from driftwolfe.storage.state import require
 
 NUMBERS = {"radii", "intercept", "adaptive", "classes", "t", "renewal"}

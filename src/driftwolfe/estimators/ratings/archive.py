@@ -14,7 +14,7 @@ from driftwolfe.estimators.ratings.pool import Older, RatingPool
 from driftwolfe.estimators.ratings.recent import RecentSteps
 from driftwolfe.estimators.ratings.saved_decisions import check_decisions
 from driftwolfe.estimators.ratings.settings import Expert, PoolSettings
-from driftwolfe.storage import Described, Header
+from driftwolfe.storage.archive import Described, Header
 
 Arrays = dict[str, NDArray[Any]]
 
