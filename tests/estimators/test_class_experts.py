@@ -12,6 +12,7 @@ from driftwolfe import TraceNormBall
 from driftwolfe.estimators.classes import experts as class_experts
 from driftwolfe.estimators.classes import feature_map
 from driftwolfe.estimators.classes.experts import BLOCK, SLACK, ClassExperts
+from driftwolfe.estimators.classes.feature_kernels import divisor
 from driftwolfe.estimators.classes.feature_map import FeatureMap
 from driftwolfe.estimators.classes.labelled import Labelled
 from driftwolfe.estimators.classes.learner import ClassLearner
@@ -358,3 +359,21 @@ def test_a_map_for_many_features_goes_on_from_what_one_for_few_has_counted(inter
     )
     expected = np.append(float(intercept), (X[0] / scales)[X[0] != 0.0]) / length
     np.testing.assert_allclose(mapped.values, expected)
+
+
+def test_one_wild_row_does_not_make_all_others_small():
+    # Four rows of squared length 2 so far; a fifth counts for at most nine times their mean.
+    for squared, counted in ((1.0, 1.0), (17.0, 17.0), (18.5, 18.0), (1e9, 18.0)):
+        totals = np.array([5.0, 8.0])
+        length = divisor(totals, squared, 1.0)
+        assert totals.tolist() == [5.0, 8.0 + counted]
+        # No row is longer than 2 in units of the root mean square.
+        expected = max(np.sqrt((8.0 + counted) / 5.0), np.sqrt(squared) / 2.0)
+        assert length == pytest.approx(expected)
+    totals = np.array([0.5, 0.0])
+    assert divisor(totals, 1e9, 0.5) == pytest.approx(
+        np.sqrt(1e9)
+    )  # the first of all counts as it is
+    assert totals.tolist() == [0.5, 0.5e9]
+    assert divisor(totals, 4.0, 0.0) == pytest.approx(np.sqrt(1e9))  # looked at, not counted
+    assert totals.tolist() == [0.5, 0.5e9]

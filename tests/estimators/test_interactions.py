@@ -165,6 +165,27 @@ def test_no_interaction_ever_leaves_its_ball(loss, learner, monkeypatch):
     assert moved > 0
 
 
+def test_the_bound_that_is_kept_up_to_date_is_what_it_says_also_after_restarts(monkeypatch):
+    """Half the sum of |p_k|^2/d_k + d_k, over what users have learned since the expert's start."""
+    monkeypatch.setattr(settings, "FIRST_LOW_RANK_LEVEL", 8)
+    completer = MatrixCompleter(radii=(0.3,), rank=3, memory=500)
+    pool, restarts = completer._pool, 0
+    pairs, ratings = turning(1100, 14, 11, new=30)
+    completer.partial_fit(pairs[:500], ratings[:500])
+    for pair, rating in zip(pairs[500:], ratings[500:], strict=True):
+        completer.partial_fit([pair], [rating])
+        side, size = pool.users.side, pool.users.size
+        for e in np.flatnonzero(pool.slots.low >= 0):
+            k, start = int(pool.slots.low[e]), pool.slots.starts[e]
+            factors = side.rows[:size, 3 * k : 3 * k + 3] * side.metric[:size, None]
+            factors = factors * (side.touched[:size] >= start)[:, None]
+            spreads = pool.low.spreads[k]
+            expected = 0.5 * ((factors**2).sum(axis=0) / spreads + spreads).sum()
+            assert pool.low.norms[k] == pytest.approx(expected, rel=1e-9)
+            restarts += start == pool.t and pool.experts[e].level >= 0
+    assert restarts >= 3
+
+
 @pytest.mark.parametrize("weighting", [0.0, 1.0])
 def test_within_a_block_rows_step_inside_the_space_of_the_projection(weighting):
     watched = Watched(10, 8, memory=256, rank=3, radii=(5.0,), learner="pold", weighting=weighting)

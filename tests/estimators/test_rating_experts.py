@@ -86,6 +86,21 @@ def test_so_on_any_stream(stream, loss):
         assert told == pytest.approx(expected, abs=1e-6)
 
 
+def test_the_mean_error_forgets_what_is_long_ago():
+    # Noise grows tenfold after 20,000 ratings; the mean of all errors would follow half as far.
+    rng = np.random.default_rng(0)
+    pairs = rng.integers(0, 6, (40_000, 2))
+    ratings = rng.standard_normal(40_000) * np.repeat([1.0, 10.0], 20_000)
+    completer = MatrixCompleter(radii=(), learner="pold")
+    errors = np.abs(completer.prequential(pairs, ratings) - ratings)
+    errors[0] = 0.0  # the means start at the first rating
+    mean = 0.0
+    for t, error in enumerate(errors.tolist(), start=1):
+        mean += (error - mean) * max(1.0 / t, 1.0 / 16_384)
+    assert completer._pool.scale.numbers[0] == pytest.approx(mean, rel=1e-9)
+    assert abs(mean - errors.mean()) > 0.1 * mean
+
+
 # -- the guarantee -----------------------------------------------------------------------------------
 
 
