@@ -15,8 +15,9 @@ from driftwolfe.estimators.ratings.kernels import Interactions, Scale, Side, Slo
 from driftwolfe.estimators.ratings.recent import RecentSteps, StepMatrix, StepTable
 from driftwolfe.estimators.ratings.settings import Expert, PoolSettings
 from driftwolfe.estimators.ratings.side import GrowingSide
+from driftwolfe.points.decompositions import eigh
 from driftwolfe.points.kinds import Array
-from driftwolfe.points.orthogonal import ritz_space
+from driftwolfe.points.orthogonal import RitzSpace, orthonormal
 
 LOSSES = {"absolute": kernels.ABSOLUTE, "huber": kernels.HUBER, "squared": kernels.SQUARED}
 
@@ -29,6 +30,9 @@ SHORTEST_BLOCK, BLOCK_SHARE = 1000, 1 / 12
 ROOM = 0.1
 #: Columns of the block iteration beyond the rank.
 SPARE_COLUMNS = 8
+#: A direction counts only if its singular value exceeds 0, and the first one that is left out, by this
+#: share of the largest. Gram matrices leave errors of 1e-8 in those that are 0.
+GAP = 1e-6
 
 
 @dataclass(eq=False)
@@ -202,8 +206,8 @@ class RatingPool:
             k, rank = int(self.slots.low[e]), self.settings.rank
             steps = self._steps(e, users, items, table)
             radius = self.trace_radius(self.experts[e].radius)
-            left, s, right = self._leading(steps, self._space(k, users, items), rank)
-            s = threshold_falling(s, (1.0 - ROOM) * radius)
+            left, s, right, kept = leading(steps, self._space(k, users, items), rank)
+            s, right = threshold_falling(s, (1.0 - ROOM) * radius), right * kept
             for grown, factor, weights in (
                 (self.users, left * s, users),
                 (self.items, right, items),
@@ -225,9 +229,9 @@ class RatingPool:
         for e in np.flatnonzero((self.slots.low >= 0) & (self.slots.starts < end)).tolist():
             k, rank = int(self.slots.low[e]), 2 * self.settings.rank
             steps = self._steps(e, users, items, table)
-            left, s, right = self._leading(steps, self._space(k, users, items), rank)
+            left, s, right, kept = leading(steps, self._space(k, users, items), rank)
             start = int(self.slots.starts[e])
-            older[k] = Older(start, left * s * users[:, None], right * items[:, None])
+            older[k] = Older(start, left * (s * kept) * users[:, None], right * items[:, None])
         self.older = older
         self.recent.drop(half)
 
@@ -257,14 +261,49 @@ class RatingPool:
         columns, least = last.shape[1] + SPARE_COLUMNS, min(users.size, items.size)
         if columns >= least:
             return random.standard_normal((items.size, least))
-        return np.concatenate([last, random.standard_normal((items.size, SPARE_COLUMNS))], axis=1)
+        spare = random.standard_normal((items.size, SPARE_COLUMNS))
+        unknown = np.flatnonzero(~last.any(axis=0))
+        last[:, unknown] = random.standard_normal((items.size, unknown.size))
+        return np.concatenate([last, spare], axis=1)
 
-    def _leading(self, steps: StepMatrix, space: Array, rank: int) -> tuple[Any, Array, Any]:
-        """Return leading singular triplets, by one round of block iteration."""
-        found = ritz_space(steps, space)
-        count = min(rank, int(np.count_nonzero(found.s > 1e-12 * found.s[0])))
-        left, right = found.leading(count)
-        return left, found.s[:count], right
+
+def leading(steps: StepMatrix, space: Array, rank: int) -> tuple[Array, Array, Array, Array]:
+    """Return leading singular triplets, by one round of block iteration, and how much each counts.
+
+    Where the last of them ties with the first one that is left out, rounding would say which of the
+    two it is. Such directions count less, down to nothing.
+    """
+    found = _ritz_space(steps, space)
+    least = GAP * float(found.s.max(initial=0.0))
+    s = found.s * _ramps(found.s, least)
+    count = min(rank, int(np.count_nonzero(s)))
+    left, right = found.leading(count)
+    left_out = s[count] if count < s.size else 0.0
+    return left, s[:count], right, _ramps(s[:count] - left_out, least)
+
+
+def _ritz_space(steps: StepMatrix, space: Array) -> RitzSpace:
+    """Return the image of a block of right vectors, and its triplets.
+
+    Right vectors of earlier blocks may depend on each other, and steps since a restart may map them
+    to nearly nothing. Normalised, such images are rounding errors: they are left out.
+    """
+    image = steps @ space
+    lengths = np.sqrt((space * space).sum(axis=0))
+    image /= np.where(lengths > 0.0, lengths, 1.0)
+    squares, turn = eigh(image.T @ image)
+    trust = _ramps(squares, GAP * GAP * float(squares.max(initial=0.0)))
+    trusted = trust > 0.0
+    if not trusted.any():
+        return RitzSpace(image[:, :0], space[:, :0], turn[:0, :0], np.zeros(0))
+    basis = orthonormal(image @ turn[:, trusted]) * trust[trusted]
+    back = steps.transpose_times(basis)
+    squares, turn = eigh(back.T @ back)
+    return RitzSpace(basis, back, turn[:, ::-1], np.sqrt(np.maximum(squares[::-1], 0.0)))
+
+
+def _ramps(values: Array, width: float) -> Array:
+    return np.array([kernels.ramp(value, width) for value in values.tolist()])
 
 
 @dataclass(frozen=True, eq=False)
