@@ -8,7 +8,6 @@ from driftwolfe.estimators import MatrixCompleter, MatrixCompletionRegressor
 from driftwolfe.estimators.ratings import kernels, settings
 from driftwolfe.estimators.ratings.kernels import Interactions, Side
 from driftwolfe.estimators.ratings.pool import leading
-
 from driftwolfe.estimators.ratings.recent import StepMatrix
 
 NOISE = 1e-14
