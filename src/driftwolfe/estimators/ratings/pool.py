@@ -17,6 +17,7 @@ from driftwolfe.estimators.ratings.side import GrowingSide
 from driftwolfe.points.decompositions import eigh
 from driftwolfe.points.kinds import Array
 from driftwolfe.points.orthogonal import RitzSpace, orthonormal
+from driftwolfe.points.ramps import ramp
 
 LOSSES = {"absolute": kernels.ABSOLUTE, "huber": kernels.HUBER, "squared": kernels.SQUARED}
 
@@ -274,11 +275,11 @@ def leading(steps: StepMatrix, space: Array, rank: int) -> tuple[Array, Array, A
     """
     found = _ritz_space(steps, space)
     least = GAP * float(found.s.max(initial=0.0))
-    s = found.s * _ramps(found.s, least)
+    s = found.s * ramp(found.s, least)
     count = min(rank, int(np.count_nonzero(s)))
     left, right = found.leading(count)
     left_out = s[count] if count < s.size else 0.0
-    return left, s[:count], right, _ramps(s[:count] - left_out, least)
+    return left, s[:count], right, ramp(s[:count] - left_out, least)
 
 
 def _ritz_space(steps: StepMatrix, space: Array) -> RitzSpace:
@@ -291,7 +292,7 @@ def _ritz_space(steps: StepMatrix, space: Array) -> RitzSpace:
     lengths = np.sqrt((space * space).sum(axis=0))
     image /= np.where(lengths > 0.0, lengths, 1.0)
     squares, turn = eigh(image.T @ image)
-    trust = _ramps(squares, GAP * GAP * float(squares.max(initial=0.0)))
+    trust = ramp(squares, GAP * GAP * float(squares.max(initial=0.0)))
     trusted = trust > 0.0
     if not trusted.any():
         return RitzSpace(image[:, :0], space[:, :0], turn[:0, :0], np.zeros(0))
@@ -299,10 +300,6 @@ def _ritz_space(steps: StepMatrix, space: Array) -> RitzSpace:
     back = steps.transpose_times(basis)
     squares, turn = eigh(back.T @ back)
     return RitzSpace(basis, back, turn[:, ::-1], np.sqrt(np.maximum(squares[::-1], 0.0)))
-
-
-def _ramps(values: Array, width: float) -> Array:
-    return np.array([kernels.ramp(value, width) for value in values.tolist()])
 
 
 @dataclass(frozen=True, eq=False)
