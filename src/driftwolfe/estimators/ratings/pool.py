@@ -12,6 +12,7 @@ from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.estimators.ratings import kernels
 from driftwolfe.estimators.ratings.kernels import Interactions, Scale, Side, Slots
 from driftwolfe.estimators.ratings.recent import RecentSteps, StepMatrix, StepTable
+from driftwolfe.estimators.ratings.seen import SeenPairs
 from driftwolfe.estimators.ratings.settings import Expert, PoolSettings
 from driftwolfe.estimators.ratings.side import GrowingSide
 from driftwolfe.points.decompositions import eigh
@@ -53,6 +54,7 @@ class RatingPool:
     experts: list[Expert] = field(default_factory=list)
     recent: RecentSteps = field(default_factory=RecentSteps)
     older: dict[int, Older] = field(default_factory=dict)
+    seen: SeenPairs = field(default_factory=SeenPairs)
     slots: Slots = field(init=False)
     low: Interactions = field(init=False)
     scale: Scale = field(init=False)
@@ -103,6 +105,12 @@ class RatingPool:
             self._end_of_part()
             done = stop
         return predictions
+
+    def seen_by(self, row: int) -> NDArray[np.int64]:
+        """Return the items that a user has rated, as far as is known, in no order."""
+        recent = self.recent
+        lately = recent.cols[: recent.size][recent.rows[: recent.size] == row]
+        return np.concatenate([lately, self.seen.items_of(row)])
 
     @property
     def sides(self) -> tuple[GrowingSide, GrowingSide]:
@@ -233,6 +241,8 @@ class RatingPool:
             start = int(self.slots.starts[e])
             older[k] = Older(start, left * (s * kept) * users[:, None], right * items[:, None])
         self.older = older
+        if self.settings.keep_seen:
+            self.seen.add(self.recent.rows[:half], self.recent.cols[:half])
         self.recent.drop(half)
 
     def _weights(self) -> tuple[Array, Array]:
