@@ -111,6 +111,11 @@ class MatrixCompleter(Guarded):
     every decision of every expert lies in its product of sets, at all times.
 
     Rescaling or shifting all ratings rescales or shifts all predictions.
+    Rounding errors in ratings hardly move predictions: while the mean error is at most 1e-12 of the
+    largest rating, ratings count as equal and nothing is learned; under the absolute loss an error up
+    to 1e-9 units has slope 0; and of directions that tie at `rank`, up to 1e-6 of the largest, none
+    counts. With a `memory` of a few hundred ratings and radii above 1 the interactions are chaotic,
+    and small differences grow along the stream.
 
     Several threads may predict, recommend or save at the same time. While one thread learns, these
     calls are refused with a RuntimeError in other threads, and so is learning while another thread

@@ -247,8 +247,9 @@ def step_row(
     for j in range(rank):
         move = scaled * items.rows[i, k * rank + j]
         here = users.rows[u, k * rank + j]
-        slope += metric * move * here / low.spreads[k, j]
-        curvature += 0.5 * metric * move * move / low.spreads[k, j]
+        pull = metric * move / low.spreads[k, j]
+        slope += pull * here
+        curvature += 0.5 * pull * move
     room = low.radii[k] - (low.norms[k] + slope + curvature)
     part = ramp(room, MARGIN * low.radii[k])
     if part > 0.0 and math.isfinite(room):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from driftwolfe.estimators.ratings.seen import SeenPairs
 from driftwolfe.estimators.ratings.settings import Expert, PoolSettings
 from driftwolfe.estimators.ratings.side import GrowingSide
 from driftwolfe.points.decompositions import eigh
+from driftwolfe.points.devices import device_of
 from driftwolfe.points.kinds import Array
 from driftwolfe.points.orthogonal import RitzSpace, orthonormal
 from driftwolfe.points.ramps import ramp
@@ -272,8 +274,9 @@ class RatingPool:
         if columns >= least:
             return random.standard_normal((items.size, least))
         spare = random.standard_normal((items.size, SPARE_COLUMNS))
-        unknown = np.flatnonzero(~last.any(axis=0))
-        last[:, unknown] = random.standard_normal((items.size, unknown.size))
+        unknown = ~last.any(axis=0)
+        if unknown.any():
+            last[:, unknown] = random.standard_normal((items.size, np.count_nonzero(unknown)))
         return np.concatenate([last, spare], axis=1)
 
 
@@ -298,18 +301,28 @@ def _ritz_space(steps: StepMatrix, space: Array) -> RitzSpace:
     Right vectors of earlier blocks may depend on each other, and steps since a restart may map them
     to nearly nothing. Normalised, such images are rounding errors: they are left out.
     """
-    image = steps @ space
-    lengths = np.sqrt((space * space).sum(axis=0))
-    image /= np.where(lengths > 0.0, lengths, 1.0)
-    squares, turn = eigh(image.T @ image)
+    image, trust = _trusted(steps @ space, np.sqrt((space * space).sum(axis=0)))
+    if not image.size:
+        return RitzSpace(image, space[:, :0], np.zeros((0, 0)), np.zeros(0))
+    basis = orthonormal(image) * trust
+    back = steps.transpose_times(basis)
+    squares, turn = device_of(back).eigh(back.T @ back)
+    return RitzSpace(basis, back, turn, np.sqrt(np.maximum(squares, 0.0)))
+
+
+def _trusted(image: Array, lengths: Array) -> tuple[Array, Any]:
+    """Return columns that span the image of vectors of these lengths, and how much each counts."""
+    units = 1.0 / np.maximum(lengths, np.finfo(np.float64).tiny)
+    gram = (image.T @ image) * units * units[:, None]
+    least = GAP * GAP * float(gram.trace())
+    try:  # No eigenvalue is below twice that, so all count: told in a tenth of the time of the rule.
+        np.linalg.cholesky(gram - 2.0 * least * np.eye(len(gram)))
+        return image, 1.0
+    except np.linalg.LinAlgError:
+        squares, turn = eigh(gram)
     trust = ramp(squares, GAP * GAP * float(squares.max(initial=0.0)))
     trusted = trust > 0.0
-    if not trusted.any():
-        return RitzSpace(image[:, :0], space[:, :0], turn[:0, :0], np.zeros(0))
-    basis = orthonormal(image @ turn[:, trusted]) * trust[trusted]
-    back = steps.transpose_times(basis)
-    squares, turn = eigh(back.T @ back)
-    return RitzSpace(basis, back, turn[:, ::-1], np.sqrt(np.maximum(squares[::-1], 0.0)))
+    return (image * units) @ turn[:, trusted], trust[trusted]
 
 
 @dataclass(frozen=True, eq=False)
