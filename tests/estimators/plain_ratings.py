@@ -2,7 +2,9 @@
 
 Every expert predicts mean + bias of the user + bias of the item, clipped to the range of ratings so
 far. Its gradients are those of the loss in units of 1.33 times the mean error, at the prediction
-before clipping; steps are AdaGrad's. Weights are exponential with rate 0.8, then everyone gets a share
+before clipping; steps are AdaGrad's. A mean error up to 1e-12 of the largest rating, and under the
+absolute loss an error up to 1e-9 units, is one of rounding: nothing is learned from it, and up to
+twice as much counts in part. Weights are exponential with rate 0.8, then everyone gets a share
 1/(t + 1). An expert for intervals of 2^k ratings joins after rating 2^k, k >= 6, and is restarted after
 every multiple of it at the recent mean.
 """
@@ -10,6 +12,13 @@ every multiple of it at the recent mean.
 import math
 
 LIMITS = {"absolute": None, "huber": 1.0, "squared": 1000.0}
+
+
+def ramp(value, width):
+    """0 up to the width, 1 from twice the width on, linear in between."""
+    if value <= width:
+        return 0.0
+    return 1.0 if value >= 2.0 * width else value / width - 1.0
 
 
 class PlainExpert:
@@ -77,19 +86,22 @@ class PlainPool:
         self.low, self.high = min(self.low, rating), max(self.high, rating)
         self.recent += 0.01 * (rating - self.recent)
         unit = 1.33 * self.error
-        if unit > 0.0:
-            self.vote([self.price((value - rating) / unit) for value in clipped])
+        trust = ramp(unit, 1e-12 * max(abs(self.low), abs(self.high)))
+        if trust > 0.0:
+            self.vote([self.price((value - rating) / unit) for value in clipped], trust)
             places = ("mean", ("user", user), ("item", item))
             for expert, value in zip(self.experts, raw, strict=True):
-                slope = self.slope((value - rating) / unit)
+                slope = trust * self.slope((value - rating) / unit)
                 expert.learn(places, slope, unit, self.low, self.high)
         self.cover()
         return predicted
 
-    def vote(self, losses):
+    def vote(self, losses, trust):
         """Exponential weights, then shares."""
-        grown = [w * math.exp(-0.8 * loss) for w, loss in zip(self.weights, losses, strict=True)]
-        share = 1.0 / (self.t + 1.0)
+        grown = [
+            w * math.exp(-0.8 * trust * loss) for w, loss in zip(self.weights, losses, strict=True)
+        ]
+        share = trust / (self.t + 1.0)
         count, total = len(grown), sum(grown)
         self.weights = [(1.0 - share) * w / total + share / count for w in grown]
 
@@ -114,5 +126,5 @@ class PlainPool:
     def slope(self, error):
         """Its derivative."""
         if self.loss == "absolute":
-            return math.copysign(1.0, error) if error else 0.0
+            return math.copysign(ramp(abs(error), 1e-9), error)
         return min(max(error, -LIMITS[self.loss]), LIMITS[self.loss])

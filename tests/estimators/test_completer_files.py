@@ -78,6 +78,37 @@ def test_ids_that_cannot_be_saved_leave_no_file(key, tmp_path):
     assert path.read_bytes() == content
 
 
+def test_a_loaded_one_knows_what_was_rated_long_ago(tmp_path):
+    path = tmp_path / "ratings.safetensors"
+    completer = saved(path)
+    loaded = MatrixCompleter.load(path)
+    for user in completer.users_:
+        rated = {item for who, item in turning(700, new=10)[0] if who == user}
+        assert set(loaded.recommend(user, 99)) == set(completer.items_) - rated
+
+
+def test_files_from_before_pairs_were_kept(tmp_path):
+    """They say what `memory` holds, and go on from there."""
+    path = tmp_path / "ratings.safetensors"
+    completer = saved(path)
+
+    def before(settings, arrays):
+        del settings["settings"]["keep_seen"], arrays["seen.pairs"]
+
+    edited(path, before)
+    loaded = MatrixCompleter.load(path)
+    recent = loaded._pool.recent
+    held = set(turning(700, new=10)[0][-recent.size :])
+    for user in loaded.users_:
+        left = {item for item in loaded.items_ if (user, item) not in held}
+        assert set(loaded.recommend(user, 99)) == left
+    more = turning(200, seed=5)
+    assert loaded.prequential(*more).tobytes() == completer.prequential(*more).tobytes()
+    assert 0 < loaded._pool.seen.pairs().size < completer._pool.seen.pairs().size
+    loaded.save(path)
+    assert state_of(MatrixCompleter.load(path)) == state_of(loaded)
+
+
 # -- files that are not what they should be ----------------------------------------------------------
 
 
@@ -193,6 +224,16 @@ EDITS = {
     "ids too few": replaced("ids.users", lambda a: encode_keys(["a"])),
     "an id twice": replaced("ids.users", lambda a: encode_keys(["a"] * 12)),
     "ids of nonsense": replaced("ids.items", lambda a: a[1:]),
+    "pairs as numbers": replaced("seen.pairs", lambda a: a.astype(np.float64)),
+    "a table of pairs": replaced("seen.pairs", lambda a: a[:, None]),
+    "a pair twice": replaced("seen.pairs", lambda a: np.sort(np.append(a, a[3]))),
+    "pairs that do not rise": replaced("seen.pairs", lambda a: a[::-1]),
+    "a pair of no user": put("seen.pairs", -1, 99 << 32),
+    "a pair of no item": put("seen.pairs", -1, (11 << 32) + 9),
+    "a negative pair": put("seen.pairs", 0, -1),
+    "more pairs than ratings": replaced("seen.pairs", lambda a: np.arange(10**4)),
+    "pairs though none are kept": setting("settings", "keep_seen", False),
+    "a number for keep_seen": setting("settings", "keep_seen", 1),
     "another first": setting("first", 3),
     "a negative first": setting("first", -700),
     "a projection in the past": setting("next_projection", 5),

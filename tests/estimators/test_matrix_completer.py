@@ -191,6 +191,7 @@ def test_pairs_that_cannot_be_learned_cannot_be_asked_for(fault):
         ({"weighting": -1}, "weighting must be a finite number >= 0"),
         ({"memory": 63}, "memory must be a whole number >= 64"),
         ({"seed": -1}, "seed must be a whole number >= 0"),
+        ({"keep_seen": 1}, "keep_seen must be True or False, got 1"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, message):

@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from driftwolfe.estimators import MatrixCompleter
+from driftwolfe.estimators.ratings import seen as seen_module
 from driftwolfe.estimators.ratings import settings
 from driftwolfe.estimators.ratings import side as side_module
 from driftwolfe.estimators.ratings.archive import pool_state
+from driftwolfe.estimators.ratings.seen import SeenPairs
 from estimators.rating_streams import turning
 
 # -- somebody new ------------------------------------------------------------------------------------
@@ -75,11 +79,64 @@ def test_recommendations_are_the_best_predictions():
     assert set(completer.recommend("new", 1000)) == set(completer.items_)
 
 
-def test_what_memory_does_not_hold_may_be_recommended_again():
-    completer = MatrixCompleter(memory=64).partial_fit([("a", "old")], [5.0])
+@pytest.mark.parametrize("learner", ["both", "pold"])
+@pytest.mark.parametrize("radii", [(), (0.3,)])
+def test_what_was_rated_long_ago_is_not_recommended(learner, radii):
+    pairs, ratings = turning(1500, users=40, items=60, new=12)
+    completer = MatrixCompleter(memory=64, learner=learner, radii=radii)
+    rated, early = {}, pairs[0]
+    for start in range(0, 1500, 100):
+        part = slice(start, start + 100)
+        completer.partial_fit(pairs[part], ratings[part])
+        for user, item in pairs[part]:
+            rated.setdefault(user, set()).add(item)
+        for user in completer.users_:
+            left = set(completer.items_) - rated[user]
+            assert set(completer.recommend(user, 1000)) == left
+            assert len(completer.recommend(user, 1000, exclude_seen=False)) == len(completer.items_)
+    assert early not in pairs[1500 - 64 :] and early[1] in rated[early[0]]
+    assert set(completer.recommend("new", 1000)) == set(completer.items_)
+
+
+def test_without_keep_seen_only_what_memory_holds_is_left_out():
+    completer = MatrixCompleter(memory=64, keep_seen=False).partial_fit([("a", "old")], [5.0])
     completer.partial_fit([("b", n % 7) for n in range(200)], np.arange(200.0) % 5)
     assert "old" in completer.recommend("a")
     assert completer.recommend("b") == ["old"]
+    assert not completer._pool.seen.runs
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=9), max_size=12))
+def test_seen_pairs_are_a_set(parts):
+    seen, plain, last = SeenPairs(), set(), (1 << 31) - 1
+    for part in parts:
+        given_pairs = [(last if u == 4 else u, last if i == 4 else i) for u, i in part]
+        seen.add(*np.array(given_pairs, np.int64).reshape(-1, 2).T)
+        plain.update(given_pairs)
+    for user in (0, 1, 2, 3, last, 17):
+        assert seen.items_of(user).tolist() == sorted(i for u, i in plain if u == user)
+    assert seen.items_of(-1).size == 0
+    expected = [(u << 32) + i for u, i in sorted(plain)]
+    assert seen.pairs().tolist() == SeenPairs.restored(seen.pairs()).pairs().tolist() == expected
+    assert sum(run.size for run in seen.runs) <= 2 * len(plain)
+
+
+def test_a_pair_takes_eight_bytes_and_is_merged_few_times(monkeypatch):
+    merged = []
+    monkeypatch.setattr(
+        seen_module,
+        "_merged",
+        lambda runs, merge=seen_module._merged: (
+            merged.append(sum(r.size for r in runs)) or merge(runs)
+        ),
+    )
+    seen, count = SeenPairs(), 1 << 16
+    for start in range(0, count, 64):
+        places = np.arange(start, start + 64)
+        seen.add(places % 1000, places)
+    assert sum(run.nbytes for run in seen.runs) == 8 * count
+    # A merge makes runs at least half as long again: 1,024 runs become one in at most 18 merges.
+    assert sum(merged) <= 18 * count
 
 
 @pytest.mark.parametrize("n", [-1, 1.5, "3", None])
@@ -116,6 +173,7 @@ def held(completer):
     groups = [pool.slots, pool.low, pool.scale, *(grown.side for grown in pool.sides)]
     arrays = [array for group in groups for array in group]
     arrays += [pool.recent.rows, pool.recent.cols, pool.recent.steps]
+    arrays += pool.seen.runs
     arrays += [part for older in pool.older.values() for part in (older.users, older.items)]
     return sum(array.nbytes for array in arrays)
 
@@ -142,11 +200,12 @@ def test_memory_does_not_grow_with_the_stream(learner, batch, monkeypatch):
     recent = 2 * memory * (2 + low)
     older = low * 2 * rank * (users + items)
     own = 7 * experts + low * (2 + rank) + 5
-    assert held(completer) <= 8 * (sides + recent + older + own)
+    seen = 2 * users * items
+    assert held(completer) <= 8 * (sides + recent + older + own + seen)
 
 
 def test_memory_is_the_same_after_ten_times_as_many_ratings():
-    completer = MatrixCompleter(memory=512, learner="pold", radii=(0.3,))
+    completer = MatrixCompleter(memory=512, learner="pold", radii=(0.3,), keep_seen=False)
     pairs, ratings = turning(1024, 30, 20)
     completer.partial_fit(pairs, ratings)
     settled = held(completer)

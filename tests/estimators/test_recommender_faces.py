@@ -26,6 +26,7 @@ SETTINGS = {
     "rank": 3,
     "weighting": 0.5,
     "memory": 128,
+    "keep_seen": False,
 }
 
 

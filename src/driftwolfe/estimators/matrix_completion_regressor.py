@@ -26,7 +26,7 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):  # type
 
     Parameters
     ----------
-    loss, learner, radii, rank, weighting, memory
+    loss, learner, radii, rank, weighting, memory, keep_seen
         As for `MatrixCompleter`.
     passes
         Times that `fit` goes over the rows: the first time in order, then shuffled.
@@ -60,6 +60,7 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):  # type
         memory: int = 131_072,
         passes: int = 1,
         random_state: int = 0,
+        keep_seen: bool = True,
     ) -> None:
         self.loss = loss
         self.learner = learner
@@ -69,6 +70,7 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):  # type
         self.memory = memory
         self.passes = passes
         self.random_state = random_state
+        self.keep_seen = keep_seen
 
     @writes
     def fit(self, X: Any, y: Any) -> Self:
@@ -130,4 +132,5 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):  # type
             weighting=self.weighting,
             memory=self.memory,
             seed=self.random_state,
+            keep_seen=self.keep_seen,
         )

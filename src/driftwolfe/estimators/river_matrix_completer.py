@@ -16,7 +16,7 @@ class RiverMatrixCompleter(Ranker):
 
     Parameters
     ----------
-    loss, learner, radii, weighting, memory
+    loss, learner, radii, weighting, memory, keep_seen
         As for `MatrixCompleter`.
     n_factors
         `rank` of `MatrixCompleter`; here that is the method that ranks.
@@ -46,6 +46,7 @@ class RiverMatrixCompleter(Ranker):
         weighting: float = 0.75,
         memory: int = 131_072,
         seed: int | None = None,
+        keep_seen: bool = True,
     ) -> None:
         super().__init__(seed=seed)
         self.loss = loss
@@ -54,6 +55,7 @@ class RiverMatrixCompleter(Ranker):
         self.n_factors = n_factors
         self.weighting = weighting
         self.memory = memory
+        self.keep_seen = keep_seen
         self.completer = MatrixCompleter(
             loss=loss,
             learner=learner,
@@ -62,6 +64,7 @@ class RiverMatrixCompleter(Ranker):
             weighting=weighting,
             memory=memory,
             seed=seed or 0,
+            keep_seen=keep_seen,
         )
 
     def learn_one(self, user: Hashable, item: Hashable, y: Any, x: Any = None) -> None:

@@ -26,6 +26,8 @@ LONGEST = 2.0
 CAP = 9.0
 #: No entry is mapped to more, so that squares stay in the range of numbers.
 WILD = 1e70
+#: Entries up to this share of the root mean square of their feature count as 0: they are rounding.
+NEGLIGIBLE = 1e-12
 
 
 @jit(NEW_NUMBERS, NUMBER, NUMBER)
@@ -52,7 +54,8 @@ def _count_full(
         mean += part / weight * before
     after = row - mean
     for i in range(row.size):
-        if row[i] != 0.0:
+        usual = moments[i, i] + weight * mean[i] * mean[i]
+        if weight * row[i] * row[i] > NEGLIGIBLE * NEGLIGIBLE * usual:
             seen[i] += part
         factor = part * before[i]
         if factor != 0.0:
@@ -152,9 +155,10 @@ def diagonal_rows(
         shift = k + 1  # every row is one entry longer: the constant
         for e in range(starts[k], starts[k + 1]):
             j = places[e]
-            if learning:
+            square = values[e] * values[e]
+            if learning and square * seen[j] >= NEGLIGIBLE * NEGLIGIBLE * squares[j]:
                 seen[j] += part
-                squares[j] += part * values[e] * values[e]
+                squares[j] += part * square
             known = squares[j] > 0.0
             mapped = values[e] / math.sqrt(squares[j] / seen[j]) if known else 0.0
             mapped = min(max(mapped, -WILD), WILD)

@@ -10,6 +10,7 @@ from driftwolfe.estimators.classes.rows import Rows
 from driftwolfe.points.compiled import compiled
 from driftwolfe.points.decompositions import eigh
 from driftwolfe.points.kinds import Array
+from driftwolfe.points.ramps import ramp
 
 kernels = compiled("driftwolfe.estimators.classes.feature_kernels")
 
@@ -20,6 +21,8 @@ FULL_FEATURES = 256
 POWER = 0.75
 #: Rows' worth of uncorrelated data that the correlations are mixed with.
 PRIOR_ROWS = 30.0
+#: A feature whose scale is at most this share of its mean is constant: what varies is rounding.
+CONSTANT = 1e-12
 #: The map is worked out anew after so many rounds, as a share of those played.
 RENEWAL = 0.05
 
@@ -35,7 +38,8 @@ class FeatureMap:
     mean square of the norms. So z has norm about 1, features that go together do not crowd out the
     others, and multiplying the features by a constant changes nothing. The scale of a feature is
     its standard deviation, or that of its entries other than 0 about its mean if larger: a rare
-    feature is not blown up when it comes, and one that first comes late has its scale at once.
+    feature is not blown up when it comes, and one that first comes late has its scale at once. One
+    whose scale is at most 1e-12 of its mean counts as constant and is left out.
     Beyond 256 features nothing is centred and a row stays as sparse as it is: m = 0, K = I, and the
     scale is the root mean square of the entries other than 0.
 
@@ -133,9 +137,11 @@ class FeatureMap:
         if not self.full or self.totals[0] == 0.0:
             return
         scales = self._scales()
-        known = (scales > 0.0).nonzero()[0]
-        weight, scales = self.totals[0], scales[known]
+        trust = ramp(scales, CONSTANT * np.abs(self.mean))
+        known = (trust > 0.0).nonzero()[0]
+        weight, scales, trust = self.totals[0], scales[known], trust[known]
         lower = self.moments[np.ix_(known, known)] / weight / scales / scales[:, None]
+        lower *= trust * trust[:, None]
         # A rare feature has a larger scale than its deviation. The rest of its variance is taken
         # for noise of its own, or whitening would blow it up after all.
         correlations = np.tril(lower, -1) + np.tril(lower, -1).T + np.eye(known.size)
@@ -143,14 +149,15 @@ class FeatureMap:
         powers = (np.maximum(values, 0.0) + PRIOR_ROWS / weight) ** (-POWER / 2.0)
         root = (vectors * powers) @ vectors.T
         self.table = np.zeros_like(self.moments)
-        self.table[np.ix_(known, known)] = root / scales[:, None]
+        self.table[np.ix_(known, known)] = root * (trust / scales)[:, None]
         self.centre = self.mean.copy()
 
     @property
     def is_behind(self) -> bool:
         """Whether a feature has a scale by now that the map does not know of."""
-        diagonal = self.moments.diagonal()
-        return bool(((diagonal > 0.0) & (self.table.diagonal() == 0.0)).any())
+        rounding = self.totals[0] * (CONSTANT * self.mean) ** 2
+        varies = self.moments.diagonal() > rounding
+        return bool((varies & (self.table.diagonal() == 0.0)).any())
 
     def grow(self, features: int) -> None:
         """Make room for more features, up to `features` in all; they were 0 so far."""

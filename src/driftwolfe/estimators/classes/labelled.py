@@ -66,16 +66,29 @@ def check_weights(weights: Array) -> None:
 def in_fixed_order(given: Labelled) -> Labelled:
     """Return labelled rows in an order that does not depend on the one they came in.
 
+    Rows are compared by six digits of their values first, so that rounding errors reorder only rows
+    that are nearly the same.
+
     >>> from driftwolfe.estimators.classes.rows import as_rows
     >>> rows = as_rows(np.array([[3.0], [1.0], [2.0]]))
     >>> in_fixed_order(Labelled(rows, np.array([1, 0, 1]), np.ones(3))).rows.values
     array([1., 2., 3.])
     """
     rows, labels, parts = given
+    exact, rough = rows.values.astype(">f8"), _rounded(rows.values)
 
-    def key(k: int) -> tuple[int, float, bytes, bytes]:
+    def key(k: int) -> tuple[int, float, bytes, bytes, bytes]:
         own = slice(rows.starts[k], rows.starts[k + 1])
-        entries = rows.places[own].tobytes(), rows.values[own].tobytes()
+        entries = rows.places[own].tobytes(), rough[own].tobytes(), exact[own].tobytes()
         return int(labels[k]), float(parts[k]), *entries
 
     return given.taken(np.array(sorted(range(labels.size), key=key), dtype=np.int64))
+
+
+def _rounded(values: Array) -> Array:
+    """Return values with 20 bits.
+
+    Between them lie no numbers of few bits: whole numbers and halves are not rounded by their last.
+    """
+    mantissas, exponents = np.frexp(values)
+    return np.ldexp(np.floor(mantissas * 2.0**20 + 0.37), exponents - 20)

@@ -13,6 +13,7 @@ from driftwolfe.estimators.ratings.kernels import Interactions, Scale, Side, Slo
 from driftwolfe.estimators.ratings.pool import Older, RatingPool
 from driftwolfe.estimators.ratings.recent import RecentSteps
 from driftwolfe.estimators.ratings.saved_decisions import check_decisions
+from driftwolfe.estimators.ratings.seen import SeenPairs, fit_together
 from driftwolfe.estimators.ratings.settings import Expert, PoolSettings
 from driftwolfe.storage.archive import Described, Header
 
@@ -32,6 +33,7 @@ def pool_state(pool: RatingPool) -> tuple[dict[str, Any], Arrays]:
         arrays[f"recent.{part}"] = getattr(recent, part)[: recent.size]
     for k, older in pool.older.items():
         arrays |= {f"older.{k}.users": older.users, f"older.{k}.items": older.items}
+    arrays["seen.pairs"] = pool.seen.pairs()
     settings = {
         "settings": asdict(pool.settings),
         "experts": [list(expert) for expert in pool.experts],
@@ -82,6 +84,9 @@ def _expected(
         expected[f"{side}.metric"] = (floats, (size,))
         expected[f"{side}.rows"] = (floats, (size, low * rank))
         expected[f"ids.{side}"] = (letters, (length,))
+    if "seen.pairs" in held:  # not in files from before pairs were kept
+        (pairs,) = held["seen.pairs"].shape
+        expected["seen.pairs"] = (whole, (pairs,))
     for k in settings["older"]:
         (users, columns), (items, _) = (held[f"older.{k}.{s}"].shape for s in ("users", "items"))
         expected[f"older.{k}.users"] = (floats, (users, columns))
@@ -123,6 +128,7 @@ def _pool(
         int(k): Older(int(start), arrays[f"older.{k}.users"], arrays[f"older.{k}.items"])
         for k, start in settings["older"].items()
     }
+    pool.seen = SeenPairs.restored(arrays.get("seen.pairs", np.zeros(0, np.int64)))
     pool.next_projection = int(settings["next_projection"])
     return pool
 
@@ -183,6 +189,16 @@ def _steps_fit(pool: RatingPool) -> bool:
         and _within(recent.rows, pool.users.size)
         and _within(recent.cols, pool.items.size)
         and set(pool.older) <= set(range(pool.low.radii.size))
+        and _seen_fit(pool)
+    )
+
+
+def _seen_fit(pool: RatingPool) -> bool:
+    """Pairs that are no longer recent: at most as many as ratings, and of known users and items."""
+    pairs = pool.seen.pairs()
+    most = pool.recent.first if pool.settings.keep_seen else 0
+    return pairs.size <= most and all(
+        fit_together(run, pool.users.size, pool.items.size) for run in pool.seen.runs
     )
 
 

@@ -31,6 +31,12 @@ MEMORY_OF_ERRORS = 1 << 14
 RECENT = 0.01
 #: Errors beyond so many units count as so many, whatever the loss.
 LARGEST = 1000.0
+#: Mean errors up to this share of the largest rating are rounding errors: nothing is learned from them.
+ROUNDING = 1e-12
+#: Errors up to so many units have slope 0 under the absolute loss.
+FLAT = 1e-9
+#: Share of the radius that steps within a block leave free.
+MARGIN = 1e-9
 
 ABSOLUTE, HUBER, SQUARED = 0, 1, 2
 
@@ -135,11 +141,28 @@ _LOW = _group((NEW_NUMBERS, NEW_NUMBERS, NEW_TABLE), Interactions)
 _SCALE = _group((NEW_PLACES, NEW_NUMBERS), Scale)
 
 
+@jit(NUMBER, NUMBER)
+def ramp(value: float, width: float) -> float:
+    """Return 0 up to `width`, 1 from twice the width on, and rise linearly in between.
+
+    It stands where a comparison would make the result jump: noise well below `width` in a value that
+    should be 0 changes nothing, and elsewhere a small change of the value makes a small change.
+    """
+    if value <= width:
+        return 0.0
+    if value >= 2.0 * width:
+        return 1.0
+    return value / width - 1.0
+
+
 @jit(NUMBER, WHOLE)
 def gradient(error: float, loss: int) -> float:
-    """Return the derivative of the loss at an error in units."""
+    """Return the derivative of the loss at an error in units.
+
+    That of the absolute loss is 0 for errors of rounding.
+    """
     if loss == ABSOLUTE:
-        return np.sign(error)
+        return math.copysign(ramp(abs(error), FLAT), error)
     limit = 1.0 if loss == HUBER else LARGEST
     return min(max(error, -limit), limit)
 
@@ -181,15 +204,17 @@ def combine(answers: Any, weights: Any, low: float, high: float) -> float:
     return min(max(total, low), high)
 
 
-@jit(NEW_NUMBERS, NUMBERS, NUMBER, NUMBER, WHOLE, NUMBER)
-def weigh(weights: Any, answers: Any, rating: float, unit: float, loss: int, share: float) -> None:
+@jit(NEW_NUMBERS, NUMBERS, NUMBER, NUMBER, WHOLE, NUMBER, NUMBER)
+def weigh(
+    weights: Any, answers: Any, rating: float, unit: float, loss: int, rate: float, share: float
+) -> None:
     """Exponential weights for the losses of this round, then everyone gets a share."""
     least = math.inf
     for e in range(weights.size):
         least = min(least, price((answers[e] - rating) / unit, loss))
     total = 0.0
     for e in range(weights.size):
-        weights[e] *= math.exp(RATE * (least - price((answers[e] - rating) / unit, loss)))
+        weights[e] *= math.exp(rate * (least - price((answers[e] - rating) / unit, loss)))
         total += weights[e]
     for e in range(weights.size):
         weights[e] = (1.0 - share) * weights[e] / total + share / weights.size
@@ -207,18 +232,30 @@ def step_bias(side: Side, row: int, e: int, slope: float, step: float, limit: fl
 def step_row(
     k: int, u: int, i: int, step: float, users: Side, items: Side, low: Interactions
 ) -> None:
-    """Step along the item's factors, if the interactions then surely stay in their ball."""
+    """Step along the item's factors, if the interactions then surely stay in their ball.
+
+    Where they only just would, the step is shortened: the norm is convex along it.
+    """
     rank = low.spreads.shape[1]
+    narrowest = low.radii[k]
+    for j in range(rank):
+        narrowest = min(narrowest, low.spreads[k, j])
+    if narrowest <= 0.0:  # the ball is a point: before the first error
+        return
     metric = users.metric[u] * users.metric[u]
-    scaled, norm = step / metric, low.norms[k]
+    scaled, slope, curvature = step / metric, 0.0, 0.0
     for j in range(rank):
         move = scaled * items.rows[i, k * rank + j]
         here = users.rows[u, k * rank + j]
-        norm += 0.5 * metric * move * (2.0 * here + move) / low.spreads[k, j]
-    if norm <= low.radii[k]:
-        low.norms[k] = norm
+        pull = metric * move / low.spreads[k, j]
+        slope += pull * here
+        curvature += 0.5 * pull * move
+    room = low.radii[k] - (low.norms[k] + slope + curvature)
+    part = ramp(room, MARGIN * low.radii[k])
+    if part > 0.0 and math.isfinite(room):
+        low.norms[k] += part * (slope + part * curvature)
         for j in range(k * rank, (k + 1) * rank):
-            users.rows[u, j] += scaled * items.rows[i, j]
+            users.rows[u, j] += part * scaled * items.rows[i, j]
 
 
 @jit(_SIDE, WHOLE, _SLOTS, WHOLE, WHOLE)
@@ -311,12 +348,13 @@ def learn(
         predictions[n] = predicted if t > 0 else 0.0
         error = abs(predicted - rating)
         note(rating, error, scale)
-        unit = max(UNIT * numbers[0], 1e-12 * (numbers[2] - numbers[1]))
-        if unit > 0.0:
-            weigh(slots.weights, clipped, rating, unit, loss, 1.0 / (t + 2.0))
+        unit = UNIT * numbers[0]
+        trust = ramp(unit, ROUNDING * max(abs(numbers[1]), abs(numbers[2])))
+        if trust > 0.0:
+            weigh(slots.weights, clipped, rating, unit, loss, trust * RATE, trust / (t + 2.0))
             limit = numbers[2] - numbers[1]
             for e in range(count):
-                slope = gradient((answers[e] - rating) / unit, loss)
+                slope = trust * gradient((answers[e] - rating) / unit, loss)
                 step = slots.steps[e] * unit
                 slots.squares[e] += slope * slope
                 moved = slots.means[e] - step * slope / math.sqrt(1.0 + slots.squares[e])

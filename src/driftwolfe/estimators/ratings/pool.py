@@ -13,10 +13,14 @@ from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.estimators.ratings import kernels
 from driftwolfe.estimators.ratings.kernels import Interactions, Scale, Side, Slots
 from driftwolfe.estimators.ratings.recent import RecentSteps, StepMatrix, StepTable
+from driftwolfe.estimators.ratings.seen import SeenPairs
 from driftwolfe.estimators.ratings.settings import Expert, PoolSettings
 from driftwolfe.estimators.ratings.side import GrowingSide
+from driftwolfe.points.decompositions import eigh
+from driftwolfe.points.devices import device_of
 from driftwolfe.points.kinds import Array
-from driftwolfe.points.orthogonal import ritz_space
+from driftwolfe.points.orthogonal import RitzSpace, orthonormal
+from driftwolfe.points.ramps import ramp
 
 LOSSES = {"absolute": kernels.ABSOLUTE, "huber": kernels.HUBER, "squared": kernels.SQUARED}
 
@@ -29,6 +33,9 @@ SHORTEST_BLOCK, BLOCK_SHARE = 1000, 1 / 12
 ROOM = 0.1
 #: Columns of the block iteration beyond the rank.
 SPARE_COLUMNS = 8
+#: A direction counts only if its singular value exceeds 0, and the first one that is left out, by this
+#: share of the largest. Gram matrices leave errors of 1e-8 in those that are 0.
+GAP = 1e-6
 
 
 @dataclass(eq=False)
@@ -49,6 +56,7 @@ class RatingPool:
     experts: list[Expert] = field(default_factory=list)
     recent: RecentSteps = field(default_factory=RecentSteps)
     older: dict[int, Older] = field(default_factory=dict)
+    seen: SeenPairs = field(default_factory=SeenPairs)
     slots: Slots = field(init=False)
     low: Interactions = field(init=False)
     scale: Scale = field(init=False)
@@ -99,6 +107,12 @@ class RatingPool:
             self._end_of_part()
             done = stop
         return predictions
+
+    def seen_by(self, row: int) -> NDArray[np.int64]:
+        """Return the items that a user has rated, as far as is known, in no order."""
+        recent = self.recent
+        lately = recent.cols[: recent.size][recent.rows[: recent.size] == row]
+        return np.concatenate([lately, self.seen.items_of(row)])
 
     @property
     def sides(self) -> tuple[GrowingSide, GrowingSide]:
@@ -202,8 +216,8 @@ class RatingPool:
             k, rank = int(self.slots.low[e]), self.settings.rank
             steps = self._steps(e, users, items, table)
             radius = self.trace_radius(self.experts[e].radius)
-            left, s, right = self._leading(steps, self._space(k, users, items), rank)
-            s = threshold_falling(s, (1.0 - ROOM) * radius)
+            left, s, right, kept = leading(steps, self._space(k, users, items), rank)
+            s, right = threshold_falling(s, (1.0 - ROOM) * radius), right * kept
             for grown, factor, weights in (
                 (self.users, left * s, users),
                 (self.items, right, items),
@@ -225,10 +239,12 @@ class RatingPool:
         for e in np.flatnonzero((self.slots.low >= 0) & (self.slots.starts < end)).tolist():
             k, rank = int(self.slots.low[e]), 2 * self.settings.rank
             steps = self._steps(e, users, items, table)
-            left, s, right = self._leading(steps, self._space(k, users, items), rank)
+            left, s, right, kept = leading(steps, self._space(k, users, items), rank)
             start = int(self.slots.starts[e])
-            older[k] = Older(start, left * s * users[:, None], right * items[:, None])
+            older[k] = Older(start, left * (s * kept) * users[:, None], right * items[:, None])
         self.older = older
+        if self.settings.keep_seen:
+            self.seen.add(self.recent.rows[:half], self.recent.cols[:half])
         self.recent.drop(half)
 
     def _weights(self) -> tuple[Array, Array]:
@@ -257,14 +273,56 @@ class RatingPool:
         columns, least = last.shape[1] + SPARE_COLUMNS, min(users.size, items.size)
         if columns >= least:
             return random.standard_normal((items.size, least))
-        return np.concatenate([last, random.standard_normal((items.size, SPARE_COLUMNS))], axis=1)
+        spare = random.standard_normal((items.size, SPARE_COLUMNS))
+        unknown = ~last.any(axis=0)
+        if unknown.any():
+            last[:, unknown] = random.standard_normal((items.size, np.count_nonzero(unknown)))
+        return np.concatenate([last, spare], axis=1)
 
-    def _leading(self, steps: StepMatrix, space: Array, rank: int) -> tuple[Any, Array, Any]:
-        """Return leading singular triplets, by one round of block iteration."""
-        found = ritz_space(steps, space)
-        count = min(rank, int(np.count_nonzero(found.s > 1e-12 * found.s[0])))
-        left, right = found.leading(count)
-        return left, found.s[:count], right
+
+def leading(steps: StepMatrix, space: Array, rank: int) -> tuple[Array, Array, Array, Array]:
+    """Return leading singular triplets, by one round of block iteration, and how much each counts.
+
+    Where the last of them ties with the first one that is left out, rounding would say which of the
+    two it is. Such directions count less, down to nothing.
+    """
+    found = _ritz_space(steps, space)
+    least = GAP * float(found.s.max(initial=0.0))
+    s = found.s * ramp(found.s, least)
+    count = min(rank, int(np.count_nonzero(s)))
+    left, right = found.leading(count)
+    left_out = s[count] if count < s.size else 0.0
+    return left, s[:count], right, ramp(s[:count] - left_out, least)
+
+
+def _ritz_space(steps: StepMatrix, space: Array) -> RitzSpace:
+    """Return the image of a block of right vectors, and its triplets.
+
+    Right vectors of earlier blocks may depend on each other, and steps since a restart may map them
+    to nearly nothing. Normalised, such images are rounding errors: they are left out.
+    """
+    image, trust = _trusted(steps @ space, np.sqrt((space * space).sum(axis=0)))
+    if not image.size:
+        return RitzSpace(image, space[:, :0], np.zeros((0, 0)), np.zeros(0))
+    basis = orthonormal(image) * trust
+    back = steps.transpose_times(basis)
+    squares, turn = device_of(back).eigh(back.T @ back)
+    return RitzSpace(basis, back, turn, np.sqrt(np.maximum(squares, 0.0)))
+
+
+def _trusted(image: Array, lengths: Array) -> tuple[Array, Any]:
+    """Return columns that span the image of vectors of these lengths, and how much each counts."""
+    units = 1.0 / np.maximum(lengths, np.finfo(np.float64).tiny)
+    gram = (image.T @ image) * units * units[:, None]
+    least = GAP * GAP * float(gram.trace())
+    try:  # No eigenvalue is below twice that, so all count: told in a tenth of the time of the rule.
+        np.linalg.cholesky(gram - 2.0 * least * np.eye(len(gram)))
+        return image, 1.0
+    except np.linalg.LinAlgError:
+        squares, turn = eigh(gram)
+    trust = ramp(squares, GAP * GAP * float(squares.max(initial=0.0)))
+    trusted = trust > 0.0
+    return (image * units) @ turn[:, trusted], trust[trusted]
 
 
 @dataclass(frozen=True, eq=False)

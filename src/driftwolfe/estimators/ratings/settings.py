@@ -50,6 +50,7 @@ class PoolSettings:
     weighting: float
     memory: int
     seed: int
+    keep_seen: bool = True
 
     def grid(self) -> list[Expert]:
         """The experts that never restart: steps times radii."""

@@ -1,0 +1,109 @@
+"""`TraceNormClassifier`: noise of the size of rounding errors in the features hardly changes probabilities."""
+
+import numpy as np
+import pytest
+
+from driftwolfe.estimators import TraceNormClassifier
+from driftwolfe.estimators.classes.experts import BLOCK, ClassExperts
+from driftwolfe.estimators.classes.feature_map import FeatureMap
+from driftwolfe.estimators.classes.labelled import Labelled, in_fixed_order
+from driftwolfe.estimators.classes.rows import as_rows
+
+NOISE = 1e-14
+#: Noise may grow along the rows, as experts take long steps, but not by more than this. A comparison that
+#: hangs on it moves probabilities by a thousandth and more.
+GROWTH = 1e8
+BOUND = GROWTH * NOISE
+
+
+def table(seed, rows=300):
+    """Halves in the odd tables; some features are constant, for good or at first, some rows rare."""
+    rng = np.random.default_rng(seed)
+    features, classes = (3, 10, 40, 300)[seed % 4], 2 + seed % 3
+    X = rng.standard_normal((rows, features))
+    if seed % 2:
+        X = np.round(2.0 * X) / 2.0
+    X[:, 0] = 0.1
+    X[: rows // 4, 1] = 7.0
+    X[rng.random((rows, features)) < 0.1 * (seed % 3)] = 0.0
+    scores = X @ rng.standard_normal((features, classes)) + rng.standard_normal((rows, classes))
+    y = scores.argmax(axis=1)
+    y[:classes] = np.arange(classes)
+    return X, y
+
+
+def moved(learn, X):
+    """How far relative noise, which keeps zeros, moves the probabilities of other rows."""
+    rng = np.random.default_rng(1)
+    disturbed = X * (1.0 + NOISE * rng.standard_normal(X.shape))
+    others = rng.standard_normal((50, X.shape[1]))
+    told, other = (learn(each).predict_proba(others) for each in (X, disturbed))
+    return float(np.abs(told - other).max())
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"fit_intercept": False, "learner": "pold", "radii": 10.0}], ids=str
+)
+@pytest.mark.parametrize("seed", range(12))
+def test_noise_of_rounding_moves_no_probability(seed, options):
+    X, y = table(seed)
+    classes = np.unique(y)
+    model = TraceNormClassifier
+    assert moved(lambda Z: model(**options).partial_fit(Z, y, classes=classes), X) < BOUND
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nor_does_it_reorder_the_rows_of_fit(seed):
+    X, y = table(seed, 100)
+    assert moved(lambda Z: TraceNormClassifier(passes=2, random_state=0).fit(Z, y), X) < BOUND
+
+
+def test_rows_come_in_the_same_order_where_values_are_whole_or_large():
+    rng = np.random.default_rng(2)
+    X = rng.permutation(np.arange(2.0**20, 2.0**20 + 400.0)).reshape(200, 2) * 10.0 ** rng.integers(
+        -90, 90, (200, 1)
+    )
+    labels, parts, orders = np.zeros(200, np.int64), np.ones(200), []
+    for given in (X, X * (1.0 + NOISE * rng.standard_normal(X.shape)), X[::-1]):
+        rows = in_fixed_order(Labelled(as_rows(given), labels, parts)).rows
+        orders.append(rows.values)
+    np.testing.assert_allclose(orders[1], orders[0], rtol=1e-12)
+    assert orders[2].tobytes() == orders[0].tobytes()
+
+
+@pytest.mark.parametrize("features", [2, 300])
+def test_a_zero_with_noise_is_not_there(features):
+    """It counts neither for the scale of a feature nor for the rows that have it."""
+    rng = np.random.default_rng(3)
+    X = np.zeros((40, features))
+    X[:, 0] = 3.0 * (np.arange(40) % 4 == 0)
+    maps = [FeatureMap(features, intercept=True) for _ in "ab"]
+    for made, noise in zip(maps, (0.0, NOISE), strict=True):
+        Z = X.copy()
+        Z[:, 0] += noise * (1.0 + rng.random(40))
+        made.rows(as_rows(Z), np.ones(40))
+        made.renew()
+    assert maps[0].seen[0] == maps[1].seen[0] == 10.0
+    assert maps[1]._scales()[0] == pytest.approx(maps[0]._scales()[0], rel=1e-12)
+
+
+def test_a_feature_that_varies_by_rounding_is_constant():
+    rng = np.random.default_rng(4)
+    X = np.column_stack([0.1 + NOISE * rng.standard_normal(64), rng.standard_normal(64)])
+    made = FeatureMap(2, intercept=True)
+    made.rows(as_rows(X), np.ones(64))
+    made.renew()
+    assert not made.table[0].any() and not made.table[:, 0].any()
+    assert made.table[1, 1] > 0.0 and not made.is_behind
+    made.rows(as_rows(X + np.array([1e-9, 0.0])), np.ones(64))
+    assert made.is_behind
+
+
+def test_of_equal_weights_the_longest_interval_counts_as_heaviest():
+    for noise in (-1e-14, 0.0, 1e-14):
+        experts = ClassExperts((10.0,), 2, 1, adaptive=True)
+        experts.points[0] = np.arange(10.0)
+        experts.weights[:] = [0.1, 0.3 - noise, 0.1, 0.3 + noise, 0.2]
+        experts.t = BLOCK
+        experts._turn_over()
+        assert experts.points[0, :2].tolist() == [6.0, 7.0]
