@@ -41,8 +41,8 @@ test-gpu: $(READY) ## Run the tests that need a GPU (a PyTorch that finds one)
 test-slow: $(READY) ## Run the long tests too
 	$(BIN)/python -m pytest -n auto
 
-test-rounding: $(READY) ## Run a slice of the tests under other kernels, CPU names and BLAS threads
-	$(BIN)/python -m reliability.rounding
+test-rounding: $(READY) ## Run a slice of the tests under other kernels and BLAS threads; QUICK=--quick for minutes
+	$(BIN)/python -m reliability.rounding $(QUICK)
 
 check: $(READY) ## Check format, lint, types and the layers
 	$(BIN)/ruff format --check
