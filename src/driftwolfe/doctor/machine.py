@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+import warnings
 from typing import Any
 
 from driftwolfe.doctor.finding import Finding
@@ -54,7 +55,9 @@ def compiled_code() -> Finding:
     name = "compiled code"
     began = time.perf_counter()
     try:
-        from driftwolfe.domains import point_kernels
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it is not cached is said below
+            from driftwolfe.domains import point_kernels
 
         seconds = time.perf_counter() - began
         stats = point_kernels.nearest_rows.stats
@@ -68,6 +71,9 @@ def compiled_code() -> Finding:
         return Finding(
             name, f"cannot be loaded: {' '.join(str(problem).split())}", "broken", remedy
         )
+    if place is None:
+        told = f"compiled now ({seconds:.0f} s), as in every process: no folder to cache it can be written"
+        return Finding(name, told, "note", "set NUMBA_CACHE_DIR to a folder that you can write to")
     if kept and not fresh:
         return Finding(name, f"kept in {place}")
     return Finding(name, f"compiled now ({seconds:.0f} s) and kept in {place} for the next time")

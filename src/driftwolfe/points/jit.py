@@ -6,9 +6,13 @@ game. Arrays that are only read may be read-only.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numba
+
+from driftwolfe.points.compiling import announced, warn_of_no_cache
 
 #: Read: vectors of numbers, of places and of answers, tables of numbers, and stacks of tables.
 NUMBERS = numba.types.Array(numba.float64, 1, "C", readonly=True)
@@ -26,9 +30,21 @@ def jit(*types: Any, **options: Any) -> Any:
     """Return the decorator that compiles a function of these types.
 
     Without types: of any, but only to be called by compiled functions, which is less to compile.
+    Where no cache can be written, it is compiled in every process anew.
     """
     options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": not types}
-    return numba.njit(types or None, cache=True, nogil=True, error_model="numpy", **options)
+    options |= {"nogil": True, "error_model": "numpy"}
+    return partial(_compile, partial(numba.njit, types or None, **options))
+
+
+def _compile(decorator: Callable[..., Any], function: Callable[..., Any]) -> Any:
+    with announced():
+        try:
+            return decorator(cache=True)(function)
+        except (RuntimeError, OSError):  # "no locator available", or a full disk
+            uncached = decorator(cache=False)(function)
+    warn_of_no_cache()
+    return uncached
 
 
 def fast_jit(*types: Any) -> Any:
