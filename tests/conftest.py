@@ -6,7 +6,7 @@ import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
-from devices import has_gpu
+from devices import NO_GPU, has_gpu
 from reliability.children import same_copy
 
 settings.register_profile("driftwolfe", deadline=None, derandomize=True, max_examples=60)
@@ -25,4 +25,4 @@ def single_threaded_blas():
 
 def pytest_runtest_setup(item):
     if item.get_closest_marker("gpu") and not has_gpu():
-        pytest.skip("needs a GPU that PyTorch finds")
+        pytest.skip(NO_GPU)

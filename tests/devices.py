@@ -8,7 +8,11 @@ import pytest
 #: Whether PyTorch is installed; it is not imported to find out.
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 
-needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="PyTorch is not installed")
+#: Why tests are skipped, and how to run them.
+NO_TORCH = "needs PyTorch; to install it and run these: make test TORCH=1"
+NO_GPU = "needs a GPU that PyTorch finds; on a machine with one: make test-gpu"
+
+needs_torch = pytest.mark.skipif(not HAS_TORCH, reason=NO_TORCH)
 
 #: PyTorch on the host, which needs no GPU, and on one.
 DEVICES = [

@@ -6,13 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from devices import needs_torch
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: A block of code, and what it prints where that is told right below.
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
-#: Pages whose code needs nothing but itself.
+#: Pages whose code needs nothing but itself, or PyTorch.
 PROGRAMS = [
-    page
+    pytest.param(page, id=page.stem, marks=[needs_torch] if page.stem == "gpu" else [])
     for page in PAGES
     if BLOCK.search(page.read_text()) and page.name not in ("README.md", "estimators.md")
 ]
@@ -48,7 +50,7 @@ def test_the_code_about_estimators_runs(tmp_path, monkeypatch):
     assert names["pipeline"].predict(names["more"]).shape == (9,)
 
 
-@pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PROGRAMS)
 def test_the_code_of_a_page_runs_and_prints_what_is_told(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": page.stem}

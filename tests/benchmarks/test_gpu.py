@@ -9,8 +9,9 @@ import sys
 import pytest
 
 import driftwolfe as dw
+from devices import NO_TORCH
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason=NO_TORCH)
 
 from benchmarks import ROOT, data  # noqa: E402
 from benchmarks.gpu import pages  # noqa: E402

@@ -1,16 +1,8 @@
 """Streams and states that the classifier's tests share."""
 
-import os
-
 import numpy as np
-import pytest
 
 from driftwolfe import streams
-
-needs_data = pytest.mark.skipif(
-    "DRIFTWOLFE_DATA" not in os.environ,
-    reason="DRIFTWOLFE_DATA does not name a folder with the real data",
-)
 
 
 def turning(rows=300, features=4, classes=3, seed=0):

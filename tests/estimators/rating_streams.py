@@ -1,16 +1,8 @@
 """Streams of ratings and states that the recommender's tests share."""
 
-import os
-
 import numpy as np
-import pytest
 
 from driftwolfe.estimators.ratings.archive import pool_state
-
-needs_data = pytest.mark.skipif(
-    "DRIFTWOLFE_DATA" not in os.environ,
-    reason="DRIFTWOLFE_DATA does not name a folder with the real data",
-)
 
 
 def turning(count=600, users=12, items=9, seed=0, new=0):

@@ -17,7 +17,8 @@ from driftwolfe.estimators.classes.options import make_learner
 from driftwolfe.estimators.classes.rows import as_rows
 from driftwolfe.estimators.river_trace_norm_classifier import RiverTraceNormClassifier
 from driftwolfe.estimators.trace_norm_classifier import TraceNormClassifier
-from estimators.classifier_streams import needs_data, shuttle_rows, state_of
+from estimators.classifier_streams import shuttle_rows, state_of
+from real_data import needs_data
 
 
 def played(X, y, **options):

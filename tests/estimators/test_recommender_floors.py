@@ -6,7 +6,7 @@ import pytest
 from benchmarks.ratings import rating_streams
 from benchmarks.recovery import recoveries
 from driftwolfe.estimators import MatrixCompleter
-from estimators.rating_streams import needs_data
+from real_data import needs_data
 
 TIME, FILE, DRIFT, FLIPS = (
     "time order",

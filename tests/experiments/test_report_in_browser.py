@@ -13,7 +13,9 @@ from experiments.played import made, played, regrets, summary_of
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
+pytestmark = pytest.mark.skipif(
+    BROWSER is None, reason="needs Chromium; on Debian or Ubuntu: apt install chromium"
+)
 
 ATTACK = "<script>window.broken=1</script><img src=x onerror='window.broken=1'></script>"
 #: Charts of the two sections.

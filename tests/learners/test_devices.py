@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import math
-import os
 import warnings
 from functools import partial
 
@@ -21,6 +20,7 @@ from driftwolfe.points import FactoredMatrix, ProductPoint
 from driftwolfe.points.devices import device_named
 from driftwolfe.storage import read_archive
 from driftwolfe.storage.archive import VERSION
+from real_data import needs_data
 from reliability.mutations import crafted
 
 SHAPE, RADIUS, ROUNDS = (60, 50), 40.0, 40
@@ -410,11 +410,6 @@ def test_a_counted_set_and_a_product_come_back_on_the_device(place, tmp_path):
 
 
 # -- the paper's game ---------------------------------------------------------------------------
-
-needs_data = pytest.mark.skipif(
-    "DRIFTWOLFE_DATA" not in os.environ,
-    reason="DRIFTWOLFE_DATA does not name a folder with the real data",
-)
 
 
 def paper_loss(place, rounds):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from functools import partial
 
 import numpy as np
@@ -13,11 +12,7 @@ import scipy.sparse as sp
 import driftwolfe as dw
 from driftwolfe.losses import AbsoluteEntries, HuberEntries, SquaredEntries
 from driftwolfe.streams import matrix_completion, movielens_100k, multiclass, shuttle
-
-needs_data = pytest.mark.skipif(
-    "DRIFTWOLFE_DATA" not in os.environ,
-    reason="DRIFTWOLFE_DATA does not name a folder with the real data",
-)
+from real_data import needs_data
 
 ROWS, COLS, RATINGS = [0, 1, 2, 0, 1], [0, 0, 1, 1, 1], [1.0, 2.0, 3.0, 4.0, 5.0]
 

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 
 import driftwolfe as dw
 from driftwolfe.losses import SquaredEntries
 from driftwolfe.streams import movielens_100k, movielens_twin, shuttle, shuttle_twin
-
-needs_data = pytest.mark.skipif(
-    "DRIFTWOLFE_DATA" not in os.environ,
-    reason="DRIFTWOLFE_DATA does not name a folder with the real data",
-)
+from real_data import needs_data
 
 
 def ratings(stream):
