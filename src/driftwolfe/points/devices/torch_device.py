@@ -125,7 +125,7 @@ class TorchDevice(Device):
     @contextmanager
     def _beside(self, first: Any) -> Iterator[None]:
         if not hasattr(self._threads, "stream"):
-            self._threads.stream = torch.cuda.Stream(self.torch)  # type: ignore[no-untyped-call]
+            self._threads.stream = torch.cuda.Stream(self.torch)
         own = self._threads.stream
         own.wait_stream(first)
         try:
