@@ -72,7 +72,7 @@ def compiled_code() -> Finding:
             name, f"cannot be loaded: {' '.join(str(problem).split())}", "broken", remedy
         )
     if place is None:
-        told = f"compiled now ({seconds:.0f} s), as in every process: no folder to cache it can be written"
+        told = f"compiled now ({seconds:.0f} s) and in every process: no folder can be written"
         return Finding(name, told, "note", "set NUMBA_CACHE_DIR to a folder that you can write to")
     if kept and not fresh:
         return Finding(name, f"kept in {place}")

@@ -125,7 +125,7 @@ def refuse_within_update(thing: Any) -> None:
 class Guarded:
     """Copies of an object are reads of it, too.
 
-    A pickle is refused while another thread writes. Do not write before it is complete: Python
+    Pickling is refused while another thread writes. Do not write before it is complete: Python
     gives no way to notice that.
     """
 
