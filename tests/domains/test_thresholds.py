@@ -7,6 +7,7 @@ from scipy.optimize import brentq
 from driftwolfe.domains.thresholds import (
     project_capped_sums,
     project_nonnegative_sum,
+    threshold_falling,
     threshold_to_sum,
 )
 
@@ -99,3 +100,35 @@ def test_rows_of_sums_are_problems_of_their_own(n):
     inside = values.sum(axis=1) <= 2.0
     np.testing.assert_array_equal(threshold_to_sum(values, 2.0)[inside], values[inside])
     assert threshold_to_sum(values[inside], 2.0) is not values
+
+
+@pytest.mark.parametrize("total", [0.3, 1.0, 2.5, 100.0])
+def test_falling_values_have_the_threshold_that_bisection_finds(total):
+    """max(values - theta, 0) has the sum asked for; values of a smaller sum stay."""
+    rng = np.random.default_rng(3)
+    for size in (1, 2, 5, 40):
+        values = np.sort(rng.exponential(size=size))[::-1]
+        low, high = 0.0, values[0]
+        for _ in range(200):
+            theta = (low + high) / 2
+            low, high = (
+                (theta, high) if np.maximum(values - theta, 0).sum() > total else (low, theta)
+            )
+        wanted = values if values.sum() <= total else np.maximum(values - high, 0.0)
+        np.testing.assert_allclose(threshold_falling(values, total), wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("far", [1e9, 1e17, 1e300])
+@pytest.mark.parametrize(
+    ("total", "wanted"),
+    [
+        (0.5, [0.5, 0, 0]),
+        (1.0, [1, 0, 0]),
+        (1.5, [1, 0.5, 0]),
+        (2.0, [1, 1, 0]),
+        (2.75, [1, 1, 0.75]),
+    ],
+)
+def test_values_far_apart_fill_up_one_by_one(far, total, wanted):
+    values = np.array([[far, 0.0, -far]])
+    np.testing.assert_allclose(project_capped_sums(values, total, 1.0), [wanted], atol=1e-12)

@@ -320,6 +320,32 @@ def test_a_cut_off_projection_takes_the_place_of_its_tolerance():
         assert after(learner, T) == pytest.approx(wanted, rel=EXACT)
 
 
+@pytest.mark.parametrize("budget", [0.05, 0.5])
+def test_one_oracle_ader_pays_for_runs_that_were_cut_off(budget):
+    """Few calls for a tiny tolerance. The lemma needs e with <y - x, u - x> <= e ||y - x|| for all
+    u in K, or e = ||y - x||; what enters the bound is no smaller than the better of both.
+    """
+    T, vertices = 200, np.concatenate((np.eye(4), -np.eye(4)))
+    learner = dw.OneOracleAder(
+        dw.L1Ball(4), T, 1.0, tuning="certified", lmo_budget=budget, tolerance_scale=1e-6
+    )
+    K, needed = math.ceil(math.sqrt(T / budget)), 0.0
+    slope = np.array([0.5, -0.5, 0.4, 0.3])
+    for t in range(1, T + 1):
+        learner.update(LinearLoss(slope if t < T / 2 else -slope))
+        if t % K == 0:
+            x = learner.decision
+            y = learner.expert_weights @ np.array(learner._experts.points)
+            apart = np.linalg.norm(x - y)
+            gap = ((y - x) @ (vertices - x).T).max()
+            needed = max(needed, min(apart, gap / apart) if apart > 0 else 0.0)
+    assert needed > 0.01
+    with_error = learner.bound()
+    learner._error = 0.0
+    wanted = with_error - learner.bound()
+    assert wanted >= T * (needed - math.sqrt(1e-6 * 4 * 2.6 / (budget * K))) * (1 - 1e-9)
+
+
 def test_more_path_more_rounds_and_longer_windows_never_cost_less():
     for cls in (dw.BOGDIP, dw.POLD, dw.Ader, dw.POLA, dw.OneOracleAder):
         learner = cls(dw.L2Ball(3, radius=R), 100, G, tuning="certified")

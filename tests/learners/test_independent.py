@@ -164,23 +164,26 @@ def test_saol_is_a_dictionary_of_intervals(place):
     np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
 
 
+@pytest.mark.parametrize("horizon", [300, 2, None])
 @pytest.mark.parametrize("variant", ["optimized", "classic"])
-def test_online_frank_wolfe_is_three_lines(place, variant):
+def test_online_frank_wolfe_is_three_lines(place, variant, horizon):
+    """Where T is short, or t takes its place, a step goes all the way to the vertex and no farther."""
     domain, _, x1 = place
-    T, G, D = 300, 4.0, 2 * domain.radius
-    losses = mixed_losses(T)
+    G, D = 4.0, 2 * domain.radius
+    losses = mixed_losses(300)
     x, total, plain = x1, np.zeros(4), []
     for t, loss in enumerate(losses, start=1):
         plain.append(x)
+        T = horizon or t
         before, total = total, total + loss.gradient(x)
         if variant == "optimized":
             direction = x - x1 + (D / (2 * G)) * (3 / T) ** 0.75 * total
-            share = math.sqrt(3 / T)
+            share = min(1.0, math.sqrt(3 / T))
         else:
             direction = 2 * (x - x1) + (D / (2 * G)) * T**-0.75 * before
             share = min(1.0, 2 / math.sqrt(t))
         x = (1 - share) * x + share * domain.lmo(direction)
-    learner = dw.OnlineFrankWolfe(domain, horizon=T, lipschitz=G, variant=variant)
+    learner = dw.OnlineFrankWolfe(domain, horizon=horizon, lipschitz=G, variant=variant)
     np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
 
 

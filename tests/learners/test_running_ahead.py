@@ -60,6 +60,9 @@ def test_the_same_game_for_any_number_of_threads(name):
         np.testing.assert_array_equal(learner.expert_weights, first.expert_weights)
         np.testing.assert_array_equal(learner.decision.toarray(), first.decision.toarray())
         assert learner.t == first.t == 90
+        if name != "POLD by doubling":  # random columns of later projections are numbered on
+            blocks = learner._experts.blocks.tolist()
+            assert learner._experts.projections == sum(90 // block for block in blocks)
         assert learner.oracle_calls == first.oracle_calls
         assert learner.lipschitz == first.lipschitz
         assert learner.bound() == first.bound()

@@ -233,6 +233,31 @@ def test_gauge_by_bisection():
             y = y + domain.lmo(rng.standard_normal(domain.shape)) * 0.5
             y = domain.origin() + (y - domain.origin()) * rng.uniform(0.1, 5.0)
             assert gauge_by_bisection(domain, y) == pytest.approx(domain.gauge(y), rel=1e-6)
+            # A coarse answer errs on the safe side: c + (y - c)/t is in the set, and no farther in
+            # than the last interval for 1/t is wide.
+            length, true = norm(y - domain.origin()), domain.gauge(y)
+            for accuracy in (0.3, 0.01) if length > 0 else ():
+                coarse = gauge_by_bisection(domain, y, accuracy)
+                width = (domain.radius - domain.inner_radius) / length
+                assert true * (1 - 1e-12) <= coarse
+                assert 1 / coarse >= 1 / true - accuracy * width * (1 + 1e-9)
     assert gauge_by_bisection(dw.L1Ball(3), np.zeros(3)) == 0.0
     with pytest.raises(ValueError, match="inner_radius"):
         gauge_by_bisection(dw.LMODomain(2, dw.L1Ball(2).lmo, 1.0), np.ones(2))
+
+
+@pytest.mark.parametrize("size", [0.9, 0.999, 1.001, 1.2])
+@pytest.mark.parametrize("method", ["block", "halfspace", "corrective"])
+def test_factored_targets_around_the_boundary(method, size):
+    """Trace norms that are known from orthonormal factors: inside nothing moves, outside it must."""
+    rng, radius = np.random.default_rng(12), 4.0
+    ball = dw.TraceNormBall((90, 80), radius, representation="factored")
+    U, V = (np.linalg.qr(rng.standard_normal((side, 3)))[0] for side in (90, 80))
+    y = FactoredMatrix(U, size * radius * np.array([0.5, 0.3, 0.2]), V)
+    result = dw.infeasible_projection(ball, ball.origin(), y, 1e-4, method, accuracy=0.01)
+    found = np.linalg.svd(result.feasible.toarray(), compute_uv=False)
+    assert found.sum() <= radius * (1 + 1e-9)
+    # All singular values fall by the same amount.
+    exact = y.s - max(0.0, size - 1) * radius / 3
+    near = np.sum((found[:3] - exact) ** 2) + np.sum(found[3:] ** 2)
+    assert near <= max(1e-4, 0.01 * np.sum((y.toarray() - result.feasible.toarray()) ** 2))
