@@ -65,7 +65,9 @@ def test_a_tilt_settles_ties_and_nothing_else():
     assert len(orders) == 1
     clear = rng.standard_normal(6)
     assert np.argsort(tilted(1e250 * clear, along)).tolist() == np.argsort(clear).tolist()
-    np.testing.assert_allclose(
-        tilted(clear, along), clear, rtol=0, atol=1e-12 * np.abs(clear).max()
-    )
+    allowed = 1e-12 * np.linalg.norm(clear)
+    np.testing.assert_allclose(tilted(clear, along), clear, rtol=0, atol=allowed)
+    for scale in (1e-200, 1e200):  # squares are 0, and infinite
+        moved = tilted(scale * np.ones(6), along) - scale
+        assert 0.0 < moved.max() <= 1e-11 * scale
     assert not tilted(np.zeros(6), along).any()

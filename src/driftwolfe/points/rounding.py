@@ -17,7 +17,7 @@ from driftwolfe.points.kinds import Array, Indices
 TIE = 1e-9
 #: Relative error of a number that would be whole without rounding.
 WHOLE = 1e-12
-#: How far a tilt moves a direction, relative to its largest entry.
+#: How far a tilt moves a direction, relative to its length.
 _TILT = 1e-12
 
 
@@ -58,7 +58,11 @@ def tilted(direction: Array, along: Array) -> Array:
     along
         As `tilt` makes it, of the same shape.
     """
-    return direction + (_TILT * max(direction.max(), -direction.min())) * along
+    square = float(np.vdot(direction, direction))
+    # The largest entry will do where squares have left the range of numbers, or soon will.
+    fits = 1e-300 < square < 1e300
+    size = math.sqrt(square) if fits else float(np.abs(direction).max())
+    return direction + (_TILT * size) * along
 
 
 def whole_below(value: float) -> int:
