@@ -14,6 +14,7 @@ from driftwolfe.points.kinds import Array, Point, Shape
 LARGEST_COUNT = 1 << 62
 #: Lists in lists in which masked arrays are looked for; deeper ones hold the same few a thousand times.
 _DEEPEST_LIST = 3
+_LISTS = (list, tuple)
 
 
 def positive(value: Any, name: str) -> float:
@@ -127,13 +128,14 @@ def has_masked_entries(value: Any, depth: int = _DEEPEST_LIST) -> bool:
     """Return whether an array, or one in lists or tuples of them, has entries that a mask hides."""
     if isinstance(value, np.ndarray):
         return type(value) is not np.ndarray and bool(np.any(getattr(value, "mask", False)))
-    if not isinstance(value, list | tuple) or not depth:
+    if not isinstance(value, _LISTS) or not depth:
         return False
     # Few types stand in a long list: no look at each of its numbers.
-    kinds = set(map(type, value))
-    if not any(issubclass(kind, list | tuple | np.ndarray) for kind in kinds):
-        return False
-    return any(has_masked_entries(each, depth - 1) for each in value)
+    held = (np.ndarray, *_LISTS) if depth > 1 else np.ndarray
+    for kind in set(map(type, value)):
+        if kind is not float and issubclass(kind, held):
+            return any(has_masked_entries(each, depth - 1) for each in value)
+    return False
 
 
 def all_finite(array: Array) -> bool:

@@ -33,6 +33,7 @@ _READ: dict[str, Callable[[str], Hashable]] = {
 DEEPEST_KEY, LARGEST_KEY = 8, 10_000
 #: Types of keys that hold no others and are equal to themselves.
 _SIMPLE = {str, int, bool, bytes, type(None)}
+_HOLDERS = (tuple, frozenset)
 
 
 def check_keys(keys: Collection[Any], what: str) -> None:
@@ -51,7 +52,7 @@ def check_keys(keys: Collection[Any], what: str) -> None:
         return
     others = []
     for key in keys:
-        if isinstance(key, tuple | frozenset):
+        if isinstance(key, _HOLDERS):
             _check_parts(key, what)
         elif type(key) not in _SIMPLE:
             others.append(key)
@@ -65,8 +66,8 @@ def check_keys(keys: Collection[Any], what: str) -> None:
 def _check_parts(key: Any, what: str) -> None:
     level, seen = [key], 0
     for _ in range(DEEPEST_KEY + 1):
-        holders = [part for part in level if isinstance(part, tuple | frozenset)]
-        _refuse_missing((part for part in level if not isinstance(part, tuple | frozenset)), what)
+        holders = [part for part in level if isinstance(part, _HOLDERS)]
+        _refuse_missing((part for part in level if not isinstance(part, _HOLDERS)), what)
         if not holders:
             return
         seen += sum(map(len, holders))
