@@ -241,6 +241,9 @@ def test_tangents_run_along_the_affine_hull(domain, rng):
     along = there - here
     assert distance(domain.tangent(along), along) <= 1e-12 * domain.radius * 10
     assert distance(domain.tangent(step), step) <= 1e-12 * max(1.0, norm(step)) * 10
+    if domain.inner_radius > 0:  # a small step along the hull stays in the set
+        inside = here + (0.9 * domain.inner_radius / norm(step)) * step
+        assert domain.contains(inside, atol=1e-9)
 
 
 @only_where(lambda domain: domain.can("project"))
@@ -279,6 +282,24 @@ def test_gauge_is_at_most_one_in_the_inner_ball(domain, rng):
     for step in steps:
         edge = domain.origin() + (domain.inner_radius / norm(step)) * step
         assert domain.gauge(edge) <= 1 + 1e-9
+
+
+@only_where(lambda domain: domain.inner_radius > 0)
+def test_the_set_reaches_beyond_its_inner_ball_in_every_direction(domain, rng):
+    """At random, and straight at corners and facets: by the oracle alone."""
+    origin, outward = domain.origin(), directions(domain, rng, count=8)
+    if isinstance(origin, np.ndarray):
+        signs = [np.sign(direction) for direction in outward[:3]]
+        lone = np.zeros(domain.shape)
+        lone.flat[rng.integers(lone.size)] = 1.0
+        outward += [*signs, np.ones(domain.shape), lone, -lone]
+        outward += [-domain.lmo(direction) for direction in outward]
+    along = [domain.tangent(direction) for direction in outward]
+    along = [step for step in along if norm(step) > 1e-9]
+    assert along
+    for step in along:
+        reached = inner(step, domain.lmo(-1.0 * step) - origin)
+        assert reached >= domain.inner_radius * norm(step) * (1 - 1e-9)
 
 
 @only_where(lambda domain: domain.can("gauge_subgradient"))

@@ -337,6 +337,17 @@ def test_one_linear_minimisation_is_enough_for_multi_ocg_to_move():
     assert learner.decision[0] < -0.5
 
 
+@pytest.mark.parametrize("gauge", ["exact", "bisection"])
+def test_pamo_moves_what_can_move_in_a_box_with_a_fixed_side(gauge):
+    """The slope along the fixed side costs all points alike, and must not lead out of the box."""
+    box = dw.Box([0.0, 1.0, -3.0], [2.0, 1.0, -1.0])
+    learner = dw.PAMO(box, lipschitz=2.0, gauge=gauge)
+    for _ in range(200):
+        learner.update(LinearLoss([1.0, 1.0, 1.0]))
+        assert box.contains(learner.decision)
+    np.testing.assert_allclose(learner.decision, [0.0, 1.0, -3.0], atol=0.05)
+
+
 def test_a_coarser_bisection_asks_for_fewer_memberships():
     losses = [dw.losses.LinearLoss([1.0, 0.5])] * 40
     asked = []

@@ -75,6 +75,10 @@ class Box(Domain):
         """What it was made from."""
         return {"lower": self.lower, "upper": self.upper}
 
+    def tangent(self, direction: Array) -> Array:
+        """Return the direction without the coordinates that cannot move, where lower is upper."""
+        return direction if self._free.all() else np.where(self._free, direction, 0.0)
+
     def _lmo(self, direction: Array) -> Array:
         return np.where(direction > 0, self.lower, self.upper)
 
