@@ -234,3 +234,15 @@ def test_a_sign_adversary_measures_from_the_middle_of_a_set_that_is_not_symmetri
         assert loss.value(decision) == pytest.approx(4.0 * abs(share - 0.5))
         assert min(loss.value(low), loss.value(high)) == pytest.approx(-4.0 * 0.5)
         assert np.linalg.norm(loss.gradient(decision)) == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("make", [synthetic.linear_signs, synthetic.hard_linear])
+def test_every_gradient_has_the_norm_that_was_asked_for(make):
+    for lipschitz in (0.5, 3.0):
+        stream = make(dw.L2Ball(3), 20, seed=0, lipschitz=lipschitz)
+        gradients = np.array([loss.g for loss in stream])
+        np.testing.assert_allclose(np.linalg.norm(gradients, axis=1), lipschitz)
+        # One direction, both signs.
+        assert {int(np.sign(g @ gradients[0])) for g in gradients} == {1, -1}
+        assert abs(gradients @ gradients[0]) == pytest.approx(lipschitz**2)
+        assert stream.lipschitz == lipschitz
