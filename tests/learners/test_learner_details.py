@@ -16,6 +16,7 @@ from learners.families import (
     pushed_back,
     random_signs,
     rotating_quadratics,
+    unit,
 )
 
 
@@ -228,6 +229,29 @@ def test_the_lipschitz_constant_is_learned_as_the_largest_gradient(name):
         learner.update(LinearLoss([0.6 * size, -0.8 * size]))
         largest = max(largest, size)
         assert learner.lipschitz == pytest.approx(largest)
+
+
+SINGLE = ("OGD", "OnlineFrankWolfe", "BOGDIP", "LOOBOGD")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*SINGLE, "POLD", "Ader", "POLA", "SAOL", "PAMO", "MultiOCG", "OneOracleAder"],
+)
+def test_once_the_largest_gradient_is_known_steps_are_as_if_it_had_been_given(name):
+    """The first gradient is the largest, of norm 2, and no learner has moved before it."""
+    rng, domain = np.random.default_rng(9), dw.L1Ball(4)
+    weights = {} if name in SINGLE else {"loss_scale": 3.0}
+    slopes = [2.0 * unit(rng.standard_normal(4))]
+    slopes += [rng.uniform(0.2, 1.9) * unit(rng.standard_normal(4)) for _ in range(79)]
+    given, learned = (
+        getattr(dw, name)(domain, horizon=80, lipschitz=G, **weights) for G in (2.0, "auto")
+    )
+    for slope in slopes:
+        given.update(LinearLoss(slope))
+        learned.update(LinearLoss(slope))
+        np.testing.assert_allclose(learned.decision, given.decision, atol=1e-9)
+    assert np.linalg.norm(given.decision) > 0.01
 
 
 def test_a_lipschitz_constant_too_small_is_corrected_upwards():

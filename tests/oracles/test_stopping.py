@@ -179,3 +179,35 @@ def test_where_all_vertices_are_known_one_call_is_enough():
         away = result.feasible - y
         gap = (away @ (result.feasible - vertices).T).max()
         assert gap <= 0.4 * min(away @ away, 0.1) * (1 + 1e-12)
+
+
+# -- limits on the calls ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("calls", [1, 2, 4])
+@pytest.mark.parametrize("method", ["halfspace", "corrective"])
+def test_a_run_that_is_cut_short_has_come_as_near_as_plain_line_searches(method, calls):
+    rng, cut_short = np.random.default_rng(13), 0
+    for _ in range(10):
+        vertices = rng.standard_normal((12, 6))
+        vertices = np.concatenate((vertices, -vertices))
+        radius = np.linalg.norm(vertices, axis=1).max()
+        domain = dw.LMODomain(6, lambda g, v=vertices: v[(v @ g).argmin()], radius=radius)
+        out = rng.standard_normal(6)
+        y = 0.9 * radius * out / np.linalg.norm(out)
+        x = near = vertices[(vertices @ y).argmin()]
+        for _ in range(calls):
+            v = vertices[(vertices @ (near - y)).argmin()]
+            gap = (near - y) @ (near - v)
+            near = near + min(1.0, gap / np.sum((v - near) ** 2)) * (v - near)
+        result = dw.infeasible_projection(
+            domain, x, y, 1e-6, method, accuracy=1e-3, max_lmo_calls=calls
+        )
+        assert result.lmo_calls <= calls
+        reached = np.linalg.norm(result.feasible - y)
+        if result.lmo_calls == calls:  # else the accuracy was reached before
+            assert reached <= np.linalg.norm(near - y) * (1 + 1e-9)
+            cut_short += not result.converged
+        if method == "halfspace" and not result.converged:
+            np.testing.assert_allclose(result.feasible, near, atol=1e-9)
+    assert cut_short
