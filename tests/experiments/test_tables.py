@@ -31,7 +31,9 @@ def test_every_trial_is_a_line_of_csv():
         result([10.0, 20.0], c=0.5, options={"grid": "tight"}),
         result([5.0, 6.0], "OGD", cut=True, label='a, "b"'),
     ]
-    rows = list(csv.DictReader(io.StringIO(trial_table(results))))
+    text = trial_table(results)
+    assert text.count("\n") == 3 and "\r" not in text  # as other tools of the system end lines
+    rows = list(csv.DictReader(io.StringIO(text)))
     assert [row["label"] for row in rows] == ["POLD", 'a, "b"']
     assert rows[0]["options"] == '{"grid":"tight"}' and rows[1]["cut"] == "True"
     assert float(rows[0]["cumulative_loss"]) == 20.0 and rows[0]["lmo"] == "40"

@@ -7,7 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from devices import DEVICES
 from driftwolfe.losses import AbsoluteEntries, HuberEntries, SquaredEntries
+from driftwolfe.points.devices import device_named, to_host
 from driftwolfe.points.factored import FactoredMatrix
 
 ENTRY_LOSSES = [AbsoluteEntries, SquaredEntries, HuberEntries]
@@ -144,3 +146,17 @@ def test_pairs_are_told_apart_and_counted(kind):
         slope = rng.standard_normal(14)
         dense = loss.pull_back(slope, np.zeros(shape))
         assert loss.gradient_norm(slope) == pytest.approx(np.linalg.norm(dense))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@every_entry_loss
+def test_gradients_of_a_stack_on_a_device_stand_where_the_entries_are(kind, device):
+    rng = np.random.default_rng(0)
+    rows, cols = np.array([0, 2, 2, 1, 2]), np.array([3, 0, 0, 2, 3])
+    loss, slopes = kind(rows, cols, np.zeros(5), shape=(3, 4)), rng.standard_normal((2, 5))
+    expected = np.zeros((2, 3, 4))
+    for point, slope in zip(expected, slopes, strict=True):
+        for row, col, value in zip(rows, cols, slope, strict=True):
+            point[row, col] += value
+    stack = device_named(device).put(np.zeros((2, 3, 4)))
+    np.testing.assert_allclose(to_host(loss.stacked_pull_back(slopes, stack)), expected, atol=1e-12)
