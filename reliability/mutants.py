@@ -34,7 +34,7 @@ PACKAGE = Path("src/driftwolfe")
 TESTS = {
     "checkpoint": ("test_checkpoint.py",),
     "domains": ("domains", "contracts/test_domain_contract.py"),
-    "ensemble": ("ensemble", "learners/test_independent.py", "learners/test_bounds_hold.py"),
+    "ensemble": ("ensemble", "learners", "contracts/test_saved_learners.py"),
     "estimators/classes": (
         "estimators/test_class_experts.py",
         "estimators/test_trace_norm_classifier.py",
@@ -59,10 +59,13 @@ TESTS = {
     "learners": (
         "learners/test_independent.py",
         "learners/test_learner_details.py",
-        "learners/test_bounds_hold.py",
+        "learners/test_exact_bounds.py",
+        "contracts/test_saved_learners.py",
+        "learners",
         "contracts/test_learner_contract.py",
+        "contracts/test_hostile_input.py",
     ),
-    "losses": ("losses",),
+    "losses": ("losses", "contracts/test_hostile_input.py"),
     "oracles": ("oracles", "contracts/test_oracle_contract.py"),
     "points": ("points",),
     "regret": ("regret",),

@@ -458,3 +458,16 @@ def test_a_learner_of_ones_own_plays_with_checkpoints_if_it_names_its_state(tmp_
     with pytest.raises(TypeError, match="STATE"):
         dw.play(Still(dw.L1Ball(4)), losses, checkpoint=tmp_path / "other")
     assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("part", ["x", "y"])
+def test_a_state_with_points_of_another_kind_is_refused(part):
+    ball = dw.TraceNormBall((60, 50), 1.0, representation="factored")
+    learner = dw.POLD(ball, horizon=20)
+    learner.update(dw.losses.SquaredEntries([0, 3], [1, 2], [0.5, -0.5]))
+    experts = learner._experts
+    experts.check_state()
+    points = getattr(experts, part)
+    points[-1] = points[-1].toarray()
+    with pytest.raises(ValueError, match="points of experts"):
+        experts.check_state()

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import driftwolfe as dw
 from driftwolfe.losses import FunctionLoss, LinearLoss, SquaredDistance
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.product import ProductPoint
@@ -140,3 +141,22 @@ def test_a_given_shape_holds_from_the_start():
         loss.value(np.zeros(6))
     assert loss.lipschitz(None) is None
     assert FunctionLoss(np.sum, np.ones_like, lipschitz=2).lipschitz(None) == 2.0
+
+
+@pytest.mark.parametrize("learner", [dw.POLA, dw.OGD])
+def test_points_that_functions_are_given_never_change(learner):
+    """Also where experts are rows of one array that is written to: a function may keep its points."""
+    kept = []
+
+    def value(x):
+        kept.append((x, np.array(x)))
+        return float(x @ x - x[0])
+
+    game = learner(dw.L2Ball(2))
+    for _ in range(12):
+        game.update(FunctionLoss(value, lambda x: 2.0 * x - np.array([1.0, 0.0])))
+    assert len(kept) >= 12
+    for point, then in kept:
+        np.testing.assert_array_equal(point, then)
+        with pytest.raises(ValueError, match="read-only"):
+            point[0] = 9.0
