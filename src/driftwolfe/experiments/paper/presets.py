@@ -71,8 +71,8 @@ def matrix_completion_quick() -> Experiment:
             contender,
             scales=(1e4,),
             tuning_first=None,
-            tuning_limit=40.0,
-            limit=40.0,
+            tuning_limit=20.0,
+            limit=20.0,
             seeds=None,
         )
         for contender in whole.contenders
