@@ -55,7 +55,7 @@ def setting(record: Record) -> str:
         return f"{words[0]}, {options['lazy']} known vertices"
     words += [kind] if kind in ("corrective", "block", "even", "certified", "own c") else []
     words += ["exact projections"] if kind == "exact" else []
-    words += [f"{budget:g} a round"] if budget else ["no limit"] if kind != "exact" else []
+    words += [f"{budget:g} per round"] if budget else ["no limit"] if kind != "exact" else []
     return ", ".join(words)
 
 

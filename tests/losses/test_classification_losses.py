@@ -130,3 +130,8 @@ def test_arrays_of_the_user_are_copied(wrap):
     features *= 9.0
     labels[:] = 0
     assert [loss.value(np.ones(loss.shape)) for loss in losses] == values
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_the_reduction_can_be_read(reduction):
+    assert MulticlassLogistic(np.eye(2), [0, 1], 2, reduction=reduction).reduction == reduction
