@@ -23,8 +23,8 @@ import driftwolfe as dw
 from benchmarks import data
 from benchmarks.measure import threads
 from benchmarks.skipped import Skipped
-from driftwolfe.estimators.river_trace_norm_classifier import RiverTraceNormClassifier
-from driftwolfe.estimators.trace_norm_classifier import TraceNormClassifier
+from driftwolfe.estimators.classifier import TraceNormClassifier
+from driftwolfe.estimators.river import RiverTraceNormClassifier
 
 RATES = (0.01, 0.1, 1.0)
 #: Rows a call, where calls of scikit-learn's face are timed.

@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from benchmarks.ratio import Ratio
 from benchmarks.table import limit_text, number
-from driftwolfe.storage.files import write
+from driftwolfe.storage import write
 
 #: Colours that people see apart whatever their eyes; shapes say the same again.
 LOOKS = {

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.skipped import Skipped
-from driftwolfe.streams.movielens import RATINGS
+from driftwolfe.streams.datasets import RATINGS
 
 #: Where the last stream changes its sign.
 FLIPS = (55_555, 83_333)

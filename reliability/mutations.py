@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 
-from driftwolfe.storage import read_archive
-from driftwolfe.storage.archive import ENTRY, VERSION, digest
+from driftwolfe.storage import ENTRY, VERSION, digest, read_archive
 
 #: Stand for text that `json.dumps` would not write.
 DEEP, LONG, TWICE = "<deep>", "<long>", "<twice>"

@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 
 import driftwolfe as dw
-from driftwolfe.checkpoint import Checkpoint
 from driftwolfe.estimators import MatrixCompleter, RiverTraceNormClassifier, TraceNormClassifier
 from driftwolfe.experiments import result as results
-from driftwolfe.experiments.data_set import DataSet
-from driftwolfe.experiments.spec import EXAMPLE, parse_spec, read_spec
 from driftwolfe.experiments.store import Store
-from driftwolfe.experiments.trial import Trial
+from driftwolfe.experiments.sweep import EXAMPLE, parse_spec, read_spec
+from driftwolfe.experiments.trial import DataSet, Trial
+from driftwolfe.game import Checkpoint
 from driftwolfe.losses import AbsoluteEntries, LinearLoss
 from driftwolfe.points import FactoredMatrix
 from reliability.mutations import (
@@ -35,8 +34,8 @@ from reliability.mutations import (
 
 #: Rounds that what was loaded is used for.
 ROUNDS = 20
-movielens = import_module("driftwolfe.streams.movielens")
-shuttle = import_module("driftwolfe.streams.shuttle")  # its package has a function of that name
+movielens = import_module("driftwolfe.streams.datasets")
+shuttle = import_module("driftwolfe.streams.datasets")  # its package has a function of that name
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,11 @@ import msgspec
 import numpy as np
 
 import driftwolfe as dw
-from driftwolfe.experiments.data_set import DataSet
 from driftwolfe.experiments.result import Result
 from driftwolfe.experiments.run_trial import run_trial
 from driftwolfe.experiments.store import Store
 from driftwolfe.experiments.sweep import run_sweep
-from driftwolfe.experiments.trial import Trial
+from driftwolfe.experiments.trial import DataSet, Trial
 from driftwolfe.experiments.workers import Outcome
 from driftwolfe.losses import AbsoluteEntries, SquaredDistance
 from driftwolfe.storage import read_archive

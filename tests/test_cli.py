@@ -142,7 +142,7 @@ def test_overview_puts_results_into_one_table_and_says_what_to_open(swept, capsy
 
 
 def test_the_example_of_a_sweep_is_one(capsys):
-    from driftwolfe.experiments.spec import parse_spec
+    from driftwolfe.experiments.sweep import parse_spec
 
     assert cli.main(["sweep", "--example"]) == 0
     assert len(parse_spec(capsys.readouterr().out.encode()).trials()) == 27
@@ -167,7 +167,7 @@ def test_the_example_of_a_sweep_is_one(capsys):
 )
 def test_mistakes_in_experiments_get_one_sentence(arguments, told, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("driftwolfe.experiments.dask_workers._PATIENCE", 1.0)
+    monkeypatch.setattr("driftwolfe.experiments.workers._PATIENCE", 1.0)
     (tmp_path / "bad.toml").write_bytes(b"\x00\xff = [")
     (tmp_path / "unknown.toml").write_text(SPEC.replace("OGD", "POLDA"))
     (tmp_path / "steps.toml").write_text(SPEC)
@@ -302,6 +302,6 @@ def test_too_little_memory_is_said_in_a_line(monkeypatch, capsys):
     def greedy(options):
         raise MemoryError
 
-    monkeypatch.setattr("driftwolfe.cli.commands.demo", greedy)
+    monkeypatch.setattr("driftwolfe.cli.demo", greedy)
     assert cli.main(["demo"]) == 1
     _assert_one_line(capsys, "driftwolfe: ", "not enough memory")

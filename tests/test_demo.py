@@ -11,12 +11,9 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe import cli
-from driftwolfe.demo import runs as playing
-from driftwolfe.demo import tour, words
-from driftwolfe.demo.chart import chart, legend
-from driftwolfe.demo.hunt import hunt
-from driftwolfe.demo.runs import Run, best_in_hindsight, play_both
+from driftwolfe import cli, demo
+from driftwolfe import demo as playing
+from driftwolfe.demo import Run, best_in_hindsight, chart, hunt, legend, play_both
 from driftwolfe.terminal import LETTERS, Terminal, table
 
 
@@ -33,8 +30,8 @@ def both(made):
 @pytest.fixture
 def played(both, monkeypatch):
     """The command, without playing again what was played."""
-    monkeypatch.setattr(tour, "play_both", lambda hunt: both)
-    monkeypatch.setattr(tour, "best_in_hindsight", lambda hunt: (16, 40.0))
+    monkeypatch.setattr(demo, "play_both", lambda hunt: both)
+    monkeypatch.setattr(demo, "best_in_hindsight", lambda hunt: (16, 40.0))
 
 
 def run_by_hand(made, name, decisions, **counts):
@@ -98,7 +95,7 @@ def test_the_step_of_hindsight_is_the_best_of_those_tried(both, made, monkeypatc
 
 
 def test_what_is_said_follows_from_the_numbers(both):
-    told = words.findings(both)
+    told = demo.findings(both)
     ogd, pola = both
     share = round(100 * (1 - pola.regret / ogd.regret))
     assert f"POLA's regret is {share} % below OGD's" in told
@@ -110,24 +107,24 @@ def test_what_is_said_follows_from_the_numbers(both):
 def test_other_numbers_make_other_sentences(made):
     perfect = run_by_hand(made, "OGD", list(made.targets), projection=7)
     still = run_by_hand(made, "POLA", [np.full(8, 1 / 8)] * 1000, lmo=3)
-    told = words.findings((perfect, still))
+    told = demo.findings((perfect, still))
     assert "OGD takes 0 rounds" in told
     assert "POLA mostly takes longer than the target stays (7 times)" in told
     assert "POLA's regret is above OGD's, with 3 linear minimisations in place of 7 proj" in told
-    swapped = words.findings((still, perfect))
+    swapped = demo.findings((still, perfect))
     assert "100 % below" in swapped
-    assert "the same as" in words.findings((still, still))
+    assert "the same as" in demo.findings((still, still))
 
 
 def test_hindsight_is_told_as_it_is():
-    assert "16 times as large would have given OGD a regret of 39.4" in words.hindsight(
+    assert "16 times as large would have given OGD a regret of 39.4" in demo.hindsight(
         "OGD", 16, 39.42
     )
-    assert "No other step" in words.hindsight("OGD", 1, 300.0)
+    assert "No other step" in demo.hindsight("OGD", 1, 300.0)
 
 
 def test_the_table_has_the_numbers(both):
-    lines = words.measures(both)
+    lines = demo.measures(both)
     rows = {line[:26].strip(): line[26:].split() for line in lines}
     assert rows[""] == ["OGD", "POLA"]
     assert rows["mean loss"] == [f"{run.history.losses.mean():.3f}" for run in both]
@@ -268,8 +265,7 @@ def test_the_terminal_part_needs_no_extras():
 
 def test_the_picture_needs_matplotlib_alone():
     code = (
-        "import sys; sys.modules['msgspec'] = sys.modules['plotly'] = None\n"
-        "import driftwolfe.demo.picture"
+        "import sys; sys.modules['msgspec'] = sys.modules['plotly'] = None\nimport driftwolfe.demo"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from devices import HAS_TORCH
-from driftwolfe import cli
-from driftwolfe.doctor import machine, packages, places, self_test
-from driftwolfe.doctor.finding import Finding
-from driftwolfe.streams import movielens
+from driftwolfe import cli, doctor
+from driftwolfe.doctor import Finding
+from driftwolfe.streams import datasets
 
 PROJECT = Path(__file__).parent.parent / "pyproject.toml"
 
@@ -25,7 +24,7 @@ def no_data(tmp_path, monkeypatch):
     monkeypatch.delenv("DRIFTWOLFE_OFFLINE", raising=False)
     monkeypatch.setenv("DRIFTWOLFE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setitem(sys.modules, "driftwolfe.streams.download", None)
+    monkeypatch.setitem(sys.modules, "driftwolfe.streams.data_files", None)
 
 
 def told(capsys, *arguments, status=0):
@@ -77,8 +76,8 @@ def test_what_is_needed_is_what_the_project_says():
     def listed(needed):
         return [f"{name}>={least}" for name, least in needed.items()]
 
-    assert listed(packages.CORE) == project["dependencies"]
-    for name, extra in packages.EXTRAS.items():
+    assert listed(doctor.CORE) == project["dependencies"]
+    for name, extra in doctor.EXTRAS.items():
         within = [f"driftwolfe[{extra.within}]"] if extra.within else []
         assert within + listed(extra.packages) == project["optional-dependencies"][name]
 
@@ -99,12 +98,12 @@ def test_a_missing_or_old_package_of_the_core_is_broken(capsys, monkeypatch):
     assert "broken tqdm tqdm is missing" in text
     assert text.endswith("The core is broken. First, for tqdm: pip install --upgrade 'tqdm>=4.66'")
     monkeypatch.setattr(metadata, "version", lambda name: "0.3")
-    assert packages.fault("numba", "0.60") == "numba 0.3 is older than 0.60"
+    assert doctor.fault("numba", "0.60") == "numba 0.3 is older than 0.60"
 
 
 def test_a_package_that_cannot_be_imported_is_broken(monkeypatch):
     monkeypatch.setitem(sys.modules, "safetensors", None)
-    found = {each.name: each for each in packages.core()}
+    found = {each.name: each for each in doctor.core()}
     assert found["safetensors"].state == "broken" and found["numpy"].state == "ok"
 
 
@@ -129,10 +128,10 @@ def test_data_that_are_not_the_published_ones_are_told(tmp_path, capsys):
 
 
 def test_data_that_are_there_are_found(tmp_path, monkeypatch):
-    monkeypatch.setattr(type(movielens.RATINGS), "_fault", lambda self, content: "")
+    monkeypatch.setattr(type(datasets.RATINGS), "_fault", lambda self, content: "")
     (tmp_path / "ml-100k").mkdir()
     (tmp_path / "ml-100k" / "u.data").write_text("1\t2\t3\t4\n")
-    film, shuttle = places.data(tmp_path)
+    film, shuttle = doctor.data_sets(tmp_path)
     assert film == Finding("MovieLens 100K", f"{tmp_path / 'ml-100k' / 'u.data'}, as published")
     assert shuttle.state == "note"
 
@@ -140,41 +139,41 @@ def test_data_that_are_there_are_found(tmp_path, monkeypatch):
 def test_folders_that_cannot_be_written_are_told(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("DRIFTWOLFE_CACHE", str(tmp_path / "file" / "cache"))
-    cache, results = places.folders()
+    cache, results = doctor.folders()
     assert cache.state == "note" and "DRIFTWOLFE_CACHE" in cache.remedy
     assert results.state == "ok" and "made when needed" in results.told
 
 
 def test_more_threads_than_cores_are_told(monkeypatch):
-    monkeypatch.setattr(machine, "_cores", lambda: 0)
-    last = machine.threads()[-1]
+    monkeypatch.setattr(doctor, "_cores", lambda: 0)
+    last = doctor.threads()[-1]
     assert last.state == "note" and "set_threads" in last.remedy
 
 
 def test_compiled_code_is_kept_somewhere():
-    found = machine.compiled_code()
+    found = doctor.compiled_code()
     assert found.state == "ok" and "kept in" in found.told
 
 
 def test_no_browser_is_no_trouble(monkeypatch):
-    monkeypatch.setattr(machine.shutil, "which", lambda name: None)
-    assert machine.browser().state == "ok" and "none of" in machine.browser().told
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    assert doctor.browser().state == "ok" and "none of" in doctor.browser().told
 
 
 def test_a_game_beyond_its_bound_is_broken(monkeypatch):
-    monkeypatch.setattr(self_test, "_played", lambda: (10.0, 9.0, True))
-    assert self_test.self_test().state == "broken"
-    monkeypatch.setattr(self_test, "_played", lambda: (1.0, 9.0, False))
-    assert self_test.self_test().state == "broken"
-    monkeypatch.setattr(self_test, "_played", lambda: 1 / 0)
-    assert "ZeroDivisionError" in self_test.self_test().told
+    monkeypatch.setattr(doctor, "_played", lambda: (10.0, 9.0, True))
+    assert doctor.self_test().state == "broken"
+    monkeypatch.setattr(doctor, "_played", lambda: (1.0, 9.0, False))
+    assert doctor.self_test().state == "broken"
+    monkeypatch.setattr(doctor, "_played", lambda: 1 / 0)
+    assert "ZeroDivisionError" in doctor.self_test().told
 
 
 def test_the_doctor_does_not_fall_ill(monkeypatch, capsys):
     def fail():
         raise RuntimeError("no such luck")
 
-    monkeypatch.setattr(machine, "threads", fail)
+    monkeypatch.setattr(doctor, "threads", fail)
     text = told(capsys, status=1)
     assert "RuntimeError: no such luck" in text and "self-test" in text
     assert "Traceback" not in text

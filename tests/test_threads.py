@@ -15,8 +15,8 @@ import pytest
 import driftwolfe as dw
 from contracts.graphs import differences
 from contracts.learner_cases import LEARNER_CASES
-from driftwolfe.estimators.classes.learner import ClassLearner
-from driftwolfe.estimators.ratings.pool import RatingPool
+from driftwolfe.estimators.classifier_experts import ClassLearner
+from driftwolfe.estimators.recommender_experts import RatingPool
 from driftwolfe.storage import read_archive
 
 LEARNERS = list(LEARNER_CASES)

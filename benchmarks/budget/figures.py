@@ -14,14 +14,20 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from benchmarks.budget.store import Record
 from benchmarks.budget.streams import SETS
-from driftwolfe.experiments.figures.marks import stroke
-from driftwolfe.experiments.figures.print_style import FAINT, INK, WIDTH, print_style
-from driftwolfe.experiments.figures.style import Look, looks
-from driftwolfe.experiments.figures.ticks import count_axis
-from driftwolfe.storage.files import write
+from driftwolfe.experiments.figure_style import (
+    FAINT,
+    INK,
+    WIDTH,
+    LineStyle,
+    count_axis,
+    line_styles,
+    print_style,
+    stroke,
+)
+from driftwolfe.storage import write
 
 LEARNERS = ("POLD", "POLA", "BOGD_IP", "OneOracleAder", "OnlineFrankWolfe")
-LOOKS = looks(LEARNERS)
+LOOKS = line_styles(LEARNERS)
 PANELS = {
     "static_regret": "against the best fixed point",
     "dynamic_regret": "against the moving truth",
@@ -92,7 +98,7 @@ def regret_panels(name: str, records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _draw_learner(axis: Axes, records: Sequence[Record], column: str, look: Look) -> None:
+def _draw_learner(axis: Axes, records: Sequence[Record], column: str, look: LineStyle) -> None:
     """Lines over budgets; what has no calls to show is a level line."""
     within = _points(records, ("budget", "one a round"), column)
     free = _points(records, ("unlimited",), column)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from driftwolfe.storage.files import write_text
+from driftwolfe.storage import write_text
 
 Record = dict[str, Any]
 

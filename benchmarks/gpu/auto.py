@@ -13,8 +13,8 @@ import driftwolfe as dw
 from benchmarks.gpu.setting import Setting
 from benchmarks.gpu.timing import compared, median_ms
 from driftwolfe import losses
-from driftwolfe.domains.stacks import DEVICE_SIZE
-from driftwolfe.domains.trace_norm_ball import DEVICE_ENTRIES
+from driftwolfe.domains.base import DEVICE_SIZE
+from driftwolfe.domains.spectral import DEVICE_ENTRIES
 
 #: Lengths of vectors and sides of matrices, short or not.
 LENGTH = {True: 50, False: DEVICE_SIZE}

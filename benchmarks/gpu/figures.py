@@ -13,10 +13,8 @@ from matplotlib.ticker import NullLocator
 
 from benchmarks.gpu.store import Results
 from benchmarks.gpu.summary import GAMES, number
-from driftwolfe.experiments.figures.print_style import FAINT, INK, WIDTH, print_style
-from driftwolfe.experiments.figures.style import COLOURS
-from driftwolfe.experiments.figures.ticks import count_axis
-from driftwolfe.storage.files import write
+from driftwolfe.experiments.figure_style import COLOURS, FAINT, INK, WIDTH, count_axis, print_style
+from driftwolfe.storage import write
 
 BLUE, ORANGE = COLOURS[:2]
 PALE = "#c9c9c9"

@@ -7,7 +7,7 @@ from pathlib import Path
 from benchmarks.gpu.figures import FIGURES
 from benchmarks.gpu.store import Results
 from benchmarks.gpu.summary import SECTIONS, part
-from driftwolfe.storage.files import write_text
+from driftwolfe.storage import write_text
 
 HEAD = """# What a GPU brings
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from driftwolfe.storage.files import write_json
+from driftwolfe.storage import write_json
 
 Results = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Playing a learner against a sequence of losses."""
+"""Playing a learner against losses, with records and checkpoints."""
 
 from __future__ import annotations
 
@@ -6,18 +6,188 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from driftwolfe.checkpoint import Checkpoint, Record
+from driftwolfe import storage
 from driftwolfe.domains import Domain
+from driftwolfe.learners.archive import (
+    ensemble_kinds,
+    is_point,
+    learner_settings,
+    needed_arrays,
+    require_named_state,
+    restored,
+)
 from driftwolfe.learners.base import Learner
 from driftwolfe.losses import Loss
 from driftwolfe.points import checks
+from driftwolfe.points.access import reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices, Point
+from driftwolfe.storage import (
+    Header,
+    TreeReader,
+    TreeWriter,
+    enough_memory,
+    read_archive,
+    shared_names,
+    write_archive,
+)
+
+KIND = "Game"
+
+
+@dataclass(eq=False)
+class GameRecord:
+    """What has been written down of a game so far.
+
+    Attributes
+    ----------
+    rows
+        Seconds, loss and calls of each round.
+    decisions, weights
+        Of each round, if recorded.
+    """
+
+    rows: list[tuple[float, ...]] = field(default_factory=list)
+    decisions: list[Point] = field(default_factory=list)
+    weights: list[Array] = field(default_factory=list)
+
+
+class Checkpoint:
+    """A file that holds a learner and the record of its game.
+
+    Parameters
+    ----------
+    path
+        The file; it is replaced whole, so a kill leaves the last one.
+    learner
+        As it is before the game.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], learner: Learner) -> None:
+        self.path = Path(path)
+        self._first = learner.t
+        require_named_state(learner)  # now, not after the first thousand rounds
+        with storage.explained(self.path):
+            storage.destination(self.path)
+
+    def resume(self, learner: Learner, recording: tuple[bool, bool]) -> GameRecord:
+        """Take the learner to where the file left it, and return the record; empty without a file.
+
+        `recording` says whether decisions and weights are recorded. A file of another game is
+        refused, and the learner stays as it is.
+        """
+        if not self.path.exists():
+            return GameRecord()
+
+        def check(header: Header) -> set[str]:
+            with self._refused_if_another():
+                self._require_same_game(header, recording)
+                return needed_arrays(header) | {"rows"}
+
+        archive = read_archive(self.path, check)
+        with enough_memory(self.path), self._refused_if_another():
+            reached = restored(learner, archive)
+            record = self._record(archive.settings, archive.arrays)
+            if reached.t != self._first + len(record.rows):
+                raise ValueError("its rounds do not add up")
+        _move(learner, reached)
+        return record
+
+    @contextmanager
+    def _refused_if_another(self) -> Iterator[None]:
+        try:
+            yield
+        except ValueError as error:
+            raise ValueError(
+                f"{self.path} is no checkpoint of this game: {error}; remove it to start anew"
+            ) from error
+
+    def save(self, learner: Learner, record: GameRecord, recording: tuple[bool, bool]) -> None:
+        """Write where the game is; refuse where something else moved the learner meanwhile."""
+        _write_game(learner, record, recording, self._first, self.path)
+
+    def _require_same_game(self, archive: Header, recording: tuple[bool, bool]) -> None:
+        if archive.kind != KIND:
+            raise ValueError(f"it holds a {archive.kind[:40]}")
+        first = archive.settings.get("first")
+        if first != self._first:
+            raise ValueError(
+                f"it began with round {str(first)[:40]}, and this learner has played {self._first} rounds "
+                "already; give one made anew"
+            )
+        if archive.settings.get("recording") != list(recording):
+            raise ValueError("it was recorded with other record_decisions or record_weights")
+
+    @staticmethod
+    def _record(settings: dict[str, Any], arrays: dict[str, Any]) -> GameRecord:
+        reader = TreeReader(ensemble_kinds(), arrays, shared_names(settings))
+        rows = arrays.get("rows")
+        lists = [_unpacked(reader.read(settings.get(name))) for name in ("decisions", "weights")]
+        if not (isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.shape[1] == 6):
+            raise ValueError("it has no record of rounds")
+        if rows.dtype != np.float64 or not all(type(held) is list for held in lists):
+            raise ValueError("it has no record of rounds")
+        if not (np.isfinite(rows).all() and (rows[:, 2:] >= 0).all()):
+            raise ValueError("its record of rounds holds numbers that are none")
+        if not all(len(held) in (0, len(rows)) and all(map(is_point, held)) for held in lists):
+            raise ValueError("it has no record of points")
+        return GameRecord([tuple(row) for row in rows.tolist()], *lists)
+
+
+@writes
+def _move(learner: Learner, reached: Learner) -> None:
+    """Put a learner into the state of another one."""
+    learner.__dict__.update(reached.__dict__)
+
+
+@reads_whole
+def _write_game(
+    learner: Learner, record: GameRecord, recording: tuple[bool, bool], first: int, path: Path
+) -> None:
+    if learner.t != first + len(record.rows):
+        raise RuntimeError(
+            f"the game has played {len(record.rows):,} rounds from round {first:,} on, but its learner is "
+            f"at round {learner.t:,}: a callback or another thread has moved it; {path} stays as it was"
+        )
+    writer = TreeWriter(ensemble_kinds())
+    settings = {
+        **learner_settings(learner, writer),
+        "learner": type(learner).__name__,
+        "first": first,
+        "recording": list(recording),
+        "decisions": writer.write(_packed(record.decisions)),
+        "weights": writer.write(_packed(record.weights)),
+    }
+    rows = np.array(record.rows, dtype=np.float64).reshape(-1, 6)
+    write_archive(path, KIND, settings, {**writer.arrays, "rows": rows})
+
+
+def _packed(points: list[Any]) -> Any:
+    """Dense points end to end in one array, and their lengths: a file holds few arrays, if long ones."""
+    if not points or not all(isinstance(point, np.ndarray) for point in points):
+        return points
+    lengths = np.array([len(point) for point in points])
+    return lengths, np.concatenate(points)
+
+
+def _unpacked(packed: Any) -> Any:
+    if not isinstance(packed, tuple):
+        return packed
+    arrays = len(packed) == 2 and all(isinstance(part, np.ndarray) for part in packed)
+    if not (arrays and packed[0].dtype == np.int64 and packed[0].ndim == 1 <= packed[1].ndim):
+        raise ValueError("it has no record of points")
+    lengths, numbers = packed
+    if lengths.min(initial=0) < 0 or lengths.sum() != len(numbers):
+        raise ValueError("it has no record of points")
+    return np.split(numbers, np.cumsum(lengths)[:-1])
+
 
 Callback = Callable[[Learner, float], None]
 #: Rounds in which experts run ahead of their combination.
@@ -152,7 +322,7 @@ def play(
     recording = (record_decisions, record_weights)
     period = checks.count(every, "every")
     saved = None if checkpoint is None else Checkpoint(checkpoint, learner)
-    record = Record() if saved is None else saved.resume(learner, recording)
+    record = GameRecord() if saved is None else saved.resume(learner, recording)
     stream = iter(_with_progress(losses, progress))
     functions = _already_played(stream, len(record.rows), keep_losses)
     ahead = learner.runs_ahead and not (callbacks or any(recording)) and isinstance(losses, _Known)
@@ -189,7 +359,7 @@ def _already_played(stream: Iterator[Loss], rounds: int, keep: bool) -> list[Los
 
 
 def _play_some(
-    learner: Learner, some: list[Loss], record: Record, recording: tuple[bool, bool]
+    learner: Learner, some: list[Loss], record: GameRecord, recording: tuple[bool, bool]
 ) -> float:
     """Play a few rounds, write them down, and return what the first suffered."""
     if recording[0]:
@@ -203,7 +373,7 @@ def _play_some(
     return rounds[0].value
 
 
-def _history(domain: Domain, record: Record, functions: list[Loss]) -> History:
+def _history(domain: Domain, record: GameRecord, functions: list[Loss]) -> History:
     seconds, values, *calls = np.array(record.rows, dtype=float).reshape(-1, 6).T
     lmo, projection, gauge, membership = (count.astype(np.int64) for count in calls)
     return History(

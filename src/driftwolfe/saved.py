@@ -10,7 +10,7 @@ from driftwolfe import estimators, learners
 from driftwolfe.domains import Domain
 from driftwolfe.learners.archive import OWN, held_class, load_learner
 from driftwolfe.learners.base import Learner
-from driftwolfe.storage.archive import Header, enough_memory, read_header
+from driftwolfe.storage import Header, enough_memory, read_header
 
 
 def load(

@@ -11,7 +11,7 @@ import driftwolfe as dw
 from contracts.graphs import differences
 from driftwolfe.estimators import TraceNormClassifier
 from driftwolfe.points import FactoredMatrix, leading_triplets
-from driftwolfe.points.sparse_checks import sound_sparse
+from driftwolfe.points.checks import sound_sparse
 
 #: Rows, columns; both even, for blocks.
 SHAPE = (12, 6)

@@ -11,7 +11,7 @@ from contracts.learner_cases import LEARNER_CASES, domains, suits
 from contracts.test_learner_contract import make, stream
 from driftwolfe import estimators
 from driftwolfe.points import FactoredMatrix, checks, leading_triplets
-from driftwolfe.storage.keys import check_keys, encode_keys
+from driftwolfe.storage import check_keys, encode_keys
 
 NAN = float("nan")
 

@@ -16,7 +16,7 @@ from domains.set_checks import (
     check_sizes,
     on_affine_hull,
 )
-from driftwolfe.domains import spectrahedron
+from driftwolfe.domains import spectral
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_large_spectrahedron_uses_lanczos_with_the_same_answer(kind, rng, monkey
     }[kind]
     states = dw.Spectrahedron(n)
     dense = states.lmo(direction)
-    monkeypatch.setattr(spectrahedron, "_LANCZOS_SIDE", 10)
+    monkeypatch.setattr(spectral, "_LANCZOS_SIDE", 10)
     sparse = states.lmo(direction)
     assert np.array_equal(sparse, states.lmo(direction))
     assert states.contains(sparse)

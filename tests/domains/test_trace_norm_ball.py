@@ -6,7 +6,7 @@ import pytest
 
 import driftwolfe as dw
 from domains.set_checks import check_gauge, check_gauge_subgradient, check_projection
-from driftwolfe.domains import trace_norm_ball
+from driftwolfe.domains import spectral
 from driftwolfe.points import FactoredMatrix
 
 
@@ -155,7 +155,7 @@ def test_representation_follows_the_size_unless_told():
 
 
 def test_what_would_be_too_large_says_what_to_use_instead(monkeypatch, rng):
-    monkeypatch.setattr(trace_norm_ball, "FULL_SVD_ENTRIES", 100)
+    monkeypatch.setattr(spectral, "FULL_SVD_ENTRIES", 100)
     ball = dw.TraceNormBall((30, 40))
     with pytest.raises(NotImplementedError, match="infeasible_projection"):
         ball.project(low_rank_plus_sparse((30, 40), rng))

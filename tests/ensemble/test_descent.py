@@ -8,29 +8,28 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.ensemble.dense_descent import DenseDescent
+from driftwolfe.ensemble.dense import DenseDescent, GaugeDescent
 from driftwolfe.ensemble.experts import descent
-from driftwolfe.ensemble.gauge_descent import GaugeDescent
-from driftwolfe.ensemble.plan import Oracle, Plan
+from driftwolfe.ensemble.plan import Plan, ProjectionConfig
 from driftwolfe.losses import FunctionLoss, Loss, SquaredDistance, SquaredEntries
 
 PLANS = [Plan(0.5, 1, 1e-6), Plan(0.2, 3, 1e-6), Plan(0.1, 4, 1e-6), Plan(0.3, 2, 1e-6)]
 
 
 def dense():
-    return descent(dw.L1Ball(3), Oracle(), 1.0)
+    return descent(dw.L1Ball(3), ProjectionConfig(), 1.0)
 
 
 def inexact():
-    return descent(dw.L1Ball(3), Oracle("corrective"), None)
+    return descent(dw.L1Ball(3), ProjectionConfig("corrective"), None)
 
 
 def gauged():
-    return GaugeDescent(dw.L1Ball(3), Oracle(), 1.0, None)
+    return GaugeDescent(dw.L1Ball(3), ProjectionConfig(), 1.0, None)
 
 
 def factored():
-    return descent(dw.TraceNormBall((3, 2), representation="factored"), Oracle(), None)
+    return descent(dw.TraceNormBall((3, 2), representation="factored"), ProjectionConfig(), None)
 
 
 def loss(experts, seed):
@@ -42,7 +41,7 @@ def loss(experts, seed):
 
 def advance(experts, seed, shared=False):
     f, weights = loss(experts, seed), np.full(experts.size, 1 / experts.size)
-    scores = experts.look(f)
+    scores = experts.evaluate(f)
     if shared:
         slopes = f.slope_at(np.mean(scores, axis=0))
     elif isinstance(experts, DenseDescent):
@@ -120,7 +119,7 @@ def test_a_round_that_cannot_be_prepared_leaves_everything_as_it_was(make, share
         experts.prepare(f, slopes, shared)
     broken = FunctionLoss(lambda x: 0.0, explode)
     with pytest.raises(ZeroDivisionError):
-        broken.slope_at(experts.look(broken))
+        broken.slope_at(experts.evaluate(broken))
     for was, now in zip(before, state(experts), strict=True):
         np.testing.assert_array_equal(now, was)
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import driftwolfe as dw
-from driftwolfe.ensemble.even_descent import EvenDescent, Job
-from driftwolfe.ensemble.plan import FOREVER, Oracle, Plan
+from driftwolfe.ensemble.list import EvenDescent, Job
+from driftwolfe.ensemble.plan import FOREVER, Plan, ProjectionConfig
 from driftwolfe.losses import LinearLoss
 
 
@@ -19,7 +19,7 @@ class Rota(EvenDescent):
     """Experts whose every projection takes a given number of calls; writes down who is served."""
 
     def __init__(self, rate, needs):
-        super().__init__(dw.Simplex(2), Oracle("halfspace", budget=rate, even=True), 1.0)
+        super().__init__(dw.Simplex(2), ProjectionConfig("halfspace", budget=rate, even=True), 1.0)
         self.needs, self.round, self.served = needs, 0, []
 
     def _launch(self, i, x, y, total, scale):
@@ -136,7 +136,7 @@ def test_two_experts_on_a_simplex_by_hand(order, shift):
     n = 20
     vertex, center = np.eye(n)[0], np.full(n, 1 / n)
     short, long = Plan(0.1, 2, 0.03, 0.5), Plan(0.5, 8, 0.17, 0.5)
-    experts = EvenDescent(dw.Simplex(n), Oracle("halfspace", budget=1.0, even=True), 1.0)
+    experts = EvenDescent(dw.Simplex(n), ProjectionConfig("halfspace", budget=1.0, even=True), 1.0)
     experts.add(vertex, [(short, long)[i] for i in order])
     one, other = order.index(0), order.index(1)
     for t in range(1, 17):

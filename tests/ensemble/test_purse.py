@@ -9,10 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import driftwolfe as dw
+from driftwolfe.ensemble.budget import LMOBudget, granted
 from driftwolfe.ensemble.experts import descent
-from driftwolfe.ensemble.lmo_budget import budgeted_grid, budgeted_plan, budgeted_step, cover_share
-from driftwolfe.ensemble.plan import Oracle, Plan
-from driftwolfe.ensemble.purse import Purse, granted
+from driftwolfe.ensemble.plan import (
+    Plan,
+    ProjectionConfig,
+    budgeted_grid,
+    budgeted_plan,
+    budgeted_step,
+    cover_share,
+)
 from driftwolfe.losses import LinearLoss
 from driftwolfe.oracles import InfeasibleProjection
 
@@ -51,18 +57,18 @@ EIGHTHS = st.lists(st.integers(1, 12), min_size=1, max_size=5)
 def test_shares_are_safe_and_the_rate_is_kept(eighths, spare, seed):
     rng, rate = np.random.default_rng(seed), (sum(eighths) + spare) / 8
     shares, blocks = np.array(eighths) / 8, rng.integers(1, 30, len(eighths))
-    purse, plain = Purse(rate), Accounts(sum(eighths) + spare, eighths)
+    purse, plain = LMOBudget(rate), Accounts(sum(eighths) + spare, eighths)
     for t in range(1, 80):
-        ledger = purse.ledger(shares * ((t - 1) % blocks + 1))
+        round_budget = purse.round_budget(shares * ((t - 1) % blocks + 1))
         plain.begin_round()
         for i in np.flatnonzero(t % blocks == 0).tolist():
-            limit = ledger.limit(i)
+            limit = round_budget.limit(i)
             assert limit == plain.limit(i)
             assert limit >= eighths[i] * int(blocks[i]) // 8  # its own, whatever others did
             calls = int(rng.integers(0, limit + 1)) if rng.random() < 0.7 else limit
-            ledger.pay(i, calls)
+            round_budget.pay(i, calls)
             plain.pay(i, calls)
-        purse.close(ledger.paid)
+        purse.close(round_budget.paid)
         assert 8 * plain.spent <= plain.rate * t - sum(plain.savings)
         assert (purse.rounds, purse.spent) == (t, plain.spent)
     purse.check_state()
@@ -71,15 +77,17 @@ def test_shares_are_safe_and_the_rate_is_kept(eighths, spare, seed):
 @pytest.mark.parametrize("rate", [0.1, 0.3, 1.0 / 3.0, 0.7])
 def test_a_share_that_is_the_whole_rate_is_never_short_of_a_call(rate):
     """Sums of such numbers fall short of whole ones by rounding; nothing is lost or won by it."""
-    exact, spent, purse = Fraction(rate).limit_denominator(10), 0, Purse(rate)
+    exact, spent, purse = Fraction(rate).limit_denominator(10), 0, LMOBudget(rate)
     for t in range(1, 200):
-        ledger = purse.ledger(np.array([rate * (1 if t % 3 == 1 else 2 if t % 3 == 2 else 3)]))
+        round_budget = purse.round_budget(
+            np.array([rate * (1 if t % 3 == 1 else 2 if t % 3 == 2 else 3)])
+        )
         if t % 3 == 0:
-            limit = ledger.limit(0)
+            limit = round_budget.limit(0)
             assert math.floor(exact * t) - 1 <= spent + limit <= exact * t
-            ledger.pay(0, limit)
+            round_budget.pay(0, limit)
             spent += limit
-        purse.close(ledger.paid)
+        purse.close(round_budget.paid)
     assert spent >= math.floor(exact * 198) - 1
 
 
@@ -89,7 +97,7 @@ def test_experts_get_what_the_accounts_say(representation, seed):
     """A stack of experts with a common budget, each as greedy as it may be, some of them leaving."""
     rng, eighths = np.random.default_rng(seed), [3, 1, 2]
     blocks, most = [1, 7, 4], (None, 2)[seed % 2]
-    oracle = Oracle("halfspace", max_lmo_calls=most, budget=1.0, pooled=True)
+    oracle = ProjectionConfig("halfspace", max_lmo_calls=most, budget=1.0, pooled=True)
     ball = dw.TraceNormBall((3, 2), representation=representation)
     kind, limits = type(descent(ball, oracle, 1.0)), []
 
@@ -128,7 +136,7 @@ def slopes(experts, loss):
 
 @given(rate=st.floats(0.001, 50.0), rounds=st.integers(1, 500))
 def test_what_arrives_adds_up(rate, rounds):
-    purse, total = Purse(rate), 0
+    purse, total = LMOBudget(rate), 0
     for _ in range(rounds):
         arriving = purse.arriving()
         assert 0 <= arriving <= math.ceil(rate)
@@ -146,23 +154,25 @@ def test_whole_calls_are_never_rounded_up():
     ]
 
 
-@pytest.mark.parametrize("drag", [1.0, 3.0])
+@pytest.mark.parametrize("delay_factor", [1.0, 3.0])
 @pytest.mark.parametrize("budget", [0.05, 1.0, 7.0])
 @pytest.mark.parametrize("v", [0.125, 0.5, 40.0])
-def test_steps_and_blocks_are_the_best_ones(budget, v, drag):
+def test_steps_and_blocks_are_the_best_ones(budget, v, delay_factor):
     """Against a search over steps and blocks, in units of G D."""
     T = 10_000
 
     def bound(h, block):
-        return np.sqrt(2.6 / (budget * block)) * T + v / h + drag * h * block * T / 2
+        return np.sqrt(2.6 / (budget * block)) * T + v / h + delay_factor * h * block * T / 2
 
     h, blocks = np.meshgrid(np.geomspace(1e-6, 1.0, 700), np.geomspace(1.0, 1e5, 700))
     best = bound(h, blocks).min()
-    step = budgeted_step(T, v, budget, drag)
-    plan = budgeted_plan(step, budget, drag)
+    step = budgeted_step(T, v, budget, delay_factor)
+    plan = budgeted_plan(step, budget, delay_factor)
     assert 4 * v / step <= best * (1 + 1e-9)
-    assert 4 * v / step == pytest.approx(3.021 * (drag * v / budget) ** 0.25 * T**0.75, rel=3e-4)
-    assert bound(step, plan.block) <= 4 * v / step + drag * step * T / 2
+    assert 4 * v / step == pytest.approx(
+        3.021 * (delay_factor * v / budget) ** 0.25 * T**0.75, rel=3e-4
+    )
+    assert bound(step, plan.block) <= 4 * v / step + delay_factor * step * T / 2
     assert plan.tolerance == min(1.0, 2.6 / (budget * plan.block))
 
 

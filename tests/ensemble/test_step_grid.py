@@ -15,7 +15,7 @@ from driftwolfe.ensemble import (
     pold_grid,
     projection_eps,
 )
-from driftwolfe.ensemble.lmo_budget import budgeted_grid
+from driftwolfe.ensemble.plan import budgeted_grid
 
 HORIZONS = [1, 2, 3, 4, 7, 10, 100, 999, 3000, 4350, 10**6]
 GRIDS = [pold_grid, paper_grid, experiment_grid, ader_grid]

@@ -9,15 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftwolfe import TraceNormBall
-from driftwolfe.estimators.classes import experts as class_experts
-from driftwolfe.estimators.classes import feature_map
-from driftwolfe.estimators.classes.experts import BLOCK, SLACK, ClassExperts
-from driftwolfe.estimators.classes.feature_kernels import divisor
-from driftwolfe.estimators.classes.feature_map import FeatureMap
-from driftwolfe.estimators.classes.labelled import Labelled
-from driftwolfe.estimators.classes.learner import ClassLearner
-from driftwolfe.estimators.classes.projection_kernels import eigen, project_columns
-from driftwolfe.estimators.classes.rows import as_rows
+from driftwolfe.estimators import classifier_experts
+from driftwolfe.estimators import classifier_experts as class_experts
+from driftwolfe.estimators.classifier_experts import (
+    BLOCK,
+    SLACK,
+    ClassExperts,
+    ClassLearner,
+    FeatureMap,
+    Labelled,
+    as_rows,
+)
+from driftwolfe.estimators.classifier_kernels import divisor, eigen, project_columns
 from driftwolfe.losses import MulticlassLogistic
 from estimators.classifier_streams import state_of, turning
 
@@ -309,12 +312,12 @@ def test_the_map_for_many_features_takes_over_the_classifiers():
     learner = ClassLearner((1e3,), True, True, 3, 6)
     learner.learn(labelled(X, y))
     weights, intercepts = learner.coefficients()
-    learner.grow(3, feature_map.FULL_FEATURES + 1)
+    learner.grow(3, classifier_experts.FULL_FEATURES + 1)
     assert not learner.map.full
     after, also = learner.coefficients()
     np.testing.assert_allclose(after[:, :6], weights, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(also, intercepts, rtol=1e-8, atol=1e-10)
-    wide = np.pad(X, ((0, 0), (0, feature_map.FULL_FEATURES - 5)))
+    wide = np.pad(X, ((0, 0), (0, classifier_experts.FULL_FEATURES - 5)))
     learner.learn(labelled(wide, y))
     assert np.isfinite(learner.probabilities(as_rows(wide))).all()
 

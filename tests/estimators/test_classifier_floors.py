@@ -11,12 +11,9 @@ from river import linear_model, optim
 from sklearn import datasets
 
 from driftwolfe import streams
-from driftwolfe.estimators.classes.labelled import Labelled
-from driftwolfe.estimators.classes.learner import ClassLearner
-from driftwolfe.estimators.classes.options import make_learner
-from driftwolfe.estimators.classes.rows import as_rows
-from driftwolfe.estimators.river_trace_norm_classifier import RiverTraceNormClassifier
-from driftwolfe.estimators.trace_norm_classifier import TraceNormClassifier
+from driftwolfe.estimators.classifier import TraceNormClassifier
+from driftwolfe.estimators.classifier_experts import ClassLearner, Labelled, as_rows, make_learner
+from driftwolfe.estimators.river import RiverTraceNormClassifier
 from estimators.classifier_streams import shuttle_rows, state_of
 from real_data import needs_data
 

@@ -4,10 +4,14 @@ import numpy as np
 import pytest
 
 from driftwolfe.estimators import TraceNormClassifier
-from driftwolfe.estimators.classes.experts import BLOCK, ClassExperts
-from driftwolfe.estimators.classes.feature_map import FeatureMap
-from driftwolfe.estimators.classes.labelled import Labelled, in_fixed_order
-from driftwolfe.estimators.classes.rows import as_rows
+from driftwolfe.estimators.classifier_experts import (
+    BLOCK,
+    ClassExperts,
+    FeatureMap,
+    Labelled,
+    as_rows,
+    in_fixed_order,
+)
 
 NOISE = 1e-14
 #: Noise may grow along the rows, as experts take long steps, but not by more than this. A comparison that

@@ -8,9 +8,8 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.estimators import MatrixCompleter
-from driftwolfe.estimators.ratings.archive import pool_state
-from driftwolfe.storage import read_archive, write_archive
-from driftwolfe.storage.keys import encode_keys
+from driftwolfe.estimators.recommender_archive import pool_state
+from driftwolfe.storage import encode_keys, read_archive, write_archive
 from estimators.rating_streams import state_of, turning
 
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from driftwolfe.estimators import MatrixCompleter
-from driftwolfe.estimators.ratings import settings
-from driftwolfe.estimators.ratings.pool import INTERACTION_STEP, ROOM
+from driftwolfe.estimators import MatrixCompleter, recommender_experts
+from driftwolfe.estimators.recommender_experts import INTERACTION_STEP, ROOM
 from estimators.plain_ratings import PlainPool
 from estimators.rating_streams import interactions, turning
 
@@ -33,7 +32,7 @@ class Watched:
     """A completer, and the steps of its low-rank experts, collected from outside."""
 
     def __init__(self, users, items, **settings):
-        self.completer = MatrixCompleter(**settings)
+        self.completer = MatrixCompleter(**recommender_experts)
         self.pool = self.completer._pool
         self.shape, self.steps, self.counts = (users, items), {}, np.zeros((users, items))
         self.plain = PlainPool(self.pool.settings.loss)
@@ -100,8 +99,13 @@ def numbered(pairs):
 )
 def test_with_enough_rank_projections_are_exact(shape, memory, loss, weighting):
     """Also after steps have been folded, as the rank holds all of them."""
-    settings = {"memory": memory, "loss": loss, "weighting": weighting, "rank": min(shape)}
-    watched = Watched(*shape, radii=(0.05, 0.5, 40.0), learner="pold", **settings)
+    recommender_experts = {
+        "memory": memory,
+        "loss": loss,
+        "weighting": weighting,
+        "rank": min(shape),
+    }
+    watched = Watched(*shape, radii=(0.05, 0.5, 40.0), learner="pold", **recommender_experts)
     pairs, ratings = turning(2100 if memory > 1000 else 600, *shape, new=20)
     seen = 0
     for pair, rating in zip(numbered(pairs), ratings.tolist(), strict=True):
@@ -120,7 +124,9 @@ def test_with_enough_rank_projections_are_exact(shape, memory, loss, weighting):
 
 @pytest.mark.parametrize("memory", [1024, 1000])  # a projection when experts restart, or later
 def test_restarted_experts_forget_their_steps(memory, monkeypatch):
-    monkeypatch.setattr(settings, "FIRST_LOW_RANK_LEVEL", 10)  # so that little is remembered
+    monkeypatch.setattr(
+        recommender_experts, "FIRST_LOW_RANK_LEVEL", 10
+    )  # so that little is remembered
     watched = Watched(8, 6, memory=memory, rank=6, radii=(20.0,), learner="both")
     pairs, ratings = turning(8900, 8, 6)
     # After the restart at 8,192 one item only: of the directions of before nothing may be left.
@@ -143,7 +149,7 @@ def test_restarted_experts_forget_their_steps(memory, monkeypatch):
 @pytest.mark.parametrize("learner", ["pold", "both"])
 def test_no_interaction_ever_leaves_its_ball(loss, learner, monkeypatch):
     """Radii so small that every step pushes against them; the bound is never below the norm."""
-    monkeypatch.setattr(settings, "FIRST_LOW_RANK_LEVEL", 8)
+    monkeypatch.setattr(recommender_experts, "FIRST_LOW_RANK_LEVEL", 8)
     # Experts restart at 8,192, in the middle of a block: what users had before is no longer theirs.
     memory, start, count = (500, 8180, 8400) if learner == "both" else (80, 1, 700)
     completer = MatrixCompleter(
@@ -167,7 +173,7 @@ def test_no_interaction_ever_leaves_its_ball(loss, learner, monkeypatch):
 
 def test_the_bound_that_is_kept_up_to_date_is_what_it_says_also_after_restarts(monkeypatch):
     """Half the sum of |p_k|^2/d_k + d_k, over what users have learned since the expert's start."""
-    monkeypatch.setattr(settings, "FIRST_LOW_RANK_LEVEL", 8)
+    monkeypatch.setattr(recommender_experts, "FIRST_LOW_RANK_LEVEL", 8)
     completer = MatrixCompleter(radii=(0.3,), rank=3, memory=500)
     pool, restarts = completer._pool, 0
     pairs, ratings = turning(1100, 14, 11, new=30)
@@ -215,7 +221,7 @@ def test_within_a_block_rows_step_inside_the_space_of_the_projection(weighting):
 
 @pytest.mark.parametrize("settings", [{}, {"weighting": 0.0}, {"weighting": 1.0, "rank": 9}])
 def test_the_decision_lies_in_its_domain(settings):
-    completer = MatrixCompleter(memory=64, radii=(0.02, 0.2), **settings)
+    completer = MatrixCompleter(memory=64, radii=(0.02, 0.2), **recommender_experts)
     pairs, ratings = turning(500, new=20)
     ratings[100] = 9.0
     for pair, rating in zip(pairs, ratings, strict=True):

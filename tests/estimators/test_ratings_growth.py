@@ -5,12 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftwolfe.estimators import MatrixCompleter
-from driftwolfe.estimators.ratings import seen as seen_module
-from driftwolfe.estimators.ratings import settings
-from driftwolfe.estimators.ratings import side as side_module
-from driftwolfe.estimators.ratings.archive import pool_state
-from driftwolfe.estimators.ratings.seen import SeenPairs
+from driftwolfe.estimators import MatrixCompleter, recommender_experts
+from driftwolfe.estimators import recommender_experts as seen_module
+from driftwolfe.estimators import recommender_experts as side_module
+from driftwolfe.estimators.recommender_archive import pool_state
+from driftwolfe.estimators.recommender_experts import SeenPairs
 from estimators.rating_streams import turning
 
 # -- somebody new ------------------------------------------------------------------------------------
@@ -181,7 +180,7 @@ def held(completer):
 @pytest.mark.parametrize("batch", [1, 37, 5000])
 @pytest.mark.parametrize("learner", ["pold", "both"])
 def test_memory_does_not_grow_with_the_stream(learner, batch, monkeypatch):
-    monkeypatch.setattr(settings, "FIRST_LOW_RANK_LEVEL", 8)
+    monkeypatch.setattr(recommender_experts, "FIRST_LOW_RANK_LEVEL", 8)
     memory, users, items, rank = 512, 30, 20, 3
     completer = MatrixCompleter(memory=memory, learner=learner, rank=rank, radii=(0.3, 1.0))
     pairs, ratings = turning(10 * memory if batch == 1 else 40 * memory, users, items)

@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 import scipy
 
-from driftwolfe.estimators import MatrixCompleter, MatrixCompletionRegressor
-from driftwolfe.estimators.ratings import kernels, settings
-from driftwolfe.estimators.ratings.kernels import Interactions, Side
-from driftwolfe.estimators.ratings.pool import leading
-from driftwolfe.estimators.ratings.recent import StepMatrix
+from driftwolfe.estimators import (
+    MatrixCompleter,
+    MatrixCompletionRegressor,
+    recommender_experts,
+    recommender_kernels,
+)
+from driftwolfe.estimators.recommender_experts import StepMatrix, leading
+from driftwolfe.estimators.recommender_kernels import Interactions, Side
 
 NOISE = 1e-14
 #: Gaps that a projection divides by, as shares of the largest singular value: it makes 1e-8 of the noise.
@@ -56,7 +59,7 @@ def moved(make, pairs, ratings):
 
 @pytest.mark.parametrize(("seed", "options"), CASES, ids=str)
 def test_noise_of_rounding_moves_no_prediction(seed, options, monkeypatch):
-    monkeypatch.setattr(settings, "FIRST_LOW_RANK_LEVEL", 8)
+    monkeypatch.setattr(recommender_experts, "FIRST_LOW_RANK_LEVEL", 8)
     pairs, ratings = noisy_taste(seed)
     assert moved(lambda y: MatrixCompleter(**options).partial_fit(pairs, y), pairs, ratings) < BOUND
 
@@ -130,7 +133,7 @@ def test_no_step_into_a_ball_that_is_a_point(zeros):
     low = Interactions(np.array([radius]), np.array([0.5 * sum(spreads)]), np.array([spreads]))
     sides = [Side(*[np.zeros((1, 2))] * 3, np.ones(1), *[np.zeros(1, np.int64)] * 2) for _ in "ui"]
     sides[1].rows[:] = 0.5
-    for step_row in (kernels.step_row.py_func, kernels.step_row):
+    for step_row in (recommender_kernels.step_row.py_func, recommender_kernels.step_row):
         with np.errstate(all="raise"):
             step_row(0, 0, 0, 1.0, *sides, low)
         assert not sides[0].rows.any()
@@ -146,7 +149,7 @@ def test_steps_stop_at_the_sphere():
             for rows in (np.zeros((1, 1)), np.ones((1, 1)))
         )
         # From 0 by 0.5 on a spread of 0.25: the norm grows by 0.5.
-        kernels.step_row(0, 0, 0, 0.5, users, items, low)
+        recommender_kernels.step_row(0, 0, 0, 0.5, users, items, low)
         assert users.rows[0, 0] == pytest.approx(0.5 * part, abs=1e-6)
         assert low.norms[0] == pytest.approx(0.5 - room + 0.5 * part**2, abs=1e-6)
 
@@ -155,4 +158,6 @@ def test_steps_stop_at_the_sphere():
     ("error", "slope"), [(0.0, 0.0), (1e-9, 0.0), (-1.5e-9, -0.5), (2e-9, 1.0), (-3.0, -1.0)]
 )
 def test_the_absolute_loss_is_flat_at_errors_of_rounding(error, slope):
-    assert kernels.gradient(error, kernels.ABSOLUTE) == pytest.approx(slope, abs=1e-12)
+    assert recommender_kernels.gradient(error, recommender_kernels.ABSOLUTE) == pytest.approx(
+        slope, abs=1e-12
+    )

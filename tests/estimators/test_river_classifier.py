@@ -11,8 +11,8 @@ import pytest
 from river import compose, datasets, evaluate, metrics, preprocessing
 from river.checks import yield_checks
 
-from driftwolfe.estimators.classes.feature_map import FULL_FEATURES
-from driftwolfe.estimators.river_trace_norm_classifier import RiverTraceNormClassifier
+from driftwolfe.estimators.classifier_experts import FULL_FEATURES
+from driftwolfe.estimators.river import RiverTraceNormClassifier
 from driftwolfe.storage import write_archive
 from estimators.classifier_streams import state_of, turning
 

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from driftwolfe.estimators.trace_norm_classifier import TraceNormClassifier
+from driftwolfe.estimators.classifier import TraceNormClassifier
 from driftwolfe.storage import write_archive
 from estimators.classifier_streams import state_of, turning
 

@@ -7,13 +7,11 @@ from functools import cache
 
 import numpy as np
 
-from driftwolfe.experiments.data_set import DataSet
-from driftwolfe.experiments.regret_table import RegretRow
 from driftwolfe.experiments.result import Result, Weights
 from driftwolfe.experiments.run_trial import run_trial
-from driftwolfe.experiments.series import Spread
-from driftwolfe.experiments.summary import Summary, summarise
-from driftwolfe.experiments.trial import Trial
+from driftwolfe.experiments.summary import Spread, Summary, summarise
+from driftwolfe.experiments.tables import RegretRow
+from driftwolfe.experiments.trial import DataSet, Trial
 
 DATA = DataSet(name="jumping-target", rounds=120)
 TWIN = "MovieLens 100K (synthetic twin)"
@@ -79,7 +77,7 @@ def made(
 
 
 def _weights(at: np.ndarray, values: np.ndarray) -> Weights:
-    """Experts in falling order; the largest asleep in the first look."""
+    """Experts in falling order; the largest asleep in the first line_style."""
     names = [f"{2**i:,} rounds" for i in reversed(range(values.shape[1]))]
     rows: list[list[float | None]] = values.round(5).tolist()
     rows[0][0] = None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from driftwolfe.experiments.data_set import DataSet
 from driftwolfe.experiments.result import Result
-from driftwolfe.experiments.trial import Trial
+from driftwolfe.experiments.trial import DataSet, Trial
 
 
 def result(

@@ -14,10 +14,9 @@ from typing import Any
 
 import msgspec
 
-from driftwolfe.experiments.data_set import DataSet
 from driftwolfe.experiments.result import Result
 from driftwolfe.experiments.run_trial import run_trial
-from driftwolfe.experiments.trial import Trial
+from driftwolfe.experiments.trial import DataSet, Trial
 from driftwolfe.experiments.workers import Outcome
 
 DATA = DataSet(name="jumping-target", rounds=40)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from driftwolfe.experiments.paper.claims import as_markdown, claims
+from driftwolfe.experiments.paper import as_markdown, claims
 from driftwolfe.experiments.summary import summarise
 from experiments.results_by_hand import result
 

@@ -13,12 +13,11 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from driftwolfe.experiments import dask_workers
-from driftwolfe.experiments.dask_workers import DaskWorkers
-from driftwolfe.experiments.data_set import DataSet
-from driftwolfe.experiments.local_workers import LocalWorkers
+from driftwolfe.experiments import workers
 from driftwolfe.experiments.store import Store
 from driftwolfe.experiments.sweep import run_sweep
+from driftwolfe.experiments.trial import DataSet
+from driftwolfe.experiments.workers import DaskWorkers, LocalWorkers
 from experiments.small import outcome_of, trial, until
 
 pytest.importorskip("distributed")
@@ -155,8 +154,8 @@ def test_an_address_that_is_none_is_refused_at_once(address):
 
 def test_where_no_scheduler_answers_one_sentence_says_what_to_do(tmp_path, monkeypatch):
     """Also where something listens that is no scheduler."""
-    assert dask_workers._PATIENCE <= 12
-    monkeypatch.setattr(dask_workers, "_PATIENCE", 1)
+    assert workers._PATIENCE <= 12
+    monkeypatch.setattr(workers, "_PATIENCE", 1)
     store = Store(tmp_path)
     store.add("", [trial()])
     with socket.create_server(("127.0.0.1", 0)) as mute:

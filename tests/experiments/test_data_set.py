@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from driftwolfe.experiments.data_set import DataSet
+from driftwolfe.experiments.trial import DataSet
 
 
 def _values(stream):

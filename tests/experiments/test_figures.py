@@ -12,11 +12,9 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from driftwolfe.experiments import figures
-from driftwolfe.experiments.figures import style, words
-from driftwolfe.experiments.figures.band import band, settled_range
-from driftwolfe.experiments.figures.canvas import WARNING
-from driftwolfe.experiments.figures.expert_table import expert_table
+from driftwolfe.experiments import figure_style, figures
+from driftwolfe.experiments.figure_style import WARNING, band, settled_range
+from driftwolfe.experiments.figures import expert_table
 from experiments.played import made, played, regrets, summary_of
 
 
@@ -128,7 +126,7 @@ def written(figure: Figure) -> list[Text]:
 
 
 def test_a_method_that_was_ended_says_how_far_it_came(unequal):
-    assert words.label(unequal.chosen["Ader"]) == "Ader (first 120 rounds)"
+    assert figure_style.label(unequal.chosen["Ader"]) == "Ader (first 120 rounds)"
     assert "Ader (first 120 rounds)" in texts(figures.panels(unequal))
 
 
@@ -173,21 +171,32 @@ def test_titles_are_shown_as_they_stand():
 
 
 def test_methods_keep_their_looks_whatever_else_is_drawn():
-    alone, among = style.looks(["POLA"]), style.looks(["OGD", "Ader", "POLA", "SAOL"])
+    alone, among = (
+        figure_style.line_styles(["POLA"]),
+        figure_style.line_styles(["OGD", "Ader", "POLA", "SAOL"]),
+    )
     assert alone["POLA"] == among["POLA"]
-    assert style.looks(["OGD", "SAOL"]) == style.looks(["SAOL", "OGD"])
+    assert figure_style.line_styles(["OGD", "SAOL"]) == figure_style.line_styles(["SAOL", "OGD"])
 
 
 @pytest.mark.parametrize("extra_titles", [0, 5, 40])
 def test_no_two_methods_look_the_same(extra_titles):
-    titles = [*style.KNOWN, *(f"method {i}" for i in range(extra_titles))]
-    found = style.looks(titles)
+    titles = [*figure_style.KNOWN, *(f"method {i}" for i in range(extra_titles))]
+    found = figure_style.line_styles(titles)
     assert len(set(found.values())) == len(titles)
 
 
 def test_the_papers_methods_differ_in_colour_in_dash_and_in_marker():
     for part in ("colour", "dash", "marker"):
-        assert len({getattr(look, part) for look in style.looks(style.KNOWN).values()}) == 7
+        assert (
+            len(
+                {
+                    getattr(line_style, part)
+                    for line_style in figure_style.line_styles(figure_style.KNOWN).values()
+                }
+            )
+            == 7
+        )
 
 
 #: Machado, Oliveira and Fernandes (2009), full severity, on linear RGB.
@@ -229,15 +238,15 @@ def lab(colour: str, deficiency: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("eyes", DEFICIENCIES)
 def test_colours_are_told_apart_by_all_eyes(eyes):
-    seen = {colour: lab(colour, DEFICIENCIES[eyes]) for colour in style.COLOURS}
-    for first, second in combinations(style.COLOURS, 2):
+    seen = {colour: lab(colour, DEFICIENCIES[eyes]) for colour in figure_style.COLOURS}
+    for first, second in combinations(figure_style.COLOURS, 2):
         assert np.linalg.norm(seen[first] - seen[second]) > 8.0, (first, second)
 
 
 @pytest.mark.parametrize("page", ["#ffffff", "#14171c"])
 def test_colours_are_seen_on_a_light_and_on_a_dark_page(page):
     paper = lab(page, DEFICIENCIES["none"])[0]
-    for colour in style.COLOURS:
+    for colour in figure_style.COLOURS:
         assert abs(lab(colour, DEFICIENCIES["none"])[0] - paper) > 25.0, colour
 
 

@@ -12,11 +12,10 @@ import pytest
 
 from driftwolfe import cli
 from driftwolfe.experiments import publish, sweep
-from driftwolfe.experiments.figures.canvas import literal
-from driftwolfe.experiments.figures.files import save
-from driftwolfe.experiments.figures.loss_panels import panels
-from driftwolfe.experiments.overview import overview
-from driftwolfe.experiments.report.write import page
+from driftwolfe.experiments.figure_style import literal
+from driftwolfe.experiments.figures import panels, save
+from driftwolfe.experiments.publish import overview
+from driftwolfe.experiments.report import page
 from driftwolfe.experiments.store import Store
 from driftwolfe.experiments.summary import summarise
 from driftwolfe.experiments.tables import trial_table

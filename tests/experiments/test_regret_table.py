@@ -6,13 +6,18 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.experiments.comparators import Minimum, minima, stored_minima
-from driftwolfe.experiments.data_set import DataSet
-from driftwolfe.experiments.regret_table import regret_rows, stretch_regrets, window_regret
 from driftwolfe.experiments.result import AdaptiveRegret
 from driftwolfe.experiments.run_trial import run_trial
 from driftwolfe.experiments.summary import summarise
-from driftwolfe.experiments.trial import Trial
+from driftwolfe.experiments.tables import (
+    Minimum,
+    minima,
+    regret_rows,
+    stored_minima,
+    stretch_regrets,
+    window_regret,
+)
+from driftwolfe.experiments.trial import DataSet, Trial
 from experiments.results_by_hand import result
 
 STRETCHES = [Minimum(0, 20, 3.0, 0.0), Minimum(20, 40, 1.0, 0.0)]

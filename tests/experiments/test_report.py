@@ -10,12 +10,11 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from driftwolfe.experiments.data_set import DataSet
-from driftwolfe.experiments.figures import style
-from driftwolfe.experiments.numbers import spread_text
+from driftwolfe.experiments import figure_style
+from driftwolfe.experiments.charts import dash, script_json
 from driftwolfe.experiments.report import write_report
-from driftwolfe.experiments.report.chart import script_json
-from driftwolfe.experiments.report.traces import dash
+from driftwolfe.experiments.tables import spread_text
+from driftwolfe.experiments.trial import DataSet
 from experiments.played import TWIN, made, played, regrets, summary_of
 
 ATTACKS = (
@@ -177,12 +176,12 @@ def test_data_can_neither_end_nor_leave_their_script(text):
 
 
 def test_methods_look_as_in_the_figures(page):
-    looks = style.looks(played().titles)
+    looks = figure_style.line_styles(played().titles)
     for trace in page.charts["source-panels-1"]["traces"]:
         if trace.get("name"):
-            look = looks[trace["legendgroup"]]
-            assert trace["line"]["color"] == look.colour
-            assert trace["line"]["dash"] == dash(look.dash)
+            line_style = looks[trace["legendgroup"]]
+            assert trace["line"]["color"] == line_style.colour
+            assert trace["line"]["dash"] == dash(line_style.dash)
 
 
 def test_a_method_is_in_the_legend_once_and_in_all_panels(page):

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from driftwolfe.experiments.data_set import DATA_SETS
-from driftwolfe.experiments.paper.experiment import Contender, Experiment
-from driftwolfe.experiments.paper.presets import EXPERIMENTS, experiment
-from driftwolfe.experiments.paper.reproduce import find_data, reproduce
+from driftwolfe.experiments.paper import (
+    EXPERIMENTS,
+    Contender,
+    Experiment,
+    experiment,
+    find_data,
+    reproduce,
+)
 from driftwolfe.experiments.run_trial import make_learner
 from driftwolfe.experiments.store import Store
 from driftwolfe.experiments.summary import summarise
+from driftwolfe.experiments.trial import DATA_SETS
 from experiments.small import Here
 
 

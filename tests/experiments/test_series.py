@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from driftwolfe.experiments.series import CALLS, Series, group, spread
+from driftwolfe.experiments.summary import CALLS, Series, group, spread
 from experiments.small import made_up, trial
 
 

@@ -5,9 +5,9 @@ import tracemalloc
 
 import pytest
 
-from driftwolfe.experiments import spec as module
-from driftwolfe.experiments.data_set import DataSet
-from driftwolfe.experiments.spec import EXAMPLE, Spec, parse_spec, read_spec
+from driftwolfe.experiments import sweep as module
+from driftwolfe.experiments.sweep import EXAMPLE, Spec, parse_spec, read_spec
+from driftwolfe.experiments.trial import DataSet
 
 START = 'data = "jumping-target"\n'
 METHOD = '[[methods]]\nmethod = "OGD"\n'

@@ -1,7 +1,7 @@
 """Which results stand for a method."""
 
-from driftwolfe.experiments.data_set import DataSet
 from driftwolfe.experiments.summary import summarise
+from driftwolfe.experiments.trial import DataSet
 from experiments.small import made_up, trial
 
 

@@ -9,10 +9,10 @@ import time
 import msgspec
 import pytest
 
-from driftwolfe.experiments.data_set import DataSet
 from driftwolfe.experiments.run_trial import run_trial
 from driftwolfe.experiments.store import Store
 from driftwolfe.experiments.sweep import Progress, describe, run_sweep, status
+from driftwolfe.experiments.trial import DataSet
 from driftwolfe.experiments.workers import Outcome
 from experiments.small import Here, alive_in_session, made_up, outcome_of, script, trial, until
 
@@ -198,11 +198,11 @@ def test_a_trial_is_described_in_a_few_words():
 
 SWEEP = """
 import sys
-from driftwolfe.experiments.data_set import DataSet
+from driftwolfe.experiments.trial import DataSet
 from driftwolfe.experiments.store import Store
 from driftwolfe.experiments.sweep import run_sweep
 from driftwolfe.experiments.trial import Trial
-from driftwolfe.experiments.local_workers import LocalWorkers
+from driftwolfe.experiments.workers import LocalWorkers
 
 if __name__ == "__main__":
     store = Store(sys.argv[1])

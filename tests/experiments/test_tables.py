@@ -5,11 +5,8 @@ from __future__ import annotations
 import csv
 import io
 
-from driftwolfe.experiments.regret_table import RegretRow
-from driftwolfe.experiments.series import Spread
-from driftwolfe.experiments.summary import summarise
-from driftwolfe.experiments.tables import method_table, trial_table
-from driftwolfe.experiments.tuning_notes import tuning_notes
+from driftwolfe.experiments.summary import Spread, summarise
+from driftwolfe.experiments.tables import RegretRow, method_table, trial_table, tuning_notes
 from experiments.results_by_hand import result
 
 

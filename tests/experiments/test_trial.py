@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftwolfe.experiments.data_set import DataSet
 from driftwolfe.experiments.run_trial import make_learner
-from driftwolfe.experiments.trial import METHODS, Trial, canonical, short
+from driftwolfe.experiments.trial import METHODS, DataSet, Trial, canonical, short
 from experiments.small import DATA, trial
 
 

@@ -9,12 +9,10 @@ from collections import Counter
 
 import pytest
 
-from driftwolfe.experiments.data_set import DataSet
-from driftwolfe.experiments.local_workers import LocalWorkers
 from driftwolfe.experiments.result import decode
 from driftwolfe.experiments.run_trial import run_trial
-from driftwolfe.experiments.trial import canonical
-from driftwolfe.experiments.workers import work
+from driftwolfe.experiments.trial import DataSet, canonical
+from driftwolfe.experiments.workers import LocalWorkers, work
 from experiments.small import outcome_of, script, trial, until
 
 
@@ -110,7 +108,7 @@ import json, multiprocessing, os, signal, sys, time
 from pathlib import Path
 from driftwolfe.experiments import data_set
 from driftwolfe.experiments.trial import Trial
-from driftwolfe.experiments.local_workers import LocalWorkers
+from driftwolfe.experiments.workers import LocalWorkers
 
 log = Path(sys.argv[1])
 source = data_set.DATA_SETS["jumping-target"]
@@ -146,7 +144,7 @@ def test_a_trial_that_kills_its_process_every_time_is_given_up(tmp_path):
 
 START = """
 import sys
-from driftwolfe.experiments.local_workers import LocalWorkers
+from driftwolfe.experiments.workers import LocalWorkers
 from driftwolfe.experiments.run_trial import run_trial
 from experiments.small import outcome_of, trial
 

@@ -4,20 +4,19 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.domains import point_kernels
-from driftwolfe.ensemble import kernels, normal_hedge_kernels
+from driftwolfe.domains import set_kernels
+from driftwolfe.ensemble import expert_kernels
 from driftwolfe.losses import (
     FunctionLoss,
     LinearLoss,
     MulticlassLogistic,
     SquaredDistance,
-    distance_kernels,
-    logistic_kernels,
+    loss_kernels,
 )
 
 KERNELS = [
     value
-    for module in (kernels, normal_hedge_kernels, distance_kernels, logistic_kernels, point_kernels)
+    for module in (expert_kernels, expert_kernels, loss_kernels, loss_kernels, set_kernels)
     for value in vars(module).values()
     if hasattr(value, "signatures")
 ]

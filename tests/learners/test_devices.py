@@ -13,13 +13,12 @@ import driftwolfe as dw
 from contracts.graphs import differences
 from contracts.learner_cases import LEARNER_CASES, Along
 from devices import DEVICES, has_gpu, needs_torch, single_threaded_torch
-from driftwolfe.ensemble import list_descent
-from driftwolfe.learners import epochs
+from driftwolfe.ensemble import list
+from driftwolfe.learners import options
 from driftwolfe.losses import AbsoluteEntries, HuberEntries, LinearLoss, SquaredEntries
 from driftwolfe.points import FactoredMatrix, ProductPoint
 from driftwolfe.points.devices import device_named
-from driftwolfe.storage import read_archive
-from driftwolfe.storage.archive import VERSION
+from driftwolfe.storage import VERSION, read_archive
 from real_data import needs_data
 from reliability.mutations import crafted
 
@@ -161,7 +160,7 @@ def test_the_same_again(place):
 @pytest.mark.parametrize("narrow", [0, 1 << 40])
 def test_many_rounds_at_once_are_as_one_by_one(place, threads, narrow, monkeypatch):
     """Experts that keep a device busy run beside each other, and ahead; others are taken together."""
-    monkeypatch.setattr(list_descent, "_NARROW", narrow)
+    monkeypatch.setattr(list, "_NARROW", narrow)
     losses = stream()
     exact = {"rtol": 1e-9 if place == "torch" else 1e-6}
     for cls in (dw.POLD, dw.POLA):
@@ -283,7 +282,7 @@ WAYS = [("cpu", 0), (0, "cpu"), (0, 0)]
 @pytest.mark.parametrize(("start", "end"), WAYS[:2])
 @pytest.mark.parametrize(("cls", "settings"), CASES)
 def test_a_saved_learner_goes_on_elsewhere(place, cls, settings, start, end, tmp_path, monkeypatch):
-    monkeypatch.setattr(epochs, "FIRST_EPOCH", 16)
+    monkeypatch.setattr(options, "FIRST_EPOCH", 16)
     start, end = start or place, end or place
     path, losses = tmp_path / "learner.safetensors", stream()
     learner = make(cls, settings, start)

@@ -22,11 +22,11 @@ def after(learner, rounds, **wanted):
     return learner.bound(**wanted)
 
 
-def blocked(T, h, K, tol, P=0.0, v0=0.5, drag=1.0):
+def blocked(T, h, K, tol, P=0.0, v0=0.5, delay_factor=1.0):
     """G T sqrt(tol) + (v_0 D^2 + D P/2)/eta + r eta K T G^2/2 + (K - 1) G P, eta = D h/G."""
     eta = D * h / G
     moving = (v0 * D**2 + D * P / 2) / eta
-    return G * T * math.sqrt(tol) + moving + drag * eta * K * T * G**2 / 2 + (K - 1) * G * P
+    return G * T * math.sqrt(tol) + moving + delay_factor * eta * K * T * G**2 / 2 + (K - 1) * G * P
 
 
 def paper_block(T):
@@ -123,7 +123,7 @@ def test_bogd_with_a_budget(T, budget, schedule, r):
         lmo_budget=budget,
         schedule=schedule,
     )
-    wanted = blocked(T, *affordable(T, 1 / 8, budget, r), P=0.9, v0=1 / 8, drag=r)
+    wanted = blocked(T, *affordable(T, 1 / 8, budget, r), P=0.9, v0=1 / 8, delay_factor=r)
     assert after(learner, T, path_length=0.9) == pytest.approx(wanted, rel=EXACT)
 
 
@@ -146,7 +146,7 @@ def test_pold_with_a_budget(T, budget, schedule, r):
                 *affordable(T, 1 / 8, budget * (1 + 1 / N) / (i * (i + 1)), r, 2.0 ** (i - 1)),
                 P=P,
                 v0=1 / 8,
-                drag=r,
+                delay_factor=r,
             )
             + hedge(T, i, N, G * D)
             for i in range(1, N + 1)
@@ -165,7 +165,7 @@ def test_pola_with_a_budget_on_one_interval(budget, schedule, r):
         schedule=schedule,
     )
     one, two = (
-        blocked(2**k, *affordable(2**k, 1 / 2, budget / ((k + 1) * (k + 2)), r), drag=r)
+        blocked(2**k, *affordable(2**k, 1 / 2, budget / ((k + 1) * (k + 2)), r), delay_factor=r)
         + normal_hedge(2**k, 100)
         for k in (0, 1)
     )

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.ensemble.even_descent import EvenDescent
-from driftwolfe.ensemble.plan import Oracle, Plan
+from driftwolfe.ensemble.list import EvenDescent
+from driftwolfe.ensemble.plan import Plan, ProjectionConfig
 from learners.families import meet, pushed_back, switching_costs, vertex_against
 
 SETS = {
@@ -88,7 +88,7 @@ def test_an_even_schedule_brings_every_call_in_its_round(cls, name, place):
 
 def test_a_run_that_comes_too_late_is_counted():
     """Its share affords no call at all: x stays, y is the target, and the distance is kept."""
-    experts = EvenDescent(dw.L2Ball(2), Oracle("halfspace", budget=0.01, even=True), 1.0)
+    experts = EvenDescent(dw.L2Ball(2), ProjectionConfig("halfspace", budget=0.01, even=True), 1.0)
     experts.add(np.zeros(2), [Plan(0.1, 4, 1e-4, 0.01)])
     for t in range(1, 17):
         experts.commit(experts.prepare(dw.losses.LinearLoss([1.0, 0.0]), 1.0, shared=True))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.ensemble.gradient_sum import GradientSum
+from driftwolfe.ensemble.descent import GradientSum
 from driftwolfe.losses import AbsoluteEntries, FunctionLoss, LinearLoss, SquaredDistance
 from driftwolfe.points import FactoredMatrix
 from learners.families import project_trace_norm

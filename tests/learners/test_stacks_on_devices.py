@@ -7,8 +7,8 @@ import driftwolfe as dw
 from contracts.graphs import differences
 from contracts.learner_cases import LEARNER_CASES, suits
 from devices import DEVICES, single_threaded_torch
-from driftwolfe.domains import stacks
-from driftwolfe.learners import epochs
+from driftwolfe.domains import base
+from driftwolfe.learners import options
 from driftwolfe.points.devices import HOST, device_named, device_of, is_array, to_host
 from driftwolfe.storage import read_archive
 from losses.loss_cases import CASES as LOSSES
@@ -130,8 +130,8 @@ def test_our_losses_need_no_copy_of_the_experts():
 @pytest.fixture
 def chosen(place, monkeypatch):
     """As if this were the best device, and small points large enough for it."""
-    monkeypatch.setattr(stacks, "best_device", lambda: device_named(place))
-    monkeypatch.setattr(stacks, "DEVICE_SIZE", 12)
+    monkeypatch.setattr(base, "best_device", lambda: device_named(place))
+    monkeypatch.setattr(base, "DEVICE_SIZE", 12)
     return device_named(place)
 
 
@@ -182,14 +182,14 @@ def test_what_was_chosen_is_chosen_again(chosen, tmp_path, monkeypatch):
     learner.save(path)
     assert read_archive(path).settings["device"] == "auto"
     assert place_of(dw.load(path)) is chosen
-    monkeypatch.setattr(stacks, "best_device", lambda: HOST)
+    monkeypatch.setattr(base, "best_device", lambda: HOST)
     assert place_of(dw.load(path)) is HOST
     assert_alike([dw.load(path).decision], [learner.decision])
 
 
 @pytest.mark.parametrize("cls", STACKED)
 def test_a_saved_learner_goes_on_elsewhere(cls, place, tmp_path, monkeypatch):
-    monkeypatch.setattr(epochs, "FIRST_EPOCH", 8)
+    monkeypatch.setattr(options, "FIRST_EPOCH", 8)
     path, losses = tmp_path / "learner.safetensors", linear(SETS["Simplex"]("cpu"))
     learner = cls(SETS["Simplex"](place))
     played(learner, losses[:13])

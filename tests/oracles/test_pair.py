@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from driftwolfe.oracles.pair import Pair
+from driftwolfe.oracles.frank_wolfe import Pair
 from driftwolfe.points import FactoredMatrix, ProductPoint
 
 SHAPE = (6, 5)
@@ -33,7 +33,7 @@ def test_distances_and_gaps_are_those_of_the_points(kind, seed):
         vertex = random_point(kind, rng, rank=1)
         v = dense(vertex)
         gap = np.vdot(x - y, x - v)
-        assert pair.look(vertex) == pytest.approx(gap, rel=1e-9, abs=1e-9)
+        assert pair.gap_at(vertex) == pytest.approx(gap, rel=1e-9, abs=1e-9)
         moved = pair.step()
         assert moved == (gap > 0)
         share = min(1.0, gap / np.sum((v - x) ** 2)) if moved else 0.0

@@ -16,7 +16,7 @@ from numba.core.caching import FunctionCache
 
 import driftwolfe
 from driftwolfe.points import compiling
-from driftwolfe.points.jit import NUMBERS, jit
+from driftwolfe.points.compiling import NUMBERS, jit
 
 PACKAGE = Path(driftwolfe.__file__).parent
 
@@ -39,7 +39,7 @@ def sealed(tmp_path):
 def test_without_a_writable_cache_it_compiles_and_says_so_once(sealed, tmp_path):
     code = (
         "import driftwolfe as dw\n"
-        "from driftwolfe.doctor.machine import compiled_code\n"
+        "from driftwolfe.doctor import compiled_code\n"
         "print(dw.__file__, dw.L1Ball(2).project([3.0, 0.0]).tolist())\n"
         "from driftwolfe.ensemble import normal_hedge_kernels\n"
         "found = compiled_code(); print(found.state, found.told, found.remedy)"
@@ -90,7 +90,7 @@ def _no_loop(numbers):
 #: Compiles one function, as modules of loops do, and is impatient.
 PROGRAM = """
 from driftwolfe.points import compiling
-from driftwolfe.points.jit import NUMBERS, jit
+from driftwolfe.points.compiling import NUMBERS, jit
 
 compiling.announcement = compiling.Announcement(patience=0.001)
 

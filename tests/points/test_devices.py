@@ -14,17 +14,9 @@ from hypothesis import strategies as st
 
 import driftwolfe as dw
 from devices import DEVICES, has_gpu, needs_torch, single_threaded_torch
-from driftwolfe.points import FactoredMatrix, distance, inner, leading_triplets, norm
-from driftwolfe.points.devices import (
-    HOST,
-    best_device,
-    device_named,
-    device_of,
-    find,
-    is_array,
-    to_host,
-)
-from driftwolfe.points.leading_pair import leading_pairs
+from driftwolfe.points import FactoredMatrix, devices, distance, inner, leading_triplets, norm
+from driftwolfe.points.devices import HOST, best_device, device_named, device_of, is_array, to_host
+from driftwolfe.points.lanczos import leading_pairs
 from driftwolfe.points.orthogonal import orthonormal, ritz_space
 
 RELATIVE = 1e-10
@@ -752,10 +744,12 @@ def test_a_gpu_that_is_not_here_is_refused_with_what_is(name):
 
 @pytest.mark.parametrize("name", ["torch", "cuda"])
 def test_without_pytorch_the_extra_is_named(name, monkeypatch):
-    for module in [each for each in sys.modules if each.startswith(f"{find.__package__}.torch_")]:
+    for module in [
+        each for each in sys.modules if each.startswith(f"{devices.__package__}.torch_")
+    ]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "torch", None)
-    find._torch_device.cache_clear()
+    devices._torch_device.cache_clear()
     try:
         for use in (device_named, balls):
             with pytest.raises(ValueError, match=r'pip install "driftwolfe\[gpu\]".*device="cpu"'):
@@ -763,7 +757,7 @@ def test_without_pytorch_the_extra_is_named(name, monkeypatch):
         assert best_device() is HOST
         assert dw.TraceNormBall((6000, 6000), device="auto").device is HOST
     finally:
-        find._torch_device.cache_clear()
+        devices._torch_device.cache_clear()
 
 
 def test_a_device_is_chosen_where_it_pays(monkeypatch):

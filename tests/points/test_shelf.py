@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from driftwolfe.points import FactoredMatrix, inner
-from driftwolfe.points.shelf import Shelf, without_idle_columns
+from driftwolfe.points.factor_buffer import FactorBuffer, without_idle_columns
 
 
 def low_rank(rank, seed, shape=(12, 9), stored=0):
@@ -19,7 +19,7 @@ def low_rank(rank, seed, shape=(12, 9), stored=0):
 
 def test_matrices_on_a_shelf_are_what_they_were():
     A, B = low_rank(3, 0), low_rank(2, 1, stored=7)
-    shelf, placed = Shelf.holding([A, B], room=4)
+    shelf, placed = FactorBuffer.holding([A, B], room=4)
     assert (shelf.used, shelf.room) == (5, 4)
     for before, after in zip((A, B), placed, strict=True):
         assert shelf.holds(after)
@@ -29,7 +29,7 @@ def test_matrices_on_a_shelf_are_what_they_were():
 
 
 def test_mixing_needs_no_new_columns_and_changes_no_older_matrix():
-    shelf, (x, y) = Shelf.holding([low_rank(3, 0), low_rank(2, 1, stored=5)], room=2)
+    shelf, (x, y) = FactorBuffer.holding([low_rank(3, 0), low_rank(2, 1, stored=5)], room=2)
     for seed in (2, 3):
         atom, before = low_rank(1, seed), x.toarray()
         mixed = shelf.mix(0.7, x, 0.3, atom)
@@ -43,7 +43,7 @@ def test_mixing_needs_no_new_columns_and_changes_no_older_matrix():
 
 
 def test_two_lines_from_one_matrix_do_not_meet():
-    shelf, (x,) = Shelf.holding([low_rank(2, 0)], room=2)
+    shelf, (x,) = FactorBuffer.holding([low_rank(2, 0)], room=2)
     atoms = [low_rank(1, seed) for seed in (1, 2)]
     mixed = [shelf.mix(0.5, x, 0.5, atom) for atom in atoms]
     for one, atom in zip(mixed, atoms, strict=True):
@@ -53,26 +53,26 @@ def test_two_lines_from_one_matrix_do_not_meet():
 
 @pytest.mark.parametrize("atom", [low_rank(2, 5), low_rank(1, 5, stored=3), np.ones((12, 9))])
 def test_what_does_not_fit_is_added_as_ever(atom):
-    shelf, (x,) = Shelf.holding([low_rank(3, 0)], room=4)
+    shelf, (x,) = FactorBuffer.holding([low_rank(3, 0)], room=4)
     mixed = shelf.mix(0.5, x, 2.0, atom)
     dense = atom if isinstance(atom, np.ndarray) else atom.toarray()
     expected = 0.5 * x.toarray() + 2.0 * dense
     found = mixed if isinstance(mixed, np.ndarray) else mixed.toarray()
     np.testing.assert_allclose(found, expected, atol=1e-12)
     np.testing.assert_allclose(shelf.inner(atom, x), [np.vdot(dense, x.toarray())], rtol=1e-10)
-    full, (x,) = Shelf.holding([low_rank(3, 0)], room=0)
+    full, (x,) = FactorBuffer.holding([low_rank(3, 0)], room=0)
     assert not full.holds(full.mix(0.5, x, 0.5, low_rank(1, 1)))
 
 
 def test_inner_products_in_one_pass():
-    shelf, (x, y) = Shelf.holding([low_rank(3, 0), low_rank(2, 1, stored=5)], room=2)
+    shelf, (x, y) = FactorBuffer.holding([low_rank(3, 0), low_rank(2, 1, stored=5)], room=2)
     atom = low_rank(1, 2)
     expected = [inner(atom, x - y), inner(atom, x)]
     np.testing.assert_allclose(shelf.inner(atom, x - y, x), expected, rtol=1e-12)
 
 
 def test_copies_stay_on_a_shelf_of_their_own():
-    shelf, (x,) = Shelf.holding([low_rank(3, 0)], room=1)
+    shelf, (x,) = FactorBuffer.holding([low_rank(3, 0)], room=1)
     other, y = copy.deepcopy((shelf, x))
     assert other.holds(y)
     other.mix(0.5, y, 0.5, low_rank(1, 1))

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 from driftwolfe.points import FactoredMatrix, leading_triplets
-from driftwolfe.points.leading_pair import leading_pair
+from driftwolfe.points.lanczos import leading_pair
 
 
 def sparse_plus_low_rank(m, n, stored, rank, seed=0):
@@ -80,9 +80,9 @@ def test_clustered_deficient_and_zero_matrices():
 
 
 def test_restarts_when_the_basis_is_full(monkeypatch):
-    from driftwolfe.points import triplets
+    from driftwolfe.points import lanczos
 
-    monkeypatch.setattr(triplets, "_LARGEST_BASIS", 12)
+    monkeypatch.setattr(lanczos, "_LARGEST_BASIS", 12)
     A = sparse_plus_low_rank(200, 150, 3000, 10)
     exact = np.linalg.svd(A.toarray(), compute_uv=False)[:2]
     np.testing.assert_allclose(leading_triplets(A, 2, tolerance=1e-7).s, exact, rtol=1e-10)
@@ -183,7 +183,7 @@ def test_clustered_values_under_cancelling_parts(tolerance):
 def test_every_triplet_is_as_accurate_as_was_asked(largest_basis, monkeypatch):
     # The first value stands out and is found at once; the next ones lie close together.
     if largest_basis is not None:
-        monkeypatch.setattr("driftwolfe.points.triplets._LARGEST_BASIS", largest_basis)
+        monkeypatch.setattr("driftwolfe.points.lanczos._LARGEST_BASIS", largest_basis)
     rng = np.random.default_rng(0)
     s = np.append(10.0, 5.0 - 0.05 * np.arange(69))
     U, V = (np.linalg.qr(rng.standard_normal((n, 70)))[0] for n in (90, 70))

@@ -3,9 +3,9 @@
 import numpy as np
 
 import driftwolfe as dw
-from driftwolfe.points import kernels
+from driftwolfe.points import sparse_kernels
 
-KERNELS = [value for value in vars(kernels).values() if hasattr(value, "signatures")]
+KERNELS = [value for value in vars(sparse_kernels).values() if hasattr(value, "signatures")]
 
 
 def test_everything_is_compiled_before_the_first_round():

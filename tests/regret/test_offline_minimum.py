@@ -9,7 +9,7 @@ import pytest
 import driftwolfe as dw
 from driftwolfe import losses
 from driftwolfe.regret import offline_minimum
-from driftwolfe.regret.pooling import pool
+from driftwolfe.regret.offline import pool
 from regret.games import KINDS, MATRIX, VECTOR, some_losses
 
 CORNERS = np.random.default_rng(5).standard_normal((9, *VECTOR))

@@ -11,8 +11,7 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.estimators import MatrixCompleter, TraceNormClassifier
-from driftwolfe.storage import read_archive
-from driftwolfe.storage.archive import VERSION
+from driftwolfe.storage import VERSION, read_archive
 from reliability import fuzz
 from reliability.mutations import crafted
 from reliability.specimens import SPECIMENS, Payload

@@ -2,7 +2,7 @@
 
 import pytest
 
-from driftwolfe.estimators.ratings.settings import PoolSettings
+from driftwolfe.estimators.recommender_experts import PoolSettings
 from reliability import load
 
 

@@ -13,9 +13,9 @@ import safetensors
 import safetensors.numpy
 
 import driftwolfe as dw
+from driftwolfe import storage
 from driftwolfe.estimators import MatrixCompleter, TraceNormClassifier
-from driftwolfe.storage import archive, read_archive, write_archive
-from driftwolfe.storage.archive import read_header
+from driftwolfe.storage import read_archive, read_header, write_archive
 from reliability.children import same_copy
 
 
@@ -39,13 +39,13 @@ def write(path):
 
 def test_what_goes_in_comes_out(path):
     settings, arrays = write(path)
-    archive = read_archive(path)
-    assert archive.kind == "Example"
-    assert archive.settings == settings
-    assert archive.arrays.keys() == arrays.keys()
+    storage = read_archive(path)
+    assert storage.kind == "Example"
+    assert storage.settings == settings
+    assert storage.arrays.keys() == arrays.keys()
     for name, array in arrays.items():
-        assert archive.arrays[name].dtype == array.dtype
-        np.testing.assert_array_equal(archive.arrays[name], array)
+        assert storage.arrays[name].dtype == array.dtype
+        np.testing.assert_array_equal(storage.arrays[name], array)
 
 
 def test_every_flipped_byte_and_every_shorter_file_is_refused(path):
@@ -78,7 +78,7 @@ def test_other_files_are_refused(path):
 
 
 def test_a_newer_format_says_so(path, monkeypatch):
-    monkeypatch.setattr("driftwolfe.storage.archive.VERSION", 2)
+    monkeypatch.setattr("driftwolfe.storage.VERSION", 2)
     write(path)
     monkeypatch.undo()
     with pytest.raises(ValueError, match="version 2 of the format"):
@@ -146,14 +146,14 @@ def test_a_file_is_refused_by_its_header_before_any_array_is_read(path, header, 
     def read(*_):
         raise AssertionError("an array was read")
 
-    monkeypatch.setattr(archive, "_stored_digest", read)
-    monkeypatch.setattr(archive, "_array", read)
+    monkeypatch.setattr(storage, "_stored_digest", read)
+    monkeypatch.setattr(storage, "_array", read)
     with pytest.raises(ValueError, match=why):
         dw.load(sparse(path, header, HUGE))
 
 
 def test_a_checkpoint_of_another_game_is_refused_by_its_header(path, monkeypatch):
-    monkeypatch.setattr(archive, "_stored_digest", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(storage, "_stored_digest", lambda *_: pytest.fail("it was read"))
     with pytest.raises(ValueError, match="is no checkpoint of this game: it holds a POLA"):
         dw.play(
             dw.POLA(dw.L1Ball(3)), [], checkpoint=sparse(path, declared({}, "POLA", HUGE), HUGE)
@@ -298,8 +298,8 @@ def test_no_memory_while_it_is_put_together_is_a_refusal_too(load, path, monkeyp
         raise MemoryError
 
     kinds = {dw.load: (_learner, "driftwolfe.learners.archive.read_state")}
-    kinds[MatrixCompleter.load] = (_completer, "driftwolfe.estimators.ratings.archive._pool")
-    classes = "driftwolfe.estimators.classes.archive.check_state"
+    kinds[MatrixCompleter.load] = (_completer, "driftwolfe.estimators.recommender_archive._pool")
+    classes = "driftwolfe.estimators.classifier_archive.check_state"
     save, inner = kinds.get(load, (_classifier, classes))
     save(path)
     monkeypatch.setattr(inner, none)

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.storage import files
+from driftwolfe import storage
 
 
 def test_folders_are_made_and_the_content_is_what_was_given(tmp_path):
     path = tmp_path / "a" / "b" / "name.txt"
-    files.write_text(path, "grüße\n")
+    storage.write_text(path, "grüße\n")
     assert path.read_bytes() == "grüße\n".encode()
-    files.write_bytes(path, b"\x00\xff")
+    storage.write_bytes(path, b"\x00\xff")
     assert path.read_bytes() == b"\x00\xff"
-    files.write_json(path, {"a": [1, "ü"]})
+    storage.write_json(path, {"a": [1, "ü"]})
     assert json.loads(path.read_text(encoding="utf-8")) == {"a": [1, "ü"]}
     assert os.listdir(path.parent) == ["name.txt"]
 
@@ -28,7 +28,7 @@ def test_folders_are_made_and_the_content_is_what_was_given(tmp_path):
 @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt()])
 def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path, error):
     path = tmp_path / "file.json"
-    files.write_text(path, "old")
+    storage.write_text(path, "old")
 
     def fill(part):
         part.write_text("half of the n")
@@ -36,7 +36,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path, error):
         raise error
 
     with pytest.raises(type(error)):
-        files.write(path, fill)
+        storage.write(path, fill)
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["file.json"]
 
@@ -46,14 +46,14 @@ def test_a_failure_before_anything_was_written_leaves_nothing(tmp_path):
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        files.write(tmp_path / "file.json", fill)
+        storage.write(tmp_path / "file.json", fill)
     assert os.listdir(tmp_path) == []
 
 
 def test_what_writes_by_the_ending_of_a_name_finds_it(tmp_path):
     """Figures are written in the format that their name ends in."""
     seen = []
-    files.write(tmp_path / "figure.svg", lambda part: (seen.append(part), part.write_text("x")))
+    storage.write(tmp_path / "figure.svg", lambda part: (seen.append(part), part.write_text("x")))
     assert seen[0].suffix == ".svg"
     assert seen[0].parent == tmp_path
     assert seen[0].name.startswith(".")
@@ -61,7 +61,7 @@ def test_what_writes_by_the_ending_of_a_name_finds_it(tmp_path):
 
 def test_names_as_long_as_the_system_allows_can_be_written(tmp_path):
     path = tmp_path / ("n" * 240 + ".json")
-    files.write_text(path, "content")
+    storage.write_text(path, "content")
     assert path.read_text() == "content"
 
 
@@ -78,7 +78,7 @@ def test_writers_at_the_same_time_leave_one_whole_file(tmp_path):
     def write(text):
         try:
             for _ in range(5):
-                files.write_text(path, text)
+                storage.write_text(path, text)
         except OSError as problem:
             problems.append(problem)
 
@@ -105,10 +105,10 @@ def test_two_that_fill_at_the_same_time_do_not_share_a_file(tmp_path):
         with part.open("w") as file:
             file.write("first half, ")
             file.flush()
-            files.write_text(path, "other")
+            storage.write_text(path, "other")
             file.write("second half")
 
-    files.write(path, fill)
+    storage.write(path, fill)
     assert path.read_text() == "first half, second half"
 
 
@@ -122,7 +122,7 @@ def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
     for name in others:
         (tmp_path / name).write_text("not of this file")
     _left_over(path).write_text("half of a fi")
-    files.write_text(path, "content")
+    storage.write_text(path, "content")
     assert sorted(os.listdir(tmp_path)) == sorted([path.name, *others])
 
 
@@ -131,12 +131,12 @@ def test_what_is_being_written_is_not_taken_for_left_over(tmp_path):
 
     def fill(part):
         part.write_text("first half, ")
-        files.write_text(path, "another writer")
+        storage.write_text(path, "another writer")
         seen.append(part.exists())
         with part.open("a") as file:
             file.write("second half")
 
-    files.write(path, fill)
+    storage.write(path, fill)
     assert seen == [True]
     assert path.read_text() == "first half, second half"
     assert os.listdir(tmp_path) == ["file.json"]
@@ -144,7 +144,7 @@ def test_what_is_being_written_is_not_taken_for_left_over(tmp_path):
 
 def test_a_part_that_was_taken_away_before_it_was_locked_is_begun_again(tmp_path, monkeypatch):
     path, taken = tmp_path / "file.json", []
-    lock = files.lock
+    lock = storage.lock
 
     def slow(file, **options):
         if not taken:
@@ -152,17 +152,17 @@ def test_a_part_that_was_taken_away_before_it_was_locked_is_begun_again(tmp_path
             taken[0].unlink()
         return lock(file, **options)
 
-    monkeypatch.setattr(files, "lock", slow)
-    files.write_text(path, "content")
+    monkeypatch.setattr(storage, "lock", slow)
+    storage.write_text(path, "content")
     assert taken and path.read_text() == "content"
     assert os.listdir(tmp_path) == ["file.json"]
 
 
 def test_where_there_are_no_locks_files_are_written_and_nothing_is_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "lock", lambda file, **options: False)
+    monkeypatch.setattr(storage, "lock", lambda file, **options: False)
     path = tmp_path / "file.json"
     _left_over(path).write_text("perhaps another writer's")
-    files.write_text(path, "content")
+    storage.write_text(path, "content")
     assert path.read_text() == "content"
     assert sorted(os.listdir(tmp_path)) == sorted([_left_over(path).name, "file.json"])
 
@@ -171,11 +171,11 @@ def test_problems_of_the_system_are_told_in_one_sentence(tmp_path):
     (tmp_path / "taken").write_text("a file")
     for path in (tmp_path / "taken" / "file.json", tmp_path / "taken" / "deep" / "file.json"):
         with pytest.raises(OSError) as problem:
-            files.write_text(path, "content")
+            storage.write_text(path, "content")
         assert str(problem.value) == f"could not write {path}: {tmp_path / 'taken'} is not a folder"
     (tmp_path / "folder").mkdir()
     with pytest.raises(IsADirectoryError) as problem:
-        files.write_text(tmp_path / "folder", "content")
+        storage.write_text(tmp_path / "folder", "content")
     assert str(problem.value) == f"could not write {tmp_path / 'folder'}: Is a directory"
     assert problem.value.errno == 21
     assert sorted(os.listdir(tmp_path)) == ["folder", "taken"]
@@ -197,7 +197,7 @@ def test_a_file_that_is_replaced_keeps_its_mode(tmp_path, mode):
     path = tmp_path / "file.json"
     path.write_text("old")
     path.chmod(mode)
-    files.write_text(path, "new")
+    storage.write_text(path, "new")
     assert (path.read_text(), _mode(path)) == ("new", mode)
 
 
@@ -206,7 +206,7 @@ def test_a_file_that_is_replaced_keeps_its_mode(tmp_path, mode):
 def test_a_new_file_gets_the_usual_mode(tmp_path, umask):
     before = os.umask(umask)
     try:
-        files.write_text(tmp_path / "file.json", "new")
+        storage.write_text(tmp_path / "file.json", "new")
     finally:
         os.umask(before)
     assert _mode(tmp_path / "file.json") == 0o666 & ~umask
@@ -217,7 +217,7 @@ def test_nobody_else_can_read_what_replaces_a_secret_while_it_is_written(tmp_pat
     path, seen = tmp_path / "file.json", []
     path.write_text("old")
     path.chmod(0o600)
-    files.write(path, lambda part: (seen.append(_mode(part)), part.write_text("new")))
+    storage.write(path, lambda part: (seen.append(_mode(part)), part.write_text("new")))
     assert seen == [0o600]
 
 
@@ -233,7 +233,7 @@ def test_where_the_group_cannot_be_kept_another_gets_no_more_than_everyone(tmp_p
         path = tmp_path / f"{mode:o}"
         path.write_text("old")
         path.chmod(mode)
-        files.write_text(path, "new")
+        storage.write_text(path, "new")
         assert (path.read_text(), _mode(path)) == ("new", kept)
 
 
@@ -242,7 +242,7 @@ def test_the_owner_is_kept_where_that_is_permitted(tmp_path, monkeypatch):
     given, path = [], tmp_path / "file.json"
     path.write_text("old")
     monkeypatch.setattr(os, "chown", lambda _, user, group: given.append((user, group)))
-    files.write_text(path, "new")
+    storage.write_text(path, "new")
     assert given == [(os.getuid(), -1), (-1, path.stat().st_gid)]
 
 
@@ -255,7 +255,7 @@ def test_a_link_stays_and_the_file_at_its_end_is_replaced(tmp_path):
     (tmp_path / "between").symlink_to("elsewhere/real.json")
     link = tmp_path / "link.json"
     link.symlink_to(tmp_path / "between")
-    files.write_text(link, "new")
+    storage.write_text(link, "new")
     assert link.is_symlink() and (tmp_path / "between").is_symlink()
     assert (target.read_text(), _mode(target)) == ("new", 0o600)
     assert not target.is_symlink()
@@ -279,7 +279,7 @@ def test_links_that_lead_to_no_file_are_told_in_one_sentence(tmp_path):
     }
     for name, (kind, why) in reasons.items():
         with pytest.raises(kind) as problem:
-            files.write_text(tmp_path / name, "content")
+            storage.write_text(tmp_path / name, "content")
         assert str(problem.value) == f"could not write {tmp_path / name}: {why}"
     assert sorted(os.listdir(tmp_path)) == sorted(["folder", *links])
     assert os.listdir(tmp_path / "folder") == []

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftwolfe.storage import read_archive, write_archive
-from driftwolfe.storage.keys import decode_keys, encode_keys
+from driftwolfe.storage import decode_keys, encode_keys, read_archive, write_archive
 
 scalars = (
     st.text()

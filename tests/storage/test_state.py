@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from driftwolfe.storage.state import read_state, write_state
-from driftwolfe.storage.tree import Kind, TreeReader, TreeWriter, shared_names
+from driftwolfe.storage import Kind, TreeReader, TreeWriter, read_state, shared_names, write_state
 
 
 class Base:

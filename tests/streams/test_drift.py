@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import driftwolfe as dw
 from driftwolfe.losses import HingeLoss, MulticlassLogistic
 from driftwolfe.streams import Stream, drift, synthetic
-from driftwolfe.streams.reflection import reflected
+from driftwolfe.streams.drift import reflected
 from regret.games import KINDS, some_losses
 
 

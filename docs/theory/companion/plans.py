@@ -11,9 +11,17 @@ import numpy as np
 from check import Case, check
 from sets import C
 
-from driftwolfe.ensemble.ada_normal_hedge import AdaNormalHedge
-from driftwolfe.ensemble.lmo_budget import budgeted_grid, budgeted_plan, budgeted_step, cover_share
-from driftwolfe.ensemble.step_grid import ader_grid, block_length, pold_grid, projection_eps
+from driftwolfe.ensemble.plan import (
+    ader_grid,
+    block_length,
+    budgeted_grid,
+    budgeted_plan,
+    budgeted_step,
+    cover_share,
+    pold_grid,
+    projection_eps,
+)
+from driftwolfe.ensemble.sleeping import AdaNormalHedge
 
 BUDGETS = (0.1, 0.5, 1.0, 3.0, 20.0)
 DRAGS = (1.0, 3.0)

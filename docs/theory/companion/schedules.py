@@ -12,7 +12,7 @@ import numpy as np
 from check import Case, check
 
 import driftwolfe as dw
-from driftwolfe.ensemble.purse import Purse
+from driftwolfe.ensemble.budget import LMOBudget
 
 
 class Expert(NamedTuple):
@@ -140,7 +140,7 @@ def library_keeps_the_budget() -> Iterator[Case]:
             yield learner.lmo_calls, math.floor(b * t * (1 + 1e-12)), where
 
 
-def _accounts(seed: int) -> Iterator[tuple[Purse, np.ndarray, float, int, float]]:
+def _accounts(seed: int) -> Iterator[tuple[LMOBudget, np.ndarray, float, int, float]]:
     """A random trace of the library's purse; savings are kept here, in fractions of the shares.
 
     Yields the purse after each round with all savings, and for each expert that is due what it
@@ -149,16 +149,16 @@ def _accounts(seed: int) -> Iterator[tuple[Purse, np.ndarray, float, int, float]
     rng = np.random.default_rng(seed)
     blocks = rng.integers(1, 12, size=6)
     shares = rng.dirichlet(np.ones(6)) * (b := float(rng.uniform(0.2, 5)))
-    purse, clocks = Purse(b), np.zeros(6, dtype=int)
+    purse, clocks = LMOBudget(b), np.zeros(6, dtype=int)
     for _ in range(300):
         clocks += 1
-        ledger = purse.ledger(shares * clocks)
+        round_budget = purse.round_budget(shares * clocks)
         for i in np.flatnonzero(clocks % blocks == 0):
-            limit = ledger.limit(i)
+            limit = round_budget.limit(i)
             yield purse, np.empty(0), float(shares[i] * clocks[i]), limit, b
-            ledger.pay(i, int(rng.integers(limit + 1)) if rng.random() < 0.7 else limit)
+            round_budget.pay(i, int(rng.integers(limit + 1)) if rng.random() < 0.7 else limit)
             clocks[i] = 0
-        purse.close(ledger.paid)
+        purse.close(round_budget.paid)
         yield purse, shares * clocks, 0.0, 0, b
 
 

@@ -11,7 +11,7 @@ from driftwolfe.points.compiled import compiled
 from driftwolfe.points.devices import HOST, device_of
 from driftwolfe.points.kinds import Array
 
-kernels = compiled("driftwolfe.domains.point_kernels")
+kernels = compiled("driftwolfe.domains.set_kernels")
 
 
 #: Values of more times the cap have lost the digits that tell where between 0 and the cap to be.

@@ -17,12 +17,9 @@ A *cover* (`GeometricCover`, `CompactCover`) says which intervals start in a rou
 (`pold_grid` and others) is an array of dimensionless step sizes.
 """
 
-from driftwolfe.ensemble.ada_normal_hedge import AdaNormalHedge
 from driftwolfe.ensemble.cover import CompactCover, Cover, GeometricCover, Interval
-from driftwolfe.ensemble.hedge import Hedge, ader_prior
-from driftwolfe.ensemble.meta import FixedMeta, LossScale, Meta, SleepingMeta
-from driftwolfe.ensemble.saol_weights import MultiplicativeWeights
-from driftwolfe.ensemble.step_grid import (
+from driftwolfe.ensemble.hedge import FixedMeta, Hedge, LossScale, Meta, SleepingMeta, ader_prior
+from driftwolfe.ensemble.plan import (
     ader_grid,
     block_length,
     experiment_grid,
@@ -30,6 +27,7 @@ from driftwolfe.ensemble.step_grid import (
     pold_grid,
     projection_eps,
 )
+from driftwolfe.ensemble.sleeping import AdaNormalHedge, MultiplicativeWeights
 
 __all__ = [
     "AdaNormalHedge",

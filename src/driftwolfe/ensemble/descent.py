@@ -1,23 +1,73 @@
-"""`Descent`: BOGD_IP experts side by side."""
+"""Experts that take blocked gradient steps with infeasible projections."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from copy import copy
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.domains.saved_points import require_feasible, require_kind
-from driftwolfe.ensemble.plan import FOREVER, Oracle, Plan
-from driftwolfe.ensemble.purse import Ledger, Purse, granted
-from driftwolfe.ensemble.scores import Scores
+from driftwolfe.domains.base import require_feasible, require_kind, same_kind
+from driftwolfe.ensemble.budget import LMOBudget, RoundBudget, granted
+from driftwolfe.ensemble.evaluate import Scores
+from driftwolfe.ensemble.plan import FOREVER, Plan, ProjectionConfig
 from driftwolfe.losses import Loss
+from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.oracles import Atoms, InfeasibleProjection, infeasible_projection
+from driftwolfe.points import FactoredMatrix, norm
+from driftwolfe.points.devices import namespace, to_host
 from driftwolfe.points.kinds import Array, Indices, Point
-from driftwolfe.storage.state import require
+from driftwolfe.points.product import at_home
+from driftwolfe.storage import require
+
+
+@dataclass(eq=False)
+class GradientSum:
+    """A sum of gradients of points that are not dense.
+
+    Gradients of entry losses are kept as lists of entries and made into one sparse matrix at the
+    end, which costs a fraction of adding sparse matrices round by round.
+    """
+
+    rows: list[Indices] = field(default_factory=list)
+    cols: list[Indices] = field(default_factory=list)
+    values: list[Array] = field(default_factory=list)
+    rest: Point | None = None
+
+    def plus(self, loss: Loss, slope: Any, like: Point) -> tuple[GradientSum, float | None]:
+        """Return the sum with one more gradient, and that gradient's norm; this one stays.
+
+        Norms of gradients of entries are None: `EntryLoss.gradient_norms` has those of several at
+        once.
+        """
+        if isinstance(loss, EntryLoss) and isinstance(like, FactoredMatrix):
+            rows, cols = loss.places(like.device)
+            lists = ([*self.rows, rows], [*self.cols, cols], [*self.values, slope])
+            return GradientSum(*lists, self.rest), None
+        gradient = at_home(loss.pull_back(slope, like), like)
+        total = gradient if self.rest is None else self.rest + gradient
+        return GradientSum(self.rows, self.cols, self.values, total), norm(gradient)
+
+    def fits(self, like: Point) -> bool:
+        """Whether a sum that was read from a file can be one of gradients at such a point."""
+        if self.rest is not None and not same_kind(self.rest, like):
+            return False
+        sides = zip((self.rows, self.cols), like.shape, strict=False)
+        held = ((to_host(each), size) for side, size in sides for each in side)
+        return all(each.min(initial=0) >= 0 and each.max(initial=0) < size for each, size in held)
+
+    def total(self, like: Point) -> Point:
+        """The sum, as a point of the same kind as `like`."""
+        if not self.rows:
+            return 0.0 * like if self.rest is None else self.rest
+        concat = namespace(self.rows[0]).concat
+        entries = (concat(part) for part in (self.rows, self.cols, self.values))
+        stored = FactoredMatrix._stored(like.shape, *entries)
+        return stored if self.rest is None else self.rest + stored
 
 
 class Projections(NamedTuple):
@@ -79,7 +129,7 @@ class Descent(ABC):
         "atoms",
     )
 
-    def __init__(self, domain: Domain, oracle: Oracle, step_scale: float | None) -> None:
+    def __init__(self, domain: Domain, oracle: ProjectionConfig, step_scale: float | None) -> None:
         self.domain = domain
         self.oracle = oracle
         self.step_scale = step_scale
@@ -177,16 +227,16 @@ class Descent(ABC):
 
     def project_in_turn(self, due: Indices, targets: Iterable[Point], skip: Any) -> Projections:
         """Project the experts whose blocks end, one after the other; nothing else changes."""
-        atoms, ledger = copy(self.atoms), self._ledger(skip)
+        atoms, round_budget = copy(self.atoms), self._round_budget(skip)
         most = self.oracle.max_lmo_calls or FOREVER
         results = []
         for number, (i, target) in enumerate(zip(due.tolist(), targets, strict=True)):
-            limit = self.limit(i) if ledger is None else min(most, ledger.limit(i))
+            limit = self.limit(i) if round_budget is None else min(most, round_budget.limit(i))
             result = self.project(i, self.point(i), target, number, limit, atoms=atoms)
-            if ledger is not None:
-                ledger.pay(i, result.lmo_calls)
+            if round_budget is not None:
+                round_budget.pay(i, result.lmo_calls)
             results.append(result)
-        return Projections(results, atoms, 0 if ledger is None else ledger.paid)
+        return Projections(results, atoms, 0 if round_budget is None else round_budget.paid)
 
     def settle(self, projections: Projections) -> None:
         """Carry out what projections have cost and found."""
@@ -194,11 +244,11 @@ class Descent(ABC):
         if self.purse is not None:
             self.purse.close(projections.paid)
 
-    def _ledger(self, skip: Any) -> Ledger | None:
+    def _round_budget(self, skip: Any) -> RoundBudget | None:
         if self.purse is None:
             return None
         savings = self.shares * (self.clocks % self.blocks + 1)
-        return self.purse.ledger(savings if skip is None else np.where(skip, 0.0, savings))
+        return self.purse.round_budget(savings if skip is None else np.where(skip, 0.0, savings))
 
     def project(
         self,
@@ -236,7 +286,7 @@ class Descent(ABC):
         """The weighted mean of what the experts play."""
 
     @abstractmethod
-    def look(self, loss: Loss) -> Scores:
+    def evaluate(self, loss: Loss) -> Scores:
         """What the loss sees of every expert."""
 
     @abstractmethod
@@ -260,8 +310,8 @@ class Descent(ABC):
     def _restart_points(self, number: int, start: Point) -> None: ...
 
 
-def _purse(oracle: Oracle) -> Purse | None:
+def _purse(oracle: ProjectionConfig) -> LMOBudget | None:
     """What experts spend from together; None where each has its own, or no limit."""
     if oracle.budget is None or not (oracle.pooled or oracle.even):
         return None
-    return Purse(oracle.budget)
+    return LMOBudget(oracle.budget)

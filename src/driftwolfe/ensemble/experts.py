@@ -7,12 +7,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble.dense_descent import DenseDescent
+from driftwolfe.ensemble.dense import DenseDescent
 from driftwolfe.ensemble.descent import Descent
-from driftwolfe.ensemble.even_descent import EvenDescent
-from driftwolfe.ensemble.list_descent import ListDescent
-from driftwolfe.ensemble.plan import Oracle
-from driftwolfe.ensemble.scores import Scores
+from driftwolfe.ensemble.evaluate import Scores
+from driftwolfe.ensemble.list import EvenDescent, ListDescent
+from driftwolfe.ensemble.plan import ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.points.kinds import Array, Point
 
@@ -26,7 +25,7 @@ class Experts(Protocol):
     def mean(self, weights: Array) -> Point:
         """The weighted mean of what the experts play."""
 
-    def look(self, loss: Loss) -> Scores:
+    def evaluate(self, loss: Loss) -> Scores:
         """What the loss sees of every expert."""
 
     def prepare(self, loss: Loss, slopes: Any, shared: bool, skip: Any = None) -> Any:
@@ -36,7 +35,7 @@ class Experts(Protocol):
         """Carry out what `prepare` worked out."""
 
 
-def descent(domain: Domain, oracle: Oracle, step_scale: float | None) -> Descent:
+def descent(domain: Domain, oracle: ProjectionConfig, step_scale: float | None) -> Descent:
     """Return an empty stack of descent experts: stacked arrays, or a list of larger points."""
     if oracle.even:
         return EvenDescent(domain, oracle, step_scale)

@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.domains.saved_points import require_feasible, require_kind
-from driftwolfe.ensemble.scores import Scores, stack, weighted_sum
+from driftwolfe.domains.base import require_feasible, require_kind
+from driftwolfe.ensemble.evaluate import Scores, stack, weighted_sum
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import frank_wolfe
-from driftwolfe.oracles.frank_wolfe import Memory
-from driftwolfe.oracles.pair import Scalars
+from driftwolfe.oracles.frank_wolfe import Memory, Scalars
 from driftwolfe.points import FactoredMatrix, inner, norm
+from driftwolfe.points.factor_buffer import FactorBuffer, without_idle_columns
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.points.shelf import Shelf, without_idle_columns
-from driftwolfe.storage.state import require
+from driftwolfe.storage import require
 
 #: Free columns of a new shelf, where an epoch may fill them; and no less than this share of its rank.
 _ROOM, _SHARE_OF_RANK = 64, 0.5
@@ -137,7 +136,7 @@ class Leaders:
         """The weighted mean of what the experts play."""
         return weighted_sum(weights, [expert.x for expert in self.experts])
 
-    def look(self, loss: Loss) -> Scores:
+    def evaluate(self, loss: Loss) -> Scores:
         """What the loss sees of every expert."""
         return stack([loss.scores(expert.x) for expert in self.experts])
 
@@ -239,7 +238,7 @@ class Leaders:
             held = without_idle_columns(anchor)
             kept.append(held if self.strong_convexity is None else held.recompress())
         room = max(min(_ROOM, expert.epoch), int(_SHARE_OF_RANK * kept[0].rank))
-        shelf, placed = Shelf.holding(kept, room)
+        shelf, placed = FactorBuffer.holding(kept, room)
         memory = expert.memory._replace(scalars=None, shelf=shelf)
         return replace(expert, x=placed[0], anchor=placed[-1], memory=memory)
 

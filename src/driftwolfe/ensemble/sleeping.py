@@ -1,15 +1,21 @@
-"""What the methods for sleeping experts share."""
+"""Weights for sleeping experts: AdaNormalHedge and SAOL."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from driftwolfe.ensemble.cover import GeometricCover
+from driftwolfe.ensemble.hedge import ROUNDING, LossScale, check_loss_scale, normalised
 from driftwolfe.points import checks
+from driftwolfe.points.compiled import compiled
 from driftwolfe.points.kinds import Array
+from driftwolfe.storage import require
 
 
 def kept(size: int, which: Any) -> NDArray[np.bool_]:
@@ -39,3 +45,288 @@ def checked_losses(learner_loss: Any, expert_losses: Any, size: int) -> tuple[fl
 def largest(values: Array) -> float:
     """Return the largest absolute value, 0 if there is none."""
     return float(np.abs(values).max(initial=0.0))
+
+
+kernels = compiled("driftwolfe.ensemble.expert_kernels")
+
+
+@dataclass(eq=False)
+class AdaNormalHedge:
+    r"""Weights from each expert's regret R and the total size C of its differences.
+
+    .. math::
+
+        w(R, C) = \tfrac12\big(\Phi(R+1, C+1) - \Phi(R-1, C+1)\big), \qquad
+        \Phi(R, C) = \exp\big([R]_+^2/(3C)\big)
+
+    .. math:: R_i \leftarrow R_i + r_i, \quad C_i \leftarrow C_i + |r_i|, \qquad
+              r_i = (f_t(x_t) - f_t(x_{t,i}))/B
+
+    and the weights are these, divided by their sum. There is no learning rate. An expert that is
+    asleep is simply not here; a new one starts at R = C = 0. Where no expert has a positive weight
+    (all R are at most -1: the combined decision beats them all) the weights are equal.
+
+    With ``loss_scale="auto"``, B is the largest difference so far, rounding apart. When a larger one
+    comes, R and C are multiplied by the old B over the new one: as both are in units of B, that is
+    exactly the state that the new B would have led to with the same losses. A heuristic
+    nevertheless: the weights played before were those of the old B, so `regret_bound` is proved for
+    a given B only.
+
+    Parameters
+    ----------
+    loss_scale
+        The bound B on the differences, in units of the loss, or ``"auto"``.
+
+    Attributes
+    ----------
+    regrets, movements
+        State: R and C of the experts that are awake, pure numbers.
+    scale
+        State: the B in use.
+    largest_difference
+        State: the largest difference so far, in units of the loss.
+
+    Examples
+    --------
+    >>> meta = AdaNormalHedge(loss_scale=1.0)
+    >>> meta.add(2)
+    >>> meta.update(0.5, [0.0, 1.0])
+    >>> meta.weights.round(4)
+    array([0.9191, 0.0809])
+    >>> meta.remove([1])
+    >>> meta.weights
+    array([1.])
+
+    References
+    ----------
+    Luo and Schapire (2015), Achieving all with no parameters: AdaNormalHedge, COLT; as used by
+    Zhang, Lu and Yang (2020), Minimizing dynamic regret and adaptive regret simultaneously,
+    AISTATS.
+    """
+
+    STATE: ClassVar = ("scale", "regrets", "movements", "largest_difference")
+
+    loss_scale: LossScale = "auto"
+    regrets: Array = field(init=False)
+    movements: Array = field(init=False)
+    scale: float = field(init=False)
+    largest_difference: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        self.loss_scale = check_loss_scale(self.loss_scale)
+        self.scale = 0.0 if self.loss_scale == "auto" else self.loss_scale
+        kernels()  # compiled now, not in a round
+        self.regrets = np.zeros(0)
+        self.movements = np.zeros(0)
+
+    @property
+    def size(self) -> int:
+        """Experts that are awake."""
+        return int(self.regrets.size)
+
+    def check_state(self) -> None:
+        """Refuse a state, read from a file, whose parts do not fit together."""
+        require(self.regrets.size == self.movements.size, "weights")
+        require(min(self.scale, self.largest_difference) >= 0.0, "weights")
+        # A sum is at most the sum of sizes, rounding apart.
+        slack = (1.0 + 1e-6) * self.movements + 1e-6
+        require((np.abs(self.regrets) <= slack).all(), "weights")
+
+    @property
+    def weights(self) -> Array:
+        """The weights of the experts that are awake."""
+        weights: Array = kernels().weights(self.regrets, self.movements)
+        return weights
+
+    def add(self, new: int | Sequence[int]) -> None:
+        """Add `new` experts, or as many as it lists intervals: their lengths do not matter here."""
+        number = len(new) if isinstance(new, Sequence) else checks.count(new, "new", least=0)
+        fresh = np.zeros(number)
+        self.regrets = np.concatenate((self.regrets, fresh))
+        self.movements = np.concatenate((self.movements, fresh))
+
+    def restart(self, number: int) -> None:
+        """Put new experts in the places of the first ones."""
+        self.regrets, self.movements = self.regrets.copy(), self.movements.copy()
+        self.regrets[:number] = self.movements[:number] = 0.0
+
+    def remove(self, which: Any) -> None:
+        """Remove experts, given their positions or a mask."""
+        stay = kept(self.regrets.size, which)
+        self.regrets = self.regrets[stay]
+        self.movements = self.movements[stay]
+
+    def update(self, learner_loss: float, expert_losses: Any) -> None:
+        """Take the loss of the combined decision and those of the experts that are awake."""
+        learner, losses = checked_losses(learner_loss, expert_losses, self.regrets.size)
+        self.regrets, self.movements = self.regrets.copy(), self.movements.copy()
+        self.scale, difference = kernels().update(
+            self.regrets, self.movements, learner, losses, self.scale, self.loss_scale == "auto"
+        )
+        self.largest_difference = max(self.largest_difference, difference)
+
+    def regret_bound(
+        self, length: float, end: int, scale: float, created: int | None = None
+    ) -> float:
+        r"""Return :math:`B \sqrt{3 \ell c(j)}`, a bound on the regret against one expert.
+
+        .. math:: c(j) = \ln N_j + \ln\frac{5 + 3 \ln(1 + j)}{2}
+
+        Parameters
+        ----------
+        length
+            Rounds :math:`\ell` that the expert was awake; or, sharper, its C at the end.
+        end
+            The round j in which it fell asleep, counted from 1.
+        scale
+            B: no difference was larger.
+        created
+            Number :math:`N_j` of experts ever added up to round j; that of the geometric cover,
+            :math:`\sum_k \lfloor j/2^k \rfloor`, if not given.
+
+        Notes
+        -----
+        :math:`\Phi(R+r, C+|r|) \le \Phi(R, C) + w(R, C)\,r + \frac{3|r|}{2(C+1)}`. Summed over all
+        experts and rounds: the middle terms are at most 0 by convexity, and each expert's last ones
+        sum to at most :math:`\frac32(1 + \ln(1 + j))`. So :math:`\Phi(R_J, C_J)`, one of the terms
+        on the left, is at most :math:`N_j (5 + 3 \ln(1 + j))/2`.
+        """
+        last = checks.count(end, "end")
+        number = GeometricCover().created(last) if created is None else created
+        complexity = math.log(number) + math.log((5.0 + 3.0 * math.log1p(last)) / 2.0)
+        return scale * math.sqrt(3.0 * checks.nonnegative(length, "length") * complexity)
+
+
+@dataclass(eq=False)
+class MultiplicativeWeights:
+    r"""Multiplicative weights whose rates come from the lengths of the experts' intervals.
+
+    .. math::
+
+        w_I \leftarrow w_I (1 + \eta_I r_I), \qquad r_I = (f_t(x_t) - f_t(x_{t,I}))/B, \qquad
+        \eta_I = \min(1/2, 1/\sqrt{|I|})
+
+    from :math:`w_I = \eta_I`. Logarithms are kept. With ``loss_scale="auto"``, B is the largest
+    difference so far and the weights of the past stay as they are: a heuristic. Differences
+    beyond a given B count as B.
+
+    Parameters
+    ----------
+    loss_scale
+        The bound B on the differences, in units of the loss, or ``"auto"``.
+
+    Attributes
+    ----------
+    log_weights, rates
+        State: logarithms of the :math:`w_I`, and the :math:`\eta_I`, of the experts awake.
+    scale
+        State: the B in use.
+    largest_difference
+        State: the largest difference so far, in units of the loss.
+
+    Examples
+    --------
+    >>> meta = MultiplicativeWeights(loss_scale=1.0)
+    >>> meta.add([1, 16])
+    >>> meta.weights.round(4)
+    array([0.6667, 0.3333])
+    >>> meta.update(0.5, [1.0, 0.0])
+    >>> meta.weights.round(4)
+    array([0.5714, 0.4286])
+
+    References
+    ----------
+    Daniely, Gonen and Shalev-Shwartz (2015), Strongly adaptive online learning, ICML.
+    """
+
+    STATE: ClassVar = ("scale", "log_weights", "rates", "largest_difference")
+
+    loss_scale: LossScale = "auto"
+    log_weights: Array = field(init=False)
+    rates: Array = field(init=False)
+    scale: float = field(init=False)
+    largest_difference: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        self.loss_scale = check_loss_scale(self.loss_scale)
+        self.scale = 0.0 if self.loss_scale == "auto" else self.loss_scale
+        self.log_weights = np.zeros(0)
+        self.rates = np.zeros(0)
+
+    @property
+    def size(self) -> int:
+        """Experts that are awake."""
+        return int(self.rates.size)
+
+    def check_state(self) -> None:
+        """Refuse a state, read from a file, whose parts do not fit together."""
+        require(self.log_weights.size == self.rates.size, "weights")
+        require(min(self.scale, self.largest_difference) >= 0.0, "weights")
+        require(((self.rates > 0.0) & (self.rates <= 0.5)).all(), "weights")
+
+    @property
+    def weights(self) -> Array:
+        """The weights of the experts that are awake."""
+        return normalised(self.log_weights)
+
+    def add(self, new: Sequence[int]) -> None:
+        """Add experts, given the lengths of their intervals."""
+        rates = np.array([_rate(checks.count(length, "length")) for length in new])
+        self.rates = np.concatenate((self.rates, rates))
+        self.log_weights = np.concatenate((self.log_weights, np.log(rates)))
+
+    def restart(self, number: int) -> None:
+        """Put new experts in the places of the first ones, for intervals of the same lengths."""
+        self.log_weights = self.log_weights.copy()
+        self.log_weights[:number] = np.log(self.rates[:number])
+
+    def remove(self, which: Any) -> None:
+        """Remove experts, given their positions or a mask."""
+        stay = kept(self.rates.size, which)
+        self.rates = self.rates[stay]
+        self.log_weights = self.log_weights[stay]
+
+    def update(self, learner_loss: float, expert_losses: Any) -> None:
+        """Take the loss of the combined decision and those of the experts that are awake."""
+        learner, losses = checked_losses(learner_loss, expert_losses, self.rates.size)
+        ahead = learner - losses
+        difference = largest(ahead)
+        self.largest_difference = max(self.largest_difference, difference)
+        rounding = ROUNDING * max(abs(learner), largest(losses))
+        if self.loss_scale == "auto" and difference > max(self.scale, rounding):
+            self.scale = difference
+        if self.scale == 0.0:
+            return
+        steps = self.rates * np.clip(ahead / self.scale, -1.0, 1.0)
+        self.log_weights = self.log_weights + np.log1p(steps)
+
+    def regret_bound(
+        self, length: int, end: int, scale: float, created: int | None = None
+    ) -> float:
+        r"""Return :math:`B(\ln(N_j)/\eta_J + \eta_J |J|)`, a bound on the regret.
+
+        Parameters
+        ----------
+        length
+            Length :math:`|J|` of its interval.
+        end
+            The last round j of it, counted from 1.
+        scale
+            B: no difference was larger.
+        created
+            Number :math:`N_j` of experts ever added up to round j; that of the geometric cover,
+            :math:`\sum_k \lfloor j/2^k \rfloor`, if not given.
+
+        Notes
+        -----
+        The :math:`w_I/\eta_I` start at 1, and by convexity their sum never rises but by new ones:
+        each is at most :math:`N_j`. And :math:`\ln(1 + z) \ge z - z^2` for :math:`|z| \le 1/2`.
+        """
+        number = GeometricCover().created(checks.count(end, "end")) if created is None else created
+        rounds = checks.count(length, "length")
+        rate = _rate(rounds)
+        return scale * (math.log(number) / rate + rate * rounds)
+
+
+def _rate(length: int) -> float:
+    return min(0.5, 1.0 / math.sqrt(length))

@@ -1,4 +1,4 @@
-"""Running a trial."""
+"""Run one trial."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from threadpoolctl import threadpool_limits
 
 from driftwolfe import regret
 from driftwolfe.ensemble import threads
-from driftwolfe.experiments import machine
+from driftwolfe.experiments import result
 from driftwolfe.experiments.result import AdaptiveRegret, Result, Weights
 from driftwolfe.experiments.trial import Trial, learner_class
 from driftwolfe.game import History, play
 from driftwolfe.learners.base import Learner
 from driftwolfe.losses import Loss
 from driftwolfe.streams import Stream
-from driftwolfe.streams.files import Folder
+from driftwolfe.streams.data_files import Folder
 
 #: Rounds between readings of the curves, and readings between looks at the weights.
 _EVERY, _WEIGHTS_EVERY = 10, 2
@@ -41,7 +41,7 @@ def run_trial(trial: Trial, folder: Folder | None = None) -> Result:
 
     Examples
     --------
-    >>> from driftwolfe.experiments.data_set import DataSet
+    >>> from driftwolfe.experiments.trial import DataSet
     >>> trial = Trial(method="OGD", data=DataSet(name="jumping-target", rounds=40))
     >>> result = run_trial(trial)
     >>> result.rounds, result.projection
@@ -93,11 +93,11 @@ class _Readings:
         self.learner, self.losses, self.limit = learner, losses, limit or math.inf
         self.rounds: list[int] = []
         self.seconds: list[float] = []
-        self._looks: list[tuple[int, dict[str, float]]] = []
+        self._weights: list[tuple[int, dict[str, float]]] = []
 
     def __iter__(self) -> Iterator[Loss]:
         spent = 0.0
-        self._look(self.learner)
+        self._record_weights(self.learner)
         since = time.thread_time()
         for t, loss in enumerate(self.losses, start=1):
             yield loss
@@ -108,27 +108,29 @@ class _Readings:
                 self.rounds.append(t)
                 self.seconds.append(round(spent, 6))
                 if last or len(self.rounds) % _WEIGHTS_EVERY == 0:
-                    self._look(self.learner)
+                    self._record_weights(self.learner)
                 since = time.thread_time()
             if over:
                 return
 
-    def _look(self, learner: Learner) -> None:
+    def _record_weights(self, learner: Learner) -> None:
         weights, names = learner.expert_weights, learner.expert_names
         if weights is None or names is None:
             return
-        self._looks.append((learner.t, dict(zip(names, weights.tolist(), strict=True))))
+        self._weights.append((learner.t, dict(zip(names, weights.tolist(), strict=True))))
 
     def weights(self) -> Weights | None:
         """All looks as one table; experts in the order in which they came."""
-        if not self._looks:
+        if not self._weights:
             return None
-        experts = list(dict.fromkeys(name for _, look in self._looks for name in look))
+        experts = list(
+            dict.fromkeys(name for _, line_style in self._weights for name in line_style)
+        )
         values = [
-            [None if name not in look else round(look[name], 5) for name in experts]
-            for _, look in self._looks
+            [None if name not in line_style else round(line_style[name], 5) for name in experts]
+            for _, line_style in self._weights
         ]
-        return Weights([t for t, _ in self._looks], experts, values)
+        return Weights([t for t, _ in self._weights], experts, values)
 
 
 def _measured(trial: Trial, stream: Stream, started: float) -> Result:
@@ -153,7 +155,7 @@ def _measured(trial: Trial, stream: Stream, started: float) -> Result:
         adaptive=adaptive,
         weights=readings.weights(),
         wall=round(time.perf_counter() - started, 3),
-        environment=machine.facts(),
+        environment=result.facts(),
     )
 
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import msgspec
 
+from driftwolfe import storage
 from driftwolfe.experiments.result import Result, decode
 from driftwolfe.experiments.trial import Trial
-from driftwolfe.storage import files
-from driftwolfe.streams.files import Folder
+from driftwolfe.streams.data_files import Folder
 
 #: No result is longer: what is, is not one. A list of very many trials may be.
 _LARGEST, _LARGEST_PLAN = 16 << 20, 256 << 20
 
 
-class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SweepPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a sweep is to run, and what it is called."""
 
     title: str
@@ -35,7 +35,7 @@ class Store:
     Examples
     --------
     >>> import tempfile
-    >>> from driftwolfe.experiments.data_set import DataSet
+    >>> from driftwolfe.experiments.trial import DataSet
     >>> trial = Trial(method="OGD", data=DataSet(name="jumping-target"))
     >>> store = Store(tempfile.mkdtemp())
     >>> store.add("steps", [trial])
@@ -74,14 +74,14 @@ class Store:
 
     def add(self, title: str, trials: Iterable[Trial]) -> None:
         """Add trials to the list; those that it holds already stay as they are."""
-        old = self._plan() if self._plan_path.exists() else Plan(title, [])
+        old = self._plan() if self._plan_path.exists() else SweepPlan(title, [])
         known = {trial.identity: trial for trial in old.trials}
         for trial in trials:
             known.setdefault(trial.identity, trial)
-        plan = Plan(old.title, list(known.values()))
+        plan = SweepPlan(old.title, list(known.values()))
         if plan != old or not self._plan_path.exists():
             content = msgspec.json.format(msgspec.json.encode(plan), indent=1)
-            files.write_bytes(self._plan_path, content + b"\n")
+            storage.write_bytes(self._plan_path, content + b"\n")
 
     def path(self, trial: Trial) -> Path:
         """Where the result of a trial lies."""
@@ -104,18 +104,18 @@ class Store:
 
     def write(self, result: Result) -> None:
         """Keep a result."""
-        files.write_bytes(self.path(result.trial), result.encode())
+        storage.write_bytes(self.path(result.trial), result.encode())
         self._failure(result.trial).unlink(missing_ok=True)
 
     def fail(self, trial: Trial, why: str) -> None:
         """Note that a trial could not be run; it stays missing."""
-        files.write_text(self._failure(trial), why + "\n")
+        storage.write_text(self._failure(trial), why + "\n")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other processes from running a sweep in the same folder; ends with the process."""
         path = self.folder / ".lock"
-        with files.explained(path):
+        with storage.explained(path):
             self.folder.mkdir(parents=True, exist_ok=True)
             held = path.open("w")
         with held:
@@ -137,7 +137,7 @@ class Store:
     def _plan_path(self) -> Path:
         return self.folder / "sweep.json"
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> SweepPlan:
         path = self._plan_path
         if not path.exists():
             raise FileNotFoundError(
@@ -145,7 +145,7 @@ class Store:
                 "`driftwolfe sweep SPEC --out DIR` makes one"
             )
         try:
-            return msgspec.json.decode(_content(path, _LARGEST_PLAN), type=Plan)
+            return msgspec.json.decode(_content(path, _LARGEST_PLAN), type=SweepPlan)
         except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
             raise ValueError(f"{path} is not the list of a sweep ({problem})") from problem
 

@@ -1,4 +1,4 @@
-"""Learners in files: what they were made from, and their state."""
+"""Learners in files: what is written, and how it is read back."""
 
 from __future__ import annotations
 
@@ -10,18 +10,211 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import scipy
 
 from driftwolfe import domains, learners
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble.saved_kinds import ensemble_kinds
+from driftwolfe.ensemble.descent import GradientSum
+from driftwolfe.ensemble.leaders import Leader
+from driftwolfe.ensemble.list import Job
 from driftwolfe.learners.base import Learner
+from driftwolfe.oracles.frank_wolfe import Memory
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads
 from driftwolfe.points.devices import HOST, Device, device_named
-from driftwolfe.storage import Archive, read_archive, write_archive
-from driftwolfe.storage.archive import Header, enough_memory
-from driftwolfe.storage.state import read_state, write_state
-from driftwolfe.storage.tree import TreeReader, TreeWriter, array_names, shared_names
+from driftwolfe.points.factor_buffer import FactorBuffer
+from driftwolfe.points.factored import FactoredMatrix
+from driftwolfe.points.product import ProductPoint
+from driftwolfe.storage import (
+    Archive,
+    Header,
+    Kind,
+    TreeReader,
+    TreeWriter,
+    array_names,
+    enough_memory,
+    read_archive,
+    read_state,
+    require,
+    shared_names,
+    write_archive,
+    write_state,
+)
+
+#: Entries of matrices have squares, and these have sums.
+LARGEST_FACTOR = 1e152
+
+
+class Mover:
+    """Brings arrays that were read from a file to a device: what was one array is one there too."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._moved: dict[int, tuple[Any, Any]] = {}
+
+    def __call__(self, array: Any) -> Any:
+        """Return the array, there."""
+        if self._device is HOST:
+            return array
+        if id(array) not in self._moved:
+            self._moved[id(array)] = array, self._device.put(array)
+        return self._moved[id(array)][1]
+
+    def stored(self, sparse: Any) -> Any:
+        """Return the sparse matrix, there."""
+        if sparse is None or self._device is HOST:
+            return sparse
+        return self._device.canonical(sparse, sparse.shape)
+
+
+def point_kinds(move: Mover) -> dict[str, Kind]:
+    """The points that are not arrays, and what they are made of; once read, they are moved."""
+
+    def factored(U: Any, s: Any, V: Any, sparse: Any, orthonormal: Any) -> FactoredMatrix:
+        _check_factored(U, s, V, sparse, orthonormal)
+        return FactoredMatrix._of(move(U), s, move(V), move.stored(sparse), orthonormal)
+
+    def shelf(U: Any, V: Any, used: Any) -> FactorBuffer:
+        _check_shelf(U, V, used)
+        return FactorBuffer(move(U), move(V), used)
+
+    return {
+        "sparse": Kind(scipy.sparse.csr_array, ("shape", "indptr", "indices", "data"), _sparse),
+        "factored": Kind(FactoredMatrix, ("U", "s", "V", "sparse", "orthonormal"), factored),
+        "product": Kind(ProductPoint, ("parts",), _product),
+        "shelf": Kind(FactorBuffer, ("U", "V", "used"), shelf),
+    }
+
+
+def is_point(value: Any) -> bool:
+    """Whether a value that was read may be a point: numbers that are all finite."""
+    if isinstance(value, ProductPoint):
+        return all(map(is_point, value.parts))
+    if isinstance(value, FactoredMatrix):
+        return True
+    return isinstance(value, np.ndarray) and value.dtype == np.float64 and _finite(value)
+
+
+def _finite(*arrays: Any) -> bool:
+    return all(np.isfinite(array).all() for array in arrays)
+
+
+def _sparse(shape: Any, indptr: Any, indices: Any, data: Any) -> Any:
+    whole = all(
+        isinstance(part, np.ndarray) and part.dtype == np.int32 for part in (indptr, indices)
+    )
+    numbers = isinstance(data, np.ndarray) and data.dtype == np.float64 and _finite(data)
+    if not (whole and numbers and _in_range(data)):
+        raise ValueError("this archive holds a sparse matrix that is none")
+    sizes = isinstance(shape, tuple) and len(shape) == 2 and all(type(n) is int for n in shape)
+    if not (sizes and min(shape) >= 0 and max(shape) < 1 << 31 and indptr.size == shape[0] + 1):
+        raise ValueError("this archive holds a sparse matrix that is none")
+    try:
+        stored = scipy.sparse.csr_array((data, indices, indptr), shape=shape)
+        stored.check_format(full_check=True)
+    except (TypeError, ValueError, IndexError, OverflowError) as error:
+        raise ValueError("this archive holds a sparse matrix that is none") from error
+    if not stored.has_canonical_format:
+        raise ValueError("this archive holds a sparse matrix that is none")
+    return stored
+
+
+def _check_factored(U: Any, s: Any, V: Any, sparse: Any, orthonormal: Any) -> None:
+    arrays = all(isinstance(part, np.ndarray) and part.dtype == np.float64 for part in (U, s, V))
+    fits = arrays and U.ndim == V.ndim == 2 and s.shape == (U.shape[1],) == (V.shape[1],)
+    if not (fits and _finite(U, s, V) and isinstance(orthonormal, bool)):
+        raise ValueError("this archive holds a factored matrix whose parts do not fit together")
+    if not _in_range(U, s, V):
+        raise ValueError("this archive holds a factored matrix beyond the range of numbers")
+    stored = sparse is None or isinstance(sparse, scipy.sparse.csr_array)
+    if not stored or (sparse is not None and sparse.shape != (U.shape[0], V.shape[0])):
+        raise ValueError("this archive holds a factored matrix whose parts do not fit together")
+    # Norms are read off s where the factors are orthonormal: a lie would make any point feasible.
+    if orthonormal and not (_orthonormal(U) and _orthonormal(V)):
+        raise ValueError("this archive holds orthonormal factors that are not orthonormal")
+
+
+def _in_range(*factors: Any) -> bool:
+    """Whether products of entries, one of each, stay far below what is infinite."""
+    sizes = [float(np.abs(factor).max(initial=0.0)) for factor in factors]
+    return max(sizes) <= LARGEST_FACTOR and math.prod(sizes) <= LARGEST_FACTOR
+
+
+def _orthonormal(factor: Any) -> bool:
+    if factor.size and np.abs(factor).max() > 2.0:  # whose squares might leave the range
+        return False
+    return np.allclose(factor.T @ factor, np.eye(factor.shape[1]), atol=1e-6)
+
+
+def _product(parts: Any) -> ProductPoint:
+    if not (isinstance(parts, tuple) and parts and all(map(is_point, parts))):
+        raise ValueError("this archive holds a product of what are no points")
+    return ProductPoint(parts)
+
+
+def _check_shelf(U: Any, V: Any, used: Any) -> None:
+    arrays = all(isinstance(part, np.ndarray) and part.dtype == np.float64 for part in (U, V))
+    fits = arrays and U.ndim == V.ndim == 2 and U.shape[1] == V.shape[1]
+    if not (fits and _finite(U, V) and type(used) is int and 0 <= used <= U.shape[1]):
+        raise ValueError("this archive holds a shelf whose parts do not fit together")
+
+
+def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
+    """Points, and what experts keep beside them; what is read goes to that device."""
+    move = Mover(device)
+
+    def gradient_sum(rows: Any, cols: Any, values: Any, rest: Any) -> GradientSum:
+        _check_gradient_sum(rows, cols, values, rest)
+        rows, cols, values = ([move(each) for each in part] for part in (rows, cols, values))
+        return GradientSum(rows, cols, values, rest)
+
+    sums = Kind(GradientSum, ("rows", "cols", "values", "rest"), gradient_sum)
+    leader = ("epoch", "x", "anchor", "gradients", "rounds", "eta", "memory")
+    return point_kinds(move) | {
+        "gradient sum": sums,
+        "job": Kind(Job, Job._fields, _job),
+        "leader": Kind(Leader, leader, _leader),
+        "memory": Kind(Memory, Memory._fields, _memory),
+    }
+
+
+def _check_gradient_sum(rows: Any, cols: Any, values: Any, rest: Any) -> None:
+    kinds = ((rows, np.int64), (cols, np.int64), (values, np.float64))
+    lists = all(
+        isinstance(part, list)
+        and all(isinstance(each, np.ndarray) and each.dtype == kind for each in part)
+        for part, kind in kinds
+    )
+    require(lists and (rest is None or is_point(rest)), "sums of gradients")
+    sizes = [[each.shape for each in part] for part, _ in kinds]
+    require(sizes[0] == sizes[1] == sizes[2], "sums of gradients")
+    require(all(len(size) == 1 for size in sizes[0]), "sums of gradients")
+    require(all(map(is_point, values)), "sums of gradients")
+
+
+def _job(x: Any, y: Any, calls: Any, running: Any) -> Job:
+    fits = is_point(x) and is_point(y) and type(calls) is int and type(running) is bool
+    require(fits and calls >= 0, "projections under way")
+    return Job(x, y, calls, running)
+
+
+def _leader(
+    epoch: Any, x: Any, anchor: Any, gradients: Any, rounds: Any, eta: Any, memory: Any
+) -> Leader:
+    numbers = type(epoch) is int and type(rounds) is int and 0 <= rounds < epoch
+    points = is_point(x) and is_point(anchor) and (gradients is None or is_point(gradients))
+    require(numbers and points and type(eta) is float and type(memory) is Memory, "experts")
+    require(math.isfinite(eta), "experts")
+    return Leader(epoch, x, anchor, gradients, rounds, eta, memory)
+
+
+def _memory(scalars: Any, hint: Any, shelf: Any, length: Any) -> Memory:
+    three = scalars is None or (isinstance(scalars, tuple) and len(scalars) == 3)
+    floats = [*(scalars or ()), length, *(() if hint is None else (hint,))] if three else [None]
+    require(all(type(each) is float and math.isfinite(each) for each in floats), "memories")
+    require(shelf is None or type(shelf) is FactorBuffer, "memories")
+    return Memory(scalars, hint, shelf, length)
+
 
 #: The kind of files that hold learners which are no part of the library; settings name the class.
 OWN = "Learner"

@@ -14,7 +14,7 @@ from driftwolfe.domains import CountedDomain, Domain, OracleCalls
 from driftwolfe.losses import FunctionLoss, Loss
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.storage.state import require
+from driftwolfe.storage import require
 
 #: Squares of distances, and sums of them, stay in the range of numbers.
 LARGEST_RADIUS = 1e150

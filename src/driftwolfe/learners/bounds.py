@@ -51,7 +51,7 @@ def blocked_descent(
     path_length: float = 0.0,
     start: float = ANYWHERE,
     shrinking_steps: bool = False,
-    drag: float = 1.0,
+    delay_factor: float = 1.0,
 ) -> float:
     r"""Return the master inequality for blocked gradient descent with infeasible projections.
 
@@ -79,7 +79,7 @@ def blocked_descent(
         :math:`v_0`: `ANYWHERE` (1/2) or `AT_CENTER` (1/8).
     shrinking_steps
         Whether steps shrink as larger gradients are seen.
-    drag
+    delay_factor
         r: 1, and 3 where a block's gradients are worked on during the next.
 
     Examples
@@ -92,7 +92,7 @@ def blocked_descent(
     weight, first = (1.0, ANYWHERE) if shrinking_steps else (0.5, start)
     apart = G * rounds * np.sqrt(tolerance)
     moving = (first * D**2 + weight * D * path_length) / eta
-    stepping = drag * eta * block * rounds * G**2 / 2.0
+    stepping = delay_factor * eta * block * rounds * G**2 / 2.0
     return float(apart + moving + stepping + (block - 1) * G * path_length)
 
 

@@ -15,12 +15,11 @@ from driftwolfe.ensemble.experts import descent
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
-from driftwolfe.learners.ensemble import view
-from driftwolfe.learners.hedged_ensemble import current_point
+from driftwolfe.learners.grid import current_point, view
 from driftwolfe.learners.options import Options
 from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.points.rounding import near_largest
-from driftwolfe.storage.state import require
+from driftwolfe.storage import require
 
 
 class CoverEnsemble(Learner):
@@ -173,7 +172,7 @@ class CoverEnsemble(Learner):
             self._experts.tolerance_for(plan),
             path_length,
             shrinking_steps=self.options.step_scale is None,
-            drag=self.options.drag,
+            delay_factor=self.options.delay_factor,
         )
 
     def _gradient_bound(self) -> float:

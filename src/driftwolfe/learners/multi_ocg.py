@@ -8,7 +8,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble import Hedge
 from driftwolfe.ensemble.leaders import GapRule, Leaders
 from driftwolfe.learners import bounds
-from driftwolfe.learners.hedged_ensemble import HedgedEnsemble
+from driftwolfe.learners.grid import HedgedEnsemble
 from driftwolfe.learners.options import make_options
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point

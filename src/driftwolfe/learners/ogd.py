@@ -7,10 +7,10 @@ from typing import Any
 
 from driftwolfe.domains import Domain
 from driftwolfe.learners import bounds
+from driftwolfe.learners.frank_wolfe import SinglePointLearner
 from driftwolfe.learners.options import make_options, require_projection
-from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import norm
-from driftwolfe.storage.state import require
+from driftwolfe.storage import require
 
 
 class OGD(SinglePointLearner):
@@ -79,7 +79,7 @@ class OGD(SinglePointLearner):
 
     def update(self, loss: Any) -> float:
         """Play x, take a gradient step, project."""
-        value, gradient = self._look(loss)
+        value, gradient = self._evaluate(loss)
         largest = max(self._largest, norm(gradient))
         eta = self._eta(max(self.options.lipschitz or 0.0, largest), self.t + 1)
         self._x = self._counted.project(self._x - eta * gradient)

@@ -6,8 +6,8 @@ import math
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import GeometricCover, MultiplicativeWeights
+from driftwolfe.ensemble.dense import GaugeDescent
 from driftwolfe.ensemble.descent import Descent
-from driftwolfe.ensemble.gauge_descent import GaugeDescent
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.cover_ensemble import CoverEnsemble
 from driftwolfe.learners.options import make_options

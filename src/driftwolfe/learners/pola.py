@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import AdaNormalHedge, GeometricCover
-from driftwolfe.ensemble.lmo_budget import budgeted_plan, budgeted_step, cover_share
-from driftwolfe.ensemble.plan import Plan
-from driftwolfe.ensemble.step_grid import block_length, projection_eps
+from driftwolfe.ensemble.plan import (
+    Plan,
+    block_length,
+    budgeted_plan,
+    budgeted_step,
+    cover_share,
+    projection_eps,
+)
 from driftwolfe.learners import bounds
 from driftwolfe.learners.cover_ensemble import CoverEnsemble
 from driftwolfe.learners.options import make_options
@@ -128,8 +133,8 @@ class POLA(CoverEnsemble):
         squared, scale = (2.0 * self.domain.radius) ** 2, self.options.tolerance_scale
         share = (self.options.oracle.budget or 0.0) * cover_share(length)
         if self.options.planned:
-            h = budgeted_step(length, bounds.ANYWHERE, share, self.options.drag)
-            plan = budgeted_plan(h, share, self.options.drag)
+            h = budgeted_step(length, bounds.ANYWHERE, share, self.options.delay_factor)
+            plan = budgeted_plan(h, share, self.options.delay_factor)
             return plan._replace(tolerance=plan.tolerance * squared * scale, lifetime=length)
         h = float(length) ** -0.75
         tolerance = 3.0 * squared * projection_eps(h) * scale

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble.lmo_budget import budgeted_grid, budgeted_plan, grid_shares
-from driftwolfe.ensemble.plan import Plan
-from driftwolfe.ensemble.step_grid import (
+from driftwolfe.ensemble.plan import (
+    Plan,
     block_length,
+    budgeted_grid,
+    budgeted_plan,
     experiment_grid,
+    grid_shares,
     paper_grid,
     pold_grid,
     projection_eps,
 )
 from driftwolfe.learners import bounds
-from driftwolfe.learners.grid_ensemble import GridEnsemble
+from driftwolfe.learners.grid import GridEnsemble
 from driftwolfe.learners.options import make_options
 
 GRIDS = {
@@ -175,8 +177,10 @@ class POLD(GridEnsemble):
     def _budgeted_plans(self, horizon: int, budget: float) -> Sequence[Plan]:
         """What every expert's share of the budget surely affords, in units of D = 1."""
         if self.grid == "tight":
-            return budgeted_grid(horizon, bounds.AT_CENTER, budget, self.options.drag)
+            return budgeted_grid(horizon, bounds.AT_CENTER, budget, self.options.delay_factor)
         steps = GRIDS[self.grid](horizon)
         shares = budget * grid_shares(len(steps))
         pairs = zip(steps, shares, strict=True)
-        return [budgeted_plan(float(h), float(share), self.options.drag) for h, share in pairs]
+        return [
+            budgeted_plan(float(h), float(share), self.options.delay_factor) for h, share in pairs
+        ]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import GeometricCover, MultiplicativeWeights
-from driftwolfe.ensemble.plan import Plan
-from driftwolfe.ensemble.step_grid import projection_eps
+from driftwolfe.ensemble.plan import Plan, projection_eps
 from driftwolfe.learners.cover_ensemble import CoverEnsemble
 from driftwolfe.learners.options import make_options, require_projection
 

@@ -1,15 +1,58 @@
-"""`Loss`: a convex function of a point, seen through a linear map."""
+"""`Loss`: a convex function that sees the decision through scores."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from driftwolfe.points import checks
-from driftwolfe.points.devices import HOST, device_of
+from driftwolfe.points.devices import HOST, Device, device_of
 from driftwolfe.points.kinds import Array, Point, Shape
+
+
+class Copies:
+    """Arrays and sparse matrices of the host, each brought to a device once.
+
+    Parameters
+    ----------
+    own
+        NumPy's arrays, and scipy's `csr_array`.
+    """
+
+    def __init__(self, *own: Any) -> None:
+        self._own = own
+        self._there: dict[str, tuple[Any, ...]] = {}
+
+    def on(self, device: Device) -> tuple[Any, ...]:
+        """Return them where points live."""
+        if device is HOST:
+            return self._own
+        if device.name not in self._there:
+            self._there[device.name] = tuple(_brought(each, device) for each in self._own)
+        return self._there[device.name]
+
+
+def _brought(own: Any, device: Device) -> Any:
+    return device.canonical(own, own.shape) if hasattr(own, "tocsr") else device.put(own)
+
+
+def products(points: Any, features: Copies) -> Array:
+    """Return the inner products of points, the rows of a table, with all features, on the host."""
+    device = device_of(points)
+    (rows,) = features.on(device)
+    if device is HOST:
+        scores: Array = points @ rows.T
+    else:
+        scores = device.host(rows @ points.T).T
+    return scores
+
+
+def combinations(weights: Any, points: Any, features: Copies) -> Any:
+    """Return the features, weighted and added up, for every row of weights, where points live."""
+    device = device_of(points)
+    return device.put(weights) @ features.on(device)[0]
 
 
 class Ball(Protocol):

@@ -1,4 +1,4 @@
-"""`EntryLoss`: what losses on some entries of a matrix share."""
+"""Losses of single entries of a matrix."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.losses.base import Loss
-from driftwolfe.losses.copies import Copies
+from driftwolfe.losses.base import Ball, Copies, Loss
 from driftwolfe.losses.inputs import batch_of_indices, batch_of_numbers
-from driftwolfe.points import checks
-from driftwolfe.points.devices import HOST, Device, device_of, to_host
+from driftwolfe.points import checks, ops
+from driftwolfe.points.devices import HOST, Device, device_of, namespace, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Indices, Point, Shape
 
@@ -133,3 +132,161 @@ class EntryLoss(Loss):
     def multiplicities(self) -> Array:
         """Return how often each distinct pair (row, col) comes, in no particular order."""
         return np.unique_counts(self._keys()).counts.astype(np.float64)
+
+
+class AbsoluteEntries(EntryLoss):
+    r"""Robust matrix completion: :math:`f(X) = \sum_k |X_{i_k j_k} - M_k|`.
+
+    The subgradient has :math:`\mathrm{sign}(X_{i_k j_k} - M_k)` at :math:`(i_k, j_k)`, with
+    sign(0) = 0. Its norm is at most the square root of the sum, over distinct pairs, of the squared
+    number of times each comes: :math:`\sqrt m` for m distinct pairs.
+
+    Parameters
+    ----------
+    rows, cols
+        Indices :math:`i_k, j_k`, from 0; a pair may come several times.
+    targets
+        The numbers :math:`M_k`.
+    shape
+        Shape of the matrices, if the indices are to be checked now.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from driftwolfe.losses import AbsoluteEntries
+    >>> loss = AbsoluteEntries([0, 1], [2, 0], [3.0, -1.0])
+    >>> value, subgradient = loss.value_and_gradient(np.zeros((2, 3)))
+    >>> value
+    4.0
+    >>> subgradient
+    array([[ 0.,  0., -1.],
+           [ 1.,  0.,  0.]])
+
+    References
+    ----------
+    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
+    regret guarantees, AAAI, section "Experiments".
+    """
+
+    def value_at(self, scores: Array) -> Array:
+        """Return the sum of absolute errors."""
+        total: Array = abs(self.errors(scores)).sum(axis=-1)
+        return total
+
+    def slope_at(self, scores: Array) -> Array:
+        """Return the sign of every error."""
+        errors = self.errors(scores)
+        return namespace(errors).sign(errors)
+
+    def lipschitz(self, domain: Ball) -> float:
+        """Return the largest norm a subgradient can have, on any set."""
+        return float(np.linalg.norm(self.multiplicities()))
+
+
+class SquaredEntries(EntryLoss):
+    r"""Matrix completion by squares: :math:`f(X) = \sum_k (X_{i_k j_k} - M_k)^2`.
+
+    The plain sum of squares, without a factor 1/2: the gradient has
+    :math:`2 (X_{i_k j_k} - M_k)` at :math:`(i_k, j_k)`.
+
+    Parameters
+    ----------
+    rows, cols
+        Indices :math:`i_k, j_k`, from 0; a pair may come several times.
+    targets
+        The numbers :math:`M_k`.
+    shape
+        Shape of the matrices, if the indices are to be checked now.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from driftwolfe.losses import SquaredEntries
+    >>> loss = SquaredEntries([0, 1], [2, 0], [3.0, -1.0])
+    >>> loss.value(np.zeros((2, 3)))
+    10.0
+    >>> loss.gradient(np.zeros((2, 3)))
+    array([[ 0.,  0., -6.],
+           [ 2.,  0.,  0.]])
+    """
+
+    def value_at(self, scores: Array) -> Array:
+        """Return the sum of squared errors."""
+        errors = self.errors(scores)
+        total: Array = (errors * errors).sum(axis=-1)
+        return total
+
+    def slope_at(self, scores: Array) -> Array:
+        """Return twice every error."""
+        return 2.0 * self.errors(scores)
+
+    def lipschitz(self, domain: Ball) -> float:
+        r"""Return :math:`\lVert\nabla f(c)\rVert + 2 m R`, m the most times that a pair comes.
+
+        The Hessian is diagonal with entries at most 2 m, so the gradient moves by at most 2 m R
+        within the distance R = `domain.radius` of the centre c.
+        """
+        curvature = 2.0 * float(self.multiplicities().max())
+        return self._norm_at_center(domain) + curvature * domain.radius
+
+    def _norm_at_center(self, domain: Ball) -> float:
+        center = domain.center
+        if center is None:
+            sizes = (self._largest[0] + 1, self._largest[1] + 1)
+            center = FactoredMatrix.zeros(sizes if self.shape is None else self.shape)
+        return ops.norm(self.gradient(center))
+
+
+class HuberEntries(EntryLoss):
+    r"""Smooth robust matrix completion: :math:`f(X) = \sum_k h(X_{i_k j_k} - M_k)`.
+
+    .. math:: h(e) = e^2/2 \text{ if } |e| \le w, \quad w(|e| - w/2) \text{ else.}
+
+    The gradient has the error, clipped to [-w, w], at :math:`(i_k, j_k)`: the absolute loss (times
+    w) made smooth, for methods that need smooth losses.
+
+    Parameters
+    ----------
+    rows, cols
+        Indices :math:`i_k, j_k`, from 0; a pair may come several times.
+    targets
+        The numbers :math:`M_k`.
+    width
+        The error w > 0 from which on h is linear, in units of the targets.
+    shape
+        Shape of the matrices, if the indices are to be checked now.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from driftwolfe.losses import HuberEntries
+    >>> loss = HuberEntries([0, 1], [2, 0], [3.0, -0.5], width=1.0)
+    >>> loss.value(np.zeros((2, 3)))
+    2.625
+    >>> loss.gradient(np.zeros((2, 3)))
+    array([[ 0. ,  0. , -1. ],
+           [ 0.5,  0. ,  0. ]])
+    """
+
+    def __init__(
+        self, rows: Any, cols: Any, targets: Any, width: float = 1.0, shape: Any = None
+    ) -> None:
+        super().__init__(rows, cols, targets, shape)
+        self.width = checks.positive(width, "width")
+
+    def value_at(self, scores: Array) -> Array:
+        """Return the sum of h over the errors."""
+        errors = abs(self.errors(scores))
+        near = errors.clip(None, self.width)
+        # Where |e| <= w this is e^2/2; beyond, w|e| - w^2/2.
+        total: Array = (near * (errors - 0.5 * near)).sum(axis=-1)
+        return total
+
+    def slope_at(self, scores: Array) -> Array:
+        """Return every error, clipped to [-width, width]."""
+        clipped: Array = self.errors(scores).clip(-self.width, self.width)
+        return clipped
+
+    def lipschitz(self, domain: Ball) -> float:
+        """Return the largest norm a gradient can have, on any set."""
+        return self.width * float(np.linalg.norm(self.multiplicities()))

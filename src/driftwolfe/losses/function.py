@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.losses.base import Ball, Loss
-from driftwolfe.losses.fixed_point import FixedPoint
+from driftwolfe.losses.linear_quadratic import FixedPoint
 from driftwolfe.points import checks
 from driftwolfe.points.devices import HOST
 from driftwolfe.points.factored import FactoredMatrix

@@ -9,9 +9,9 @@ import scipy  # its parts load when first named, which keeps the start quick
 from numpy.typing import NDArray
 
 from driftwolfe.points import checks
+from driftwolfe.points.checks import sound_sparse
 from driftwolfe.points.devices import to_host
 from driftwolfe.points.kinds import Array
-from driftwolfe.points.sparse_checks import sound_sparse
 
 Indices: TypeAlias = NDArray[np.intp]
 

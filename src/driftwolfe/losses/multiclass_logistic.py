@@ -7,17 +7,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from driftwolfe.losses.base import Ball, Loss
-from driftwolfe.losses.copies import Copies
+from driftwolfe.losses.base import Ball, Copies, Loss, combinations, products
 from driftwolfe.losses.inputs import batch_of_features, batch_of_indices, dense_features, row_norms
-from driftwolfe.losses.rows import combinations, products
 from driftwolfe.points import checks
 from driftwolfe.points.compiled import compiled
 from driftwolfe.points.devices import HOST
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Point
 
-kernels = compiled("driftwolfe.losses.logistic_kernels")
+kernels = compiled("driftwolfe.losses.loss_kernels")
 
 #: Multiplications up to which one compiled loop is quicker than calls of BLAS.
 _COMPILED = 50_000

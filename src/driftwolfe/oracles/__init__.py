@@ -1,7 +1,6 @@
 """Oracles: from linear minimisation to points that regret theorems can work with."""
 
-from driftwolfe.oracles.atoms import Atoms
-from driftwolfe.oracles.frank_wolfe import Approach, frank_wolfe
+from driftwolfe.oracles.frank_wolfe import Approach, Atoms, InfeasibleProjection, frank_wolfe
 from driftwolfe.oracles.gauge import gauge_by_bisection
 from driftwolfe.oracles.infeasible_projection import (
     DEFAULT_ACCURACY,
@@ -9,7 +8,6 @@ from driftwolfe.oracles.infeasible_projection import (
     infeasible_projection,
     infeasible_projections,
 )
-from driftwolfe.oracles.result import InfeasibleProjection
 
 __all__ = [
     "DEFAULT_ACCURACY",

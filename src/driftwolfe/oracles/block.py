@@ -8,10 +8,16 @@ import numpy as np
 
 from driftwolfe.domains import Domain, TraceNormBall
 from driftwolfe.domains.thresholds import threshold_falling
-from driftwolfe.oracles.asking import Asking
-from driftwolfe.oracles.pair import Pair
-from driftwolfe.oracles.result import InfeasibleProjection
-from driftwolfe.oracles.stopping import Stopping, collapse, give_up, slice_off, stay
+from driftwolfe.oracles.frank_wolfe import (
+    Asking,
+    InfeasibleProjection,
+    Pair,
+    Stopping,
+    collapse,
+    give_up,
+    slice_off,
+    stay,
+)
 from driftwolfe.points import FactoredMatrix, distance, norm
 from driftwolfe.points.devices import device_of, namespace
 from driftwolfe.points.kinds import Array, Point
@@ -93,7 +99,7 @@ def block(domain: Domain, x: Point, y: Point, stop: Stopping, rng: np.random.Gen
         theta = float((s - kept).max())
         vertex, error = yield pair.direction(), _hint(stop, pair, radius * theta)
         calls += 1
-        gap = pair.look(vertex) + error
+        gap = pair.gap_at(vertex) + error
         if stop.collapses(pair.squared, gap):
             return collapse(pair, calls, gap, METHOD)
         if stop.slices(pair.squared, gap):

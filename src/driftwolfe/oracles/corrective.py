@@ -1,4 +1,4 @@
-"""Frank-Wolfe that re-optimises over all it has found."""
+"""Frank-Wolfe that re-optimises over the atoms it holds."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from driftwolfe.domains import Domain, TraceNormBall
 from driftwolfe.domains.hull import Hull
-from driftwolfe.oracles.pair import Pair
-from driftwolfe.oracles.result import InfeasibleProjection
-from driftwolfe.oracles.span import Span
-from driftwolfe.oracles.stopping import (
+from driftwolfe.domains.thresholds import threshold_to_sum
+from driftwolfe.oracles.frank_wolfe import (
     COLLAPSE,
+    InfeasibleProjection,
+    Pair,
     Stopping,
     collapse,
     cut_short,
@@ -20,7 +20,71 @@ from driftwolfe.oracles.stopping import (
     slice_off,
     stay,
 )
-from driftwolfe.points.kinds import Point
+from driftwolfe.points import FactoredMatrix, norm
+from driftwolfe.points.decompositions import svd
+from driftwolfe.points.devices import device_of, namespace
+from driftwolfe.points.kinds import Array, Point
+
+
+class Span:
+    r"""Row and column spaces of what has been found, and the nearest point to y inside them.
+
+    With orthonormal bases L and R of the spaces, the nearest matrix to y among
+    :math:`\{L C R^\top : \lVert C\rVert_* \le radius\}` is :math:`L\,P(L^\top y R)\,R^\top`, P the
+    projection of a small matrix. Directions that it does not use are forgotten.
+    """
+
+    def __init__(self, x: Point, y: Point, radius: float) -> None:
+        self._radius = radius
+        self._dense = isinstance(y, np.ndarray)
+        start = x if isinstance(x, FactoredMatrix) else FactoredMatrix.from_dense(x)
+        start = start.low_rank.recompress()
+        self._left, self._right = start.U, start.V
+        self._image = y @ self._right  # y R, extended by one column per atom
+        self._y = y
+
+    def add(self, atom: Point) -> None:
+        """Widen the spaces by those of a rank-one atom."""
+        u, v = _factors(atom)
+        self._left = _widen(self._left, u)
+        old = self._right.shape[1]
+        self._right = _widen(self._right, v)
+        fresh = self._y @ self._right[:, old:]
+        self._image = namespace(fresh).concat((self._image, fresh), axis=1)
+
+    def correct(self, y: Point) -> Point:
+        """Return the nearest point to y inside the spaces."""
+        device = device_of(self._left)
+        U, s, Vt = svd(device.host(self._left.T @ self._image))
+        kept = threshold_to_sum(s, self._radius)
+        rank = int(np.count_nonzero(kept))
+        turn = device.put(Vt[:rank].T)
+        self._left, self._right = self._left @ device.put(U[:, :rank]), self._right @ turn
+        self._image = self._image @ turn
+        if self._dense:
+            return (self._left * kept[:rank]) @ self._right.T
+        return FactoredMatrix(self._left, kept[:rank], self._right)
+
+
+def _widen(basis: Array, vector: Array) -> Array:
+    """The basis and the part of a vector outside it, if there is one beyond rounding."""
+    rest = vector - basis @ (basis.T @ vector)
+    rest -= basis @ (basis.T @ rest)
+    size = norm(rest)
+    if size <= 1e-12 * norm(vector):
+        return basis
+    return namespace(basis).concat((basis, (rest / size)[:, None]), axis=1)
+
+
+def _factors(atom: Point) -> tuple[Array, Array]:
+    """Column and row directions of a rank-one matrix."""
+    if isinstance(atom, FactoredMatrix):
+        return atom.U[:, 0], atom.V[:, 0]
+    sizes = np.abs(atom).max(axis=0)
+    heaviest = int(sizes.argmax())
+    column = atom[:, heaviest] / (sizes[heaviest] or 1.0)  # products stay in range
+    return column, atom.T @ column
+
 
 METHOD = "corrective"
 
@@ -49,7 +113,7 @@ def corrective(domain: Domain, x: Point, y: Point, stop: Stopping) -> Infeasible
     while not stop.near(pair):
         vertex, error = domain.lmo_with_error(pair.direction(), hint)
         calls += 1
-        gap = pair.look(vertex) + error
+        gap = pair.gap_at(vertex) + error
         if stop.collapses(pair.squared, gap):
             return collapse(pair, calls, gap, METHOD)
         if stop.slices(pair.squared, gap):

@@ -1,10 +1,9 @@
 """What a decision is: dense arrays, low-rank-plus-sparse matrices, products of those."""
 
-from driftwolfe.points.factored import FactoredMatrix
+from driftwolfe.points.factored import FactoredMatrix, Truncation
+from driftwolfe.points.lanczos import Triplets, leading_triplets
 from driftwolfe.points.ops import clip_to_ball, distance, inner, norm
 from driftwolfe.points.product import ProductPoint
-from driftwolfe.points.triplets import Triplets, leading_triplets
-from driftwolfe.points.truncation import Truncation
 
 __all__ = [
     "FactoredMatrix",

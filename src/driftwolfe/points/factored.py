@@ -1,21 +1,155 @@
-"""`FactoredMatrix`: a large matrix held as low rank plus sparse."""
+"""`FactoredMatrix`: low rank plus sparse, with its norms and the truncation of its rank."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftwolfe.points import norms
+from driftwolfe.points import checks
 from driftwolfe.points import stored as places
+from driftwolfe.points.checks import sound_sparse
 from driftwolfe.points.decompositions import svd
-from driftwolfe.points.devices import HOST, Device, device_named, device_of, is_array, to_host
+from driftwolfe.points.devices import (
+    HOST,
+    Device,
+    device_named,
+    device_of,
+    is_array,
+    namespace,
+    to_host,
+)
 from driftwolfe.points.kinds import Array, Indices, Shape
-from driftwolfe.points.sparse_checks import sound_sparse
-from driftwolfe.points.truncation import Truncation, truncation
+from driftwolfe.points.orthogonal import thin_svd_of_product
+
+#: Below this ratio of squared norms a Gram-matrix norm has lost half its digits to cancellation.
+_CANCELLED = 1e-5
+#: Rows evaluated at a time when a cancelled norm is summed entry by entry: bounds the memory.
+_CHUNK_ENTRIES = 1 << 20
+
+
+def frobenius(matrix: FactoredMatrix) -> float:
+    """The Frobenius norm: by Gram matrices where they will do, else entry by entry."""
+    largest = largest_part(matrix)
+    if largest == 0.0:
+        return 0.0
+    if not 1e-100 < largest < 1e100:  # squares would soon over- or underflow
+        rescaled = matrix / largest
+        # Factors near the end of the range cannot be rescaled, and none is far from the norm.
+        fits = 1e-100 < largest_part(rescaled) < 1e100
+        return largest * (frobenius(rescaled) if fits else 1.0)
+    low_rank = _low_rank_norm(matrix)
+    stored = matrix.device.stored_length(matrix.sparse) if matrix.nnz else 0.0
+    scale = low_rank**2 + stored**2
+    squared = scale + (2.0 * matrix.stored_inner(matrix) if stored else 0.0)
+    return _norm_by_rows(matrix) if squared < _CANCELLED * scale else math.sqrt(squared)
+
+
+def largest_part(matrix: FactoredMatrix) -> float:
+    """The size of the numbers: the largest of s, times those of factors not orthonormal, or stored."""
+    largest = matrix.device.largest
+    low_rank = float(np.abs(matrix.s).max(initial=0.0))
+    if not matrix.orthonormal:
+        low_rank *= math.prod(largest(F) for F in (matrix.U, matrix.V))
+    return max(low_rank, matrix.device.stored_largest(matrix.sparse)) if matrix.nnz else low_rank
+
+
+def length(array: Any) -> float:
+    """The Euclidean length of all entries."""
+    return float(namespace(array).linalg.vector_norm(array))
+
+
+def _low_rank_norm(matrix: FactoredMatrix) -> float:
+    if matrix.orthonormal:
+        return float(np.linalg.norm(matrix.s))
+    gram = matrix.device.host((matrix.U.T @ matrix.U) * (matrix.V.T @ matrix.V))
+    squared = float(matrix.s @ gram @ matrix.s)
+    if squared < _CANCELLED * float(matrix.s**2 @ np.diag(gram)):
+        return float(np.linalg.norm(matrix.low_rank.recompress().s))
+    return math.sqrt(squared)
+
+
+def _norm_by_rows(matrix: FactoredMatrix) -> float:
+    step = max(1, _CHUNK_ENTRIES // matrix.shape[1])
+    rows = range(0, matrix.shape[0], step)
+    return math.hypot(*(length(_rows(matrix, i, i + step)) for i in rows))
+
+
+def _rows(matrix: FactoredMatrix, start: int, stop: int) -> Array:
+    dense: Array = (matrix.U[start:stop] * matrix.scale) @ matrix.V.T
+    return dense if matrix.sparse is None else dense + matrix.sparse[start:stop].toarray()
+
+
+def inner(one: FactoredMatrix, other: Any) -> float:
+    """The inner product with another factored matrix, or a dense array, of the same shape."""
+    if is_array(other):
+        return _with_dense(one, one.here(other))
+    if one.device is not other.device:
+        return inner(*together(one, other))
+    looks = (one.U.T @ other.U) * (one.V.T @ other.V)
+    total = float(one.s @ one.device.host(looks) @ other.s)
+    total += one.stored_inner(other) + other.stored_inner(one)
+    if one.sparse is not None and other.sparse is not None:
+        total += one.device.stored_product(one.sparse, other.sparse)
+    return total
+
+
+def _with_dense(matrix: FactoredMatrix, array: Any) -> float:
+    looks = matrix.device.host(((array @ matrix.V) * matrix.U).sum(axis=0))
+    total = float(looks @ matrix.s)
+    if matrix.sparse is None:
+        return total
+    return total + float(matrix.to("cpu").sparse.multiply(to_host(array)).sum())
+
+
+def together(one: FactoredMatrix, two: FactoredMatrix) -> tuple[FactoredMatrix, FactoredMatrix]:
+    """Two matrices on one device: what is on the host moves."""
+    if one.device is HOST:
+        return one.to(two.device.name), two
+    return one, two.to(one.device.name)
+
+
+class Truncation(NamedTuple):
+    """What `FactoredMatrix.truncate` returns.
+
+    Attributes
+    ----------
+    matrix
+        The matrix of lower rank.
+    error
+        The Frobenius norm of what was dropped.
+
+    Examples
+    --------
+    >>> from driftwolfe.points import FactoredMatrix
+    >>> A = FactoredMatrix.from_dense(np.diag([3.0, 1.0]))
+    >>> A.truncate(rank=1)
+    Truncation(matrix=FactoredMatrix(shape=(2, 2), rank=1, stored=0), error=1.0)
+    """
+
+    matrix: FactoredMatrix
+    error: float
+
+
+def truncation(matrix: FactoredMatrix, rank: int | None, error: float | None) -> Truncation:
+    """Do `FactoredMatrix.truncate`."""
+    allowed = 0.0 if error is None else checks.nonnegative(error, "error")
+    U, s, V = matrix.U, matrix.s, matrix.V
+    if not matrix.orthonormal or (np.diff(s, append=0.0) > 0).any():
+        U, s, V = thin_svd_of_product(U, s, V)
+    noise = s[:1].sum() * s.size * np.finfo(float).eps
+    tails = np.sqrt(np.cumsum(s[::-1] ** 2))[::-1]  # tails[k]: norm of s[k:]
+    keep = int(np.count_nonzero((tails > allowed) & (s > noise)))
+    if rank is not None:
+        keep = min(keep, checks.count(rank, "rank", least=0))
+    dropped = float(tails[keep]) if keep < s.size else 0.0
+    by_rows = matrix.device.by_rows
+    parts = by_rows(U[:, :keep]), s[:keep], by_rows(V[:, :keep])
+    return Truncation(type(matrix)._of(*parts, matrix.sparse, orthonormal=True), dropped)
+
 
 #: Columns beyond the shorter side that a sum may have before it is recompressed.
 _SPARE_COLUMNS = 16
@@ -223,7 +357,7 @@ class FactoredMatrix:
 
     def single(self) -> FactoredMatrix:
         """A multiple of this matrix in single precision, for rough products."""
-        unit, single = self / (norms.largest_part(self) or 1.0), self.device.single
+        unit, single = self / (largest_part(self) or 1.0), self.device.single
         stored = unit.sparse
         if stored is not None:
             stored = places.with_data(stored, single(stored.data))
@@ -257,7 +391,7 @@ class FactoredMatrix:
             return NotImplemented
         self._same_shape(other)
         if self.device is not other.device:
-            one, two = norms.together(self, other)
+            one, two = together(self, other)
             return one + two
         if self.sparse is None or other.sparse is None:
             stored = other.sparse if self.sparse is None else self.sparse
@@ -335,11 +469,11 @@ class FactoredMatrix:
     def inner(self, other: Any) -> float:
         r"""Return :math:`\langle A, B\rangle` with another factored matrix or a dense array."""
         self._same_shape(other)
-        return norms.inner(self, other)
+        return inner(self, other)
 
     def norm(self) -> float:
         """Return the Frobenius norm, to full precision even where the parts cancel."""
-        return norms.frobenius(self)
+        return frobenius(self)
 
     def nuclear_norm(self) -> float:
         """Return the sum of singular values; the matrix must have no sparse part."""

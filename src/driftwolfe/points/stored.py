@@ -38,22 +38,22 @@ def stored_entries(rows: Indices, cols: Indices, values: Array, shape: Shape) ->
     """A csr_array of checked entries; those given twice add up."""
     if rows.size > _FEW_ENTRIES:
         return canonical(scipy.sparse.coo_array((values, (rows, cols)), shape=shape), shape)
-    from driftwolfe.points import kernels  # numba, loaded on first use
+    from driftwolfe.points import sparse_kernels  # numba, loaded on first use
 
     indptr = np.zeros(shape[0] + 1, dtype=np.int32)
     indices, data = np.empty(rows.size, dtype=np.int32), np.empty(rows.size)
-    size = kernels.sum_entries(rows, cols, values, indptr, indices, data)
+    size = sparse_kernels.sum_entries(rows, cols, values, indptr, indices, data)
     return scipy.sparse.csr_array((data[:size], indices[:size], indptr), shape=shape)
 
 
 def added(one: Any, other: Any) -> Any:
     """The sum of two canonical sparse matrices, in one pass."""
-    from driftwolfe.points import kernels  # numba, loaded on first use
+    from driftwolfe.points import sparse_kernels  # numba, loaded on first use
 
     most = one.nnz + other.nnz
     indptr, indices = np.empty_like(one.indptr), np.empty(most, dtype=np.int32)
     data = np.empty(most)
-    size = kernels.add_stored(*_parts(one), *_parts(other), indptr, indices, data)
+    size = sparse_kernels.add_stored(*_parts(one), *_parts(other), indptr, indices, data)
     if not checks.all_finite(data[:size]):
         raise ValueError("sparse has entries that are not finite")
     stored = scipy.sparse.csr_array((data[:size], indices[:size], indptr), shape=one.shape)
@@ -72,9 +72,9 @@ def with_data(stored: Any, data: Any) -> Any:
 
 def product(one: Any, other: Any) -> float:
     """The inner product of two canonical sparse matrices."""
-    from driftwolfe.points import kernels  # numba, loaded on first use
+    from driftwolfe.points import sparse_kernels  # numba, loaded on first use
 
-    return float(kernels.stored_product(*_parts(one), *_parts(other)))
+    return float(sparse_kernels.stored_product(*_parts(one), *_parts(other)))
 
 
 def _parts(stored: Any) -> tuple[Indices, Indices, Array]:

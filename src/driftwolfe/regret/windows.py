@@ -1,13 +1,21 @@
-"""Sets of windows that can be bounded together and split."""
+"""The worst window of a game."""
 
 from __future__ import annotations
 
+import heapq
+import itertools
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from driftwolfe.points.kinds import Array
+from driftwolfe.points.kinds import Array, Point
+from driftwolfe.regret.minimise import minimise
+from driftwolfe.regret.offline import floor, pool
+from driftwolfe.regret.record import Record, Regret, check_record
+from driftwolfe.regret.solvers import Bracket
 
 #: Rounds ``start, ..., end - 1``, counted from 0.
 Window = tuple[int, int]
@@ -119,3 +127,136 @@ class AnyLength:
                 AnyLength(self.starts, (middle + 1, longest)),
             ]
         return [half for half in halves if half.starts[0] < half.ends[1]]
+
+
+#: Error of a single window's minimum, as a share of the accuracy asked for, and of the minimum that
+#: bounds several, as a share of what they must lose to be ruled out.
+_SINGLE_ACCURACY, _CORE_ACCURACY = 0.25, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """Some windows and what is known of them: the losses of `core` sum to `lower` at least.
+
+    `final` says that this is a single window with its minimum found as accurately as it ever will.
+    """
+
+    windows: Windows
+    core: Window
+    lower: float
+    start: Point
+    final: bool = False
+
+
+class WindowSearch:
+    r"""Best-first branch and bound over windows.
+
+    Minima are superadditive: a window W that holds a core C has
+    :math:`\min F_W \ge \min F_C + \sum_{t \in W \setminus C} \min f_t`. So one certified minimum over
+    the rounds that a set of windows has in common bounds the regrets of all of them from above, and
+    its minimiser bounds one of them from below. The set with the largest upper bound is looked at
+    first: its core is solved, then it is split. The search ends when no upper bound exceeds the
+    largest regret found by more than the accuracy.
+
+    Parameters
+    ----------
+    record
+        The game.
+    tolerance
+        Accuracy, relative to the larger of the regret found and the absolute losses on its window.
+    """
+
+    def __init__(self, record: Record, tolerance: float) -> None:
+        check_record(record)
+        self._domain, self._functions = record.domain, record.functions
+        for function in self._functions:
+            function.check_shape(self._domain.shape)
+        self._tolerance = tolerance
+        self._origin = self._domain.origin()
+        at_origin = [function.value(self._origin) for function in self._functions]
+        self._floors = _sums([floor(function, self._domain) for function in self._functions])
+        self._suffered = _sums(record.losses)
+        self._sizes = _sums(np.abs(record.losses))
+        self._beyond_origin = self._suffered - _sums(at_origin)
+        self._best = Regret(-math.inf)
+
+    def run(self, roots: Iterable[Windows], lengths: Sequence[int]) -> Regret:
+        """Return the largest regret on any of the windows, which have these lengths, certified."""
+        heap: list[tuple[float, int, _Node]] = []
+        order = itertools.count()
+        for windows in roots:
+            self._offer(*windows.best(self._beyond_origin), self._origin)
+            node = _Node(windows, (0, 0), 0.0, self._origin)
+            heapq.heappush(heap, (-self._upper(node), next(order), node))
+        ceiling = -math.inf
+        while heap and -heap[0][0] > self._best + self._accuracy:
+            upper, _, node = heapq.heappop(heap)
+            children = self._children(node, -upper)
+            if not children:
+                ceiling = max(ceiling, -upper)
+            for child in children:
+                bound = min(-upper, self._upper(child))
+                heapq.heappush(heap, (-bound, next(order), child))
+        if heap:
+            ceiling = max(ceiling, -heap[0][0])
+        best = self._best
+        return Regret(best, max(0.0, ceiling - best), best.window, best.comparators, lengths)
+
+    @property
+    def _accuracy(self) -> float:
+        return self._tolerance * max(abs(self._best), _on(self._best.window, self._sizes))
+
+    def _children(self, node: _Node, upper: float) -> list[_Node]:
+        """What to look at next: the node with its core solved, or its parts; none at the end."""
+        if node.final:
+            return []
+        start, end = node.windows.core
+        if node.windows.single or end - start > node.core[1] - node.core[0]:
+            return [self._solve(node, upper)]
+        return [_Node(part, node.core, node.lower, node.start) for part in node.windows.split()]
+
+    def _upper(self, node: _Node) -> float:
+        """An upper bound on the regret of every window of a node."""
+        excess = self._suffered - self._floors
+        most, _ = node.windows.best(excess)
+        return most - _on(node.core, excess) + _on(node.core, self._suffered) - node.lower
+
+    def _solve(self, node: _Node, upper: float) -> _Node:
+        """The node with the minimum over all rounds that its windows have in common."""
+        core = node.windows.core
+        unsolved = _Node(node.windows, core, 0.0, node.start)
+        accuracy = _SINGLE_ACCURACY * self._accuracy
+        if not node.windows.single:
+            accuracy = max(accuracy, _CORE_ACCURACY * (upper - self._best))
+        bracket = Bracket(
+            self._domain,
+            allowed=accuracy,
+            floor=_on(core, self._floors),
+            # From this minimum on, no window of the node can beat the best one.
+            target=self._upper(unsolved) - self._best - self._accuracy,
+        )
+        objective = pool(self._functions[slice(*core)])
+        starts = (node.start, self._origin, *self._best.comparators)
+        minimise(objective, min(starts, key=objective.value), bracket)
+        self._try(node.windows, core, bracket)
+        return _Node(node.windows, core, bracket.lower, bracket.point, node.windows.single)
+
+    def _try(self, windows: Windows, core: Window, bracket: Bracket) -> None:
+        """Measure the most promising window against the minimiser of the core."""
+        _, (start, end) = windows.best(self._suffered - self._floors)
+        outside = (*self._functions[start : core[0]], *self._functions[core[1] : end])
+        total = bracket.value + math.fsum(loss.value(bracket.point) for loss in outside)
+        self._offer(_on((start, end), self._suffered) - total, (start, end), bracket.point)
+
+    def _offer(self, value: float, window: Window, comparator: Point) -> None:
+        if value > self._best:
+            self._best = Regret(value, window=window, comparators=(comparator,))
+
+
+def _sums(values: Array | list[float]) -> Array:
+    """Sums of the first t values, t = 0, 1, ..."""
+    return np.concatenate(([0.0], np.cumsum(values)))
+
+
+def _on(window: Window, sums: Array) -> float:
+    return float(sums[window[1]] - sums[window[0]])

@@ -1,20 +1,217 @@
-"""Losses made up so that the best comparators are known.
-
-Every function takes a `seed` (a whole number or a `numpy.random.Generator`) and returns a `Stream`;
-the same seed gives the same stream.
-"""
+"""Synthetic streams with their true comparators."""
 
 from __future__ import annotations
 
+import functools
+import math
+import operator
+from typing import NamedTuple
+
 import numpy as np
 
-from driftwolfe.domains import Domain
-from driftwolfe.losses import LinearLoss, SquaredDistance
-from driftwolfe.points import checks
-from driftwolfe.points.kinds import Point
-from driftwolfe.streams.geometry import random_point, steady_angles, tour, wide_direction
+from driftwolfe.domains import Domain, TraceNormBall
+from driftwolfe.losses import AbsoluteEntries, LinearLoss, MulticlassLogistic, SquaredDistance
+from driftwolfe.points import FactoredMatrix, checks, inner, norm
+from driftwolfe.points.kinds import Array, Point
 from driftwolfe.streams.stream import Stream, boundaries
-from driftwolfe.streams.synthetic_matrices import Seed, absolute_entries, drifting_logistic
+
+#: Vertices that a random point is mixed from.
+_MIXED = 4
+#: Rounds of "from the vertex at one end to the one at the other" that widen a direction.
+_WIDENINGS = 5
+
+
+class Width(NamedTuple):
+    """A unit direction and the two ends of the set along it."""
+
+    direction: Point
+    lowest: Point
+    highest: Point
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The inner products of the direction with the two ends."""
+        return inner(self.direction, self.lowest), inner(self.direction, self.highest)
+
+
+def random_direction(domain: Domain, rng: np.random.Generator) -> Point:
+    """Return a unit vector of the set's space; of rank one where its matrices are factored."""
+    if isinstance(domain.origin(), FactoredMatrix):
+        u, v = (_unit(rng.standard_normal(size)) for size in domain.shape)
+        return FactoredMatrix(u[:, None], np.ones(1), v[:, None])
+    return _unit(rng.standard_normal(domain.shape))
+
+
+def wide_direction(domain: Domain, rng: np.random.Generator) -> Width:
+    """Return a direction in which the set is wide: a local maximum of the distance of two vertices."""
+    direction = random_direction(domain, rng)
+    for _ in range(_WIDENINGS):
+        width = width_along(domain, direction)
+        across = width.highest - width.lowest
+        if isinstance(across, FactoredMatrix):
+            across = across.recompress()
+        direction = across / norm(across)
+    return width_along(domain, direction)
+
+
+def width_along(domain: Domain, direction: Point) -> Width:
+    """Return the two ends of the set along a direction, which is scaled to unit length."""
+    unit = direction / norm(direction)
+    return Width(unit, domain.lmo(unit), domain.lmo(unit * -1.0))
+
+
+def random_point(domain: Domain, rng: np.random.Generator) -> Point:
+    """Return a random mixture of random vertices."""
+    vertices = [domain.lmo(random_direction(domain, rng)) for _ in range(_MIXED)]
+    return _mix(vertices, rng.dirichlet(np.ones(_MIXED)))
+
+
+def steady_angles(speed: float, count: int, name: str) -> Array:
+    """Return `count` angles from 0 on, `speed` radians apart; `name` is what errors call the speed."""
+    return checks.nonnegative(speed, name) * np.arange(count, dtype=np.float64)
+
+
+def tour(domain: Domain, angles: Array, rng: np.random.Generator) -> list[Point]:
+    r"""Return a path in the set, by the angle on a closed curve between three vertices.
+
+    The weights :math:`(1 + \cos(\alpha - 2 \pi i/3))/3` are non-negative and have sum 1, so no point
+    leaves the set.
+    """
+    direction = random_direction(domain, rng)
+    ends = width_along(domain, direction)
+    vertices = [ends.lowest, ends.highest, domain.lmo(random_direction(domain, rng))]
+    offsets = 2.0 * math.pi * np.arange(3) / 3.0
+    weights = (1.0 + np.cos(np.asarray(angles)[:, None] - offsets)) / 3.0
+    return [_mix(vertices, row) for row in weights]
+
+
+def _mix(points: list[Point], weights: Array) -> Point:
+    parts = (point * float(weight) for point, weight in zip(points, weights, strict=True))
+    return functools.reduce(operator.add, parts)
+
+
+def _unit(vector: Array) -> Array:
+    return vector / np.linalg.norm(vector)
+
+
+Seed = int | np.random.Generator | None
+
+
+def drifting_logistic(
+    shape: tuple[int, int],
+    rounds: int,
+    rows: int = 10,
+    speed: float = 0.01,
+    seed: Seed = None,
+    radius: float = 10.0,
+) -> Stream:
+    r"""Classification with a matrix that turns: labels drawn from its class probabilities.
+
+    Every round brings `rows` random unit vectors a with labels drawn with probabilities
+    :math:`\mathrm{softmax}(W_t a)`. The matrices :math:`W_t` run on a closed curve in the trace-norm
+    ball and are the comparators: they minimise the expected loss, not that of the drawn labels.
+
+    Parameters
+    ----------
+    shape
+        ``(n_classes, n_features)``.
+    rounds
+        Number of losses.
+    rows
+        Rows of features a round.
+    speed
+        Radians a round.
+    seed
+        Of the matrices, the features and the labels.
+    radius
+        Of the trace-norm ball that holds the matrices, the stream's `domain`.
+
+    Examples
+    --------
+    >>> stream = drifting_logistic((3, 4), rounds=20, seed=0)
+    >>> stream[0].features.shape, stream.domain
+    ((10, 4), TraceNormBall(shape=(3, 4), radius=10))
+    """
+    ball = TraceNormBall(shape, radius, representation="dense")
+    count, rows = checks.count(rounds, "rounds"), checks.count(rows, "rows")
+    rng = np.random.default_rng(seed)
+    matrices = tour(ball, steady_angles(speed, count, "speed"), rng)
+    losses = []
+    for matrix in matrices:
+        features = rng.standard_normal((rows, ball.shape[1]))
+        features /= np.linalg.norm(features, axis=1, keepdims=True)
+        # The largest of scores plus Gumbel noise is a draw from the softmax.
+        scores = features @ matrix.T + rng.gumbel(size=(rows, ball.shape[0]))
+        losses.append(MulticlassLogistic(features, scores.argmax(axis=1), ball.shape[0]))
+    return Stream(losses, "drifting logistic", math.sqrt(2.0), matrices, ball)
+
+
+def absolute_entries(
+    shape: tuple[int, int],
+    rank: int = 3,
+    radius: float = 100.0,
+    rounds: int = 1000,
+    per_round: int = 100,
+    drift: float = 0.001,
+    seed: Seed = None,
+) -> Stream:
+    r"""Entries of a low-rank matrix that turns: :math:`f_t(X) = \sum_k |X_{i_k j_k} - (M_t)_{i_k j_k}|`.
+
+    :math:`M_t = U_t\,\mathrm{diag}(s)\,V^\top` has the trace norm `radius` in every round; its column
+    space turns by `drift` radians a round. Each round looks at `per_round` different entries. The
+    comparators are the :math:`M_t`, with no loss at all.
+
+    Parameters
+    ----------
+    shape
+        ``(m, n)``.
+    rank
+        Rank of the matrices; twice that must not exceed m.
+    radius
+        Their trace norm, in units of the entries; the stream's `domain` is the ball of that radius.
+    rounds
+        Number of losses.
+    per_round
+        Entries a round.
+    drift
+        Radians a round.
+    seed
+        Of the matrices and the entries.
+
+    Examples
+    --------
+    >>> stream = absolute_entries((30, 20), rank=2, rounds=10, per_round=25, seed=0)
+    >>> stream[0].targets.size, stream.lipschitz, stream.comparators[0]
+    (25, 5.0, FactoredMatrix(shape=(30, 20), rank=2, stored=0))
+    >>> round(stream.comparators[9].nuclear_norm(), 6)
+    100.0
+    """
+    ball = TraceNormBall(shape, radius)
+    m, n = ball.shape
+    width, count = checks.count(rank, "rank"), checks.count(rounds, "rounds")
+    if 2 * width > m or width > n:
+        raise ValueError(
+            f"rank must be at most half of {m} rows and at most {n} columns, to have room to turn, "
+            f"got {rank}"
+        )
+    looks = checks.count(per_round, "per_round")
+    if looks > m * n:
+        raise ValueError(
+            f"per_round must be at most the {m * n} entries there are, got {per_round}"
+        )
+    rng = np.random.default_rng(seed)
+    both = np.linalg.qr(rng.standard_normal((m, 2 * width)))[0]
+    V = np.linalg.qr(rng.standard_normal((n, width)))[0]
+    sizes = rng.dirichlet(np.ones(width)) * ball.scale
+    losses, matrices = [], []
+    for angle in steady_angles(drift, count, "drift"):
+        U = math.cos(angle) * both[:, :width] + math.sin(angle) * both[:, width:]
+        matrices.append(FactoredMatrix(U, sizes, V))
+        rows, cols = np.divmod(rng.choice(m * n, looks, replace=False, shuffle=False), n)
+        targets = matrices[-1].entries(rows, cols)
+        losses.append(AbsoluteEntries(rows, cols, targets, ball.shape))
+    return Stream(losses, "absolute entries", math.sqrt(looks), matrices, ball)
+
 
 __all__ = [
     "absolute_entries",

@@ -1,8 +1,0 @@
-"""``python -m driftwolfe.cli``, the same as the command ``driftwolfe``."""
-
-import sys
-
-from driftwolfe.cli import main
-
-if __name__ == "__main__":
-    sys.exit(main())

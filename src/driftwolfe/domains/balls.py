@@ -1,0 +1,399 @@
+"""Norm balls and boxes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from driftwolfe.domains.base import Domain, leaves_affine_hull, stack_device, unit_vector
+from driftwolfe.domains.thresholds import kernels, project_nonnegative_sum, threshold_to_sum
+from driftwolfe.points import checks, norm
+from driftwolfe.points.devices import device_of, namespace
+from driftwolfe.points.kinds import Array, Indices, Shape
+
+
+def group_labels(groups: Any, name: str) -> Indices:
+    """Return the number of each coordinate's group, counted from 0.
+
+    `groups` is a label for each coordinate (numbered in sorted order), or a list of lists of
+    indices that together hold each of 0, 1, ..., n - 1 once.
+
+    >>> group_labels(["b", "a", "b"], "groups")
+    array([1, 0, 1])
+    >>> group_labels([[0, 3], [1, 2]], "groups")
+    array([0, 1, 1, 0])
+    """
+    checks.refuse_masked(groups, name)
+    items = groups if isinstance(groups, np.ndarray) else list(groups)
+    if len(items) == 0:
+        raise ValueError(f"{name} must hold at least one group, got none")
+    dimensions = {np.ndim(item) for item in items}
+    if dimensions == {0}:
+        labels = np.asarray(items)
+        if labels.dtype.kind in "fcmM" and (labels != labels).any():  # NaN and NaT
+            raise ValueError(f"{name} has labels that are missing (NaN)")
+        return np.unique(labels, return_inverse=True)[1]
+    if dimensions != {1}:
+        raise ValueError(f"{name} must be one label per coordinate, or a list of lists of indices")
+    return _labels_from_lists([np.asarray(item) for item in items], name)
+
+
+def _labels_from_lists(lists: list[Any], name: str) -> Indices:
+    sizes = [len(indices) for indices in lists]
+    if 0 in sizes:
+        raise ValueError(f"{name}[{sizes.index(0)}] is empty; leave it out")
+    members = np.concatenate(lists)
+    if members.dtype.kind not in "iu":
+        raise ValueError(f"{name} must hold whole numbers, got {members.dtype}")
+    if not np.array_equal(np.sort(members), np.arange(members.size)):
+        raise ValueError(
+            f"{name} must hold each of 0, 1, ..., {members.size - 1} exactly once "
+            f"(it has {members.size} entries)"
+        )
+    labels = np.empty(members.size, dtype=np.intp)
+    labels[members] = np.repeat(np.arange(len(lists)), sizes)
+    return labels
+
+
+class L1Ball(Domain):
+    r"""Sparse points: :math:`\{x : \sum_i |x_i| \le radius\}`.
+
+    The oracle returns one signed, scaled unit vector in O(n); the projection soft-thresholds in
+    O(n log n).
+
+    Parameters
+    ----------
+    n
+        Number of coordinates, or a shape.
+    radius
+        Bound on the sum of absolute values; also the Euclidean radius.
+    device
+        Where ensembles keep their experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``, a GPU
+        where there is one and points are large enough for it to be quicker. Decisions are NumPy's.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> ball = dw.L1Ball(3, radius=2.0)
+    >>> ball.lmo([1.0, -3.0, 2.0])
+    array([0., 2., 0.])
+    >>> ball.project([3.0, -1.0, 0.0])
+    array([2., 0., 0.])
+    """
+
+    def __init__(self, n: int | Shape, radius: float = 1.0, *, device: str = "cpu") -> None:
+        shape = checks.shape(n, "n")
+        self.scale = checks.positive(radius, "radius")
+        super().__init__(shape, self.scale, inner_radius=self.scale / math.sqrt(math.prod(shape)))
+        self.stack_device, self.stack_chosen = stack_device(device, self.shape)
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"n": self.shape, "radius": self.scale}
+
+    def warm_up(self) -> None:
+        """Load the compiled threshold of the projection."""
+        kernels()
+
+    def _lmo(self, direction: Array) -> Array:
+        vertex = np.zeros(self.shape)
+        largest = np.abs(direction).argmax()
+        vertex.flat[largest] = -math.copysign(self.scale, direction.flat[largest])
+        return vertex
+
+    def _contains(self, x: Array, slack: float) -> bool:
+        return bool(np.abs(x).sum() <= self.scale + slack)
+
+    def project_many(self, stack: Array) -> Array:
+        """Return the projections of points along the first axis, worked out together."""
+        flat = stack.reshape(len(stack), -1)
+        return threshold_to_sum(flat, self.scale).reshape(stack.shape)
+
+    def _project(self, y: Array) -> Array:
+        return self.project_many(y[None])[0]
+
+    def _gauge(self, y: Array) -> float:
+        return float(np.abs(y).sum() / self.scale)
+
+    def _gauge_subgradient(self, y: Array) -> Array:
+        return np.sign(y) / self.scale
+
+
+class L2Ball(Domain):
+    r"""Short vectors: :math:`\{x : \lVert x\rVert \le radius\}`.
+
+    The oracle and the projection each scale one vector, in O(n).
+
+    Parameters
+    ----------
+    n
+        Number of coordinates, or a shape.
+    radius
+        Bound on the Euclidean norm.
+    device
+        Where ensembles keep their experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``, a GPU
+        where there is one and points are large enough for it to be quicker. Decisions are NumPy's.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> ball = dw.L2Ball(2, radius=5.0)
+    >>> ball.lmo([-3.0, 4.0])
+    array([ 3., -4.])
+    >>> ball.project([6.0, 8.0])
+    array([3., 4.])
+    """
+
+    def __init__(self, n: int | Shape, radius: float = 1.0, *, device: str = "cpu") -> None:
+        self.scale = checks.positive(radius, "radius")
+        super().__init__(checks.shape(n, "n"), self.scale, inner_radius=self.scale)
+        self.stack_device, self.stack_chosen = stack_device(device, self.shape)
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"n": self.shape, "radius": self.scale}
+
+    def _lmo(self, direction: Array) -> Array:
+        return unit_vector(direction) * -self.scale
+
+    def _contains(self, x: Array, slack: float) -> bool:
+        return norm(x) <= self.scale + slack
+
+    def project_many(self, stack: Any) -> Any:
+        """Return the projections of points along the first axis."""
+        if isinstance(stack, np.ndarray):
+            return super().project_many(stack)
+        lengths = namespace(stack).linalg.vector_norm(stack.reshape(len(stack), -1), axis=1)
+        shares = (self.scale / lengths).clip(None, 1.0)
+        return stack * shares.reshape(-1, *(1 for _ in self.shape))
+
+    def _project(self, y: Array) -> Array:
+        length = norm(y)
+        return y.copy() if length <= self.scale else y * (self.scale / length)
+
+    def _gauge(self, y: Array) -> float:
+        return norm(y) / self.scale
+
+    def _gauge_subgradient(self, y: Array) -> Array:
+        return y / (norm(y) * self.scale)
+
+
+class Box(Domain):
+    r"""Bounds on each coordinate: :math:`\{x : lower_i \le x_i \le upper_i\}`.
+
+    The oracle picks a bound for each coordinate, the projection clips; both are O(n). The centre is
+    0 where that is strictly between all bounds, else the midpoint. Coordinates with equal bounds
+    are fixed; the gauge of a point that moves one (by more than 1e-9 of the size) is infinite.
+
+    Parameters
+    ----------
+    lower, upper
+        The bounds: arrays of one shape, or one of them a number. At least one coordinate is free.
+    device
+        Where ensembles keep their experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``, a GPU
+        where there is one and points are large enough for it to be quicker. Decisions are NumPy's.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> box = dw.Box([0.0, -1.0], [2.0, 1.0])
+    >>> box.lmo([1.0, -1.0])
+    array([0., 1.])
+    >>> box.project([3.0, 0.5])
+    array([2. , 0.5])
+    >>> box.center
+    array([1., 0.])
+    """
+
+    def __init__(self, lower: Any, upper: Any, *, device: str = "cpu") -> None:
+        low, high = checks.finite_array(lower, "lower"), checks.finite_array(upper, "upper")
+        try:
+            low, high = (bound.copy() for bound in np.broadcast_arrays(low, high))
+        except ValueError:
+            raise ValueError(
+                f"lower and upper must have one shape, got {low.shape} and {high.shape}"
+            ) from None
+        if low.ndim == 0:
+            raise ValueError("lower or upper must be an array; for one number on all, use LinfBall")
+        if not (low <= high).all():
+            first = tuple(int(i) for i in np.argwhere(low > high)[0])
+            raise ValueError(f"lower must be <= upper, but is larger at index {first}")
+        if (low == high).all():
+            raise ValueError("lower equals upper everywhere: the box is one point; widen a bound")
+        self.lower, self.upper = low, high
+        inside = bool((((low < 0) & (high > 0)) | ((low == 0) & (high == 0))).all())
+        center = np.zeros(low.shape) if inside else low + (high - low) / 2
+        self._up, self._down = high - center, center - low
+        self._free = (self._up > 0) & (self._down > 0)
+        super().__init__(
+            low.shape,
+            norm(np.maximum(self._up, self._down)),
+            diameter=norm(high - low),
+            center=None if inside else center,
+            inner_radius=float(np.minimum(self._up, self._down)[self._free].min(initial=math.inf)),
+        )
+        self.stack_device, self.stack_chosen = stack_device(device, self.shape)
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"lower": self.lower, "upper": self.upper}
+
+    def tangent(self, direction: Array) -> Array:
+        """Return the direction without the coordinates that cannot move, where lower is upper."""
+        return direction if self._free.all() else np.where(self._free, direction, 0.0)
+
+    def _lmo(self, direction: Array) -> Array:
+        return np.where(direction > 0, self.lower, self.upper)
+
+    def _contains(self, x: Array, slack: float) -> bool:
+        return bool((x >= self.lower - slack).all() and (x <= self.upper + slack).all())
+
+    def project_many(self, stack: Any) -> Any:
+        """Return the projections of points along the first axis: clipped."""
+        put = device_of(stack).put
+        return stack.clip(put(self.lower), put(self.upper))
+
+    def _project(self, y: Array) -> Array:
+        return np.clip(y, self.lower, self.upper)
+
+    def _gauge(self, y: Array) -> float:
+        step = self._step(y)
+        if leaves_affine_hull(norm(step[~self._free]), step, self.radius):
+            return math.inf
+        return float(self._shares(step).max())
+
+    def _gauge_subgradient(self, y: Array) -> Array:
+        step = self._step(y)
+        tightest = self._shares(step).argmax()
+        subgradient = np.zeros(self.shape)
+        room = self._up if step.flat[tightest] > 0 else -self._down
+        subgradient.flat[tightest] = 1 / room.flat[tightest]
+        return subgradient
+
+    def _step(self, y: Array) -> Array:
+        return y - self.origin()
+
+    def _shares(self, step: Array) -> Array:
+        """How much of the room on its side each free coordinate of ``center + step`` takes."""
+        room = np.where(step > 0, self._up, self._down)
+        shares = np.zeros(self.shape)
+        np.divide(np.abs(step), room, out=shares, where=self._free)
+        return shares
+
+
+class LinfBall(Box):
+    r"""Bounded coordinates: :math:`\{x : |x_i| \le radius\}`.
+
+    The oracle returns signs in O(n), the projection clips.
+
+    Parameters
+    ----------
+    n
+        Number of coordinates, or a shape.
+    radius
+        Bound on each absolute value; the Euclidean radius is sqrt(n) times as large.
+    device
+        Where ensembles keep their experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``, a GPU
+        where there is one and points are large enough for it to be quicker. Decisions are NumPy's.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> ball = dw.LinfBall(4, radius=2.0)
+    >>> ball.lmo([1.0, -1.0, 3.0, 0.5])
+    array([-2.,  2., -2., -2.])
+    >>> ball.scale, ball.radius
+    (2.0, 4.0)
+    """
+
+    def __init__(self, n: int | Shape, radius: float = 1.0, *, device: str = "cpu") -> None:
+        self.scale = checks.positive(radius, "radius")
+        bound = np.full(checks.shape(n, "n"), self.scale)
+        super().__init__(-bound, bound, device=device)
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"n": self.shape, "radius": self.scale}
+
+
+class GroupLassoBall(Domain):
+    r"""Few groups at a time: :math:`\{x : \sum_g \lVert x_g\rVert \le radius\}`.
+
+    The groups g partition the coordinates. The oracle returns one group's scaled direction in O(n);
+    the projection soft-thresholds the norms of the groups.
+
+    Parameters
+    ----------
+    n
+        Number of coordinates.
+    groups
+        A label for each coordinate, or a list of lists of indices that partition ``range(n)``.
+    radius
+        Bound on the sum of the groups' norms; also the Euclidean radius.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> ball = dw.GroupLassoBall(4, groups=[[0, 1], [2, 3]], radius=5.0)
+    >>> ball.lmo([3.0, -4.0, 1.0, 1.0])
+    array([-3.,  4.,  0.,  0.])
+    >>> ball.project([6.0, 8.0, 1.0, 0.0])
+    array([3., 4., 0., 0.])
+    """
+
+    def __init__(self, n: int, groups: Any, radius: float = 1.0) -> None:
+        size = checks.count(n, "n")
+        self._labels = group_labels(groups, "groups")
+        if self._labels.size != size:
+            raise ValueError(
+                f"groups must cover the n = {size} coordinates, got {self._labels.size}"
+            )
+        self._n_groups = int(self._labels.max()) + 1
+        self.scale = checks.positive(radius, "radius")
+        super().__init__(size, self.scale, inner_radius=self.scale / math.sqrt(self._n_groups))
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"n": self._labels.size, "groups": self._labels, "radius": self.scale}
+
+    def warm_up(self) -> None:
+        """Load the compiled threshold of the projection."""
+        kernels()
+
+    def _lmo(self, direction: Array) -> Array:
+        largest = self._norms(direction).argmax()
+        group = np.flatnonzero(self._labels == largest)
+        vertex = np.zeros(self.shape)
+        vertex[group] = unit_vector(direction[group]) * -self.scale
+        return vertex
+
+    def _contains(self, x: Array, slack: float) -> bool:
+        return bool(self._norms(x).sum() <= self.scale + slack)
+
+    def _project(self, y: Array) -> Array:
+        norms = self._norms(y)
+        if norms.sum() <= self.scale:
+            return y.copy()
+        kept = project_nonnegative_sum(norms, self.scale)
+        return y * self._ratios(kept, norms)[self._labels] + 0.0
+
+    def _gauge(self, y: Array) -> float:
+        return float(self._norms(y).sum() / self.scale)
+
+    def _gauge_subgradient(self, y: Array) -> Array:
+        norms = self._norms(y)
+        inverse = self._ratios(np.full(norms.shape, 1 / self.scale), norms)
+        return y * inverse[self._labels]
+
+    def _norms(self, x: Array) -> Array:
+        # Scaled by the largest entry, so that squares neither over- nor underflow.
+        largest = float(np.abs(x).max()) or 1.0
+        squares = np.bincount(self._labels, (x / largest) ** 2, self._n_groups)
+        return largest * np.sqrt(squares)
+
+    @staticmethod
+    def _ratios(numerators: Array, norms: Array) -> Array:
+        """Quotients, 0 for groups that are 0."""
+        return np.divide(numerators, norms, out=np.zeros_like(norms), where=norms > 0)

@@ -1,0 +1,602 @@
+"""Polytopes of combinatorial objects: matchings, spanning trees, matroid bases, flows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import scipy  # its parts load when first named, which keeps the start quick
+from numpy.typing import NDArray
+
+from driftwolfe.domains.balls import group_labels
+from driftwolfe.domains.base import Domain, leaves_affine_hull
+from driftwolfe.domains.hull import comes_near
+from driftwolfe.domains.thresholds import project_capped_sums
+from driftwolfe.points import checks, norm
+from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.points.rounding import tilt, tilted
+
+
+class BirkhoffPolytope(Domain):
+    r"""Doubly stochastic matrices: :math:`\{X \ge 0 : X 1 = 1, X^\top 1 = 1\}`.
+
+    Its vertices are the permutation matrices. The oracle solves an assignment problem, O(n^3) at
+    worst; no projection of that cost is known. The centre is the uniform matrix. The gauge is
+    infinite where a row or column sum is not 1 (more than 1e-9 of the size away); its subgradients
+    have rows and columns of sum 0.
+
+    Parameters
+    ----------
+    n
+        Side of the matrices, at least 2. The Euclidean radius is sqrt(n - 1).
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> dw.BirkhoffPolytope(2).lmo([[3.0, 1.0], [1.0, 0.0]])
+    array([[0., 1.],
+           [1., 0.]])
+    """
+
+    def __init__(self, n: int) -> None:
+        self._side = checks.count(n, "n", least=2)
+        self._tilt = tilt(self._side**2).reshape(self._side, self._side)
+        super().__init__(
+            (self._side, self._side),
+            math.sqrt(self._side - 1),
+            diameter=math.sqrt(2 * self._side),
+            center=np.full((self._side, self._side), 1 / self._side),
+            inner_radius=1 / (self._side - 1),
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"n": self._side}
+
+    def tangent(self, direction: Array) -> Array:
+        """Return the direction with rows and columns of sum 0."""
+        rows, columns = direction.mean(axis=1, keepdims=True), direction.mean(axis=0)
+        return direction - rows - columns + direction.mean()
+
+    def _lmo(self, direction: Array) -> Array:
+        from scipy.optimize import linear_sum_assignment  # a slow import, for this set alone
+
+        vertex = np.zeros(self.shape)
+        vertex[linear_sum_assignment(tilted(direction, self._tilt))] = 1.0
+        return vertex
+
+    def _contains(self, x: Array, slack: float) -> bool:
+        return bool(x.min() >= -slack) and self._offset(x) <= slack
+
+    def _gauge(self, y: Array) -> float:
+        if leaves_affine_hull(self._offset(y), y - self.origin(), self.radius):
+            return math.inf
+        return max(0.0, 1 - self._side * float(y.min()))
+
+    def _gauge_subgradient(self, y: Array) -> Array:
+        row, column = np.unravel_index(y.argmin(), self.shape)
+        subgradient = np.full(self.shape, -1 / self._side)
+        subgradient[row] += 1.0
+        subgradient[:, column] += 1.0
+        subgradient[row, column] -= self._side
+        return subgradient
+
+    def _offset(self, x: Array) -> float:
+        """Distance from the matrices whose rows and columns have sum 1."""
+        rows, columns = x.sum(axis=1) - 1, x.sum(axis=0) - 1
+        # The nearest such matrix is x - rows/n - columns/n + mean, whose distance this is.
+        squared = (rows @ rows + columns @ columns) / self._side - (rows.sum() / self._side) ** 2
+        return math.sqrt(max(0.0, float(squared)))
+
+
+class SpanningTreePolytope(Domain):
+    r"""Mixtures of spanning trees, one coordinate per edge of a connected graph.
+
+    :math:`\{x \ge 0 : x(E) = |V| - 1, x(E[S]) \le |S| - 1 \text{ for all } S \subset V\}`, where
+    E[S] holds the edges inside S. The oracle sorts the edges and grows a minimum spanning tree,
+    O(m log m) for m edges. Membership grows a hull of trees until it reaches the point or a cut
+    separates it. The centre is the mean of all spanning trees (the edges' effective resistances),
+    which costs :math:`O(|V|^3)` once.
+
+    Parameters
+    ----------
+    n_vertices
+        Number of vertices, named 0, 1, ..., n_vertices - 1.
+    edges
+        Pairs of vertices, one per coordinate; parallel edges are fine, loops are not. The complete
+        graph (pairs in lexicographic order) if not given. There must be several spanning trees.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> trees = dw.SpanningTreePolytope(3)
+    >>> trees.edges
+    array([[0, 1],
+           [0, 2],
+           [1, 2]])
+    >>> trees.lmo([3.0, 1.0, 2.0])
+    array([0., 1., 1.])
+    >>> trees.contains([1.0, 0.5, 0.5]), trees.contains([1.5, 0.5, 0.0])
+    (True, False)
+    """
+
+    def __init__(self, n_vertices: int, edges: Any = None) -> None:
+        self.n_vertices = checks.count(n_vertices, "n_vertices", least=2)
+        self.edges = _checked_edges(self.n_vertices, edges)
+        self._tails, self._heads = np.ascontiguousarray(self.edges.T)
+        self._require_several_trees()
+        self._tilt = tilt(len(self.edges))
+        center = self._effective_resistances()
+        # ||tree - c||^2 is linear in a 0/1 vector, so the oracle finds the farthest tree.
+        farthest = self._lmo(2 * center - 1)
+        rank, spare = self.n_vertices - 1, len(self.edges) - self.n_vertices + 1
+        super().__init__(
+            len(self.edges),
+            norm(farthest - center),
+            diameter=math.sqrt(2 * min(rank, spare)),
+            center=center,
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"n_vertices": self.n_vertices, "edges": self.edges}
+
+    def tangent(self, direction: Array) -> Array:
+        """Return the direction less its mean: all trees have as many edges."""
+        return direction - direction.mean()
+
+    @property
+    def cheap_membership(self) -> bool:
+        """No: it takes many calls of `lmo`."""
+        return False
+
+    def warm_up(self) -> None:
+        """Compile the oracle."""
+        self._lmo(np.zeros(self.shape))
+
+    def _lmo(self, direction: Array) -> Array:
+        from driftwolfe.domains.set_kernels import spanning_tree
+
+        order = np.argsort(tilted(direction, self._tilt), kind="stable")
+        tree: Array = spanning_tree(order, self._tails, self._heads, self.n_vertices)
+        return tree
+
+    def _contains(self, x: Array, slack: float) -> bool:
+        drift = abs(float(x.sum()) - (self.n_vertices - 1)) / math.sqrt(x.size)
+        if drift > slack or x.min() < -slack or x.max() > 1 + slack:
+            return False
+        return comes_near(self._lmo, x, self.origin(), slack)
+
+    def _require_several_trees(self) -> None:
+        from scipy.sparse.csgraph import connected_components  # a slow import, for this set alone
+
+        n, m = self.n_vertices, len(self.edges)
+        graph = scipy.sparse.coo_array((np.ones(m), (self._tails, self._heads)), shape=(n, n))
+        pieces = connected_components(graph, directed=False, return_labels=False)
+        if pieces > 1:
+            raise ValueError(f"the graph must be connected, but falls into {pieces} pieces")
+        if m == n - 1:
+            raise ValueError("the graph is a tree, so there is one spanning tree; add an edge")
+
+    def _effective_resistances(self) -> Array:
+        """The chance that a uniformly random spanning tree holds each edge (Kirchhoff 1847)."""
+        laplacian = np.zeros((self.n_vertices, self.n_vertices))
+        for sign, rows, columns in (
+            (1, self._tails, self._tails),
+            (1, self._heads, self._heads),
+            (-1, self._tails, self._heads),
+            (-1, self._heads, self._tails),
+        ):
+            np.add.at(laplacian, (rows, columns), sign)
+        potentials = np.zeros_like(laplacian)
+        grounded = scipy.linalg.cho_factor(laplacian[1:, 1:])
+        potentials[1:, 1:] = scipy.linalg.cho_solve(grounded, np.eye(self.n_vertices - 1))
+        own = potentials.diagonal()
+        resistances: Array = own[self._tails] + own[self._heads]
+        resistances -= 2 * potentials[self._tails, self._heads]
+        return np.clip(resistances, 0.0, 1.0)
+
+
+def _checked_edges(n_vertices: int, edges: Any) -> Indices:
+    if edges is None:
+        return np.stack(np.triu_indices(n_vertices, 1), axis=1)
+    checks.refuse_masked(edges, "edges")
+    pairs = np.array(edges)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise ValueError("edges must be pairs of whole numbers, one pair per edge")
+    if len(pairs) < n_vertices - 1:  # before anything of the size of n_vertices is made
+        raise ValueError(
+            f"the graph must be connected, but {len(pairs)} edges cannot join {n_vertices} vertices"
+        )
+    if pairs.min() < 0 or pairs.max() >= n_vertices:
+        raise ValueError(
+            f"edges must join vertices 0 to {n_vertices - 1}, got one with {pairs.min()} "
+            f"and one with {pairs.max()}"
+        )
+    loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
+    if loops.size:
+        raise ValueError(f"edge {loops[0]} is a loop, which no tree can hold; leave it out")
+    return pairs.astype(np.intp)
+
+
+class PartitionMatroidPolytope(Domain):
+    r"""So many of each kind: :math:`\{0 \le x \le 1 : \sum_{i \in p} x_i = capacity_p \forall p\}`.
+
+    The parts p partition the coordinates. With ``kind="base"`` the sums equal the capacities, with
+    ``"independent"`` they are at most those; the vertices are the 0/1 vectors among the points. The
+    oracle selects the smallest entries of each part in O(n); the projection shifts and clips each
+    part in O(n log n). The centre is uniform on each part, with sum `capacity` for bases and half
+    of that else. The gauge of bases is infinite where a sum differs (more than 1e-9 of the size
+    away); its subgradients then have sum 0 on each part.
+
+    Parameters
+    ----------
+    parts
+        A label for each coordinate, or a list of lists of indices that partition ``range(n)``.
+    capacities
+        For each part (labels in sorted order) a whole number from 1 to its size; or one for all.
+    kind
+        ``"base"`` or ``"independent"``.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> polytope = dw.PartitionMatroidPolytope([[0, 1, 2], [3, 4]], capacities=[2, 1])
+    >>> polytope.lmo([3.0, 1.0, 2.0, 5.0, 4.0])
+    array([0., 1., 1., 0., 1.])
+    >>> polytope.project([1.0, 1.0, 0.7, 0.9, 0.3])
+    array([0.76666667, 0.76666667, 0.46666667, 0.8       , 0.2       ])
+    """
+
+    def __init__(self, parts: Any, capacities: Any, kind: str = "base") -> None:
+        if kind not in ("base", "independent"):
+            raise ValueError(f'kind must be "base" or "independent", got {kind!r}')
+        self.kind = kind
+        self._bases = kind == "base"
+        self._labels = group_labels(parts, "parts")
+        self._sizes = np.bincount(self._labels)
+        self._capacities = _checked_capacities(capacities, self._sizes)
+        self._movable = self._capacities < self._sizes if self._bases else self._sizes > 0
+        if not self._movable.any():
+            raise ValueError("every capacity is its part's size: there is one base; lower one")
+        self._blocks = _stack_parts(self._labels, self._sizes, self._capacities)
+        level = self._capacities / self._sizes / (1 if self._bases else 2)
+        super().__init__(
+            self._labels.size,
+            math.sqrt((self._capacities * (1 - 2 * level) + self._sizes * level**2).sum()),
+            diameter=math.sqrt(self._farthest_exchange().sum()),
+            center=level[self._labels],
+            inner_radius=self._nearest_facet(level),
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"parts": self._labels, "capacities": self._capacities, "kind": self.kind}
+
+    def tangent(self, direction: Array) -> Array:
+        """Return the direction with sum 0 on every part, for bases; else all of it."""
+        if not self._bases:
+            return direction
+        level = direction - (self._sums(direction) / self._sizes)[self._labels]
+        return np.where(self._movable[self._labels], level, 0.0)
+
+    def _lmo(self, direction: Array) -> Array:
+        vertex = np.zeros(self.shape)
+        for indices, capacity in self._blocks:
+            smallest = np.argpartition(direction[indices], capacity - 1, axis=1)[:, :capacity]
+            vertex[np.take_along_axis(indices, smallest, axis=1)] = 1.0
+        if not self._bases:
+            vertex[direction >= 0] = 0.0
+        return vertex
+
+    def _contains(self, x: Array, slack: float) -> bool:
+        excess = self._sums(x) - self._capacities
+        if self._bases:
+            excess = np.abs(excess)
+        within = (excess <= slack * np.sqrt(self._sizes)).all()
+        return bool(within and x.min() >= -slack and x.max() <= 1 + slack)
+
+    def _project(self, y: Array) -> Array:
+        nearest = np.empty(self.shape)
+        for indices, capacity in self._blocks:
+            values = y[indices]
+            clipped = np.clip(values, 0.0, 1.0)
+            tight = np.full(len(values), True) if self._bases else clipped.sum(axis=1) > capacity
+            clipped[tight] = project_capped_sums(values[tight], capacity, 1.0)
+            nearest[indices] = clipped
+        return nearest
+
+    def _gauge(self, y: Array) -> float:
+        step = y - self.origin()
+        if self._bases and leaves_affine_hull(self._offset(step), step, self.radius):
+            return math.inf
+        return max(float(self._entry_shares(step).max()), float(self._part_shares(step).max()))
+
+    def _gauge_subgradient(self, y: Array) -> Array:
+        step = y - self.origin()
+        entry_shares, part_shares = self._entry_shares(step), self._part_shares(step)
+        entry, part = entry_shares.argmax(), part_shares.argmax()
+        if part_shares[part] >= entry_shares[entry]:
+            return np.where(self._labels == part, 2 / self._capacities[part], 0.0)
+        level = self.origin()[entry]
+        subgradient = np.zeros(self.shape)
+        subgradient[entry] = 1 / (1 - level) if step[entry] > 0 else -1 / level
+        if self._bases:
+            part = self._labels[entry]
+            subgradient[self._labels == part] -= subgradient[entry] / self._sizes[part]
+        return subgradient
+
+    def _sums(self, x: Array) -> Array:
+        return np.bincount(self._labels, x).astype(np.float64, copy=False)
+
+    def _offset(self, step: Array) -> float:
+        """Distance of ``center + step`` from the affine hull of the bases."""
+        drifts = self._sums(step)[self._movable] / np.sqrt(self._sizes[self._movable])
+        return math.hypot(norm(drifts), norm(step[~self._movable[self._labels]]))
+
+    def _entry_shares(self, step: Array) -> Array:
+        """How much of the room between 0 and 1 each entry of ``center + step`` takes."""
+        level = self.origin()
+        room = np.where(step > 0, 1 - level, level)
+        shares = np.zeros(self.shape)
+        np.divide(np.abs(step), room, out=shares, where=room > 0)
+        return shares
+
+    def _part_shares(self, step: Array) -> Array:
+        """How much of the room below its capacity each part takes; bases have no such room."""
+        return np.zeros(1) if self._bases else self._sums(step) / (self._capacities / 2)
+
+    def _farthest_exchange(self) -> NDArray[np.intp]:
+        """Elements in one but not the other of two vertices, at most, on each part."""
+        if self._bases:
+            return 2 * np.minimum(self._capacities, self._sizes - self._capacities)
+        return np.minimum(2 * self._capacities, self._sizes)
+
+    def _nearest_facet(self, level: Array) -> float:
+        if not self._bases:
+            return float(level.min())
+        # Inside the hyperplane of its part, a coordinate's unit vector is shorter than 1.
+        slopes = np.sqrt(1 - 1 / self._sizes[self._movable])
+        return float((np.minimum(level, 1 - level)[self._movable] / slopes).min())
+
+
+def _checked_capacities(capacities: Any, sizes: NDArray[np.intp]) -> NDArray[np.intp]:
+    given = [capacities] * sizes.size if np.ndim(capacities) == 0 else list(capacities)
+    if len(given) != sizes.size:
+        raise ValueError(f"capacities must have one entry per part, {sizes.size}, got {len(given)}")
+    limits = np.array([checks.count(limit, "capacity") for limit in given])
+    if (limits > sizes).any():
+        part = int((limits > sizes).argmax())
+        raise ValueError(
+            f"a capacity must be at most its part's size: part {part} has {sizes[part]} "
+            f"coordinates and capacity {limits[part]}"
+        )
+    return limits
+
+
+def _stack_parts(
+    labels: Indices, sizes: NDArray[np.intp], capacities: NDArray[np.intp]
+) -> list[tuple[Indices, int]]:
+    """Stack the parts of one size and capacity, one a row, so that each stack is one array job."""
+    members = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])
+    stacks: dict[tuple[int, int], list[Indices]] = {}
+    for indices, capacity in zip(members, capacities, strict=True):
+        stacks.setdefault((indices.size, int(capacity)), []).append(indices)
+    return [(np.stack(rows), capacity) for (_, capacity), rows in stacks.items()]
+
+
+class UniformMatroidPolytope(PartitionMatroidPolytope):
+    r"""k of n, or mixtures of such choices: :math:`\{0 \le x \le 1 : \sum_i x_i = k\}`.
+
+    With ``kind="independent"``, the sum is at most k. The oracle selects the k smallest entries in
+    O(n); the projection shifts and clips in O(n log n). Centre and gauge are those of
+    `PartitionMatroidPolytope` with a single part.
+
+    Parameters
+    ----------
+    n
+        Number of coordinates.
+    k
+        How many are chosen: from 1 to n - 1 for bases, to n for independent sets.
+    kind
+        ``"base"`` or ``"independent"``.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> polytope = dw.UniformMatroidPolytope(4, k=2)
+    >>> polytope.lmo([3.0, 1.0, -2.0, 5.0])
+    array([0., 1., 1., 0.])
+    >>> polytope.project([2.0, 1.0, 0.5, 0.0])
+    array([1.  , 0.75, 0.25, 0.  ])
+    """
+
+    def __init__(self, n: int, k: int, kind: str = "base") -> None:
+        size, chosen = checks.count(n, "n"), checks.count(k, "k")
+        most = size - 1 if kind == "base" else size
+        if chosen > most:
+            raise ValueError(f'k must be from 1 to {most} for n = {n} and kind "{kind}", got {k}')
+        self.k = chosen
+        super().__init__(np.zeros(size, dtype=np.intp), chosen, kind)
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"n": self.shape[0], "k": self.k, "kind": self.kind}
+
+
+Edge: TypeAlias = tuple[Hashable, Hashable]
+
+#: Least mean flow on a usable edge: with 2^1000 paths, rarer edges would underflow to unusable.
+_LEAST_FLOW = 1e-300
+
+_POTENTIALS: WeakKeyDictionary[Domain, tuple[Indices, Any]] = WeakKeyDictionary()
+
+
+class FlowPolytope(Domain):
+    r"""Routes and their mixtures: unit flows from a source to a sink in an acyclic graph.
+
+    :math:`\{x \ge 0 : x(out(v)) - x(in(v)) = [v = source] - [v = sink] \text{ for all } v\}`, one
+    coordinate per edge; the extreme points are the paths. Edges on no path are always 0. The oracle
+    is a shortest path by dynamic programming, O(m) for m edges, with costs of any sign. The centre
+    is the mean of all paths. The gauge is infinite where flow is not conserved (more than 1e-9 of
+    the size away).
+
+    Parameters
+    ----------
+    edges
+        Pairs ``(tail, head)`` of vertices, which may be numbers, strings or anything hashable.
+        Parallel edges are fine, cycles are not.
+    source, sink
+        Where flow starts and ends. There must be more than one path.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> routes = dw.FlowPolytope([("s", "a"), ("s", "b"), ("a", "t"), ("b", "t")], "s", "t")
+    >>> routes.lmo([1.0, 3.0, 4.0, 1.0])
+    array([0., 1., 0., 1.])
+    >>> routes.center
+    array([0.5, 0.5, 0.5, 0.5])
+    """
+
+    def __init__(self, edges: Any, source: Hashable, sink: Hashable) -> None:
+        self.edges = _checked_arcs(edges)
+        numbers = _topological_numbers(self.edges)
+        for vertex, name in ((source, "source"), (sink, "sink")):
+            if vertex not in numbers:
+                raise ValueError(f"{name} {vertex!r} is on no edge")
+        self._tails = np.array([numbers[tail] for tail, _ in self.edges])
+        self._heads = np.array([numbers[head] for _, head in self.edges])
+        self._ends = (source, sink)
+        self._source, self._sink, self._n_vertices = numbers[source], numbers[sink], len(numbers)
+        sweep = np.argsort(self._tails, kind="stable")
+        center = self._mean_path(sweep.tolist())
+        self._usable = sweep[center[sweep] > 0]
+        # Row sums of squares of the conservation equations, which scale them to unit length.
+        degrees = np.bincount(self._tails, minlength=self._n_vertices)
+        degrees += np.bincount(self._heads, minlength=self._n_vertices)
+        self._equation_lengths = np.sqrt(degrees)
+        self._tilt = tilt(center.size)
+        # ||path - c||^2 is linear in a 0/1 vector, so the oracle finds the farthest path.
+        farthest = self._lmo(2 * center - 1)
+        longest = float(self._lmo(-np.ones(center.size)).sum())
+        super().__init__(
+            center.size,
+            norm(farthest - center),
+            diameter=math.sqrt(2 * longest),
+            center=center,
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"edges": self.edges, "source": self._ends[0], "sink": self._ends[1]}
+
+    def tangent(self, direction: Array) -> Array:
+        """Return the circulation nearest to the direction: what flows in flows out, everywhere."""
+        tails, heads = self._tails[self._usable], self._heads[self._usable]
+        surplus = np.bincount(tails, direction[self._usable], self._n_vertices)
+        surplus -= np.bincount(heads, direction[self._usable], self._n_vertices)
+        level = np.zeros(self._n_vertices)
+        inner, laplacian = self._potentials()
+        level[inner] = laplacian.solve(surplus[inner])
+        circulation = np.zeros(direction.size)
+        circulation[self._usable] = direction[self._usable] - (level[tails] - level[heads])
+        return circulation
+
+    def _potentials(self) -> tuple[Indices, Any]:
+        """The vertices on paths without the sink, and the factorised Laplacian there.
+
+        It is kept beside the set, not in it: a factorisation can be neither copied nor compared.
+        """
+        if self not in _POTENTIALS:
+            tails, heads = self._tails[self._usable], self._heads[self._usable]
+            touched = np.union1d(tails, heads)
+            inner = touched[touched != self._sink]
+            rows = np.concatenate((tails, heads, tails, heads))
+            cols = np.concatenate((tails, heads, heads, tails))
+            values = np.repeat([1.0, 1.0, -1.0, -1.0], tails.size)
+            laplacian = scipy.sparse.coo_array((values, (rows, cols))).tocsc()
+            _POTENTIALS[self] = inner, scipy.sparse.linalg.splu(laplacian[inner][:, inner].tocsc())
+        return _POTENTIALS[self]
+
+    def warm_up(self) -> None:
+        """Compile the oracle."""
+        self._lmo(np.zeros(self.shape))
+
+    def _lmo(self, direction: Array) -> Array:
+        from driftwolfe.domains.set_kernels import shortest_path
+
+        path = np.zeros(direction.size)
+        path[self._usable] = shortest_path(
+            tilted(direction, self._tilt)[self._usable],
+            self._tails[self._usable],
+            self._heads[self._usable],
+            self._n_vertices,
+            self._source,
+            self._sink,
+        )
+        return path
+
+    def _contains(self, x: Array, slack: float) -> bool:
+        return bool(x.min() >= -slack) and self._imbalance(x) <= slack
+
+    def _gauge(self, y: Array) -> float:
+        center = self.origin()
+        if leaves_affine_hull(self._imbalance(y), y - center, self.radius):
+            return math.inf
+        return max(0.0, 1 - float((y[self._usable] / center[self._usable]).min()))
+
+    def _imbalance(self, x: Array) -> float:
+        """The largest violation of an equation of the set, in units of distance."""
+        surplus = np.bincount(self._tails, x, self._n_vertices)
+        surplus -= np.bincount(self._heads, x, self._n_vertices)
+        surplus[self._source] -= 1
+        surplus[self._sink] += 1
+        unusable = np.delete(x, self._usable)
+        return float(
+            max(np.abs(surplus / self._equation_lengths).max(), np.abs(unusable).max(initial=0.0))
+        )
+
+    def _mean_path(self, sweep: list[int]) -> Array:
+        """Share of all paths that use each edge: paths to its tail times paths from its head."""
+        tails, heads = self._tails.tolist(), self._heads.tolist()
+        # Whole numbers of any size: the number of paths outgrows floats in modest graphs.
+        before, after = [0] * self._n_vertices, [0] * self._n_vertices
+        before[self._source] = after[self._sink] = 1
+        for edge in sweep:
+            before[heads[edge]] += before[tails[edge]]
+        for edge in reversed(sweep):
+            after[tails[edge]] += after[heads[edge]]
+        paths = after[self._source] if self._source != self._sink else 0
+        if paths < 2:
+            found = "no path" if paths == 0 else "only one path"
+            raise ValueError(f"there must be several paths from source to sink, found {found}")
+        uses = [before[tails[edge]] * after[heads[edge]] for edge in range(len(tails))]
+        return np.array([max(use / paths, _LEAST_FLOW) if use else 0.0 for use in uses])
+
+
+def _checked_arcs(edges: Any) -> list[Edge]:
+    checks.refuse_masked(edges, "edges")
+    try:
+        pairs = [(tail, head) for tail, head in edges]
+    except (TypeError, ValueError):
+        raise ValueError("edges must be pairs (tail, head), one pair per edge") from None
+    if not pairs:
+        raise ValueError("edges must hold at least two edges, got none")
+    return pairs
+
+
+def _topological_numbers(edges: list[Edge]) -> dict[Hashable, int]:
+    """Number the vertices so that every edge goes from a smaller to a larger one."""
+    sorter: TopologicalSorter[Hashable] = TopologicalSorter()
+    for tail, head in edges:
+        sorter.add(head, tail)
+    try:
+        return {vertex: number for number, vertex in enumerate(sorter.static_order())}
+    except CycleError as error:
+        cycle = " -> ".join(repr(vertex) for vertex in reversed(error.args[1]))
+        raise ValueError(f"the graph must be acyclic, but has the cycle {cycle}") from None

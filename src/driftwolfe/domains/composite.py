@@ -1,0 +1,274 @@
+"""Sets made of other sets, or of a user's own oracle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from driftwolfe.domains.base import Domain, unit_vector
+from driftwolfe.domains.hull import comes_near
+from driftwolfe.points import checks, inner, norm
+from driftwolfe.points.devices import HOST
+from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.product import ProductPoint
+
+
+class ProductDomain(Domain):
+    r"""Several decisions made together: :math:`K_1 \times \dots \times K_m`.
+
+    Points are `ProductPoint`, with one part for each set; any sequence of parts is accepted. The
+    oracle, projection and membership work part by part; the gauge is the largest one. The Euclidean
+    radius is the root of the sum of squares.
+
+    Parameters
+    ----------
+    domains
+        The sets, in order.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> product = dw.ProductDomain([dw.L1Ball(2), dw.Simplex(3)])
+    >>> product.shape
+    ((2,), (3,))
+    >>> product.lmo(([1.0, 3.0], [2.0, 0.0, 1.0]))
+    ProductPoint([ 0., -1.], [0., 1., 0.])
+    """
+
+    #: One shape per part.
+    shape: Any
+
+    def __init__(self, domains: Iterable[Domain]) -> None:
+        self.domains = tuple(domains)
+        for index, domain in enumerate(self.domains):
+            if not isinstance(domain, Domain):
+                raise TypeError(f"domains[{index}] must be a Domain, got {type(domain).__name__}")
+        if not self.domains:
+            raise ValueError("domains must hold at least one set, got none")
+        super().__init__(
+            len(self.domains),
+            math.hypot(*(domain.radius for domain in self.domains)),
+            diameter=math.hypot(*(domain.diameter for domain in self.domains)),
+            inner_radius=min(domain.inner_radius for domain in self.domains),
+        )
+        self.shape = tuple(domain.shape for domain in self.domains)
+        elsewhere = (domain.device for domain in self.domains if domain.device is not HOST)
+        self.device = next(elsewhere, HOST)
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"domains": self.domains}
+
+    @property
+    def center(self) -> ProductPoint | None:
+        """The parts' centres, or None where all of them are 0."""
+        centred = any(domain.center is not None for domain in self.domains)
+        return self.origin() if centred else None
+
+    def warm_up(self) -> None:
+        """Every part's own."""
+        for domain in self.domains:
+            domain.warm_up()
+
+    @property
+    def cheap_projection(self) -> bool:
+        """Whether it is for every part."""
+        return all(domain.cheap_projection for domain in self.domains)
+
+    @property
+    def cheap_membership(self) -> bool:
+        """Whether it is for every part."""
+        return all(domain.cheap_membership for domain in self.domains)
+
+    def origin(self) -> ProductPoint:
+        """A fresh point of the parts' origins."""
+        return ProductPoint(domain.origin() for domain in self.domains)
+
+    def tangent(self, direction: Point) -> ProductPoint:
+        """Return the parts' answers."""
+        return ProductPoint(self._each("tangent", direction))
+
+    def can(self, operation: str) -> bool:
+        """Whether every part offers `operation`."""
+        return all(domain.can(operation) for domain in self.domains)
+
+    def lmo_with_error(
+        self, direction: Point, accuracy: float | None = None
+    ) -> tuple[ProductPoint, float]:
+        """Return the parts' answers and the sum of their errors."""
+        answers = [
+            domain.lmo_with_error(part, accuracy)
+            for domain, part in zip(self.domains, direction.parts, strict=True)
+        ]
+        return ProductPoint(vertex for vertex, _ in answers), sum(error for _, error in answers)
+
+    def check_point(self, value: Any, name: str) -> ProductPoint:
+        """Return `value` as a point with a well-formed part for each set, or raise `ValueError`."""
+        parts = value.parts if isinstance(value, ProductPoint) else value
+        if not isinstance(parts, Sequence) or len(parts) != len(self.domains):
+            raise ValueError(f"{name} must be a ProductPoint with {len(self.domains)} parts")
+        return ProductPoint(
+            domain.check_point(part, f"{name}[{index}]")
+            for index, (domain, part) in enumerate(zip(self.domains, parts, strict=True))
+        )
+
+    def _lmo(self, direction: ProductPoint) -> ProductPoint:
+        return self.lmo_with_error(direction)[0]
+
+    def _contains(self, x: ProductPoint, slack: float) -> bool:
+        return all(
+            domain._contains(part, slack)
+            for domain, part in zip(self.domains, x.parts, strict=True)
+        )
+
+    def _project(self, y: ProductPoint) -> ProductPoint:
+        return ProductPoint(self._each("project", y))
+
+    def _gauge(self, y: ProductPoint) -> float:
+        return float(max(self._each("gauge", y)))
+
+    def _gauge_subgradient(self, y: ProductPoint) -> ProductPoint:
+        gauges = self._each("gauge", y)
+        largest = gauges.index(max(gauges))
+        parts = [0.0 * part for part in y.parts]
+        parts[largest] = self.domains[largest].gauge_subgradient(y.parts[largest])
+        return ProductPoint(parts)
+
+    def _each(self, operation: str, y: ProductPoint) -> list[Any]:
+        """Call the public method of each part's set, so that wrapped sets count the calls."""
+        methods: list[Callable[[Point], Any]] = [getattr(d, operation) for d in self.domains]
+        return [method(part) for method, part in zip(methods, y.parts, strict=True)]
+
+
+#: How far beyond the given radius an answer may lie, in units of it.
+_RADIUS_TOLERANCE = 1e-6
+
+
+class LMODomain(Domain):
+    r"""A set known by your own linear minimisation oracle, and by more functions if you have them.
+
+    Every answer is checked: its shape, that it is finite, and that it lies within `radius` of the
+    centre. Until an answer has beaten the centre, none may be worse than the centre by more than
+    ``(error + 1e-6) * radius * norm(direction)``: so an oracle that maximises is refused. Membership
+    without a function of its own grows a hull of oracle answers, which needs an exact oracle.
+
+    Parameters
+    ----------
+    shape
+        Shape of the points: a number of coordinates or a tuple.
+    lmo
+        ``lmo(direction)`` returns a minimiser of the inner product with `direction` over the set.
+    radius
+        Euclidean: every point of the set is at most this far from `center`.
+    center
+        A point of the set; zero if not given, which must then belong to the set.
+    error
+        Relative error rr of the oracle: its answer is within ``rr * radius * norm(direction)`` of
+        the minimum.
+    contains, project, gauge
+        Optional: ``contains(x)`` says whether x is in the set, ``project(y)`` returns its nearest
+        point, ``gauge(y)`` the gauge around `center`.
+
+    Examples
+    --------
+    >>> import numpy as np, driftwolfe as dw
+    >>> signs = dw.LMODomain(3, lambda direction: -np.sign(direction), radius=3**0.5)
+    >>> signs.lmo([1.0, -2.0, 3.0])
+    array([-1.,  1., -1.])
+    >>> signs.can("project"), signs.contains([0.5, 1.0, 1.0])
+    (False, True)
+    """
+
+    def __init__(
+        self,
+        shape: Any,
+        lmo: Callable[[Array], Any],
+        radius: float,
+        center: Any = None,
+        error: float = 0.0,
+        contains: Callable[[Array], bool] | None = None,
+        project: Callable[[Array], Any] | None = None,
+        gauge: Callable[[Array], float] | None = None,
+    ) -> None:
+        given = {"lmo": lmo, "contains": contains, "project": project, "gauge": gauge}
+        for name, function in given.items():
+            if not callable(function) and (function is not None or name == "lmo"):
+                raise TypeError(f"{name} must be a function, got {type(function).__name__}")
+        sizes = checks.shape(shape)
+        self.error = checks.nonnegative(error, "error")
+        self._functions: dict[str, Callable[[Array], Any] | None] = given
+        self._minimises = False  # whether an answer was seen that only a minimiser gives
+        middle = None if center is None else checks.finite_array(center, "center", sizes).copy()
+        super().__init__(sizes, radius, center=middle)
+        if contains is not None and not contains(self.origin()):
+            raise ValueError(
+                f"contains says that {'0' if center is None else 'center'} is not in the set; "
+                "give a center that is"
+            )
+
+    def can(self, operation: str) -> bool:
+        """Whether `operation` was given as a function."""
+        return self._functions.get(operation) is not None
+
+    @property
+    def cheap_membership(self) -> bool:
+        """Whether a function for it was given."""
+        return self.can("contains")
+
+    def lmo_with_error(
+        self, direction: Array, accuracy: float | None = None
+    ) -> tuple[Array, float]:
+        """Return the oracle's answer and what its relative error allows."""
+        return self._lmo(direction), self.error * self.radius * norm(direction)
+
+    def _lmo(self, direction: Array) -> Array:
+        answer = self._call("lmo", direction)
+        offset = answer if self._center is None else answer - self._center
+        distance = norm(offset)
+        if distance > self.radius * (1 + _RADIUS_TOLERANCE):
+            raise ValueError(
+                f"lmo returned a point at distance {distance:g} from the centre, but radius is "
+                f"{self.radius:g}; correct the oracle or give the larger radius"
+            )
+        if not self._minimises:
+            self._check_minimiser(direction, offset)
+        return answer
+
+    def _check_minimiser(self, direction: Array, offset: Array) -> None:
+        """Raise ValueError where the centre, which is in the set, beats the answer of the oracle."""
+        if not direction.any():  # all points are as good
+            return
+        worse, room = inner(unit_vector(direction), offset), _RADIUS_TOLERANCE * self.radius
+        if worse > room + self.error * self.radius:
+            raise ValueError(
+                "lmo must MINIMISE the inner product with its direction, but its answer is worse "
+                f"than the {'origin' if self._center is None else 'center'} by {worse:g} times the "
+                "norm of the direction; return a minimiser, and give a center that is in the set"
+            )
+        self._minimises = worse < -room
+
+    def _contains(self, x: Array, slack: float) -> bool:
+        function = self._functions["contains"]
+        if function is not None:
+            return bool(function(x.copy()))
+        if self.error > 0:
+            raise NotImplementedError(
+                "an lmo with an error cannot tell whether a point is in the set; give contains="
+            )
+        return comes_near(self._lmo, x, self.origin(), slack)
+
+    def _project(self, y: Array) -> Array:
+        return self._call("project", y) if self.can("project") else super()._project(y)
+
+    def _gauge(self, y: Array) -> float:
+        function = self._functions["gauge"]
+        return super()._gauge(y) if function is None else float(function(y.copy()))
+
+    def _call(self, name: str, argument: Array) -> Array:
+        """Call a function of the user's, which gets and gives arrays of its own."""
+        function = self._functions[name]
+        assert function is not None
+        return checks.finite_array(
+            function(argument.copy()), f"the answer of {name}", self.shape
+        ).copy()

@@ -1,0 +1,135 @@
+"""Compiled loops of the sets."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+
+from driftwolfe.points.compiling import ANSWER, NUMBER, STACK, TABLE, fast_jit, jit
+
+_jit = numba.njit(cache=True, nogil=True)
+
+
+@_jit
+def spanning_tree(order: Any, tails: Any, heads: Any, n_vertices: int) -> Any:
+    """Return the indicator of the tree that takes each edge in `order` that closes no cycle."""
+    parents = np.arange(n_vertices)
+    sizes = np.ones(n_vertices, np.int64)
+    tree = np.zeros(order.size)
+    missing = n_vertices - 1
+    for edge in order:
+        one = _root(parents, tails[edge])
+        other = _root(parents, heads[edge])
+        if one == other:
+            continue
+        if sizes[one] < sizes[other]:
+            one, other = other, one
+        parents[other] = one
+        sizes[one] += sizes[other]
+        tree[edge] = 1.0
+        missing -= 1
+        if missing == 0:
+            break
+    return tree
+
+
+@_jit
+def _root(parents: Any, vertex: int) -> int:
+    while parents[vertex] != vertex:
+        parents[vertex] = parents[parents[vertex]]
+        vertex = parents[vertex]
+    return vertex
+
+
+@_jit
+def shortest_path(
+    costs: Any, tails: Any, heads: Any, n_vertices: int, source: int, sink: int
+) -> Any:
+    """Return the indicator of a cheapest path; edges are sorted topologically by tail.
+
+    Every tail must be the source or the head of an earlier edge.
+    """
+    distances = np.zeros(n_vertices)
+    arrivals = np.full(n_vertices, -1)
+    for edge in range(costs.size):
+        through = distances[tails[edge]] + costs[edge]
+        head = heads[edge]
+        if arrivals[head] < 0 or through < distances[head]:
+            distances[head] = through
+            arrivals[head] = edge
+    path = np.zeros(costs.size)
+    vertex = sink
+    while vertex != source:
+        edge = arrivals[vertex]
+        path[edge] = 1.0
+        vertex = tails[edge]
+    return path
+
+
+@fast_jit()
+def _sum(values: Any) -> float:
+    total = 0.0
+    for j in range(values.size):
+        total += values[j]
+    return total
+
+
+@jit()
+def _threshold(values: Any, total: float) -> Any:
+    """Return the largest value, and the threshold, less that, above which values sum to `total`."""
+    top = values[0]
+    for value in values:
+        top = max(top, value)
+    left, count = np.empty(values.size), 0
+    for value in values:
+        if value - top > -total:  # the threshold of the largest value alone
+            left[count] = value - top
+            count += 1
+    while True:
+        theta = (_sum(left[:count]) - total) / count
+        kept = 0
+        for j in range(count):
+            if left[j] > theta:
+                left[kept] = left[j]
+                kept += 1
+        if kept == count:
+            return top, theta
+        count = kept
+
+
+@jit(TABLE, NUMBER, ANSWER)
+def nearest_rows(values: Any, total: float, ball: bool) -> Any:
+    """Return the nearest rows that have this sum and no negative entry, or, for a ball, this size.
+
+    The size is the sum of absolute values, and may be smaller.
+    """
+    nearest, sizes = np.empty(values.shape), np.empty(values.shape[1])
+    for i in range(values.shape[0]):
+        for j in range(sizes.size):
+            nearest[i, j] = values[i, j]
+            sizes[j] = abs(values[i, j]) if ball else values[i, j]
+        if ball and _sum(sizes) <= total:
+            continue
+        top, theta = _threshold(sizes, total)
+        for j in range(sizes.size):
+            # In this order, not less top + theta: sizes may be huge beside theta.
+            size = max((sizes[j] - top) - theta, 0.0)
+            nearest[i, j] = -size if ball and size > 0.0 and values[i, j] < 0.0 else size
+    return nearest
+
+
+@fast_jit(STACK)
+def sums_of_row_norms(matrices: Any) -> Any:
+    """Return the sum of the Euclidean norms of its rows for every matrix of a stack."""
+    sums = np.empty(matrices.shape[0])
+    for i in range(matrices.shape[0]):
+        sums[i] = 0.0
+        for row in range(matrices.shape[1]):
+            squared = 0.0
+            for j in range(matrices.shape[2]):
+                squared += matrices[i, row, j] * matrices[i, row, j]
+            sums[i] += math.sqrt(squared)
+    return sums

@@ -1,0 +1,419 @@
+"""Sets of matrices given by their singular values or eigenvalues."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy  # its parts load when first named, which keeps the start quick
+
+from driftwolfe.domains.base import Domain, leaves_affine_hull
+from driftwolfe.domains.thresholds import kernels, project_nonnegative_sum, threshold_to_sum
+from driftwolfe.points import FactoredMatrix, Triplets, checks, leading_triplets, norm
+from driftwolfe.points.compiled import compiled
+from driftwolfe.points.decompositions import singular_values, svd
+from driftwolfe.points.devices import (
+    HOST,
+    Device,
+    best_device,
+    device_named,
+    device_of,
+    to_host,
+)
+from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.lanczos import leading_of_each
+from driftwolfe.points.stored import as_factors
+
+factored_kernels = compiled("driftwolfe.points.sparse_kernels")
+
+#: Entries up to which dense arrays and full decompositions are quicker than factors and blocks of
+#: vectors, whatever the shape, and for a short side up to `_CHEAP_SIDE` (measured, see the
+#: benchmarks' notes).
+DENSE_ENTRIES, THIN_ENTRIES = 12_000, 64_000
+#: Columns up to which a copy of several matrices' factors, side by side, costs less than it spares.
+_TOGETHER = 512
+#: Entries from which a GPU is quicker than two cores, with a margin (measured on an H200, see
+#: docs/gpu.md).
+DEVICE_ENTRIES = 32_000_000
+#: Entries up to which a full decomposition of a matrix with a sparse part is made when asked for.
+FULL_SVD_ENTRIES = 20_000_000
+#: Share of the shorter side up to which few columns, counting one for each row that holds stored
+#: entries, are decomposed by themselves (measured on 943 x 1,682).
+_NARROW = 0.45
+#: Shorter side from which singular values come from the Gram matrix (a third of the time).
+_GRAM_SIDE = 200
+#: Shorter side up to which all singular values cost about as much as the leading ones.
+_CHEAP_SIDE = 64
+
+
+class TraceNormBall(Domain):
+    r"""Matrices of small trace norm: :math:`\{X \in \mathbb{R}^{m \times n} : \sum_i \sigma_i(X) \le radius\}`.
+
+    The oracle returns :math:`-radius\, u_1 v_1^\top` from the leading singular pair of the
+    direction: a few products with it. The projection thresholds all singular values,
+    :math:`O(mn\min(m, n))`, which is what the oracle is there to avoid.
+
+    Points are dense arrays for small shapes and `FactoredMatrix` for large ones; every method takes
+    both and answers in kind.
+
+    Parameters
+    ----------
+    shape
+        ``(m, n)``.
+    radius
+        Bound on the sum of singular values; also the Euclidean radius. The diameter is twice it.
+    representation
+        What `origin` returns, and so what learners compute with: ``"dense"``, ``"factored"``, or
+        ``"auto"``: dense up to 12,000 entries, or 64,000 where the shorter side is at most 64.
+    lmo_tolerance
+        Relative residual at which the leading pair is accepted; see `lmo_with_error`.
+    device
+        Where factored points live: ``"cpu"``, ``"cuda"`` (or ``"cuda:1"``, ...) for a GPU by
+        PyTorch, ``"torch"`` for PyTorch without one, or ``"auto"``: a GPU where there is one and
+        the matrices are large enough for it to be quicker.
+
+    Examples
+    --------
+    >>> import numpy as np, driftwolfe as dw
+    >>> ball = dw.TraceNormBall((2, 2), radius=3.0)
+    >>> ball.lmo(np.diag([2.0, -1.0])) + 0.0
+    array([[-3.,  0.],
+           [ 0.,  0.]])
+    >>> ball.project(np.diag([4.0, 1.0])).round(12) + 0.0
+    array([[3., 0.],
+           [0., 0.]])
+    """
+
+    def __init__(
+        self,
+        shape: Any,
+        radius: float = 1.0,
+        *,
+        representation: str = "auto",
+        lmo_tolerance: float = 1e-8,
+        device: str = "cpu",
+    ) -> None:
+        sizes = checks.shape(shape)
+        if len(sizes) != 2:
+            raise ValueError(f"a trace-norm ball holds matrices: shape must be (m, n), got {sizes}")
+        if representation not in ("auto", "dense", "factored"):
+            raise ValueError(
+                f'representation must be "auto", "dense" or "factored", got {representation!r}'
+            )
+        self.scale = checks.positive(radius, "radius")
+        self.lmo_tolerance = checks.positive(lmo_tolerance, "lmo_tolerance")
+        most = THIN_ENTRIES if min(sizes) <= _CHEAP_SIDE else DENSE_ENTRIES
+        small = math.prod(sizes) <= most
+        self.factored = representation == "factored" or (representation == "auto" and not small)
+        self.device = self._place(device, sizes, representation)
+        super().__init__(sizes, self.scale, inner_radius=self.scale / math.sqrt(min(sizes)))
+
+    def _place(self, device: Any, sizes: tuple[int, ...], representation: str) -> Device:
+        """The device asked for, or the quicker one."""
+        if device == "auto":
+            large = self.factored and math.prod(sizes) >= DEVICE_ENTRIES
+            return best_device() if large else HOST
+        chosen = device_named(device)
+        if chosen is not HOST and not self.factored:
+            if representation == "dense":
+                raise ValueError(
+                    f'device "{device}" is for factored points; leave representation="dense" out'
+                )
+            self.factored = True
+        return chosen
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        held = "factored" if self.factored else "dense"
+        return {
+            "shape": self.shape,
+            "radius": self.scale,
+            "representation": held,
+            "lmo_tolerance": self.lmo_tolerance,
+        }
+
+    def origin(self) -> Point:
+        """The zero matrix, in this set's representation."""
+        if not self.factored:
+            return np.zeros(self.shape)
+        return FactoredMatrix.zeros(self.shape, self.device.name)
+
+    def warm_up(self) -> None:
+        """Load the loops over factored matrices, or over stacks of dense ones."""
+        if self.device is HOST:
+            (factored_kernels if self.factored else kernels)()
+
+    @property
+    def cheap_projection(self) -> bool:
+        """Whether a full decomposition is as quick as the iterations that would avoid it."""
+        return min(self.shape) <= _CHEAP_SIDE or math.prod(self.shape) <= DENSE_ENTRIES
+
+    @property
+    def cheap_membership(self) -> bool:
+        """As for the projection: both need all singular values."""
+        return self.cheap_projection
+
+    def lmo_with_error(
+        self, direction: Point, accuracy: float | None = None
+    ) -> tuple[Point, float]:
+        """Return the atom and a bound on how far it is from the minimiser.
+
+        What is proved: where the shorter side is at most 48, the bound, up to rounding. Above that
+        a Lanczos run from a random start finds the leading pair, and for an accuracy of 0.05 or more
+        the bound fails with probability 0.001 at most. For a finer one it is radius * residual,
+        which is right unless a larger singular value was missed; one that is larger by more than 5 %
+        is missed with probability 0.001 at most. The chance is that of the start, for a direction
+        that does not depend on it; the numbers of the direction seed it, so that calls repeat.
+        `docs/theory/oracles.md` has the proof.
+        """
+        return self._atom(direction, leading_triplets(direction, 1, tolerance=self._tol(accuracy)))
+
+    def lmo_many_with_error(
+        self, directions: Sequence[Point], accuracies: Sequence[float | None]
+    ) -> list[tuple[Point, float]]:
+        """As `lmo_with_error`; on a device, factored directions share all products."""
+        ranks = [getattr(direction, "rank", math.inf) for direction in directions]
+        if self.device is HOST or len(directions) == 1 or sum(ranks) > _TOGETHER:
+            return super().lmo_many_with_error(directions, accuracies)
+        tops = leading_of_each(directions, [self._tol(each) for each in accuracies])
+        return [self._atom(*pair) for pair in zip(directions, tops, strict=True)]
+
+    def _tol(self, accuracy: float | None) -> float:
+        return max(self.lmo_tolerance, 0.0 if accuracy is None else accuracy)
+
+    def _atom(self, direction: Point, top: Triplets) -> tuple[Point, float]:
+        error = self.scale * float(top.error[0])
+        if isinstance(direction, FactoredMatrix):
+            return FactoredMatrix.from_orthonormal(top.U, np.array([-self.scale]), top.V), error
+        return (-self.scale * top.U) @ top.V.T, error
+
+    def project_many(self, stack: Array) -> Array:
+        """Return the projections of dense matrices along the first axis, decomposed together."""
+        if not self.cheap_projection:
+            return super().project_many(stack)
+        projected = stack.copy()
+        # A matrix is the sum of its rows, each of rank one, so the sum of their norms bounds the
+        # trace norm: the cheap test that spares most matrices inside the decomposition.
+        rows = stack if self.shape[0] <= self.shape[1] else stack.swapaxes(1, 2)
+        bounds = kernels().sums_of_row_norms(np.ascontiguousarray(rows))
+        doubtful = (bounds > self.scale).nonzero()[0]
+        if doubtful.size:
+            U, s, Vt = svd(stack[doubtful])
+            projected[doubtful] = (U * threshold_to_sum(s, self.scale)[:, None, :]) @ Vt
+        return projected
+
+    def check_point(self, value: Any, name: str) -> Point:
+        """Return a finite matrix of this shape, factored or dense, or raise `ValueError`."""
+        if not isinstance(value, FactoredMatrix):
+            return super().check_point(to_host(value), name)
+        if value.shape != self.shape:
+            raise ValueError(f"{name} must have shape {self.shape}, got {value.shape}")
+        return value if self.device is HOST else value.to(self.device.name)
+
+    def _lmo(self, direction: Point) -> Point:
+        return self.lmo_with_error(direction)[0]
+
+    def _contains(self, x: Point, slack: float) -> bool:
+        return bool(self._singular_values(x).sum() <= self.scale + slack)
+
+    def _project(self, y: Point) -> Point:
+        U, s, V = self._svd(y, self._thresholded)
+        if s.sum() <= self.scale:
+            return y.copy()
+        kept = threshold_to_sum(s, self.scale)
+        rank = np.count_nonzero(kept)
+        U, kept, V = U[:, :rank], kept[:rank], V[:, :rank]
+        return FactoredMatrix(U, kept, V) if isinstance(y, FactoredMatrix) else (U * kept) @ V.T
+
+    def _thresholded(self, s: Array) -> int:
+        """How many singular values a projection keeps."""
+        return int(np.count_nonzero(threshold_to_sum(s, self.scale)))
+
+    def _gauge(self, y: Point) -> float:
+        return float(self._singular_values(y).sum() / self.scale)
+
+    def _gauge_subgradient(self, y: Point) -> Point:
+        U, s, V = self._svd(y)
+        rank = np.count_nonzero(s > 1e-12 * s.max(initial=0.0))
+        U, V = U[:, :rank], V[:, :rank]
+        if isinstance(y, FactoredMatrix):
+            return FactoredMatrix(U, np.full(rank, 1 / self.scale), V)
+        return U @ V.T / self.scale
+
+    def _singular_values(self, x: Point) -> Array:
+        if (compact := self._compact(x)) is not None:
+            return compact.s
+        return singular_values(to_host(self._dense(x)))
+
+    def _svd(
+        self, x: Point, wanted: Callable[[Array], int] | None = None
+    ) -> tuple[Array, Array, Array]:
+        """All singular values, falling, and all vectors, or those `wanted`, in columns.
+
+        Leading vectors come from the Gram matrix, which would lose the digits of the last ones.
+        """
+        if (compact := self._compact(x)) is not None:
+            return compact.U, compact.s, compact.V
+        dense = self._dense(x)
+        if wanted is None or min(self.shape) < _GRAM_SIDE:
+            put = device_of(dense).put
+            U, s, Vt = svd(to_host(dense))
+            return put(U), s, put(Vt.T)
+        return _svd_by_gram(dense, wanted)
+
+    def _compact(self, x: Point) -> FactoredMatrix | None:
+        """A factored matrix as its own decomposition, where few columns hold all of it."""
+        if not isinstance(x, FactoredMatrix):
+            return None
+        if not x.nnz:
+            return x.recompress()
+        lines = as_factors(x.to("cpu").sparse, int(_NARROW * min(self.shape)) - x.rank)
+        if lines is None:
+            return None
+        left, right = map(x.device.put, lines)
+        return (x.low_rank + FactoredMatrix(left, np.ones(left.shape[1]), right)).recompress()
+
+    def _dense(self, x: Point) -> Array:
+        if not isinstance(x, FactoredMatrix):
+            return np.asarray(x)
+        if math.prod(self.shape) > FULL_SVD_ENTRIES:
+            raise NotImplementedError(
+                f"all singular values of a {self.shape[0]} x {self.shape[1]} matrix with a sparse "
+                "part are out of reach; use driftwolfe.infeasible_projection, which needs only the "
+                "leading ones"
+            )
+        return x.toarray()
+
+
+def _svd_by_gram(dense: Array, wanted: Callable[[Array], int]) -> tuple[Array, Array, Array]:
+    """Singular triplets from the smaller Gram matrix: values below 1e-8 of the first are noise."""
+    if dense.shape[0] > dense.shape[1]:
+        V, s, U = _svd_by_gram(dense.T, wanted)
+        return U, s, V
+    device = device_of(dense)
+    squares, U = device.eigh(dense @ dense.T)
+    s = np.sqrt(np.maximum(squares, 0.0))
+    count = wanted(s)
+    U = U[:, :count]
+    V = dense.T @ U / device.put(np.where(s[:count] > 0, s[:count], 1.0))
+    return U, s, V
+
+
+#: Side from which Lanczos finds the lowest eigenvector sooner than a dense decomposition (measured
+#: on one core: 8 and 6 ms at side 300, 16 and 22 ms at side 500 for a random symmetric matrix).
+_LANCZOS_SIDE = 350
+
+
+class Spectrahedron(Domain):
+    r"""Density matrices: :math:`\{X = X^\top \succeq 0 : \mathrm{tr} X = radius\}`.
+
+    The oracle returns :math:`radius\,uu^\top`, u an eigenvector of the lowest eigenvalue of the
+    direction's symmetric part: O(n^3) for small n, a few products by Lanczos for large n. The
+    projection needs all eigenvalues. The centre is the scaled identity. The gauge is infinite where
+    X is not symmetric or the trace is not `radius` (more than 1e-9 of the size away); its
+    subgradients are symmetric with trace 0.
+
+    Parameters
+    ----------
+    n
+        Side of the matrices, at least 2.
+    radius
+        The trace. The Euclidean radius is ``radius * sqrt(1 - 1 / n)``.
+
+    Examples
+    --------
+    >>> import numpy as np, driftwolfe as dw
+    >>> states = dw.Spectrahedron(2)
+    >>> states.lmo(np.diag([1.0, -1.0]))
+    array([[0., 0.],
+           [0., 1.]])
+    >>> states.project(np.diag([2.0, 1.5]))
+    array([[0.75, 0.  ],
+           [0.  , 0.25]])
+    """
+
+    def __init__(self, n: int, radius: float = 1.0) -> None:
+        self._side = checks.count(n, "n", least=2)
+        self.scale = checks.positive(radius, "radius")
+        super().__init__(
+            (self._side, self._side),
+            self.scale * math.sqrt(1 - 1 / self._side),
+            diameter=self.scale * math.sqrt(2),
+            center=np.eye(self._side) * (self.scale / self._side),
+            inner_radius=self.scale / math.sqrt(self._side * (self._side - 1)),
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"n": self._side, "radius": self.scale}
+
+    @property
+    def cheap_projection(self) -> bool:
+        """Whether all eigenvalues cost no more than a few times the lowest one."""
+        return self._side < _LANCZOS_SIDE
+
+    @property
+    def cheap_membership(self) -> bool:
+        """As for the projection: both need all eigenvalues."""
+        return self.cheap_projection
+
+    def tangent(self, direction: Array) -> Array:
+        """Return the symmetric part with trace 0."""
+        symmetric = _symmetric_part(direction)
+        return symmetric - np.eye(self._side) * (np.trace(symmetric) / self._side)
+
+    def warm_up(self) -> None:
+        """Load the compiled threshold of the projection."""
+        kernels()
+
+    def _lmo(self, direction: Array) -> Array:
+        vector = _lowest_eigenvector(_symmetric_part(direction))
+        return np.outer(self.scale * vector, vector)
+
+    def _contains(self, x: Array, slack: float) -> bool:
+        if self._offset(x) > slack:
+            return False
+        return bool(np.linalg.eigvalsh(_symmetric_part(x))[0] >= -slack)
+
+    def _project(self, y: Array) -> Array:
+        values, vectors = np.linalg.eigh(_symmetric_part(y))
+        return _symmetric_part((vectors * project_nonnegative_sum(values, self.scale)) @ vectors.T)
+
+    def _gauge(self, y: Array) -> float:
+        if leaves_affine_hull(self._offset(y), y - self.origin(), self.radius):
+            return math.inf
+        lowest = float(np.linalg.eigvalsh(_symmetric_part(y))[0])
+        return max(0.0, 1 - self._side * lowest / self.scale)
+
+    def _gauge_subgradient(self, y: Array) -> Array:
+        vector = _lowest_eigenvector(_symmetric_part(y))
+        return (np.eye(self._side) - self._side * np.outer(vector, vector)) / self.scale
+
+    def _offset(self, x: Array) -> float:
+        """Distance from the symmetric matrices of the right trace."""
+        excess = (float(np.trace(x)) - self.scale) / math.sqrt(self._side)
+        return math.hypot(excess, norm(x - x.T) / 2)
+
+
+def _symmetric_part(matrix: Array) -> Array:
+    return (matrix + matrix.T) / 2
+
+
+def _lowest_eigenvector(symmetric: Array) -> Array:
+    """Return a unit eigenvector of the lowest eigenvalue, the same one each time."""
+    side = len(symmetric)
+    if side >= _LANCZOS_SIDE:
+        from scipy.sparse.linalg import ArpackError, eigsh  # a slow import, for large sets alone
+
+        # A fixed random start: a patterned one may be orthogonal to the answer.
+        start = np.random.default_rng(0).standard_normal(side)
+        try:
+            vector: Array = eigsh(symmetric, k=1, which="SA", v0=start)[1][:, 0]
+        except ArpackError:
+            pass
+        else:
+            return vector / norm(vector)
+    vectors: Array = scipy.linalg.eigh(symmetric, subset_by_index=[0, 0])[1]
+    return vectors[:, 0]

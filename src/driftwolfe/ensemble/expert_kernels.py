@@ -1,0 +1,137 @@
+"""Compiled loops of the ensembles."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from driftwolfe.ensemble.hedge import ROUNDING
+from driftwolfe.points.compiling import (
+    ANSWER,
+    ANSWERS,
+    NEW_NUMBERS,
+    NEW_PLACES,
+    NEW_TABLE,
+    NUMBER,
+    NUMBERS,
+    PLACES,
+    TABLE,
+    WHOLE,
+    fast_jit,
+    jit,
+)
+
+
+@jit(NUMBERS, NUMBERS)
+def weights(regrets: Any, movements: Any) -> Any:
+    """Return the weights, of sum 1."""
+    n, top, total = regrets.size, 0.0, 0.0
+    found = np.empty(n)
+    for i in range(n):
+        upper = max(regrets[i] + 1.0, 0.0)
+        found[i] = upper * upper / (3.0 * movements[i] + 3.0)  # log Phi(R + 1, C + 1)
+        top = max(top, found[i])
+    for i in range(n):
+        # Phi(R+1) - Phi(R-1) is Phi(R+1) (1 - exp(-gap)), and (R+1)^2 - (R-1)^2 = 4R exactly.
+        beyond = regrets[i] > 1.0
+        gap = 4.0 * regrets[i] / (3.0 * movements[i] + 3.0) if beyond else found[i]
+        found[i] = -math.exp(found[i] - top) * math.expm1(-gap)
+        total += found[i]
+    for i in range(n):
+        found[i] = found[i] / total if total > 0.0 else 1.0 / n
+    return found
+
+
+@jit(NEW_NUMBERS, NEW_NUMBERS, NUMBER, NUMBERS, NUMBER, ANSWER)
+def update(
+    regrets: Any, movements: Any, learner: float, losses: Any, scale: float, learned: bool
+) -> Any:
+    """Update R and C; return B, which grows to the largest difference if learned, and the latter."""
+    largest, size, shrink = 0.0, abs(learner), 1.0
+    for i in range(losses.size):
+        largest = max(largest, abs(learner - losses[i]))
+        size = max(size, abs(losses[i]))
+    if learned and largest > max(scale, ROUNDING * size):
+        shrink, scale = scale / largest, largest
+    for i in range(losses.size):
+        ahead = (learner - losses[i]) / scale if scale > 0.0 else 0.0
+        regrets[i] = regrets[i] * shrink + ahead
+        movements[i] = movements[i] * shrink + abs(ahead)
+    return scale, largest
+
+
+@fast_jit(TABLE)
+def largest_norm(gradients: Any) -> Any:
+    """Return the largest Euclidean norm of a row; what is not finite is not lost."""
+    largest = 0.0
+    for i in range(gradients.shape[0]):
+        squared = 0.0
+        for j in range(gradients.shape[1]):
+            squared += gradients[i, j] * gradients[i, j]
+        if not squared <= largest:
+            largest = squared
+    return math.sqrt(largest)
+
+
+@jit(TABLE, TABLE, TABLE, PLACES, PLACES, NUMBERS, ANSWERS, NUMBER, NEW_PLACES, NEW_TABLE)
+def block_ends(
+    y: Any,
+    sums: Any,
+    gradients: Any,
+    clocks: Any,
+    blocks: Any,
+    etas: Any,
+    skip: Any,
+    scale: float,
+    due: Any,
+    targets: Any,
+) -> Any:
+    """Find the experts whose block ends with this round, and where their steps end.
+
+    There is one gradient for each expert, or one for all. Returns how many experts these are, and
+    the sum of all entries of their targets.
+    """
+    number, total = 0, 0.0
+    for i in range(y.shape[0]):
+        if (clocks[i] + 1) % blocks[i] != 0 or skip[i]:
+            continue
+        own = i if gradients.shape[0] > 1 else 0
+        eta = scale * etas[i]
+        for j in range(y.shape[1]):
+            target = y[i, j] - eta * (sums[i, j] + gradients[own, j])
+            targets[number, j] = target
+            total += target
+        due[number] = i
+        number += 1
+    return number, total
+
+
+@jit(NEW_TABLE, NEW_TABLE, NEW_TABLE, NUMBERS, WHOLE)
+def restart(x: Any, y: Any, sums: Any, start: Any, number: int) -> None:
+    """Put the first experts at a point, with no gradients behind them."""
+    for i in range(number):
+        for j in range(x.shape[1]):
+            x[i, j] = start[j]
+            y[i, j] = start[j]
+            sums[i, j] = 0.0
+
+
+@jit(NEW_TABLE, NEW_TABLE, NEW_TABLE, TABLE, NEW_PLACES, PLACES, TABLE, TABLE)
+def close_round(
+    x: Any, y: Any, sums: Any, gradients: Any, clocks: Any, due: Any, new_x: Any, new_y: Any
+) -> None:
+    """Add the gradients, let a round pass, and move the experts that are due."""
+    n, d = x.shape
+    for i in range(n):
+        clocks[i] += 1
+        own = i if gradients.shape[0] > 1 else 0
+        for j in range(d):
+            sums[i, j] += gradients[own, j]
+    for k in range(due.size):
+        i = due[k]
+        for j in range(d):
+            x[i, j] = new_x[k, j]
+            y[i, j] = new_y[k, j]
+            sums[i, j] = 0.0

@@ -1,0 +1,437 @@
+"""`TraceNormClassifier`, with the scikit-learn API."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from driftwolfe.estimators.classifier_archive import check_options, read_learner, write_learner
+from driftwolfe.estimators.classifier_experts import (
+    ClassLearner,
+    Labelled,
+    Rows,
+    as_rows,
+    check_weights,
+    in_fixed_order,
+    make_learner,
+    plain_radii,
+)
+from driftwolfe.points import checks
+from driftwolfe.points.access import Guarded, reads, reads_whole, writes
+from driftwolfe.points.checks import sound_sparse
+from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.storage import check_keys, require
+
+#: Bytes that the classes of a file may take.
+LARGEST_CLASSES = 1 << 26
+
+
+def check_labels(labels: Any, what: str) -> None:
+    """Raise ValueError where one is NaN or holds NaN; NumPy would make text of it, beside others."""
+    kind = getattr(getattr(labels, "dtype", None), "kind", "O")
+    if kind == "O" and isinstance(labels, Iterable):
+        check_keys(list(labels), what)
+    elif kind == "f":
+        check_keys([float("nan")] if np.isnan(labels).any() else [], what)
+
+
+def sorted_classes(classes: Any) -> NDArray[Any]:
+    """Return the classes, sorted, each once.
+
+    >>> sorted_classes(["b", "a", "b"])
+    array(['a', 'b'], dtype='<U1')
+    """
+    checks.refuse_masked(classes, "classes")
+    check_labels(classes, "a class")
+    found: NDArray[Any] = np.unique(np.asarray(classes))
+    if not found.size:
+        raise ValueError("classes must name at least one class, got none")
+    return found
+
+
+def saved_classes(keys: list[Any], kind: Any) -> NDArray[Any]:
+    """Return classes that a file holds, as an array of that kind; they are sorted, each once.
+
+    >>> saved_classes(["a", "b"], "<U1")
+    array(['a', 'b'], dtype='<U1')
+    """
+    try:
+        dtype = np.dtype(kind) if isinstance(kind, str) else None
+        fits = dtype is not None and dtype.kind in "biufUSO"
+        # A file of a few bytes can name a type of any width.
+        if dtype is not None and fits and dtype.itemsize * len(keys) <= LARGEST_CLASSES:
+            classes = np.array(keys, dtype=dtype)
+            if classes.ndim == 1 and np.array_equal(np.unique(classes), classes):
+                return classes
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError("this archive holds classes that do not fit together")
+
+
+def agreed_classes(classes: Any, known: NDArray[Any] | None) -> NDArray[Any]:
+    """Return the classes: those of the first call of partial_fit, which later ones may repeat."""
+    if classes is None:
+        if known is None:
+            raise ValueError("classes must be passed on the first call to partial_fit")
+        return known
+    given = sorted_classes(classes)
+    if known is not None and not np.array_equal(given, known):
+        raise ValueError(
+            f"classes must be those of the first call, {known.tolist()}, got {given.tolist()}"
+        )
+    return given
+
+
+def class_numbers(y: NDArray[Any], classes: NDArray[Any]) -> Indices:
+    """Return the place of every label among the sorted classes.
+
+    >>> class_numbers(np.array([3, 1]), np.array([1, 3]))
+    array([1, 0])
+    """
+    places = np.searchsorted(classes, y)
+    known = classes[np.minimum(places, classes.size - 1)] == y
+    if not np.all(known):
+        strange = np.unique(y[~known]).tolist()
+        raise ValueError(
+            f"y holds labels {strange} that are not among the classes {classes.tolist()}; "
+            "name all classes that will ever come in the first call of partial_fit"
+        )
+    return places.astype(np.int64)
+
+
+def row_weights(sample_weight: Any, number: int) -> Array | None:
+    """Return the weights of that many rows, None if all are 1.
+
+    >>> row_weights([1, 2], 2), row_weights(0.5, 2)
+    (array([1., 2.]), array([0.5, 0.5]))
+    """
+    if sample_weight is None:
+        return None
+    checks.refuse_masked(sample_weight, "sample_weight")
+    if np.isscalar(sample_weight):
+        sample_weight = np.full(number, sample_weight)
+    weights: Array = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+    )
+    if weights.shape != (number,):
+        raise ValueError(
+            f"sample_weight must hold one number for each of {number} rows, got {weights.shape}"
+        )
+    check_weights(weights)
+    return weights
+
+
+class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
+    r"""A linear classifier for streams that drift: POLA with several radii, and nothing to tune.
+
+    Rows are rescaled online (`FeatureMap`). Experts for all radii and for intervals of 16, 64, 256,
+    ... rows descend on the logistic loss in balls of the trace norm, and start anew when their
+    interval ends (`ClassExperts`). Their class probabilities are averaged, with weights that are
+    multiplied by the probability that each gave to the label.
+
+    .. math:: p_t(c) = \sum_i w_{t,i}\, \mathrm{softmax}(Y_{t,i} z_t)_c
+
+    Parameters
+    ----------
+    radii
+        Bounds on the trace norms of the experts' matrices, in units of scores for a row of usual
+        length: ``"auto"`` for 10, 40 and 160, or a number, or several. A small one keeps
+        probabilities soft.
+    learner
+        ``"pola"`` adapts to drift. ``"pold"`` never restarts an expert and goes back to lighter
+        experts more reluctantly; its interval lengths are only a grid of step sizes.
+    fit_intercept
+        Whether scores have a constant part; features are centred then, up to 256 of them.
+    passes
+        How often `fit` goes through the rows.
+    random_state
+        Of the order of the rows in `fit`; `partial_fit` takes rows as they come.
+
+    Attributes
+    ----------
+    classes_
+        The labels, sorted.
+    n_features_in_, feature_names_in_
+        Number and, where the input had some, names of features.
+    t_
+        Rows learned.
+    n_iter_
+        Passes of the last `fit`.
+    coef_, intercept_
+        The weighted mean of the experts in units of the features, shapes (n_classes, n_features)
+        and (n_classes,), with one row for two classes as usual. An approximation: probabilities are
+        averaged, not matrices, and very long rows are shortened.
+    expert_weights_, expert_names_
+        Weights of the experts, and what they are.
+
+    Notes
+    -----
+    On every interval I of the cover (so, with logarithmically many terms, on every interval), for
+    every radius rho, the log loss of the rows as they came is at most
+
+    .. math:: \min_{\lVert Z\rVert_* \le \rho} \sum_{t \in I} f_t(Z)
+              + 1.3 \cdot 4\sqrt2\, \rho \sqrt{|I|} + \ln(N e)
+
+    with e the last row of I and N experts, conditional on :math:`f_t` being the loss on the
+    rescaled row :math:`z_t`, whose norm is at most 2; see `ClassExperts`. It says nothing of `fit`,
+    which goes through the rows several times.
+
+    A whole number w as the weight of a row is the same as w copies of it, one after the other (up
+    to 100); weight 0 is as if the row was not there. What was learned from rows does not depend on
+    how they were cut into calls, nor on whether they were sparse. The result of `fit` does not
+    depend on the order of the rows either.
+
+    Several threads may predict at the same time. While one thread learns, predictions, attributes and
+    `save` are refused with a RuntimeError in other threads, and so is learning while another reads.
+
+    Work per row and memory grow with experts x classes x features, where there are 3 experts for
+    each of 5 to 10 lengths; for rows with many zeros and more than 256 features, the work grows
+    with the entries that are not zero.
+
+    References
+    ----------
+    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
+    regret guarantees, AAAI. Hazan and Seshadhri (2009), Efficient learning algorithms for changing
+    environments, ICML, for mixtures on intervals under exp-concave losses. Ross, Mineiro and
+    Langford (2013), Normalized online learning, UAI.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from driftwolfe.estimators import TraceNormClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 3))
+    >>> y = np.where(X[:, 0] > 0, "up", "down")
+    >>> y[200:] = np.where(X[200:, 0] > 0, "down", "up")  # the world turns round
+    >>> model = TraceNormClassifier()
+    >>> for k in range(0, 400, 10):
+    ...     model = model.partial_fit(X[k : k + 10], y[k : k + 10], classes=["down", "up"])
+    >>> model.predict([[3.0, 0.0, 0.0], [-3.0, 0.0, 0.0]])
+    array(['down', 'up'], dtype='<U4')
+    """
+
+    def __init__(
+        self,
+        radii: Any = "auto",
+        *,
+        learner: str = "pola",
+        fit_intercept: bool = True,
+        passes: int = 10,
+        random_state: Any = None,
+    ) -> None:
+        self.radii = radii
+        self.learner = learner
+        self.fit_intercept = fit_intercept
+        self.passes = passes
+        self.random_state = random_state
+
+    @writes
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TraceNormClassifier:
+        """Forget everything, and go through the rows several times, in random order."""
+        with self._unchanged_if_refused():
+            passes = checks.count(self.passes, "passes")
+            rows, labels, weights = self._checked(X, y, sample_weight, first=True)
+            self.classes_ = sorted_classes(labels)
+            numbers = class_numbers(labels, self.classes_)
+            generator = check_random_state(self.random_state)
+            copied = in_fixed_order(Labelled.from_weights(rows, numbers, weights))
+            if not copied.number:
+                raise ValueError("sample_weight is zero for all rows: there is nothing to learn")
+            learner = self._new_learner()
+        for _ in range(passes):
+            learner.learn(copied.taken(generator.permutation(copied.number)))
+        self._learner = learner
+        self.n_iter_ = passes
+        return self
+
+    @writes
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> TraceNormClassifier:
+        """Learn rows one by one, in their order.
+
+        The first call names all classes that will ever come.
+        """
+        with self._unchanged_if_refused():
+            first = not self.__sklearn_is_fitted__()
+            rows, labels, weights = self._checked(X, y, sample_weight, first)
+            self.classes_ = agreed_classes(classes, None if first else self.classes_)
+            numbers = class_numbers(labels, self.classes_)
+            copied = Labelled.from_weights(rows, numbers, weights)
+            learner = self._new_learner() if first else self._learner
+        learner.learn(copied)
+        self._learner = learner
+        return self
+
+    @reads
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probabilities of the classes, in the order of `classes_`."""
+        learner = self._fitted()
+        table = validate_data(
+            self, _sound(X, "X"), accept_sparse="csr", dtype=np.float64, reset=False
+        )
+        return learner.probabilities(as_rows(table))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithms of `predict_proba`."""
+        probabilities = self.predict_proba(X)
+        return np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
+
+    @reads
+    def decision_function(self, X: Any) -> Array:
+        """Return log probabilities, or, of two classes, the log odds of the second."""
+        logs = self.predict_log_proba(X)
+        if self.classes_.size == 2:
+            odds: Array = logs[:, 1] - logs[:, 0]
+            return odds
+        return logs
+
+    @reads
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of every row."""
+        probabilities = self.predict_proba(X)
+        labels: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
+        return labels
+
+    @property
+    def t_(self) -> int:
+        """Rows learned, copies of weighted ones and passes counted."""
+        return self._fitted().t
+
+    @property
+    @reads
+    def coef_(self) -> Array:
+        """The weights of the features in the mean of the experts."""
+        return self._coefficients()[0]
+
+    @property
+    @reads
+    def intercept_(self) -> Array:
+        """The constant parts of the scores in the mean of the experts."""
+        return self._coefficients()[1]
+
+    @property
+    @reads
+    def expert_weights_(self) -> Array:
+        """The weights of the experts."""
+        return self._fitted().experts.weights.copy()
+
+    @property
+    @reads
+    def expert_names_(self) -> list[str]:
+        """The radius and the interval length of every expert."""
+        return self._fitted().experts.names
+
+    @reads_whole
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted classifier to a file; no code is in it."""
+        learner = self._fitted()
+        if not isinstance(self.random_state, int | np.integer | None):
+            raise TypeError("a classifier is saved with a random_state that is None or a number")
+        settings = {
+            **self.get_params(),
+            "radii": plain_radii(self.radii),
+            "random_state": None if self.random_state is None else int(self.random_state),
+            "labels": self.classes_.dtype.str,
+            "passes_done": getattr(self, "n_iter_", None),
+        }
+        names = getattr(self, "feature_names_in_", ())
+        write_learner(
+            path, type(self).__name__, settings, learner, {"classes": self.classes_, "names": names}
+        )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> TraceNormClassifier:
+        """Return the classifier that `save` wrote; it goes on as that one would have."""
+        settings, learner, keys = read_learner(path, cls.__name__)
+        if learner is None or set(keys) != {"classes", "names"}:
+            raise ValueError(f"{path} holds no fitted classifier")
+        labels, passes = settings.pop("labels", None), settings.pop("passes_done", None)
+        _check_settings(settings, passes)
+        loaded = cls(**settings)
+        loaded.classes_ = saved_classes(keys["classes"], labels)
+        loaded.n_features_in_ = learner.map.features
+        names = keys["names"]
+        if len(loaded.classes_) != learner.experts.classes:
+            raise ValueError(f"{path} holds classes that do not fit its classifier")
+        if names and not (len(names) == learner.map.features and set(map(type, names)) == {str}):
+            raise ValueError(f"{path} holds names of features that do not fit its classifier")
+        if names:
+            loaded.feature_names_in_ = np.array(names, dtype=object)
+        if passes is not None:
+            loaded.n_iter_ = passes
+        loaded._learner = learner
+        return loaded
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether anything was learned."""
+        return hasattr(self, "_learner")
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn may give: sparse rows too."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @contextmanager
+    def _unchanged_if_refused(self) -> Iterator[None]:
+        """Take back what scikit-learn's checks noted, where a call is refused."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    def _checked(
+        self, X: Any, y: Any, sample_weight: Any, first: bool
+    ) -> tuple[Rows, NDArray[Any], Array | None]:
+        """Return rows, labels and weights, or say what is wrong with them."""
+        rows, targets = _sound(X, "X"), _sound(y, "y")
+        check_labels(targets, "a label")
+        table, labels = validate_data(
+            self, rows, targets, accept_sparse="csr", dtype=np.float64, reset=first
+        )
+        check_classification_targets(labels)
+        return as_rows(table), labels, row_weights(sample_weight, labels.size)
+
+    def _new_learner(self) -> ClassLearner:
+        return make_learner(
+            self.radii, self.learner, self.fit_intercept, self.classes_.size, self.n_features_in_
+        )
+
+    def _fitted(self) -> ClassLearner:
+        check_is_fitted(self)
+        return self._learner
+
+    def _coefficients(self) -> tuple[Array, Array]:
+        weights, intercepts = self._fitted().coefficients()
+        if self.classes_.size == 2:
+            return weights[1:] - weights[:1], intercepts[1:] - intercepts[:1]
+        return weights, intercepts
+
+
+def _sound(given: Any, name: str) -> Any:
+    """Return what scikit-learn may look at: it knows neither masks nor whether indices are in range."""
+    checks.refuse_masked(given, name)
+    return sound_sparse(given, name)
+
+
+def _check_settings(settings: dict[str, Any], passes: Any) -> None:
+    """Raise ValueError unless a file holds what the constructor takes."""
+    names = {"radii", "learner", "fit_intercept", "passes", "random_state"}
+    require(set(settings) == names, "options")
+    check_options(settings)
+    require(type(settings["passes"]) is int and settings["passes"] >= 1, "options")
+    state = settings["random_state"]
+    require(state is None or (type(state) is int and 0 <= state < 1 << 32), "options")
+    require(passes is None or (type(passes) is int and passes >= 1), "options")

@@ -1,0 +1,456 @@
+"""Compiled loops of the classifier."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from driftwolfe.points.compiling import (
+    ANSWER,
+    NEW_NUMBERS,
+    NEW_TABLE,
+    NUMBER,
+    NUMBERS,
+    PLACES,
+    TABLE,
+    WHOLE,
+    fast_jit,
+    jit,
+)
+
+#: Sweeps of Jacobi's method; it converges quadratically, so about six are needed.
+_SWEEPS = 40
+
+
+@jit(NEW_TABLE, NEW_TABLE, WHOLE, WHOLE)
+def _rotate(matrix: Any, vectors: Any, p: int, q: int) -> None:
+    """Turn a symmetric matrix such that its entry at p, q becomes 0."""
+    theta = (matrix[q, q] - matrix[p, p]) / (2.0 * matrix[p, q])
+    t = math.copysign(1.0, theta) / (abs(theta) + math.sqrt(theta * theta + 1.0))
+    cosine = 1.0 / math.sqrt(t * t + 1.0)
+    sine = t * cosine
+    for k in range(matrix.shape[0]):
+        left, right = matrix[k, p], matrix[k, q]
+        matrix[k, p] = cosine * left - sine * right
+        matrix[k, q] = sine * left + cosine * right
+        left, right = vectors[k, p], vectors[k, q]
+        vectors[k, p] = cosine * left - sine * right
+        vectors[k, q] = sine * left + cosine * right
+    for k in range(matrix.shape[0]):
+        upper, lower = matrix[p, k], matrix[q, k]
+        matrix[p, k] = cosine * upper - sine * lower
+        matrix[q, k] = sine * upper + cosine * lower
+
+
+@jit(NEW_TABLE, NEW_TABLE)
+def eigen(matrix: Any, vectors: Any) -> None:
+    """Turn a symmetric matrix into the diagonal one of its eigenvalues (Jacobi 1846).
+
+    The eigenvectors stand in columns, in the same order.
+    """
+    n = matrix.shape[0]
+    for p in range(n):
+        for q in range(n):
+            vectors[p, q] = 1.0 if p == q else 0.0
+    for _ in range(_SWEEPS):
+        rest, whole = 0.0, 0.0
+        for p in range(n):
+            whole += matrix[p, p] * matrix[p, p]
+            for q in range(p + 1, n):
+                rest += matrix[p, q] * matrix[p, q]
+        if not rest > 1e-32 * whole:
+            return
+        for p in range(n):
+            for q in range(p + 1, n):
+                if abs(matrix[p, q]) > 1e-300:
+                    _rotate(matrix, vectors, p, q)
+
+
+@jit(NUMBERS, NUMBER)
+def threshold(values: Any, total: float) -> float:
+    """Return theta such that the values less theta, where positive, sum to `total` (Michelot 1986).
+
+    The values are positive or 0, and sum to more.
+    """
+    theta, number = 0.0, 0
+    while True:
+        above, kept = 0.0, 0
+        for k in range(values.size):
+            if values[k] > theta:
+                above += values[k]
+                kept += 1
+        if kept == number or kept == 0:
+            return theta
+        theta, number = (above - total) / kept, kept
+
+
+@fast_jit(NUMBERS, NUMBERS)
+def _inner(left: Any, right: Any) -> float:
+    total = 0.0
+    for j in range(left.size):
+        total += left[j] * right[j]
+    return total
+
+
+@jit(TABLE, TABLE, NUMBERS, NUMBER)
+def _shrink(lines: Any, vectors: Any, values: Any, theta: float) -> Any:
+    """Return lines with their singular values lowered by theta: V diag(1 - theta/s) V^T lines."""
+    n, width = lines.shape
+    shrunk = np.zeros((n, width))
+    for p in range(n):
+        for q in range(n):
+            factor = 0.0
+            for k in range(n):
+                if values[k] > theta:
+                    factor += vectors[p, k] * vectors[q, k] * (1.0 - theta / values[k])
+            for j in range(width):
+                shrunk[p, j] += factor * lines[q, j]
+    return shrunk
+
+
+@jit(NEW_TABLE, WHOLE, WHOLE, WHOLE, NUMBER)
+def project_columns(table: Any, rows: int, first: int, columns: int, radius: float) -> Any:
+    """Project some columns of a table, `rows` long, onto the ball.
+
+    Returns their trace norm and their squared Frobenius norm then.
+
+    As `TraceNormBall.project`, from the eigenvalues of the Gram matrix: singular values below 1e-8
+    of the largest are lost.
+    """
+    lines = np.empty((columns, rows))
+    for j in range(rows):
+        for p in range(columns):
+            lines[p, j] = table[j, first + p]
+    gram, vectors = np.empty((columns, columns)), np.empty((columns, columns))
+    for p in range(columns):
+        for q in range(p + 1):
+            gram[p, q] = gram[q, p] = _inner(lines[p], lines[q])
+    eigen(gram, vectors)
+    values, norm, squared = np.empty(columns), 0.0, 0.0
+    for k in range(columns):
+        values[k] = math.sqrt(max(gram[k, k], 0.0))
+        norm += values[k]
+        squared += gram[k, k]
+    if norm <= radius:
+        return norm, squared
+    theta, squared = threshold(values, radius), 0.0
+    for k in range(columns):
+        squared += max(values[k] - theta, 0.0) ** 2
+    shrunk = _shrink(lines, vectors, values, theta)
+    for j in range(rows):
+        for p in range(columns):
+            table[j, first + p] = shrunk[p, j]
+    return radius, squared
+
+
+#: No mapped row is longer than this, in units of their root mean square.
+LONGEST = 2.0
+#: A row counts for that mean with at most this many times its present value, so that one wild row
+#: does not make all others small.
+CAP = 9.0
+#: No entry is mapped to more, so that squares stay in the range of numbers.
+WILD = 1e70
+#: Entries up to this share of the root mean square of their feature count as 0: they are rounding.
+NEGLIGIBLE = 1e-12
+
+
+@jit(NEW_NUMBERS, NUMBER, NUMBER)
+def divisor(totals: Any, squared: float, part: float) -> float:
+    """Count a squared norm, where `part` > 0, and return what its row is to be divided by.
+
+    Totals are the weight of all rows and the sum of their squared norms.
+    """
+    if part > 0.0:
+        earlier = totals[0] - part
+        counted = min(squared, CAP * totals[1] / earlier) if earlier > 0.0 else squared
+        totals[1] += part * counted
+    mean = math.sqrt(totals[1] / totals[0]) if totals[1] > 0.0 else 1.0
+    return max(mean, math.sqrt(squared) / LONGEST)
+
+
+@jit(NUMBERS, NUMBER, ANSWER, NUMBER, NEW_NUMBERS, NEW_NUMBERS, NEW_TABLE)
+def _count_full(
+    row: Any, part: float, centred: bool, weight: float, mean: Any, seen: Any, moments: Any
+) -> None:
+    """Count a row for the means and the second moments about them (Welford 1962)."""
+    before = row - mean
+    if centred:
+        mean += part / weight * before
+    after = row - mean
+    for i in range(row.size):
+        usual = moments[i, i] + weight * mean[i] * mean[i]
+        if weight * row[i] * row[i] > NEGLIGIBLE * NEGLIGIBLE * usual:
+            seen[i] += part
+        factor = part * before[i]
+        if factor != 0.0:
+            for j in range(i + 1):
+                moments[i, j] += factor * after[j]
+
+
+@jit(
+    PLACES,
+    PLACES,
+    NUMBERS,
+    NUMBERS,
+    ANSWER,
+    NUMBER,
+    NEW_NUMBERS,
+    NEW_NUMBERS,
+    NEW_NUMBERS,
+    NEW_TABLE,
+    NUMBERS,
+    TABLE,
+    NEW_NUMBERS,
+)
+def full_rows(
+    starts: Any,
+    places: Any,
+    values: Any,
+    parts: Any,
+    learning: bool,
+    constant: float,
+    totals: Any,
+    seen: Any,
+    mean: Any,
+    moments: Any,
+    centre: Any,
+    table: Any,
+    out: Any,
+) -> None:
+    """Map rows to (constant, A (x - centre)), divided by their length; count them where learning.
+
+    The table holds A transposed.
+    """
+    width = centre.size
+    row, mapped = np.empty(width), np.empty(width)
+    for k in range(starts.size - 1):
+        row[:] = 0.0
+        mapped[:] = 0.0
+        for e in range(starts[k], starts[k + 1]):
+            row[places[e]] = values[e]
+        part = parts[k] if learning else 0.0
+        if learning:
+            totals[0] += part
+            _count_full(row, part, constant > 0.0, totals[0], mean, seen, moments)
+        squared = constant * constant
+        for j in range(width):
+            ahead = row[j] - centre[j]
+            for i in range(width):
+                mapped[i] += ahead * table[j, i]
+        for i in range(width):
+            mapped[i] = min(max(mapped[i], -WILD), WILD)
+            squared += mapped[i] * mapped[i]
+        length = divisor(totals, squared, part)
+        first = k * (width + 1)
+        out[first] = constant / length
+        for i in range(width):
+            out[first + 1 + i] = mapped[i] / length
+
+
+@jit(
+    PLACES,
+    PLACES,
+    NUMBERS,
+    NUMBERS,
+    ANSWER,
+    NUMBER,
+    NEW_NUMBERS,
+    NEW_NUMBERS,
+    NEW_NUMBERS,
+    NEW_NUMBERS,
+)
+def diagonal_rows(
+    starts: Any,
+    places: Any,
+    values: Any,
+    parts: Any,
+    learning: bool,
+    constant: float,
+    totals: Any,
+    seen: Any,
+    squares: Any,
+    out: Any,
+) -> None:
+    """Map rows to (constant, x / scale), divided by their length; count them where learning."""
+    for k in range(starts.size - 1):
+        part = parts[k] if learning else 0.0
+        totals[0] += part
+        squared = constant * constant
+        shift = k + 1  # every row is one entry longer: the constant
+        for e in range(starts[k], starts[k + 1]):
+            j = places[e]
+            square = values[e] * values[e]
+            if learning and square * seen[j] >= NEGLIGIBLE * NEGLIGIBLE * squares[j]:
+                seen[j] += part
+                squares[j] += part * square
+            known = squares[j] > 0.0
+            mapped = values[e] / math.sqrt(squares[j] / seen[j]) if known else 0.0
+            mapped = min(max(mapped, -WILD), WILD)
+            out[e + shift] = mapped
+            squared += mapped * mapped
+        length = divisor(totals, squared, part)
+        out[starts[k] + k] = constant / length
+        for e in range(starts[k], starts[k + 1]):
+            out[e + shift] /= length
+
+
+#: Classes up to which plain loops project quicker than LAPACK.
+FEW_CLASSES = 16
+
+
+@jit(NEW_NUMBERS, NUMBER, NUMBERS, WHOLE)
+def _add(total: Any, factor: float, values: Any, number: int) -> None:
+    for c in range(number):
+        total[c] += factor * values[c]
+
+
+@jit(PLACES, NUMBERS, WHOLE, WHOLE, TABLE, NEW_NUMBERS)
+def _score(places: Any, values: Any, first: int, last: int, points: Any, scores: Any) -> None:
+    """Score a row by all classes of all experts."""
+    scores[:] = 0.0
+    for e in range(first, last):
+        _add(scores, values[e], points[places[e]], scores.size)
+
+
+@jit(NEW_NUMBERS, WHOLE, WHOLE)
+def _softmax(scores: Any, first: int, classes: int) -> float:
+    """Turn scores into probabilities; return the logarithm of what they were divided by."""
+    top, total = scores[first], 0.0
+    for c in range(first + 1, first + classes):
+        top = max(top, scores[c])
+    for c in range(first, first + classes):
+        scores[c] = math.exp(scores[c] - top)
+        total += scores[c]
+    for c in range(first, first + classes):
+        scores[c] /= total
+    return top + math.log(total)
+
+
+@jit(PLACES, PLACES, NUMBERS, TABLE, NUMBERS, NEW_TABLE)
+def probabilities(
+    starts: Any, places: Any, values: Any, points: Any, weights: Any, out: Any
+) -> None:
+    """Mix the experts' probabilities for every row."""
+    classes = out.shape[1]
+    scores = np.empty(points.shape[1])
+    for k in range(out.shape[0]):
+        _score(places, values, starts[k], starts[k + 1], points, scores)
+        total = 0.0
+        for i in range(weights.size):
+            _softmax(scores, i * classes, classes)
+            for c in range(classes):
+                out[k, c] += weights[i] * scores[i * classes + c]
+        for c in range(classes):
+            total += out[k, c]
+        for c in range(classes):
+            out[k, c] /= total
+
+
+@jit(NEW_NUMBERS, NUMBERS, NUMBER, NUMBER)
+def _reweigh(weights: Any, logs: Any, part: float, share: float) -> None:
+    """Multiply weights by likelihoods to the power `part`; spread a share of them evenly."""
+    n, total, top = weights.size, 0.0, logs.max()
+    for i in range(n):
+        weights[i] *= math.exp(part * (logs[i] - top))
+        total += weights[i]
+    for i in range(n):
+        weights[i] = (1.0 - share) * weights[i] / total + share / n
+
+
+@jit()
+def _note_step(
+    scores: Any,
+    slopes: Any,
+    first: int,
+    classes: int,
+    step: float,
+    squared: float,
+    norms: Any,
+) -> None:
+    """Follow the norms of a matrix that takes a step: a bound on its trace norm, and ||Y||^2.
+
+    The step has rank one, so its norm is its trace norm; and the trace norm of any matrix is at
+    most ||Y|| times the root of its number of columns.
+    """
+    length, inner = 0.0, 0.0
+    for c in range(first, first + classes):
+        length += slopes[c] * slopes[c]
+        inner += slopes[c] * scores[c]
+    length *= squared
+    norms[1] = max(norms[1] - 2.0 * step * inner + step * step * length, 0.0)
+    norms[0] = min(norms[0] + step * math.sqrt(length), math.sqrt(classes * norms[1]))
+
+
+@jit(
+    WHOLE,
+    WHOLE,
+    PLACES,
+    PLACES,
+    NUMBERS,
+    PLACES,
+    NUMBERS,
+    NUMBERS,
+    NUMBERS,
+    NUMBERS,
+    NUMBER,
+    NEW_TABLE,
+    NEW_NUMBERS,
+    NEW_TABLE,
+)
+def learn_rows(
+    row: int,
+    width: int,
+    starts: Any,
+    places: Any,
+    values: Any,
+    labels: Any,
+    parts: Any,
+    shares: Any,
+    steps: Any,
+    radii: Any,
+    slack: float,
+    points: Any,
+    weights: Any,
+    norms: Any,
+) -> int:
+    """Learn rows one by one: weigh the experts, let them take their steps, project where needed.
+
+    Points have one row per feature, `width` of them, with all classes of all experts side by side.
+    Norms have a row of bounds on their trace norms, and one of their squared Frobenius norms.
+    Begins with number `row`. Returns how many rows are learned: all, unless there are so many
+    classes that an expert is to be projected elsewhere.
+    """
+    n, scores = weights.size, np.empty(points.shape[1])
+    classes, slopes = scores.size // n, np.empty(scores.size)
+    logs = np.empty(n)
+    for k in range(row, labels.size):
+        first, last, squared = starts[k], starts[k + 1], 0.0
+        for e in range(first, last):
+            squared += values[e] * values[e]
+        _score(places, values, first, last, points, scores)
+        slopes[:] = scores
+        for i in range(n):
+            own = i * classes + labels[k]
+            logs[i] = scores[own] - _softmax(slopes, i * classes, classes)
+            slopes[own] = math.expm1(logs[i])  # p - 1, also where p is nearly 1
+        _reweigh(weights, logs, parts[k], shares[k])
+        for i in range(n):
+            step = parts[k] * steps[i]
+            _note_step(scores, slopes, i * classes, classes, step, squared, norms[:, i])
+            for c in range(i * classes, (i + 1) * classes):
+                slopes[c] *= -step
+        for e in range(first, last):
+            _add(points[places[e]], values[e], slopes, slopes.size)
+        passed = False
+        for i in range(n):
+            if norms[0, i] > (1.0 + slack) * radii[i]:
+                passed = True
+                if classes <= FEW_CLASSES:
+                    norms[0, i], norms[1, i] = project_columns(
+                        points, width, i * classes, classes, radii[i]
+                    )
+        if passed and classes > FEW_CLASSES:
+            return k + 1
+    return labels.size

@@ -1,0 +1,135 @@
+"""`MatrixCompletionRegressor`: the recommender with the scikit-learn API."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from driftwolfe.estimators.recommender import MatrixCompleter, columns
+from driftwolfe.points import checks
+from driftwolfe.points.access import Guarded, reads, reads_whole, writes
+from driftwolfe.points.kinds import Array
+
+
+class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
+    """`MatrixCompleter` for scikit-learn: X has two columns, the ids of user and item.
+
+    Ids may be of any type (an array of objects, or a data frame), so most transformers do not apply
+    to X. Rows are learned in their order, which matters where the world drifts; `fit` starts anew
+    and may pass over the rows several times, `partial_fit` goes on.
+
+    Parameters
+    ----------
+    loss, learner, radii, rank, weighting, memory, keep_seen
+        As for `MatrixCompleter`.
+    passes
+        Times that `fit` goes over the rows: the first time in order, then shuffled.
+    random_state
+        A whole number: the seed of all that is random.
+
+    Attributes
+    ----------
+    completer_
+        The `MatrixCompleter` behind it.
+    n_features_in_
+        2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([["ann", "up"], ["bob", "up"], ["ann", "heat"]], dtype=object)
+    >>> model = MatrixCompletionRegressor().fit(X, [5.0, 4.0, 2.0])
+    >>> bool(model.predict([("bob", "heat")]) < model.predict([("bob", "up")]))
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        loss: str = "huber",
+        learner: str = "both",
+        radii: Sequence[float] = (0.3, 1.0),
+        rank: int = 4,
+        weighting: float = 0.75,
+        memory: int = 131_072,
+        passes: int = 1,
+        random_state: int = 0,
+        keep_seen: bool = True,
+    ) -> None:
+        self.loss = loss
+        self.learner = learner
+        self.radii = radii
+        self.rank = rank
+        self.weighting = weighting
+        self.memory = memory
+        self.passes = passes
+        self.random_state = random_state
+        self.keep_seen = keep_seen
+
+    @writes
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn all rows, forgetting what was known before."""
+        passes = checks.count(self.passes, "passes")
+        completer, pairs = self._fresh(), list(zip(*columns(X), strict=True))
+        ratings = checks.finite_array(y, "y", (len(pairs),))
+        random = np.random.default_rng(self.random_state)
+        completer.partial_fit(pairs, ratings)
+        for _ in range(passes - 1):
+            order = random.permutation(len(pairs))
+            completer.partial_fit([pairs[row] for row in order.tolist()], ratings[order])
+        self.completer_, self.n_features_in_ = completer, 2
+        return self
+
+    @writes
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Learn more rows."""
+        completer = getattr(self, "completer_", None) or self._fresh()
+        completer.partial_fit(X, y)
+        self.completer_, self.n_features_in_ = completer, 2
+        return self
+
+    @reads
+    def predict(self, X: Any) -> Array:
+        """Return a rating for each row."""
+        check_is_fitted(self)
+        return self.completer_.predict(X)
+
+    @reads_whole
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file, as `MatrixCompleter.save` does."""
+        check_is_fitted(self)
+        self.completer_.write(path, type(self).__name__, {"passes": self.passes})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> MatrixCompletionRegressor:
+        """Read what `save` wrote."""
+        completer, face = MatrixCompleter.read(path, cls.__name__)
+        if set(face) != {"passes"}:
+            raise ValueError(f"{path} does not hold a complete state: no passes")
+        made = completer.settings
+        made["random_state"] = made.pop("seed")
+        model = cls(**made, passes=checks.count(face["passes"], "passes"))
+        model.completer_, model.n_features_in_ = completer, 2
+        return model
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+    def _fresh(self) -> MatrixCompleter:
+        return MatrixCompleter(
+            loss=self.loss,
+            learner=self.learner,
+            radii=self.radii,
+            rank=self.rank,
+            weighting=self.weighting,
+            memory=self.memory,
+            seed=self.random_state,
+            keep_seen=self.keep_seen,
+        )

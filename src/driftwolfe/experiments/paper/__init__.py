@@ -1,1 +1,0 @@
-"""The paper's two experiments: what is run, how c is chosen, and whether its claims hold."""

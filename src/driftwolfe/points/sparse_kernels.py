@@ -1,0 +1,286 @@
+"""Compiled loops over sparse and factored matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from driftwolfe.points.compiling import (
+    NEW_NUMBERS,
+    NEW_TABLE,
+    NUMBERS,
+    PLACES,
+    TABLE,
+    WHOLE,
+    fast_jit,
+    jit,
+)
+
+#: Where the stored entries of a sparse matrix are, read and written.
+_STORED = numba.types.Array(numba.int32, 1, "C", readonly=True)
+_NEW_STORED = numba.int32[::1]
+#: U, s, V, and S by rows.
+_MATRIX = (TABLE, NUMBERS, TABLE, _STORED, _STORED, NUMBERS)
+
+
+@fast_jit(TABLE, NUMBERS, TABLE, PLACES, PLACES)
+def low_rank_entries(U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
+    """Return sum_k s_k U[i, k] V[j, k] for each pair (i, j)."""
+    out = np.empty(rows.size)
+    for e in range(rows.size):
+        u, v = U[np.uint64(rows[e])], V[np.uint64(cols[e])]
+        total = 0.0
+        for k in range(s.size):
+            total += u[k] * s[k] * v[k]
+        out[e] = total
+    return out
+
+
+@fast_jit(_STORED, _STORED, NUMBERS, TABLE, NUMBERS, TABLE)
+def stored_inner(indptr: Any, indices: Any, data: Any, U: Any, s: Any, V: Any) -> Any:
+    """Return <S, U diag(s) V^T>, one row of U at a time."""
+    total, row = 0.0, np.empty(s.size)
+    for i in range(np.uint64(U.shape[0])):
+        first, last = np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])
+        if first < last:
+            for k in range(s.size):
+                row[k] = U[i, k] * s[k]
+        for p in range(first, last):
+            column, product = V[np.uint64(indices[p])], 0.0
+            for k in range(s.size):
+                product += row[k] * column[k]
+            total += data[p] * product
+    return total
+
+
+@fast_jit()
+def _dot(a: Any, b: Any) -> Any:
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
+@fast_jit()
+def _subtract(a: Any, factor: Any, b: Any) -> Any:
+    for i in range(a.size):
+        a[i] -= factor * b[i]
+
+
+@fast_jit()
+def _scale(a: Any, factor: Any) -> Any:
+    for i in range(a.size):
+        a[i] *= factor
+
+
+@fast_jit()
+def _pass_over(factor: Any, rank: Any, weights: Any, totals: Any, sums: Any) -> Any:
+    """Add factor @ weights to `totals`, then totals @ factor to `sums`, reading each row once.
+
+    Only the first `rank` columns count. Four rows at a time, which share the loads of `weights` and
+    `sums`.
+    """
+    size = factor.shape[0]
+    whole = size - size % 4
+    for i in range(0, whole, 4):
+        a, b, c, d = factor[i], factor[i + 1], factor[i + 2], factor[i + 3]
+        ta, tb, tc, td = totals[i], totals[i + 1], totals[i + 2], totals[i + 3]
+        for k in range(rank):
+            w = weights[k]
+            ta += a[k] * w
+            tb += b[k] * w
+            tc += c[k] * w
+            td += d[k] * w
+        totals[i], totals[i + 1], totals[i + 2], totals[i + 3] = ta, tb, tc, td
+        for k in range(rank):
+            sums[k] += ta * a[k] + tb * b[k] + tc * c[k] + td * d[k]
+    for i in range(whole, size):
+        total = totals[i]
+        for k in range(rank):
+            total += factor[i, k] * weights[k]
+        totals[i] = total
+        for k in range(rank):
+            sums[k] += total * factor[i, k]
+
+
+@fast_jit()
+def _normal_product(
+    U: Any,
+    s: Any,
+    V: Any,
+    indptr: Any,
+    indices: Any,
+    data: Any,
+    q: Any,
+    Vq: Any,
+    image: Any,
+    out: Any,
+    Vout: Any,
+) -> Any:
+    """Set image to A q, out to A^T A q and Vout to V^T out, for A = U diag(s) V^T + S, Vq = V^T q.
+
+    U and V are read once, up to the last column that has a value; free ones follow on a shelf.
+    """
+    rank = s.size
+    while rank > 0 and s[rank - 1] == 0.0:
+        rank -= 1
+    right, left = np.empty(s.size), np.empty(s.size)
+    for k in range(s.size):
+        right[k], left[k], Vout[k] = s[k] * Vq[k], 0.0, 0.0
+    for j in range(out.size):
+        out[j] = 0.0
+    for i in range(np.uint64(image.size)):
+        total = 0.0
+        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
+            total += data[p] * q[np.uint64(indices[p])]
+        image[i] = total
+    _pass_over(U, rank, right, image, left)
+    for i in range(np.uint64(image.size)):
+        total = image[i]
+        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
+            out[np.uint64(indices[p])] += data[p] * total
+    for k in range(s.size):
+        left[k] *= s[k]
+    _pass_over(V, rank, left, out, Vout)
+
+
+@fast_jit(*_MATRIX, NEW_TABLE, NEW_TABLE, NEW_TABLE, WHOLE)
+def lanczos_step(
+    U: Any,
+    s: Any,
+    V: Any,
+    indptr: Any,
+    indices: Any,
+    data: Any,
+    basis: Any,
+    looks: Any,
+    images: Any,
+    k: Any,
+) -> Any:
+    """One step of Lanczos on A^T A for A = U diag(s) V^T + S; return its diagonal and off-diagonal.
+
+    Multiplies row k of `basis`, makes the product orthogonal to rows 0..k, twice, and writes its
+    direction in row k + 1. `looks` holds V^T q for every row q, and is kept up the same way; row k
+    of `images` becomes A q.
+    """
+    product, look = basis[k + 1], looks[k + 1]
+    _normal_product(U, s, V, indptr, indices, data, basis[k], looks[k], images[k], product, look)
+    diagonal = 0.0
+    for _ in range(2):
+        inside = 0.0
+        for j in range(k + 1):
+            inside = _dot(basis[j], product)
+            _subtract(product, inside, basis[j])
+            _subtract(look, inside, looks[j])
+        diagonal += inside
+    length = np.sqrt(_dot(product, product))
+    if length > 0.0:
+        _scale(product, 1.0 / length)
+        _scale(look, 1.0 / length)
+    return diagonal, length
+
+
+@jit(_STORED, _STORED, NUMBERS, PLACES, PLACES, NEW_NUMBERS)
+def add_sparse_entries(indptr: Any, indices: Any, data: Any, rows: Any, cols: Any, out: Any) -> Any:
+    """Add the stored entry at each pair (i, j), if there is one, to `out`; indices are sorted."""
+    for e in range(rows.size):
+        i, j = rows[e], cols[e]
+        low, high = indptr[i], indptr[i + 1]
+        while low < high:
+            middle = (low + high) // 2
+            if indices[middle] < j:
+                low = middle + 1
+            else:
+                high = middle
+        if low < indptr[i + 1] and indices[low] == j:
+            out[e] += data[low]
+
+
+@jit(PLACES, PLACES, NUMBERS, _NEW_STORED, _NEW_STORED, NEW_NUMBERS)
+def sum_entries(rows: Any, cols: Any, values: Any, indptr: Any, indices: Any, data: Any) -> Any:
+    """Fill `indptr` (of zeros), `indices` and `data` by rows, sorted; return how many are stored.
+
+    A counting sort by rows, insertion by columns; entries given twice add up.
+    """
+    m = indptr.size - 1
+    for e in range(rows.size):
+        indptr[rows[e] + 1] += 1
+    for i in range(m):
+        indptr[i + 1] += indptr[i]
+    for e in range(rows.size):
+        p = indptr[rows[e]]
+        indices[p], data[p] = cols[e], values[e]
+        indptr[rows[e]] = p + 1  # which ends as the end of the row
+    size = first = 0
+    for i in range(m):
+        last, start = indptr[i], size
+        for p in range(first, last):
+            j, value, q = indices[p], data[p], size
+            while q > start and indices[q - 1] > j:
+                q -= 1
+            if q > start and indices[q - 1] == j:
+                data[q - 1] += value
+                continue
+            for r in range(size, q, -1):
+                indices[r], data[r] = indices[r - 1], data[r - 1]
+            indices[q], data[q] = j, value
+            size += 1
+        first, indptr[i] = last, size
+    for i in range(m, 0, -1):
+        indptr[i] = indptr[i - 1]
+    indptr[0] = 0
+    return size
+
+
+@jit(_STORED, _STORED, NUMBERS, _STORED, _STORED, NUMBERS, _NEW_STORED, _NEW_STORED, NEW_NUMBERS)
+def add_stored(
+    indptr: Any,
+    indices: Any,
+    data: Any,
+    other_indptr: Any,
+    other_indices: Any,
+    other_data: Any,
+    out_indptr: Any,
+    out_indices: Any,
+    out_data: Any,
+) -> Any:
+    """Write the sum of two sparse matrices with sorted, unique indices; return how many are stored."""
+    size = 0
+    out_indptr[0] = 0
+    for i in range(indptr.size - 1):
+        p, q, end, other_end = indptr[i], other_indptr[i], indptr[i + 1], other_indptr[i + 1]
+        while p < end or q < other_end:
+            first = q >= other_end or (p < end and indices[p] <= other_indices[q])
+            second = p >= end or (q < other_end and other_indices[q] <= indices[p])
+            out_indices[size] = indices[p] if first else other_indices[q]
+            total = 0.0
+            if first:
+                total += data[p]
+                p += 1
+            if second:
+                total += other_data[q]
+                q += 1
+            out_data[size] = total
+            size += 1
+        out_indptr[i + 1] = size
+    return size
+
+
+@jit(_STORED, _STORED, NUMBERS, _STORED, _STORED, NUMBERS)
+def stored_product(
+    indptr: Any, indices: Any, data: Any, other_indptr: Any, other_indices: Any, other_data: Any
+) -> Any:
+    """Return the inner product of two sparse matrices with sorted, unique indices."""
+    total, p, q = 0.0, 0, 0
+    for i in range(1, indptr.size):
+        end, other_end = indptr[i], other_indptr[i]
+        while p < end and q < other_end:
+            here, there = indices[p], other_indices[q]
+            if here == there:
+                total += data[p] * other_data[q]
+            p += here <= there
+            q += there <= here
+        p, q = end, other_end
+    return total

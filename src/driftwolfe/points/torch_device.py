@@ -1,0 +1,533 @@
+"""PyTorch devices."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cached_property
+from threading import Lock, local
+from typing import Any
+
+import numpy as np
+import scipy
+import torch
+
+from driftwolfe.points import checks
+from driftwolfe.points import decompositions as dense
+from driftwolfe.points.devices import Device, Krylov
+from driftwolfe.points.kinds import Array, Shape
+
+# PyTorch warns once in each process, of what is meant: a format that may yet change, and no checks.
+# Here it does so unheard, whatever the filters are when the first matrix is made.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    torch.sparse_csr_tensor(torch.tensor([0, 0]), torch.tensor([]), torch.tensor([]), (1, 1))
+
+
+def _pointers(lines: Any, number: int) -> Any:
+    """Where each line starts in a sorted list, and where the last one ends."""
+    starts = torch.arange(number + 1, device=lines.device, dtype=lines.dtype)
+    return torch.searchsorted(lines, starts, out_int32=True)
+
+
+class TorchStored:
+    """Entries sorted by rows and columns, each place once: what scipy calls a canonical `csr_array`.
+
+    Parameters
+    ----------
+    indptr, indices, data
+        As scipy has them.
+    shape
+        ``(m, n)``.
+    """
+
+    #: In files: as scipy's.
+    SAVED_AS = "sparse"
+
+    def __init__(self, indptr: Any, indices: Any, data: Any, shape: Shape) -> None:
+        self.indptr, self.indices, self.data, self.shape = indptr, indices, data, shape
+
+    @classmethod
+    def of_entries(cls, rows: Any, cols: Any, values: Any, shape: Shape) -> TorchStored:
+        """The matrix with values[k] at (rows[k], cols[k]); entries given twice add up."""
+        keys, order = torch.sort(torch.add(cols, rows, alpha=shape[1]))
+        return cls._of_keys(keys, values[order], shape)
+
+    @classmethod
+    def _of_keys(cls, keys: Any, data: Any, shape: Shape) -> TorchStored:
+        """The matrix with entries at places row * n + col, in rising order; twins add up."""
+        if bool((keys[1:] == keys[:-1]).any()):
+            keys, twin = torch.unique_consecutive(keys, return_inverse=True)
+            data = data.new_zeros(len(keys)).index_add_(0, twin, data)
+        rows = torch.div(keys, shape[1], rounding_mode="floor")
+        indices = torch.sub(keys, rows, alpha=shape[1]).int()
+        matrix = cls(_pointers(rows, shape[0]), indices, data, shape)
+        matrix.__dict__.update(rows=rows, _keys=keys)
+        return matrix
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What it is made of: what else is known can be found again, and not all of it be copied."""
+        return {name: self.__dict__[name] for name in ("indptr", "indices", "data", "shape")}
+
+    @property
+    def nnz(self) -> int:
+        """Stored entries."""
+        return len(self.data)
+
+    @cached_property
+    def rows(self) -> Any:
+        """The row of every entry."""
+        counts = torch.diff(self.indptr)
+        index = torch.arange(self.shape[0], device=counts.device)
+        return torch.repeat_interleave(index, counts, output_size=self.nnz)
+
+    @cached_property
+    def _keys(self) -> Any:
+        return self.rows * self.shape[1] + self.indices
+
+    @cached_property
+    def _order(self) -> Any:
+        """The entries by columns."""
+        return torch.sort(self.indices, stable=True)[1]
+
+    @cached_property
+    def _product(self) -> Any:
+        return torch.sparse_csr_tensor(self.indptr, self.indices, self.data, self.shape)
+
+    @cached_property
+    def T(self) -> TorchStored:
+        """The transpose, by rows of its own."""
+        order = self._order
+        indptr = _pointers(self.indices[order], self.shape[1])
+        return TorchStored(indptr, self.rows[order].int(), self.data[order], self.shape[::-1])
+
+    @classmethod
+    def beside(cls, matrices: Sequence[TorchStored | None], shape: Shape) -> Any:
+        """Several matrices along a diagonal, and the transpose, as PyTorch multiplies them.
+
+        None stands for one without entries; the answer is None where all are.
+        """
+        held = [(number, matrix) for number, matrix in enumerate(matrices) if matrix is not None]
+        if not held:
+            return None
+        if len(matrices) == 1:
+            return held[0][1]._product, held[0][1].T._product
+        flipped = [(number, matrix.T) for number, matrix in held]
+        both = (held, shape, len(matrices)), (flipped, shape[::-1], len(matrices))
+        return tuple(cls._diagonal(*each)._product for each in both)
+
+    @classmethod
+    def _diagonal(
+        cls, held: Sequence[tuple[int, TorchStored]], shape: Shape, number: int
+    ) -> TorchStored:
+        m, n = shape
+        data = torch.cat([matrix.data for _, matrix in held])
+        indices = torch.cat([matrix.indices + i * n for i, matrix in held])
+        counts = data.new_zeros((number, m), dtype=torch.int32)
+        for i, matrix in held:
+            counts[i] = matrix.indptr[1:] - matrix.indptr[:-1]
+        ends = torch.cumsum(counts.view(-1), 0, dtype=torch.int32)
+        indptr = torch.cat((ends.new_zeros(1), ends))
+        return cls(indptr, indices, data, (number * m, number * n))
+
+    @cached_property
+    def measures(self) -> tuple[float, float]:
+        """The largest absolute value and the length of all entries, from one look."""
+        if not self.nnz:
+            return 0.0, 0.0
+        measure = torch.linalg.vector_norm
+        largest, length = torch.stack((measure(self.data, math.inf), measure(self.data))).tolist()
+        return largest, length
+
+    def __matmul__(self, block: Any) -> Any:
+        return self._product @ block
+
+    def __rmatmul__(self, block: Any) -> Any:
+        return (self.T @ block.T).T
+
+    def with_data(self, data: Any) -> TorchStored:
+        """The same places with other values; what is known of the places is kept."""
+        other = TorchStored(self.indptr, self.indices, data, self.shape)
+        for name in ("rows", "_keys", "_order"):
+            if name in self.__dict__:
+                other.__dict__[name] = self.__dict__[name]
+        if "T" in self.__dict__:
+            other.__dict__["T"] = self.T.with_data(data[self._order])
+        return other
+
+    def scaled(self, factor: float) -> TorchStored:
+        """A multiple of the matrix."""
+        other = self.with_data(self.data * factor)
+        # A length whose square has left the range is measured anew: the multiple may be there to help.
+        if "measures" in self.__dict__ and 1e-150 < self.measures[1] < 1e150:
+            largest, length = self.measures
+            other.__dict__["measures"] = abs(factor) * largest, abs(factor) * length
+        return other
+
+    def plus(self, other: TorchStored) -> TorchStored:
+        """The sum of two matrices."""
+        keys, order = torch.sort(torch.cat((self._keys, other._keys)))
+        total = self._of_keys(keys, torch.cat((self.data, other.data))[order], self.shape)
+        if not math.isfinite(total.measures[0]):
+            raise ValueError("sparse has entries that are not finite")
+        return total
+
+    def entries(self, rows: Any, cols: Any) -> Any:
+        """The entries at pairs, zero where none is stored."""
+        if not self.nnz:
+            return self.data.new_zeros(len(rows))
+        wanted = rows * self.shape[1] + cols
+        found = torch.searchsorted(self._keys, wanted).clamp_max(self.nnz - 1)
+        return torch.where(self._keys[found] == wanted, self.data[found], 0.0)
+
+    def inner(self, other: TorchStored) -> float:
+        """The inner product of two matrices."""
+        return float(other.data @ self.entries(other.rows, other.indices))
+
+    def copy(self) -> TorchStored:
+        """A copy that shares no tensor with this one."""
+        parts = self.indptr.clone(), self.indices.clone(), self.data.clone()
+        return TorchStored(*parts, self.shape)
+
+    def toarray(self) -> Any:
+        """The dense tensor."""
+        dense = self.data.new_zeros(self.shape)
+        dense[self.rows, self.indices.long()] = self.data
+        return dense
+
+    def __getitem__(self, rows: slice) -> TorchStored:
+        """Some consecutive rows."""
+        start, stop, _ = rows.indices(self.shape[0])
+        indptr = self.indptr[start : stop + 1]
+        first, last = int(indptr[0]), int(indptr[-1])
+        part = self.indices[first:last], self.data[first:last]
+        return TorchStored(indptr - first, *part, (stop - start, self.shape[1]))
+
+    def on(self, device: Any) -> TorchStored:
+        """The same matrix on another device of PyTorch's."""
+        if self.data.device == device:
+            return self
+        parts = self.indptr.to(device), self.indices.to(device), self.data.to(device)
+        return TorchStored(*parts, self.shape)
+
+    def on_host(self) -> Any:
+        """The same matrix as scipy's `csr_array`."""
+        parts = (part.cpu().numpy() for part in (self.data, self.indices, self.indptr))
+        return scipy.sparse.csr_array(tuple(parts), shape=self.shape)
+
+
+class TorchKrylov(Krylov):
+    """Products with A and its transpose in turn, and two passes of orthogonalisation.
+
+    Every call of a device has its price, whatever it does: s is multiplied into a factor once, and
+    several matrices share all calls. Their factors lie side by side, so that one product reads all
+    of them, and what one matrix makes of another's vector is struck out.
+    """
+
+    def __init__(self, matrices: Sequence[Any], starts: Sequence[Any], most: int) -> None:
+        m, n = matrices[0].shape
+        number, like = len(matrices), starts[0]
+        scaled = [matrix.V * matrix.scale for matrix in matrices]
+        self._left, self._right = matrices[0].U, scaled[0]
+        self._own: Any = None  # which columns are whose
+        if number > 1:
+            self._left = torch.cat([matrix.U for matrix in matrices], 1)
+            self._right = torch.cat(scaled, 1)
+            ranks = like.new_tensor([matrix.rank for matrix in matrices]).long()
+            index = torch.arange(number, device=like.device)
+            whose = torch.repeat_interleave(index, ranks, output_size=self._left.shape[1])
+            self._own = (whose == index[:, None]).to(like.dtype)
+        self._stored = TorchStored.beside([matrix.sparse for matrix in matrices], (m, n))
+        self._basis = like.new_empty((number, most + 1, n))
+        self._images = like.new_empty((most, number, m))
+        self._basis[:, 0] = torch.stack(list(starts))
+        self._coordinates = like.new_zeros((2, most, number, most))  # of products, in each pass
+        self._rest = like.new_zeros((most, number))
+
+    def grow(self, size: int) -> tuple[Array, Array]:
+        """Take steps until there are so many; return all diagonals and off-diagonals so far."""
+        for k in range(self.size, size):
+            self._step(k)
+        self.size = max(self.size, size)
+        diagonals = self._coordinates.diagonal(dim1=1, dim2=3).sum(0)
+        inside, rest = torch.stack((diagonals[:, :size], self._rest[:size].T)).cpu().numpy()
+        return inside, rest
+
+    def _step(self, k: int) -> None:
+        images, length = self._images[k], self._rest[k]
+        products = torch.empty_like(self._basis[:, 0])
+        self._multiply(self._basis[:, k], self._right, self._left, 0, images)
+        self._multiply(images, self._left, self._right, 1, products)
+        held, columns = self._basis[:, : k + 1], products[:, :, None]
+        turned = held.mT
+        for coordinates in self._coordinates[:, k, :, : k + 1, None].unbind():
+            torch.bmm(held, columns, out=coordinates)
+            columns.baddbmm_(turned, coordinates, alpha=-1.0)
+        # Where nothing is left, what follows is not finite; the zero says so.
+        torch.linalg.vector_norm(products, dim=1, out=length)
+        torch.div(products, length[:, None], out=self._basis[:, k + 1])
+
+    def _multiply(self, vectors: Any, first: Any, second: Any, way: int, out: Any) -> None:
+        """Write the products of each matrix, or its transpose, with its own vector, in rows."""
+        if self._own is None:
+            torch.mv(second, torch.mv(first.T, vectors[0]), out=out[0])
+        else:
+            torch.mm((vectors @ first).mul_(self._own), second.T, out=out)
+        if self._stored is not None:
+            out.view(-1).addmv_(self._stored[way], vectors.reshape(-1))
+
+    def combine(self, turns: Sequence[Array]) -> list[tuple[Any, Any]]:
+        """Return the image A v and the vector v with these coordinates in each basis."""
+        found = []
+        for i, turn in enumerate(turns):
+            weights, k = self._basis.new_tensor(turn), len(turn)
+            found.append((weights @ self._images[:k, i], weights @ self._basis[i, :k]))
+        return found
+
+
+#: Columns up to which LAPACK on the host, with both ways, is quicker than the device (H200).
+_HOST_COLUMNS = 160
+#: Numbers gathered at a time.
+_CHUNK = 1 << 27
+#: Rows of random numbers up to which they are drawn on the host, so that all devices have the same.
+_FEW_ROWS = 1 << 14
+#: Largest seed that every generator takes.
+_LARGEST_SEED = (1 << 63) - 1
+#: Threads that are in `_tensor_cores`, and what PyTorch was set to before the first.
+_rough_threads, _before = 0, False
+_changing = Lock()
+
+
+@contextmanager
+def _tensor_cores() -> Iterator[None]:
+    """Let PyTorch round factors of single-precision products, until the last thread has left."""
+    global _rough_threads, _before
+    matmul = torch.backends.cuda.matmul
+    with _changing:
+        if _rough_threads == 0:
+            _before = matmul.allow_tf32
+        _rough_threads += 1
+        matmul.allow_tf32 = True
+    try:
+        yield
+    finally:
+        with _changing:
+            _rough_threads -= 1
+            if _rough_threads == 0:
+                matmul.allow_tf32 = _before
+
+
+class TorchDevice(Device):
+    """A device of PyTorch's.
+
+    Parameters
+    ----------
+    name
+        ``"cuda"``, ``"cuda:1"``, ..., or ``"torch"`` for the host.
+    """
+
+    xp = torch
+    workers = 2  # one waits for the device while the other gives it work; three were slower
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._threads = local()
+        try:
+            self.torch = torch.device("cpu" if name == "torch" else name)
+            self._warm_up()
+        except (RuntimeError, TypeError, AssertionError) as error:
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise ValueError(
+                f'device "{name}" cannot be used here ({reason}); '
+                'use "cpu", or "cuda" where PyTorch finds a GPU'
+            ) from None
+
+    def _warm_up(self) -> None:
+        """Load the libraries now: PyTorch does not let several threads be the first."""
+        unit = torch.eye(2, dtype=torch.float64, device=self.torch)
+        self.inverse_cholesky(unit @ unit)
+        torch.linalg.eigh(unit)
+        torch.linalg.qr(unit)
+
+    # -- moving ------------------------------------------------------------------------------
+
+    def put(self, array: Any) -> Any:
+        """Bring an array here, from wherever it is."""
+        if isinstance(array, torch.Tensor):
+            return array.to(self.torch)
+        rows = np.ascontiguousarray(array)
+        if min(rows.strides, default=0) < 0:  # along an axis of one entry, where that is contiguous
+            rows = rows.copy()
+        return torch.tensor(rows, device=self.torch)
+
+    def host(self, array: Any) -> Any:
+        """Bring a tensor to the host."""
+        return array.detach().cpu().numpy()
+
+    def finite(self, value: Any, name: str, shape: Shape | None = None) -> Any:
+        """Return a checked tensor of finite float64 numbers, contiguous by rows."""
+        if not isinstance(value, torch.Tensor):
+            return self.put(checks.finite_array(value, name, shape))
+        if value.is_complex() or value.dtype == torch.bool:
+            raise ValueError(f"{name} must hold real numbers, got a tensor of {value.dtype}")
+        if value.layout is not torch.strided:
+            raise ValueError(f"{name} must be a dense tensor, got one of layout {value.layout}")
+        if shape is not None and tuple(value.shape) != shape:
+            raise ValueError(f"{name} must have shape {shape}, got {tuple(value.shape)}")
+        tensor = value.detach().to(self.torch, torch.float64).contiguous()
+        if not bool(torch.isfinite(tensor).all()):
+            raise ValueError(f"{name} has entries that are not finite")
+        return tensor
+
+    def beside(self) -> AbstractContextManager[None]:
+        """A stream of this thread's own, on a GPU."""
+        if self.torch.type != "cuda":
+            return nullcontext()
+        return self._beside(torch.cuda.current_stream(self.torch))
+
+    @contextmanager
+    def _beside(self, first: Any) -> Iterator[None]:
+        if not hasattr(self._threads, "stream"):
+            self._threads.stream = torch.cuda.Stream(self.torch)
+        own = self._threads.stream
+        own.wait_stream(first)
+        try:
+            with torch.cuda.stream(own):
+                yield
+        finally:
+            first.wait_stream(own)
+
+    def rough(self) -> AbstractContextManager[None]:
+        """The tensor cores of a GPU, which read 10 bits of each number: four times as quick."""
+        return _tensor_cores() if self.torch.type == "cuda" else nullcontext()
+
+    # -- making ------------------------------------------------------------------------------
+
+    def zeros(self, shape: Shape) -> Any:
+        """A tensor of zeros."""
+        return torch.zeros(shape, dtype=torch.float64, device=self.torch)
+
+    def unit(self, size: int) -> Any:
+        """The unit matrix of that size."""
+        return torch.eye(size, dtype=torch.float64, device=self.torch)
+
+    def normal(self, rng: np.random.Generator, shape: Shape) -> Any:
+        """Random numbers: as the host's if few, else drawn here from a seed that the generator gives."""
+        if shape[0] <= _FEW_ROWS:
+            return self.put(rng.standard_normal(shape))
+        generator = torch.Generator(self.torch)
+        generator.manual_seed(int(rng.integers(_LARGEST_SEED)))
+        return torch.randn(shape, generator=generator, dtype=torch.float64, device=self.torch)
+
+    def by_rows(self, array: Any) -> Any:
+        """The same numbers, contiguous by rows."""
+        return array.contiguous()
+
+    def single(self, array: Any) -> Any:
+        """The same numbers in single precision."""
+        return array.float()
+
+    def double(self, array: Any) -> Any:
+        """The same numbers in double precision."""
+        return array.double()
+
+    # -- measuring ---------------------------------------------------------------------------
+
+    def largest(self, array: Any) -> float:
+        """The largest absolute value; 0 where there is none."""
+        return float(torch.linalg.vector_norm(array, math.inf)) if array.numel() else 0.0
+
+    def stored_largest(self, stored: Any) -> float:
+        """The largest absolute value of a sparse matrix's entries."""
+        return float(stored.measures[0])
+
+    def stored_length(self, stored: Any) -> float:
+        """The Frobenius norm of a sparse matrix."""
+        return float(stored.measures[1])
+
+    def summed(self, table: Any, groups: Any, number: int) -> Any:
+        """The sums of a table's columns over groups, by their numbers."""
+        return table.new_zeros((len(table), number)).index_add_(1, groups, table)
+
+    def lengths(self, block: Any) -> Any:
+        """The Euclidean length of every column."""
+        return torch.linalg.vector_norm(block, dim=0)
+
+    def unit_columns(self, block: Any) -> Any:
+        """The same columns at unit length, but for those that are zero."""
+        return block / self.lengths(block).clamp_min_(torch.finfo(block.dtype).tiny)
+
+    # -- decomposing -------------------------------------------------------------------------
+
+    def inverse_cholesky(self, gram: Any) -> Any:
+        """The inverse of the upper Cholesky factor; not finite where it has none."""
+        lower = torch.linalg.cholesky_ex(gram)[0]
+        return torch.linalg.solve_triangular(lower, self.unit(len(gram)), upper=False).T
+
+    def eigh(self, symmetric: Any) -> tuple[Array, Any]:
+        """The eigenvalues of a symmetric matrix, falling, and its vectors."""
+        if len(symmetric) <= _HOST_COLUMNS:
+            values, vectors = dense.eigh(self.host(symmetric))
+            return values[::-1], self.put(vectors[:, ::-1])
+        found = torch.linalg.eigh(symmetric)
+        return self.host(found[0])[::-1], found[1].flip(1)
+
+    def svd(self, tall: Any) -> tuple[Any, Array, Any]:
+        """The thin decomposition U, s, Vt: by QR here, and of the small factor on the host."""
+        basis, core = torch.linalg.qr(tall)
+        inner, s, Vt = dense.svd(self.host(core))
+        return basis @ self.put(inner), s, self.put(Vt)
+
+    # -- entries -----------------------------------------------------------------------------
+
+    def entries(self, U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
+        """The entries of U diag(s) V^T at pairs (rows[k], cols[k])."""
+        step = max(1, _CHUNK // max(1, len(s)))
+        if len(rows) > step:
+            parts = zip(rows.split(step), cols.split(step), strict=True)
+            return torch.cat([self.entries(U, s, V, *part) for part in parts])
+        return U[rows].mul_(V[cols]) @ s
+
+    def stored(self, rows: Any, cols: Any, values: Any, shape: Shape) -> Any:
+        """A sparse matrix of checked entries."""
+        return TorchStored.of_entries(rows, cols, values, shape)
+
+    def canonical(self, sparse: Any, shape: Shape) -> Any:
+        """A sparse matrix of whatever kind, checked and brought here."""
+        from driftwolfe.points import stored
+
+        if not isinstance(sparse, TorchStored):
+            host = stored.canonical(sparse, shape)
+            parts = self.put(host.indptr), self.put(host.indices), self.put(host.data)
+            return TorchStored(*parts, shape)
+        if sparse.shape != shape:
+            raise ValueError(f"sparse must have shape {shape}, got {sparse.shape}")
+        return sparse.on(self.torch)
+
+    def added(self, one: Any, other: Any) -> Any:
+        """The sum of two sparse matrices."""
+        return one.plus(other)
+
+    def add_stored(self, stored: Any, rows: Any, cols: Any, values: Any) -> None:
+        """Add the stored entries at these pairs to `values`."""
+        values += stored.entries(rows, cols)
+
+    def stored_inner(self, stored: Any, U: Any, s: Any, V: Any) -> float:
+        """The inner product of a sparse matrix with U diag(s) V^T."""
+        if stored.nnz <= stored.shape[0]:
+            return float(stored.data @ self.entries(U, s, V, stored.rows, stored.indices))
+        return float(torch.vdot((U * s).ravel(), (stored @ V).ravel()))
+
+    def stored_product(self, one: Any, other: Any) -> float:
+        """The inner product of two sparse matrices."""
+        return one.inner(other)
+
+    def scaled(self, stored: Any, factor: float) -> Any:
+        """A multiple of a sparse matrix."""
+        return stored.scaled(factor)
+
+    def krylov(self, matrices: Sequence[Any], starts: Sequence[Any], most: int) -> Krylov:
+        """The Krylov spaces of factored matrices from unit vectors."""
+        return TorchKrylov(matrices, starts, most)
