@@ -10,11 +10,11 @@ from typing import Any as _Any
 
 #: Where each class lives, and the extra that installs what it needs.
 _HOMES = {
-    "MatrixCompleter": ("matrix_completer", None),
-    "MatrixCompletionRegressor": ("matrix_completion_regressor", "estimators"),
-    "RiverMatrixCompleter": ("river_matrix_completer", "river"),
-    "RiverTraceNormClassifier": ("river_trace_norm_classifier", "river"),
-    "TraceNormClassifier": ("trace_norm_classifier", "estimators"),
+    "MatrixCompleter": ("recommender", None),
+    "MatrixCompletionRegressor": ("sklearn", "estimators"),
+    "RiverMatrixCompleter": ("river", "river"),
+    "RiverTraceNormClassifier": ("river", "river"),
+    "TraceNormClassifier": ("classifier", "estimators"),
 }
 
 __all__ = [
