@@ -61,6 +61,10 @@ class Domain(ABC):
     (array([-1.,  0.]), True, False)
     """
 
+    #: Method of `infeasible_projection` that spends nothing but linear minimisations.
+    lmo_method: str = "corrective"
+    #: Whether K holds the matrices whose singular values sum to at most `radius`; `lmo` has rank one.
+    rank_one_atoms: bool = False
     #: Where points live.
     device: Device = HOST
     #: Where ensembles keep theirs, where points themselves are arrays on the host.
@@ -155,6 +159,20 @@ class Domain(ABC):
     def cheap_membership(self) -> bool:
         """Whether `contains` costs no more than a few calls of `lmo`."""
         return True
+
+    @property
+    def affordable_projection(self) -> bool:
+        """Whether `project` is worth its price where minimisers need many calls of `lmo`."""
+        return self.cheap_projection
+
+    @property
+    def default_method(self) -> str:
+        """The method of `infeasible_projection` that ``"auto"`` picks for this set."""
+        return "exact" if self.cheap_projection else self.lmo_method
+
+    def restricted_to(self, shape: Shape) -> Domain | None:
+        """Return the set of those submatrices of K's points; None where the set has no such form."""
+        return None
 
     def project(self, y: Point) -> Point:
         """Return the Euclidean projection of y, a new point."""
@@ -338,6 +356,30 @@ class CountedDomain(Domain):
     def cheap_membership(self) -> bool:
         """The set's own answer."""
         return self.domain.cheap_membership
+
+    @property
+    def affordable_projection(self) -> bool:
+        """The set's own answer."""
+        return self.domain.affordable_projection
+
+    @property
+    def default_method(self) -> str:
+        """The set's own answer."""
+        return self.domain.default_method
+
+    @property
+    def lmo_method(self) -> str:  # type: ignore[override]
+        """The set's own answer."""
+        return self.domain.lmo_method
+
+    @property
+    def rank_one_atoms(self) -> bool:  # type: ignore[override]
+        """The set's own answer."""
+        return self.domain.rank_one_atoms
+
+    def restricted_to(self, shape: Shape) -> Domain | None:
+        """The set's own answer, which counts nothing."""
+        return self.domain.restricted_to(shape)
 
     def origin(self) -> Point:
         """A fresh copy of the set's centre."""

@@ -38,6 +38,7 @@ class ProductDomain(Domain):
 
     #: One shape per part.
     shape: Any
+    lmo_method = "halfspace"
 
     def __init__(self, domains: Iterable[Domain]) -> None:
         self.domains = tuple(domains)

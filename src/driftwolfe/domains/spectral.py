@@ -22,7 +22,7 @@ from driftwolfe.points.devices import (
     device_of,
     to_host,
 )
-from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.kinds import Array, Point, Shape
 from driftwolfe.points.lanczos import leading_of_each
 from driftwolfe.points.stored import as_factors
 
@@ -85,6 +85,8 @@ class TraceNormBall(Domain):
     array([[3., 0.],
            [0., 0.]])
     """
+
+    rank_one_atoms = True
 
     def __init__(
         self,
@@ -154,6 +156,20 @@ class TraceNormBall(Domain):
     def cheap_membership(self) -> bool:
         """As for the projection: both need all singular values."""
         return self.cheap_projection
+
+    @property
+    def affordable_projection(self) -> bool:
+        """Up to 20 million entries: minimisers have high rank, and every atom adds rank one."""
+        return math.prod(self.shape) <= FULL_SVD_ENTRIES
+
+    @property
+    def default_method(self) -> str:
+        """``"exact"`` for small matrices, ``"block"`` for large ones."""
+        return "exact" if self.cheap_projection else "block"
+
+    def restricted_to(self, shape: Shape) -> TraceNormBall:
+        """Return the ball of submatrices: taking one, or filling up with zeros, raises no norm."""
+        return TraceNormBall(shape, self.scale, representation="dense")
 
     def lmo_with_error(
         self, direction: Point, accuracy: float | None = None
@@ -358,6 +374,11 @@ class Spectrahedron(Domain):
     def cheap_membership(self) -> bool:
         """As for the projection: both need all eigenvalues."""
         return self.cheap_projection
+
+    @property
+    def affordable_projection(self) -> bool:
+        """Up to 20 million entries: minimisers have high rank, and every vertex adds rank one."""
+        return math.prod(self.shape) <= FULL_SVD_ENTRIES
 
     def tangent(self, direction: Array) -> Array:
         """Return the symmetric part with trace 0."""

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-
-from driftwolfe.domains import Domain, TraceNormBall
+from driftwolfe.domains import Domain
 from driftwolfe.ensemble.plan import DELAY_AT_BLOCK_END, DELAY_SPREAD, ProjectionConfig
 from driftwolfe.learners.base import Learner
 from driftwolfe.oracles import DEFAULT_ACCURACY, METHODS
@@ -143,8 +141,7 @@ def _method(
         return "halfspace"
     if method != "auto" or lmo_budget is None:
         return method
-    spans = isinstance(domain.origin(), np.ndarray) or isinstance(domain.unwrapped, TraceNormBall)
-    return "corrective" if spans and not certified else "halfspace"
+    return "halfspace" if certified else domain.lmo_method
 
 
 def _accuracy(given: Any, certified: bool) -> float | None:
