@@ -9,8 +9,13 @@ from typing import Any
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.domains.base import Domain, leaves_affine_hull
-from driftwolfe.domains.thresholds import kernels, project_nonnegative_sum, threshold_to_sum
+from driftwolfe.domains.base import Domain
+from driftwolfe.domains.thresholds import (
+    kernels,
+    load_kernels,
+    project_nonnegative_sum,
+    threshold_to_sum,
+)
 from driftwolfe.points import FactoredMatrix, Triplets, checks, leading_triplets, norm
 from driftwolfe.points.compiled import compiled
 from driftwolfe.points.decompositions import singular_values, svd
@@ -87,6 +92,12 @@ class TraceNormBall(Domain):
     """
 
     rank_one_atoms = True
+    _made_from = (
+        ("shape", "shape"),
+        ("radius", "scale"),
+        ("representation", "representation"),
+        ("lmo_tolerance", "lmo_tolerance"),
+    )
 
     def __init__(
         self,
@@ -126,15 +137,10 @@ class TraceNormBall(Domain):
             self.factored = True
         return chosen
 
-    def arguments(self) -> dict[str, Any]:
-        """What it was made from."""
-        held = "factored" if self.factored else "dense"
-        return {
-            "shape": self.shape,
-            "radius": self.scale,
-            "representation": held,
-            "lmo_tolerance": self.lmo_tolerance,
-        }
+    @property
+    def representation(self) -> str:
+        """What points are: ``"factored"`` or ``"dense"``."""
+        return "factored" if self.factored else "dense"
 
     def origin(self) -> Point:
         """The zero matrix, in this set's representation."""
@@ -350,6 +356,9 @@ class Spectrahedron(Domain):
            [0.  , 0.25]])
     """
 
+    _made_from = (("n", "_side"), ("radius", "scale"))
+    warm_up = load_kernels
+
     def __init__(self, n: int, radius: float = 1.0) -> None:
         self._side = checks.count(n, "n", least=2)
         self.scale = checks.positive(radius, "radius")
@@ -360,10 +369,6 @@ class Spectrahedron(Domain):
             center=np.eye(self._side) * (self.scale / self._side),
             inner_radius=self.scale / math.sqrt(self._side * (self._side - 1)),
         )
-
-    def arguments(self) -> dict[str, Any]:
-        """What it was made from."""
-        return {"n": self._side, "radius": self.scale}
 
     @property
     def cheap_projection(self) -> bool:
@@ -385,10 +390,6 @@ class Spectrahedron(Domain):
         symmetric = _symmetric_part(direction)
         return symmetric - np.eye(self._side) * (np.trace(symmetric) / self._side)
 
-    def warm_up(self) -> None:
-        """Load the compiled threshold of the projection."""
-        kernels()
-
     def _lmo(self, direction: Array) -> Array:
         vector = _lowest_eigenvector(_symmetric_part(direction))
         return np.outer(self.scale * vector, vector)
@@ -403,7 +404,7 @@ class Spectrahedron(Domain):
         return _symmetric_part((vectors * project_nonnegative_sum(values, self.scale)) @ vectors.T)
 
     def _gauge(self, y: Array) -> float:
-        if leaves_affine_hull(self._offset(y), y - self.origin(), self.radius):
+        if self._outside_hull(y, self._offset(y)):
             return math.inf
         lowest = float(np.linalg.eigvalsh(_symmetric_part(y))[0])
         return max(0.0, 1 - self._side * lowest / self.scale)
