@@ -16,7 +16,7 @@ from driftwolfe.domains.thresholds import (
     project_nonnegative_sum,
     threshold_to_sum,
 )
-from driftwolfe.points import FactoredMatrix, Triplets, checks, leading_triplets, norm
+from driftwolfe.points import FactoredMatrix, Triplet, checks, leading_triplet, norm
 from driftwolfe.points.compiled import compiled
 from driftwolfe.points.decompositions import singular_values, svd
 from driftwolfe.points.devices import (
@@ -28,7 +28,7 @@ from driftwolfe.points.devices import (
     to_host,
 )
 from driftwolfe.points.kinds import Array, Point, Shape
-from driftwolfe.points.lanczos import leading_of_each
+from driftwolfe.points.lanczos import leading_triplet_of_each
 from driftwolfe.points.stored import as_factors
 
 factored_kernels = compiled("driftwolfe.points.sparse_kernels")
@@ -190,7 +190,7 @@ class TraceNormBall(Domain):
         that does not depend on it; the numbers of the direction seed it, so that calls repeat.
         `docs/theory/oracles.md` has the proof.
         """
-        return self._atom(direction, leading_triplets(direction, 1, tolerance=self._tol(accuracy)))
+        return self._atom(direction, leading_triplet(direction, tolerance=self._tol(accuracy)))
 
     def lmo_many_with_error(
         self, directions: Sequence[Point], accuracies: Sequence[float | None]
@@ -199,17 +199,17 @@ class TraceNormBall(Domain):
         ranks = [getattr(direction, "rank", math.inf) for direction in directions]
         if self.device is HOST or len(directions) == 1 or sum(ranks) > _TOGETHER:
             return super().lmo_many_with_error(directions, accuracies)
-        tops = leading_of_each(directions, [self._tol(each) for each in accuracies])
+        tops = leading_triplet_of_each(directions, [self._tol(each) for each in accuracies])
         return [self._atom(*pair) for pair in zip(directions, tops, strict=True)]
 
     def _tol(self, accuracy: float | None) -> float:
         return max(self.lmo_tolerance, 0.0 if accuracy is None else accuracy)
 
-    def _atom(self, direction: Point, top: Triplets) -> tuple[Point, float]:
-        error = self.scale * float(top.error[0])
+    def _atom(self, direction: Point, top: Triplet) -> tuple[Point, float]:
+        error, u, v = self.scale * top.error, top.u[:, None], top.v[:, None]
         if isinstance(direction, FactoredMatrix):
-            return FactoredMatrix.from_orthonormal(top.U, np.array([-self.scale]), top.V), error
-        return (-self.scale * top.U) @ top.V.T, error
+            return FactoredMatrix.from_orthonormal(u, np.array([-self.scale]), v), error
+        return (-self.scale * u) @ v.T, error
 
     def project_many(self, stack: Array) -> Array:
         """Return the projections of dense matrices along the first axis, decomposed together."""

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from driftwolfe.points import factored
-from driftwolfe.points.devices import device_of, is_array
+from driftwolfe.points.devices import device_of, is_array, namespace
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Point
 
@@ -50,7 +49,7 @@ def norm(a: Point) -> float:
     5.0
     """
     if not isinstance(a, np.ndarray):
-        return factored.length(a) if is_array(a) else float(a.norm())
+        return float(namespace(a).linalg.vector_norm(a) if is_array(a) else a.norm())
     flat = a.ravel()
     with np.errstate(over="ignore"):
         size = math.sqrt(flat.dot(flat))

@@ -107,7 +107,7 @@ def ritz_space(operator: Any, right: Array, powers: int = 0) -> RitzSpace:
 def _powered(operator: Any, right: Array, powers: int) -> Array:
     """The image after `powers` further rounds, its columns scaled."""
     rough, device = _single(operator), device_of(right)
-    with device.rough():
+    with device.reduced_precision():
         image = rough @ device.single(_scaled(right))
         for _ in range(powers):
             image = rough @ _scaled(transpose_times(rough, _scaled(image)))
