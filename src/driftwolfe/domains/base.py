@@ -387,13 +387,14 @@ class CountedDomain(Domain):
         return f"count_calls({self.domain!r})"
 
 
-# Names that `Domain` defines do not reach `__getattr__`: these are the set's own, methods included.
+# Names that `Domain` defines do not reach `__getattr__`: attributes and methods of the set inside.
 for _name in (
     *("device", "stack_device", "stack_chosen", "center", "origin", "tangent", "check_point"),
     *("cheap_projection", "cheap_membership", "affordable_projection", "default_method"),
     *("lmo_method", "rank_one_atoms", "restricted_to", "can", "warm_up", "unwrapped"),
 ):
-    setattr(CountedDomain, _name, property(attrgetter(f"domain.{_name}")))
+    _own = property(attrgetter(f"domain.{_name}"), doc=f"`{_name}` of the set inside, not counted.")
+    setattr(CountedDomain, _name, _own)
 
 
 def count_calls(domain: Domain) -> CountedDomain:

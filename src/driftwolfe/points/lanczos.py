@@ -182,12 +182,13 @@ class _Operator(NamedTuple):
 
 
 def _on_host(operator: Any) -> _Operator:
+    m, n = operator.shape
     if isinstance(operator, FactoredMatrix):
         host, A = operator.device.host, operator
-        return _Operator(A.shape, lambda q: host(A @ q), lambda q: host(A.transpose_times(q)))
+        return _Operator((m, n), lambda q: host(A @ q), lambda q: host(A.transpose_times(q)))
     given = checks.sound_sparse(to_host(operator), "operator")
     transposed = given.T
-    return _Operator(given.shape, lambda q: given @ q, lambda q: transposed @ q)
+    return _Operator((m, n), lambda q: given @ q, lambda q: transposed @ q)
 
 
 # -- the iteration -------------------------------------------------------------------------------

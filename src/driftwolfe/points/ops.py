@@ -36,7 +36,7 @@ def inner(a: Point, b: Point) -> float:
 
 
 def norm(a: Point) -> float:
-    """Return the Euclidean (Frobenius) norm of a point, where squares leave the range of numbers too.
+    """Return the Euclidean (Frobenius) norm of a point, also where its square would overflow.
 
     Parameters
     ----------
@@ -101,10 +101,7 @@ def clip_to_ball(y: Point, center: Point | None, radius: float) -> Point:
 
 
 def trimmed(point: Point, columns: int = 0) -> Point:
-    """Return a factored point rid of columns that it does not need, where it has at least that many.
-
-    Any other point is returned itself.
-    """
+    """Return a factored point of at least that many columns recompressed; any other as it is."""
     if isinstance(point, FactoredMatrix) and point.rank >= columns:
         return point.recompress()
     return point
