@@ -268,7 +268,7 @@ def _method(
         return "halfspace"
     if method != "auto" or lmo_budget is None:
         return method
-    return "halfspace" if certified else getattr(domain, "lmo_method", "corrective")
+    return "halfspace" if certified else domain.lmo_method
 
 
 def _loss_scale(given: Any, G: float | None, domain: Domain) -> float | Literal["auto"]:
