@@ -251,7 +251,7 @@ class Box(Domain):
 
     def _gauge(self, y: Array) -> float:
         step = y - self.origin()
-        if self._outside_hull(y, norm(step[~self._free])):
+        if self._outside_hull(y):
             return math.inf
         return float(self._shares(step).max())
 

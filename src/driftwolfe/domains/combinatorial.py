@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from driftwolfe.domains.balls import group_labels
 from driftwolfe.domains.base import Domain
 from driftwolfe.domains.hull import comes_near
+from driftwolfe.domains.simplices import NonnegativePolytope
 from driftwolfe.domains.thresholds import project_capped_sums
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.points.rounding import tilt, tilted
 
 
-class BirkhoffPolytope(Domain):
+class BirkhoffPolytope(NonnegativePolytope):
     r"""Doubly stochastic matrices: :math:`\{X \ge 0 : X 1 = 1, X^\top 1 = 1\}`.
 
     Its vertices are the permutation matrices. The oracle solves an assignment problem, O(n^3) at
@@ -66,29 +67,6 @@ class BirkhoffPolytope(Domain):
         vertex = np.zeros(self.shape)
         vertex[linear_sum_assignment(tilted(direction, self._tilt))] = 1.0
         return vertex
-
-    def _contains(self, x: Array, slack: float) -> bool:
-        return bool(x.min() >= -slack) and self._offset(x) <= slack
-
-    def _gauge(self, y: Array) -> float:
-        if self._outside_hull(y, self._offset(y)):
-            return math.inf
-        return max(0.0, 1 - self._side * float(y.min()))
-
-    def _gauge_subgradient(self, y: Array) -> Array:
-        row, column = np.unravel_index(y.argmin(), self.shape)
-        subgradient = np.full(self.shape, -1 / self._side)
-        subgradient[row] += 1.0
-        subgradient[:, column] += 1.0
-        subgradient[row, column] -= self._side
-        return subgradient
-
-    def _offset(self, x: Array) -> float:
-        """Distance from the matrices whose rows and columns have sum 1."""
-        rows, columns = x.sum(axis=1) - 1, x.sum(axis=0) - 1
-        # The nearest such matrix is x - rows/n - columns/n + mean, whose distance this is.
-        squared = (rows @ rows + columns @ columns) / self._side - (rows.sum() / self._side) ** 2
-        return math.sqrt(max(0.0, float(squared)))
 
 
 class SpanningTreePolytope(Domain):
@@ -162,8 +140,7 @@ class SpanningTreePolytope(Domain):
         return tree
 
     def _contains(self, x: Array, slack: float) -> bool:
-        drift = abs(float(x.sum()) - (self.n_vertices - 1)) / math.sqrt(x.size)
-        if drift > slack or x.min() < -slack or x.max() > 1 + slack:
+        if self._offset(x) > slack or x.min() < -slack or x.max() > 1 + slack:
             return False
         return comes_near(self._lmo, x, self.origin(), slack)
 
@@ -306,7 +283,7 @@ class PartitionMatroidPolytope(Domain):
 
     def _gauge(self, y: Array) -> float:
         step = y - self.origin()
-        if self._bases and self._outside_hull(y, self._offset(step)):
+        if self._outside_hull(y):
             return math.inf
         return max(float(self._entry_shares(step).max()), float(self._part_shares(step).max()))
 
@@ -319,18 +296,10 @@ class PartitionMatroidPolytope(Domain):
         level = self.origin()[entry]
         subgradient = np.zeros(self.shape)
         subgradient[entry] = 1 / (1 - level) if step[entry] > 0 else -1 / level
-        if self._bases:
-            part = self._labels[entry]
-            subgradient[self._labels == part] -= subgradient[entry] / self._sizes[part]
-        return subgradient
+        return self.tangent(subgradient)
 
     def _sums(self, x: Array) -> Array:
         return np.bincount(self._labels, x).astype(np.float64, copy=False)
-
-    def _offset(self, step: Array) -> float:
-        """Distance of ``center + step`` from the affine hull of the bases."""
-        drifts = self._sums(step)[self._movable] / np.sqrt(self._sizes[self._movable])
-        return math.hypot(norm(drifts), norm(step[~self._movable[self._labels]]))
 
     def _entry_shares(self, step: Array) -> Array:
         """How much of the room between 0 and 1 each entry of ``center + step`` takes."""
@@ -531,14 +500,14 @@ class FlowPolytope(Domain):
         return path
 
     def _contains(self, x: Array, slack: float) -> bool:
-        return bool(x.min() >= -slack) and self._imbalance(x) <= slack
+        return bool(x.min() >= -slack) and self._offset(x) <= slack
 
     def _gauge(self, y: Array) -> float:
-        if self._outside_hull(y, self._imbalance(y)):
+        if self._outside_hull(y):
             return math.inf
         return max(0.0, 1 - float((y[self._usable] / self.origin()[self._usable]).min()))
 
-    def _imbalance(self, x: Array) -> float:
+    def _offset(self, x: Array) -> float:
         """The largest violation of an equation of the set, in units of distance."""
         surplus = np.bincount(self._tails, x, self._n_vertices)
         surplus -= np.bincount(self._heads, x, self._n_vertices)

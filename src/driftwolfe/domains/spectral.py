@@ -404,7 +404,7 @@ class Spectrahedron(Domain):
         return _symmetric_part((vectors * project_nonnegative_sum(values, self.scale)) @ vectors.T)
 
     def _gauge(self, y: Array) -> float:
-        if self._outside_hull(y, self._offset(y)):
+        if self._outside_hull(y):
             return math.inf
         lowest = float(np.linalg.eigvalsh(_symmetric_part(y))[0])
         return max(0.0, 1 - self._side * lowest / self.scale)
@@ -412,11 +412,6 @@ class Spectrahedron(Domain):
     def _gauge_subgradient(self, y: Array) -> Array:
         vector = _lowest_eigenvector(_symmetric_part(y))
         return (np.eye(self._side) - self._side * np.outer(vector, vector)) / self.scale
-
-    def _offset(self, x: Array) -> float:
-        """Distance from the symmetric matrices of the right trace."""
-        excess = (float(np.trace(x)) - self.scale) / math.sqrt(self._side)
-        return math.hypot(excess, norm(x - x.T) / 2)
 
 
 def _symmetric_part(matrix: Array) -> Array:
