@@ -250,13 +250,13 @@ class Box(Domain):
         return np.clip(y, self.lower, self.upper)
 
     def _gauge(self, y: Array) -> float:
-        step = y - self.origin()
+        step = self._from_center(y)
         if self._outside_hull(y):
             return math.inf
         return float(self._shares(step).max())
 
     def _gauge_subgradient(self, y: Array) -> Array:
-        step = y - self.origin()
+        step = self._from_center(y)
         tightest = self._shares(step).argmax()
         subgradient = np.zeros(self.shape)
         room = self._up if step.flat[tightest] > 0 else -self._down

@@ -58,8 +58,9 @@ class BirkhoffPolytope(NonnegativePolytope):
 
     def tangent(self, direction: Array) -> Array:
         """Return the direction with rows and columns of sum 0."""
-        rows, columns = direction.mean(axis=1, keepdims=True), direction.mean(axis=0)
-        return direction - rows - columns + direction.mean()
+        rows = direction.sum(axis=1, keepdims=True) / self._side
+        columns = direction.sum(axis=0) / self._side
+        return direction - rows - columns + columns.sum() / self._side
 
     def _lmo(self, direction: Array) -> Array:
         from scipy.optimize import linear_sum_assignment  # a slow import, for this set alone
@@ -282,13 +283,13 @@ class PartitionMatroidPolytope(Domain):
         return nearest
 
     def _gauge(self, y: Array) -> float:
-        step = y - self.origin()
+        step = self._from_center(y)
         if self._outside_hull(y):
             return math.inf
         return max(float(self._entry_shares(step).max()), float(self._part_shares(step).max()))
 
     def _gauge_subgradient(self, y: Array) -> Array:
-        step = y - self.origin()
+        step = self._from_center(y)
         entry_shares, part_shares = self._entry_shares(step), self._part_shares(step)
         entry, part = entry_shares.argmax(), part_shares.argmax()
         if part_shares[part] >= entry_shares[entry]:

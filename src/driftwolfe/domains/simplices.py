@@ -18,18 +18,19 @@ class NonnegativePolytope(Domain):
     Its gauge is :math:`\max(0, 1 - \min_i y_i / c_i)`.
     """
 
+    _center: Array
+
     def _contains(self, x: Array, slack: float) -> bool:
         return bool(x.min() >= -slack) and self._offset(x) <= slack
 
     def _gauge(self, y: Array) -> float:
         if self._outside_hull(y):
             return math.inf
-        return max(0.0, 1.0 - float((y / self.origin()).min()))
+        return max(0.0, 1.0 - float((y / self._center).min()))
 
     def _gauge_subgradient(self, y: Array) -> Array:
-        shares, slope = y / self.origin(), np.zeros(self.shape)
-        lowest = shares.argmin()
-        slope.flat[lowest] = -1.0 / self.origin().flat[lowest]
+        slope, lowest = np.zeros(self.shape), (y / self._center).argmin()
+        slope.flat[lowest] = -1.0 / self._center.flat[lowest]
         return self.tangent(slope)
 
 
@@ -82,7 +83,7 @@ class Simplex(NonnegativePolytope):
 
     def tangent(self, direction: Array) -> Array:
         """Return the direction less its mean."""
-        return direction - direction.mean()
+        return direction - direction.sum() / self._size
 
     def _lmo(self, direction: Array) -> Array:
         vertex = np.zeros(self.shape)
