@@ -263,6 +263,7 @@ class ConvexHull(Domain):
     array([1.5, 0.5])
     """
 
+    cheap_projection = cheap_membership = False  # they take many calls of `lmo`
     _made_from = (("points", "points"),)
 
     def __init__(self, points: Any) -> None:
@@ -278,16 +279,6 @@ class ConvexHull(Domain):
         radius = max(norm(point - center) for point in self.points)
         super().__init__(center.shape, radius, center=center)
         self._rows = self.points.reshape(len(self.points), -1)
-
-    @property
-    def cheap_projection(self) -> bool:
-        """No: it takes many calls of `lmo`."""
-        return False
-
-    @property
-    def cheap_membership(self) -> bool:
-        """No, for the same reason."""
-        return False
 
     def _lmo(self, direction: Array) -> Array:
         vertex: Array = self.points[(self._rows @ direction.ravel()).argmin()]
