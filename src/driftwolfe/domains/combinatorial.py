@@ -328,7 +328,7 @@ def _checked_capacities(capacities: Any, sizes: NDArray[np.intp]) -> NDArray[np.
 def _stack_parts(
     labels: Indices, sizes: NDArray[np.intp], capacities: NDArray[np.intp]
 ) -> list[tuple[Indices, int]]:
-    """Stack the parts of one size and capacity, one a row, so that each stack is one array job."""
+    """Stack the parts of one size and capacity, one per row, so that each stack is one array operation."""
     members = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])
     stacks: dict[tuple[int, int], list[Indices]] = {}
     for indices, capacity in zip(members, capacities, strict=True):
