@@ -174,7 +174,8 @@ class TorchStored:
         return float(other.data @ self.entries(other.rows, other.indices))
 
     def copy(self) -> TorchStored:
-        return TorchStored(*(part.clone() for part in places.parts(self)), self.shape)
+        indptr, indices, data = (part.clone() for part in places.parts(self))
+        return TorchStored(indptr, indices, data, self.shape)
 
     def toarray(self) -> Any:
         dense = self.data.new_zeros(self.shape)
@@ -192,7 +193,8 @@ class TorchStored:
         """The same matrix on another device of PyTorch's."""
         if self.data.device == device:
             return self
-        return TorchStored(*(part.to(device) for part in places.parts(self)), self.shape)
+        indptr, indices, data = (part.to(device) for part in places.parts(self))
+        return TorchStored(indptr, indices, data, self.shape)
 
     def on_host(self) -> Any:
         """The same matrix as scipy's `csr_array`."""
@@ -461,8 +463,9 @@ class TorchDevice(Device):
 
     def canonical(self, sparse: Any, shape: Shape) -> Any:
         if not isinstance(sparse, TorchStored):
-            parts = places.parts(places.canonical(sparse, shape))
-            return TorchStored(*map(self.put, parts), shape)
+            host = places.parts(places.canonical(sparse, shape))
+            indptr, indices, data = map(self.put, host)
+            return TorchStored(indptr, indices, data, shape)
         if sparse.shape != shape:
             raise ValueError(f"sparse must have shape {shape}, got {sparse.shape}")
         return sparse.on(self.torch)
