@@ -17,35 +17,35 @@ def low_rank(rank, seed, shape=(12, 9), stored=0):
     return A + FactoredMatrix.from_entries(shape, *places, rng.standard_normal(stored))
 
 
-def test_matrices_on_a_shelf_are_what_they_were():
+def test_matrices_in_a_buffer_are_what_they_were():
     A, B = low_rank(3, 0), low_rank(2, 1, stored=7)
-    shelf, placed = FactorBuffer.holding([A, B], room=4)
-    assert (shelf.used, shelf.room) == (5, 4)
+    buffer, placed = FactorBuffer.holding([A, B], room=4)
+    assert (buffer.used, buffer.room) == (5, 4)
     for before, after in zip((A, B), placed, strict=True):
-        assert shelf.holds(after)
-        assert not shelf.holds(before)
+        assert buffer.holds(after)
+        assert not buffer.holds(before)
         np.testing.assert_array_equal(after.toarray(), before.toarray())
         np.testing.assert_array_equal(without_idle_columns(after).U, before.U)
 
 
 def test_mixing_needs_no_new_columns_and_changes_no_older_matrix():
-    shelf, (x, y) = FactorBuffer.holding([low_rank(3, 0), low_rank(2, 1, stored=5)], room=2)
+    buffer, (x, y) = FactorBuffer.holding([low_rank(3, 0), low_rank(2, 1, stored=5)], room=2)
     for seed in (2, 3):
         atom, before = low_rank(1, seed), x.toarray()
-        mixed = shelf.mix(0.7, x, 0.3, atom)
+        mixed = buffer.mix(0.7, x, 0.3, atom)
         expected = 0.7 * before + 0.3 * atom.toarray()
         np.testing.assert_allclose(mixed.toarray(), expected, atol=1e-13)
         np.testing.assert_array_equal(x.toarray(), before)
-        assert shelf.holds(mixed)
-        assert shelf.holds(mixed - y)
+        assert buffer.holds(mixed)
+        assert buffer.holds(mixed - y)
         x = mixed
-    assert shelf.room == 0
+    assert buffer.room == 0
 
 
 def test_two_lines_from_one_matrix_do_not_meet():
-    shelf, (x,) = FactorBuffer.holding([low_rank(2, 0)], room=2)
+    buffer, (x,) = FactorBuffer.holding([low_rank(2, 0)], room=2)
     atoms = [low_rank(1, seed) for seed in (1, 2)]
-    mixed = [shelf.mix(0.5, x, 0.5, atom) for atom in atoms]
+    mixed = [buffer.mix(0.5, x, 0.5, atom) for atom in atoms]
     for one, atom in zip(mixed, atoms, strict=True):
         expected = 0.5 * (x.toarray() + atom.toarray())
         np.testing.assert_allclose(one.toarray(), expected, atol=1e-13)
@@ -53,28 +53,28 @@ def test_two_lines_from_one_matrix_do_not_meet():
 
 @pytest.mark.parametrize("atom", [low_rank(2, 5), low_rank(1, 5, stored=3), np.ones((12, 9))])
 def test_what_does_not_fit_is_added_as_ever(atom):
-    shelf, (x,) = FactorBuffer.holding([low_rank(3, 0)], room=4)
-    mixed = shelf.mix(0.5, x, 2.0, atom)
+    buffer, (x,) = FactorBuffer.holding([low_rank(3, 0)], room=4)
+    mixed = buffer.mix(0.5, x, 2.0, atom)
     dense = atom if isinstance(atom, np.ndarray) else atom.toarray()
     expected = 0.5 * x.toarray() + 2.0 * dense
     found = mixed if isinstance(mixed, np.ndarray) else mixed.toarray()
     np.testing.assert_allclose(found, expected, atol=1e-12)
-    np.testing.assert_allclose(shelf.inner(atom, x), [np.vdot(dense, x.toarray())], rtol=1e-10)
+    np.testing.assert_allclose(buffer.inner(atom, x), [np.vdot(dense, x.toarray())], rtol=1e-10)
     full, (x,) = FactorBuffer.holding([low_rank(3, 0)], room=0)
     assert not full.holds(full.mix(0.5, x, 0.5, low_rank(1, 1)))
 
 
 def test_inner_products_in_one_pass():
-    shelf, (x, y) = FactorBuffer.holding([low_rank(3, 0), low_rank(2, 1, stored=5)], room=2)
+    buffer, (x, y) = FactorBuffer.holding([low_rank(3, 0), low_rank(2, 1, stored=5)], room=2)
     atom = low_rank(1, 2)
     expected = [inner(atom, x - y), inner(atom, x)]
-    np.testing.assert_allclose(shelf.inner(atom, x - y, x), expected, rtol=1e-12)
+    np.testing.assert_allclose(buffer.inner(atom, x - y, x), expected, rtol=1e-12)
 
 
 def test_copies_stay_on_a_shelf_of_their_own():
-    shelf, (x,) = FactorBuffer.holding([low_rank(3, 0)], room=1)
-    other, y = copy.deepcopy((shelf, x))
+    buffer, (x,) = FactorBuffer.holding([low_rank(3, 0)], room=1)
+    other, y = copy.deepcopy((buffer, x))
     assert other.holds(y)
     other.mix(0.5, y, 0.5, low_rank(1, 1))
-    assert (shelf.room, other.room) == (1, 0)
-    assert not shelf.U[:, 3].any()
+    assert (buffer.room, other.room) == (1, 0)
+    assert not buffer.U[:, 3].any()
