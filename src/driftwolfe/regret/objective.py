@@ -26,7 +26,7 @@ from driftwolfe.losses import (
 )
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.losses.inputs import dense_features
-from driftwolfe.losses.margins import MarginLoss
+from driftwolfe.losses.classification import MarginLoss
 from driftwolfe.points.kinds import Array, Point
 
 
