@@ -7,7 +7,7 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.losses import FunctionLoss, LinearLoss
-from driftwolfe.regret.offline import floor
+from driftwolfe.regret.objective import floor
 from regret.games import KINDS, some_losses
 
 

@@ -9,7 +9,7 @@ import pytest
 import driftwolfe as dw
 from driftwolfe import losses
 from driftwolfe.regret import offline_minimum
-from driftwolfe.regret.offline import pool
+from driftwolfe.regret.objective import pool
 from regret.games import KINDS, MATRIX, VECTOR, some_losses
 
 CORNERS = np.random.default_rng(5).standard_normal((9, *VECTOR))
@@ -205,7 +205,7 @@ def test_curvature_is_that_of_the_gradients():
     for kind, (_, shape) in KINDS.items():
         if "Function" in kind:
             continue
-        objective = pool(some_losses(kind, 4)).softened(0.5)
+        objective = pool(some_losses(kind, 4)).smoothed(0.5)
         x = 0.3 * rng.standard_normal(shape)
         direction = rng.standard_normal(shape)
         step = 1e-6
@@ -249,7 +249,7 @@ def test_matrices_with_too_many_entries_for_newton(kind):
 
 
 def test_matrices_too_large_to_decompose_need_only_the_oracle(monkeypatch):
-    monkeypatch.setattr("driftwolfe.regret.minimise.FULL_SVD_ENTRIES", 0)
+    monkeypatch.setattr("driftwolfe.regret.offline.FULL_SVD_ENTRIES", 0)
     rng = np.random.default_rng(0)
     cells = rng.permutation(12 * 10)[:90]
     functions = [losses.SquaredEntries(*np.divmod(cells, 10), rng.standard_normal(90))]

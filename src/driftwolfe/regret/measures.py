@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 from driftwolfe.domains import Domain
 from driftwolfe.losses import LinearLoss, Loss, SquaredDistance
 from driftwolfe.points import checks, distance, inner
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.regret.offline import floor, offline_minimum
+from driftwolfe.regret.objective import floor
+from driftwolfe.regret.offline import OfflineMinimum, offline_minimum
 from driftwolfe.regret.record import Certified, Record, Regret, check_record
 from driftwolfe.regret.windows import AnyLength, OneLength, WindowSearch
+
+#: Vertices tried in each of the two directions, by `function_variation`.
+_VERTICES = 8
 
 
 def static_regret(history: Record, tolerance: float = 1e-6) -> Regret:
@@ -61,7 +64,7 @@ def dynamic_regret(history: Record, comparators: Sequence[Point] | Array) -> Reg
     history
         A game with its losses kept.
     comparators
-        The points :math:`u_t` of the set, one a round: a sequence of points, or an array with the
+        The points :math:`u_t` of the set, one per round: a sequence of points, or an array with the
         rounds along its first axis.
 
     Returns
@@ -93,8 +96,8 @@ def worst_case_dynamic_regret(history: Record, tolerance: float = 1e-4) -> Regre
 
     .. math:: \sum_{t=1}^T f_t(x_t) - \sum_{t=1}^T \min_{x \in K} f_t(x)
 
-    No sequence of comparators is harder; where losses are noisy, none is less telling. Every round
-    is one minimisation, started from the last one's minimiser.
+    No sequence of comparators is harder, though with noisy losses it says little. Every round is one
+    minimisation, started from the last one's minimiser.
 
     Parameters
     ----------
@@ -118,24 +121,17 @@ def worst_case_dynamic_regret(history: Record, tolerance: float = 1e-4) -> Regre
     """
     rounds = check_record(history)
     tolerance = checks.nonnegative(tolerance, "tolerance")
-    points, values, gaps = [], [], []
-    start = None
+    best: list[OfflineMinimum] = []
     for function in history.functions:
-        best = offline_minimum(history.domain, [function], start, tolerance)
-        start = best.point
-        points.append(best.point)
-        values.append(best.value)
-        gaps.append(best.gap)
-    suffered = math.fsum(history.losses)
-    return Regret(suffered - math.fsum(values), math.fsum(gaps), (0, rounds), tuple(points))
-
-
-#: Vertices tried in each of the two directions.
-_VERTICES = 8
+        start = best[-1].point if best else None
+        best.append(offline_minimum(history.domain, [function], start, tolerance))
+    value = math.fsum(history.losses) - math.fsum(each.value for each in best)
+    gap = math.fsum(each.gap for each in best)
+    return Regret(value, gap, (0, rounds), tuple(each.point for each in best))
 
 
 def path_length(comparators: Sequence[Point] | Array) -> float:
-    r"""Return how far comparators travel: :math:`P = \sum_{t=2}^T \lVert u_t - u_{t-1}\rVert`.
+    r"""Return the path length of comparators, :math:`P = \sum_{t=2}^T \lVert u_t - u_{t-1}\rVert`.
 
     Parameters
     ----------
@@ -157,13 +153,13 @@ def path_length(comparators: Sequence[Point] | Array) -> float:
 
 
 def function_variation(losses: Sequence[Loss], domain: Domain) -> Certified:
-    r"""Return how much the losses change: :math:`V = \sum_{t=2}^T \sup_{x \in K} |f_t(x) - f_{t-1}(x)|`.
+    r"""Return the variation of the losses, :math:`V = \sum_{t=2}^T \sup_{x \in K} |f_t(x) - f_{t-1}(x)|`.
 
     Exact where the difference of two losses is linear (linear losses, squared distances of one
-    weight): two oracle calls a round. A difference of other losses is neither convex nor concave,
-    and what is returned is an interval: its lower end from the vertices that a search by the oracle
-    finds, its upper end from Lipschitz bounds around the set's centre, usually far apart. The upper
-    end is infinite where a loss knows no Lipschitz bound.
+    weight): two LMO calls per round. A difference of other losses is neither convex nor concave; the
+    result is then an interval, usually wide: its lower end is the largest difference at vertices
+    found by the LMO, its upper end comes from Lipschitz bounds around the set's centre and is
+    infinite where a loss has none.
 
     Parameters
     ----------
@@ -189,19 +185,14 @@ def function_variation(losses: Sequence[Loss], domain: Domain) -> Certified:
     Besbes, Gur, Zeevi (2015), Non-stationary stochastic optimization.
     """
     changes = [_change(before, now, domain) for before, now in pairwise(losses)]
-    lower = math.fsum(change.lower for change in changes)
-    return Certified(lower, math.fsum(change.upper for change in changes) - lower)
+    lower = math.fsum(low for low, _ in changes)
+    return Certified(lower, math.fsum(high for _, high in changes) - lower)
 
 
-class _Interval(NamedTuple):
-    lower: float
-    upper: float
-
-
-def _change(before: Loss, now: Loss, domain: Domain) -> _Interval:
+def _change(before: Loss, now: Loss, domain: Domain) -> tuple[float, float]:
     """Bounds on the largest difference of two losses on the set."""
     if before is now:
-        return _Interval(0.0, 0.0)
+        return 0.0, 0.0
     if type(before) is LinearLoss and type(now) is LinearLoss:
         return _largest_linear(now.g - before.g, now.constant - before.constant, domain)
     if type(before) is SquaredDistance and type(now) is SquaredDistance:
@@ -210,16 +201,16 @@ def _change(before: Loss, now: Loss, domain: Domain) -> _Interval:
             # w |x - a|^2 - w |x - b|^2 = <2 w (b - a), x> + w <a - b, a + b>
             constant = weight * inner(a - b, a + b)
             return _largest_linear((b - a) * (2.0 * weight), constant, domain)
-    return _Interval(_found(before, now, domain), _bound(before, now, domain))
+    return _found(before, now, domain), _bound(before, now, domain)
 
 
-def _largest_linear(slope: Point, constant: float, domain: Domain) -> _Interval:
+def _largest_linear(slope: Point, constant: float, domain: Domain) -> tuple[float, float]:
     """Bounds on the largest |<slope, x> + constant|, equal where the oracle is exact."""
     ends = []
     for sign in (1.0, -1.0):
         vertex, error = domain.lmo_with_error(slope * sign)
         ends.append((abs(inner(slope, vertex) + constant), error))
-    return _Interval(max(end for end, _ in ends), max(end + error for end, error in ends))
+    return max(end for end, _ in ends), max(end + error for end, error in ends)
 
 
 def _found(before: Loss, now: Loss, domain: Domain) -> float:
@@ -241,12 +232,12 @@ def _bound(before: Loss, now: Loss, domain: Domain) -> float:
     old_slope, new_slope = before.lipschitz(domain), now.lipschitz(domain)
     if old_slope is None or new_slope is None:
         return math.inf
-    origin, reach = domain.origin(), domain.radius
+    origin, radius = domain.origin(), domain.radius
     old, new = before.value(origin), now.value(origin)
-    by_difference = abs(new - old) + (old_slope + new_slope) * reach
+    by_difference = abs(new - old) + (old_slope + new_slope) * radius
     by_ranges = max(
-        old + old_slope * reach - floor(now, domain),
-        new + new_slope * reach - floor(before, domain),
+        old + old_slope * radius - floor(now, domain),
+        new + new_slope * radius - floor(before, domain),
     )
     return min(by_difference, by_ranges)
 
@@ -259,8 +250,8 @@ def adaptive_regret(history: Record, tau: int, tolerance: float = 1e-4) -> Regre
 
     All :math:`T - \tau + 1` windows are covered, though few are solved: a certified minimum over the
     rounds that many windows share bounds them all, and sets of windows that cannot hold the maximum
-    are never looked into (`WindowSearch`). That works best where the regret has a peak, as after an
-    abrupt change; a plateau costs a minimisation for each of its windows.
+    are skipped (`WindowSearch`). That works best where the regret has a peak, as after an abrupt
+    change; a plateau costs a minimisation for each of its windows.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The worst window of a game."""
+"""The window of a game with the largest regret."""
 
 from __future__ import annotations
 
@@ -7,41 +7,27 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.regret.minimise import minimise
-from driftwolfe.regret.offline import floor, pool
+from driftwolfe.regret.objective import floor, pool
+from driftwolfe.regret.offline import minimise
 from driftwolfe.regret.record import Record, Regret, check_record
 from driftwolfe.regret.solvers import Bracket
 
 #: Rounds ``start, ..., end - 1``, counted from 0.
-Window = tuple[int, int]
+Window: TypeAlias = tuple[int, int]
 
-
-class Windows(Protocol):
-    """Some windows, not none."""
-
-    @property
-    def core(self) -> Window:
-        """The rounds that all of them hold; start = end where there are none."""
-
-    @property
-    def single(self) -> bool:
-        """Whether it is one window only."""
-
-    def best(self, sums: Array) -> tuple[float, Window]:
-        """Return the largest ``sums[end] - sums[start]`` of a window, and that window."""
-
-    def split(self) -> list[Windows]:
-        """Return two or more smaller sets with the same windows."""
+#: Error of a single window's minimum, as a share of the accuracy asked for, and of the minimum that
+#: bounds several, as a share of what they must lose to be ruled out.
+_SINGLE_ACCURACY, _CORE_ACCURACY = 0.25, 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class OneLength:
-    """Windows of one length, with starts from `first` to `last`.
+    """The windows of one length with starts from `first` to `last`.
 
     >>> windows = OneLength(3, first=0, last=2)
     >>> windows.core, windows.best(np.array([0.0, 1.0, 5.0, 5.0, 7.0, 7.0]))
@@ -54,7 +40,7 @@ class OneLength:
 
     @property
     def core(self) -> Window:
-        """The rounds that all of them hold."""
+        """The rounds that all of them hold; start = end where there are none."""
         return self.last, max(self.last, self.first + self.length)
 
     @property
@@ -63,7 +49,7 @@ class OneLength:
         return self.first == self.last
 
     def best(self, sums: Array) -> tuple[float, Window]:
-        """Return the largest difference of sums, and its window."""
+        """Return the largest ``sums[end] - sums[start]`` of a window, and that window."""
         starts, ends = sums[self.first : self.last + 1], sums[self.first + self.length :]
         differences = ends[: len(starts)] - starts
         start = self.first + int(differences.argmax())
@@ -71,16 +57,12 @@ class OneLength:
 
     def split(self) -> list[Windows]:
         """Return the first and the second half of the starts."""
-        middle = (self.first + self.last) // 2
-        return [
-            OneLength(self.length, self.first, middle),
-            OneLength(self.length, middle + 1, self.last),
-        ]
+        return [OneLength(self.length, *half) for half in _halves(self.first, self.last)]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyLength:
-    """Windows with starts and ends in two ranges, the start before the end.
+    """The windows with starts and ends in two ranges (with both ends), the start before the end.
 
     >>> windows = AnyLength((0, 1), (2, 4))
     >>> windows.core, windows.best(np.array([0.0, -1.0, 5.0, 4.0, 4.0]))
@@ -92,7 +74,7 @@ class AnyLength:
 
     @property
     def core(self) -> Window:
-        """The rounds that all of them hold."""
+        """The rounds that all of them hold; start = end where there are none."""
         return self.starts[1], max(self.starts[1], self.ends[0])
 
     @property
@@ -101,7 +83,7 @@ class AnyLength:
         return self.starts[0] == self.starts[1] and self.ends[0] == self.ends[1]
 
     def best(self, sums: Array) -> tuple[float, Window]:
-        """Return the largest difference of sums, and its window."""
+        """Return the largest ``sums[end] - sums[start]`` of a window, and that window."""
         (first, last), (shortest, longest) = self.starts, self.ends
         lowest = np.minimum.accumulate(sums[first : last + 1])
         ends = np.arange(max(shortest, first + 1), longest + 1)
@@ -113,32 +95,27 @@ class AnyLength:
     def split(self) -> list[Windows]:
         """Return the halves of the wider range, without those that hold no window."""
         (first, last), (shortest, longest) = self.starts, self.ends
-        halves: list[AnyLength]
         if last - first > longest - shortest:
-            middle = (first + last) // 2
-            halves = [
-                AnyLength((first, middle), self.ends),
-                AnyLength((middle + 1, last), self.ends),
-            ]
+            halves = [AnyLength(starts, self.ends) for starts in _halves(first, last)]
         else:
-            middle = (shortest + longest) // 2
-            halves = [
-                AnyLength(self.starts, (shortest, middle)),
-                AnyLength(self.starts, (middle + 1, longest)),
-            ]
+            halves = [AnyLength(self.starts, ends) for ends in _halves(shortest, longest)]
         return [half for half in halves if half.starts[0] < half.ends[1]]
 
 
-#: Error of a single window's minimum, as a share of the accuracy asked for, and of the minimum that
-#: bounds several, as a share of what they must lose to be ruled out.
-_SINGLE_ACCURACY, _CORE_ACCURACY = 0.25, 0.1
+def _halves(first: int, last: int) -> list[tuple[int, int]]:
+    middle = (first + last) // 2
+    return [(first, middle), (middle + 1, last)]
+
+
+#: A set of windows, not empty.
+Windows: TypeAlias = OneLength | AnyLength
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """Some windows and what is known of them: the losses of `core` sum to `lower` at least.
+    """Some windows, whose losses sum to `lower` at least on the rounds of `core`.
 
-    `final` says that this is a single window with its minimum found as accurately as it ever will.
+    `final`: this is a single window, and its minimum has been found.
     """
 
     windows: Windows
@@ -151,12 +128,12 @@ class _Node:
 class WindowSearch:
     r"""Best-first branch and bound over windows.
 
-    Minima are superadditive: a window W that holds a core C has
+    A window W that holds a core C has
     :math:`\min F_W \ge \min F_C + \sum_{t \in W \setminus C} \min f_t`. So one certified minimum over
-    the rounds that a set of windows has in common bounds the regrets of all of them from above, and
-    its minimiser bounds one of them from below. The set with the largest upper bound is looked at
-    first: its core is solved, then it is split. The search ends when no upper bound exceeds the
-    largest regret found by more than the accuracy.
+    the rounds that a set of windows shares bounds all their regrets from above, and its minimiser
+    bounds one of them from below. The set with the largest upper bound comes first: its core is
+    solved, then it is split. The search ends when no upper bound exceeds the largest regret found by
+    more than the accuracy.
 
     Parameters
     ----------
@@ -207,7 +184,7 @@ class WindowSearch:
         return self._tolerance * max(abs(self._best), _on(self._best.window, self._sizes))
 
     def _children(self, node: _Node, upper: float) -> list[_Node]:
-        """What to look at next: the node with its core solved, or its parts; none at the end."""
+        """The node with its core solved, or its parts; none if it is final."""
         if node.final:
             return []
         start, end = node.windows.core
@@ -224,29 +201,26 @@ class WindowSearch:
     def _solve(self, node: _Node, upper: float) -> _Node:
         """The node with the minimum over all rounds that its windows have in common."""
         core = node.windows.core
-        unsolved = _Node(node.windows, core, 0.0, node.start)
+        unsolved = _Node(node.windows, core, 0.0, node.start)  # for the target below
         accuracy = _SINGLE_ACCURACY * self._accuracy
         if not node.windows.single:
             accuracy = max(accuracy, _CORE_ACCURACY * (upper - self._best))
         bracket = Bracket(
             self._domain,
             allowed=accuracy,
-            floor=_on(core, self._floors),
-            # From this minimum on, no window of the node can beat the best one.
+            lower=_on(core, self._floors),
+            # If the minimum is at least this, no window of the node can beat the best one.
             target=self._upper(unsolved) - self._best - self._accuracy,
         )
         objective = pool(self._functions[slice(*core)])
         starts = (node.start, self._origin, *self._best.comparators)
         minimise(objective, min(starts, key=objective.value), bracket)
-        self._try(node.windows, core, bracket)
-        return _Node(node.windows, core, bracket.lower, bracket.point, node.windows.single)
-
-    def _try(self, windows: Windows, core: Window, bracket: Bracket) -> None:
-        """Measure the most promising window against the minimiser of the core."""
-        _, (start, end) = windows.best(self._suffered - self._floors)
+        # The most promising window, against the minimiser of the core:
+        _, (start, end) = node.windows.best(self._suffered - self._floors)
         outside = (*self._functions[start : core[0]], *self._functions[core[1] : end])
         total = bracket.value + math.fsum(loss.value(bracket.point) for loss in outside)
         self._offer(_on((start, end), self._suffered) - total, (start, end), bracket.point)
+        return _Node(node.windows, core, bracket.lower, bracket.point, node.windows.single)
 
     def _offer(self, value: float, window: Window, comparator: Point) -> None:
         if value > self._best:
@@ -254,7 +228,7 @@ class WindowSearch:
 
 
 def _sums(values: Array | list[float]) -> Array:
-    """Sums of the first t values, t = 0, 1, ..."""
+    """The sums of the first 0, 1, 2, ... values."""
     return np.concatenate(([0.0], np.cumsum(values)))
 
 
