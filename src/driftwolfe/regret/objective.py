@@ -159,7 +159,7 @@ def pool(losses: Sequence[Loss]) -> Objective:
     groups: dict[Hashable, list[Loss]] = {}
     for index, loss in enumerate(losses):
         known = _KNOWN.get(type(loss))
-        key = index if known is None else (type(loss), known.key(loss))
+        key = index if known is None else known.key(loss)
         groups.setdefault(key, []).append(loss)
     terms, constant = [], 0.0
     for group in groups.values():
@@ -263,40 +263,30 @@ def _multiclass_hessian(loss: MulticlassLogistic, x: Array) -> Array:
     return matrix / rows if loss.reduction == "mean" else matrix
 
 
-def _joined(losses: Sequence[Any], *names: str) -> list[Any]:
-    """The arrays of these names, each concatenated over all losses."""
-    parts = [[getattr(loss, name) for loss in losses] for name in names]
-    return [sp.vstack(part) if sp.issparse(part[0]) else np.concatenate(part) for part in parts]
+def _joined(losses: Sequence[Any]) -> tuple[Term, float]:
+    """One loss with the data of all: the sum of n means over equally many rows is n times a mean."""
+    first, known = losses[0], _KNOWN[type(losses[0])]
+    data = {name: _stacked([getattr(loss, name) for loss in losses]) for name in known.data}
+    options = {name: getattr(first, name) for name in known.options}
+    weight = float(len(losses)) if _is_mean(first) else 1.0
+    return Term(weight, type(first)(**data, **options)), 0.0
 
 
-def _join_entries(losses: Sequence[Any]) -> tuple[Term, float]:
-    first, joined = losses[0], _joined(losses, "rows", "cols", "targets")
-    width = {"width": first.width} if isinstance(first, HuberEntries) else {}
-    return Term(1.0, type(first)(*joined, shape=first.shape, **width)), 0.0
+def _stacked(parts: Sequence[Any]) -> Any:
+    return sp.vstack(parts) if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
-def _join_margins(losses: Sequence[Any]) -> tuple[Term, float]:
-    # Means over equally many rows: their sum is the number of losses times the mean over all.
-    return Term(float(len(losses)), type(losses[0])(*_joined(losses, "features", "labels"))), 0.0
+def _is_mean(loss: Loss) -> bool:
+    return isinstance(loss, MarginLoss) or getattr(loss, "reduction", "sum") == "mean"
 
 
-def _join_multiclass(losses: Sequence[MulticlassLogistic]) -> tuple[Term, float]:
-    features, labels = _joined(losses, "features", "labels")
-    first = losses[0]
-    joined = MulticlassLogistic(features, labels, first.n_classes, reduction="sum")
-    return Term(_row_weight(first), joined), 0.0
-
-
-def _row_weight(loss: MulticlassLogistic) -> float:
-    return 1.0 / loss.labels.size if loss.reduction == "mean" else 1.0
-
-
-def _join_linear(losses: Sequence[LinearLoss]) -> tuple[Term, float]:
+def _sum_of_linear(losses: Sequence[LinearLoss]) -> tuple[Term, float]:
     gradient = functools.reduce(operator.add, (loss.g for loss in losses))
     return Term(1.0, LinearLoss(gradient)), sum(loss.constant for loss in losses)
 
 
-def _join_squared_distances(losses: Sequence[SquaredDistance]) -> tuple[Term, float]:
+def _sum_of_squared_distances(losses: Sequence[SquaredDistance]) -> tuple[Term, float]:
+    """A squared distance to the mean target, and what that leaves over."""
     weight = sum(loss.weight for loss in losses)
     parts = (loss.target * (loss.weight / weight) for loss in losses)
     mean = functools.reduce(operator.add, parts)
@@ -305,39 +295,36 @@ def _join_squared_distances(losses: Sequence[SquaredDistance]) -> tuple[Term, fl
 
 
 class _Known(NamedTuple):
-    """What is known of a class of losses: `key` tells which ones `join` makes one term of.
+    """What is known of a class of losses, but not of its subclasses, which may override anything.
 
-    Nothing is known of its subclasses, which may compute something else.
+    Losses with equal `options` are joined by stacking their `data`; both are arguments of the class.
     """
 
-    key: Callable[[Any], Hashable]
-    join: Callable[[Sequence[Any]], tuple[Term, float]]
-    hessian: Callable[[Any, Array], Array] | None
+    data: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    hessian: Callable[[Any, Array], Array] | None = None
     smoothed: Callable[[Any, float], Term] | None = None
+    join: Callable[[Sequence[Any]], tuple[Term, float]] = _joined
+
+    def key(self, loss: Any) -> Hashable:
+        """Losses with equal keys can be joined."""
+        rows = loss.labels.size if _is_mean(loss) else 0
+        sparse = sp.issparse(getattr(loss, "features", None))
+        return type(loss), rows, sparse, *(getattr(loss, name) for name in self.options)
 
 
-def _margin_key(loss: MarginLoss) -> Hashable:
-    return loss.labels.size, sp.issparse(loss.features)
-
-
+_ENTRIES, _ROWS = ("rows", "cols", "targets"), ("features", "labels")
 _KNOWN: dict[type[Loss], _Known] = {
-    AbsoluteEntries: _Known(lambda f: f.shape, _join_entries, None, _smoothed_absolute),
-    HuberEntries: _Known(lambda f: (f.width, f.shape), _join_entries, _huber_hessian),
-    SquaredEntries: _Known(
-        lambda f: f.shape, _join_entries, lambda f, x: _entry_hessian(f, x, 2.0)
-    ),
-    HingeLoss: _Known(_margin_key, _join_margins, None, _smoothed_hinge),
-    SmoothHinge: _Known(id, _join_margins, _hinge_hessian),
-    LogisticLoss: _Known(_margin_key, _join_margins, _logistic_hessian),
-    MulticlassLogistic: _Known(
-        lambda f: (f.n_classes, _row_weight(f), sp.issparse(f.features)),
-        _join_multiclass,
-        _multiclass_hessian,
-    ),
-    LinearLoss: _Known(lambda f: None, _join_linear, lambda f, x: np.zeros((x.size, x.size))),
+    AbsoluteEntries: _Known(_ENTRIES, ("shape",), smoothed=_smoothed_absolute),
+    HuberEntries: _Known(_ENTRIES, ("width", "shape"), _huber_hessian),
+    SquaredEntries: _Known(_ENTRIES, ("shape",), lambda f, x: _entry_hessian(f, x, 2.0)),
+    HingeLoss: _Known(_ROWS, smoothed=_smoothed_hinge),
+    SmoothHinge: _Known(hessian=_hinge_hessian),
+    LogisticLoss: _Known(_ROWS, hessian=_logistic_hessian),
+    MulticlassLogistic: _Known(_ROWS, ("n_classes", "reduction"), _multiclass_hessian),
+    LinearLoss: _Known(hessian=lambda f, x: np.zeros((x.size, x.size)), join=_sum_of_linear),
     SquaredDistance: _Known(
-        lambda f: None, _join_squared_distances, lambda f, x: 2.0 * f.weight * np.eye(x.size)
+        hessian=lambda f, x: 2.0 * f.weight * np.eye(x.size), join=_sum_of_squared_distances
     ),
 }
-
 _NONNEGATIVE = _KNOWN.keys() - {LinearLoss}
