@@ -62,7 +62,7 @@ class OneLength:
 
 @dataclass(frozen=True, slots=True)
 class AnyLength:
-    """The windows with starts and ends in two ranges (with both ends), the start before the end.
+    """The windows with starts and ends in two inclusive ranges, the start before the end.
 
     >>> windows = AnyLength((0, 1), (2, 4))
     >>> windows.core, windows.best(np.array([0.0, -1.0, 5.0, 4.0, 4.0]))
