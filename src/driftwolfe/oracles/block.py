@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from driftwolfe.domains import Domain, TraceNormBall
+from driftwolfe.domains import Domain
 from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.oracles.frank_wolfe import InfeasibleProjection, Pair, Run, Stopping
 from driftwolfe.points import FactoredMatrix, distance, norm
@@ -56,7 +56,7 @@ def block(
     own projection takes over. A block of more than 1 GiB ends the work, as if the calls were spent.
     The LMO calls are yielded, so that several projections can batch them.
     """
-    if not isinstance(domain.unwrapped, TraceNormBall):
+    if not domain.rank_one_atoms:
         raise ValueError(
             f'method "block" is for TraceNormBall, got {type(domain.unwrapped).__name__}; '
             'use method="corrective" or "halfspace"'
@@ -67,7 +67,7 @@ def block(
     if apart * apart <= stop.tolerance:
         gap = apart * 2 * domain.radius
         return InfeasibleProjection(x.copy(), y.copy(), 0, gap, apart, "block")
-    radius = domain.unwrapped.scale
+    radius = domain.radius
     if isinstance(y, FactoredMatrix) and y.nuclear_norm_bound() <= radius:
         return InfeasibleProjection(y, y, 0, 0.0, 0.0, "block")
     size = norm(y)

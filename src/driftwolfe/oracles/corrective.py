@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from driftwolfe.domains import Domain, TraceNormBall
+from driftwolfe.domains import Domain
 from driftwolfe.domains.hull import Hull
 from driftwolfe.domains.thresholds import threshold_to_sum
 from driftwolfe.oracles.frank_wolfe import COLLAPSE, InfeasibleProjection, Pair, Run, Stopping
@@ -25,8 +25,8 @@ def corrective(domain: Domain, x: Point, y: Point, stop: Stopping) -> Infeasible
     least as fast as with line search, so every bound on the calls holds; on polytopes it is finite.
     """
     found: Span | Hull
-    if isinstance(domain.unwrapped, TraceNormBall):
-        found = Span(x, y, domain.unwrapped.scale)
+    if domain.rank_one_atoms:
+        found = Span(x, y, domain.radius)
     elif isinstance(y, np.ndarray):
         found = Hull(np.asarray(x))
     else:

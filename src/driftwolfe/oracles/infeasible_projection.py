@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from driftwolfe.domains import Domain, TraceNormBall
+from driftwolfe.domains import Domain
 from driftwolfe.oracles.block import LMORequests, block
 from driftwolfe.oracles.corrective import corrective
 from driftwolfe.oracles.frank_wolfe import (
@@ -189,7 +189,7 @@ def _project(
     x, y = domain.check_point(x, "x"), domain.check_point(y, "y")
     stop = _stopping(domain, x, tolerance, method, accuracy, max_lmo_calls)
     if method == "auto":
-        method = _choose(domain, y)
+        method = domain.default_method
     if method == "exact":
         nearest = domain.project(y)
         return InfeasibleProjection(nearest, nearest, 0, 0.0, 0.0, "exact")
@@ -197,7 +197,7 @@ def _project(
         raise ValueError(f'tolerance must be positive for method "{method}", got 0')
     if method != "paper":
         y = in_hull(domain, y)
-    if method in ("halfspace", "corrective") and not isinstance(domain.unwrapped, TraceNormBall):
+    if method in ("halfspace", "corrective") and not domain.rank_one_atoms:
         stop = replace(stop, largest_squared=_LARGEST_SQUARED * domain.radius**2)
     # The call bounds of these two need ||x - y|| <= D; the others move y' to the ball at the end.
     from_ball = method in ("paper", "halfspace")
@@ -248,14 +248,6 @@ def _stopping(
             f"outside the radius {domain.radius:g}; start from domain.origin()"
         )
     return Stopping(tolerance, accuracy, max_lmo_calls)
-
-
-def _choose(domain: Domain, y: Point) -> str:
-    if domain.cheap_projection:
-        return "exact"
-    if isinstance(domain.unwrapped, TraceNormBall):
-        return "block"
-    return "corrective" if isinstance(y, np.ndarray) else "halfspace"
 
 
 def in_hull(domain: Domain, y: Point) -> Point:

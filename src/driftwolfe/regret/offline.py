@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from driftwolfe.domains import Domain, Spectrahedron, TraceNormBall
-from driftwolfe.domains.spectral import FULL_SVD_ENTRIES
+from driftwolfe.domains import Domain
 from driftwolfe.losses import HuberEntries, Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.points import FactoredMatrix, checks
@@ -154,7 +153,7 @@ def _minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
     """Run the solvers that fit, on less and less smoothed objectives."""
     bracket.offer(start, objective.value(start))
     limit, x = bracket.limit, start
-    if _projects(bracket.domain) or objective.unknown:
+    if bracket.domain.affordable_projection or objective.unknown:
         x = _dense(x)
     if objective.unknown:
         bracket.limit = min(limit, bracket.evaluations + _TRIAL)
@@ -176,22 +175,11 @@ def _solvers(objective: Objective, domain: Domain) -> Sequence[Solver]:
     """The solvers for a smooth objective, in the order in which they run."""
     if objective.linear:
         return (linear,)
-    if not _projects(domain):
+    if not domain.affordable_projection:
         return (corrective,)
     if objective.has_hessian(math.prod(domain.shape)) and not objective.quadratic:
         return newton, accelerated
     return (accelerated,)
-
-
-def _projects(domain: Domain) -> bool:
-    """Whether projected steps beat LMO steps.
-
-    For matrices they do even where a projection costs a full decomposition: minimisers have high
-    rank, and every vertex brings a single direction.
-    """
-    if isinstance(domain.unwrapped, TraceNormBall | Spectrahedron):
-        return math.prod(domain.shape) <= FULL_SVD_ENTRIES
-    return domain.cheap_projection
 
 
 def _dense(x: Point) -> Point:
@@ -206,7 +194,7 @@ class Submatrix(NamedTuple):
     """
 
     objective: Objective
-    domain: TraceNormBall
+    domain: Domain
     rows: Indices
     cols: Indices
 
@@ -234,22 +222,17 @@ class Submatrix(NamedTuple):
 
 def submatrix(objective: Objective, domain: Domain) -> Submatrix | None:
     """Return the smaller problem, or None where there is none worth the trouble."""
-    ball = domain.unwrapped
     losses = [term.loss for term in objective.terms if isinstance(term.loss, EntryLoss)]
-    if (
-        not isinstance(ball, TraceNormBall)
-        or len(losses) < len(objective.terms)
-        or objective.unknown
-    ):
+    if not losses or len(losses) < len(objective.terms) or objective.unknown:
         return None
     rows = np.unique(np.concatenate([loss.rows for loss in losses]))
     cols = np.unique(np.concatenate([loss.cols for loss in losses]))
-    if rows.size * cols.size > _WORTH * math.prod(domain.shape):
+    small = domain.restricted_to((rows.size, cols.size))
+    if small is None or rows.size * cols.size > _WORTH * math.prod(domain.shape):
         return None
     terms = []
     for term, loss in zip(objective.terms, losses, strict=True):
         places = np.searchsorted(rows, loss.rows), np.searchsorted(cols, loss.cols)
         width = (loss.width,) if isinstance(loss, HuberEntries) else ()
         terms.append(term._replace(loss=type(loss)(*places, loss.targets, *width)))
-    small = TraceNormBall((rows.size, cols.size), ball.scale, representation="dense")
     return Submatrix(Objective(terms, objective.constant), small, rows, cols)
