@@ -81,8 +81,7 @@ def batch_of_features(value: Any, name: str = "features") -> Features:
 def row_norms(features: Features) -> Array:
     """Return the Euclidean norm of every row."""
     squares = features**2 if isinstance(features, np.ndarray) else features.power(2)
-    norms: Array = np.sqrt(squares.sum(axis=1))
-    return norms
+    return np.sqrt(squares.sum(axis=1), dtype=np.float64)
 
 
 def dense_features(features: Features) -> Array:

@@ -76,27 +76,28 @@ def block(
     most = full if dense else min(full, max(64, _LARGEST_BLOCK // (8 * sum(domain.shape))))
     right = (x if isinstance(x, FactoredMatrix) else FactoredMatrix.from_dense(x)).V
     right = _with_random_columns(right, most, _RANDOM_SHARE, rng)
-    run = Run(domain, stop, "block")
+    calls = 0
     while True:
         if dense and right.shape[1] > _FULL_SHARE * full:
             nearest = domain.project(y)
-            return InfeasibleProjection(nearest, nearest, run.calls, 0.0, 0.0, "block")
+            return InfeasibleProjection(nearest, nearest, calls, 0.0, 0.0, "block")
         space = ritz_space(y, right, sum(right.shape[1] >= wide for wide in _POWER_COLUMNS))
         s = space.s
         kept = threshold_falling(s, radius)
         xx, xy = float(kept @ kept), float(s @ kept)
         growing = kept[-1] > 0 and s.size < most  # theta lies below all that was found
         if not (growing and xx - 2 * xy + yy > max(stop.tolerance, 1e-6 * yy)):
-            run.pair = Pair(_assemble(space, kept, y), y, (xx, xy, yy))
+            pair = Pair(_assemble(space, kept, y), y, (xx, xy, yy))
+            run = Run(domain, stop, "block", pair, calls)
             if run.near():
                 return run.stay()
         if growing:
             right = _with_random_columns(space.right, most, 1.0, rng)
             continue
         theta = float((s - kept).max())
-        vertex, error = yield run.pair.direction(), _hint(run, radius * theta)
-        run.calls += 1
-        gap = run.pair.gap_at(vertex) + error
+        vertex, error = yield pair.direction(), _hint(run, radius * theta)
+        calls = run.calls = calls + 1
+        gap = pair.gap_at(vertex) + error
         if (result := run.accept(gap)) is not None:
             return result
         if run.spent() or s.size >= most:

@@ -35,8 +35,7 @@ def corrective(domain: Domain, x: Point, y: Point, stop: Stopping) -> Infeasible
             'use method="halfspace"'
         )
     hint = 0.1 * math.sqrt(stop.tolerance) / domain.radius
-    run = Run(domain, stop, "corrective")
-    run.pair = Pair(x, y)
+    run = Run(domain, stop, "corrective", Pair(x, y))
     while not run.near():
         vertex, gap = run.ask(hint)
         if (result := run.accept(gap)) is not None:

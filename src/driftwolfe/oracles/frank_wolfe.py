@@ -40,9 +40,8 @@ _FREE_STEPS = 32
 class Pair:
     """A feasible point x that moves by Frank-Wolfe steps, and its target y.
 
-    Dense points keep the residual x - y, updated in place. Factored ones keep the scalars
-    ||x||^2, <x, y>, ||y||^2, which may be passed where they are known, and never touch all entries;
-    if x lies in a `buffer`, its steps copy nothing.
+    Dense points keep the residual x - y, updated in place. Others keep `scalars`, which may be passed
+    if known, and never touch all entries; if x lies in a `buffer`, its steps copy nothing.
     """
 
     def __init__(
@@ -182,12 +181,10 @@ class Approach(NamedTuple):
     point
         The point x of the set.
     gap
-        A bound on :math:`\max_{v \in K}\langle x - y, x - v\rangle`, a squared distance; at the point
-        before the last step where `max_lmo_calls` ended the run.
-    lmo_calls
-        LMO calls made.
-    memory
-        The `Memory` for the next run.
+        A bound on :math:`\max_{v \in K}\langle x - y, x - v\rangle`, a squared distance; one step before
+        x where `max_lmo_calls` ended the run.
+    lmo_calls, memory
+        LMO calls made, and the `Memory` for the next run.
 
     Examples
     --------
@@ -222,10 +219,8 @@ def frank_wolfe(
     ----------
     domain
         The set.
-    x
-        A point of the set: the start, not changed.
-    y
-        The point to move towards, not changed; in the set or not.
+    x, y
+        The start, a point of the set, and the point to move towards; neither is changed.
     gap
         Where to stop: a squared distance, positive.
     max_lmo_calls
@@ -233,7 +228,7 @@ def frank_wolfe(
     accuracy
         Stop also at a gap of this share of :math:`\lVert x - y\rVert^2`; None for no such stop.
     memory
-        The memory of an earlier run that ended in this factored x; it only saves work.
+        That of an earlier run which ended in this x; it only saves work.
 
     Examples
     --------
@@ -286,8 +281,7 @@ class InfeasibleProjection:
         LMO calls made.
     gap
         Bound on :math:`\max_{z \in K}\langle y - x', z - x'\rangle`, a squared distance: x' is within
-        its root of the projection of y. ``"halfspace"`` and ``"paper"`` first move a y outside the
-        ball onto it; their gap is about that point.
+        its root of the projection of y (for ``"halfspace"`` and ``"paper"``, of y moved to the ball).
     distance
         :math:`\lVert x' - y'\rVert`, in units of the points.
     method
@@ -357,10 +351,11 @@ class Stopping:
 class Run:
     """A projection under way: its points, the LMO calls made, and the ways to end it."""
 
-    pair: Pair
-
-    def __init__(self, domain: Domain, stop: Stopping, method: str) -> None:
-        self.domain, self.stop, self.method, self.calls = domain, stop, method, 0
+    def __init__(
+        self, domain: Domain, stop: Stopping, method: str, pair: Pair, calls: int = 0
+    ) -> None:
+        self.domain, self.stop, self.method = domain, stop, method
+        self.pair, self.calls = pair, calls
 
     def near(self) -> bool:
         """Whether x and y are as near as asked."""
@@ -390,10 +385,10 @@ class Run:
 
     def stay(self, gap: float | None = None) -> InfeasibleProjection:
         """Return (x, y) as they are."""
-        pair = self.pair
-        y = pair.y.copy() if pair.dense else pair.y
+        pair, near = self.pair, self.near()
+        x, y = pair.snapshot(), pair.y.copy() if pair.dense else pair.y
         gap = self.largest_gap if gap is None else gap
-        return self._result(y, gap, pair.distance, self.near())
+        return InfeasibleProjection(x, y, self.calls, gap, pair.distance, self.method, near)
 
     def collapse(self, gap: float) -> InfeasibleProjection:
         """Return (x, x)."""
@@ -404,20 +399,15 @@ class Run:
         """Return x and the projection of y on the half-space that the gap certifies."""
         pair = self.pair
         share = max(0.0, 1.0 - max(gap, 0.0) / pair.squared)
+        x, y, apart = pair.snapshot(), pair.between(share), (1.0 - share) * pair.distance
         lands = gap <= self.stop.half_space_gap(pair.squared)
-        return self._result(pair.between(share), gap, (1.0 - share) * pair.distance, lands)
+        return InfeasibleProjection(x, y, self.calls, gap, apart, self.method, lands)
 
     def give_up(self, gap: float) -> InfeasibleProjection:
         """Return the best that the last gap allows: no call is left, or none would help."""
         if gap <= COLLAPSE * self.pair.squared:
             return self.collapse(gap)
         return self.half_space_step(gap)
-
-    def _result(
-        self, y: Point, gap: float, distance: float, converged: bool
-    ) -> InfeasibleProjection:
-        x = self.pair.snapshot()
-        return InfeasibleProjection(x, y, self.calls, gap, distance, self.method, converged)
 
 
 class Atoms:
@@ -503,8 +493,8 @@ class HalfspaceRun(Run):
     def __init__(
         self, domain: Domain, x: Point, y: Point, stop: Stopping, atoms: Atoms | None = None
     ) -> None:
-        super().__init__(domain, stop, "halfspace")
-        self.pair, self.atoms = Pair(x, y), atoms
+        super().__init__(domain, stop, "halfspace", Pair(x, y))
+        self.atoms = atoms
         self._hint = _ORACLE_ERROR * math.sqrt(stop.tolerance) / domain.radius
         self._cap = CALLS * (2.0 * domain.radius) ** 2 / stop.tolerance
         self._fallback: InfeasibleProjection | None = None

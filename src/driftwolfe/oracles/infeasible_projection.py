@@ -207,9 +207,8 @@ def _project(
         inside = target.copy()
         return InfeasibleProjection(inside, inside, 0, 0.0, 0.0, method)
     if stop.max_lmo_calls == 0:
-        run = Run(domain, stop, method)
-        run.pair = Pair(x, clip_to_ball(y, domain.center, domain.radius))
-        return run.stay()
+        inside = clip_to_ball(y, domain.center, domain.radius)
+        return Run(domain, stop, method, Pair(x, inside)).stay()
     if method == "paper":
         return paper(domain, x, target, stop, given=y)
     if method == "halfspace":
@@ -290,8 +289,8 @@ def paper(domain: Domain, x: Point, y: Point, stop: Stopping, given: Point) -> I
     """
     eps = stop.tolerance / 3.0
     hint = eps / (4.0 * domain.radius**2)
-    run = Run(domain, stop, "paper")
-    pair = run.pair = Pair(x, y)
+    pair = Pair(x, y)
+    run = Run(domain, stop, "paper", pair)
     if run.near():
         return run.stay()
     apart = distance(x, given)

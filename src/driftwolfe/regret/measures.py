@@ -13,7 +13,7 @@ from driftwolfe.points.kinds import Array, Point
 from driftwolfe.regret.objective import floor
 from driftwolfe.regret.offline import OfflineMinimum, offline_minimum
 from driftwolfe.regret.record import Certified, Record, Regret, check_record
-from driftwolfe.regret.windows import AnyLength, OneLength, WindowSearch
+from driftwolfe.regret.windows import Windows, WindowSearch
 
 #: Vertices that `function_variation` tries in each of two directions.
 _VERTICES = 8
@@ -167,7 +167,7 @@ def adaptive_regret(history: Record, tau: int, tolerance: float = 1e-4) -> Regre
     if length > rounds:
         raise ValueError(f"tau must be at most the {rounds} rounds of the history, got {tau}")
     search = WindowSearch(history, checks.nonnegative(tolerance, "tolerance"))
-    return search.run([OneLength(length, 0, rounds - length)], (length,))
+    return search.run([Windows.of_length(length, 0, rounds - length)], (length,))
 
 
 def weak_adaptive_regret(
@@ -218,14 +218,15 @@ def weak_adaptive_regret(
         if not chosen or chosen[-1] > rounds:
             raise ValueError(f"lengths must be some numbers from 1 to {rounds}, got {lengths!r}")
     elif lengths == "all":
-        return search.run([AnyLength((0, rounds - 1), (1, rounds))], range(1, rounds + 1))
+        return search.run([Windows((0, rounds - 1), (1, rounds))], range(1, rounds + 1))
     elif lengths == "geometric":
         chosen = sorted({*(2**k for k in range(rounds.bit_length())), rounds})
     else:
         raise ValueError(
             f'lengths must be "all", "geometric" or some numbers of rounds, got {lengths!r}'
         )
-    return search.run([OneLength(length, 0, rounds - length) for length in chosen], chosen)
+    roots = [Windows.of_length(length, 0, rounds - length) for length in chosen]
+    return search.run(roots, chosen)
 
 
 def path_length(comparators: Sequence[Point] | Array) -> float:

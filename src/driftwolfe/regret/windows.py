@@ -26,51 +26,28 @@ _SINGLE_ACCURACY, _CORE_ACCURACY = 0.25, 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class OneLength:
-    """The windows of one length with starts from `first` to `last`.
+class Windows:
+    """All windows with starts and ends in two inclusive ranges, the start before the end.
 
-    >>> windows = OneLength(3, first=0, last=2)
-    >>> windows.core, windows.best(np.array([0.0, 1.0, 5.0, 5.0, 7.0, 7.0]))
-    ((2, 3), (6.0, (1, 4)))
-    """
+    With a `length`, only those of that length; the ranges are then equally long.
 
-    length: int
-    first: int
-    last: int
-
-    @property
-    def core(self) -> Window:
-        """The rounds that all of them hold; start = end where there are none."""
-        return self.last, max(self.last, self.first + self.length)
-
-    @property
-    def single(self) -> bool:
-        """Whether it is one window only."""
-        return self.first == self.last
-
-    def best(self, sums: Array) -> tuple[float, Window]:
-        """Return the largest ``sums[end] - sums[start]`` of a window, and that window."""
-        starts, ends = sums[self.first : self.last + 1], sums[self.first + self.length :]
-        differences = ends[: len(starts)] - starts
-        start = self.first + int(differences.argmax())
-        return float(differences.max()), (start, start + self.length)
-
-    def split(self) -> list[Windows]:
-        """Return the first and the second half of the starts."""
-        return [OneLength(self.length, *half) for half in _halves(self.first, self.last)]
-
-
-@dataclass(frozen=True, slots=True)
-class AnyLength:
-    """The windows with starts and ends in two inclusive ranges, the start before the end.
-
-    >>> windows = AnyLength((0, 1), (2, 4))
-    >>> windows.core, windows.best(np.array([0.0, -1.0, 5.0, 4.0, 4.0]))
+    >>> sums = np.array([0.0, -1.0, 5.0, 4.0, 4.0])
+    >>> windows = Windows((0, 1), (2, 4))
+    >>> windows.core, windows.best(sums)
     ((1, 2), (6.0, (1, 2)))
+    >>> windows = Windows.of_length(3, first=0, last=1)
+    >>> windows.core, windows.best(sums)
+    ((1, 3), (5.0, (1, 4)))
     """
 
     starts: tuple[int, int]
     ends: tuple[int, int]
+    length: int | None = None
+
+    @classmethod
+    def of_length(cls, length: int, first: int, last: int) -> Windows:
+        """Return the windows of one length with starts from `first` to `last`."""
+        return cls((first, last), (first + length, last + length), length)
 
     @property
     def core(self) -> Window:
@@ -84,9 +61,13 @@ class AnyLength:
 
     def best(self, sums: Array) -> tuple[float, Window]:
         """Return the largest ``sums[end] - sums[start]`` of a window, and that window."""
-        (first, last), (shortest, longest) = self.starts, self.ends
+        (first, last), (first_end, last_end) = self.starts, self.ends
+        if self.length is not None:
+            differences = sums[first_end : last_end + 1] - sums[first : last + 1]
+            start = first + int(differences.argmax())
+            return float(differences.max()), (start, start + self.length)
         lowest = np.minimum.accumulate(sums[first : last + 1])
-        ends = np.arange(max(shortest, first + 1), longest + 1)
+        ends = np.arange(max(first_end, first + 1), last_end + 1)
         differences = sums[ends] - lowest[np.minimum(ends - 1, last) - first]
         end = int(ends[differences.argmax()])
         start = first + int(sums[first : min(end, last + 1)].argmin())
@@ -94,21 +75,19 @@ class AnyLength:
 
     def split(self) -> list[Windows]:
         """Return the halves of the wider range, without those that hold no window."""
-        (first, last), (shortest, longest) = self.starts, self.ends
-        if last - first > longest - shortest:
-            halves = [AnyLength(starts, self.ends) for starts in _halves(first, last)]
+        (first, last), (first_end, last_end) = self.starts, self.ends
+        if self.length is not None:
+            return [self.of_length(self.length, *half) for half in _halves(first, last)]
+        if last - first > last_end - first_end:
+            halves = [Windows(starts, self.ends) for starts in _halves(first, last)]
         else:
-            halves = [AnyLength(self.starts, ends) for ends in _halves(shortest, longest)]
+            halves = [Windows(self.starts, ends) for ends in _halves(first_end, last_end)]
         return [half for half in halves if half.starts[0] < half.ends[1]]
 
 
 def _halves(first: int, last: int) -> list[tuple[int, int]]:
     middle = (first + last) // 2
     return [(first, middle), (middle + 1, last)]
-
-
-#: A set of windows, not empty.
-Windows: TypeAlias = OneLength | AnyLength
 
 
 @dataclass(frozen=True, slots=True)
