@@ -103,8 +103,8 @@ class HingeLoss(MarginLoss):
 
     Examples
     --------
-    >>> from driftwolfe.losses import HingeLoss
-    >>> loss = HingeLoss([[1.0, 0.0], [0.0, 2.0]], [1, -1])
+    >>> import driftwolfe as dw
+    >>> loss = dw.losses.HingeLoss([[1.0, 0.0], [0.0, 2.0]], [1, -1])
     >>> loss.value_and_gradient([2.0, 0.0])
     (0.5, array([0., 1.]))
     """
@@ -137,8 +137,8 @@ class LogisticLoss(MarginLoss):
 
     Examples
     --------
-    >>> from driftwolfe.losses import LogisticLoss
-    >>> loss = LogisticLoss([[1.0, 0.0], [0.0, 2.0]], [1, -1])
+    >>> import driftwolfe as dw
+    >>> loss = dw.losses.LogisticLoss([[1.0, 0.0], [0.0, 2.0]], [1, -1])
     >>> round(loss.value([0.0, 0.0]), 6)
     0.693147
     >>> loss.gradient([0.0, 0.0])
@@ -182,9 +182,8 @@ class MulticlassLogistic(Loss):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from driftwolfe.losses import MulticlassLogistic
-    >>> loss = MulticlassLogistic([[1.0, 0.0], [0.0, 2.0]], [0, 2], n_classes=3)
+    >>> import numpy as np, driftwolfe as dw
+    >>> loss = dw.losses.MulticlassLogistic([[1.0, 0.0], [0.0, 2.0]], [0, 2], n_classes=3)
     >>> round(loss.value(np.zeros((3, 2))), 6)  # log(3)
     1.098612
     >>> loss.gradient(np.zeros((3, 2))).round(3)

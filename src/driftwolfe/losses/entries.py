@@ -131,18 +131,15 @@ class AbsoluteEntries(EntryLoss):
 
     Parameters
     ----------
-    rows, cols
-        Indices :math:`i_k, j_k`, from 0; a pair may come several times.
-    targets
-        The numbers :math:`M_k`.
+    rows, cols, targets
+        Indices :math:`i_k, j_k` from 0, where a pair may come several times, and numbers :math:`M_k`.
     shape
         Shape of the matrices; without it, every matrix that has these entries will do.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from driftwolfe.losses import AbsoluteEntries
-    >>> loss = AbsoluteEntries([0, 1], [2, 0], [3.0, -1.0])
+    >>> import numpy as np, driftwolfe as dw
+    >>> loss = dw.losses.AbsoluteEntries([0, 1], [2, 0], [3.0, -1.0])
     >>> loss.value_and_gradient(np.zeros((2, 3)))
     (4.0, array([[ 0.,  0., -1.],
            [ 1.,  0.,  0.]]))
@@ -175,18 +172,15 @@ class SquaredEntries(EntryLoss):
 
     Parameters
     ----------
-    rows, cols
-        Indices :math:`i_k, j_k`, from 0; a pair may come several times.
-    targets
-        The numbers :math:`M_k`.
+    rows, cols, targets
+        Indices :math:`i_k, j_k` from 0, where a pair may come several times, and numbers :math:`M_k`.
     shape
         Shape of the matrices; without it, every matrix that has these entries will do.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from driftwolfe.losses import SquaredEntries
-    >>> loss = SquaredEntries([0, 1], [2, 0], [3.0, -1.0])
+    >>> import numpy as np, driftwolfe as dw
+    >>> loss = dw.losses.SquaredEntries([0, 1], [2, 0], [3.0, -1.0])
     >>> loss.value_and_gradient(np.zeros((2, 3)))
     (10.0, array([[ 0.,  0., -6.],
            [ 2.,  0.,  0.]]))
@@ -226,10 +220,8 @@ class HuberEntries(EntryLoss):
 
     Parameters
     ----------
-    rows, cols
-        Indices :math:`i_k, j_k`, from 0; a pair may come several times.
-    targets
-        The numbers :math:`M_k`.
+    rows, cols, targets
+        Indices :math:`i_k, j_k` from 0, where a pair may come several times, and numbers :math:`M_k`.
     width
         The error w > 0 from which on h is linear, in units of the targets.
     shape
@@ -237,9 +229,8 @@ class HuberEntries(EntryLoss):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from driftwolfe.losses import HuberEntries
-    >>> loss = HuberEntries([0, 1], [2, 0], [3.0, -0.5], width=1.0)
+    >>> import numpy as np, driftwolfe as dw
+    >>> loss = dw.losses.HuberEntries([0, 1], [2, 0], [3.0, -0.5], width=1.0)
     >>> loss.value_and_gradient(np.zeros((2, 3)))
     (2.625, array([[ 0. ,  0. , -1. ],
            [ 0.5,  0. ,  0. ]]))

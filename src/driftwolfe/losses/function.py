@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.losses.base import Ball, Loss
-from driftwolfe.losses.linear_quadratic import FixedPoint
+from driftwolfe.losses.base import Ball
+from driftwolfe.losses.linear_quadratic import FixedPoint, WholePointLoss
 from driftwolfe.points import checks
 from driftwolfe.points.devices import HOST
 from driftwolfe.points.factored import FactoredMatrix
@@ -16,7 +16,7 @@ from driftwolfe.points.kinds import Array, Point, Shape
 from driftwolfe.points.product import ProductPoint
 
 
-class FunctionLoss(Loss):
+class FunctionLoss(WholePointLoss):
     """Your own convex function, by its value and a (sub)gradient.
 
     Both are called with one point at a time (in an ensemble: once per expert): a read-only array, a
@@ -36,9 +36,8 @@ class FunctionLoss(Loss):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from driftwolfe.losses import FunctionLoss
-    >>> loss = FunctionLoss(lambda x: np.abs(x).sum(), np.sign)
+    >>> import numpy as np, driftwolfe as dw
+    >>> loss = dw.losses.FunctionLoss(lambda x: np.abs(x).sum(), np.sign)
     >>> loss.value_and_gradient([1.0, -2.0])
     (3.0, array([ 1., -1.]))
     """
@@ -64,11 +63,6 @@ class FunctionLoss(Loss):
         super().check_shape(shape)
         self.shape = shape  # `value_at` must tell a matrix from a stack of vectors
 
-    def scores(self, x: Point) -> Point:
-        """Return x itself."""
-        self.check_shape(x.shape)
-        return x
-
     def value_at(self, scores: Point) -> Array:
         """Return the value at every point."""
         points = self._points(scores)
@@ -84,18 +78,9 @@ class FunctionLoss(Loss):
         ]
         return np.array(gradients).reshape(scores.shape)
 
-    def pull_back(self, slope: Point, like: Point) -> Point:
-        """Return the slope itself."""
-        return slope
-
     def stacked_scores(self, stack: Array) -> Array:
         """Return a copy of the stack: the points that the functions are given never change."""
-        self.check_shape(stack.shape[1:])
-        return stack.copy()
-
-    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
-        """Return the slopes themselves."""
-        return slopes
+        return super().stacked_scores(stack).copy()
 
     def lipschitz(self, domain: Ball) -> float | None:
         """Return the bound that was given."""

@@ -70,8 +70,8 @@ class LinearLoss(Loss):
 
     Examples
     --------
-    >>> from driftwolfe.losses import LinearLoss
-    >>> LinearLoss([1.0, -2.0], constant=0.5).value_and_gradient([3.0, 1.0])
+    >>> import driftwolfe as dw
+    >>> dw.losses.LinearLoss([1.0, -2.0], constant=0.5).value_and_gradient([3.0, 1.0])
     (1.5, array([ 1., -2.]))
     """
 
@@ -120,7 +120,29 @@ class LinearLoss(Loss):
         return ops.norm(self.g)
 
 
-class SquaredDistance(Loss):
+class WholePointLoss(Loss):
+    """A loss whose scores are the point itself."""
+
+    def scores(self, x: Point) -> Point:
+        """Return x itself."""
+        self.check_shape(x.shape)
+        return x
+
+    def pull_back(self, slope: Point, like: Point) -> Point:
+        """Return the slope itself."""
+        return slope
+
+    def stacked_scores(self, stack: Array) -> Array:
+        """Return the stack itself."""
+        self.check_shape(tuple(stack.shape[1:]))
+        return stack
+
+    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
+        """Return the slopes themselves."""
+        return slopes
+
+
+class SquaredDistance(WholePointLoss):
     r""":math:`f(x) = w \lVert x - z\rVert^2`, with gradient :math:`2 w (x - z)`.
 
     Parameters
@@ -132,8 +154,8 @@ class SquaredDistance(Loss):
 
     Examples
     --------
-    >>> from driftwolfe.losses import SquaredDistance
-    >>> SquaredDistance([1.0, 2.0]).value_and_gradient([0.0, 0.0])
+    >>> import driftwolfe as dw
+    >>> dw.losses.SquaredDistance([1.0, 2.0]).value_and_gradient([0.0, 0.0])
     (2.5, array([-1., -2.]))
     """
 
@@ -148,11 +170,6 @@ class SquaredDistance(Loss):
     def target(self) -> Point:
         """The target, as it was given."""
         return self._target.given
-
-    def scores(self, x: Point) -> Point:
-        """Return x itself."""
-        self.check_shape(x.shape)
-        return x
 
     def value_at(self, scores: Point) -> Array:
         """Return the weighted squared distance."""
@@ -170,10 +187,6 @@ class SquaredDistance(Loss):
             offset *= 2.0 * self.weight
         return value, offset
 
-    def pull_back(self, slope: Point, like: Point) -> Point:
-        """Return the slope itself."""
-        return slope
-
     def stacked_round(self, stack: Any, weights: Array) -> tuple[Array, Array, float]:
         """Return values and gradients at a stack of points, and the value at their mean."""
         self.check_shape(tuple(stack.shape[1:]))
@@ -183,15 +196,6 @@ class SquaredDistance(Loss):
         values, gradients = np.empty(len(stack)), np.empty(points.shape)
         value = kernels().squared_distances(points, target, weights, self.weight, values, gradients)
         return values, gradients.reshape(stack.shape), value
-
-    def stacked_scores(self, stack: Array) -> Array:
-        """Return the stack itself."""
-        self.check_shape(tuple(stack.shape[1:]))
-        return stack
-
-    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
-        """Return the slopes themselves."""
-        return slopes
 
     def lipschitz(self, domain: Ball) -> float:
         r"""Return :math:`2 w (R + \lVert z - c\rVert)`, R the radius and c the centre."""
