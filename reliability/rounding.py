@@ -48,14 +48,14 @@ ALL = (
 )
 FEW_TESTS = (
     [
-        "tests/oracles/test_methods.py",
+        "tests/oracles/test_infeasible_projection.py",
         "tests/points/test_rounding.py",
         "tests/learners/test_rounding_noise.py",
         "tests/learners/test_units.py",
         "tests/learners/test_devices.py",
         "tests/contracts/test_hostile_input.py",
     ],
-    "factored or methods or rounding or same_losses",
+    "factored or test_infeasible_projection.py or rounding or same_losses",
 )
 
 #: Run in a child, which may die of an instruction that this processor does not have.

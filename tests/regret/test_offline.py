@@ -9,7 +9,6 @@ import pytest
 import driftwolfe as dw
 from driftwolfe import losses
 from driftwolfe.regret import offline_minimum
-from driftwolfe.regret.offline import pool
 from regret.games import KINDS, MATRIX, VECTOR, some_losses
 
 CORNERS = np.random.default_rng(5).standard_normal((9, *VECTOR))
@@ -169,54 +168,6 @@ def test_an_inexact_oracle_is_in_the_gap():
     functions = some_losses("LinearLoss", 5)
     best = offline_minimum(domain, functions)
     assert best.gap >= 1e-3 * np.linalg.norm(sum(f.g for f in functions))
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if "Function" not in kind])
-def test_pooling_changes_nothing_but_the_speed(kind):
-    functions = some_losses(kind, 9)
-    rng = np.random.default_rng(1)
-    x = rng.standard_normal(KINDS[kind][1])
-    pooled = pool(functions)
-    assert len(pooled.terms) == 1
-    assert pooled.value(x) == pytest.approx(sum(f.value(x) for f in functions), rel=1e-12)
-    seen = pooled.evaluate(x)
-    assert seen.value == pytest.approx(pooled.value(x), rel=1e-12)
-    np.testing.assert_allclose(seen.gradient, sum(f.gradient(x) for f in functions), atol=1e-12)
-
-
-def test_losses_that_differ_are_not_pooled():
-    class Doubled(losses.LinearLoss):
-        def value_at(self, scores):
-            return 2 * super().value_at(scores)
-
-    functions = [
-        losses.HuberEntries([0], [0], [1.0], width=1.0),
-        losses.HuberEntries([0], [0], [1.0], width=2.0),
-        losses.LogisticLoss(np.ones((1, 2)), [1]),
-        losses.LogisticLoss(np.ones((2, 2)), [1, -1]),
-        losses.LinearLoss([1.0, 1.0]),
-        Doubled([1.0, 1.0]),
-    ]
-    assert len(pool(functions).terms) == 6
-
-
-def test_curvature_is_that_of_the_gradients():
-    rng = np.random.default_rng(3)
-    for kind, (_, shape) in KINDS.items():
-        if "Function" in kind:
-            continue
-        objective = pool(some_losses(kind, 4)).softened(0.5)
-        x = 0.3 * rng.standard_normal(shape)
-        direction = rng.standard_normal(shape)
-        step = 1e-6
-        ahead = objective.evaluate(x + step * direction).gradient
-        behind = objective.evaluate(x - step * direction).gradient
-        expected = (ahead - behind).ravel() / (2 * step)
-        np.testing.assert_allclose(
-            objective.hessian(x) @ direction.ravel(),
-            expected,
-            atol=1e-6 * (1 + abs(expected).max()),
-        )
 
 
 def test_large_matrices_stay_factored_and_small_problems_stay_small():

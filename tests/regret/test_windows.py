@@ -13,7 +13,7 @@ import driftwolfe as dw
 from driftwolfe.losses import LinearLoss, MulticlassLogistic, SquaredDistance
 from driftwolfe.regret import adaptive_regret, offline_minimum, static_regret, weak_adaptive_regret
 from driftwolfe.regret import windows as search_module
-from driftwolfe.regret.windows import AnyLength, OneLength
+from driftwolfe.regret.windows import Windows
 from regret.games import KINDS, game, lagging_game, some_losses
 
 
@@ -148,9 +148,9 @@ def test_refusals_say_why():
 
 def members(windows):
     """All windows of a set, by definition."""
-    if isinstance(windows, OneLength):
-        starts = range(windows.first, windows.last + 1)
-        return [(start, start + windows.length) for start in starts]
+    if windows.length is not None:
+        first, last = windows.starts
+        return [(start, start + windows.length) for start in range(first, last + 1)]
     ranges = [range(first, last + 1) for first, last in (windows.starts, windows.ends)]
     return [(start, end) for start, end in itertools.product(*ranges) if start < end]
 
@@ -159,10 +159,10 @@ def members(windows):
 def window_sets(draw):
     first, extra, length = (draw(st.integers(0, 6)) for _ in range(3))
     if draw(st.booleans()):
-        return OneLength(length + 1, first, first + extra)
+        return Windows.of_length(length + 1, first, first + extra)
     end = draw(st.integers(1, 6))
     last_end = max(end + length, first + 1)
-    return AnyLength((first, first + extra), (end, last_end))
+    return Windows((first, first + extra), (end, last_end))
 
 
 @given(windows=window_sets(), seed=st.integers(0, 100))
@@ -182,6 +182,6 @@ def test_sets_of_windows(windows, seed):
 
 
 def _cannot_split(windows):
-    return isinstance(windows, OneLength) or (
+    return windows.length is not None or (
         windows.starts[0] == windows.starts[1] and windows.ends[0] == windows.ends[1]
     )
