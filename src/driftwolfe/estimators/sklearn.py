@@ -14,14 +14,15 @@ from driftwolfe.estimators.recommender import MatrixCompleter, columns
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
+from driftwolfe.storage import Field, check_fields
 
 
 class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
     """`MatrixCompleter` for scikit-learn: X has two columns, the ids of user and item.
 
     Ids may be of any type (an array of objects, or a data frame), so most transformers do not apply
-    to X. Rows are learned in their order, which matters where the world drifts; `fit` starts anew
-    and may pass over the rows several times, `partial_fit` goes on.
+    to X. Rows are learned in their order, which matters if tastes drift; `fit` starts from scratch and
+    may pass over the rows several times, `partial_fit` goes on.
 
     Parameters
     ----------
@@ -109,11 +110,10 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
     def load(cls, path: str | os.PathLike[str]) -> MatrixCompletionRegressor:
         """Read what `save` wrote."""
         completer, face = MatrixCompleter.read(path, cls.__name__)
-        if set(face) != {"passes"}:
-            raise ValueError(f"{path} does not hold a complete state: no passes")
-        made = completer.settings
-        made["random_state"] = made.pop("seed")
-        model = cls(**made, passes=checks.count(face["passes"], "passes"))
+        check_fields({"passes": Field((int, float), least=1)}, face, cls.__name__)
+        options = completer.settings
+        options["random_state"] = options.pop("seed")
+        model = cls(**options, passes=checks.count(face["passes"], "passes"))
         model.completer_, model.n_features_in_ = completer, 2
         return model
 
