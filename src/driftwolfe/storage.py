@@ -230,8 +230,8 @@ class Header(NamedTuple):
     kind: str
     settings: dict[str, Any]
     described: dict[str, Described]
-    text: str = ""
-    sha256: str = ""
+    text: str
+    sha256: str
 
 
 #: Raises ValueError if an archive can be refused by its header. Returns the names of the arrays that
@@ -473,8 +473,11 @@ class Field:
                 return False
         if listed:
             return self.items is None or all(self.items.fits(item, sizes) for item in value)
+        if isinstance(value, np.ndarray) and value.dtype.kind == "c":
+            return bool(np.isfinite(value).all())
         if isinstance(value, np.ndarray) and value.size:
-            low, high = value.min(), value.max()
+            with np.errstate(invalid="ignore"):
+                low, high = value.min().item(), value.max().item()
         elif isinstance(value, int | float):
             low = high = value
         else:

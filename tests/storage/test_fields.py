@@ -81,6 +81,15 @@ def test_other_names_are_refused(values):
         check_fields(FIELDS, values, "thing")
 
 
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.complex64, np.uint8, np.bool_])
+def test_arrays_of_any_type_are_finite(kind):
+    fields = {"x": Field(kind, (None,))}
+    check_fields(fields, {"x": np.ones(3, kind)}, "thing")
+    for wrong in (math.nan, math.inf) if np.dtype(kind).kind in "fc" else ():
+        with pytest.raises(ValueError, match="whose x does not fit"):
+            check_fields(fields, {"x": np.array([1.0, wrong], kind)}, "thing")
+
+
 def test_sizes_that_are_known_are_not_taken_from_arrays():
     with pytest.raises(ValueError, match="whose x does not fit"):
         check_fields(FIELDS, good(), "thing", n=4)

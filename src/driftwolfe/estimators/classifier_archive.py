@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -70,14 +70,6 @@ def _fields() -> dict[str, Field]:
     }
 
 
-class SavedLearner(NamedTuple):
-    """The content of a classifier's file: options, learner, and lists of keys."""
-
-    options: dict[str, Any]
-    learner: ClassLearner | None
-    keys: dict[str, list[Any]]
-
-
 def write_learner(
     path: str | os.PathLike[str],
     kind: str,
@@ -93,8 +85,8 @@ def write_learner(
 
 def read_learner(
     path: str | os.PathLike[str], kind: str, options: Mapping[str, Field], keys: tuple[str, ...]
-) -> SavedLearner:
-    """Read what `write_learner` wrote, if it is of that kind and has these options and keys."""
+) -> tuple[dict[str, Any], ClassLearner | None, dict[str, list[Any]]]:
+    """Return options, learner and keys that `write_learner` wrote, if they are of that kind."""
     fields = {**options, "learner_state": Field(dict, optional=True)}
     key_fields = {f"keys.{name}": Field(np.uint8, (None,)) for name in keys}
 
@@ -118,9 +110,9 @@ def read_learner(
         held = {name: distinct_keys(arrays.pop(f"keys.{name}")) for name in keys}
         numbers = settings.pop("learner_state", None)
         if numbers is None:
-            return SavedLearner(settings, None, held)
+            return settings, None, held
         check_state(kind, numbers, arrays)
-        return SavedLearner(settings, ClassLearner.restored(numbers, arrays), held)
+        return settings, ClassLearner.restored(numbers, arrays), held
 
 
 def check_options(options: Mapping[str, Any]) -> None:

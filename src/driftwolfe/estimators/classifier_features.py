@@ -14,8 +14,7 @@ from driftwolfe.points.rounding import ramp
 
 kernels = compiled("driftwolfe.estimators.classifier_kernels")
 
-#: Features of larger size are refused, smaller ones count as 0: their squares could leave the range
-#: of numbers.
+#: Larger features are refused, smaller ones count as 0: their squares could overflow.
 LARGEST, SMALLEST = 1e100, 1e-100
 
 
@@ -157,7 +156,7 @@ def _rounded(values: Array) -> Array:
     return np.ldexp(np.floor(mantissas * 2.0**20 + 0.37), exponents - 20)
 
 
-#: Features up to which second moments are kept, and correlations are taken out.
+#: Largest number of features for which second moments are kept and correlations removed.
 FULL_FEATURES = 256
 #: Exponent of that: 0 would only standardise, 1 whiten. Measured: 0.5 has up to a tenth less log loss
 #: on small tables (digits, breast cancer), 1 has a fortieth less on Shuttle with flipped signs.
@@ -166,7 +165,7 @@ POWER = 0.75
 PRIOR_ROWS = 30.0
 #: A feature whose scale is at most this share of its mean is constant: what varies is rounding.
 CONSTANT = 1e-12
-#: The map is worked out anew after so many rounds, as a share of those played.
+#: The map is recomputed after so many rounds, as a share of those played.
 RENEWAL = 0.05
 
 
@@ -176,7 +175,7 @@ def renewal_gap(features: int, t: int) -> int:
 
 
 class FeatureMap:
-    r"""Rescales rows of features with what was seen so far.
+    r"""Rescales rows of features by statistics of the rows so far.
 
     Up to 256 features a row x becomes
 
@@ -316,6 +315,6 @@ class FeatureMap:
         if not self.full:
             return np.sqrt(self.squares / present)
         weight, total = self.totals[0], self.moments.diagonal()
-        # The zeros of a feature lie at the mean's distance from it.
+        # The zeros of a feature are at the distance |mean| from the mean.
         others = np.maximum(total - (weight - self.seen) * self.mean**2, 0.0)
         return np.sqrt(np.maximum(total / weight, others / present))

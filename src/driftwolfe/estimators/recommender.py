@@ -28,6 +28,8 @@ from driftwolfe.points.product import ProductPoint
 from driftwolfe.storage import Header, enough_memory, read_archive, require, write_archive
 
 LEARNERS = ("both", "pold", "pola")
+#: Options that have the same name in the scikit-learn and river APIs.
+SHARED_OPTIONS = ("loss", "learner", "radii", "weighting", "memory", "keep_seen")
 MOST_RADII = 64
 #: Squares of sums of such numbers stay in range.
 LARGEST_RATING = 1e100

@@ -24,7 +24,7 @@ from driftwolfe.estimators.classifier_features import (
     check_weights,
 )
 from driftwolfe.estimators.ids import Ids, check_keys, plain_key
-from driftwolfe.estimators.recommender import MatrixCompleter
+from driftwolfe.estimators.recommender import SHARED_OPTIONS, MatrixCompleter
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
@@ -79,16 +79,8 @@ class RiverMatrixCompleter(Ranker):
         self.weighting = weighting
         self.memory = memory
         self.keep_seen = keep_seen
-        self.completer = MatrixCompleter(
-            loss=loss,
-            learner=learner,
-            radii=radii,
-            rank=n_factors,
-            weighting=weighting,
-            memory=memory,
-            seed=seed or 0,
-            keep_seen=keep_seen,
-        )
+        options = {name: getattr(self, name) for name in SHARED_OPTIONS}
+        self.completer = MatrixCompleter(**options, rank=n_factors, seed=seed or 0)
 
     def learn_one(self, user: Hashable, item: Hashable, y: Any, x: Any = None) -> None:
         """Learn a rating; x is not used."""

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from driftwolfe.estimators.recommender import MatrixCompleter, columns
+from driftwolfe.estimators.recommender import SHARED_OPTIONS, MatrixCompleter, columns
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
@@ -74,9 +74,9 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
 
     @writes
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn all rows, forgetting what was known before."""
+        """Learn all rows from scratch."""
         passes = checks.count(self.passes, "passes")
-        completer, pairs = self._fresh(), list(zip(*columns(X), strict=True))
+        completer, pairs = self._new_completer(), list(zip(*columns(X), strict=True))
         ratings = checks.finite_array(y, "y", (len(pairs),))
         random = np.random.default_rng(self.random_state)
         completer.partial_fit(pairs, ratings)
@@ -89,7 +89,7 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
     @writes
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn more rows."""
-        completer = getattr(self, "completer_", None) or self._fresh()
+        completer = getattr(self, "completer_", None) or self._new_completer()
         completer.partial_fit(X, y)
         self.completer_, self.n_features_in_ = completer, 2
         return self
@@ -122,14 +122,6 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
         tags.input_tags.string = tags.input_tags.categorical = True
         return tags
 
-    def _fresh(self) -> MatrixCompleter:
-        return MatrixCompleter(
-            loss=self.loss,
-            learner=self.learner,
-            radii=self.radii,
-            rank=self.rank,
-            weighting=self.weighting,
-            memory=self.memory,
-            seed=self.random_state,
-            keep_seen=self.keep_seen,
-        )
+    def _new_completer(self) -> MatrixCompleter:
+        options = {name: getattr(self, name) for name in SHARED_OPTIONS}
+        return MatrixCompleter(**options, rank=self.rank, seed=self.random_state)

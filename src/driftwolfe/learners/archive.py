@@ -216,7 +216,7 @@ def is_own(cls: type[Learner]) -> bool:
     return cls is not getattr(learners, cls.__name__, None)
 
 
-def held_class(header: Header) -> str:
+def held_class(header: Header | Archive) -> str:
     """Return the name of the learner's class in a file."""
     return str(header.settings.get("class") if header.kind == OWN else header.kind)[:40]
 
@@ -226,7 +226,7 @@ def load_as(
 ) -> Learner:
     """Read a learner of exactly this class, which may be a user's own."""
 
-    def find(header: Header) -> type[Learner]:
+    def find(header: Header | Archive) -> type[Learner]:
         if held_class(header) != cls.__name__ or (header.kind == OWN) != is_own(cls):
             raise ValueError(f"{path} holds a {held_class(header)}, not this {cls.__name__}")
         return cls
@@ -237,7 +237,7 @@ def load_as(
 
 def load_learner(
     path: str | os.PathLike[str],
-    find: Callable[[Header], type[Learner]],
+    find: Callable[[Header | Archive], type[Learner]],
     domain: Domain | None = None,
     device: str | None = None,
 ) -> Learner:
@@ -254,7 +254,7 @@ def load_learner(
 
     archive = read_archive(path, check)
     settings, arrays = archive.settings, archive.arrays
-    cls = find(Header(archive.kind, settings, {}))
+    cls = find(archive)
     shared = shared_names(settings)
     reader = TreeReader(ensemble_kinds(), arrays, shared)
     arguments = {name: reader.read(value) for name, value in settings["arguments"].items()}
