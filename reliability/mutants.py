@@ -32,20 +32,20 @@ PACKAGE = Path("src/driftwolfe")
 #: counts. Doctests of the module itself are always run, last: alone, pytest would load some modules over
 #: functions of the same name.
 TESTS = {
-    "checkpoint": ("test_checkpoint.py",),
     "domains": ("domains", "contracts/test_domain_contract.py"),
     "ensemble": ("ensemble", "learners", "contracts/test_saved_learners.py"),
-    "estimators/classes": (
-        "estimators/test_class_experts.py",
-        "estimators/test_trace_norm_classifier.py",
+    "estimators": ("estimators",),
+    "estimators/classifier_experts": (
+        "estimators/test_classifier_experts.py",
+        "estimators/test_classifier.py",
         "estimators/test_classifier_floors.py",
     ),
-    "estimators/ratings": (
-        "estimators/test_rating_experts.py",
-        "estimators/test_interactions.py",
-        "estimators/test_matrix_completer.py",
-        "estimators/test_completer_files.py",
-        "estimators/test_ratings_growth.py",
+    "estimators/recommender_experts": (
+        "estimators/test_recommender_experts.py",
+        "estimators/test_recommender_interactions.py",
+        "estimators/test_recommender.py",
+        "estimators/test_recommender_archive.py",
+        "estimators/test_recommender_tables.py",
         "estimators/test_recommender_floors.py",
     ),
     "experiments/paper/claims": ("experiments/test_claims.py",),
@@ -55,7 +55,7 @@ TESTS = {
     "experiments/store": ("experiments/test_store.py", "experiments/test_sweep.py"),
     "experiments/summary": ("experiments/test_summary.py",),
     "experiments/tables": ("experiments/test_tables.py",),
-    "game": ("test_game.py",),
+    "game": ("test_game.py", "test_checkpoint.py"),
     "learners": (
         "learners/test_independent.py",
         "learners/test_learner_details.py",

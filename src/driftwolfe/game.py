@@ -17,8 +17,9 @@ import numpy as np
 from driftwolfe import storage
 from driftwolfe.domains import Domain
 from driftwolfe.learners.archive import (
+    LEARNER,
+    POINT,
     ensemble_kinds,
-    is_point,
     learner_settings,
     needed_arrays,
     require_named_state,
@@ -30,21 +31,37 @@ from driftwolfe.points import checks
 from driftwolfe.points.access import reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.storage import (
+    Field,
     Header,
     TreeReader,
     TreeWriter,
+    check_fields,
     enough_memory,
     read_archive,
+    require,
     shared_names,
     write_archive,
 )
 
 KIND = "Game"
+#: What a checkpoint says, besides what every file of a learner says.
+GAME = LEARNER | {
+    "learner": Field(str),
+    "first": Field(int, least=0),
+    "recording": Field(list, (2,), items=Field(bool)),
+    "decisions": Field(dict),
+    "weights": Field(dict),
+}
+#: Its record: seconds, loss and four counts of calls of each round; points, or their lengths and
+#: the points end to end.
+ROWS = {"rows": Field(np.float64, ("rounds", 6))}
+POINTS = Field(list, items=POINT)
+PACKED = {"lengths": Field(np.int64, ("rounds",), 0), "numbers": Field(np.float64)}
 
 
 @dataclass(eq=False)
 class GameRecord:
-    """What has been written down of a game so far.
+    """What has been recorded of a game so far.
 
     Attributes
     ----------
@@ -78,7 +95,7 @@ class Checkpoint:
             storage.destination(self.path)
 
     def resume(self, learner: Learner, recording: tuple[bool, bool]) -> GameRecord:
-        """Take the learner to where the file left it, and return the record; empty without a file.
+        """Bring the learner to where the file left it, and return the record; empty without a file.
 
         `recording` says whether decisions and weights are recorded. A file of another game is
         refused, and the learner stays as it is.
@@ -89,12 +106,12 @@ class Checkpoint:
         def check(header: Header) -> set[str]:
             with self._refused_if_another():
                 self._require_same_game(header, recording)
-                return needed_arrays(header) | {"rows"}
+                return needed_arrays(header, GAME, "game") | {"rows"}
 
         archive = read_archive(self.path, check)
         with enough_memory(self.path), self._refused_if_another():
             reached = restored(learner, archive)
-            record = self._record(archive.settings, archive.arrays)
+            record = _read_record(archive.settings, archive.arrays)
             if reached.t != self._first + len(record.rows):
                 raise ValueError("its rounds do not add up")
         _move(learner, reached)
@@ -110,7 +127,7 @@ class Checkpoint:
             ) from error
 
     def save(self, learner: Learner, record: GameRecord, recording: tuple[bool, bool]) -> None:
-        """Write where the game is; refuse where something else moved the learner meanwhile."""
+        """Write where the game is; refuse if something else moved the learner meanwhile."""
         _write_game(learner, record, recording, self._first, self.path)
 
     def _require_same_game(self, archive: Header, recording: tuple[bool, bool]) -> None:
@@ -124,21 +141,6 @@ class Checkpoint:
             )
         if archive.settings.get("recording") != list(recording):
             raise ValueError("it was recorded with other record_decisions or record_weights")
-
-    @staticmethod
-    def _record(settings: dict[str, Any], arrays: dict[str, Any]) -> GameRecord:
-        reader = TreeReader(ensemble_kinds(), arrays, shared_names(settings))
-        rows = arrays.get("rows")
-        lists = [_unpacked(reader.read(settings.get(name))) for name in ("decisions", "weights")]
-        if not (isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.shape[1] == 6):
-            raise ValueError("it has no record of rounds")
-        if rows.dtype != np.float64 or not all(type(held) is list for held in lists):
-            raise ValueError("it has no record of rounds")
-        if not (np.isfinite(rows).all() and (rows[:, 2:] >= 0).all()):
-            raise ValueError("its record of rounds holds numbers that are none")
-        if not all(len(held) in (0, len(rows)) and all(map(is_point, held)) for held in lists):
-            raise ValueError("it has no record of points")
-        return GameRecord([tuple(row) for row in rows.tolist()], *lists)
 
 
 @writes
@@ -169,8 +171,19 @@ def _write_game(
     write_archive(path, KIND, settings, {**writer.arrays, "rows": rows})
 
 
+def _read_record(settings: dict[str, Any], arrays: dict[str, Any]) -> GameRecord:
+    rows: Any = arrays.get("rows")
+    rounds = check_fields(ROWS, {"rows": rows}, "game")["rounds"]
+    require((rows[:, 2:] >= 0).all(), "calls")
+    reader = TreeReader(ensemble_kinds(), arrays, shared_names(settings))
+    lists = {name: _unpacked(reader.read(settings[name])) for name in ("decisions", "weights")}
+    check_fields(dict.fromkeys(lists, POINTS), lists, "game")
+    require(all(len(held) in (0, rounds) for held in lists.values()), "records of points")
+    return GameRecord([tuple(row) for row in rows.tolist()], **lists)
+
+
 def _packed(points: list[Any]) -> Any:
-    """Dense points end to end in one array, and their lengths: a file holds few arrays, if long ones."""
+    """Dense points end to end in one array, and their lengths: files with many arrays are slow."""
     if not points or not all(isinstance(point, np.ndarray) for point in points):
         return points
     lengths = np.array([len(point) for point in points])
@@ -180,12 +193,10 @@ def _packed(points: list[Any]) -> Any:
 def _unpacked(packed: Any) -> Any:
     if not isinstance(packed, tuple):
         return packed
-    arrays = len(packed) == 2 and all(isinstance(part, np.ndarray) for part in packed)
-    if not (arrays and packed[0].dtype == np.int64 and packed[0].ndim == 1 <= packed[1].ndim):
-        raise ValueError("it has no record of points")
+    require(len(packed) == len(PACKED), "records of points")
     lengths, numbers = packed
-    if lengths.min(initial=0) < 0 or lengths.sum() != len(numbers):
-        raise ValueError("it has no record of points")
+    check_fields(PACKED, {"lengths": lengths, "numbers": numbers}, "game")
+    require(numbers.ndim and lengths.sum() == len(numbers), "records of points")
     return np.split(numbers, np.cumsum(lengths)[:-1])
 
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftwolfe.storage import decode_keys, encode_keys, read_archive, write_archive
+from driftwolfe.estimators.ids import decode_keys, encode_keys
+from driftwolfe.storage import read_archive, write_archive
 
 scalars = (
     st.text()

@@ -32,7 +32,7 @@ class Watched:
     """A completer, and the steps of its low-rank experts, collected from outside."""
 
     def __init__(self, users, items, **settings):
-        self.completer = MatrixCompleter(**recommender_experts)
+        self.completer = MatrixCompleter(**settings)
         self.pool = self.completer._pool
         self.shape, self.steps, self.counts = (users, items), {}, np.zeros((users, items))
         self.plain = PlainPool(self.pool.settings.loss)
@@ -99,13 +99,8 @@ def numbered(pairs):
 )
 def test_with_enough_rank_projections_are_exact(shape, memory, loss, weighting):
     """Also after steps have been folded, as the rank holds all of them."""
-    recommender_experts = {
-        "memory": memory,
-        "loss": loss,
-        "weighting": weighting,
-        "rank": min(shape),
-    }
-    watched = Watched(*shape, radii=(0.05, 0.5, 40.0), learner="pold", **recommender_experts)
+    settings = {"memory": memory, "loss": loss, "weighting": weighting, "rank": min(shape)}
+    watched = Watched(*shape, radii=(0.05, 0.5, 40.0), learner="pold", **settings)
     pairs, ratings = turning(2100 if memory > 1000 else 600, *shape, new=20)
     seen = 0
     for pair, rating in zip(numbered(pairs), ratings.tolist(), strict=True):
@@ -221,7 +216,7 @@ def test_within_a_block_rows_step_inside_the_space_of_the_projection(weighting):
 
 @pytest.mark.parametrize("settings", [{}, {"weighting": 0.0}, {"weighting": 1.0, "rank": 9}])
 def test_the_decision_lies_in_its_domain(settings):
-    completer = MatrixCompleter(memory=64, radii=(0.02, 0.2), **recommender_experts)
+    completer = MatrixCompleter(memory=64, radii=(0.02, 0.2), **settings)
     pairs, ratings = turning(500, new=20)
     ratings[100] = 9.0
     for pair, rating in zip(pairs, ratings, strict=True):

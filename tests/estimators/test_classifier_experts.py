@@ -10,16 +10,13 @@ from hypothesis import strategies as st
 
 from driftwolfe import TraceNormBall
 from driftwolfe.estimators import classifier_experts
-from driftwolfe.estimators import classifier_experts as class_experts
 from driftwolfe.estimators.classifier_experts import (
     BLOCK,
     SLACK,
     ClassExperts,
     ClassLearner,
-    FeatureMap,
-    Labelled,
-    as_rows,
 )
+from driftwolfe.estimators.classifier_features import FULL_FEATURES, FeatureMap, Labelled, as_rows
 from driftwolfe.estimators.classifier_kernels import divisor, eigen, project_columns
 from driftwolfe.losses import MulticlassLogistic
 from estimators.classifier_streams import state_of, turning
@@ -214,7 +211,7 @@ def test_without_adaptation_nothing_restarts():
 
 
 def test_longer_intervals_join_in_time(monkeypatch):
-    monkeypatch.setattr(class_experts, "FIRST_LEVELS", 1)
+    monkeypatch.setattr(classifier_experts, "FIRST_LEVELS", 1)
     experts = ClassExperts(RADII, 2, 3, adaptive=True)
     rng = np.random.default_rng(0)
     lengths = {}
@@ -312,12 +309,12 @@ def test_the_map_for_many_features_takes_over_the_classifiers():
     learner = ClassLearner((1e3,), True, True, 3, 6)
     learner.learn(labelled(X, y))
     weights, intercepts = learner.coefficients()
-    learner.grow(3, classifier_experts.FULL_FEATURES + 1)
+    learner.grow(3, FULL_FEATURES + 1)
     assert not learner.map.full
     after, also = learner.coefficients()
     np.testing.assert_allclose(after[:, :6], weights, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(also, intercepts, rtol=1e-8, atol=1e-10)
-    wide = np.pad(X, ((0, 0), (0, classifier_experts.FULL_FEATURES - 5)))
+    wide = np.pad(X, ((0, 0), (0, FULL_FEATURES - 5)))
     learner.learn(labelled(wide, y))
     assert np.isfinite(learner.probabilities(as_rows(wide))).all()
 
