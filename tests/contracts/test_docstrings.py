@@ -37,7 +37,6 @@ NO_EXAMPLE = {
     "driftwolfe.ensemble.FixedMeta": _PROTOCOL,
     "driftwolfe.ensemble.SleepingMeta": _PROTOCOL,
     "driftwolfe.regret.Record": _PROTOCOL,
-    "driftwolfe.experiments.figures.Regrets": _PROTOCOL,
     "driftwolfe.demo.show": "plays for seconds; `driftwolfe demo` shows it",
     "driftwolfe.doctor.examine": "prints what this machine has; `driftwolfe doctor` shows it",
     "driftwolfe.experiments.figures.draw_all": _RESULTS,
