@@ -13,7 +13,7 @@ from benchmarks.data import movielens
 from benchmarks.measure import medians, race, threads
 from benchmarks.ratio import Ratio
 from benchmarks.skipped import Skipped
-from driftwolfe.points import FactoredMatrix, leading_triplets
+from driftwolfe.points import FactoredMatrix, leading_triplet
 
 ROW = "linear_oracle"
 SHAPE, RADIUS, RANK, STORED = (943, 1682), 1e4, 100, 100_000
@@ -147,7 +147,7 @@ def _against_bandwidth(case, accuracy, repeats):
     """
     hint, _ = case.hint(accuracy)
     size = case.direction.nbytes
-    products = leading_triplets(case.direction, 1, tolerance=hint).products
+    products = leading_triplet(case.direction, tolerance=hint).products
     speed, reading = read_speed(size)
     timings = race({"oracle": partial(case.oracle, hint)}, repeats)
     return Ratio(

@@ -814,24 +814,26 @@ def state_names(thing: Any) -> list[str]:
 
 def write_state(thing: Any, writer: TreeWriter) -> dict[str, Any]:
     """Return the state as JSON."""
-    written = {}
+    written, saved_as = {}, getattr(thing, "STATE_KEYS", {})
     for name in state_names(thing):
         value = getattr(thing, name)
-        written[name] = write_state(value, writer) if state_names(value) else writer.write(value)
+        content = write_state(value, writer) if state_names(value) else writer.write(value)
+        written[saved_as.get(name, name)] = content
     return written
 
 
 def read_state(thing: Any, written: Any, reader: TreeReader) -> None:
     """Set the state of an object that was made the same way; what does not fit is refused."""
-    names = state_names(thing)
-    if not isinstance(written, dict) or set(written) != set(names):
+    saved_as = getattr(thing, "STATE_KEYS", {})
+    keys = {name: saved_as.get(name, name) for name in state_names(thing)}
+    if not isinstance(written, dict) or set(written) != set(keys.values()):
         raise ValueError(f"this archive does not hold the state of a {type(thing).__name__}")
-    for name in names:
+    for name, key in keys.items():
         old = getattr(thing, name)
         if state_names(old):
-            read_state(old, written[name], reader)
+            read_state(old, written[key], reader)
             continue
-        new = reader.read(written[name])
+        new = reader.read(written[key])
         if not _alike(old, new):
             raise ValueError(f"this archive holds a {name.strip('_')} that does not fit")
         if isinstance(new, np.ndarray) and reader.is_shared(new):

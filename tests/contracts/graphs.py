@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ class _Walk:
         elif isinstance(one, Device):
             if one is not other:
                 self._differs(path, f"{one!r} and {other!r}")
-        elif isinstance(one, PLAIN) or callable(one):
+        elif isinstance(one, PLAIN) or (callable(one) and not isinstance(one, partial)):
             if one != other:
                 self._differs(path, f"{one!r} and {other!r}")
         elif isinstance(one, float):
@@ -52,6 +53,8 @@ class _Walk:
                 self._differs(path, f"{one!r} and {other!r}")
         elif isinstance(one, tuple):
             self._items(one, other, path)
+        elif isinstance(one, partial):
+            self.compare((one.func, one.args), (other.func, other.args), path)
         elif self._new_pair(one, other, path):
             self._contents(one, other, path)
 

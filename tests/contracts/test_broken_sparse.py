@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import driftwolfe as dw
 from contracts.graphs import differences
 from driftwolfe.estimators import TraceNormClassifier
-from driftwolfe.points import FactoredMatrix, leading_triplets
+from driftwolfe.points import FactoredMatrix, leading_triplet
 from driftwolfe.points.checks import sound_sparse
 
 #: Rows, columns; both even, for blocks.
@@ -120,7 +120,7 @@ BOUNDARIES = {
         np.ones((SHAPE[0], 1)), np.ones(1), np.ones((SHAPE[1], 1)), S
     ),
     "product with a FactoredMatrix": lambda S: LOW_RANK @ S,
-    "leading_triplets": lambda S: leading_triplets(S, 1),
+    "leading_triplet": lambda S: leading_triplet(S),
     "MulticlassLogistic": lambda S: dw.losses.MulticlassLogistic(S, LABELS, 2),
     "LogisticLoss": lambda S: dw.losses.LogisticLoss(S, 2.0 * LABELS - 1.0),
     "HingeLoss": lambda S: dw.losses.HingeLoss(S, 2.0 * LABELS - 1.0),

@@ -10,7 +10,7 @@ from contracts.graphs import differences
 from contracts.learner_cases import LEARNER_CASES, domains, suits
 from contracts.test_learner_contract import make, stream
 from driftwolfe import estimators
-from driftwolfe.points import FactoredMatrix, checks, leading_triplets
+from driftwolfe.points import FactoredMatrix, checks, leading_triplet
 from driftwolfe.storage import check_keys, encode_keys
 
 NAN = float("nan")
@@ -65,7 +65,7 @@ MASKED = {
     "FactoredMatrix": lambda: FactoredMatrix(hidden(np.ones((2, 1))), [1.0], np.ones((3, 1))),
     "from_entries": lambda: FactoredMatrix.from_entries((2, 2), hidden([0, 1]), [0, 1], [1.0, 2.0]),
     "product": lambda: FactoredMatrix.zeros((2, 2)) @ POINT,
-    "leading_triplets": lambda: leading_triplets(hidden(np.eye(3))),
+    "leading_triplet": lambda: leading_triplet(hidden(np.eye(3))),
     "Hedge": lambda: dw.ensemble.Hedge(2).update(POINT),
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from driftwolfe.ensemble import Cover, Interval, SleepingMeta
+from driftwolfe.ensemble import GeometricCover, Interval, SleepingMeta
 
 #: (round, weights of the experts, randomness) -> losses of the experts
 Adversary = Callable[[int, np.ndarray, np.random.Generator], np.ndarray]
@@ -51,7 +51,7 @@ ADVERSARIES: list[Adversary] = [
 
 
 def play_on_cover(
-    meta: SleepingMeta, cover: Cover, adversary: Adversary, rounds: int, scale: float
+    meta: SleepingMeta, cover: GeometricCover, adversary: Adversary, rounds: int, scale: float
 ) -> list[tuple[Interval, int, float]]:
     """Play a meta whose combined loss is the weighted mean.
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from driftwolfe.ensemble import AdaNormalHedge, CompactCover, GeometricCover
+from driftwolfe.ensemble import AdaNormalHedge, GeometricCover
 from ensemble.adversaries import ADVERSARIES, play_on_cover
 
 FRESH = (math.exp(1 / 3) - 1) / 2  # w(0, 0)
@@ -169,7 +169,7 @@ def test_with_no_difference_yet_nothing_moves():
 
 
 @pytest.mark.parametrize("adversary", ADVERSARIES)
-@pytest.mark.parametrize("cover", [GeometricCover(), CompactCover()])
+@pytest.mark.parametrize("cover", [GeometricCover()])
 def test_regret_on_every_interval_stays_below_the_bound(adversary, cover):
     B = 5.0
     meta = AdaNormalHedge(loss_scale=B)

@@ -9,9 +9,10 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.ensemble.dense import DenseDescent, GaugeDescent
-from driftwolfe.ensemble.experts import descent
+from driftwolfe.ensemble.list import descent
 from driftwolfe.ensemble.plan import Plan, ProjectionConfig
 from driftwolfe.losses import FunctionLoss, Loss, SquaredDistance, SquaredEntries
+from ensemble.evaluations import with_slopes
 
 PLANS = [Plan(0.5, 1, 1e-6), Plan(0.2, 3, 1e-6), Plan(0.1, 4, 1e-6), Plan(0.3, 2, 1e-6)]
 
@@ -39,16 +40,23 @@ def loss(experts, seed):
     return SquaredEntries([0, 1, 2], [0, 1, 0], rng.standard_normal(3))
 
 
-def advance(experts, seed, shared=False):
+def common_slope(experts, seed):
+    """That at the mean of the scores."""
+    f = loss(experts, seed)
+    return f.slope_at(np.mean(experts.scores(f), axis=0))
+
+
+def advance(experts, seed, slope=None):
+    """A round with a slope for all experts, or with each its own."""
     f, weights = loss(experts, seed), np.full(experts.size, 1 / experts.size)
-    scores = experts.evaluate(f)
+    scores, shared = experts.scores(f), slope is not None
     if shared:
-        slopes = f.slope_at(np.mean(scores, axis=0))
+        slopes = slope
     elif isinstance(experts, DenseDescent):
         slopes = f.stacked_round(experts.x, weights)[1]  # gradients already
     else:
         slopes = f.slope_at(scores)
-    experts.commit(experts.prepare(f, slopes, shared))
+    experts.step(f, with_slopes(slopes, shared))
 
 
 def state(experts):
@@ -67,23 +75,25 @@ def _array(point):
 
 @pytest.mark.parametrize("make", [dense, inexact, gauged, factored])
 @pytest.mark.parametrize("shared", [False, True])
-def test_restarting_is_removing_and_adding_in_the_same_places(make, shared):
-    kept, exchanged = make(), make()
-    kept.add(kept.domain.origin(), PLANS)
-    exchanged.add(kept.domain.origin(), PLANS[2:] + PLANS[:2])
+def test_restarted_experts_are_new_ones_and_the_others_play_on(make, shared):
+    restarted, rest = make(), make()
+    restarted.add(restarted.domain.origin(), PLANS)
+    rest.add(restarted.domain.origin(), PLANS[2:])
     for seed in range(5):
-        advance(kept, seed, shared)
-        advance(exchanged, seed, shared)
-    start = kept.point(2)
-    kept.restart(2, start)
-    exchanged.remove([False, False, True, True])
-    exchanged.add(start, PLANS[:2])
+        slope = common_slope(restarted, seed) if shared else None
+        advance(restarted, seed, slope)
+        advance(rest, seed, slope)
+    start = restarted.point(2)
+    restarted.restart(2, start)
+    rest.add(start, PLANS[:2])
+    rest.largest_gradient = restarted.largest_gradient  # those that left had seen more
     order = [2, 3, 0, 1]
     for seed in range(5, 12):
-        for mine, theirs in zip(state(kept)[:4], state(exchanged)[:4], strict=True):
+        for mine, theirs in zip(state(restarted)[:4], state(rest)[:4], strict=True):
             np.testing.assert_allclose(mine[order], theirs, rtol=0, atol=1e-12)
-        advance(kept, seed, shared)
-        advance(exchanged, seed, shared)
+        slope = common_slope(restarted, seed) if shared else None
+        advance(restarted, seed, slope)
+        advance(rest, seed, slope)
 
 
 class Crooked(Loss):
@@ -116,10 +126,10 @@ def test_a_round_that_cannot_be_prepared_leaves_everything_as_it_was(make, share
     before = copy.deepcopy(state(experts))
     f, slopes = Crooked(), np.ones(3) if shared else np.ones((4, 2))
     with pytest.raises(ValueError, match="shape"):
-        experts.prepare(f, slopes, shared)
+        experts.step(f, with_slopes(slopes, shared))
     broken = FunctionLoss(lambda x: 0.0, explode)
     with pytest.raises(ZeroDivisionError):
-        broken.slope_at(experts.evaluate(broken))
+        broken.slope_at(experts.scores(broken))
     for was, now in zip(before, state(experts), strict=True):
         np.testing.assert_array_equal(now, was)
 

@@ -17,14 +17,13 @@ from ensemble.adversaries import ADVERSARIES
 seeds = st.integers(0, 2**32 - 1)
 
 
-def naive_weights(losses, prior, horizon, scale, shares):
+def naive_weights(losses, prior, horizon, scale):
     """Multiply and renormalise, round by round: right for a fixed rate and few rounds."""
     rate = math.sqrt(8.0 / horizon) / scale
     weights = np.array(prior)
-    for t, row in enumerate(losses, start=1):
+    for row in losses:
         weights = weights * np.exp(-rate * row)
         weights = weights / weights.sum()
-        weights = (1 - shares(t)) * weights + shares(t) * np.array(prior)
     return weights
 
 
@@ -34,20 +33,16 @@ def play(hedge, losses):
     return hedge.weights
 
 
-@pytest.mark.parametrize(
-    ("share", "shares"),
-    [(0.0, lambda t: 0.0), (0.1, lambda t: 0.1), ("1/t", lambda t: 1 / (t + 1))],
-)
 @given(seed=seeds)
 @settings(max_examples=30, deadline=None)
-def test_weights_agree_with_the_naive_computation(share, shares, seed):
+def test_weights_agree_with_the_naive_computation(seed):
     rng = np.random.default_rng(seed)
     size, rounds = int(rng.integers(1, 6)), int(rng.integers(0, 20))
     prior = rng.random(size) + 0.1
     prior /= prior.sum()
     losses = rng.normal(size=(rounds, size))
-    hedge = Hedge(size, horizon=30, loss_scale=2.0, prior=prior, share=share)
-    expected = naive_weights(losses, prior, 30, 2.0, shares)
+    hedge = Hedge(size, horizon=30, loss_scale=2.0, prior=prior)
+    expected = naive_weights(losses, prior, 30, 2.0)
     np.testing.assert_allclose(play(hedge, losses), expected, rtol=1e-9)
 
 
@@ -86,7 +81,7 @@ def test_equal_losses_leave_the_prior():
     np.testing.assert_allclose(hedge.weights, ader_prior(4), rtol=1e-14)
 
 
-@pytest.mark.parametrize("options", [{}, {"horizon": 50}, {"share": 0.05}, {"share": "1/t"}])
+@pytest.mark.parametrize("options", [{}, {"horizon": 50}])
 @pytest.mark.parametrize("exponent", [-1000, -20, 20, 900])
 def test_learned_range_scaling_all_losses_changes_nothing(options, exponent):
     losses = np.random.default_rng(1).normal(size=(50, 5))
@@ -98,7 +93,7 @@ def test_learned_range_scaling_all_losses_changes_nothing(options, exponent):
     assert large.scale == np.ldexp(small.scale, exponent)
 
 
-@pytest.mark.parametrize("options", [{}, {"horizon": 50, "loss_scale": 3.0}, {"share": "1/t"}])
+@pytest.mark.parametrize("options", [{}, {"horizon": 50, "loss_scale": 3.0}])
 def test_adding_a_number_to_all_losses_changes_nothing(options):
     rng = np.random.default_rng(2)
     losses = rng.integers(-8, 9, (50, 5)) / 8.0
@@ -119,10 +114,9 @@ def test_a_large_common_part_does_not_eat_the_digits_of_the_differences():
 @pytest.mark.parametrize(
     ("loss_scale", "size"), [(1.0, 1e8), ("auto", 1e300), (1e-300, 1e20), ("auto", 1e-308)]
 )
-@pytest.mark.parametrize("share", [0.0, "1/t"])
-def test_weights_stay_finite(loss_scale, size, share):
+def test_weights_stay_finite(loss_scale, size):
     rng = np.random.default_rng(3)
-    hedge = Hedge(4, loss_scale=loss_scale, share=share)
+    hedge = Hedge(4, loss_scale=loss_scale)
     for _ in range(300):
         hedge.update(size * rng.random(4))
         weights = hedge.weights
@@ -134,10 +128,9 @@ def test_weights_stay_finite(loss_scale, size, share):
 @pytest.mark.parametrize("adversary", ADVERSARIES)
 @pytest.mark.parametrize("loss_scale", [1.0, "auto"])
 @pytest.mark.parametrize("horizon", [600, 300, None])
-@pytest.mark.parametrize("share", [0.0, 0.002, "1/t"])
-def test_regret_stays_below_the_bound(adversary, loss_scale, horizon, share):
+def test_regret_stays_below_the_bound(adversary, loss_scale, horizon):
     rng = np.random.default_rng(4)
-    hedge = Hedge(8, horizon=horizon, loss_scale=loss_scale, share=share)
+    hedge = Hedge(8, horizon=horizon, loss_scale=loss_scale)
     regrets = np.zeros(8)
     for t in range(1, 601):
         weights = hedge.weights
@@ -188,23 +181,14 @@ def test_the_general_bound_is_the_stated_formula():
     known, unknown = {"horizon": 100}, {}
     for horizon, excess, options in ((100, 2.0, known), (T, 2.0, unknown)):
         unit = B * math.sqrt(horizon / 8)
-        for share, cost in ((0.0, 0.0), ("1/t", math.log(T)), (0.1, -199 * math.log(0.9))):
-            given, learned = (
-                Hedge(4, loss_scale=scale, share=share, prior=np.ones(4), **options)
-                for scale in (B, "auto")
-            )
-            assert given.regret_bound(2, T, B) == pytest.approx(unit * (price + cost + excess))
-            tenth = unit * (price + cost + excess / 100)
-            assert given.regret_bound(2, T, B / 10) == pytest.approx(tenth)
-            expected = unit * (price + cost + 2 * excess) + 2 * B
-            assert learned.regret_bound(2, T, B) == pytest.approx(expected)
-
-
-def test_a_share_lets_a_bad_expert_return():
-    losses = np.array([[0.0, 1.0]] * 500 + [[1.0, 0.0]] * 30)
-    plain, sharing = (Hedge(2, 530, 1.0, share=share) for share in (0.0, 0.01))
-    assert play(plain, losses)[1] < 1e-6
-    assert play(sharing, losses)[1] > 0.5
+        given, learned = (
+            Hedge(4, loss_scale=scale, prior=np.ones(4), **options) for scale in (B, "auto")
+        )
+        assert given.regret_bound(2, T, B) == pytest.approx(unit * (price + excess))
+        tenth = unit * (price + excess / 100)
+        assert given.regret_bound(2, T, B / 10) == pytest.approx(tenth)
+        expected = unit * (price + 2 * excess) + 2 * B
+        assert learned.regret_bound(2, T, B) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -229,9 +213,6 @@ def test_bad_losses_are_refused_and_nothing_changes(losses):
         {"loss_scale": np.nan},
         {"prior": [1.0, 0.0, 1.0]},
         {"prior": [1.0, 1.0]},
-        {"share": 1.0},
-        {"share": -0.1},
-        {"share": "t"},
     ],
 )
 def test_bad_options_are_refused(options):
@@ -245,11 +226,10 @@ def test_the_bound_knows_its_experts(expert):
         Hedge(3).regret_bound(expert, 10, 1.0)
 
 
-@pytest.mark.parametrize("share", [0.0, "1/t"])
-def test_a_shallow_copy_is_a_snapshot_and_resumes_bit_for_bit(share):
+def test_a_shallow_copy_is_a_snapshot_and_resumes_bit_for_bit():
     rng = np.random.default_rng(5)
     first, rest = rng.random((20, 4)), rng.random((20, 4))
-    hedge = Hedge(4, share=share)
+    hedge = Hedge(4)
     play(hedge, first)
     snapshot = copy.copy(hedge)
     frozen = copy.deepcopy(hedge)

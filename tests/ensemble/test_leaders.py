@@ -1,5 +1,7 @@
 """Experts that follow the regularised leader: what they carry from round to round."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from driftwolfe.ensemble import leaders as module
 from driftwolfe.ensemble.leaders import GapRule, Leaders
 from driftwolfe.oracles import frank_wolfe
 from driftwolfe.points import FactoredMatrix, inner
+from ensemble.evaluations import with_slopes
 from learners.plain import RegularisedLeader
 
 SHAPE, RADIUS = (60, 50), 30.0
@@ -36,7 +39,7 @@ def make(representation="factored", rule=None, step=20.0, strength=None, epochs=
 def play(experts, losses):
     for loss in losses:
         slopes = [loss.slope_at(loss.scores(expert.x)) for expert in experts.experts]
-        experts.commit(experts.prepare(loss, slopes, shared=False))
+        experts.step(loss, with_slopes(slopes))
         yield experts.experts
 
 
@@ -60,10 +63,10 @@ def test_factored_and_dense_experts_end_near_one_point():
     for loss in ratings(40):
         slopes = rng.standard_normal(12)
         for experts in (dense, factored):
-            experts.commit(experts.prepare(loss, slopes, shared=True))
-        apart = np.linalg.norm(dense.point(0) - factored.point(0).toarray())
+            experts.step(loss, with_slopes(slopes, shared=True))
+        apart = np.linalg.norm(dense.experts[0].x - factored.experts[0].x.toarray())
         assert apart <= 2.0 * np.sqrt((2 * RADIUS) ** 2 / (2 * 256))  # D^2 / (2 gamma)
-    assert np.linalg.norm(dense.point(0)) > apart
+    assert np.linalg.norm(dense.experts[0].x) > apart
     assert not dense.cut_short
     assert not factored.cut_short
 
@@ -121,15 +124,15 @@ def test_leaders_are_plain_frank_wolfe_runs(strength, scale):
     for _ in range(70):
         target = rng.standard_normal(3) + np.array([1.0, -0.5, 0.0])
         loss = dw.losses.SquaredDistance(target)
-        slopes = [loss.slope_at(loss.scores(experts.point(i))) for i in range(4)]
-        experts.commit(experts.prepare(loss, slopes, shared=False))
+        slopes = [loss.slope_at(loss.scores(experts.experts[i].x)) for i in range(4)]
+        experts.step(loss, with_slopes(slopes))
         gradients = [each.x - target for each in plain]
         largest = max(largest, *(np.linalg.norm(g) for g in gradients))
         for i, (each, g) in enumerate(zip(plain, gradients, strict=True)):
             before = each.x
             each.take(g, CORNERS)
             moved = max(moved, np.linalg.norm(each.x - before))
-            np.testing.assert_allclose(experts.point(i), each.x, atol=1e-9)
+            np.testing.assert_allclose(experts.experts[i].x, each.x, atol=1e-9)
     assert moved > 0.5
     assert not experts.cut_short
 
@@ -152,7 +155,7 @@ def test_the_gap_that_is_claimed_holds(strength):
             history.append((x, g))
             largest = max(largest, np.linalg.norm(g))
         slopes = [loss.slope_at(loss.scores(expert.x)) for expert in experts.experts]
-        experts.commit(experts.prepare(loss, slopes, shared=False))
+        experts.step(loss, with_slopes(slopes))
         for history, expert, epoch in zip(histories, experts.experts, epochs, strict=True):
             if len(history) == epoch:
                 history.clear()
@@ -178,9 +181,11 @@ def test_a_refused_round_leaves_the_experts_as_they_were():
         pass
     before = [expert.x.toarray() for expert in experts.experts]
     slopes = [losses[-1].slope_at(losses[-1].scores(e.x)) for e in experts.experts]
-    discarded, _, _ = experts.prepare(losses[-1], slopes, shared=False)
-    moved, _, _ = experts.prepare(losses[-1], slopes, shared=False)
-    for x, expert, one, other in zip(before, experts.experts, discarded, moved, strict=True):
+    discarded, moved = copy.copy(experts), copy.copy(experts)
+    discarded.step(losses[-1], with_slopes(slopes))
+    moved.step(losses[-1], with_slopes(slopes))
+    held = zip(before, experts.experts, discarded.experts, moved.experts, strict=True)
+    for x, expert, one, other in held:
         np.testing.assert_array_equal(expert.x.toarray(), x)
         np.testing.assert_allclose(one.x.toarray(), other.x.toarray(), atol=1e-4)
 
@@ -194,7 +199,7 @@ def test_dense_gradients_of_factored_points_will_do():
             lambda x: target,
         )
         slopes = [target] * 2
-        experts.commit(experts.prepare(loss, slopes, shared=False))
+        experts.step(loss, with_slopes(slopes))
     for expert in experts.experts:
         assert experts.domain.contains(expert.x)
         assert inner(target, expert.x) < 0

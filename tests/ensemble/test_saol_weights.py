@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from driftwolfe.ensemble import CompactCover, GeometricCover, MultiplicativeWeights
+from driftwolfe.ensemble import GeometricCover, MultiplicativeWeights
 from ensemble.adversaries import ADVERSARIES, play_on_cover
 
 
@@ -79,7 +79,7 @@ def test_a_learned_scale_is_the_largest_difference():
 
 
 @pytest.mark.parametrize("adversary", ADVERSARIES)
-@pytest.mark.parametrize("cover", [GeometricCover(), CompactCover()])
+@pytest.mark.parametrize("cover", [GeometricCover()])
 def test_regret_on_every_interval_stays_below_the_bound(adversary, cover):
     B = 0.25
     meta = MultiplicativeWeights(loss_scale=B)

@@ -200,7 +200,7 @@ def test_multi_ocg_follows_its_leaders():
         g = loss.gradient(learner.decision)
         learner.update(loss)
         for i in range(leaders.size):
-            gamma, x = 2**i, learner._experts.point(i)
+            gamma, x = 2**i, learner._experts.experts[i].x
             totals[i] = totals[i] + g
             if t % gamma == 0:
                 anchors[i], totals[i] = x, np.zeros(4)

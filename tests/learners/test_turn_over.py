@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.ensemble import CompactCover, GeometricCover
+from driftwolfe.ensemble import GeometricCover
 from driftwolfe.losses import LinearLoss, MulticlassLogistic, SquaredDistance
 from learners.plain import BlockedExpert, Multiplicative, NormalHedge
 
@@ -65,13 +65,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("cover", [GeometricCover(), CompactCover()])
 @pytest.mark.parametrize("name", CASES)
-def test_pola_is_experts_on_the_intervals_of_a_cover(name, cover):
+def test_pola_is_experts_on_the_intervals_of_a_cover(name):
+    cover = GeometricCover()
     domain, make = CASES[name]
     losses, B, G = make(300, 1), 40.0, 5.0
     learner = dw.POLA(domain, lipschitz=G, loss_scale=B)
-    learner._cover = cover  # both start with one interval of length 1
     plain = looped(cover, domain, losses, NormalHedge(B), descents(2 * domain.radius, G))
     for t, loss in enumerate(losses, start=1):
         np.testing.assert_allclose(learner.decision, plain[t - 1], rtol=0, atol=AGREE)
@@ -80,12 +79,11 @@ def test_pola_is_experts_on_the_intervals_of_a_cover(name, cover):
         learner.update(loss)
 
 
-@pytest.mark.parametrize("cover", [GeometricCover(), CompactCover()])
-def test_saol_is_experts_on_the_intervals_of_a_cover(cover):
+def test_saol_is_experts_on_the_intervals_of_a_cover():
+    cover = GeometricCover()
     domain, B, G = dw.L1Ball(4), 40.0, 5.0
     losses = vectors(300, 2)
     learner = dw.SAOL(domain, lipschitz=G, loss_scale=B)
-    learner._cover = cover
     steps = lambda length: (2 * domain.radius / G / math.sqrt(length), 1)  # noqa: E731
     plain = looped(cover, domain, losses, Multiplicative(B), steps)
     for t, loss in enumerate(losses):

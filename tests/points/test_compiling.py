@@ -41,7 +41,7 @@ def test_without_a_writable_cache_it_compiles_and_says_so_once(sealed, tmp_path)
         "import driftwolfe as dw\n"
         "from driftwolfe.doctor import compiled_code\n"
         "print(dw.__file__, dw.L1Ball(2).project([3.0, 0.0]).tolist())\n"
-        "from driftwolfe.ensemble import normal_hedge_kernels\n"
+        "from driftwolfe.ensemble import expert_kernels\n"
         "found = compiled_code(); print(found.state, found.told, found.remedy)"
     )
     run = subprocess.run(

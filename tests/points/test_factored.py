@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftwolfe.points import FactoredMatrix, leading_triplets
+from driftwolfe.points import FactoredMatrix, leading_triplet
 
 RELATIVE = 1e-10
 
@@ -128,7 +128,7 @@ LARGE = """
 import resource
 import numpy as np
 import driftwolfe as dw
-from driftwolfe.points import FactoredMatrix, leading_triplets
+from driftwolfe.points import FactoredMatrix, leading_triplet
 
 rng = np.random.default_rng(0)
 shape, stored, rank = (150_000, 60_000), 1_000_000, 50
@@ -292,7 +292,7 @@ def test_arrays_of_any_layout_will_do():
         (8, 10), places[::-1, 0], places[::2, 1].repeat(2), s[[0] * 8]
     )
     assert B.norm() == pytest.approx(np.linalg.norm(B.toarray()))
-    assert leading_triplets(B.T).s[0] == pytest.approx(np.linalg.norm(B.toarray(), 2))
+    assert leading_triplet(B.T).s == pytest.approx(np.linalg.norm(B.toarray(), 2))
 
 
 def test_factors_that_cancel_without_a_sparse_part_keep_their_digits():

@@ -249,7 +249,7 @@ def test_matrices_with_too_many_entries_for_newton(kind):
 
 
 def test_matrices_too_large_to_decompose_need_only_the_oracle(monkeypatch):
-    monkeypatch.setattr("driftwolfe.regret.minimise.FULL_SVD_ENTRIES", 0)
+    monkeypatch.setattr("driftwolfe.domains.spectral.FULL_SVD_ENTRIES", 0)
     rng = np.random.default_rng(0)
     cells = rng.permutation(12 * 10)[:90]
     functions = [losses.SquaredEntries(*np.divmod(cells, 10), rng.standard_normal(90))]

@@ -12,7 +12,7 @@ import numpy as np
 from check import Case, check
 
 import driftwolfe as dw
-from driftwolfe.ensemble.budget import LMOBudget
+from driftwolfe.ensemble.plan import LMOBudget
 
 
 class Expert(NamedTuple):

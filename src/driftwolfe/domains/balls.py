@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.domains.base import Domain, leaves_affine_hull, stack_device, unit_vector
-from driftwolfe.domains.thresholds import kernels, project_nonnegative_sum, threshold_to_sum
+from driftwolfe.domains.base import Domain, unit_vector
+from driftwolfe.domains.thresholds import load_kernels, project_nonnegative_sum, threshold_to_sum
 from driftwolfe.points import checks, norm
 from driftwolfe.points.devices import device_of, namespace
 from driftwolfe.points.kinds import Array, Indices, Shape
@@ -70,8 +70,8 @@ class L1Ball(Domain):
     radius
         Bound on the sum of absolute values; also the Euclidean radius.
     device
-        Where ensembles keep their experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``, a GPU
-        where there is one and points are large enough for it to be quicker. Decisions are NumPy's.
+        Where ensembles keep experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``: a GPU where
+        there is one and it is quicker. Decisions are NumPy arrays.
 
     Examples
     --------
@@ -83,19 +83,14 @@ class L1Ball(Domain):
     array([2., 0., 0.])
     """
 
+    _made_from = (("n", "shape"), ("radius", "scale"))
+    warm_up = load_kernels
+
     def __init__(self, n: int | Shape, radius: float = 1.0, *, device: str = "cpu") -> None:
         shape = checks.shape(n, "n")
         self.scale = checks.positive(radius, "radius")
-        super().__init__(shape, self.scale, inner_radius=self.scale / math.sqrt(math.prod(shape)))
-        self.stack_device, self.stack_chosen = stack_device(device, self.shape)
-
-    def arguments(self) -> dict[str, Any]:
-        """What it was made from."""
-        return {"n": self.shape, "radius": self.scale}
-
-    def warm_up(self) -> None:
-        """Load the compiled threshold of the projection."""
-        kernels()
+        inner = self.scale / math.sqrt(math.prod(shape))
+        super().__init__(shape, self.scale, inner_radius=inner, stack_device=device)
 
     def _lmo(self, direction: Array) -> Array:
         vertex = np.zeros(self.shape)
@@ -133,8 +128,8 @@ class L2Ball(Domain):
     radius
         Bound on the Euclidean norm.
     device
-        Where ensembles keep their experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``, a GPU
-        where there is one and points are large enough for it to be quicker. Decisions are NumPy's.
+        Where ensembles keep experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``: a GPU where
+        there is one and it is quicker. Decisions are NumPy arrays.
 
     Examples
     --------
@@ -146,14 +141,12 @@ class L2Ball(Domain):
     array([3., 4.])
     """
 
+    _made_from = (("n", "shape"), ("radius", "scale"))
+
     def __init__(self, n: int | Shape, radius: float = 1.0, *, device: str = "cpu") -> None:
         self.scale = checks.positive(radius, "radius")
-        super().__init__(checks.shape(n, "n"), self.scale, inner_radius=self.scale)
-        self.stack_device, self.stack_chosen = stack_device(device, self.shape)
-
-    def arguments(self) -> dict[str, Any]:
-        """What it was made from."""
-        return {"n": self.shape, "radius": self.scale}
+        shape = checks.shape(n, "n")
+        super().__init__(shape, self.scale, inner_radius=self.scale, stack_device=device)
 
     def _lmo(self, direction: Array) -> Array:
         return unit_vector(direction) * -self.scale
@@ -192,8 +185,8 @@ class Box(Domain):
     lower, upper
         The bounds: arrays of one shape, or one of them a number. At least one coordinate is free.
     device
-        Where ensembles keep their experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``, a GPU
-        where there is one and points are large enough for it to be quicker. Decisions are NumPy's.
+        Where ensembles keep experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``: a GPU where
+        there is one and it is quicker. Decisions are NumPy arrays.
 
     Examples
     --------
@@ -206,6 +199,8 @@ class Box(Domain):
     >>> box.center
     array([1., 0.])
     """
+
+    _made_from = (("lower", "lower"), ("upper", "upper"))
 
     def __init__(self, lower: Any, upper: Any, *, device: str = "cpu") -> None:
         low, high = checks.finite_array(lower, "lower"), checks.finite_array(upper, "upper")
@@ -233,12 +228,8 @@ class Box(Domain):
             diameter=norm(high - low),
             center=None if inside else center,
             inner_radius=float(np.minimum(self._up, self._down)[self._free].min(initial=math.inf)),
+            stack_device=device,
         )
-        self.stack_device, self.stack_chosen = stack_device(device, self.shape)
-
-    def arguments(self) -> dict[str, Any]:
-        """What it was made from."""
-        return {"lower": self.lower, "upper": self.upper}
 
     def tangent(self, direction: Array) -> Array:
         """Return the direction without the coordinates that cannot move, where lower is upper."""
@@ -259,21 +250,18 @@ class Box(Domain):
         return np.clip(y, self.lower, self.upper)
 
     def _gauge(self, y: Array) -> float:
-        step = self._step(y)
-        if leaves_affine_hull(norm(step[~self._free]), step, self.radius):
+        step = y - self.origin()
+        if self._outside_hull(y, norm(step[~self._free])):
             return math.inf
         return float(self._shares(step).max())
 
     def _gauge_subgradient(self, y: Array) -> Array:
-        step = self._step(y)
+        step = y - self.origin()
         tightest = self._shares(step).argmax()
         subgradient = np.zeros(self.shape)
         room = self._up if step.flat[tightest] > 0 else -self._down
         subgradient.flat[tightest] = 1 / room.flat[tightest]
         return subgradient
-
-    def _step(self, y: Array) -> Array:
-        return y - self.origin()
 
     def _shares(self, step: Array) -> Array:
         """How much of the room on its side each free coordinate of ``center + step`` takes."""
@@ -295,8 +283,8 @@ class LinfBall(Box):
     radius
         Bound on each absolute value; the Euclidean radius is sqrt(n) times as large.
     device
-        Where ensembles keep their experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``, a GPU
-        where there is one and points are large enough for it to be quicker. Decisions are NumPy's.
+        Where ensembles keep experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``: a GPU where
+        there is one and it is quicker. Decisions are NumPy arrays.
 
     Examples
     --------
@@ -308,14 +296,12 @@ class LinfBall(Box):
     (2.0, 4.0)
     """
 
+    _made_from = (("n", "shape"), ("radius", "scale"))
+
     def __init__(self, n: int | Shape, radius: float = 1.0, *, device: str = "cpu") -> None:
         self.scale = checks.positive(radius, "radius")
         bound = np.full(checks.shape(n, "n"), self.scale)
         super().__init__(-bound, bound, device=device)
-
-    def arguments(self) -> dict[str, Any]:
-        """What it was made from."""
-        return {"n": self.shape, "radius": self.scale}
 
 
 class GroupLassoBall(Domain):
@@ -343,24 +329,20 @@ class GroupLassoBall(Domain):
     array([3., 4., 0., 0.])
     """
 
+    _made_from = (("n", "_size"), ("groups", "_labels"), ("radius", "scale"))
+    warm_up = load_kernels
+
     def __init__(self, n: int, groups: Any, radius: float = 1.0) -> None:
-        size = checks.count(n, "n")
+        self._size = checks.count(n, "n")
         self._labels = group_labels(groups, "groups")
-        if self._labels.size != size:
+        if self._labels.size != self._size:
             raise ValueError(
-                f"groups must cover the n = {size} coordinates, got {self._labels.size}"
+                f"groups must cover the n = {self._size} coordinates, got {self._labels.size}"
             )
         self._n_groups = int(self._labels.max()) + 1
         self.scale = checks.positive(radius, "radius")
-        super().__init__(size, self.scale, inner_radius=self.scale / math.sqrt(self._n_groups))
-
-    def arguments(self) -> dict[str, Any]:
-        """What it was made from."""
-        return {"n": self._labels.size, "groups": self._labels, "radius": self.scale}
-
-    def warm_up(self) -> None:
-        """Load the compiled threshold of the projection."""
-        kernels()
+        inner = self.scale / math.sqrt(self._n_groups)
+        super().__init__(self._size, self.scale, inner_radius=inner)
 
     def _lmo(self, direction: Array) -> Array:
         largest = self._norms(direction).argmax()

@@ -1,4 +1,4 @@
-"""`Domain`: a convex set, and `CountedDomain`, which counts its oracle calls."""
+"""`Domain`: a convex set; `CountedDomain`, which counts its oracle calls; checks of saved points."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from threading import Lock
 from typing import Any, ClassVar
 
@@ -17,11 +18,16 @@ from driftwolfe.points.kinds import Array, Point, Shape
 from driftwolfe.points.ops import distance
 from driftwolfe.storage import require
 
+#: Distance from the affine hull within which a point counts as lying in it, in units of the larger
+#: of the set's radius and the point's distance from the centre. Rounding in sums is far below.
+AFFINE_TOLERANCE = 1e-9
+#: Coordinates from which stacks of experts are quicker on a GPU (H200, docs/gpu.md).
+DEVICE_SIZE = 100_000
+
 
 class Domain(ABC):
     r"""A closed bounded convex set :math:`K` of points of one `shape`.
 
-    A set is its linear minimisation oracle; projection and gauge are extras that some sets have.
     A new set overrides `_lmo` and `_contains`, where they are cheap also `_project` and `_gauge`,
     and passes its sizes to `Domain.__init__`. The public methods check their input first and
     never change it.
@@ -31,16 +37,19 @@ class Domain(ABC):
     shape
         Shape of the points.
     radius
-        :math:`R = \max_{z \in K} \lVert z - c\rVert`, a bound suffices; :math:`c` is `center`. A
-        Euclidean length, in units of the points, as all lengths here.
+        :math:`R = \max_{z \in K} \lVert z - c\rVert`, or a bound on it; :math:`c` is `center`. A
+        Euclidean length in units of the points, as all lengths here.
     diameter
         A bound on the Euclidean diameter of :math:`K`; `2 * radius` if not given.
     center
-        The point :math:`c \in K` that plays the part of 0. Zero when not given; a set without 0
-        gives a point of its own, and everything above works in coordinates relative to it.
+        The point :math:`c \in K` that takes the place of 0; zero if not given. A set without 0 gives
+        one of its own points, and learners and oracles work relative to it.
     inner_radius
         Some :math:`r > 0` such that the ball of radius r around `center`, cut with the affine hull
-        of :math:`K`, lies in :math:`K`; 0 when none is known.
+        of :math:`K`, lies in :math:`K`; 0 if none is known.
+    stack_device
+        Where ensembles keep stacks of points: a device's name, or ``"auto"``: a GPU where there is
+        one and points are large.
 
     Examples
     --------
@@ -61,12 +70,18 @@ class Domain(ABC):
     (array([-1.,  0.]), True, False)
     """
 
+    #: Method of `infeasible_projection` that spends nothing but linear minimisations.
+    lmo_method: str = "corrective"
+    #: Whether K holds the matrices whose singular values sum to at most `radius`; `lmo` has rank one.
+    rank_one_atoms: bool = False
     #: Where points live.
     device: Device = HOST
-    #: Where ensembles keep theirs, where points themselves are arrays on the host.
+    #: Where ensembles keep stacks of points, where points themselves are arrays on the host.
     stack_device: Device = HOST
-    #: Whether that was chosen for speed alone: ensembles stay on the host where that is quicker.
+    #: Whether "auto" chose that device: ensembles then stay on the host where that is quicker.
     stack_chosen: bool = False
+    #: Arguments of the constructor, each with the attribute that holds it; None for sets of functions.
+    _made_from: ClassVar[tuple[tuple[str, str], ...] | None] = None
 
     def __init__(
         self,
@@ -76,6 +91,7 @@ class Domain(ABC):
         diameter: float | None = None,
         center: Array | None = None,
         inner_radius: float = 0.0,
+        stack_device: str = "cpu",
     ) -> None:
         self.shape: Shape = checks.shape(shape)
         self.radius = checks.positive(radius, "radius")
@@ -84,12 +100,17 @@ class Domain(ABC):
         self._center = center
         if isinstance(center, np.ndarray):
             center.flags.writeable = False
+        self.stack_chosen = stack_device == "auto"
+        if self.stack_chosen:
+            self.stack_device = best_device() if math.prod(self.shape) >= DEVICE_SIZE else HOST
+        else:
+            self.stack_device = device_named(stack_device)
 
-    # -- what every set can do ---------------------------------------------------------------
+    # -- what every set offers ---------------------------------------------------------------
 
     @property
     def center(self) -> Point | None:
-        """The point that plays the part of 0, or None where that is 0 itself."""
+        """The point that takes the place of 0, or None where that is 0 itself."""
         return self._center
 
     def origin(self) -> Point:
@@ -105,16 +126,15 @@ class Domain(ABC):
     ) -> tuple[Point, float]:
         r"""Return ``(v, delta)``: :math:`\langle direction, v\rangle \le \min_K + delta`, certified.
 
-        Oracles call this one, with a direction that is known to be well formed. `accuracy` tells
-        an iterative oracle that :math:`delta \le accuracy \cdot \max_{v \in K}|\langle direction, v - c\rangle|`
-        will do.
+        Oracles call this with a checked direction. `accuracy` tells an iterative set that
+        :math:`delta \le accuracy \cdot \max_{v \in K}|\langle direction, v - c\rangle|` suffices.
         """
         return self._lmo(direction), 0.0
 
     def lmo_many_with_error(
         self, directions: Sequence[Point], accuracies: Sequence[float | None]
     ) -> list[tuple[Point, float]]:
-        """Return `lmo_with_error` for several directions; a set that can do them together does."""
+        """Return `lmo_with_error` for several directions, computed together where the set can."""
         pairs = zip(directions, accuracies, strict=True)
         return [self.lmo_with_error(direction, accuracy) for direction, accuracy in pairs]
 
@@ -127,24 +147,31 @@ class Domain(ABC):
         """Return the part of a direction along the set's affine hull: all of it for most sets."""
         return direction
 
-    def arguments(self) -> dict[str, Any]:
-        """Return what the set can be made from again: arguments of its constructor, as plain data.
+    def check_point(self, value: Any, name: str) -> Point:
+        """Return `value` as a finite point of this set's shape, or raise a ValueError with its `name`."""
+        return checks.finite_array(to_host(value), name, self.shape)
 
-        Sets that hold functions cannot say that.
+    def arguments(self) -> dict[str, Any]:
+        """Return the constructor's arguments that make this set again, as plain data for a file.
+
+        A set that holds functions raises NotImplementedError.
         """
-        raise NotImplementedError(
-            f"a {type(self).__name__} cannot be written to a file; make it anew and give it to load"
-        )
+        if self._made_from is None:
+            raise NotImplementedError(
+                f"a {type(self).__name__} cannot be written to a file; "
+                "make it anew and give it to load"
+            )
+        return {name: getattr(self, attribute) for name, attribute in self._made_from}
 
     def warm_up(self) -> None:  # noqa: B027  most sets have nothing to do
-        """Do what the first call would otherwise have to wait for, such as compiling; learners ask."""
+        """Do what the first call would otherwise wait for, such as compiling."""
 
     @property
     def unwrapped(self) -> Domain:
-        """The set itself; a wrapper answers with the set inside."""
+        """The set itself; of a wrapper, the set inside."""
         return self
 
-    # -- what some sets can do cheaply -------------------------------------------------------
+    # -- what the set is good at -------------------------------------------------------------
 
     @property
     def cheap_projection(self) -> bool:
@@ -156,24 +183,15 @@ class Domain(ABC):
         """Whether `contains` costs no more than a few calls of `lmo`."""
         return True
 
-    def project(self, y: Point) -> Point:
-        """Return the Euclidean projection of y, a new point."""
-        return self._project(self.check_point(y, "y"))
+    @property
+    def affordable_projection(self) -> bool:
+        """Whether `project` is worth its price where minimisers need many calls of `lmo`."""
+        return self.cheap_projection
 
-    def project_many(self, stack: Array) -> Array:
-        """Return the projections of a `stack` of dense points, along its first axis.
-
-        They must be well formed.
-        """
-        return np.stack([self._project(y) for y in stack])
-
-    def gauge(self, y: Point) -> float:
-        r"""Return :math:`\inf\{t \ge 0 : c + (y - c)/t \in K\}`, inf where no t will do."""
-        return float(self._gauge(self.check_point(y, "y")))
-
-    def gauge_subgradient(self, y: Point) -> Point:
-        r"""Return a subgradient s of the gauge at y: :math:`gauge(z) \ge gauge(y) + \langle s, z-y\rangle`."""
-        return self._gauge_subgradient(self.check_point(y, "y"))
+    @property
+    def default_method(self) -> str:
+        """The method of `infeasible_projection` that ``"auto"`` picks for this set."""
+        return "exact" if self.cheap_projection else self.lmo_method
 
     def can(self, operation: str) -> bool:
         """Whether `operation` (``"project"``, ``"gauge"`` or ``"gauge_subgradient"``) is offered.
@@ -184,6 +202,28 @@ class Domain(ABC):
         """
         name = f"_{operation}"
         return getattr(type(self), name) is not getattr(Domain, name)
+
+    # -- what some sets offer ----------------------------------------------------------------
+
+    def project(self, y: Point) -> Point:
+        """Return the Euclidean projection of y, a new point."""
+        return self._project(self.check_point(y, "y"))
+
+    def project_many(self, stack: Array) -> Array:
+        """Return the projections of a `stack` of checked dense points along its first axis."""
+        return np.stack([self._project(y) for y in stack])
+
+    def gauge(self, y: Point) -> float:
+        r"""Return :math:`\inf\{t \ge 0 : c + (y - c)/t \in K\}`, inf if there is no such t."""
+        return float(self._gauge(self.check_point(y, "y")))
+
+    def gauge_subgradient(self, y: Point) -> Point:
+        r"""Return a subgradient s of the gauge at y: :math:`gauge(z) \ge gauge(y) + \langle s, z-y\rangle`."""
+        return self._gauge_subgradient(self.check_point(y, "y"))
+
+    def restricted_to(self, shape: Shape) -> Domain | None:
+        """Return the set of submatrices of that shape of K's points; None where K has no such form."""
+        return None
 
     # -- what a set overrides ----------------------------------------------------------------
 
@@ -211,21 +251,21 @@ class Domain(ABC):
             "use a method that needs only its lmo, such as POLA in place of PAMO"
         )
 
-    def check_point(self, value: Any, name: str) -> Point:
-        """Return `value` as a finite point of this set's shape, or raise a ValueError with its `name`."""
-        return checks.finite_array(to_host(value), name, self.shape)
+    def _outside_hull(self, y: Array, offset: float) -> bool:
+        """Whether y, at distance `offset` from the affine hull of K, counts as outside of it."""
+        return offset > AFFINE_TOLERANCE * max(self.radius, norm(y - self.origin()))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(shape={self.shape}, radius={self.radius:g})"
 
 
-#: Held while a number is raised, which takes several steps.
+#: Held while counts are raised: experts count in several threads.
 _COUNTING = Lock()
 
 
 @dataclass
 class OracleCalls:
-    """How often a set was asked.
+    """Numbers of oracle calls.
 
     Parameters
     ----------
@@ -254,7 +294,7 @@ class OracleCalls:
     membership: int = 0
 
     def add(self, lmo: int = 0, projection: int = 0, gauge: int = 0, membership: int = 0) -> None:
-        """Count so many more; experts in several threads may do so at once."""
+        """Add to the counts; safe in several threads at once."""
         with _COUNTING:
             self.lmo += lmo
             self.projection += projection
@@ -262,7 +302,7 @@ class OracleCalls:
             self.membership += membership
 
     def numbers(self) -> tuple[int, int, int, int]:
-        """The counts so far: lmo, projection, gauge, membership."""
+        """The counts: lmo, projection, gauge, membership."""
         return self.lmo, self.projection, self.gauge, self.membership
 
     def reset(self) -> None:
@@ -295,7 +335,7 @@ class CountedDomain(Domain):
         self.calls = OracleCalls()
 
     def arguments(self) -> dict[str, Any]:
-        """What it was made from."""
+        """The set inside."""
         return {"domain": self.domain}
 
     def __getattr__(self, name: str) -> Any:
@@ -303,66 +343,6 @@ class CountedDomain(Domain):
         if name == "domain":
             raise AttributeError(name)
         return getattr(self.domain, name)
-
-    @property
-    def unwrapped(self) -> Domain:
-        """The set inside."""
-        return self.domain.unwrapped
-
-    @property
-    def device(self) -> Device:  # type: ignore[override]
-        """Where the set's points live."""
-        return self.domain.device
-
-    @property
-    def stack_device(self) -> Device:  # type: ignore[override]
-        """Where ensembles keep the set's points."""
-        return self.domain.stack_device
-
-    @property
-    def stack_chosen(self) -> bool:  # type: ignore[override]
-        """The set's own answer."""
-        return self.domain.stack_chosen
-
-    @property
-    def center(self) -> Point | None:
-        """The set's centre."""
-        return self.domain.center
-
-    @property
-    def cheap_projection(self) -> bool:
-        """The set's own answer."""
-        return self.domain.cheap_projection
-
-    @property
-    def cheap_membership(self) -> bool:
-        """The set's own answer."""
-        return self.domain.cheap_membership
-
-    def origin(self) -> Point:
-        """A fresh copy of the set's centre."""
-        return self.domain.origin()
-
-    def can(self, operation: str) -> bool:
-        """The set's own answer."""
-        return self.domain.can(operation)
-
-    def project_many(self, stack: Array) -> Array:
-        """The set's own answers, each counted."""
-        self.calls.add(projection=len(stack))
-        return self.domain.project_many(stack)
-
-    def warm_up(self) -> None:
-        """The set's own, not counted."""
-        self.domain.warm_up()
-
-    def tangent(self, direction: Point) -> Point:
-        """The set's own answer."""
-        return self.domain.tangent(direction)
-
-    def check_point(self, value: Any, name: str) -> Point:
-        """The set's own check."""
-        return self.domain.check_point(value, name)
 
     def lmo_with_error(
         self, direction: Point, accuracy: float | None = None
@@ -377,6 +357,11 @@ class CountedDomain(Domain):
         """The set's own answers, each counted."""
         self.calls.add(lmo=len(directions))
         return self.domain.lmo_many_with_error(directions, accuracies)
+
+    def project_many(self, stack: Array) -> Array:
+        """The set's own answers, each counted."""
+        self.calls.add(projection=len(stack))
+        return self.domain.project_many(stack)
 
     def _lmo(self, direction: Point) -> Point:
         self.calls.add(lmo=1)
@@ -402,8 +387,18 @@ class CountedDomain(Domain):
         return f"count_calls({self.domain!r})"
 
 
+# Names that `Domain` defines do not reach `__getattr__`: attributes and methods of the set inside.
+for _name in (
+    *("device", "stack_device", "stack_chosen", "center", "origin", "tangent", "check_point"),
+    *("cheap_projection", "cheap_membership", "affordable_projection", "default_method"),
+    *("lmo_method", "rank_one_atoms", "restricted_to", "can", "warm_up", "unwrapped"),
+):
+    _own = property(attrgetter(f"domain.{_name}"), doc=f"`{_name}` of the set inside, not counted.")
+    setattr(CountedDomain, _name, _own)
+
+
 def count_calls(domain: Domain) -> CountedDomain:
-    """Wrap a set so that it counts what is asked of it.
+    """Wrap a set so that it counts its oracle calls.
 
     Parameters
     ----------
@@ -424,32 +419,8 @@ def count_calls(domain: Domain) -> CountedDomain:
     return CountedDomain(domain)
 
 
-#: How far from the affine hull a point may be and count as lying in it, in units of the larger of
-#: the set's radius and the point's distance from the centre. Rounding in sums is far below.
-AFFINE_TOLERANCE = 1e-9
-
-
-def leaves_affine_hull(offset: float, step: Point, radius: float) -> bool:
-    """Whether a point at ``center + step``, `offset` away from the affine hull, is outside it."""
-    return offset > AFFINE_TOLERANCE * max(radius, norm(step))
-
-
-#: Coordinates from which stacks of experts are quicker on a GPU (H200, docs/gpu.md).
-DEVICE_SIZE = 100_000
-
-
-def stack_device(name: Any, shape: Shape) -> tuple[Device, bool]:
-    """The device of that name, and whether it was chosen here.
-
-    It is for ``"auto"``: a GPU where there is one and points are large.
-    """
-    if name == "auto":
-        return best_device() if math.prod(shape) >= DEVICE_SIZE else HOST, True
-    return device_named(name), False
-
-
 def unit_vector(direction: Array) -> Array:
-    """Return the direction scaled to norm 1; all of length 0 become the first unit vector.
+    """Return the direction scaled to norm 1; the first unit vector for a direction of 0.
 
     >>> unit_vector(np.array([3e-200, 4e-200]))
     array([0.6, 0.8])
@@ -466,7 +437,9 @@ def unit_vector(direction: Array) -> Array:
     return scaled / norm(scaled)
 
 
-#: In units of the radius: sums of many feasible points may be as far outside.
+# -- points of saved files -----------------------------------------------------------------------
+
+#: Distance outside the set, in units of the radius, that rounding in long sums may leave.
 SLACK = 1e-6
 
 

@@ -13,7 +13,7 @@ import scipy  # its parts load when first named, which keeps the start quick
 from numpy.typing import NDArray
 
 from driftwolfe.domains.balls import group_labels
-from driftwolfe.domains.base import Domain, leaves_affine_hull
+from driftwolfe.domains.base import Domain
 from driftwolfe.domains.hull import comes_near
 from driftwolfe.domains.thresholds import project_capped_sums
 from driftwolfe.points import checks, norm
@@ -42,6 +42,8 @@ class BirkhoffPolytope(Domain):
            [1., 0.]])
     """
 
+    _made_from = (("n", "_side"),)
+
     def __init__(self, n: int) -> None:
         self._side = checks.count(n, "n", least=2)
         self._tilt = tilt(self._side**2).reshape(self._side, self._side)
@@ -52,10 +54,6 @@ class BirkhoffPolytope(Domain):
             center=np.full((self._side, self._side), 1 / self._side),
             inner_radius=1 / (self._side - 1),
         )
-
-    def arguments(self) -> dict[str, Any]:
-        """What it was made from."""
-        return {"n": self._side}
 
     def tangent(self, direction: Array) -> Array:
         """Return the direction with rows and columns of sum 0."""
@@ -73,7 +71,7 @@ class BirkhoffPolytope(Domain):
         return bool(x.min() >= -slack) and self._offset(x) <= slack
 
     def _gauge(self, y: Array) -> float:
-        if leaves_affine_hull(self._offset(y), y - self.origin(), self.radius):
+        if self._outside_hull(y, self._offset(y)):
             return math.inf
         return max(0.0, 1 - self._side * float(y.min()))
 
@@ -124,6 +122,8 @@ class SpanningTreePolytope(Domain):
     (True, False)
     """
 
+    _made_from = (("n_vertices", "n_vertices"), ("edges", "edges"))
+
     def __init__(self, n_vertices: int, edges: Any = None) -> None:
         self.n_vertices = checks.count(n_vertices, "n_vertices", least=2)
         self.edges = _checked_edges(self.n_vertices, edges)
@@ -140,10 +140,6 @@ class SpanningTreePolytope(Domain):
             diameter=math.sqrt(2 * min(rank, spare)),
             center=center,
         )
-
-    def arguments(self) -> dict[str, Any]:
-        """What it was made from."""
-        return {"n_vertices": self.n_vertices, "edges": self.edges}
 
     def tangent(self, direction: Array) -> Array:
         """Return the direction less its mean: all trees have as many edges."""
@@ -252,6 +248,8 @@ class PartitionMatroidPolytope(Domain):
     array([0.76666667, 0.76666667, 0.46666667, 0.8       , 0.2       ])
     """
 
+    _made_from = (("parts", "_labels"), ("capacities", "_capacities"), ("kind", "kind"))
+
     def __init__(self, parts: Any, capacities: Any, kind: str = "base") -> None:
         if kind not in ("base", "independent"):
             raise ValueError(f'kind must be "base" or "independent", got {kind!r}')
@@ -272,10 +270,6 @@ class PartitionMatroidPolytope(Domain):
             center=level[self._labels],
             inner_radius=self._nearest_facet(level),
         )
-
-    def arguments(self) -> dict[str, Any]:
-        """What it was made from."""
-        return {"parts": self._labels, "capacities": self._capacities, "kind": self.kind}
 
     def tangent(self, direction: Array) -> Array:
         """Return the direction with sum 0 on every part, for bases; else all of it."""
@@ -312,7 +306,7 @@ class PartitionMatroidPolytope(Domain):
 
     def _gauge(self, y: Array) -> float:
         step = y - self.origin()
-        if self._bases and leaves_affine_hull(self._offset(step), step, self.radius):
+        if self._bases and self._outside_hull(y, self._offset(step)):
             return math.inf
         return max(float(self._entry_shares(step).max()), float(self._part_shares(step).max()))
 
@@ -415,17 +409,14 @@ class UniformMatroidPolytope(PartitionMatroidPolytope):
     array([1.  , 0.75, 0.25, 0.  ])
     """
 
-    def __init__(self, n: int, k: int, kind: str = "base") -> None:
-        size, chosen = checks.count(n, "n"), checks.count(k, "k")
-        most = size - 1 if kind == "base" else size
-        if chosen > most:
-            raise ValueError(f'k must be from 1 to {most} for n = {n} and kind "{kind}", got {k}')
-        self.k = chosen
-        super().__init__(np.zeros(size, dtype=np.intp), chosen, kind)
+    _made_from = (("n", "_size"), ("k", "k"), ("kind", "kind"))
 
-    def arguments(self) -> dict[str, Any]:
-        """What it was made from."""
-        return {"n": self.shape[0], "k": self.k, "kind": self.kind}
+    def __init__(self, n: int, k: int, kind: str = "base") -> None:
+        self._size, self.k = checks.count(n, "n"), checks.count(k, "k")
+        most = self._size - 1 if kind == "base" else self._size
+        if self.k > most:
+            raise ValueError(f'k must be from 1 to {most} for n = {n} and kind "{kind}", got {k}')
+        super().__init__(np.zeros(self._size, dtype=np.intp), self.k, kind)
 
 
 Edge: TypeAlias = tuple[Hashable, Hashable]
@@ -463,6 +454,8 @@ class FlowPolytope(Domain):
     array([0.5, 0.5, 0.5, 0.5])
     """
 
+    _made_from = (("edges", "edges"), ("source", "source"), ("sink", "sink"))
+
     def __init__(self, edges: Any, source: Hashable, sink: Hashable) -> None:
         self.edges = _checked_arcs(edges)
         numbers = _topological_numbers(self.edges)
@@ -471,7 +464,7 @@ class FlowPolytope(Domain):
                 raise ValueError(f"{name} {vertex!r} is on no edge")
         self._tails = np.array([numbers[tail] for tail, _ in self.edges])
         self._heads = np.array([numbers[head] for _, head in self.edges])
-        self._ends = (source, sink)
+        self.source, self.sink = source, sink
         self._source, self._sink, self._n_vertices = numbers[source], numbers[sink], len(numbers)
         sweep = np.argsort(self._tails, kind="stable")
         center = self._mean_path(sweep.tolist())
@@ -490,10 +483,6 @@ class FlowPolytope(Domain):
             diameter=math.sqrt(2 * longest),
             center=center,
         )
-
-    def arguments(self) -> dict[str, Any]:
-        """What it was made from."""
-        return {"edges": self.edges, "source": self._ends[0], "sink": self._ends[1]}
 
     def tangent(self, direction: Array) -> Array:
         """Return the circulation nearest to the direction: what flows in flows out, everywhere."""
@@ -545,10 +534,9 @@ class FlowPolytope(Domain):
         return bool(x.min() >= -slack) and self._imbalance(x) <= slack
 
     def _gauge(self, y: Array) -> float:
-        center = self.origin()
-        if leaves_affine_hull(self._imbalance(y), y - center, self.radius):
+        if self._outside_hull(y, self._imbalance(y)):
             return math.inf
-        return max(0.0, 1 - float((y[self._usable] / center[self._usable]).min()))
+        return max(0.0, 1 - float((y[self._usable] / self.origin()[self._usable]).min()))
 
     def _imbalance(self, x: Array) -> float:
         """The largest violation of an equation of the set, in units of distance."""

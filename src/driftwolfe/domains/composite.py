@@ -38,6 +38,8 @@ class ProductDomain(Domain):
 
     #: One shape per part.
     shape: Any
+    lmo_method = "halfspace"
+    _made_from = (("domains", "domains"),)
 
     def __init__(self, domains: Iterable[Domain]) -> None:
         self.domains = tuple(domains)
@@ -55,10 +57,6 @@ class ProductDomain(Domain):
         self.shape = tuple(domain.shape for domain in self.domains)
         elsewhere = (domain.device for domain in self.domains if domain.device is not HOST)
         self.device = next(elsewhere, HOST)
-
-    def arguments(self) -> dict[str, Any]:
-        """What it was made from."""
-        return {"domains": self.domains}
 
     @property
     def center(self) -> ProductPoint | None:

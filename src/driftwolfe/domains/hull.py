@@ -263,6 +263,8 @@ class ConvexHull(Domain):
     array([1.5, 0.5])
     """
 
+    _made_from = (("points", "points"),)
+
     def __init__(self, points: Any) -> None:
         self.points = checks.finite_array(points, "points").copy()
         if self.points.ndim < 2:
@@ -276,10 +278,6 @@ class ConvexHull(Domain):
         radius = max(norm(point - center) for point in self.points)
         super().__init__(center.shape, radius, center=center)
         self._rows = self.points.reshape(len(self.points), -1)
-
-    def arguments(self) -> dict[str, Any]:
-        """What it was made from."""
-        return {"points": self.points}
 
     @property
     def cheap_projection(self) -> bool:

@@ -5,15 +5,30 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 
-from driftwolfe.points.compiling import ANSWER, NUMBER, STACK, TABLE, fast_jit, jit
+from driftwolfe.points.compiling import (
+    ANSWER,
+    NUMBER,
+    NUMBERS,
+    PLACES,
+    STACK,
+    TABLE,
+    WHOLE,
+    fast_jit,
+    jit,
+)
 
-_jit = numba.njit(cache=True, nogil=True)
+
+@jit()
+def _root(parents: Any, vertex: int) -> int:
+    while parents[vertex] != vertex:
+        parents[vertex] = parents[parents[vertex]]
+        vertex = parents[vertex]
+    return vertex
 
 
-@_jit
+@jit(PLACES, PLACES, PLACES, WHOLE)
 def spanning_tree(order: Any, tails: Any, heads: Any, n_vertices: int) -> Any:
     """Return the indicator of the tree that takes each edge in `order` that closes no cycle."""
     parents = np.arange(n_vertices)
@@ -36,15 +51,7 @@ def spanning_tree(order: Any, tails: Any, heads: Any, n_vertices: int) -> Any:
     return tree
 
 
-@_jit
-def _root(parents: Any, vertex: int) -> int:
-    while parents[vertex] != vertex:
-        parents[vertex] = parents[parents[vertex]]
-        vertex = parents[vertex]
-    return vertex
-
-
-@_jit
+@jit(NUMBERS, PLACES, PLACES, WHOLE, WHOLE, WHOLE)
 def shortest_path(
     costs: Any, tails: Any, heads: Any, n_vertices: int, source: int, sink: int
 ) -> Any:

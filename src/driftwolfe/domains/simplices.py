@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from driftwolfe.domains.base import Domain, leaves_affine_hull, stack_device
-from driftwolfe.domains.thresholds import kernels, project_capped_sums, project_nonnegative_sum
+from driftwolfe.domains.base import Domain
+from driftwolfe.domains.thresholds import load_kernels, project_capped_sums, project_nonnegative_sum
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Shape
 
@@ -27,8 +26,8 @@ class Simplex(Domain):
     radius
         The sum. The Euclidean radius is ``radius * sqrt(1 - 1 / n)``.
     device
-        Where ensembles keep their experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``, a GPU
-        where there is one and points are large enough for it to be quicker. Decisions are NumPy's.
+        Where ensembles keep experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``: a GPU where
+        there is one and it is quicker. Decisions are NumPy arrays.
 
     Examples
     --------
@@ -42,6 +41,9 @@ class Simplex(Domain):
     array([0.25, 0.25, 0.25, 0.25])
     """
 
+    _made_from = (("n", "shape"), ("radius", "scale"))
+    warm_up = load_kernels
+
     def __init__(self, n: int | Shape, radius: float = 1.0, *, device: str = "cpu") -> None:
         shape = checks.shape(n, "n")
         self.scale = checks.positive(radius, "radius")
@@ -54,20 +56,12 @@ class Simplex(Domain):
             diameter=self.scale * math.sqrt(2),
             center=np.full(shape, self.scale / self._size),
             inner_radius=self.scale / math.sqrt(self._size * (self._size - 1)),
+            stack_device=device,
         )
-        self.stack_device, self.stack_chosen = stack_device(device, self.shape)
-
-    def arguments(self) -> dict[str, Any]:
-        """What it was made from."""
-        return {"n": self.shape, "radius": self.scale}
 
     def tangent(self, direction: Array) -> Array:
         """Return the direction less its mean."""
         return direction - direction.mean()
-
-    def warm_up(self) -> None:
-        """Load the compiled threshold of the projection."""
-        kernels()
 
     def _lmo(self, direction: Array) -> Array:
         vertex = np.zeros(self.shape)
@@ -86,7 +80,7 @@ class Simplex(Domain):
         return self.project_many(y[None])[0]
 
     def _gauge(self, y: Array) -> float:
-        if leaves_affine_hull(self._offset(y), y - self.origin(), self.radius):
+        if self._outside_hull(y, self._offset(y)):
             return math.inf
         return max(0.0, 1 - self._size * float(y.min()) / self.scale)
 
@@ -126,6 +120,8 @@ class KSparsePolytope(Domain):
     array([1. , 0.5, 0.5, 0. ])
     """
 
+    _made_from = (("n", "shape"), ("k", "k"), ("radius", "scale"))
+
     def __init__(self, n: int | Shape, k: int, radius: float = 1.0) -> None:
         shape = checks.shape(n, "n")
         size = math.prod(shape)
@@ -138,10 +134,6 @@ class KSparsePolytope(Domain):
             self.scale * math.sqrt(self.k),
             inner_radius=self.scale * min(1.0, self.k / math.sqrt(size)),
         )
-
-    def arguments(self) -> dict[str, Any]:
-        """What it was made from."""
-        return {"n": self.shape, "k": self.k, "radius": self.scale}
 
     def _lmo(self, direction: Array) -> Array:
         sizes = np.abs(direction).ravel()

@@ -9,9 +9,14 @@ from typing import Any
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.domains.base import Domain, leaves_affine_hull
-from driftwolfe.domains.thresholds import kernels, project_nonnegative_sum, threshold_to_sum
-from driftwolfe.points import FactoredMatrix, Triplets, checks, leading_triplets, norm
+from driftwolfe.domains.base import Domain
+from driftwolfe.domains.thresholds import (
+    kernels,
+    load_kernels,
+    project_nonnegative_sum,
+    threshold_to_sum,
+)
+from driftwolfe.points import FactoredMatrix, Triplet, checks, leading_triplet, norm
 from driftwolfe.points.compiled import compiled
 from driftwolfe.points.decompositions import singular_values, svd
 from driftwolfe.points.devices import (
@@ -22,8 +27,8 @@ from driftwolfe.points.devices import (
     device_of,
     to_host,
 )
-from driftwolfe.points.kinds import Array, Point
-from driftwolfe.points.lanczos import leading_of_each
+from driftwolfe.points.kinds import Array, Point, Shape
+from driftwolfe.points.lanczos import leading_triplet_of_each
 from driftwolfe.points.stored import as_factors
 
 factored_kernels = compiled("driftwolfe.points.sparse_kernels")
@@ -86,6 +91,14 @@ class TraceNormBall(Domain):
            [0., 0.]])
     """
 
+    rank_one_atoms = True
+    _made_from = (
+        ("shape", "shape"),
+        ("radius", "scale"),
+        ("representation", "representation"),
+        ("lmo_tolerance", "lmo_tolerance"),
+    )
+
     def __init__(
         self,
         shape: Any,
@@ -124,15 +137,10 @@ class TraceNormBall(Domain):
             self.factored = True
         return chosen
 
-    def arguments(self) -> dict[str, Any]:
-        """What it was made from."""
-        held = "factored" if self.factored else "dense"
-        return {
-            "shape": self.shape,
-            "radius": self.scale,
-            "representation": held,
-            "lmo_tolerance": self.lmo_tolerance,
-        }
+    @property
+    def representation(self) -> str:
+        """What points are: ``"factored"`` or ``"dense"``."""
+        return "factored" if self.factored else "dense"
 
     def origin(self) -> Point:
         """The zero matrix, in this set's representation."""
@@ -155,6 +163,20 @@ class TraceNormBall(Domain):
         """As for the projection: both need all singular values."""
         return self.cheap_projection
 
+    @property
+    def affordable_projection(self) -> bool:
+        """Up to 20 million entries: minimisers have high rank, and every atom adds rank one."""
+        return math.prod(self.shape) <= FULL_SVD_ENTRIES
+
+    @property
+    def default_method(self) -> str:
+        """``"exact"`` for small matrices, ``"block"`` for large ones."""
+        return "exact" if self.cheap_projection else "block"
+
+    def restricted_to(self, shape: Shape) -> TraceNormBall:
+        """Return the ball of submatrices: taking one, or filling up with zeros, raises no norm."""
+        return TraceNormBall(shape, self.scale, representation="dense")
+
     def lmo_with_error(
         self, direction: Point, accuracy: float | None = None
     ) -> tuple[Point, float]:
@@ -168,7 +190,7 @@ class TraceNormBall(Domain):
         that does not depend on it; the numbers of the direction seed it, so that calls repeat.
         `docs/theory/oracles.md` has the proof.
         """
-        return self._atom(direction, leading_triplets(direction, 1, tolerance=self._tol(accuracy)))
+        return self._atom(direction, leading_triplet(direction, tolerance=self._tol(accuracy)))
 
     def lmo_many_with_error(
         self, directions: Sequence[Point], accuracies: Sequence[float | None]
@@ -177,17 +199,17 @@ class TraceNormBall(Domain):
         ranks = [getattr(direction, "rank", math.inf) for direction in directions]
         if self.device is HOST or len(directions) == 1 or sum(ranks) > _TOGETHER:
             return super().lmo_many_with_error(directions, accuracies)
-        tops = leading_of_each(directions, [self._tol(each) for each in accuracies])
+        tops = leading_triplet_of_each(directions, [self._tol(each) for each in accuracies])
         return [self._atom(*pair) for pair in zip(directions, tops, strict=True)]
 
     def _tol(self, accuracy: float | None) -> float:
         return max(self.lmo_tolerance, 0.0 if accuracy is None else accuracy)
 
-    def _atom(self, direction: Point, top: Triplets) -> tuple[Point, float]:
-        error = self.scale * float(top.error[0])
+    def _atom(self, direction: Point, top: Triplet) -> tuple[Point, float]:
+        error, u, v = self.scale * top.error, top.u[:, None], top.v[:, None]
         if isinstance(direction, FactoredMatrix):
-            return FactoredMatrix.from_orthonormal(top.U, np.array([-self.scale]), top.V), error
-        return (-self.scale * top.U) @ top.V.T, error
+            return FactoredMatrix.from_orthonormal(u, np.array([-self.scale]), v), error
+        return (-self.scale * u) @ v.T, error
 
     def project_many(self, stack: Array) -> Array:
         """Return the projections of dense matrices along the first axis, decomposed together."""
@@ -334,6 +356,9 @@ class Spectrahedron(Domain):
            [0.  , 0.25]])
     """
 
+    _made_from = (("n", "_side"), ("radius", "scale"))
+    warm_up = load_kernels
+
     def __init__(self, n: int, radius: float = 1.0) -> None:
         self._side = checks.count(n, "n", least=2)
         self.scale = checks.positive(radius, "radius")
@@ -345,10 +370,6 @@ class Spectrahedron(Domain):
             inner_radius=self.scale / math.sqrt(self._side * (self._side - 1)),
         )
 
-    def arguments(self) -> dict[str, Any]:
-        """What it was made from."""
-        return {"n": self._side, "radius": self.scale}
-
     @property
     def cheap_projection(self) -> bool:
         """Whether all eigenvalues cost no more than a few times the lowest one."""
@@ -359,14 +380,15 @@ class Spectrahedron(Domain):
         """As for the projection: both need all eigenvalues."""
         return self.cheap_projection
 
+    @property
+    def affordable_projection(self) -> bool:
+        """Up to 20 million entries: minimisers have high rank, and every vertex adds rank one."""
+        return math.prod(self.shape) <= FULL_SVD_ENTRIES
+
     def tangent(self, direction: Array) -> Array:
         """Return the symmetric part with trace 0."""
         symmetric = _symmetric_part(direction)
         return symmetric - np.eye(self._side) * (np.trace(symmetric) / self._side)
-
-    def warm_up(self) -> None:
-        """Load the compiled threshold of the projection."""
-        kernels()
 
     def _lmo(self, direction: Array) -> Array:
         vector = _lowest_eigenvector(_symmetric_part(direction))
@@ -382,7 +404,7 @@ class Spectrahedron(Domain):
         return _symmetric_part((vectors * project_nonnegative_sum(values, self.scale)) @ vectors.T)
 
     def _gauge(self, y: Array) -> float:
-        if leaves_affine_hull(self._offset(y), y - self.origin(), self.radius):
+        if self._outside_hull(y, self._offset(y)):
             return math.inf
         lowest = float(np.linalg.eigvalsh(_symmetric_part(y))[0])
         return max(0.0, 1 - self._side * lowest / self.scale)

@@ -14,6 +14,11 @@ from driftwolfe.points.kinds import Array
 kernels = compiled("driftwolfe.domains.set_kernels")
 
 
+def load_kernels(domain: Any) -> None:
+    """Load the compiled threshold of the projection: the `warm_up` of sets that use it."""
+    kernels()
+
+
 #: Values of more times the cap have lost the digits that tell where between 0 and the cap to be.
 _FAR = 1e6
 

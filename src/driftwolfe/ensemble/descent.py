@@ -6,15 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible, require_kind, same_kind
-from driftwolfe.ensemble.budget import LMOBudget, RoundBudget, granted
-from driftwolfe.ensemble.evaluate import Scores
-from driftwolfe.ensemble.plan import FOREVER, Plan, ProjectionConfig
+from driftwolfe.ensemble.evaluate import Evaluation, Scores, evaluate
+from driftwolfe.ensemble.plan import FOREVER, LMOBudget, Plan, ProjectionConfig, granted
 from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.oracles import Atoms, InfeasibleProjection, infeasible_projection
@@ -27,10 +26,10 @@ from driftwolfe.storage import require
 
 @dataclass(eq=False)
 class GradientSum:
-    """A sum of gradients of points that are not dense.
+    """A sum of gradients at points that are not dense.
 
-    Gradients of entry losses are kept as lists of entries and made into one sparse matrix at the
-    end, which costs a fraction of adding sparse matrices round by round.
+    Gradients of entry losses are kept as lists of entries and become one sparse matrix at the end,
+    which costs a fraction of adding sparse matrices round by round.
     """
 
     rows: list[Indices] = field(default_factory=list)
@@ -39,10 +38,9 @@ class GradientSum:
     rest: Point | None = None
 
     def plus(self, loss: Loss, slope: Any, like: Point) -> tuple[GradientSum, float | None]:
-        """Return the sum with one more gradient, and that gradient's norm; this one stays.
+        """Return a new sum with one more gradient, and that gradient's norm.
 
-        Norms of gradients of entries are None: `EntryLoss.gradient_norms` has those of several at
-        once.
+        The norm is None for entry losses: `EntryLoss.gradient_norms` has those of several at once.
         """
         if isinstance(loss, EntryLoss) and isinstance(like, FactoredMatrix):
             rows, cols = loss.places(like.device)
@@ -53,7 +51,7 @@ class GradientSum:
         return GradientSum(self.rows, self.cols, self.values, total), norm(gradient)
 
     def fits(self, like: Point) -> bool:
-        """Whether a sum that was read from a file can be one of gradients at such a point."""
+        """Whether a sum read from a file can be one of gradients at such a point."""
         if self.rest is not None and not same_kind(self.rest, like):
             return False
         sides = zip((self.rows, self.cols), like.shape, strict=False)
@@ -70,30 +68,7 @@ class GradientSum:
         return stored if self.rest is None else self.rest + stored
 
 
-class Projections(NamedTuple):
-    """What the projections of one round came to.
-
-    Attributes
-    ----------
-    results
-        Of each expert whose block ended.
-    atoms
-        The vertices known afterwards.
-    paid
-        Calls made out of the common purse.
-    """
-
-    results: list[InfeasibleProjection]
-    atoms: Atoms | None = None
-    paid: int = 0
-
-    @property
-    def farthest(self) -> float:
-        """The largest distance of those that were cut off; 0 where none was."""
-        return max((each.distance for each in self.results if not each.converged), default=0.0)
-
-
-#: What a stack keeps of the plans, in their order.
+#: The plans of the experts, a column each, in the order of `Plan`.
 _COLUMNS = ("steps", "blocks", "tolerances", "shares", "lifetimes")
 
 
@@ -102,8 +77,7 @@ class Descent(ABC):
 
     Expert i plays :math:`x_i`, adds up gradients for `block` rounds, and then
     :math:`(x_i, y_i) \leftarrow IP(x_i, y_i - c h_i \sum g)`: Algorithm 2 of the paper, on the
-    expert's own clock. `prepare` works out a round without changing anything, `commit` carries it
-    out, so that a loss or an oracle that fails leaves every expert as it was.
+    expert's own clock.
 
     Parameters
     ----------
@@ -119,15 +93,13 @@ class Descent(ABC):
         "largest_gradient",
         "largest_distance",
         "projections",
-        "steps",
-        "blocks",
-        "tolerances",
-        "shares",
-        "lifetimes",
+        *_COLUMNS,
         "clocks",
-        "purse",
+        "pooled_budget",
         "atoms",
     )
+    #: Names in files that are not those of the attributes.
+    STATE_KEYS: ClassVar[dict[str, str]] = {"pooled_budget": "purse"}
 
     def __init__(self, domain: Domain, oracle: ProjectionConfig, step_scale: float | None) -> None:
         self.domain = domain
@@ -142,9 +114,15 @@ class Descent(ABC):
         self.tolerances: Array = np.empty(0)
         self.shares: Array = np.empty(0)
         self.lifetimes: Indices = np.empty(0, dtype=np.int64)
-        self.purse = _purse(oracle)
-        self.atoms = Atoms(oracle.lazy) if oracle.lazy else None
         self.clocks: Indices = np.empty(0, dtype=np.int64)
+        pooled = oracle.budget is not None and (oracle.pooled or oracle.even)
+        self.pooled_budget = LMOBudget(oracle.budget or 0.0) if pooled else None
+        self.atoms = Atoms(oracle.lazy) if oracle.lazy else None
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The objects whose attributes a step replaces."""
+        return (self,) if self.pooled_budget is None else (self, self.pooled_budget)
 
     @property
     def size(self) -> int:
@@ -152,21 +130,26 @@ class Descent(ABC):
         return int(self.steps.size)
 
     def scale_for(self, largest_gradient: float) -> float:
-        """The factor c in eta = c h once gradients up to that norm have been seen."""
+        """Return the factor c in eta = c h once gradients up to that norm have been seen."""
         if self.step_scale is not None:
             return self.step_scale
         return 2.0 * self.domain.radius / largest_gradient if largest_gradient > 0 else 0.0
 
     def tolerance_for(self, plan: Plan) -> float:
-        """The squared distance that a bound must allow for: what was asked, or what was left."""
+        """Return the squared distance that a bound must allow for: as planned, or what was left."""
         return max(plan.tolerance, self.largest_distance**2)
 
-    def remember(self, before: Descent | None) -> None:
-        """Take over what the experts of an earlier epoch found out for steps and bounds."""
-        if before is not None:
-            self.largest_gradient = before.largest_gradient
-            self.largest_distance = before.largest_distance
-            self.purse, self.atoms = before.purse, before.atoms
+    @property
+    def gradient_factor(self) -> float:
+        """How much longer the gradients of a step may be than those of the losses."""
+        return 1.0
+
+    def take_over(self, before: Descent) -> None:
+        """Take over what the experts of an earlier epoch have learned for steps and bounds."""
+        for name in ("largest_gradient", "largest_distance", "pooled_budget", "atoms"):
+            setattr(self, name, getattr(before, name))
+
+    # -- which experts there are -----------------------------------------------------------------
 
     def add(self, start: Point, plans: Sequence[Plan]) -> None:
         """Add an expert for each plan, all starting at the feasible point `start`."""
@@ -178,22 +161,10 @@ class Descent(ABC):
         self.clocks = np.concatenate((self.clocks, np.zeros(len(plans), dtype=np.int64)))
         self._add_points(start, len(plans))
 
-    def remove(self, gone: Any) -> None:
-        """Remove the experts that a mask marks."""
-        stay = ~np.asarray(gone, dtype=bool)
-        for name in (*_COLUMNS, "clocks"):
-            setattr(self, name, getattr(self, name)[stay])
-        self._keep_points(stay)
-
     def restart(self, number: int, start: Point) -> None:
-        """Let the first experts start afresh at the feasible point `start`, with the same plans."""
+        """Restart the first experts at the feasible point `start`, with the same plans."""
         self.clocks[:number] = 0
         self._restart_points(number, start)
-
-    def due(self, skip: Any = None) -> Indices:
-        """Positions of the experts whose block ends with the coming round."""
-        ends = (self.clocks + 1) % self.blocks == 0
-        return (ends if skip is None else ends > skip).nonzero()[0]
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
@@ -208,6 +179,37 @@ class Descent(ABC):
             require_kind(self.domain, self.atoms.points, "vertices")
             require_feasible(self.domain, self.atoms.points)
 
+    # -- a round ---------------------------------------------------------------------------------
+
+    def evaluate(self, loss: Loss, weights: Array, linear: bool) -> Evaluation:
+        """Evaluate a loss, or its linearisation, at every expert and at their weighted mean."""
+        return evaluate(loss, self.scores(loss), weights, linear)
+
+    @abstractmethod
+    def step(self, loss: Loss, evaluation: Evaluation, leaving: Any = None) -> None:
+        """Add each expert's gradient; where its block ends, take a step and project.
+
+        `leaving` marks experts that will not play on. Nothing is written into arrays before all that
+        can fail is done: who catches an error puts the attributes of `parts` back.
+        """
+
+    @abstractmethod
+    def scores(self, loss: Loss) -> Scores:
+        """Return the scores of every expert under a loss."""
+
+    @abstractmethod
+    def point(self, i: int) -> Point:
+        """Return what expert i plays."""
+
+    @abstractmethod
+    def mean(self, weights: Array) -> Point:
+        """Return the weighted mean of what the experts play."""
+
+    def restart_point(self, weights: Array, heaviest: int) -> Point:
+        """Return the mean, or, where its factors would pile up, what the heaviest expert plays."""
+        leader = self.point(heaviest)
+        return leader if isinstance(leader, FactoredMatrix) else self.mean(weights)
+
     @property
     def exact(self) -> bool:
         """Whether experts project exactly, which needs no start and no tolerance."""
@@ -215,40 +217,20 @@ class Descent(ABC):
         return method == "exact" or (method == "auto" and self.domain.cheap_projection)
 
     @property
-    def side_by_side(self) -> bool:
-        """Whether one expert's projections do not depend on what others have found or spent."""
-        return self.atoms is None and self.purse is None
+    def independent(self) -> bool:
+        """Whether an expert's projections do not depend on what others have found or spent."""
+        return self.atoms is None and self.pooled_budget is None
+
+    def due(self, leaving: Any = None) -> Indices:
+        """Return the positions of the experts whose block ends with the coming round."""
+        ends = (self.clocks + 1) % self.blocks == 0
+        return (ends if leaving is None else ends > leaving).nonzero()[0]
 
     def limit(self, i: int) -> int | None:
-        """Calls that expert i may make when its block ends, where it has only its own share."""
+        """Return the calls that expert i may make when its block ends, by its own share."""
         if self.oracle.budget is None:
             return self.oracle.max_lmo_calls
         return granted(float(self.shares[i]), int(self.blocks[i]))
-
-    def project_in_turn(self, due: Indices, targets: Iterable[Point], skip: Any) -> Projections:
-        """Project the experts whose blocks end, one after the other; nothing else changes."""
-        atoms, round_budget = copy(self.atoms), self._round_budget(skip)
-        most = self.oracle.max_lmo_calls or FOREVER
-        results = []
-        for number, (i, target) in enumerate(zip(due.tolist(), targets, strict=True)):
-            limit = self.limit(i) if round_budget is None else min(most, round_budget.limit(i))
-            result = self.project(i, self.point(i), target, number, limit, atoms=atoms)
-            if round_budget is not None:
-                round_budget.pay(i, result.lmo_calls)
-            results.append(result)
-        return Projections(results, atoms, 0 if round_budget is None else round_budget.paid)
-
-    def settle(self, projections: Projections) -> None:
-        """Carry out what projections have cost and found."""
-        self.atoms = projections.atoms
-        if self.purse is not None:
-            self.purse.close(projections.paid)
-
-    def _round_budget(self, skip: Any) -> RoundBudget | None:
-        if self.purse is None:
-            return None
-        savings = self.shares * (self.clocks % self.blocks + 1)
-        return self.purse.round_budget(savings if skip is None else np.where(skip, 0.0, savings))
 
     def project(
         self,
@@ -260,10 +242,10 @@ class Descent(ABC):
         domain: Domain | None = None,
         atoms: Atoms | None = None,
     ) -> InfeasibleProjection:
-        """Project for expert i with so many calls at most.
+        """Project y for expert i, starting from x.
 
-        `number` tells this call's random columns from others'; `domain` may count the calls in
-        place of the experts' own.
+        `number` gives each projection of a round its own random numbers; `domain` may count the calls
+        in place of the experts' own.
         """
         return infeasible_projection(
             domain or self.domain,
@@ -277,41 +259,37 @@ class Descent(ABC):
             atoms=atoms,
         )
 
-    @abstractmethod
-    def point(self, i: int) -> Point:
-        """What expert i plays."""
+    def project_in_turn(
+        self, due: Indices, targets: Iterable[Point], leaving: Any
+    ) -> list[InfeasibleProjection]:
+        """Project one expert after the other, sharing vertices and the pooled budget of a round."""
+        atoms, pool, results = copy(self.atoms), self.pooled_budget, []
+        if pool is not None:
+            savings = self.shares * (self.clocks % self.blocks + 1)
+            shared = pool.round_budget(
+                savings if leaving is None else np.where(leaving, 0, savings)
+            )
+        most = self.oracle.max_lmo_calls or FOREVER
+        for number, (i, target) in enumerate(zip(due.tolist(), targets, strict=True)):
+            limit = self.limit(i) if pool is None else min(most, shared.limit(i))
+            result = self.project(i, self.point(i), target, number, limit, atoms=atoms)
+            if pool is not None:
+                shared.pay(i, result.lmo_calls)
+            results.append(result)
+        self.atoms = atoms
+        if pool is not None:
+            pool.close(shared.paid)
+        self._count(results)
+        return results
 
-    @abstractmethod
-    def mean(self, weights: Array) -> Point:
-        """The weighted mean of what the experts play."""
-
-    @abstractmethod
-    def evaluate(self, loss: Loss) -> Scores:
-        """What the loss sees of every expert."""
-
-    @abstractmethod
-    def prepare(self, loss: Loss, slopes: Any, shared: bool, skip: Any = None) -> Any:
-        """Work out the coming round: gradients from `slopes`, projections where a block ends.
-
-        `shared`: one slope for all experts; `skip` marks experts that will not play on.
-        """
-
-    @abstractmethod
-    def commit(self, prepared: Any) -> None:
-        """Carry out what `prepare` worked out."""
+    def _count(self, results: Sequence[InfeasibleProjection]) -> None:
+        """Count projections, and keep the largest distance of those that were cut off."""
+        cut_off = (each.distance for each in results if not each.converged)
+        self.projections += len(results)
+        self.largest_distance = max(self.largest_distance, *cut_off, 0.0)
 
     @abstractmethod
     def _add_points(self, start: Point, number: int) -> None: ...
 
     @abstractmethod
-    def _keep_points(self, stay: Any) -> None: ...
-
-    @abstractmethod
     def _restart_points(self, number: int, start: Point) -> None: ...
-
-
-def _purse(oracle: ProjectionConfig) -> LMOBudget | None:
-    """What experts spend from together; None where each has its own, or no limit."""
-    if oracle.budget is None or not (oracle.pooled or oracle.even):
-        return None
-    return LMOBudget(oracle.budget)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -19,58 +18,6 @@ LossScale: TypeAlias = float | Literal["auto"]
 #: Share of the losses up to which differences between them may be all rounding. Experts at one point
 #: differ by that much, and a range learned from it would turn it into weights.
 ROUNDING = 64 * 2.0**-52
-
-
-class Meta(Protocol):
-    """Something that weighs experts."""
-
-    @property
-    def weights(self) -> Array:
-        """The weights of the experts, each >= 0, of sum 1; a new array."""
-
-
-class FixedMeta(Meta, Protocol):
-    """Weighs experts that are all there from the first round to the last."""
-
-    def update(self, losses: Any) -> None:
-        """Take the losses of the experts in this round."""
-
-
-class SleepingMeta(Meta, Protocol):
-    """Weighs experts that come and go: those of the intervals of a cover."""
-
-    def add(self, new: Sequence[int]) -> None:
-        """Add experts behind the present ones, given the lengths of their intervals in rounds."""
-
-    def restart(self, number: int) -> None:
-        """Put new experts in the places of the first ones, for intervals of the same lengths."""
-
-    def remove(self, which: Any) -> None:
-        """Remove experts, given their positions or a mask; the others close the ranks."""
-
-    def update(self, learner_loss: float, expert_losses: Any) -> None:
-        """Take the loss of the combined decision and those of the experts in this round."""
-
-    @property
-    def size(self) -> int:
-        """Experts that are awake."""
-
-    @property
-    def scale(self) -> float:
-        """The bound B on differences of losses in use, in units of the loss."""
-
-    @property
-    def largest_difference(self) -> float:
-        """The largest difference seen so far, which a given B may be too small for."""
-
-    def regret_bound(
-        self, length: int, end: int, scale: float, created: int | None = None
-    ) -> float:
-        """Return a bound on the regret against the expert of one interval.
-
-        The interval has `length` rounds and ends by round `end`; losses differ by at most `scale`;
-        `created` experts had come by then, as many as a geometric cover has if None.
-        """
 
 
 def check_loss_scale(value: Any) -> LossScale:
@@ -127,9 +74,6 @@ class Hedge:
     a number then changes nothing, and adding one to all never does. As long as B = 0 the weights
     are the prior.
 
-    With a share :math:`\alpha`, every round ends with :math:`w \leftarrow (1-\alpha) w + \alpha p`:
-    an expert that was bad for long recovers sooner.
-
     Parameters
     ----------
     size
@@ -140,9 +84,6 @@ class Hedge:
         The range B, in units of the loss, that the losses of one round never exceed; or ``"auto"``.
     prior
         N positive numbers; they are divided by their sum. `ader_prior` if not given.
-    share
-        The share :math:`\alpha`, at least 0 and below 1, or ``"1/t"`` (1/2 after the first round,
-        1/3 after the second, ...).
 
     Attributes
     ----------
@@ -163,8 +104,7 @@ class Hedge:
     References
     ----------
     Cesa-Bianchi and Lugosi (2006), Prediction, Learning, and Games, chapter 2; for the prior Zhang,
-    Lu and Zhou (2018), Adaptive online learning in dynamic environments, NeurIPS; for the share
-    Herbster and Warmuth (1998), Tracking the best expert, Machine Learning.
+    Lu and Zhou (2018), Adaptive online learning in dynamic environments, NeurIPS.
     """
 
     STATE: ClassVar = ("size", "horizon", "prior", "totals", "scale", "rounds")
@@ -173,7 +113,6 @@ class Hedge:
     horizon: int | None = None
     loss_scale: LossScale = "auto"
     prior: Any = None
-    share: float | Literal["1/t"] = 0.0
     totals: Array = field(init=False)
     rounds: int = field(init=False, default=0)
     scale: float = field(init=False)
@@ -184,7 +123,6 @@ class Hedge:
             self.horizon = checks.count(self.horizon, "horizon")
         self.loss_scale = check_loss_scale(self.loss_scale)
         self.prior = _check_prior(self.prior, self.size)
-        self.share = _check_share(self.share)
         self.totals = np.zeros(self.size)
         self.scale = 0.0 if self.loss_scale == "auto" else self.loss_scale
 
@@ -199,7 +137,13 @@ class Hedge:
     @property
     def weights(self) -> Array:
         """The weights for the coming round."""
-        return self._weights_at(self.rounds + 1)
+        horizon = self.horizon or self.rounds + 1
+        rate = math.sqrt(8.0 / horizon) / self.scale if self.scale > 0.0 else 0.0
+        pairs = zip(self.prior.tolist(), self.totals.tolist(), strict=True)
+        # A given scale may be absurdly small, and the rate infinite: the best alone keep weight.
+        weights = [p * math.exp(-rate * L) if L > 0.0 else p for p, L in pairs]
+        total = sum(weights)
+        return np.array([weight / total for weight in weights])
 
     def update(self, losses: Any) -> None:
         """Take the losses of the experts in this round."""
@@ -214,8 +158,6 @@ class Hedge:
         least = min(totals)
         self.totals = np.array([total - least for total in totals])
         self.rounds += 1
-        if self.share != 0.0 and self.scale > 0.0:
-            self._mix_with_prior()
 
     def regret_bound(self, expert: int, rounds: int, scale: float) -> float:
         r"""Return a bound on the loss of the weighted mean less that of one expert.
@@ -223,11 +165,10 @@ class Hedge:
         With the default prior, a given `loss_scale` and `rounds` equal to the horizon T it is at
         most :math:`B \sqrt{T/8}\,(1 + 2 \ln(i + 1))`, and in general
 
-        .. math:: \sqrt{H/8}\,\big(b\,(\ln(1/p_i) + s) + q B^2/b\big) + q'
+        .. math:: \sqrt{H/8}\,\big(b \ln(1/p_i) + q B^2/b\big) + q'
 
-        with H the horizon and q = rounds/H if there is one, else H = rounds and q = 2;
-        :math:`s = \sum_t \ln(1/(1-\alpha_t))` is the price of sharing; b is `loss_scale`. For
-        ``"auto"``, b = B, q is doubled and q' = 2B, else q' = 0.
+        with H the horizon and q = rounds/H if there is one, else H = rounds and q = 2; b is
+        `loss_scale`. For ``"auto"``, b = B, q is doubled and q' = 2B, else q' = 0.
 
         Parameters
         ----------
@@ -241,7 +182,7 @@ class Hedge:
         Notes
         -----
         With falling rates the mix losses :math:`-\frac1{a_t} \ln \sum_i w_{t,i} e^{-a_t l_{t,i}}`
-        sum to at most :math:`L_i + (\ln(1/p_i) + s)/a_T`, and by Hoeffding's lemma the weighted
+        sum to at most :math:`L_i + \ln(1/p_i)/a_T`, and by Hoeffding's lemma the weighted
         mean exceeds the mix loss by at most :math:`a_t r_t^2/8`, :math:`r_t` the range of round t.
         Learned range: :math:`r_t \le 2 B_{t-1}` gives :math:`r_t^2/B_{t-1} \le 2 B`; in the other
         rounds B more than doubles, and as the excess is at most :math:`r_t`, they cost at most
@@ -251,7 +192,7 @@ class Hedge:
         index = checks.count(expert, "expert") - 1
         if index >= self.size:
             raise ValueError(f"expert must lie in 1..{self.size}, got {expert}")
-        price = -math.log(self.prior[index]) + self._price_of_sharing(number)
+        price = -math.log(self.prior[index])
         horizon = self.horizon or number
         excess = 2.0 if self.horizon is None else number / horizon
         spread = checks.positive(scale, "scale")
@@ -259,32 +200,6 @@ class Hedge:
             return spread * (math.sqrt(horizon / 8.0) * (price + 2.0 * excess) + 2.0)
         given = self.loss_scale
         return math.sqrt(horizon / 8.0) * (given * price + excess * spread**2 / given)
-
-    def _weights_at(self, t: int) -> Array:
-        """The weights at the rate of round t."""
-        rate = math.sqrt(8.0 / (self.horizon or t)) / self.scale if self.scale > 0.0 else 0.0
-        pairs = zip(self.prior.tolist(), self.totals.tolist(), strict=True)
-        # A given scale may be absurdly small, and the rate infinite: the best alone keep weight.
-        weights = [p * math.exp(-rate * L) if L > 0.0 else p for p, L in pairs]
-        total = sum(weights)
-        return np.array([weight / total for weight in weights])
-
-    def _mix_with_prior(self) -> None:
-        """Change the totals such that they stand for the weights mixed with the prior."""
-        share = self._share_after(self.rounds)
-        ratio = self._weights_at(self.rounds) / self.prior
-        mixed: Array = np.log((1.0 - share) * ratio + share)
-        totals = -mixed * (self.scale / math.sqrt(8.0 / (self.horizon or self.rounds)))
-        self.totals = totals - totals.min()
-
-    def _share_after(self, t: int) -> float:
-        return 1.0 / (t + 1.0) if self.share == "1/t" else self.share
-
-    def _price_of_sharing(self, rounds: int) -> float:
-        # The share after the last round no longer costs anything; sum ln((t+1)/t) = ln(rounds).
-        if self.share == "1/t":
-            return math.log(rounds)
-        return -(rounds - 1) * math.log1p(-self.share)
 
 
 def _check_prior(prior: Any, size: int) -> Array:
@@ -295,14 +210,3 @@ def _check_prior(prior: Any, size: int) -> Array:
         raise ValueError(f"prior must be positive, got {given.min():g}")
     normal: Array = given / given.sum()
     return normal
-
-
-def _check_share(share: Any) -> float | Literal["1/t"]:
-    if isinstance(share, str):
-        if share != "1/t":
-            raise ValueError(f'share must be "1/t" or a number in [0, 1), got {share!r}')
-        return "1/t"
-    number = checks.nonnegative(share, "share")
-    if number >= 1.0:
-        raise ValueError(f'share must be "1/t" or a number in [0, 1), got {share!r}')
-    return number

@@ -1,4 +1,4 @@
-"""`Leaders`: experts that follow the regularised leader and start afresh now and then."""
+"""`Leaders`: experts that follow the regularised leader and restart at fixed intervals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible, require_kind
-from driftwolfe.ensemble.evaluate import Scores, stack, weighted_sum
+from driftwolfe.ensemble.evaluate import Evaluation, evaluate, stack, weighted_sum
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import frank_wolfe
 from driftwolfe.oracles.frank_wolfe import Memory, Scalars
@@ -20,17 +20,16 @@ from driftwolfe.points.factor_buffer import FactorBuffer, without_idle_columns
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.storage import require
 
-#: Free columns of a new shelf, where an epoch may fill them; and no less than this share of its rank.
+#: Free columns of a new buffer, if an epoch can fill them, and at least this share of its rank.
 _ROOM, _SHARE_OF_RANK = 64, 0.5
-#: Shares of the radius that rewriting a point may move it, and of its gap that this may cost.
+#: Largest move by recompressing a point, as a share of the radius, and its cost as one of the gap.
 _NEGLIGIBLE, _SHARE_OF_GAP = 5e-4, 0.01
-#: What is known before the first run.
-_NOTHING = Memory()
+_NO_MEMORY = Memory()
 
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """One expert: its point, and what its epoch has seen.
+    """One expert: its point, and the gradients of its epoch.
 
     Attributes
     ----------
@@ -45,9 +44,9 @@ class Leader:
     rounds
         Rounds of the epoch so far.
     eta
-        Step with which the last target was made.
+        Step of the last target.
     memory
-        What the last run left for the next.
+        What the last run keeps for the next.
     """
 
     epoch: int
@@ -56,7 +55,7 @@ class Leader:
     gradients: Point | None = None
     rounds: int = 0
     eta: float = 0.0
-    memory: Memory = _NOTHING
+    memory: Memory = _NO_MEMORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ class GapRule:
     accuracy
         A gap of this share of the squared distance to the target will do as well; None for no.
     max_calls
-        Linear minimisations that one run may take; None for no limit.
+        LMO calls that one run may make; None for no limit.
     """
 
     scale: float = 1.0
@@ -124,46 +123,47 @@ class Leaders:
         require_feasible(self.domain, (each.x for each in self.experts))
 
     @property
+    def parts(self) -> tuple[Any, ...]:
+        """The objects whose attributes a step replaces."""
+        return (self,)
+
+    @property
     def size(self) -> int:
         """Number of experts."""
         return len(self.experts)
 
-    def point(self, i: int) -> Point:
-        """What expert i plays."""
-        return self.experts[i].x
-
     def mean(self, weights: Array) -> Point:
-        """The weighted mean of what the experts play."""
+        """Return the weighted mean of what the experts play."""
         return weighted_sum(weights, [expert.x for expert in self.experts])
 
-    def evaluate(self, loss: Loss) -> Scores:
-        """What the loss sees of every expert."""
-        return stack([loss.scores(expert.x) for expert in self.experts])
+    def restart_point(self, weights: Array, heaviest: int) -> Point:
+        """Return the mean, or, where its factors would pile up, what the heaviest expert plays."""
+        leader = self.experts[heaviest].x
+        return leader if isinstance(leader, FactoredMatrix) else self.mean(weights)
+
+    def evaluate(self, loss: Loss, weights: Array, linear: bool) -> Evaluation:
+        """Evaluate a loss, or its linearisation, at every expert and at their weighted mean."""
+        scores = stack([loss.scores(expert.x) for expert in self.experts])
+        return evaluate(loss, scores, weights, linear)
 
     def scale_for(self, largest_gradient: float) -> float:
-        """The factor c in eta = c / sqrt(gamma); 2D/G unless given."""
+        """Return the factor c in eta = c / sqrt(gamma); 2D/G unless given."""
         if self.step_scale is not None:
             return self.step_scale
         return 4.0 * self.domain.radius / largest_gradient if largest_gradient > 0 else 0.0
 
-    def prepare(self, loss: Loss, slopes: Any, shared: bool, skip: Any = None) -> Any:
-        """Work out the coming round without changing anything."""
-        each = [slopes] * self.size if shared else slopes
+    def step(self, loss: Loss, evaluation: Evaluation) -> None:
+        """Add each expert's gradient and follow the leader, or restart where its epoch ends."""
+        each = [evaluation.slopes] * self.size if evaluation.shared else evaluation.slopes
         gradients = [
             loss.pull_back(slope, expert.x)
             for slope, expert in zip(each, self.experts, strict=True)
         ]
         largest = max(self.largest_gradient, *(norm(g) for g in gradients))
-        moved, cut_short = [], self.cut_short
-        for expert, g in zip(self.experts, gradients, strict=True):
-            leader, reached = self._moved(expert, g, largest)
-            moved.append(leader)
-            cut_short = cut_short or not reached
-        return moved, largest, cut_short
-
-    def commit(self, prepared: Any) -> None:
-        """Carry out what `prepare` worked out."""
-        self.experts, self.largest_gradient, self.cut_short = prepared
+        moved = [self._moved(e, g, largest) for e, g in zip(self.experts, gradients, strict=True)]
+        self.experts = [expert for expert, _ in moved]
+        self.cut_short = self.cut_short or not all(reached for _, reached in moved)
+        self.largest_gradient = largest
 
     def _moved(self, expert: Leader, gradient: Point, largest: float) -> tuple[Leader, bool]:
         """The expert after one more gradient, and whether its run reached the gap."""
@@ -221,11 +221,11 @@ class Leaders:
         return fresh
 
     def _with_room(self, expert: Leader, columns: int) -> Leader:
-        """The expert with its factored points on one shelf that has so many free columns.
+        """The expert with its factored points in one buffer that has so many free columns.
 
-        Where a new one is needed, x sheds small singular values, which raises its objective by no
-        more than about 1 % of its gap. It stays feasible, and the next run starts from there, so
-        that the gap that this finds is that of what is played.
+        A new buffer drops small singular values of x, which raises the objective by at most about 1 %
+        of its gap. x stays feasible, and the next run starts from there, so that the gap it finds is
+        that of the point played.
         """
         x, anchor, shelf = expert.x, expert.anchor, expert.memory.shelf
         if not isinstance(x, FactoredMatrix):

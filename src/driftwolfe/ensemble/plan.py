@@ -1,10 +1,10 @@
-"""Plans of experts: step sizes, blocks, tolerances and shares of a budget of LMO calls."""
+"""What tells experts apart: step sizes, blocks, tolerances, and shares of a budget of LMO calls."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -13,13 +13,16 @@ from driftwolfe.oracles.frank_wolfe import CALLS
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
 from driftwolfe.points.rounding import WHOLE, whole_above, whole_below
+from driftwolfe.storage import require
 
 #: More rounds than any game has.
 FOREVER = 1 << 61
+#: Factor on the step term of bounds: LMO calls when a block ends, or spread over the next block.
+DELAY_AT_BLOCK_END, DELAY_SPREAD = 1.0, 3.0
 
 
 class Plan(NamedTuple):
-    """What tells one expert from another.
+    """The parameters of one expert.
 
     Attributes
     ----------
@@ -30,7 +33,7 @@ class Plan(NamedTuple):
     tolerance
         Squared distance allowed between the feasible and the infeasible point.
     share
-        Linear minimisations a round that are its own, where there is a budget for all.
+        LMO calls per round reserved for it, where there is a budget for all.
     lifetime
         Rounds that it plays.
     """
@@ -44,18 +47,18 @@ class Plan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProjectionConfig:
-    """How experts project: the options of `infeasible_projection`, and what it may cost.
+    """How experts project: the options of `infeasible_projection`, and the budget of LMO calls.
 
     Attributes
     ----------
     budget
-        Linear minimisations a round for all experts together; None for no limit.
+        LMO calls per round for all experts together; None for no limit.
     pooled
-        Whether what one expert does not need of the budget is of use to the others.
+        Whether experts may use what others leave of the budget.
     even
-        Whether calls are spread evenly over the rounds, not made when blocks end.
+        Whether calls are spread evenly over the rounds instead of made when blocks end.
     lazy
-        Vertices to keep, and to try before the set is asked.
+        Number of vertices to cache and to try before the LMO is called.
     """
 
     method: str = "auto"
@@ -67,6 +70,8 @@ class ProjectionConfig:
     even: bool = False
     lazy: int = 0
 
+
+# -- grids of step sizes -------------------------------------------------------------------------
 
 #: 3 / (sqrt(3) + 1/2): minimises (sqrt(3) + 1/2) T h^(1/3) + v/h, the bound on one expert.
 _POLD_FACTOR = 1.344
@@ -212,8 +217,7 @@ def _at_most_one(first: float, number: int) -> Array:
     return small if small.size else np.ones(1)
 
 
-#: Factor on the step term of the bound: calls when a block ends, or spread over the next.
-DELAY_AT_BLOCK_END, DELAY_SPREAD = 1.0, 3.0
+# -- budgets of LMO calls ------------------------------------------------------------------------
 
 
 def grid_shares(number: int) -> Array:
@@ -278,3 +282,73 @@ def budgeted_plan(h: float, budget: float, delay_factor: float = DELAY_AT_BLOCK_
     block = max(1, whole_above((CALLS / (budget * (delay_factor * h) ** 2)) ** (1.0 / 3.0)))
     tolerance = min(1.0, CALLS / (budget * block))
     return Plan(h, block, tolerance, budget)
+
+
+def granted(share: float, block: int) -> int:
+    """Return the whole LMO calls that an expert with this share may make in a block."""
+    return math.floor(share * block)
+
+
+@dataclass
+class LMOBudget:
+    r"""At most `rate` LMO calls per round in total, after every round.
+
+    Shares are reserved; unused calls are pooled. Every expert saves its share in each round of its
+    block. When the block ends it may spend its savings and whatever nobody has reserved: with
+    :math:`A_j` the savings of expert j, the total spent after t rounds stays below
+    :math:`rate \cdot t - \sum_j A_j`.
+
+    Parameters
+    ----------
+    rate
+        LMO calls per round.
+
+    Attributes
+    ----------
+    rounds, spent
+        Rounds that have passed, and calls spent in them.
+    """
+
+    STATE: ClassVar[tuple[str, ...]] = ("rounds", "spent")
+
+    rate: float
+    rounds: int = 0
+    spent: int = 0
+
+    def round_budget(self, savings: Array) -> RoundBudget:
+        """Return the budget of the coming round, given the savings of every expert by its end."""
+        return RoundBudget(self.rate * (self.rounds + 1), self.spent, savings)
+
+    def arriving(self) -> int:
+        """Return the whole calls that the coming round brings, where none can be saved."""
+        return math.floor(self.rate * (self.rounds + 1)) - math.floor(self.rate * self.rounds)
+
+    def close(self, calls: int) -> None:
+        """Count a round in which so many calls were made."""
+        self.rounds += 1
+        self.spent += calls
+
+    def check_state(self) -> None:
+        """Refuse a state, read from a file, whose parts do not fit together."""
+        require(self.rounds >= 0 and 0 <= self.spent <= self.rate * self.rounds, "calls and rounds")
+
+
+class RoundBudget:
+    """What experts may spend in one round, one after the other; `paid` is what they spent."""
+
+    def __init__(self, income: float, spent: int, savings: Array) -> None:
+        self.paid = 0
+        self._income, self._spent = income, spent
+        self._savings: Any = savings.copy()
+
+    def limit(self, i: int) -> int:
+        """Return the calls that expert i may make now."""
+        reserved = float(self._savings.sum() - self._savings[i])
+        left = self._income - self._spent - self.paid
+        # Sums of shares that should be whole numbers may fall short by rounding.
+        return max(0, min(math.floor(left - reserved + 1e-9), math.floor(left)))
+
+    def pay(self, i: int, calls: int) -> None:
+        """Expert i has made so many calls; its savings are used up."""
+        self.paid += calls
+        self._savings[i] = 0.0

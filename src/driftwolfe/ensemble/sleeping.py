@@ -1,8 +1,9 @@
-"""Weights for sleeping experts: AdaNormalHedge and SAOL."""
+"""Weights for sleeping experts, which come and go: AdaNormalHedge and multiplicative weights."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -16,6 +17,82 @@ from driftwolfe.points import checks
 from driftwolfe.points.compiled import compiled
 from driftwolfe.points.kinds import Array
 from driftwolfe.storage import require
+
+kernels = compiled("driftwolfe.ensemble.expert_kernels")
+
+
+@dataclass(eq=False)
+class SleepingMeta(ABC):
+    """Weights of the experts that are awake: those of the active intervals of a cover.
+
+    Parameters
+    ----------
+    loss_scale
+        The bound B on differences of losses, in units of the loss, or ``"auto"``.
+
+    Attributes
+    ----------
+    scale
+        State: the B in use.
+    largest_difference
+        State: the largest difference so far, which a given B may be too small for.
+    """
+
+    #: Arrays with an entry for each expert.
+    COLUMNS: ClassVar[tuple[str, str]]
+
+    loss_scale: LossScale = "auto"
+    scale: float = field(init=False)
+    largest_difference: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        self.loss_scale = check_loss_scale(self.loss_scale)
+        self.scale = 0.0 if self.loss_scale == "auto" else self.loss_scale
+        for name in self.COLUMNS:
+            setattr(self, name, np.zeros(0))
+
+    @property
+    def size(self) -> int:
+        """Number of experts that are awake."""
+        return int(getattr(self, self.COLUMNS[0]).size)
+
+    def check_state(self) -> None:
+        """Refuse a state, read from a file, whose parts do not fit together."""
+        sizes = {getattr(self, name).size for name in self.COLUMNS}
+        require(len(sizes) == 1 and min(self.scale, self.largest_difference) >= 0.0, "weights")
+
+    def remove(self, which: Any) -> None:
+        """Remove experts, given their positions or a mask; the others close the ranks."""
+        stay = kept(self.size, which)
+        for name in self.COLUMNS:
+            setattr(self, name, getattr(self, name)[stay])
+
+    def _append(self, *columns: Array) -> None:
+        for name, new in zip(self.COLUMNS, columns, strict=True):
+            setattr(self, name, np.concatenate((getattr(self, name), new)))
+
+    @property
+    @abstractmethod
+    def weights(self) -> Array:
+        """The weights of the experts that are awake, each >= 0, of sum 1; a new array."""
+
+    @abstractmethod
+    def add(self, new: Sequence[int]) -> None:
+        """Add experts behind the present ones, given the lengths of their intervals in rounds."""
+
+    @abstractmethod
+    def restart(self, number: int) -> None:
+        """Replace the first experts by new ones, for intervals of the same lengths."""
+
+    @abstractmethod
+    def update(self, learner_loss: float, expert_losses: Any) -> None:
+        """Take the loss of the combined decision and those of the experts that are awake."""
+
+    @abstractmethod
+    def regret_bound(
+        self, length: int, end: int, scale: float, created: int | None = None
+    ) -> float:
+        """Return a bound on the regret against the expert of one interval."""
 
 
 def kept(size: int, which: Any) -> NDArray[np.bool_]:
@@ -34,24 +111,15 @@ def kept(size: int, which: Any) -> NDArray[np.bool_]:
     return stay
 
 
-def checked_losses(learner_loss: Any, expert_losses: Any, size: int) -> tuple[float, Array]:
-    """Return the loss of the combined decision and those of the experts, all finite."""
+def _checked_losses(learner_loss: Any, expert_losses: Any, size: int) -> tuple[float, Array]:
     losses = np.ascontiguousarray(checks.finite_array(expert_losses, "expert_losses", (size,)))
     if isinstance(learner_loss, float) and math.isfinite(learner_loss):
         return learner_loss, losses
     return float(checks.finite_array(learner_loss, "learner_loss", ())), losses
 
 
-def largest(values: Array) -> float:
-    """Return the largest absolute value, 0 if there is none."""
-    return float(np.abs(values).max(initial=0.0))
-
-
-kernels = compiled("driftwolfe.ensemble.expert_kernels")
-
-
 @dataclass(eq=False)
-class AdaNormalHedge:
+class AdaNormalHedge(SleepingMeta):
     r"""Weights from each expert's regret R and the total size C of its differences.
 
     .. math::
@@ -62,15 +130,14 @@ class AdaNormalHedge:
     .. math:: R_i \leftarrow R_i + r_i, \quad C_i \leftarrow C_i + |r_i|, \qquad
               r_i = (f_t(x_t) - f_t(x_{t,i}))/B
 
-    and the weights are these, divided by their sum. There is no learning rate. An expert that is
-    asleep is simply not here; a new one starts at R = C = 0. Where no expert has a positive weight
-    (all R are at most -1: the combined decision beats them all) the weights are equal.
+    divided by their sum. There is no learning rate. A new expert starts at R = C = 0. Where no
+    expert has a positive weight (all R are at most -1: the combined decision beats them all) the
+    weights are equal.
 
     With ``loss_scale="auto"``, B is the largest difference so far, rounding apart. When a larger one
     comes, R and C are multiplied by the old B over the new one: as both are in units of B, that is
-    exactly the state that the new B would have led to with the same losses. A heuristic
-    nevertheless: the weights played before were those of the old B, so `regret_bound` is proved for
-    a given B only.
+    the state that the new B would have led to with the same losses. A heuristic nevertheless: the
+    weights played before were those of the old B, so `regret_bound` is proved for a given B only.
 
     Parameters
     ----------
@@ -105,29 +172,18 @@ class AdaNormalHedge:
     """
 
     STATE: ClassVar = ("scale", "regrets", "movements", "largest_difference")
+    COLUMNS: ClassVar = ("regrets", "movements")
 
-    loss_scale: LossScale = "auto"
     regrets: Array = field(init=False)
     movements: Array = field(init=False)
-    scale: float = field(init=False)
-    largest_difference: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
-        self.loss_scale = check_loss_scale(self.loss_scale)
-        self.scale = 0.0 if self.loss_scale == "auto" else self.loss_scale
+        super().__post_init__()
         kernels()  # compiled now, not in a round
-        self.regrets = np.zeros(0)
-        self.movements = np.zeros(0)
-
-    @property
-    def size(self) -> int:
-        """Experts that are awake."""
-        return int(self.regrets.size)
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
-        require(self.regrets.size == self.movements.size, "weights")
-        require(min(self.scale, self.largest_difference) >= 0.0, "weights")
+        super().check_state()
         # A sum is at most the sum of sizes, rounding apart.
         slack = (1.0 + 1e-6) * self.movements + 1e-6
         require((np.abs(self.regrets) <= slack).all(), "weights")
@@ -141,24 +197,16 @@ class AdaNormalHedge:
     def add(self, new: int | Sequence[int]) -> None:
         """Add `new` experts, or as many as it lists intervals: their lengths do not matter here."""
         number = len(new) if isinstance(new, Sequence) else checks.count(new, "new", least=0)
-        fresh = np.zeros(number)
-        self.regrets = np.concatenate((self.regrets, fresh))
-        self.movements = np.concatenate((self.movements, fresh))
+        self._append(np.zeros(number), np.zeros(number))
 
     def restart(self, number: int) -> None:
-        """Put new experts in the places of the first ones."""
+        """Replace the first experts by new ones."""
         self.regrets, self.movements = self.regrets.copy(), self.movements.copy()
         self.regrets[:number] = self.movements[:number] = 0.0
 
-    def remove(self, which: Any) -> None:
-        """Remove experts, given their positions or a mask."""
-        stay = kept(self.regrets.size, which)
-        self.regrets = self.regrets[stay]
-        self.movements = self.movements[stay]
-
     def update(self, learner_loss: float, expert_losses: Any) -> None:
         """Take the loss of the combined decision and those of the experts that are awake."""
-        learner, losses = checked_losses(learner_loss, expert_losses, self.regrets.size)
+        learner, losses = _checked_losses(learner_loss, expert_losses, self.size)
         self.regrets, self.movements = self.regrets.copy(), self.movements.copy()
         self.scale, difference = kernels().update(
             self.regrets, self.movements, learner, losses, self.scale, self.loss_scale == "auto"
@@ -198,7 +246,7 @@ class AdaNormalHedge:
 
 
 @dataclass(eq=False)
-class MultiplicativeWeights:
+class MultiplicativeWeights(SleepingMeta):
     r"""Multiplicative weights whose rates come from the lengths of the experts' intervals.
 
     .. math::
@@ -240,28 +288,14 @@ class MultiplicativeWeights:
     """
 
     STATE: ClassVar = ("scale", "log_weights", "rates", "largest_difference")
+    COLUMNS: ClassVar = ("log_weights", "rates")
 
-    loss_scale: LossScale = "auto"
     log_weights: Array = field(init=False)
     rates: Array = field(init=False)
-    scale: float = field(init=False)
-    largest_difference: float = field(init=False, default=0.0)
-
-    def __post_init__(self) -> None:
-        self.loss_scale = check_loss_scale(self.loss_scale)
-        self.scale = 0.0 if self.loss_scale == "auto" else self.loss_scale
-        self.log_weights = np.zeros(0)
-        self.rates = np.zeros(0)
-
-    @property
-    def size(self) -> int:
-        """Experts that are awake."""
-        return int(self.rates.size)
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
-        require(self.log_weights.size == self.rates.size, "weights")
-        require(min(self.scale, self.largest_difference) >= 0.0, "weights")
+        super().check_state()
         require(((self.rates > 0.0) & (self.rates <= 0.5)).all(), "weights")
 
     @property
@@ -272,33 +306,25 @@ class MultiplicativeWeights:
     def add(self, new: Sequence[int]) -> None:
         """Add experts, given the lengths of their intervals."""
         rates = np.array([_rate(checks.count(length, "length")) for length in new])
-        self.rates = np.concatenate((self.rates, rates))
-        self.log_weights = np.concatenate((self.log_weights, np.log(rates)))
+        self._append(np.log(rates), rates)
 
     def restart(self, number: int) -> None:
-        """Put new experts in the places of the first ones, for intervals of the same lengths."""
+        """Replace the first experts by new ones, for intervals of the same lengths."""
         self.log_weights = self.log_weights.copy()
         self.log_weights[:number] = np.log(self.rates[:number])
 
-    def remove(self, which: Any) -> None:
-        """Remove experts, given their positions or a mask."""
-        stay = kept(self.rates.size, which)
-        self.rates = self.rates[stay]
-        self.log_weights = self.log_weights[stay]
-
     def update(self, learner_loss: float, expert_losses: Any) -> None:
         """Take the loss of the combined decision and those of the experts that are awake."""
-        learner, losses = checked_losses(learner_loss, expert_losses, self.rates.size)
+        learner, losses = _checked_losses(learner_loss, expert_losses, self.size)
         ahead = learner - losses
-        difference = largest(ahead)
+        difference = float(np.abs(ahead).max(initial=0.0))
         self.largest_difference = max(self.largest_difference, difference)
-        rounding = ROUNDING * max(abs(learner), largest(losses))
+        rounding = ROUNDING * float(np.abs(losses).max(initial=abs(learner)))
         if self.loss_scale == "auto" and difference > max(self.scale, rounding):
             self.scale = difference
-        if self.scale == 0.0:
-            return
-        steps = self.rates * np.clip(ahead / self.scale, -1.0, 1.0)
-        self.log_weights = self.log_weights + np.log1p(steps)
+        if self.scale > 0.0:
+            steps = self.rates * np.clip(ahead / self.scale, -1.0, 1.0)
+            self.log_weights = self.log_weights + np.log1p(steps)
 
     def regret_bound(
         self, length: int, end: int, scale: float, created: int | None = None

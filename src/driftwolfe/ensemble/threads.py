@@ -1,4 +1,4 @@
-"""Threads for experts. BLAS keeps to one: threads that each start BLAS threads fight for cores."""
+"""Threads for experts. BLAS runs on one: threads that each start BLAS threads compete for cores."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def set_threads(number: int | None) -> None:
 
 
 def chosen() -> int | None:
-    """Return what `set_threads` was last told."""
+    """Return the number that `set_threads` was given."""
     return _chosen
 
 

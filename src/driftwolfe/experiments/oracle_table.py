@@ -84,7 +84,7 @@ def oracle_table(repeats: int = 3) -> Iterator[Row]:
             for method in METHODS:
                 if method == "exact" and not domain.can("project"):
                     continue
-                if method == "block" and not isinstance(domain, TraceNormBall):
+                if method == "block" and not domain.rank_one_atoms:
                     continue
                 seconds = []
                 for _ in range(repeats):

@@ -6,11 +6,13 @@ import copy
 import inspect
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from types import FunctionType
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from typing import Any, ClassVar, NamedTuple, Self, cast, get_args, get_type_hints
 
 from driftwolfe.domains import CountedDomain, Domain, OracleCalls
+from driftwolfe.learners.options import OPTIONS
 from driftwolfe.losses import FunctionLoss, Loss
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Point
@@ -18,9 +20,7 @@ from driftwolfe.storage import require
 
 #: Squares of distances, and sums of them, stay in the range of numbers.
 LARGEST_RADIUS = 1e150
-
-
-#: What changes a learner, and what reads what changes.
+#: Methods that change a learner, and those that read what changes.
 WRITES = {"update", "update_many"}
 READS = {"decision", "expert_weights", "expert_names", "expert_ends", "bound", "clone"}
 
@@ -35,11 +35,32 @@ class Round(NamedTuple):
     membership: int = 0
 
 
+def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
+    """Make an update undo itself where it raises: a refused update changes nothing.
+
+    Updates replace attributes of the learner and its `parts`; only what cannot fail, at the end,
+    writes into arrays. So a shallow copy of the attributes is a snapshot. Oracle calls that were made
+    stay counted.
+    """
+
+    @wraps(update)
+    def undoing(self: Learner, *given: Any, **named: Any) -> Any:
+        before = [(part, part.__dict__.copy()) for part in self.parts]
+        try:
+            return update(self, *given, **named)
+        except BaseException:
+            for part, attributes in before:
+                part.__dict__.update(attributes)
+            raise
+
+    return undoing
+
+
 class Learner(Guarded, ABC):
     """Plays points of a convex set against convex losses that come one at a time.
 
     ``x = learner.decision`` is the point for the coming round; ``learner.update(loss)`` reveals the
-    loss, returns what the decision suffered and moves on. A refused update changes nothing.
+    loss, returns the loss of the decision and moves on. A refused update changes nothing.
 
     Learners in different threads do not disturb each other. Several threads may read one learner at
     the same time (`decision`, `expert_weights`, `bound`, `clone`, `save`, ...). While one thread is in
@@ -78,12 +99,19 @@ class Learner(Guarded, ABC):
 
     STATE: ClassVar[tuple[str, ...]] = ("t", "_counted")
 
-    #: What the constructor was given, by name; the set too.
+    #: The constructor's arguments by name, the set too; and its parameters, with all options.
     _arguments: dict[str, Any]
+    __signature__: ClassVar[inspect.Signature]
 
     def __init_subclass__(cls, **named: Any) -> None:
-        """Guard what a learner defines itself: no read or update beside an update."""
+        """Guard what a learner defines itself, undo refused updates, and spell out its options."""
         super().__init_subclass__(**named)
+        if isinstance(own := cls.__dict__.get("update"), FunctionType):
+            cls.update = all_or_nothing(own)  # type: ignore[method-assign]
+        if "__init__" in cls.__dict__:
+            cls.__signature__ = _signature(cls.__init__)
+        if "    {options}\n" in (cls.__doc__ or ""):
+            cls.__doc__ = _with_options(cls)
         for mark, names in ((writes, WRITES), (reads, READS)):
             for name in names & cls.__dict__.keys():
                 own = cls.__dict__[name]
@@ -93,14 +121,16 @@ class Learner(Guarded, ABC):
                     setattr(cls, name, mark(own))
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
-        """Remember what the constructor is given: `load` makes the learner again from that."""
+        """Remember the arguments of the constructor: `load` makes the learner again from them."""
         learner = super().__new__(cls)
-        try:
-            bound = inspect.signature(cls.__init__).bind(learner, *given, **named)
-        except TypeError:  # the constructor will say what is wrong; copies come without arguments
+        if not given and not named:  # a copy, or a mistake that the constructor reports
             return learner
-        bound.apply_defaults()  # those of another version may be others
-        learner._arguments = dict(list(bound.arguments.items())[1:])
+        try:
+            bound = cls.__signature__.bind(*given, **named)
+        except TypeError as error:
+            raise TypeError(f"{cls.__name__}() {error}") from None
+        bound.apply_defaults()  # another version may have other defaults
+        learner._arguments = dict(bound.arguments)
         for parameter in bound.signature.parameters.values():
             if parameter.kind is parameter.VAR_KEYWORD:
                 learner._arguments |= learner._arguments.pop(parameter.name)
@@ -129,6 +159,11 @@ class Learner(Guarded, ABC):
         """Reveal the loss of this round, return its value at the decision, move to the next."""
 
     @property
+    def parts(self) -> tuple[Any, ...]:
+        """The objects whose attributes an update replaces: the learner, its experts, its weights."""
+        return (self,)
+
+    @property
     def runs_ahead(self) -> bool:
         """Whether `update_many` is quicker than as many updates."""
         return False
@@ -149,17 +184,17 @@ class Learner(Guarded, ABC):
 
     @property
     def oracle_calls(self) -> OracleCalls:
-        """What the set has been asked so far: lmo, projection, gauge, membership."""
+        """Calls to the set so far: lmo, projection, gauge, membership."""
         return self._counted.calls
 
     @property
     def lmo_calls(self) -> int:
-        """Linear minimisations asked for so far."""
+        """LMO calls so far."""
         return self.oracle_calls.lmo
 
     @property
     def lmo_budget(self) -> float | None:
-        """Linear minimisations a round that are never exceeded in total; None for no limit."""
+        """LMO calls per round, never exceeded in total; None for no limit."""
         return None
 
     @property
@@ -169,7 +204,7 @@ class Learner(Guarded, ABC):
 
     @property
     def expert_names(self) -> list[str] | None:
-        """What tells the experts apart, in the order of `expert_weights`; None for a single learner."""
+        """A name for each expert, in the order of `expert_weights`; None for a single learner."""
         return None
 
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
@@ -193,12 +228,12 @@ class Learner(Guarded, ABC):
 
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the learner to a file; `driftwolfe.load` goes on from there to the last bit.
+        """Write the learner to a file; `driftwolfe.load` resumes bit-identically.
 
-        Nothing in the file is code. A set that holds functions (`LMODomain`), or whose class is your
-        own, is not written: make it anew, and give it to `driftwolfe.load`. A learner of your own
-        lists the attributes that change in ``STATE``, takes its set as the first argument and numbers
-        or texts as others, and is loaded with its class: ``MyLearner.load(path)``.
+        The file holds no code. A set that holds functions (`LMODomain`), or whose class is your own, is
+        not written: make it again, and give it to `driftwolfe.load`. A learner of your own lists the
+        attributes that change in ``STATE``, takes its set as the first argument and numbers or texts
+        as others, and is loaded with its class: ``MyLearner.load(path)``.
         """
         from driftwolfe.learners.archive import save_learner
 
@@ -230,11 +265,39 @@ class Learner(Guarded, ABC):
 
     @reads
     def clone(self) -> Self:
-        """An independent copy in the same state, on the same set."""
+        """Return an independent copy in the same state, on the same set."""
         return copy.deepcopy(self, {id(self.domain): self.domain})
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.domain!r}, t={self.t})"
+
+
+def _signature(init: Callable[..., Any]) -> inspect.Signature:
+    """The constructor's parameters without self, and with the options of an Unpack[TypedDict]."""
+    signature = inspect.signature(init)
+    taken = list(signature.parameters.values())[1:]
+    if taken and str(taken[-1].annotation).startswith("Unpack["):
+        hints = get_type_hints(init)
+        (options,) = get_args(hints[taken.pop().name])
+        taken += [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=OPTIONS[name].default, annotation=kind
+            )
+            for name, kind in get_type_hints(options).items()
+        ]
+    return signature.replace(parameters=taken)
+
+
+Learner.__signature__ = _signature(Learner.__init__)
+
+
+def _with_options(cls: type[Learner]) -> str:
+    """The docstring of a class with the texts of the shared options that it does not describe."""
+    doc = str(cls.__doc__)
+    shared = [name for name in cls.__signature__.parameters if name in OPTIONS]
+    missing = [name for name in shared if f"\n    {name}\n" not in doc]
+    texts = [f"    {name}\n        {OPTIONS[name].text}\n" for name in missing]
+    return doc.replace("    {options}\n", "".join(texts))
 
 
 def as_loss(given: Any) -> Loss:

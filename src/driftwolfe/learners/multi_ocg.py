@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import math
+from typing import Unpack, cast
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import Hedge
 from driftwolfe.ensemble.leaders import GapRule, Leaders
+from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners import bounds
-from driftwolfe.learners.grid import HedgedEnsemble
-from driftwolfe.learners.options import make_options
+from driftwolfe.learners.options import WeightOptions, make_options
+from driftwolfe.learners.pold import GridLearner
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
 
-#: Linear minimisations per expert and round in the practical tuning.
+#: LMO calls per expert and round in the practical tuning.
 _PRACTICAL_INNER = 20
 
 
-class MultiOCG(HedgedEnsemble):
+class MultiOCG(GridLearner):
     r"""Online conditional gradient restarted every :math:`\gamma_i = 2^{i-1}` rounds, Hedge over i.
 
     Each expert follows the regularised leader inside its epochs, by Frank-Wolfe to a gap of
-    :math:`D^2/\gamma_i` (see `Leaders`); :math:`\eta_i = c/\sqrt{\gamma_i}`, c = 2D/G. N gradients a
-    round (one with linear feedback) and O(log T) Frank-Wolfe runs of at most
-    :math:`8\gamma_i + 1` linear minimisations, few in practice as each starts from the last.
+    :math:`D^2/\gamma_i` (see `Leaders`); :math:`\eta_i = c/\sqrt{\gamma_i}`, c = 2D/G. N gradients
+    per round (one with linear feedback) and O(log T) Frank-Wolfe runs of at most
+    :math:`8\gamma_i + 1` LMO calls, few in practice as each starts from the last.
 
     Parameters
     ----------
@@ -31,9 +33,9 @@ class MultiOCG(HedgedEnsemble):
         The set.
     horizon
         Rounds T; sets the number of epoch lengths, :math:`\lceil\log_2 T\rceil + 1`, and the rate of
-        the weights. None: doubling guesses, as for `POLD`.
-    lipschitz, loss_scale, feedback
-        As for `POLD`.
+        the weights. None: epochs of doubling length.
+    lipschitz
+        G, a bound on gradient norms; ``"auto"``: the largest norm seen so far.
     step_scale
         c, in place of 2D/G.
     tolerance_scale
@@ -44,10 +46,11 @@ class MultiOCG(HedgedEnsemble):
     strong_convexity
         :math:`\lambda` of the losses, in [f]/[x]², for the strongly convex version; None for convex losses.
     max_inner
-        Limit on linear minimisations per expert and round; the bound is lost once it cuts a run
+        Limit on LMO calls per expert and round; the bound is lost once it cuts a run
         short. The original's experiments have 4.
     tuning
         ``"practical"``: max_inner 20, loss_scale ``"auto"``; ``"certified"``: no limit, G * diameter.
+    {options}
 
     Notes
     -----
@@ -56,7 +59,7 @@ class MultiOCG(HedgedEnsemble):
     minimisers, :math:`2\gamma V_T` in place of the last term, V_T the function variation.
 
     Reconstructed from the abstract and an extract: the original (AAAI 2021) could not be read in
-    full. Its experiments make K = 4 conditional-gradient steps a round, with the rate of the weights
+    full. Its experiments make K = 4 conditional-gradient steps per round, with the rate of the weights
     tuned; here a run goes on to its gap, in at most `max_inner` steps, and the rate is that of the
     theory. Known for sure are the improved OCG tuned to V_T, several instances, a meta-algorithm,
     and the rates :math:`O(\max\{T^{2/3}V_T^{1/3}, \sqrt T\})` and, for strongly convex losses,
@@ -76,50 +79,39 @@ class MultiOCG(HedgedEnsemble):
     (True, 0)
     """
 
-    _experts: Leaders
-
     def __init__(
         self,
         domain: Domain,
         horizon: int | None = None,
         lipschitz: float | str = "auto",
         *,
-        step_scale: float | None = None,
-        loss_scale: float | str | None = None,
-        tolerance_scale: float | None = None,
-        accuracy: float | None = None,
         strong_convexity: float | None = None,
         max_inner: int | None = None,
-        feedback: str = "full",
-        tuning: str = "practical",
+        **options: Unpack[WeightOptions],
     ) -> None:
-        if max_inner is None and tuning == "practical":
+        if options.get("tolerance_scale") is None:
+            options["tolerance_scale"] = 1.0
+        checked = make_options(domain, horizon, lipschitz, **options)
+        if max_inner is None and options.get("tuning", "practical") == "practical":
             max_inner = _PRACTICAL_INNER
         self.max_inner = None if max_inner is None else checks.count(max_inner, "max_inner")
         self.strong_convexity = strong_convexity
         if strong_convexity is not None:
             self.strong_convexity = checks.positive(strong_convexity, "strong_convexity")
-        options = make_options(
-            domain,
-            horizon=horizon,
-            lipschitz=lipschitz,
-            step_scale=step_scale,
-            loss_scale=loss_scale,
-            tolerance_scale=1.0 if tolerance_scale is None else tolerance_scale,
-            accuracy=accuracy,
-            feedback=feedback,
-            tuning=tuning,
-        )
-        self._accuracy = None if accuracy is None else options.oracle.accuracy
+        self._accuracy = None if options.get("accuracy") is None else checked.oracle.accuracy
         # The default step is c = 2D/G where other learners have D/G.
-        doubled = step_scale is None and options.step_scale is not None
-        self._scale = 2.0 * (options.step_scale or 0.0) if doubled else options.step_scale
-        super().__init__(domain, options)
+        doubled = options.get("step_scale") is None and checked.step_scale is not None
+        self._scale = 2.0 * (checked.step_scale or 0.0) if doubled else checked.step_scale
+        super().__init__(domain, checked, _plans)
+
+    @property
+    def _leaders(self) -> Leaders:
+        return cast(Leaders, self._experts)
 
     @property
     def expert_names(self) -> list[str]:
         """The rounds between their restarts."""
-        return [f"γ = {expert.epoch:,}" for expert in self._experts.experts]
+        return [f"γ = {plan.lifetime:,}" for plan in self._plans(self._epoch_length)]
 
     def bound(
         self, path_length: float = 0.0, tau: int | None = None, variation: float | None = None
@@ -145,7 +137,7 @@ class MultiOCG(HedgedEnsemble):
                     "the minimiser of each round"
                 )
         proved = self._scale is not None and self.strong_convexity is None
-        loose = self._experts.cut_short or self.options.tolerance_scale > 1.0
+        loose = self._leaders.cut_short or self.options.tolerance_scale > 1.0
         if tau is not None or not proved or loose or not self.options.horizon:
             return super().bound(path_length, tau)
         G, D = self.lipschitz, 2.0 * self.domain.radius
@@ -158,30 +150,32 @@ class MultiOCG(HedgedEnsemble):
 
     def _epoch_bound(self, gamma: int, G: float, D: float) -> float:
         """All epochs: D^2/eta + eta G^2 gamma/4 + G gamma sqrt(gap) each."""
-        eta = self._experts.scale_for(G) / math.sqrt(gamma)
+        eta = self._leaders.scale_for(G) / math.sqrt(gamma)
         one = D**2 / eta + eta * G**2 * gamma / 4.0 + G * gamma * D / math.sqrt(gamma)
         return math.ceil(self.t / gamma) * one
 
-    def _begin(self, horizon: int, start: Point) -> None:
-        before = self._largest_gradient() if self.t else 0.0
-        lengths = [1 << i for i in range(self._number_of_experts(horizon))]
-        self._experts = Leaders(
+    def _make_experts(self, horizon: int, start: Point) -> Leaders:
+        leaders = Leaders(
             self._counted,
-            lengths,
+            [plan.lifetime for plan in self._plans(horizon)],
             start,
             step_scale=self._scale,
             strong_convexity=self.strong_convexity,
             stopping=GapRule(self.options.tolerance_scale, self._accuracy, self.max_inner),
         )
-        self._experts.largest_gradient = before
-        self._meta = self._make_meta(len(lengths), horizon)
+        leaders.largest_gradient = self._experts.largest_gradient if self.t else 0.0
+        return leaders
 
-    def _number_of_experts(self, horizon: int) -> int:
-        return (horizon - 1).bit_length() + 1  # 1 + log2, rounded up, in whole numbers
-
-    def _make_meta(self, size: int, horizon: int) -> Hedge:
+    def _make_meta(self, horizon: int) -> Hedge:
         G = self.options.lipschitz
-        if self.strong_convexity is not None and G is not None:
-            # Strongly convex losses are exp-concave: a constant rate lambda/G^2 pays only a log.
-            return Hedge(size, horizon=8, loss_scale=G**2 / self.strong_convexity)
-        return Hedge(size, horizon=horizon, loss_scale=self.options.loss_scale)
+        if self.strong_convexity is None or G is None:
+            return super()._make_meta(horizon)
+        # Strongly convex losses are exp-concave: a constant rate lambda/G^2 pays only a log.
+        size = len(self._plans(horizon))
+        return Hedge(size, horizon=8, loss_scale=G**2 / self.strong_convexity)
+
+
+def _plans(horizon: int) -> list[Plan]:
+    """An expert for each epoch length 1, 2, 4, ... up to the first that is at least the horizon."""
+    lengths = [1 << i for i in range((horizon - 1).bit_length() + 1)]
+    return [Plan(1.0 / math.sqrt(length), 1, 0.0, lifetime=length) for length in lengths]

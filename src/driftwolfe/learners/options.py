@@ -3,27 +3,112 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal, NamedTuple, TypedDict
 
-import numpy as np
-
-from driftwolfe.domains import Domain, TraceNormBall
-from driftwolfe.ensemble.plan import DELAY_AT_BLOCK_END, DELAY_SPREAD, ProjectionConfig
-from driftwolfe.learners.base import Learner
+from driftwolfe.domains import Domain
+from driftwolfe.ensemble.descent import Descent
+from driftwolfe.ensemble.plan import (
+    DELAY_AT_BLOCK_END,
+    DELAY_SPREAD,
+    FOREVER,
+    Plan,
+    ProjectionConfig,
+    block_length,
+    budgeted_plan,
+    projection_eps,
+)
+from driftwolfe.learners import bounds
 from driftwolfe.oracles import DEFAULT_ACCURACY, METHODS
 from driftwolfe.points import checks
-from driftwolfe.points.kinds import Point
-from driftwolfe.storage import require
 
 #: Tolerance of the practical tuning, in units of the paper's 3 eps: small beside any step.
 PRACTICAL_TOLERANCE = 1e-6
-#: Methods that make one Frank-Wolfe run.
-_ONE_RUN = ("auto", "halfspace")
-#: Linear minimisations that one projection of the practical tuning may take.
+#: LMO calls that one projection of the practical tuning may make.
 PRACTICAL_CALLS = 200
+#: Rounds of the first epoch where the horizon is not known.
+FIRST_EPOCH = 64
+
+
+class StepOptions(TypedDict, total=False):
+    """Options of learners that take steps and project."""
+
+    step_scale: float | None
+    tolerance_scale: float | None
+    accuracy: float | None
+    tuning: str
+
+
+class WeightOptions(StepOptions, total=False):
+    """Options of learners that weigh experts."""
+
+    loss_scale: float | str | None
+    feedback: str
+
+
+class BudgetOptions(StepOptions, total=False):
+    """Options of learners that can keep a budget of LMO calls."""
+
+    method: str
+    seed: int
+    lmo_budget: float | None
+    schedule: str
+    lazy: int
+
+
+class EnsembleOptions(WeightOptions, BudgetOptions, total=False):
+    """Options of POLD and POLA."""
+
+
+class Option(NamedTuple):
+    """The default of a shared option, and its entry in docstrings."""
+
+    default: Any
+    text: str
+
+
+#: All shared options. `Learner` puts the texts in place of ``{options}`` in a docstring.
+OPTIONS = {
+    "step_scale": Option(None, r"c in :math:`\eta = c h`, in place of D/G."),
+    "loss_scale": Option(
+        None,
+        """B, the range of losses over the set in one round: a number, ``"certified"`` (G * diameter) or
+        ``"auto"``, the largest difference between losses so far.""",
+    ),
+    "tolerance_scale": Option(
+        None, r"Factor on the oracle's tolerances :math:`3\epsilon`; smaller tightens the bound."
+    ),
+    "accuracy": Option(None, "Accuracy of the oracle, see `infeasible_projection`."),
+    "method": Option("auto", "Method of the oracle, see `infeasible_projection`."),
+    "feedback": Option(
+        "full",
+        """``"full"``: each expert has its own gradient; ``"linear"``: one gradient per round, at the
+        decision, with the same bound.""",
+    ),
+    "tuning": Option(
+        "practical",
+        """``"practical"``: tolerance_scale 1e-6, so that the oracle's accuracy decides, and loss_scale
+        ``"auto"``; ``"certified"``: the constants of theory, tolerance_scale 1 and loss_scale
+        ``"certified"``.""",
+    ),
+    "seed": Option(0, "Seed of the oracle's random numbers."),
+    "lmo_budget": Option(
+        None, "LMO calls per round, for all experts together; None: no limit. See Notes."
+    ),
+    "schedule": Option(
+        "blocks",
+        """``"blocks"``: LMO calls are made when blocks end; ``"even"``: with a budget of 1, at most one
+        in every round.""",
+    ),
+    "lazy": Option(
+        0,
+        """Number of vertices to cache and to try before the LMO is called (`Atoms`); for method
+        ``"halfspace"``.""",
+    ),
+}
+#: The default of every shared option.
+DEFAULTS = {name: option.default for name, option in OPTIONS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +117,8 @@ class Options:
 
     Attributes
     ----------
+    D
+        Twice the radius of the set.
     horizon
         Rounds T, or None.
     lipschitz
@@ -39,15 +126,16 @@ class Options:
     step_scale
         c in eta = c h, or None for D / (largest gradient norm so far).
     loss_scale
-        Range of the losses that the meta works with, or ``"auto"`` to learn it.
+        Range of the losses for the weights, or ``"auto"`` to learn it.
     tolerance_scale
         Factor on the paper's 3 eps.
     linear
-        Whether experts and meta see the linearised loss.
+        Whether experts and weights see the linearised loss.
     oracle
         How to project.
     """
 
+    D: float
     horizon: int | None
     lipschitz: float | None
     step_scale: float | None
@@ -66,62 +154,98 @@ class Options:
         """Whether blocks and tolerances are what a budget can surely afford."""
         return self.oracle.budget is not None and not self.oracle.pooled
 
+    def scale_for(self, largest_gradient: float) -> float:
+        """Return c, D over the largest gradient norm so far where it is learned."""
+        if self.step_scale is not None:
+            return self.step_scale
+        return self.D / largest_gradient if largest_gradient > 0 else 0.0
+
+    def tolerance(self, h: float) -> float:
+        """Return the squared distance that the paper allows an expert with the step h."""
+        return 3.0 * self.D**2 * projection_eps(h) * self.tolerance_scale
+
+    def plan(self, h: float, share: float = 0.0, lifetime: int = FOREVER) -> Plan:
+        """Return the expert with the step h: the paper's block and tolerance.
+
+        With a budget and the certified tuning, those that its share surely affords.
+        """
+        if not self.planned:
+            return Plan(h, block_length(h), self.tolerance(h), share, lifetime)
+        plan = budgeted_plan(h, share, self.delay_factor)
+        tolerance = plan.tolerance * self.D**2 * self.tolerance_scale
+        return plan._replace(tolerance=tolerance, lifetime=lifetime)
+
+    def expert_bound(
+        self,
+        plan: Plan,
+        experts: Descent,
+        G: float,
+        rounds: int,
+        path_length: float,
+        start: float,
+    ) -> float:
+        """Return the bound on one expert with the parameters used, see `bounds.blocked_descent`."""
+        return bounds.blocked_descent(
+            experts.gradient_factor * G,
+            self.D,
+            rounds,
+            experts.scale_for(G) * plan.step,
+            plan.block,
+            experts.tolerance_for(plan),
+            path_length,
+            start,
+            shrinking_steps=self.step_scale is None,
+            delay_factor=self.delay_factor,
+        )
+
 
 def make_options(
-    domain: Domain,
-    *,
-    horizon: Any = None,
-    lipschitz: Any = "auto",
-    step_scale: Any = None,
-    loss_scale: Any = None,
-    tolerance_scale: Any = None,
-    accuracy: Any = None,
-    method: Any = "auto",
-    feedback: Any = "full",
-    tuning: Any = "practical",
-    seed: Any = 0,
-    lmo_budget: Any = None,
-    schedule: Any = "blocks",
-    lazy: Any = 0,
+    domain: Domain, horizon: Any = None, lipschitz: Any = "auto", **given: Any
 ) -> Options:
-    """Check the options and fill in what the tuning says."""
+    """Check the options of a learner and fill in the defaults of its tuning."""
     if not isinstance(domain, Domain):
         raise TypeError(f"domain must be a Domain, got {type(domain).__name__}")
-    _one_of(tuning, "tuning", ("practical", "certified"))
-    _one_of(feedback, "feedback", ("full", "linear"))
-    _one_of(method, "method", ("auto", *METHODS))
-    certified = tuning == "certified"
+    o = {**DEFAULTS, **given}
+    _one_of(o["tuning"], "tuning", ("practical", "certified"))
+    _one_of(o["feedback"], "feedback", ("full", "linear"))
+    _one_of(o["method"], "method", ("auto", *METHODS))
+    certified, budget = o["tuning"] == "certified", o["lmo_budget"]
+    defaults = {
+        "tolerance_scale": 1.0 if certified else PRACTICAL_TOLERANCE,
+        "loss_scale": "certified" if certified else "auto",
+    }
+    o |= {name: value for name, value in defaults.items() if o[name] is None}
+    D = 2.0 * domain.radius
     G = None if _is(lipschitz, "auto") else checks.positive(lipschitz, "lipschitz")
-    if step_scale is None:
-        step_scale = None if G is None else 2.0 * domain.radius / G
-    else:
-        step_scale = checks.positive(step_scale, "step_scale")
-    if tolerance_scale is None:
-        tolerance_scale = 1.0 if certified else PRACTICAL_TOLERANCE
-    if loss_scale is None:
-        loss_scale = "certified" if certified else "auto"
+    step_scale = None if G is None else D / G
+    if o["step_scale"] is not None:
+        step_scale = checks.positive(o["step_scale"], "step_scale")
+    accuracy = None if certified else DEFAULT_ACCURACY
+    if o["accuracy"] is not None:
+        accuracy = checks.positive(o["accuracy"], "accuracy")
     return Options(
+        D=D,
         horizon=None if horizon is None else checks.count(horizon, "horizon"),
         lipschitz=G,
         step_scale=step_scale,
-        loss_scale=_loss_scale(loss_scale, G, domain),
-        tolerance_scale=checks.positive(tolerance_scale, "tolerance_scale"),
-        linear=feedback == "linear",
+        loss_scale=_loss_scale(o["loss_scale"], G, domain),
+        tolerance_scale=checks.positive(o["tolerance_scale"], "tolerance_scale"),
+        linear=o["feedback"] == "linear",
         oracle=ProjectionConfig(
-            _method(domain, method, lmo_budget, schedule, lazy, certified),
-            _accuracy(accuracy, certified),
+            _method(domain, o["method"], budget, o["schedule"], o["lazy"], certified),
+            accuracy,
             None if certified else PRACTICAL_CALLS,
-            checks.count(seed, "seed", least=0, most=math.inf),
-            budget=None if lmo_budget is None else checks.positive(lmo_budget, "lmo_budget"),
-            pooled=lmo_budget is not None and not certified,
-            even=schedule == "even",
-            lazy=checks.count(lazy, "lazy", least=0),
+            checks.count(o["seed"], "seed", least=0, most=math.inf),
+            budget=None if budget is None else checks.positive(budget, "lmo_budget"),
+            pooled=budget is not None and not certified,
+            even=o["schedule"] == "even",
+            lazy=checks.count(o["lazy"], "lazy", least=0),
         ),
     )
 
 
 def require_projection(domain: Domain, learner: str, instead: str) -> None:
-    """Refuse a set that cannot project, and say which learner can do without."""
+    """Refuse a set that cannot project, and name a learner that needs no projections."""
     if not domain.can("project"):
         raise ValueError(
             f"{learner} projects, and {type(domain.unwrapped).__name__} has no projection; "
@@ -132,25 +256,19 @@ def require_projection(domain: Domain, learner: str, instead: str) -> None:
 def _method(
     domain: Domain, method: str, lmo_budget: Any, schedule: Any, lazy: Any, certified: bool
 ) -> str:
-    """The method asked for; where calls are counted, one that needs nothing but those."""
+    """The method asked for; with a budget, one whose only cost is LMO calls."""
     _one_of(schedule, "schedule", ("blocks", "even"))
     if schedule == "even" and lmo_budget is None:
         raise ValueError('schedule="even" spreads a budget over the rounds; give lmo_budget=1.0')
     if schedule == "even" or lazy:
-        _one_of(method, f"with {'lazy' if lazy else 'an even schedule'}, method", _ONE_RUN)
+        name = f"with {'lazy' if lazy else 'an even schedule'}, method"
+        _one_of(method, name, ("auto", "halfspace"))  # one Frank-Wolfe run
         if schedule == "even" and lazy:
             raise ValueError('lazy works with schedule="blocks"; leave one of the two out')
         return "halfspace"
     if method != "auto" or lmo_budget is None:
         return method
-    spans = isinstance(domain.origin(), np.ndarray) or isinstance(domain.unwrapped, TraceNormBall)
-    return "corrective" if spans and not certified else "halfspace"
-
-
-def _accuracy(given: Any, certified: bool) -> float | None:
-    if given is None:
-        return None if certified else DEFAULT_ACCURACY
-    return checks.positive(given, "accuracy")
+    return "halfspace" if certified else domain.lmo_method
 
 
 def _loss_scale(given: Any, G: float | None, domain: Domain) -> float | Literal["auto"]:
@@ -178,76 +296,35 @@ def _one_of(given: Any, name: str, allowed: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {known}, got {given!r}")
 
 
-#: Rounds of the first epoch where the horizon is not known.
-FIRST_EPOCH = 64
+class Epoch(NamedTuple):
+    """Some consecutive rounds that are played with the parameters for a horizon.
 
-
-class EpochLearner(Learner):
-    """A learner whose parameters come from a horizon T.
-
-    With ``horizon=None`` it runs in epochs of 64, 128, 256, ... rounds, each with the parameters
-    of its own length and starting where the last one ended. Played beyond a given horizon, it goes
-    on with the same parameters; the bound then grows with the rounds.
+    Attributes
+    ----------
+    start
+        Rounds played before it.
+    horizon
+        The horizon T of its parameters.
+    rounds
+        Rounds played in it so far.
     """
 
-    STATE: ClassVar[tuple[str, ...]] = ("_epoch_start", "_epoch_length")
+    start: int
+    horizon: int
+    rounds: int
 
-    def __init__(self, domain: Domain, options: Options) -> None:
-        super().__init__(domain)
-        self.options = options
-        self._epoch_start = 0
-        self._epoch_length = options.horizon or FIRST_EPOCH
-        self._begin(self._epoch_length, domain.origin())
 
-    def check_state(self) -> None:
-        """As `Learner.check_state`; rounds of an epoch that is under way."""
-        super().check_state()
-        start, length = 0, self.options.horizon or FIRST_EPOCH
-        while self.options.horizon is None and self.t >= start + length:
-            start, length = start + length, 2 * length
-        require((self._epoch_start, self._epoch_length) == (start, length), "epochs and rounds")
+def epochs(horizon: int | None, t: int) -> Iterator[Epoch]:
+    """Yield the epochs of the first t rounds, and the one that the next round belongs to.
 
-    @property
-    def lmo_budget(self) -> float | None:
-        """Linear minimisations a round, for all experts together; None for no limit."""
-        return self.options.oracle.budget
+    A known horizon makes a single epoch, which may be played beyond it. Otherwise epochs have 64, 128,
+    256, ... rounds, each with the parameters of its own length.
 
-    @property
-    def lipschitz(self) -> float:
-        """G: the larger of what was given and the largest gradient norm seen."""
-        return max(self.options.lipschitz or 0.0, self._largest_gradient())
-
-    def _rounds_left(self) -> int | None:
-        """Rounds until the epoch ends; None where there is only one."""
-        if self.options.horizon is not None:
-            return None
-        return self._epoch_start + self._epoch_length - self.t
-
-    def _advance(self) -> None:
-        """Count a round, and start the next epoch where one ends."""
-        self.t += 1
-        if self.options.horizon is None and self.t - self._epoch_start == self._epoch_length:
-            start = self._restart_point()
-            self._epoch_start, self._epoch_length = self.t, 2 * self._epoch_length
-            self._begin(self._epoch_length, start)
-
-    def _epochs(self) -> Iterator[tuple[int, int, bool]]:
-        """Horizon, rounds played, and whether it is the first, for every epoch so far."""
-        length = self.options.horizon or FIRST_EPOCH
-        start, first = 0, True
-        while start < self.t:
-            rounds = self.t - start if self.options.horizon else min(length, self.t - start)
-            yield length, rounds, first
-            start, length, first = start + rounds, 2 * length, False
-
-    @abstractmethod
-    def _begin(self, horizon: int, start: Point) -> None:
-        """Set up for an epoch of that length from a feasible point."""
-
-    @abstractmethod
-    def _restart_point(self) -> Point:
-        """Where the next epoch starts."""
-
-    @abstractmethod
-    def _largest_gradient(self) -> float:
-        """The largest gradient norm seen."""
+    >>> [tuple(epoch) for epoch in epochs(None, 100)]
+    [(0, 64, 64), (64, 128, 36)]
+    """
+    start, length = 0, horizon or FIRST_EPOCH
+    while horizon is None and t - start >= length:
+        yield Epoch(start, length, length)
+        start, length = start + length, 2 * length
+    yield Epoch(start, length, t - start)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import Unpack
 
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble import GeometricCover, MultiplicativeWeights
+from driftwolfe.ensemble import MultiplicativeWeights
 from driftwolfe.ensemble.dense import GaugeDescent
-from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.plan import Plan
-from driftwolfe.learners.cover_ensemble import CoverEnsemble
-from driftwolfe.learners.options import make_options
+from driftwolfe.learners.options import WeightOptions, make_options
+from driftwolfe.learners.pola import CoverLearner
 from driftwolfe.points.kinds import Point
 
 
-class PAMO(CoverEnsemble):
+class PAMO(CoverLearner):
     r"""Projection-free adaptive regret with membership oracles (reconstructed).
 
     On every interval I of a geometric cover, gradient descent in the ball R B with
@@ -22,7 +22,7 @@ class PAMO(CoverEnsemble):
     (`GaugeDescent`); multiplicative weights as in `SAOL`. :math:`\kappa = R/r` is the aspect ratio
     of the set, :math:`\sqrt{\min(m, n)}` for a trace-norm ball.
 
-    Every expert needs a gauge a round: O(log T) membership tests by bisection, or one exact
+    Every expert needs a gauge per round: O(log T) membership tests by bisection, or one exact
     evaluation where the set offers it. On a trace-norm ball each costs a full decomposition.
 
     Parameters
@@ -31,14 +31,17 @@ class PAMO(CoverEnsemble):
         A set with a gauge and a known inner radius; dense points.
     horizon
         Rounds T: sets the accuracy of the bisection, :math:`1/(\kappa T^2)`; 10,000 where None.
-    lipschitz, step_scale, loss_scale, feedback, start, tuning
-        As for `POLA`.
+    lipschitz
+        G, a bound on gradient norms; ``"auto"``: the largest norm seen so far.
     accuracy
         Accuracy of the bisection, in place of the default.
     tolerance_scale
         Factor on the default accuracy of the bisection; 1 in both tunings.
     gauge
         ``"bisection"``: on membership; ``"exact"``: the set's own gauge.
+    start
+        Where new experts start: ``"current"``, the point played last, or ``"origin"``.
+    {options}
 
     Notes
     -----
@@ -74,50 +77,37 @@ class PAMO(CoverEnsemble):
         lipschitz: float | str = "auto",
         *,
         gauge: str = "bisection",
-        step_scale: float | None = None,
-        loss_scale: float | str | None = None,
-        tolerance_scale: float | None = None,
-        accuracy: float | None = None,
-        feedback: str = "full",
         start: str = "current",
-        tuning: str = "practical",
+        **options: Unpack[WeightOptions],
     ) -> None:
         if gauge not in ("bisection", "exact"):
             raise ValueError(f'gauge must be "bisection" or "exact", got {gauge!r}')
-        options = make_options(
-            domain,
-            horizon=horizon,
-            lipschitz=lipschitz,
-            step_scale=step_scale,
-            loss_scale=loss_scale,
-            tolerance_scale=1.0 if tolerance_scale is None else tolerance_scale,
-            accuracy=accuracy,
-            feedback=feedback,
-            tuning=tuning,
-        )
+        if options.get("tolerance_scale") is None:
+            options["tolerance_scale"] = 1.0
+        checked = make_options(domain, horizon, lipschitz, **options)
         _require_gauge(domain)
         self.gauge = gauge
-        self._given_accuracy = None if accuracy is None else options.oracle.accuracy
         self.kappa = domain.radius / domain.inner_radius
+        scale, given = checked.step_scale, options.get("step_scale") is not None
         # Surrogate gradients are up to 1 + kappa times as long as true ones.
-        default = None if options.step_scale is None else options.step_scale / (1.0 + self.kappa)
-        self._step_scale = default if step_scale is None else options.step_scale
+        step_scale = scale if given or scale is None else scale / (1.0 + self.kappa)
+        bisection = None
+        if gauge == "bisection":
+            T = checked.horizon or 10_000
+            default = min(0.5, checked.tolerance_scale / (self.kappa * T**2))
+            bisection = default if options.get("accuracy") is None else checked.oracle.accuracy
         super().__init__(
-            domain, options, GeometricCover(), MultiplicativeWeights(options.loss_scale), start
+            domain,
+            checked,
+            _plan,
+            MultiplicativeWeights(checked.loss_scale),
+            start,
+            lambda counted: GaugeDescent(counted, checked.oracle, step_scale, bisection),
         )
 
-    def _gradient_bound(self) -> float:
-        return (1.0 + self.kappa) * self.lipschitz
 
-    def _plan(self, length: int) -> Plan:
-        return Plan(1.0 / math.sqrt(length), 1, 0.0)
-
-    def _make_experts(self) -> Descent:
-        T = self.options.horizon or 10_000
-        default = self.options.tolerance_scale / (self.kappa * T**2)
-        accuracy = self._given_accuracy or min(0.5, default)
-        bisection = accuracy if self.gauge == "bisection" else None
-        return GaugeDescent(self._counted, self.options.oracle, self._step_scale, bisection)
+def _plan(length: int) -> Plan:
+    return Plan(1.0 / math.sqrt(length), 1, 0.0)
 
 
 def _require_gauge(domain: Domain) -> None:

@@ -2,56 +2,228 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Unpack
+
+import numpy as np
+
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble import AdaNormalHedge, GeometricCover
-from driftwolfe.ensemble.plan import (
-    Plan,
-    block_length,
-    budgeted_plan,
-    budgeted_step,
-    cover_share,
-    projection_eps,
-)
+from driftwolfe.ensemble import AdaNormalHedge, GeometricCover, SleepingMeta
+from driftwolfe.ensemble.descent import Descent
+from driftwolfe.ensemble.list import descent
+from driftwolfe.ensemble.plan import Plan, budgeted_step, cover_share
 from driftwolfe.learners import bounds
-from driftwolfe.learners.cover_ensemble import CoverEnsemble
-from driftwolfe.learners.options import make_options
+from driftwolfe.learners.base import Learner, as_loss
+from driftwolfe.learners.options import EnsembleOptions, Options, make_options
+from driftwolfe.points.kinds import Array, Indices, Point
+from driftwolfe.points.rounding import near_largest
+from driftwolfe.storage import require
 
 
-class POLA(CoverEnsemble):
+class CoverLearner(Learner):
+    """An expert for every interval of a geometric cover of time, and weights for sleeping experts.
+
+    Parameters
+    ----------
+    domain
+        The set.
+    options
+        Checked options.
+    plan
+        The expert for an interval of so many rounds.
+    meta
+        The weights.
+    start
+        Where a new expert starts: ``"current"``, the point played last (the heaviest expert's where
+        points are factored, as the mean would pile up factors; of several as heavy, that of the
+        longest interval), or ``"origin"``.
+    experts
+        Makes the experts, none yet, for the counted set; `descent` if not given.
+    """
+
+    STATE = ("_experts", "_meta", "_ends", "_lengths")
+
+    def __init__(
+        self,
+        domain: Domain,
+        options: Options,
+        plan: Callable[[int], Plan],
+        meta: SleepingMeta,
+        start: str = "current",
+        experts: Callable[[Domain], Descent] | None = None,
+    ) -> None:
+        super().__init__(domain)
+        if start not in ("current", "origin"):
+            raise ValueError(f'start must be "current" or "origin", got {start!r}')
+        self.options = options
+        self.start = start
+        self._plan = plan
+        self._cover = GeometricCover()
+        self._meta = meta
+        self._experts = (
+            descent(self._counted, options.oracle, options.step_scale)
+            if experts is None
+            else experts(self._counted)
+        )
+        self._ends: Indices = np.empty(0, dtype=np.int64)  # last round of each expert
+        self._lengths: list[int] = []  # rounds of its interval
+        self._add(self._cover.starting(1), domain.origin())
+
+    def update(self, loss: Any) -> float:
+        """Play the mean of the experts awake; weigh them by their losses; step; wake and retire."""
+        f = as_loss(loss)
+        weights = self._meta.weights
+        evaluation = self._experts.evaluate(f, weights, self.options.linear)
+        start = self._restart_point(weights)
+        self._meta.update(evaluation.played, evaluation.losses)
+        self._experts.step(f, evaluation, leaving=self._ends == self.t + 1)
+        self.t += 1
+        self._wake_and_retire(start)
+        return evaluation.value
+
+    @property
+    def decision(self) -> Point:
+        """The weighted mean of the experts that are awake."""
+        return self._experts.mean(self._meta.weights)
+
+    @property
+    def expert_weights(self) -> Array:
+        """The weights of the experts that are awake, in the order of `expert_ends`."""
+        return self._meta.weights
+
+    @property
+    def expert_ends(self) -> Indices:
+        """The last round of each expert that is awake."""
+        return self._ends.copy()
+
+    @property
+    def expert_names(self) -> list[str]:
+        """The lengths of their intervals."""
+        return [f"{n:,} round{'s' if n > 1 else ''}" for n in self._lengths]
+
+    @property
+    def lmo_budget(self) -> float | None:
+        """LMO calls per round for all experts together; None for no limit."""
+        return self.options.oracle.budget
+
+    @property
+    def lipschitz(self) -> float:
+        """G: the larger of what was given and the largest gradient norm seen."""
+        return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
+
+    def check_state(self) -> None:
+        """Refuse a state, read from a file, whose parts do not fit together."""
+        super().check_state()
+        sizes = {self._experts.size, self._meta.size, self._ends.size, len(self._lengths)}
+        require(len(sizes) == 1, "experts and intervals")
+        require(all(type(length) is int for length in self._lengths), "intervals")
+        # The cover says which experts are awake: no file can make them more.
+        awake = sorted((each.end, each.length) for each in self._cover.active(self.t + 1))
+        held = sorted(zip(self._ends.tolist(), self._lengths, strict=True))
+        require(held == awake, "intervals and rounds")
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The objects whose attributes an update replaces."""
+        return (self, self._meta, *self._experts.parts)
+
+    def _restart_point(self, weights: Array) -> Point:
+        """Where new experts start."""
+        if self.start == "origin":
+            return self.domain.origin()
+        heaviest = max(near_largest(weights).tolist(), key=self._lengths.__getitem__)
+        return self._experts.restart_point(weights, heaviest)
+
+    def _wake_and_retire(self, start: Point) -> None:
+        """Retire the experts whose interval has ended, and wake those whose interval starts.
+
+        In the geometric cover the shortest intervals end, and others of the same lengths follow: these
+        experts restart in place. Now and then a longer one comes.
+        """
+        number = int((self._ends == self.t).sum())
+        self._experts.restart(number, start)
+        self._meta.restart(number)
+        self._ends[:number] += self._lengths[:number]
+        if longer := self._cover.starting(self.t + 1)[number:]:
+            self._add(longer, start)
+
+    def _add(self, lengths: list[int], start: Point) -> None:
+        self._experts.add(start, [self._plan(length) for length in lengths])
+        self._meta.add(lengths)
+        self._lengths = self._lengths + lengths
+        self._ends = np.concatenate((self._ends, self.t + np.array(lengths)))
+
+    def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
+        """Return the bound on dynamic regret, on all windows of length tau or on the whole game.
+
+        `path_length` is that of the comparators inside the window; 0 is adaptive regret. A tau beyond
+        the rounds played means all of them. The range B of the weights is that given, or the largest
+        difference seen where it is learned; there is no bound where losses differed by more than a
+        given one.
+        """
+        length, window = bounds.asked(path_length, tau)
+        rounds = self.t if window is None else min(window, self.t)
+        # No comparators of the set have a longer path.
+        length = min(length, max(0, rounds - 1) * self.domain.diameter)
+        if window is not None:
+            return bounds.over_windows(rounds, self._level_bound, self._level_price, length)
+        levels = range(rounds.bit_length())
+        return min((self._dynamic_bound(k, length) for k in levels), default=0.0)
+
+    def _dynamic_bound(self, k: int, path_length: float) -> float:
+        """Intervals of lengths 1, 2, ..., 2^(k-1), then all of length 2^k.
+
+        The path is split over them, so its largest price per unit pays for all of it.
+        """
+        L = 1 << k
+        many = math.ceil((self.t - L + 1) / L) if self.t >= L else 0
+        static = sum(self._level_bound(j) for j in range(k)) + many * self._level_bound(k)
+        return static + path_length * max(self._level_price(j) for j in range(k + 1))
+
+    def _level_bound(self, k: int) -> float:
+        """The static regret on an interval of length 2^k: its expert's, and that of the weights."""
+        length = 1 << k
+        return self._expert_bound(length) + bounds.weighing(self._meta, length, self.t)
+
+    def _level_price(self, k: int) -> float:
+        """What a unit of path inside an interval of length 2^k adds: the expert's bound is affine."""
+        D = self.options.D
+        return (self._expert_bound(1 << k, D) - self._expert_bound(1 << k)) / D
+
+    def _expert_bound(self, length: int, path_length: float = 0.0) -> float:
+        plan = self._plan(length)
+        return self.options.expert_bound(
+            plan, self._experts, self.lipschitz, length, path_length, bounds.ANYWHERE
+        )
+
+
+class POLA(CoverLearner):
     r"""A `BOGDIP` for every interval of a geometric cover, combined by AdaNormalHedge (Algorithm 4).
 
     In round t an expert starts for every k with :math:`2^k | t` and plays for :math:`2^k` rounds with
     :math:`h = |I|^{-3/4}`, so :math:`\lfloor\log_2 t\rfloor + 1` are awake. Anytime: no horizon, no
     step size to tune.
 
-    O(log t) gradients a round (one with linear feedback), O(log t) linear minimisations a round on
-    average, or as few as `lmo_budget` says.
+    O(log t) gradients per round (one with linear feedback), O(log t) LMO calls per round on average,
+    or as few as `lmo_budget` says.
 
     Parameters
     ----------
     domain
         The set.
     horizon
-        Accepted so that learners are made alike; not needed, and not used.
+        Accepted so that all learners share a signature; not used.
     lipschitz
         G, a bound on gradient norms; ``"auto"``: the largest norm seen so far.
-    step_scale
-        c in :math:`\eta = c h`, in place of D/G.
     loss_scale
         B, a bound on :math:`|f_t(x_t) - f_t(x_{t,I})|`: a number, ``"certified"`` (G * diameter), or
         ``"auto"``, the largest difference so far; the bound is then conditional, see
         `AdaNormalHedge`.
-    tolerance_scale, accuracy, method, feedback, tuning, seed
-        As for `POLD`.
     start
         Where new experts start: ``"current"``, the point played last, or ``"origin"``.
-    lmo_budget
-        Linear minimisations a round for all experts together; None: no limit. See Notes.
-    schedule
-        ``"blocks"``: calls are made when blocks end; ``"even"``: with a budget of 1, at most one in
-        every single round.
-    lazy
-        Vertices to keep and to try before the set is asked (`Atoms`); for method ``"halfspace"``.
+    {options}
 
     Notes
     -----
@@ -64,7 +236,7 @@ class POLA(CoverEnsemble):
     :math:`O(\tau^{3/4}(1 + P/D)^{1/4})`, up to a logarithm, for the whole game too;
     ``bound(path_length=..., tau=...)`` evaluates them with all constants.
 
-    With a budget b, the total of linear minimisations is at most b t after every round t; intervals
+    With a budget b, the total of LMO calls is at most b t after every round t; intervals
     of length :math:`2^k` share :math:`b_k = b/((k+1)(k+2))` of it. The certified tuning makes blocks and
     tolerances what that surely affords: on an interval of the cover regret is at most
     :math:`3.021\, G D\, (r v_0 (k+1)(k+2)/b)^{1/4} |I|^{3/4} + \tfrac r2 G D h |I|` (the last term, of
@@ -97,45 +269,18 @@ class POLA(CoverEnsemble):
         horizon: int | None = None,
         lipschitz: float | str = "auto",
         *,
-        step_scale: float | None = None,
-        loss_scale: float | str | None = None,
-        tolerance_scale: float | None = None,
-        accuracy: float | None = None,
-        method: str = "auto",
-        feedback: str = "full",
         start: str = "current",
-        tuning: str = "practical",
-        seed: int = 0,
-        lmo_budget: float | None = None,
-        schedule: str = "blocks",
-        lazy: int = 0,
+        **options: Unpack[EnsembleOptions],
     ) -> None:
-        options = make_options(
-            domain,
-            horizon=horizon,
-            lipschitz=lipschitz,
-            step_scale=step_scale,
-            loss_scale=loss_scale,
-            tolerance_scale=tolerance_scale,
-            accuracy=accuracy,
-            method=method,
-            feedback=feedback,
-            tuning=tuning,
-            seed=seed,
-            lmo_budget=lmo_budget,
-            schedule=schedule,
-            lazy=lazy,
-        )
-        meta = AdaNormalHedge(options.loss_scale)
-        super().__init__(domain, options, GeometricCover(), meta, start)
+        checked = make_options(domain, horizon, lipschitz, **options)
+        meta = AdaNormalHedge(checked.loss_scale)
+        super().__init__(domain, checked, partial(_plan, checked), meta, start)
 
-    def _plan(self, length: int) -> Plan:
-        squared, scale = (2.0 * self.domain.radius) ** 2, self.options.tolerance_scale
-        share = (self.options.oracle.budget or 0.0) * cover_share(length)
-        if self.options.planned:
-            h = budgeted_step(length, bounds.ANYWHERE, share, self.options.delay_factor)
-            plan = budgeted_plan(h, share, self.options.delay_factor)
-            return plan._replace(tolerance=plan.tolerance * squared * scale, lifetime=length)
-        h = float(length) ** -0.75
-        tolerance = 3.0 * squared * projection_eps(h) * scale
-        return Plan(h, block_length(h), tolerance, share, length)
+
+def _plan(options: Options, length: int) -> Plan:
+    """BOGD_IP for an interval of that length, with its share of the budget."""
+    share = (options.oracle.budget or 0.0) * cover_share(length)
+    h = float(length) ** -0.75
+    if options.planned:
+        h = budgeted_step(length, bounds.ANYWHERE, share, options.delay_factor)
+    return options.plan(h, share, length)

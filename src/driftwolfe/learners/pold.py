@@ -2,32 +2,214 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Unpack, cast
+
+import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble.plan import (
-    Plan,
-    block_length,
-    budgeted_grid,
-    budgeted_plan,
-    experiment_grid,
-    grid_shares,
-    paper_grid,
-    pold_grid,
-    projection_eps,
-)
+from driftwolfe.ensemble import Hedge, experiment_grid, paper_grid, pold_grid, threads
+from driftwolfe.ensemble.descent import Descent
+from driftwolfe.ensemble.evaluate import combine, require_finite, stack
+from driftwolfe.ensemble.leaders import Leaders
+from driftwolfe.ensemble.list import ListDescent, descent
+from driftwolfe.ensemble.plan import Plan, budgeted_grid, grid_shares
 from driftwolfe.learners import bounds
-from driftwolfe.learners.grid import GridEnsemble
-from driftwolfe.learners.options import make_options
+from driftwolfe.learners.base import Learner, Round, all_or_nothing, as_loss
+from driftwolfe.learners.options import EnsembleOptions, Epoch, Options, epochs, make_options
+from driftwolfe.losses import FunctionLoss
+from driftwolfe.points.devices import to_host
+from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.rounding import near_largest
+from driftwolfe.storage import require
 
-GRIDS = {
+GRIDS: dict[str, Callable[[int], Array]] = {
     "tight": lambda horizon: pold_grid(horizon, bounds.AT_CENTER),
     "paper": paper_grid,
     "experiment": experiment_grid,
 }
 
 
-class POLD(GridEnsemble):
+class GridLearner(Learner):
+    """A fixed number of experts, one for each step size of a grid, weighted by Hedge.
+
+    Without a horizon it plays epochs of 64, 128, 256, ... rounds, each with the parameters of its own
+    length, from where the last one ended.
+
+    Parameters
+    ----------
+    domain
+        The set.
+    options
+        Checked options.
+    plans
+        The grid: the experts for an epoch of so many rounds, smallest step first.
+    """
+
+    STATE = ("_epoch_start", "_epoch_length", "_experts", "_meta")
+
+    _experts: Descent | Leaders
+    _meta: Hedge
+
+    def __init__(
+        self, domain: Domain, options: Options, plans: Callable[[int], Sequence[Plan]]
+    ) -> None:
+        super().__init__(domain)
+        self.options = options
+        self._plans = plans
+        self._begin(next(epochs(options.horizon, 0)), domain.origin())
+
+    def update(self, loss: Any) -> float:
+        """Play the mean of the experts; weigh them by their losses; let each take its step."""
+        f = as_loss(loss)
+        evaluation = self._experts.evaluate(f, self._meta.weights, self.options.linear)
+        self._meta.update(evaluation.losses)
+        self._experts.step(f, evaluation)
+        self._next_round()
+        return evaluation.value
+
+    @property
+    def decision(self) -> Point:
+        """The weighted mean of the experts' points."""
+        return self._experts.mean(self._meta.weights)
+
+    @property
+    def expert_weights(self) -> Array:
+        """The weights of the experts."""
+        return self._meta.weights
+
+    @property
+    def expert_names(self) -> list[str]:
+        """The step sizes; relative to c where that is learned."""
+        c, steps = self.options.step_scale, [plan.step for plan in self._plans(self._epoch_length)]
+        if c is None:
+            return [f"h = {step:.3g}" for step in steps]
+        return [f"η = {float(f'{c * step:.3g}'):,g}" for step in steps]
+
+    @property
+    def lmo_budget(self) -> float | None:
+        """LMO calls per round for all experts together; None for no limit."""
+        return self.options.oracle.budget
+
+    @property
+    def lipschitz(self) -> float:
+        """G: the larger of what was given and the largest gradient norm seen."""
+        return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
+
+    def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
+        """Return the best expert's bound plus the price of finding it; see `Learner.bound`.
+
+        The range of losses B in the price is `lipschitz` * diameter; a learned B was never larger.
+        """
+        path_length, tau = bounds.asked(path_length, tau)
+        if tau is not None:
+            return super().bound(path_length, tau)
+        G, total = self.lipschitz, 0.0
+        spread = G * self.domain.diameter
+        for epoch in epochs(self.options.horizon, self.t):
+            if epoch.rounds:
+                meta = self._make_meta(epoch.horizon)
+                total += min(
+                    self._expert_bound(plan, epoch, path_length)
+                    + (meta.regret_bound(i, epoch.rounds, spread) if spread > 0 else 0.0)
+                    for i, plan in enumerate(self._plans(epoch.horizon), start=1)
+                )
+        return total
+
+    def check_state(self) -> None:
+        """Refuse a state, read from a file, whose parts do not fit together."""
+        super().check_state()
+        *_, epoch = epochs(self.options.horizon, self.t)
+        require((self._epoch_start, self._epoch_length) == epoch[:2], "epochs and rounds")
+        number = self._make_meta(self._epoch_length).size
+        require(self._experts.size == self._meta.size == number, "experts and weights")
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The objects whose attributes an update replaces."""
+        return (self, self._meta, *self._experts.parts)
+
+    def _next_round(self) -> None:
+        """Count a round, and start the next epoch where one ends."""
+        self.t += 1
+        if self.options.horizon is None and self.t == self._epoch_start + self._epoch_length:
+            weights = self._meta.weights
+            start = self._experts.restart_point(weights, int(near_largest(weights)[0]))
+            self._begin(Epoch(self.t, 2 * self._epoch_length, 0), start)
+
+    def _begin(self, epoch: Epoch, start: Point) -> None:
+        self._epoch_start, self._epoch_length = epoch.start, epoch.horizon
+        self._experts = self._make_experts(epoch.horizon, start)
+        self._meta = self._make_meta(epoch.horizon)
+
+    def _make_experts(self, horizon: int, start: Point) -> Descent | Leaders:
+        experts = descent(self._counted, self.options.oracle, self.options.step_scale)
+        if self.t:
+            experts.take_over(cast(Descent, self._experts))
+        experts.add(start, self._plans(horizon))
+        return experts
+
+    def _make_meta(self, horizon: int) -> Hedge:
+        size = len(self._plans(horizon))
+        return Hedge(size, horizon=horizon, loss_scale=self.options.loss_scale)
+
+    def _expert_bound(self, plan: Plan, epoch: Epoch, path_length: float) -> float:
+        start = bounds.ANYWHERE if epoch.start else bounds.AT_CENTER
+        experts = cast(Descent, self._experts)
+        return self.options.expert_bound(
+            plan, experts, self.lipschitz, epoch.rounds, path_length, start
+        )
+
+    # -- several rounds at once ------------------------------------------------------------------
+
+    @property
+    def runs_ahead(self) -> bool:
+        """With several threads, where experts follow their own gradients at their own steps."""
+        experts = self._experts
+        alone = isinstance(experts, ListDescent) and experts.can_run_ahead
+        return alone and not self.options.linear and threads.threads() > 1
+
+    def update_many(self, losses: Sequence[Any]) -> list[Round]:
+        """Reveal several losses at once: experts run ahead in threads and are combined afterwards.
+
+        A user's own functions are evaluated in order and in one thread. If a loss is refused, those
+        before it have been played.
+        """
+        own = any(isinstance(as_loss(loss), FunctionLoss) for loss in losses)
+        if own or not (self.runs_ahead and cast(ListDescent, self._experts).ahead_pays):
+            return super().update_many(losses)
+        rounds: list[Round] = []
+        while len(rounds) < len(losses):
+            left = None if self.options.horizon else self._epoch_start + self._epoch_length - self.t
+            batch = losses[len(rounds) :][:left]
+            try:
+                rounds += self._run_ahead(batch)
+            except Exception:  # nothing has changed: play up to the loss that is refused
+                rounds += super().update_many(batch)
+        return rounds
+
+    @all_or_nothing
+    def _run_ahead(self, losses: Sequence[Any]) -> list[Round]:
+        experts, rounds = cast(ListDescent, self._experts), []
+        functions = [as_loss(loss) for loss in losses]
+        paths = experts.run_ahead(functions)
+        for t, f in enumerate(functions):
+            combined = combine(self._meta.weights, stack([path.scores[t] for path in paths]))
+            value = float(f.value_at(combined))
+            values = to_host(stack([path.values[t] for path in paths]))
+            require_finite(value, values, *(path.slopes[t] for path in paths))
+            self._meta.update(values)
+            calls = zip(*(path.calls_in(t) for path in paths), strict=True)
+            rounds.append(Round(value, *map(sum, calls)))
+        experts.arrive(paths, functions)
+        for done in rounds:
+            self._counted.calls.add(*done[1:])
+            self._next_round()
+        return rounds
+
+
+class POLD(GridLearner):
     r"""Many `BOGDIP` with different step sizes, and Hedge tracking the best (Algorithm 3).
 
     .. math:: x_t = \sum_i w_t^i x_t^i, \qquad w_{t+1}^i \propto w_t^i\, e^{-a f_t(x_t^i)}
@@ -36,8 +218,8 @@ class POLD(GridEnsemble):
     :math:`K_i = \lfloor h_i^{-2/3}\rfloor`, :math:`\epsilon_i = D^2 h_i^{2/3}`; there are
     :math:`N = O(\log T)`. The prior is :math:`(1 + 1/N)/(i(i+1))` and :math:`a = \sqrt{8/T}/B`.
 
-    N gradients a round (one with linear feedback), O(log T) linear minimisations a round on
-    average, or as few as `lmo_budget` says.
+    N gradients per round (one with linear feedback), O(log T) LMO calls per round on average, or as
+    few as `lmo_budget` says.
 
     Parameters
     ----------
@@ -47,31 +229,10 @@ class POLD(GridEnsemble):
         Rounds T; None: epochs of doubling length.
     lipschitz
         G, a bound on gradient norms; ``"auto"``: the largest norm seen so far.
-    step_scale
-        c, in place of D/G.
-    loss_scale
-        B, the range of losses over the set in one round: a number, ``"certified"`` (G * diameter) or
-        ``"auto"``, the largest range between experts so far.
-    tolerance_scale
-        Factor on the oracle's tolerances :math:`3\epsilon_i`.
-    accuracy, method, seed
-        Options of the oracle, see `infeasible_projection`.
-    feedback
-        ``"full"``: every expert its own gradient, as in the paper; ``"linear"``: one gradient a
-        round, at :math:`x_t`, with the same bound.
     grid
         ``"tight"``: the steps with the best bound; ``"paper"``: those of the paper's theorem;
         ``"experiment"``: those of its experiments.
-    tuning
-        ``"practical"``: tolerance_scale 1e-6, loss_scale ``"auto"``; ``"certified"``: the paper's
-        constants, tolerance_scale 1, loss_scale ``"certified"``.
-    lmo_budget
-        Linear minimisations a round for all experts together; None: no limit. See Notes.
-    schedule
-        ``"blocks"``: calls are made when blocks end; ``"even"``: with a budget of 1, at most one in
-        every single round.
-    lazy
-        Vertices to keep and to try before the set is asked (`Atoms`); for method ``"halfspace"``.
+    {options}
 
     Notes
     -----
@@ -85,7 +246,7 @@ class POLD(GridEnsemble):
     with :math:`k = \lfloor 0.75 \log_2(1 + 4P/D)\rfloor + 1`; `bound` evaluates the sharper form with
     the parameters used. A learned B keeps a guarantee of the same order (see `Hedge`).
 
-    With a budget b, the total of linear minimisations is at most b t after every round t. In the
+    With a budget b, the total of LMO calls is at most b t after every round t. In the
     certified tuning expert i has the share :math:`b_i = b (1 + 1/N)/(i(i+1))` of it, and its block and
     tolerance are what that surely affords; regret is then at most
 
@@ -127,60 +288,25 @@ class POLD(GridEnsemble):
         horizon: int | None = None,
         lipschitz: float | str = "auto",
         *,
-        step_scale: float | None = None,
-        loss_scale: float | str | None = None,
-        tolerance_scale: float | None = None,
-        accuracy: float | None = None,
-        method: str = "auto",
-        feedback: str = "full",
         grid: str = "tight",
-        tuning: str = "practical",
-        seed: int = 0,
-        lmo_budget: float | None = None,
-        schedule: str = "blocks",
-        lazy: int = 0,
+        **options: Unpack[EnsembleOptions],
     ) -> None:
         if grid not in GRIDS:
             known = ", ".join(f'"{name}"' for name in GRIDS)
             raise ValueError(f"grid must be one of {known}, got {grid!r}")
         self.grid = grid
-        options = make_options(
-            domain,
-            horizon=horizon,
-            lipschitz=lipschitz,
-            step_scale=step_scale,
-            loss_scale=loss_scale,
-            tolerance_scale=tolerance_scale,
-            accuracy=accuracy,
-            method=method,
-            feedback=feedback,
-            tuning=tuning,
-            seed=seed,
-            lmo_budget=lmo_budget,
-            schedule=schedule,
-            lazy=lazy,
-        )
-        super().__init__(domain, options)
+        checked = make_options(domain, horizon, lipschitz, **options)
+        super().__init__(domain, checked, partial(_plans, checked, grid))
 
-    def _plans(self, horizon: int) -> Sequence[Plan]:
-        budget, squared = self.options.oracle.budget, (2.0 * self.domain.radius) ** 2
-        if self.options.planned and budget is not None:
-            return [
-                plan._replace(tolerance=plan.tolerance * squared * self.options.tolerance_scale)
-                for plan in self._budgeted_plans(horizon, budget)
-            ]
-        unit = 3.0 * squared * self.options.tolerance_scale
-        steps = GRIDS[self.grid](horizon)
-        share = (budget or 0.0) / len(steps)  # all alike: better than by prior, where measured
-        return [Plan(float(h), block_length(h), unit * projection_eps(h), share) for h in steps]
 
-    def _budgeted_plans(self, horizon: int, budget: float) -> Sequence[Plan]:
-        """What every expert's share of the budget surely affords, in units of D = 1."""
-        if self.grid == "tight":
-            return budgeted_grid(horizon, bounds.AT_CENTER, budget, self.options.delay_factor)
-        steps = GRIDS[self.grid](horizon)
-        shares = budget * grid_shares(len(steps))
-        pairs = zip(steps, shares, strict=True)
-        return [
-            budgeted_plan(float(h), float(share), self.options.delay_factor) for h, share in pairs
-        ]
+def _plans(options: Options, grid: str, horizon: int) -> list[Plan]:
+    """One BOGD_IP for each step of the grid, with its share of the budget."""
+    budget = options.oracle.budget or 0.0
+    if options.planned and grid == "tight":
+        best = budgeted_grid(horizon, bounds.AT_CENTER, budget, options.delay_factor)
+        steps = [plan.step for plan in best]
+    else:
+        steps = GRIDS[grid](horizon).tolist()
+    number = len(steps)  # equal shares are better where measured, those of the prior are proved
+    shares = grid_shares(number) if options.planned else np.full(number, 1.0 / number)
+    return [options.plan(h, budget * s) for h, s in zip(steps, shares.tolist(), strict=True)]

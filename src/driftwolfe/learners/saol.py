@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Unpack
+
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble import GeometricCover, MultiplicativeWeights
-from driftwolfe.ensemble.plan import Plan, projection_eps
-from driftwolfe.learners.cover_ensemble import CoverEnsemble
-from driftwolfe.learners.options import make_options, require_projection
+from driftwolfe.ensemble import MultiplicativeWeights
+from driftwolfe.ensemble.plan import Plan
+from driftwolfe.learners.options import Options, WeightOptions, make_options, require_projection
+from driftwolfe.learners.pola import CoverLearner
 
 
-class SAOL(CoverEnsemble):
+class SAOL(CoverLearner):
     r"""Projected gradient descent on every interval of a geometric cover, multiplicative weights.
 
     The expert on I steps with :math:`\eta = c/\sqrt{|I|}`, c = D/G; weights start at
     :math:`\eta_I = \min(1/2, 1/\sqrt{|I|})` and are multiplied by
-    :math:`1 + \eta_I (f_t(x_t) - f_t(x_{t,I}))/B`. O(log t) gradients and projections a round.
+    :math:`1 + \eta_I (f_t(x_t) - f_t(x_{t,I}))/B`. O(log t) gradients and projections per round.
 
     Parameters
     ----------
     domain
         A set that can project.
-    horizon, lipschitz, step_scale, loss_scale, feedback, start
-        As for `POLA`.
+    horizon
+        Accepted so that all learners share a signature; not used.
+    lipschitz
+        G, a bound on gradient norms; ``"auto"``: the largest norm seen so far.
     method
         ``"exact"`` is SAOL; any other method of `infeasible_projection` makes it approximate, and the
         bound allows for that.
-    tolerance_scale, accuracy
-        As for `POLA`, where the method is not exact.
+    start
+        Where new experts start: ``"current"``, the point played last, or ``"origin"``.
     tuning
         ``"practical"``: loss_scale ``"auto"``; ``"certified"``: G * diameter.
+    {options}
 
     Notes
     -----
@@ -56,35 +62,17 @@ class SAOL(CoverEnsemble):
         horizon: int | None = None,
         lipschitz: float | str = "auto",
         *,
-        step_scale: float | None = None,
-        loss_scale: float | str | None = None,
-        tolerance_scale: float | None = None,
-        accuracy: float | None = None,
         method: str = "exact",
-        feedback: str = "full",
         start: str = "current",
-        tuning: str = "practical",
+        **options: Unpack[WeightOptions],
     ) -> None:
-        options = make_options(
-            domain,
-            horizon=horizon,
-            lipschitz=lipschitz,
-            step_scale=step_scale,
-            loss_scale=loss_scale,
-            tolerance_scale=tolerance_scale,
-            accuracy=accuracy,
-            method=method,
-            feedback=feedback,
-            tuning=tuning,
-        )
+        checked = make_options(domain, horizon, lipschitz, method=method, **options)
         if method == "exact":
             require_projection(domain, "SAOL", "POLA")
-        meta = MultiplicativeWeights(options.loss_scale)
-        super().__init__(domain, options, GeometricCover(), meta, start)
+        meta = MultiplicativeWeights(checked.loss_scale)
+        super().__init__(domain, checked, partial(_plan, checked), meta, start)
 
-    def _plan(self, length: int) -> Plan:
-        h = length**-0.5
-        if self.options.oracle.method == "exact":
-            return Plan(h, 1, 0.0)
-        eps = (2.0 * self.domain.radius) ** 2 * projection_eps(h)
-        return Plan(h, 1, 3.0 * eps * self.options.tolerance_scale)
+
+def _plan(options: Options, length: int) -> Plan:
+    h = length**-0.5
+    return Plan(h, 1, 0.0 if options.oracle.method == "exact" else options.tolerance(h))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from driftwolfe.domains import Domain, TraceNormBall
+from driftwolfe.domains import Domain
 from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.oracles.frank_wolfe import (
     Asking,
@@ -59,7 +59,7 @@ def block(domain: Domain, x: Point, y: Point, stop: Stopping, rng: np.random.Gen
 
     Linear minimisations are asked for, so that several projections can ask together.
     """
-    if not isinstance(domain.unwrapped, TraceNormBall):
+    if not domain.rank_one_atoms:
         raise ValueError(
             f'method "block" is for TraceNormBall, got {type(domain.unwrapped).__name__}; '
             'use method="corrective" or "halfspace"'
@@ -70,7 +70,7 @@ def block(domain: Domain, x: Point, y: Point, stop: Stopping, rng: np.random.Gen
     if apart * apart <= stop.tolerance:
         gap = apart * 2 * domain.radius
         return InfeasibleProjection(x.copy(), y.copy(), 0, gap, apart, METHOD)
-    radius, calls = domain.unwrapped.scale, 0
+    radius, calls = domain.radius, 0
     if isinstance(y, FactoredMatrix) and y.nuclear_norm_bound() <= radius:
         return InfeasibleProjection(y, y, 0, 0.0, 0.0, METHOD)
     size = norm(y)

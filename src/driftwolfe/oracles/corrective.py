@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from driftwolfe.domains import Domain, TraceNormBall
+from driftwolfe.domains import Domain
 from driftwolfe.domains.hull import Hull
 from driftwolfe.domains.thresholds import threshold_to_sum
 from driftwolfe.oracles.frank_wolfe import (
@@ -99,8 +99,8 @@ def corrective(domain: Domain, x: Point, y: Point, stop: Stopping) -> Infeasible
     with line search, so every bound on the calls stays; on polytopes the end is finite.
     """
     found: Span | Hull
-    if isinstance(domain.unwrapped, TraceNormBall):
-        found = Span(x, y, domain.unwrapped.scale)
+    if domain.rank_one_atoms:
+        found = Span(x, y, domain.radius)
     elif isinstance(y, np.ndarray):
         found = Hull(np.asarray(x))
     else:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from driftwolfe.domains import Domain, TraceNormBall
+from driftwolfe.domains import Domain
 from driftwolfe.oracles.block import block
 from driftwolfe.oracles.corrective import corrective
 from driftwolfe.oracles.frank_wolfe import (
@@ -255,14 +255,14 @@ def _projection(
     """One projection, which asks for what it needs where that may be shared."""
     x, y = domain.check_point(x, "x"), domain.check_point(y, "y")
     stop = _stopping(domain, x, tolerance, method, accuracy, max_lmo_calls)
-    chosen = _choose(domain, y) if method == "auto" else method
+    chosen = domain.default_method if method == "auto" else method
     if chosen == "exact":
         return exact(domain, y)
     if stop.tolerance == 0:
         raise ValueError(f'tolerance must be positive for method "{chosen}", got 0')
     if chosen != "paper":
         y = in_hull(domain, y)
-    if chosen in ("halfspace", "corrective") and not isinstance(domain.unwrapped, TraceNormBall):
+    if chosen in ("halfspace", "corrective") and not domain.rank_one_atoms:
         stop = replace(stop, reach=REACH * domain.radius**2)
     # These two start from ||x - y|| <= D; the others move y' to the ball at the end.
     target = clip_to_ball(y, domain.center, domain.radius) if chosen in _IN_BALL else y
@@ -331,11 +331,3 @@ def _stopping(
             f"outside the radius {domain.radius:g}; start from domain.origin()"
         )
     return Stopping(tolerance, accuracy, max_lmo_calls)
-
-
-def _choose(domain: Domain, y: Point) -> str:
-    if domain.cheap_projection:
-        return "exact"
-    if isinstance(domain.unwrapped, TraceNormBall):
-        return "block"
-    return "corrective" if isinstance(y, np.ndarray) else "halfspace"

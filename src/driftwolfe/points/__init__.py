@@ -1,18 +1,18 @@
-"""What a decision is: dense arrays, low-rank-plus-sparse matrices, products of those."""
+"""Points: dense arrays, low-rank-plus-sparse matrices, products of those."""
 
 from driftwolfe.points.factored import FactoredMatrix, Truncation
-from driftwolfe.points.lanczos import Triplets, leading_triplets
+from driftwolfe.points.lanczos import Triplet, leading_triplet
 from driftwolfe.points.ops import clip_to_ball, distance, inner, norm
 from driftwolfe.points.product import ProductPoint
 
 __all__ = [
     "FactoredMatrix",
     "ProductPoint",
-    "Triplets",
+    "Triplet",
     "Truncation",
     "clip_to_ball",
     "distance",
     "inner",
-    "leading_triplets",
+    "leading_triplet",
     "norm",
 ]

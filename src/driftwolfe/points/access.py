@@ -1,20 +1,13 @@
-"""Many readers or one writer: which threads may use an object that changes, at the same time.
+"""Reject concurrent calls: many threads may read an object, or one may write.
 
-A method that changes an object is marked with `writes`, one that reads what changes with `reads`.
-Then, for calls on the same object in different threads,
+Methods that change an object are marked with `writes`, methods that read what changes with `reads`.
+A read while another thread writes, and a write while another thread reads or writes, raises
+RuntimeError at once and changes nothing: with waiting, results would depend on who came first. A
+thread never rejects itself, so marked methods may call each other; only `reads_whole`, for saving,
+is also rejected within an update of the same object, in a loss or a signal handler.
 
-- reads run beside each other;
-- a read while another thread writes is refused with a RuntimeError, and so is a write while another
-  thread reads or writes;
-- a refused call changes nothing, and does not wait: with waiting, results would depend on who came
-  first.
-
-A thread never refuses itself: marked methods may call each other. The exception is what keeps the
-whole state in a file, marked with `reads_whole`: within an update of the same object (in a loss, or in
-a signal handler) the state is between two rounds, and the call is refused.
-
-A process forked while another thread wrote has that thread's half-finished changes, and not the
-thread. There all calls on that object are refused, for good; objects at rest work as before.
+In a process forked while another thread wrote, the object stays half updated: all calls on it are
+rejected for good.
 """
 
 from __future__ import annotations
@@ -31,32 +24,22 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class _Access:
-    """The threads that are in marked methods of one object.
+    """The threads in marked methods of one object, once for each call.
 
-    No lock is needed, as every operation on a list is atomic, and every thread first says that it is
-    there and then looks for others: of a reader and a writer who come at the same moment, at least
-    one sees the other.
-
-    Attributes
-    ----------
-    thing
-        A weak reference to the object.
-    writers
-        Threads in methods that write, once for each call. The first is at work; others are about to
-        be refused. `HALF_WRITTEN` takes the first place for ever.
-    readers
-        Threads in methods that read, once for each call.
+    No lock is needed: operations on lists are atomic, and a thread first enters its number and then
+    looks for others, so of a reader and a writer who come at the same moment at least one sees the
+    other. The first writer is at work; later ones are about to be rejected.
     """
 
-    __slots__ = ("readers", "thing", "writers")
+    __slots__ = ("owner", "readers", "writers")
 
-    def __init__(self, thing: ref[Any]) -> None:
-        self.thing = thing
+    def __init__(self, owner: ref[Any]) -> None:
+        self.owner = owner
         self.writers: list[int] = []
         self.readers: list[int] = []
 
 
-#: No thread has this number: it stands for one that a fork has left behind.
+#: No thread has this number: the first writer for ever, where a fork left a write unfinished.
 HALF_WRITTEN = 0
 #: By id: beside the objects, as this is no part of their state. An entry goes with its object.
 _ACCESS: dict[int, _Access] = {}
@@ -102,30 +85,24 @@ def reads(method: Method) -> Method:
 
 
 def reads_whole(method: Method) -> Method:
-    """Mark a method that keeps the whole state, as `reads` does; not within an update of the object."""
+    """Mark a method that saves the whole state: `reads`, and not within an update of the object."""
 
     @wraps(method)
     def guarded(self: Any, *given: Any, **named: Any) -> Any:
-        refuse_within_update(self)
+        if get_ident() in _ACCESS[id(self)].writers:
+            raise RuntimeError(
+                f"this {type(self).__name__} is in the middle of an update, in this same thread: "
+                "save it after the update has returned"
+            )
         return method(self, *given, **named)
 
     return reads(guarded)  # type: ignore[return-value]
 
 
-def refuse_within_update(thing: Any) -> None:
-    """Raise RuntimeError where this thread is in the middle of an update of the object."""
-    access = _ACCESS.get(id(thing))
-    if access is not None and get_ident() in access.writers:
-        raise RuntimeError(
-            f"this {type(thing).__name__} is in the middle of an update, in this same thread: save it "
-            "after the update has returned"
-        )
-
-
 class Guarded:
-    """Copies of an object are reads of it, too.
+    """A class whose copies are reads too.
 
-    Pickling is refused while another thread writes. Do not write before it is complete: Python
+    Pickling is rejected while another thread writes. Do not write before it is complete: Python
     gives no way to notice that.
     """
 
@@ -148,18 +125,18 @@ class Guarded:
         return super().__getstate__()
 
 
-def _new_access(thing: Any) -> _Access:
-    key, entries = id(thing), _ACCESS
+def _new_access(owner: Any) -> _Access:
+    key, entries = id(owner), _ACCESS
 
     def forget(dead: ref[Any]) -> None:
-        if key in entries and entries[key].thing is dead:
+        if key in entries and entries[key].owner is dead:
             del entries[key]
 
-    return entries.setdefault(key, _Access(ref(thing, forget)))
+    return entries.setdefault(key, _Access(ref(owner, forget)))
 
 
-def _refusal(thing: Any, access: _Access) -> RuntimeError:
-    name = type(thing).__name__
+def _refusal(owner: Any, access: _Access) -> RuntimeError:
+    name = type(owner).__name__
     if HALF_WRITTEN in access.writers:
         return RuntimeError(
             f"this {name} is half updated: another thread was updating it when this process was "
@@ -170,11 +147,8 @@ def _refusal(thing: Any, access: _Access) -> RuntimeError:
     )
 
 
-# -- forks -----------------------------------------------------------------------------------------
-
-
 def _after_fork_in_child() -> None:
-    """Only the thread that forked is here: reads of others have ended, their writes never will."""
+    """Keep the thread that forked: reads of others have ended, their writes never will."""
     me = get_ident()
     for access in list(_ACCESS.values()):
         access.readers[:] = [reader for reader in access.readers if reader == me]

@@ -1,4 +1,4 @@
-"""Checks of what users give: numbers, arrays, sparse matrices."""
+"""Checks of user input: numbers, shapes, arrays, indices, sparse matrices."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from typing import Any
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.points import checks
-from driftwolfe.points.kinds import Array, Point, Shape
+from driftwolfe.points.kinds import Array, Indices, Point, Shape
 
 #: Counts are added to one another, and must then still fit into 64 bits.
 LARGEST_COUNT = 1 << 62
+#: Sizes from which indices would need 64 bits.
+_INT32_LIMIT = 1 << 31
 #: Lists in lists in which masked arrays are looked for; deeper ones hold the same few a thousand times.
 _DEEPEST_LIST = 3
 _LISTS = (list, tuple)
 
 
 def positive(value: Any, name: str) -> float:
-    """Return `value` as a float, or say that it must be a positive finite number.
+    """Return `value` as a float, or raise an error: it must be a positive finite number.
 
     >>> positive(2, "radius")
     2.0
@@ -30,21 +31,32 @@ def positive(value: Any, name: str) -> float:
     ValueError: radius must be a positive finite number, got -1
     """
     number = _number(value, name, "a positive finite number")
-    if not (number > 0 and math.isfinite(number)):
+    if not 0 < number < math.inf:
         raise ValueError(f"{name} must be a positive finite number, got {value!r}")
     return number
 
 
 def nonnegative(value: Any, name: str) -> float:
-    """Return `value` as a float, or say that it must be a finite number >= 0."""
+    """Return `value` as a float, or raise an error: it must be a finite number >= 0."""
     number = _number(value, name, "a finite number >= 0")
-    if not (number >= 0 and math.isfinite(number)):
+    if not 0 <= number < math.inf:
         raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
     return number
 
 
+def _number(value: Any, name: str, what: str) -> float:
+    try:
+        if isinstance(value, bool | np.bool_ | str | bytes):
+            raise TypeError
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be {what}, got one beyond the range of numbers") from None
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be {what}, got {_kind(value)}") from None
+
+
 def count(value: Any, name: str, least: int = 1, most: float = LARGEST_COUNT) -> int:
-    """Return `value` as an int, or say that it must be a whole number >= `least`."""
+    """Return `value` as an int, or raise an error: it must be a whole number >= `least`."""
     if type(value) is int and least <= value <= most:
         return value
     message = f"{name} must be a whole number >= {least}, got {value!r}"
@@ -70,6 +82,16 @@ def shape(value: Any, name: str = "shape") -> Shape:
     return tuple(count(size, name) for size in sizes)
 
 
+def matrix_shape(value: Any) -> tuple[int, int]:
+    """Return the two sizes of a matrix."""
+    sizes = shape(value)
+    if len(sizes) != 2:
+        raise ValueError(f"a matrix has two sizes, got shape {sizes}")
+    if max(sizes) >= _INT32_LIMIT:
+        raise ValueError(f"a matrix has less than {_INT32_LIMIT:,} rows and columns, got {sizes}")
+    return sizes[0], sizes[1]
+
+
 def finite_array(value: Any, name: str, shape: Shape | None = None) -> Array:
     """Return `value` as a float64 array of that shape with finite entries, without a copy if it is one.
 
@@ -90,7 +112,7 @@ def finite_array(value: Any, name: str, shape: Shape | None = None) -> Array:
 def real_array(value: Any, name: str) -> Array:
     """Return `value` as a float64 array, without a copy if it is one; NaN and infinities may be in it.
 
-    Masked arrays whose mask hides nothing count as plain ones.
+    A masked array whose mask hides nothing counts as a plain one.
     """
     try:
         raw = np.asarray(value)
@@ -113,7 +135,7 @@ def as_point(value: Any, name: str = "x") -> Point:
 
 
 def refuse_masked(value: Any, name: str) -> None:
-    """Raise ValueError where masked entries hide numbers, which NumPy would go on with.
+    """Raise ValueError where masked entries hide numbers, which NumPy would compute with.
 
     >>> refuse_masked(np.ma.masked_array([1.0, 9e9], mask=[False, True]), "y")
     Traceback (most recent call last):
@@ -132,7 +154,7 @@ def has_masked_entries(value: Any, depth: int = _DEEPEST_LIST) -> bool:
         return type(value) is not np.ndarray and bool(np.any(getattr(value, "mask", False)))
     if not isinstance(value, _LISTS) or not depth:
         return False
-    # Few types stand in a long list: no look at each of its numbers.
+    # By the few types that a long list holds, not by each of its numbers.
     held = (np.ndarray, *_LISTS) if depth > 1 else np.ndarray
     for kind in set(map(type, value)):
         if kind is not float and issubclass(kind, held):
@@ -142,32 +164,44 @@ def has_masked_entries(value: Any, depth: int = _DEEPEST_LIST) -> bool:
 
 def all_finite(array: Array) -> bool:
     """Return whether no entry is infinite or not a number."""
-    # A finite sum of squares has finite terms: one quick pass, and a second look if it overflows.
+    # A finite sum of squares has finite terms: one quick pass, and a second where it overflows.
     return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())
-
-
-def _number(value: Any, name: str, what: str) -> float:
-    try:
-        if isinstance(value, bool | np.bool_ | str | bytes):
-            raise TypeError
-        return float(value)
-    except OverflowError:
-        raise ValueError(f"{name} must be {what}, got one beyond the range of numbers") from None
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be {what}, got {_kind(value)}") from None
 
 
 def _kind(value: Any) -> str:
     return f"{type(value).__name__} {value!r}"[:80]
 
 
+def entry_indices(rows: Any, cols: Any, shape: Shape) -> tuple[Indices, Indices]:
+    """Return row and column indices of one length, in range; negative ones do not wrap around."""
+    pair = []
+    for name, given, size in (("rows", rows, shape[0]), ("cols", cols, shape[1])):
+        refuse_masked(given, name)
+        index = np.asarray(given)
+        if index.ndim != 1 or not (index.dtype.kind in "iu" or index.size == 0):
+            raise ValueError(f"{name} must be a one-dimensional array of whole numbers")
+        _check_range(index, name, size)
+        pair.append(np.ascontiguousarray(index, dtype=np.int64))
+    if pair[0].size != pair[1].size:
+        raise ValueError(
+            f"rows and cols must have one length, got {pair[0].size} and {pair[1].size}"
+        )
+    return pair[0], pair[1]
+
+
+def _check_range(indices: Any, what: str, size: int) -> None:
+    if indices.size and not (indices.min() >= 0 and indices.max() < size):
+        wrong = indices.min() if indices.min() < 0 else indices.max()
+        raise ValueError(f"{what} must lie in 0..{size - 1}, got {wrong}")
+
+
 def sound_sparse(matrix: Any, name: str) -> Any:
     """Return a scipy sparse matrix whose parts fit together, or raise ValueError.
 
-    scipy itself looks at indices neither when a matrix is converted nor when it is multiplied: one
-    out of range reads memory that belongs to others. Unsorted indices and entries given twice, which
-    add up, are as good as in scipy. Formats other than CSR, CSC, BSR and COO come back as CSR; what
-    is no sparse matrix comes back as it is.
+    scipy checks indices neither when it converts a matrix nor when it multiplies one: an index out of
+    range reads foreign memory. Unsorted indices and entries given twice, which add up, are allowed.
+    Formats other than CSR, CSC, BSR and COO are returned as CSR; anything that is no sparse matrix
+    is returned as it is.
 
     >>> eye = scipy.sparse.csr_array(np.eye(2))
     >>> eye.indices[1] = 5
@@ -178,88 +212,72 @@ def sound_sparse(matrix: Any, name: str) -> Any:
     """
     if not (hasattr(matrix, "tocsr") and scipy.sparse.issparse(matrix)):
         return matrix
-    if matrix.format in ("lil", "dia", "dok"):
-        matrix = _by_rows(matrix, name)
-    checks.refuse_masked(matrix.data, name)
-    if (kind := np.asarray(matrix.data).dtype).kind not in "biuf":
+    try:
+        if matrix.format in ("lil", "dia", "dok"):
+            matrix = _as_csr(matrix)
+        if matrix.format == "coo":
+            _check_entries(matrix)
+        else:
+            _check_lines(matrix)
+    except (TypeError, ValueError, IndexError, OverflowError) as error:
+        raise ValueError(f"{name} is a broken sparse matrix: {error}") from error
+    refuse_masked(matrix.data, name)
+    kind = np.asarray(matrix.data).dtype
+    if kind.kind not in "biuf":
         raise ValueError(f"{name} must hold real numbers, got a sparse matrix of {kind}")
-    if matrix.format == "coo":
-        _check_coordinates(matrix, name)
-    else:
-        _check_lines(matrix, name)
     return matrix
 
 
-def _by_rows(matrix: Any, name: str) -> Any:
+def _as_csr(matrix: Any) -> Any:
     """Return a matrix of one of the other formats as CSR; scipy trusts the lengths of their parts."""
     fits = True
     if matrix.format == "lil":
-        pairs = zip(matrix.rows, matrix.data, strict=False)
         fits = len(matrix.rows) == len(matrix.data) == matrix.shape[0] and all(
-            len(row) == len(data) for row, data in pairs
+            len(row) == len(data) for row, data in zip(matrix.rows, matrix.data, strict=True)
         )
     elif matrix.format == "dia":
-        offsets = _whole(matrix.offsets, "offsets", name)
-        fits = np.ndim(matrix.data) == 2 and len(matrix.data) == offsets.size
+        fits = np.ndim(matrix.data) == 2 and len(matrix.data) == _whole(matrix.offsets).size
     if not fits:
-        raise _broken(name, "its parts are of different lengths")
-    try:
-        return matrix.tocsr()
-    except (TypeError, ValueError, IndexError, OverflowError) as error:
-        raise _broken(name, f"it cannot be converted ({error})") from error
+        raise ValueError("its parts are of different lengths")
+    return matrix.tocsr()
 
 
-def _check_lines(matrix: Any, name: str) -> None:
-    """Look at a matrix that is stored row by row, or column by column, in blocks or not."""
-    data, shape = np.asarray(matrix.data), matrix.shape
-    block = data.shape[1:] if matrix.format == "bsr" else (1,) * len(shape)
-    if data.ndim != (3 if matrix.format == "bsr" else 1) or not _divides(block, shape):
-        raise _broken(name, f"data has shape {data.shape}")
-    sides = [("row", shape[0] // block[0]), ("column", shape[-1] // block[-1])]
-    if len(shape) == 1:
-        sides[0] = ("row", 1)
-    lines, across = sides[::-1] if matrix.format == "csc" else sides
-    indptr, indices = _whole(matrix.indptr, "indptr", name), _whole(matrix.indices, "indices", name)
-    if indptr.size != lines[1] + 1:
-        raise _broken(name, f"indptr must have {lines[1] + 1} entries, got {indptr.size}")
+def _check_lines(matrix: Any) -> None:
+    """Check a matrix that is stored row by row, or column by column, in blocks or not."""
+    data, (m, n) = np.asarray(matrix.data), (1, *matrix.shape)[-2:]
+    dimensions = 3 if matrix.format == "bsr" else 1
+    height, width = data.shape[1:] if data.ndim == dimensions == 3 else (1, 1)
+    if data.ndim != dimensions or 0 in (height, width) or m % height or n % width:
+        raise ValueError(f"data has shape {data.shape}")
+    lines, size, across = m // height, n // width, "column"
+    if matrix.format == "csc":
+        lines, size, across = n, m, "row"
+    indptr, indices = _whole(matrix.indptr), _whole(matrix.indices)
+    if indptr.size != lines + 1:
+        raise ValueError(f"indptr must have {lines + 1} entries, got {indptr.size}")
     if indices.size != len(data):
-        raise _broken(name, f"it has {indices.size} indices for {len(data)} entries")
+        raise ValueError(f"it has {indices.size} indices for {len(data)} entries")
     if indptr[0] != 0 or indptr[-1] > indices.size or (indptr[1:] < indptr[:-1]).any():
-        raise _broken(name, f"indptr must rise from 0 to at most {indices.size}")
-    _check_range(indices[: indptr[-1]], *across, name)
+        raise ValueError(f"indptr must rise from 0 to at most {indices.size}")
+    _check_range(indices[: indptr[-1]], f"{across} indices", size)
 
 
-def _divides(block: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    return all(part > 0 and side % part == 0 for part, side in zip(block, shape, strict=True))
+def _check_entries(matrix: Any) -> None:
+    """Check a matrix that is a list of entries."""
+    number = np.asarray(matrix.data).size
+    names = (
+        ("row indices", "column indices") if len(matrix.shape) == 2 else ("indices",) * matrix.ndim
+    )
+    for name, given, size in zip(names, matrix.coords, matrix.shape, strict=True):
+        indices = _whole(given)
+        if indices.size != number:
+            raise ValueError(f"it has {indices.size} {name} for {number} entries")
+        _check_range(indices, name, size)
 
 
-def _check_coordinates(matrix: Any, name: str) -> None:
-    """Look at a matrix that is a list of entries."""
-    size = np.asarray(matrix.data).size
-    sides = ("row", "column") if len(matrix.shape) == 2 else ("",) * len(matrix.shape)
-    for side, given, length in zip(sides, matrix.coords, matrix.shape, strict=True):
-        indices = _whole(given, f"{side} indices", name)
-        if indices.size != size:
-            raise _broken(name, f"it has {indices.size} {side} indices for {size} entries")
-        _check_range(indices, side, length, name)
-
-
-def _whole(given: Any, what: str, name: str) -> Any:
-    checks.refuse_masked(given, name)
+def _whole(given: Any) -> Any:
+    refuse_masked(given, "one of its index arrays")
     indices = np.asarray(given)
     if indices.ndim != 1 or indices.dtype.kind not in "iu":
-        raise _broken(name, f"{what} must be one row of whole numbers, got {indices.dtype}")
+        raise ValueError(f"indices must be one row of whole numbers, got {indices.dtype}")
     return indices
-
-
-def _check_range(indices: Any, side: str, length: int, name: str) -> None:
-    if not indices.size:
-        return
-    least, largest = int(indices.min()), int(indices.max())
-    if least < 0 or largest >= length:
-        wrong = least if least < 0 else largest
-        raise _broken(name, f"{side} indices must lie in 0..{length - 1}, got {wrong}")
-
-
-def _broken(name: str, why: str) -> ValueError:
-    return ValueError(f"{name} is a broken sparse matrix: {why}")

@@ -1,4 +1,4 @@
-"""Compiled loops: how they are compiled, cached, loaded when first needed, and announced."""
+"""Compile loops with numba, cache them, and tell a terminal where that takes long."""
 
 from __future__ import annotations
 
@@ -32,20 +32,10 @@ def warn_of_no_cache() -> None:
 
 
 class Announcement(Listener):
-    """Prints one line to a terminal when compiling takes long.
+    """Prints `text` to a terminal after `patience` seconds of compiling, over all functions.
 
-    numba reports what it compiles, and nothing where it finds code in its cache; one function at a
-    time, as it holds a lock while it compiles, but functions within functions.
-
-    Parameters
-    ----------
-    patience
-        Seconds of compiling, over all functions, before the line is printed.
-
-    Attributes
-    ----------
-    text
-        The line.
+    numba reports what it compiles, not what it finds in its cache. It holds a lock meanwhile: one
+    function at a time, but functions within functions.
     """
 
     def __init__(self, patience: float = 1.0) -> None:
@@ -91,23 +81,22 @@ def announced() -> AbstractContextManager[None]:
     return install_listener("numba:compile", announcement)
 
 
-#: Read: vectors of numbers, of places and of answers, tables of numbers, and stacks of tables.
+#: Arrays that are read: numbers, indices ("places"), booleans ("answers"), matrices, stacks.
 NUMBERS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 PLACES = numba.types.Array(numba.int64, 1, "C", readonly=True)
 ANSWERS = numba.types.Array(numba.boolean, 1, "C", readonly=True)
 TABLE = numba.types.Array(numba.float64, 2, "C", readonly=True)
 STACK = numba.types.Array(numba.float64, 3, "C", readonly=True)
-#: Written to.
+#: Arrays that are written to.
 NEW_NUMBERS, NEW_PLACES, NEW_TABLE = numba.float64[::1], numba.int64[::1], numba.float64[:, ::1]
-#: Single ones.
+#: Scalars.
 NUMBER, WHOLE, ANSWER = numba.float64, numba.int64, numba.boolean
 
 
 def jit(*types: Any, **options: Any) -> Any:
-    """Return the decorator that compiles a function of these types.
+    """Return the decorator that compiles a function for these types.
 
-    Without types: of any, but only to be called by compiled functions, which is less to compile.
-    Where no cache can be written, it is compiled in every process anew.
+    Without types: for any, but only to be called by compiled functions, which is less to compile.
     """
     options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": not types}
     options |= {"nogil": True, "error_model": "numpy"}

@@ -1,4 +1,4 @@
-"""`FactorBuffer`: factors that grow in place."""
+"""`FactorBuffer`: factors with free columns, to which rank-one matrices are added in place."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from driftwolfe.points.ops import inner
 class FactorBuffer:
     """Factors U and V that end in free columns, so that rank-one matrices are added without a copy.
 
-    Matrices on one shelf differ in their values only: sums and differences cost no more than those
-    of two vectors. A column is written once, while no matrix has a value there, so those made
-    earlier never change.
+    Matrices that share a buffer differ in their values s only: sums and differences cost as much as
+    those of two vectors. A column is written once, while no matrix has a value there, so earlier
+    matrices never change.
 
     Attributes
     ----------
@@ -28,9 +28,9 @@ class FactorBuffer:
     Examples
     --------
     >>> e = np.eye(2)[:, :1]
-    >>> shelf, (x,) = Shelf.holding([FactoredMatrix(e, [1.0], e)], room=1)
-    >>> y = shelf.mix(0.5, x, 2.0, FactoredMatrix(e[::-1], [1.0], e))
-    >>> (y - x).toarray(), (y - x).U is shelf.U, shelf.room
+    >>> buffer, (x,) = FactorBuffer.holding([FactoredMatrix(e, [1.0], e)], room=1)
+    >>> y = buffer.mix(0.5, x, 2.0, FactoredMatrix(e[::-1], [1.0], e))
+    >>> (y - x).toarray(), (y - x).U is buffer.U, buffer.room
     (array([[-0.5,  0. ],
            [ 2. ,  0. ]]), True, 0)
     """
@@ -44,19 +44,19 @@ class FactorBuffer:
     def holding(
         cls, matrices: Sequence[FactoredMatrix], room: int
     ) -> tuple[FactorBuffer, list[FactoredMatrix]]:
-        """A shelf with so many free columns, and the matrices put on it."""
+        """Return a buffer with `room` free columns, and the same matrices with factors in it."""
         used = sum(A.rank for A in matrices)
         device = matrices[0].device
         U, V = (device.zeros((size, used + room)) for size in matrices[0].shape)
-        placed, first = [], 0
+        held, first = [], 0
         for A in matrices:
             here = slice(first, first + A.rank)
             U[:, here], V[:, here] = A.U, A.V
             s = np.zeros(used + room)
             s[here] = A.s
-            placed.append(FactoredMatrix._of(U, s, V, A.sparse))
+            held.append(FactoredMatrix._of(U, s, V, A.sparse))
             first += A.rank
-        return cls(U, V, used), placed
+        return cls(U, V, used), held
 
     @property
     def room(self) -> int:
@@ -64,20 +64,20 @@ class FactorBuffer:
         return self.U.shape[1] - self.used
 
     def holds(self, point: Point) -> bool:
-        """Whether a point is a matrix on this shelf."""
+        """Whether a point is a matrix with factors in this buffer."""
         return isinstance(point, FactoredMatrix) and point.U is self.U and point.V is self.V
 
     def inner(self, atom: Point, *points: Point) -> list[float]:
-        """Inner products of one point with several, in one pass for a rank-one matrix and these."""
+        """Return the inner products of one point with several: one pass if it has rank one."""
         if not (_rank_one(atom) and all(map(self.holds, points))):
             return [inner(atom, point) for point in points]
         used = self.used
-        looks = (atom.U[:, 0] @ self.U)[:used] * (atom.V[:, 0] @ self.V)[:used]
-        looks = atom.device.host(looks) * atom.s[0]
-        return [float(A.s[:used] @ looks) + A.stored_inner(atom) for A in points]
+        products = (atom.U[:, 0] @ self.U)[:used] * (atom.V[:, 0] @ self.V)[:used]
+        products = atom.device.host(products) * atom.s[0]
+        return [float(A.s[:used] @ products) + A.stored_inner(atom) for A in points]
 
     def mix(self, rest: float, x: Point, share: float, atom: Point) -> Point:
-        """Return rest * x + share * atom, on the shelf where x is, and room for the atom."""
+        """Return rest * x + share * atom, in the buffer where x is in it and there is room."""
         if not (_rank_one(atom) and self.holds(x) and self.room):
             return rest * x + share * atom
         here, self.used = self.used, self.used + 1
@@ -92,6 +92,6 @@ def _rank_one(point: Point) -> bool:
 
 
 def without_idle_columns(matrix: FactoredMatrix) -> FactoredMatrix:
-    """The same matrix, off its shelf."""
+    """Return the same matrix without columns whose value is 0, outside any buffer."""
     used = np.flatnonzero(matrix.s)
     return FactoredMatrix._of(matrix.U[:, used], matrix.s[used], matrix.V[:, used], matrix.sparse)

@@ -1,4 +1,4 @@
-"""`FactoredMatrix`: low rank plus sparse, with its norms and the truncation of its rank."""
+"""`FactoredMatrix`: a low-rank matrix plus a sparse one."""
 
 from __future__ import annotations
 
@@ -11,109 +11,21 @@ import numpy as np
 
 from driftwolfe.points import checks
 from driftwolfe.points import stored as places
-from driftwolfe.points.checks import sound_sparse
 from driftwolfe.points.decompositions import svd
-from driftwolfe.points.devices import (
-    HOST,
-    Device,
-    device_named,
-    device_of,
-    is_array,
-    namespace,
-    to_host,
-)
+from driftwolfe.points.devices import HOST, Device, device_named, device_of, is_array, to_host
 from driftwolfe.points.kinds import Array, Indices, Shape
 from driftwolfe.points.orthogonal import thin_svd_of_product
 
 #: Below this ratio of squared norms a Gram-matrix norm has lost half its digits to cancellation.
 _CANCELLED = 1e-5
-#: Rows evaluated at a time when a cancelled norm is summed entry by entry: bounds the memory.
+#: Entries evaluated at a time when a cancelled norm is summed by rows: bounds the memory.
 _CHUNK_ENTRIES = 1 << 20
-
-
-def frobenius(matrix: FactoredMatrix) -> float:
-    """The Frobenius norm: by Gram matrices where they will do, else entry by entry."""
-    largest = largest_part(matrix)
-    if largest == 0.0:
-        return 0.0
-    if not 1e-100 < largest < 1e100:  # squares would soon over- or underflow
-        rescaled = matrix / largest
-        # Factors near the end of the range cannot be rescaled, and none is far from the norm.
-        fits = 1e-100 < largest_part(rescaled) < 1e100
-        return largest * (frobenius(rescaled) if fits else 1.0)
-    low_rank = _low_rank_norm(matrix)
-    stored = matrix.device.stored_length(matrix.sparse) if matrix.nnz else 0.0
-    scale = low_rank**2 + stored**2
-    squared = scale + (2.0 * matrix.stored_inner(matrix) if stored else 0.0)
-    return _norm_by_rows(matrix) if squared < _CANCELLED * scale else math.sqrt(squared)
-
-
-def largest_part(matrix: FactoredMatrix) -> float:
-    """The size of the numbers: the largest of s, times those of factors not orthonormal, or stored."""
-    largest = matrix.device.largest
-    low_rank = float(np.abs(matrix.s).max(initial=0.0))
-    if not matrix.orthonormal:
-        low_rank *= math.prod(largest(F) for F in (matrix.U, matrix.V))
-    return max(low_rank, matrix.device.stored_largest(matrix.sparse)) if matrix.nnz else low_rank
-
-
-def length(array: Any) -> float:
-    """The Euclidean length of all entries."""
-    return float(namespace(array).linalg.vector_norm(array))
-
-
-def _low_rank_norm(matrix: FactoredMatrix) -> float:
-    if matrix.orthonormal:
-        return float(np.linalg.norm(matrix.s))
-    gram = matrix.device.host((matrix.U.T @ matrix.U) * (matrix.V.T @ matrix.V))
-    squared = float(matrix.s @ gram @ matrix.s)
-    if squared < _CANCELLED * float(matrix.s**2 @ np.diag(gram)):
-        return float(np.linalg.norm(matrix.low_rank.recompress().s))
-    return math.sqrt(squared)
-
-
-def _norm_by_rows(matrix: FactoredMatrix) -> float:
-    step = max(1, _CHUNK_ENTRIES // matrix.shape[1])
-    rows = range(0, matrix.shape[0], step)
-    return math.hypot(*(length(_rows(matrix, i, i + step)) for i in rows))
-
-
-def _rows(matrix: FactoredMatrix, start: int, stop: int) -> Array:
-    dense: Array = (matrix.U[start:stop] * matrix.scale) @ matrix.V.T
-    return dense if matrix.sparse is None else dense + matrix.sparse[start:stop].toarray()
-
-
-def inner(one: FactoredMatrix, other: Any) -> float:
-    """The inner product with another factored matrix, or a dense array, of the same shape."""
-    if is_array(other):
-        return _with_dense(one, one.here(other))
-    if one.device is not other.device:
-        return inner(*together(one, other))
-    looks = (one.U.T @ other.U) * (one.V.T @ other.V)
-    total = float(one.s @ one.device.host(looks) @ other.s)
-    total += one.stored_inner(other) + other.stored_inner(one)
-    if one.sparse is not None and other.sparse is not None:
-        total += one.device.stored_product(one.sparse, other.sparse)
-    return total
-
-
-def _with_dense(matrix: FactoredMatrix, array: Any) -> float:
-    looks = matrix.device.host(((array @ matrix.V) * matrix.U).sum(axis=0))
-    total = float(looks @ matrix.s)
-    if matrix.sparse is None:
-        return total
-    return total + float(matrix.to("cpu").sparse.multiply(to_host(array)).sum())
-
-
-def together(one: FactoredMatrix, two: FactoredMatrix) -> tuple[FactoredMatrix, FactoredMatrix]:
-    """Two matrices on one device: what is on the host moves."""
-    if one.device is HOST:
-        return one.to(two.device.name), two
-    return one, two.to(one.device.name)
+#: Columns beyond the shorter side that a sum may have before it is recompressed.
+_SPARE_COLUMNS = 16
 
 
 class Truncation(NamedTuple):
-    """What `FactoredMatrix.truncate` returns.
+    """The result of `FactoredMatrix.truncate`.
 
     Attributes
     ----------
@@ -134,33 +46,12 @@ class Truncation(NamedTuple):
     error: float
 
 
-def truncation(matrix: FactoredMatrix, rank: int | None, error: float | None) -> Truncation:
-    """Do `FactoredMatrix.truncate`."""
-    allowed = 0.0 if error is None else checks.nonnegative(error, "error")
-    U, s, V = matrix.U, matrix.s, matrix.V
-    if not matrix.orthonormal or (np.diff(s, append=0.0) > 0).any():
-        U, s, V = thin_svd_of_product(U, s, V)
-    noise = s[:1].sum() * s.size * np.finfo(float).eps
-    tails = np.sqrt(np.cumsum(s[::-1] ** 2))[::-1]  # tails[k]: norm of s[k:]
-    keep = int(np.count_nonzero((tails > allowed) & (s > noise)))
-    if rank is not None:
-        keep = min(keep, checks.count(rank, "rank", least=0))
-    dropped = float(tails[keep]) if keep < s.size else 0.0
-    by_rows = matrix.device.by_rows
-    parts = by_rows(U[:, :keep]), s[:keep], by_rows(V[:, :keep])
-    return Truncation(type(matrix)._of(*parts, matrix.sparse, orthonormal=True), dropped)
-
-
-#: Columns beyond the shorter side that a sum may have before it is recompressed.
-_SPARE_COLUMNS = 16
-
-
 class FactoredMatrix:
     r"""The m x n matrix :math:`U\,\mathrm{diag}(s)\,V^\top + S` with S sparse; never made dense.
 
     Immutable: arithmetic returns new matrices that share factors with the old ones, so treat the
-    arrays as read-only. Factors need not be orthonormal, and adding appends them; `recompress`
-    writes them anew, which happens by itself once there are more columns than the shorter side.
+    arrays as read-only. Factors need not be orthonormal. Sums append them, and are recompressed once
+    they have more columns than the shorter side.
 
     Parameters
     ----------
@@ -211,7 +102,7 @@ class FactoredMatrix:
         self.sparse: Any = None
         if sparse is not None:
             # A copy: entries are sorted and added up in place, and must stay what they were checked for.
-            given = sound_sparse(sparse, "sparse")
+            given = checks.sound_sparse(sparse, "sparse")
             own = given.copy() if hasattr(given, "tocsr") else given
             self.sparse = self.device.canonical(own, self.shape)
         self.orthonormal = rank == 0
@@ -245,7 +136,7 @@ class FactoredMatrix:
     @classmethod
     def zeros(cls, shape: Any, device: str | None = None) -> FactoredMatrix:
         """The zero matrix of that shape, which stores nothing; on the host, or another `device`."""
-        m, n = places.matrix_shape(shape)
+        m, n = checks.matrix_shape(shape)
         zeros = device_named(device).zeros
         return cls._of(zeros((m, 0)), np.empty(0), zeros((n, 0)), None)
 
@@ -255,9 +146,9 @@ class FactoredMatrix:
 
         It lives where the values do.
         """
-        m, n = places.matrix_shape(shape)
+        m, n = checks.matrix_shape(shape)
         device = device_of(values)
-        rows, cols = places.entry_indices(to_host(rows), to_host(cols), (m, n))
+        rows, cols = checks.entry_indices(to_host(rows), to_host(cols), (m, n))
         data = device.finite(values, "values", rows.shape)
         return cls._stored((m, n), device.put(rows), device.put(cols), data)
 
@@ -357,7 +248,7 @@ class FactoredMatrix:
 
     def single(self) -> FactoredMatrix:
         """A multiple of this matrix in single precision, for rough products."""
-        unit, single = self / (largest_part(self) or 1.0), self.device.single
+        unit, single = self / (self.largest_part() or 1.0), self.device.single
         stored = unit.sparse
         if stored is not None:
             stored = places.with_data(stored, single(stored.data))
@@ -371,7 +262,7 @@ class FactoredMatrix:
 
     def entries(self, rows: Any, cols: Any) -> Array:
         """The entries at pairs (rows[k], cols[k])."""
-        rows, cols = places.entry_indices(to_host(rows), to_host(cols), self.shape)
+        rows, cols = checks.entry_indices(to_host(rows), to_host(cols), self.shape)
         return self.entries_at(self.device.put(rows), self.device.put(cols))
 
     def entries_at(self, rows: Any, cols: Any) -> Array:
@@ -391,7 +282,7 @@ class FactoredMatrix:
             return NotImplemented
         self._same_shape(other)
         if self.device is not other.device:
-            one, two = together(self, other)
+            one, two = _on_one_device(self, other)
             return one + two
         if self.sparse is None or other.sparse is None:
             stored = other.sparse if self.sparse is None else self.sparse
@@ -469,18 +360,69 @@ class FactoredMatrix:
     def inner(self, other: Any) -> float:
         r"""Return :math:`\langle A, B\rangle` with another factored matrix or a dense array."""
         self._same_shape(other)
-        return inner(self, other)
+        if is_array(other):
+            dense = self.here(other)
+            total = float(self.device.host(((dense @ self.V) * self.U).sum(axis=0)) @ self.s)
+            if self.sparse is not None:
+                total += float(self.to("cpu").sparse.multiply(to_host(dense)).sum())
+            return total
+        if self.device is not other.device:
+            one, two = _on_one_device(self, other)
+            return one.inner(two)
+        products = self.device.host((self.U.T @ other.U) * (self.V.T @ other.V))
+        total = float(self.s @ products @ other.s)
+        total += self.stored_inner(other) + other.stored_inner(self)
+        if self.sparse is not None and other.sparse is not None:
+            total += self.device.stored_product(self.sparse, other.sparse)
+        return total
 
     def norm(self) -> float:
         """Return the Frobenius norm, to full precision even where the parts cancel."""
-        return frobenius(self)
+        largest = self.largest_part()
+        if largest == 0.0:
+            return 0.0
+        if not 1e-100 < largest < 1e100:  # squares would soon over- or underflow
+            rescaled = self / largest
+            # Factors near the end of the range cannot be rescaled, and none is far from the norm.
+            fits = 1e-100 < rescaled.largest_part() < 1e100
+            return largest * (rescaled.norm() if fits else 1.0)
+        stored = self.device.stored_length(self.sparse) if self.nnz else 0.0
+        scale = self._low_rank_norm() ** 2 + stored**2
+        squared = scale + (2.0 * self.stored_inner(self) if stored else 0.0)
+        return self._norm_by_rows() if squared < _CANCELLED * scale else math.sqrt(squared)
+
+    def largest_part(self) -> float:
+        """Return the size of the numbers: the largest of s, times the factors', or of the entries."""
+        largest = float(np.abs(self.s).max(initial=0.0))
+        if not self.orthonormal:
+            largest *= self.device.largest(self.U) * self.device.largest(self.V)
+        return max(largest, self.device.stored_largest(self.sparse)) if self.nnz else largest
+
+    def _low_rank_norm(self) -> float:
+        if self.orthonormal:
+            return float(np.linalg.norm(self.s))
+        gram = self.device.host((self.U.T @ self.U) * (self.V.T @ self.V))
+        squared = float(self.s @ gram @ self.s)
+        if squared < _CANCELLED * float(self.s**2 @ np.diag(gram)):
+            return float(np.linalg.norm(self.low_rank.recompress().s))
+        return math.sqrt(squared)
+
+    def _norm_by_rows(self) -> float:
+        step = max(1, _CHUNK_ENTRIES // self.shape[1])
+        norms = []
+        for start in range(0, self.shape[0], step):
+            rows = (self.U[start : start + step] * self.scale) @ self.V.T
+            if self.sparse is not None:
+                rows = rows + self.sparse[start : start + step].toarray()
+            norms.append(float(self.device.xp.linalg.vector_norm(rows)))
+        return math.hypot(*norms)
 
     def nuclear_norm(self) -> float:
         """Return the sum of singular values; the matrix must have no sparse part."""
         if self.nnz:
             raise ValueError(
                 "nuclear_norm needs all singular values, which a sparse part makes expensive; "
-                "use driftwolfe.points.leading_triplets, or toarray() where that fits"
+                "use driftwolfe.points.leading_triplet, or toarray() where that fits"
             )
         return float(np.abs(self.s).sum() if self.orthonormal else self.recompress().s.sum())
 
@@ -515,7 +457,19 @@ class FactoredMatrix:
         Keeps at most `rank` singular values, and drops as many as an `error` (Frobenius norm)
         allows. Dropping never raises the nuclear norm, so a feasible point stays feasible.
         """
-        return truncation(self, rank, error)
+        allowed = 0.0 if error is None else checks.nonnegative(error, "error")
+        U, s, V = self.U, self.s, self.V
+        if not self.orthonormal or (np.diff(s, append=0.0) > 0).any():
+            U, s, V = thin_svd_of_product(U, s, V)
+        noise = s[:1].sum() * s.size * np.finfo(float).eps
+        tails = np.sqrt(np.cumsum(s[::-1] ** 2))[::-1]  # tails[k]: norm of s[k:]
+        keep = int(np.count_nonzero((tails > allowed) & (s > noise)))
+        if rank is not None:
+            keep = min(keep, checks.count(rank, "rank", least=0))
+        dropped = float(tails[keep]) if keep < s.size else 0.0
+        by_rows = self.device.by_rows
+        parts = by_rows(U[:, :keep]), s[:keep], by_rows(V[:, :keep])
+        return Truncation(FactoredMatrix._of(*parts, self.sparse, orthonormal=True), dropped)
 
     def __repr__(self) -> str:
         return f"FactoredMatrix(shape={self.shape}, rank={self.rank}, stored={self.nnz})"
@@ -524,7 +478,7 @@ class FactoredMatrix:
         """An array to multiply with, where the factors are; a device does not mix precisions."""
         sparse = hasattr(block, "tocsr")
         if sparse:
-            block = sound_sparse(block, "the sparse factor")
+            block = checks.sound_sparse(block, "the sparse factor")
         if self.device is HOST:
             return block if sparse else np.asarray(self.device.put(block))
         here = self.device.put(block.toarray() if sparse else block)
@@ -537,3 +491,12 @@ class FactoredMatrix:
 
 def _scale_rows(s: Array, block: Array) -> Array:
     return s * block if block.ndim == 1 else s[:, None] * block
+
+
+def _on_one_device(
+    one: FactoredMatrix, two: FactoredMatrix
+) -> tuple[FactoredMatrix, FactoredMatrix]:
+    """Return both on one device: what is on the host moves."""
+    if one.device is HOST:
+        return one.to(two.device.name), two
+    return one, two.to(one.device.name)

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from driftwolfe.points import factored
-from driftwolfe.points.devices import device_of, is_array
+from driftwolfe.points.devices import device_of, is_array, namespace
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Point
 
@@ -37,7 +36,7 @@ def inner(a: Point, b: Point) -> float:
 
 
 def norm(a: Point) -> float:
-    """Return the Euclidean (Frobenius) norm of a point, where squares leave the range of numbers too.
+    """Return the Euclidean (Frobenius) norm of a point, also where its square would overflow.
 
     Parameters
     ----------
@@ -50,7 +49,7 @@ def norm(a: Point) -> float:
     5.0
     """
     if not isinstance(a, np.ndarray):
-        return factored.length(a) if is_array(a) else float(a.norm())
+        return float(namespace(a).linalg.vector_norm(a) if is_array(a) else a.norm())
     flat = a.ravel()
     with np.errstate(over="ignore"):
         size = math.sqrt(flat.dot(flat))
@@ -102,10 +101,7 @@ def clip_to_ball(y: Point, center: Point | None, radius: float) -> Point:
 
 
 def trimmed(point: Point, columns: int = 0) -> Point:
-    """Return a factored point rid of columns that it does not need, where it has at least that many.
-
-    Any other point is returned itself.
-    """
+    """Return a factored point of at least that many columns recompressed; any other as it is."""
     if isinstance(point, FactoredMatrix) and point.rank >= columns:
         return point.recompress()
     return point

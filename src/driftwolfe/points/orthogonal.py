@@ -24,7 +24,7 @@ def orthonormal(block: Array) -> Array:
     Householder QR on a 1682 x 100 block); Householder QR where the block is close to deficient.
     """
     device = device_of(block)
-    basis = _scaled(block)
+    basis = device.unit_columns(block)
     gram = basis.T @ basis
     for _ in range(3):
         inverse = device.inverse_cholesky(gram)
@@ -66,7 +66,7 @@ class RitzSpace(NamedTuple):
         Q, in columns.
     image
         :math:`A^\top Q`.
-    turn
+    rotation
         W.
     s
         Falling.
@@ -74,13 +74,13 @@ class RitzSpace(NamedTuple):
 
     basis: Array
     image: Array
-    turn: Array
+    rotation: Array
     s: Array
 
     @property
     def right(self) -> Array:
         """Right vectors to go on from: V diag(s)."""
-        return self.image @ self.turn
+        return self.image @ self.rotation
 
     def leading(self, count: int) -> tuple[Array, Array]:
         """The first left and right vectors, in columns."""
@@ -88,34 +88,35 @@ class RitzSpace(NamedTuple):
         if count and self.s[count - 1] <= _GRAM_RANGE * self.s[0]:
             V, _, Wt = device.svd(self.image)
             return self.basis @ Wt[:count].T, device.by_rows(V[:, :count])
-        turn = self.turn[:, :count]
-        return self.basis @ turn, (self.image @ turn) / device.put(self.s[:count])
+        rotation = self.rotation[:, :count]
+        return self.basis @ rotation, (self.image @ rotation) / device.put(self.s[:count])
 
 
 def ritz_space(operator: Any, right: Array, powers: int = 0) -> RitzSpace:
-    """The image of a block of right vectors, sharpened by so many rounds of power iteration.
+    """Return the image of a block of right vectors after `powers` rounds of power iteration.
 
-    These only turn the space, so that single precision does, at half the time.
+    These only rotate the space, so that single precision suffices, at half the time.
     """
     image = operator @ right if powers == 0 else _powered(operator, right, powers)
     basis = orthonormal(image)
     back = transpose_times(operator, basis)
-    squares, turn = device_of(back).eigh(back.T @ back)
-    return RitzSpace(basis, back, turn, np.sqrt(np.maximum(squares, 0.0)))
+    squares, rotation = device_of(back).eigh(back.T @ back)
+    return RitzSpace(basis, back, rotation, np.sqrt(np.maximum(squares, 0.0)))
 
 
 def _powered(operator: Any, right: Array, powers: int) -> Array:
-    """The image after `powers` further rounds, its columns scaled."""
     rough, device = _single(operator), device_of(right)
-    with device.rough():
-        image = rough @ device.single(_scaled(right))
+    unit = device.unit_columns
+    with device.reduced_precision():
+        # Columns at unit length: powers of large matrices stay in range.
+        image = rough @ device.single(unit(right))
         for _ in range(powers):
-            image = rough @ _scaled(transpose_times(rough, _scaled(image)))
-    return device.double(_scaled(image))
+            image = rough @ unit(transpose_times(rough, unit(image)))
+    return device.double(unit(image))
 
 
 def _single(operator: Any) -> Any:
-    """The matrix in single precision, at a scale that has room on both sides."""
+    """Return the matrix in single precision, scaled to entries of at most 1."""
     if not is_array(operator):
         return operator.single()
     device = device_of(operator)
@@ -128,8 +129,3 @@ def transpose_times(operator: Any, block: Array) -> Array:
         return operator.T @ block
     product: Array = operator.transpose_times(block)
     return product
-
-
-def _scaled(block: Array) -> Array:
-    """The same columns at unit length, so that powers of large matrices stay in range."""
-    return device_of(block).unit_columns(block)

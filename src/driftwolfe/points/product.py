@@ -102,7 +102,7 @@ class ProductPoint:
 
 
 def at_home(gradient: Point, like: Point) -> Point:
-    """A gradient as a point that can be added to `like`: an array becomes a matrix on its device."""
+    """Return a gradient as a point that can be added to `like`: on a device, arrays become matrices."""
     if isinstance(like, ProductPoint) and isinstance(gradient, ProductPoint):
         pairs = zip(gradient.parts, like.parts, strict=True)
         return ProductPoint(at_home(*pair) for pair in pairs)

@@ -1,4 +1,4 @@
-"""Choices and numbers that do not hang on the last bit."""
+"""Choices and numbers that do not depend on the last bit, so that all machines agree."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ import numpy as np
 
 from driftwolfe.points.kinds import Array, Indices
 
+#: Share of the largest by which computed numbers may differ and still count as equal.
+TIE = 1e-9
+#: Relative error of a number that would be whole without rounding.
+WHOLE = 1e-12
+#: How far a tilt moves a direction, relative to its length.
+_TILT = 1e-12
+
 
 def ramp(values: Array, widths: Any) -> Array:
     """Return 0 up to a width >= 0, 1 from twice the width on, and rise linearly in between.
 
-    Noise well below the width in values that should be 0 changes nothing, and elsewhere a small change
+    Noise well below the width in values that should be 0 changes nothing; elsewhere a small change
     of a value makes a small change.
 
     >>> ramp(np.array([0.0, 1.0, 1.5, 2.0, 7.0]), 1.0)
@@ -29,26 +36,9 @@ def ramp(values: Array, widths: Any) -> Array:
     return np.divide(np.maximum(values - widths, 0.0), widths, where=steep, out=above)
 
 
-#: Share of the largest by which computed numbers may differ and still count as equal.
-TIE = 1e-9
-#: Relative error of a number that would be whole without rounding.
-WHOLE = 1e-12
-#: How far a tilt moves a direction, relative to its length.
-_TILT = 1e-12
-
-
 def near_largest(values: Any) -> Indices:
-    """Return the positions of the numbers that are the largest, rounding apart, in rising order.
+    """Return the positions of the finite numbers within `TIE` of the largest, in rising order.
 
-    Those within `TIE` of the largest, relative to its size. A stated rule chooses among them.
-
-    Parameters
-    ----------
-    values
-        One axis of finite numbers, at least one.
-
-    Examples
-    --------
     >>> near_largest(np.array([0.2, 0.4, 0.4 - 1e-16]))
     array([1, 2])
     """
@@ -62,17 +52,10 @@ def tilt(size: int) -> Array:
 
 
 def tilted(direction: Array, along: Array) -> Array:
-    """Return the direction, moved by a hair along a fixed one, which settles ties between vertices.
+    """Return the direction, moved a little along a fixed one of its shape, which settles ties.
 
     Once x is nearest to y in the hull of some vertices, exchanging one edge for another often costs
     nothing in the direction x - y, and rounding would choose.
-
-    Parameters
-    ----------
-    direction
-        Any array.
-    along
-        As `tilt` makes it, of the same shape.
     """
     square = float(np.vdot(direction, direction))
     # The largest entry will do where squares have left the range of numbers, or soon will.
@@ -100,10 +83,10 @@ def whole_above(value: float) -> int:
 
 
 def line_search_share(gap: float, length2: float) -> float:
-    """Return gap / length2, the step of a line search, never outside [0, 1].
+    """Return gap / length2, the step of a line search, cut to [0, 1].
 
-    Near the end of the way both numbers may be all rounding, of any sign, or not numbers at all:
-    0 where the gap is not positive, and 1 where the way is not longer than that.
+    At the end of a run both may be all rounding, of any sign, or NaN: 0 where the gap is not
+    positive, 1 where length2 is not larger.
 
     >>> line_search_share(1.0, 4.0), line_search_share(1.0, -1e-17), line_search_share(-1.0, 4.0)
     (0.25, 1.0, 0.0)

@@ -121,7 +121,8 @@ def _normal_product(
 ) -> Any:
     """Set image to A q, out to A^T A q and Vout to V^T out, for A = U diag(s) V^T + S, Vq = V^T q.
 
-    U and V are read once, up to the last column that has a value; free ones follow on a shelf.
+    U and V are read once, up to the last column that has a value: free columns of a `FactorBuffer`
+    follow.
     """
     rank = s.size
     while rank > 0 and s[rank - 1] == 0.0:
@@ -155,30 +156,32 @@ def lanczos_step(
     indices: Any,
     data: Any,
     basis: Any,
-    looks: Any,
+    inner: Any,
     images: Any,
     k: Any,
 ) -> Any:
-    """One step of Lanczos on A^T A for A = U diag(s) V^T + S; return its diagonal and off-diagonal.
+    """Take one step of Lanczos on A^T A, A = U diag(s) V^T + S; return diagonal and off-diagonal.
 
     Multiplies row k of `basis`, makes the product orthogonal to rows 0..k, twice, and writes its
-    direction in row k + 1. `looks` holds V^T q for every row q, and is kept up the same way; row k
-    of `images` becomes A q.
+    direction in row k + 1. `inner` holds V^T q for every row q, updated the same way; row k of
+    `images` becomes A q.
     """
-    product, look = basis[k + 1], looks[k + 1]
-    _normal_product(U, s, V, indptr, indices, data, basis[k], looks[k], images[k], product, look)
+    product, inner_product = basis[k + 1], inner[k + 1]
+    _normal_product(
+        U, s, V, indptr, indices, data, basis[k], inner[k], images[k], product, inner_product
+    )
     diagonal = 0.0
     for _ in range(2):
         inside = 0.0
         for j in range(k + 1):
             inside = _dot(basis[j], product)
             _subtract(product, inside, basis[j])
-            _subtract(look, inside, looks[j])
+            _subtract(inner_product, inside, inner[j])
         diagonal += inside
     length = np.sqrt(_dot(product, product))
     if length > 0.0:
         _scale(product, 1.0 / length)
-        _scale(look, 1.0 / length)
+        _scale(inner_product, 1.0 / length)
     return diagonal, length
 
 

@@ -16,11 +16,10 @@ import torch
 
 from driftwolfe.points import checks
 from driftwolfe.points import decompositions as dense
-from driftwolfe.points.devices import Device, Krylov
+from driftwolfe.points.devices import Device
 from driftwolfe.points.kinds import Array, Shape
 
-# PyTorch warns once in each process, of what is meant: a format that may yet change, and no checks.
-# Here it does so unheard, whatever the filters are when the first matrix is made.
+# Trigger PyTorch's one-time warning here, suppressed: the sparse format is a beta, and unchecked.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     torch.sparse_csr_tensor(torch.tensor([0, 0]), torch.tensor([]), torch.tensor([]), (1, 1))
@@ -218,12 +217,12 @@ class TorchStored:
         return scipy.sparse.csr_array(tuple(parts), shape=self.shape)
 
 
-class TorchKrylov(Krylov):
-    """Products with A and its transpose in turn, and two passes of orthogonalisation.
+class TorchKrylov:
+    """Krylov bases of A^T A for several matrices, orthogonalised twice in each step.
 
-    Every call of a device has its price, whatever it does: s is multiplied into a factor once, and
-    several matrices share all calls. Their factors lie side by side, so that one product reads all
-    of them, and what one matrix makes of another's vector is struck out.
+    Every call of a device has a fixed cost: s is multiplied into a factor once, and the matrices
+    share all calls. Their factors lie side by side, so that one product reads all of them, and the
+    products of one matrix with another's vector are masked out.
     """
 
     def __init__(self, matrices: Sequence[Any], starts: Sequence[Any], most: int) -> None:
@@ -244,19 +243,20 @@ class TorchKrylov(Krylov):
         self._images = like.new_empty((most, number, m))
         self._basis[:, 0] = torch.stack(list(starts))
         self._coordinates = like.new_zeros((2, most, number, most))  # of products, in each pass
-        self._rest = like.new_zeros((most, number))
+        self._beyond = like.new_zeros((most, number))
+        self._size = 0
 
     def grow(self, size: int) -> tuple[Array, Array]:
-        """Take steps until there are so many; return all diagonals and off-diagonals so far."""
-        for k in range(self.size, size):
+        """Take steps until there are `size`; return all diagonals and what lies beyond, in rows."""
+        for k in range(self._size, size):
             self._step(k)
-        self.size = max(self.size, size)
+        self._size = max(self._size, size)
         diagonals = self._coordinates.diagonal(dim1=1, dim2=3).sum(0)
-        inside, rest = torch.stack((diagonals[:, :size], self._rest[:size].T)).cpu().numpy()
-        return inside, rest
+        diagonal, beyond = torch.stack((diagonals[:, :size], self._beyond[:size].T)).cpu().numpy()
+        return diagonal, beyond
 
     def _step(self, k: int) -> None:
-        images, length = self._images[k], self._rest[k]
+        images, length = self._images[k], self._beyond[k]
         products = torch.empty_like(self._basis[:, 0])
         self._multiply(self._basis[:, k], self._right, self._left, 0, images)
         self._multiply(images, self._left, self._right, 1, products)
@@ -278,11 +278,11 @@ class TorchKrylov(Krylov):
         if self._stored is not None:
             out.view(-1).addmv_(self._stored[way], vectors.reshape(-1))
 
-    def combine(self, turns: Sequence[Array]) -> list[tuple[Any, Any]]:
+    def combine(self, coordinates: Sequence[Array]) -> list[tuple[Any, Any]]:
         """Return the image A v and the vector v with these coordinates in each basis."""
         found = []
-        for i, turn in enumerate(turns):
-            weights, k = self._basis.new_tensor(turn), len(turn)
+        for i, row in enumerate(coordinates):
+            weights, k = self._basis.new_tensor(row), len(row)
             found.append((weights @ self._images[:k, i], weights @ self._basis[i, :k]))
         return found
 
@@ -354,7 +354,6 @@ class TorchDevice(Device):
     # -- moving ------------------------------------------------------------------------------
 
     def put(self, array: Any) -> Any:
-        """Bring an array here, from wherever it is."""
         if isinstance(array, torch.Tensor):
             return array.to(self.torch)
         rows = np.ascontiguousarray(array)
@@ -363,11 +362,9 @@ class TorchDevice(Device):
         return torch.tensor(rows, device=self.torch)
 
     def host(self, array: Any) -> Any:
-        """Bring a tensor to the host."""
         return array.detach().cpu().numpy()
 
     def finite(self, value: Any, name: str, shape: Shape | None = None) -> Any:
-        """Return a checked tensor of finite float64 numbers, contiguous by rows."""
         if not isinstance(value, torch.Tensor):
             return self.put(checks.finite_array(value, name, shape))
         if value.is_complex() or value.dtype == torch.bool:
@@ -399,18 +396,16 @@ class TorchDevice(Device):
         finally:
             first.wait_stream(own)
 
-    def rough(self) -> AbstractContextManager[None]:
+    def reduced_precision(self) -> AbstractContextManager[None]:
         """The tensor cores of a GPU, which read 10 bits of each number: four times as quick."""
         return _tensor_cores() if self.torch.type == "cuda" else nullcontext()
 
     # -- making ------------------------------------------------------------------------------
 
     def zeros(self, shape: Shape) -> Any:
-        """A tensor of zeros."""
         return torch.zeros(shape, dtype=torch.float64, device=self.torch)
 
     def unit(self, size: int) -> Any:
-        """The unit matrix of that size."""
         return torch.eye(size, dtype=torch.float64, device=self.torch)
 
     def normal(self, rng: np.random.Generator, shape: Shape) -> Any:
@@ -422,52 +417,41 @@ class TorchDevice(Device):
         return torch.randn(shape, generator=generator, dtype=torch.float64, device=self.torch)
 
     def by_rows(self, array: Any) -> Any:
-        """The same numbers, contiguous by rows."""
         return array.contiguous()
 
     def single(self, array: Any) -> Any:
-        """The same numbers in single precision."""
         return array.float()
 
     def double(self, array: Any) -> Any:
-        """The same numbers in double precision."""
         return array.double()
 
     # -- measuring ---------------------------------------------------------------------------
 
     def largest(self, array: Any) -> float:
-        """The largest absolute value; 0 where there is none."""
         return float(torch.linalg.vector_norm(array, math.inf)) if array.numel() else 0.0
 
     def stored_largest(self, stored: Any) -> float:
-        """The largest absolute value of a sparse matrix's entries."""
         return float(stored.measures[0])
 
     def stored_length(self, stored: Any) -> float:
-        """The Frobenius norm of a sparse matrix."""
         return float(stored.measures[1])
 
     def summed(self, table: Any, groups: Any, number: int) -> Any:
-        """The sums of a table's columns over groups, by their numbers."""
         return table.new_zeros((len(table), number)).index_add_(1, groups, table)
 
     def lengths(self, block: Any) -> Any:
-        """The Euclidean length of every column."""
         return torch.linalg.vector_norm(block, dim=0)
 
     def unit_columns(self, block: Any) -> Any:
-        """The same columns at unit length, but for those that are zero."""
         return block / self.lengths(block).clamp_min_(torch.finfo(block.dtype).tiny)
 
     # -- decomposing -------------------------------------------------------------------------
 
     def inverse_cholesky(self, gram: Any) -> Any:
-        """The inverse of the upper Cholesky factor; not finite where it has none."""
         lower = torch.linalg.cholesky_ex(gram)[0]
         return torch.linalg.solve_triangular(lower, self.unit(len(gram)), upper=False).T
 
     def eigh(self, symmetric: Any) -> tuple[Array, Any]:
-        """The eigenvalues of a symmetric matrix, falling, and its vectors."""
         if len(symmetric) <= _HOST_COLUMNS:
             values, vectors = dense.eigh(self.host(symmetric))
             return values[::-1], self.put(vectors[:, ::-1])
@@ -483,7 +467,6 @@ class TorchDevice(Device):
     # -- entries -----------------------------------------------------------------------------
 
     def entries(self, U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
-        """The entries of U diag(s) V^T at pairs (rows[k], cols[k])."""
         step = max(1, _CHUNK // max(1, len(s)))
         if len(rows) > step:
             parts = zip(rows.split(step), cols.split(step), strict=True)
@@ -491,11 +474,9 @@ class TorchDevice(Device):
         return U[rows].mul_(V[cols]) @ s
 
     def stored(self, rows: Any, cols: Any, values: Any, shape: Shape) -> Any:
-        """A sparse matrix of checked entries."""
         return TorchStored.of_entries(rows, cols, values, shape)
 
     def canonical(self, sparse: Any, shape: Shape) -> Any:
-        """A sparse matrix of whatever kind, checked and brought here."""
         from driftwolfe.points import stored
 
         if not isinstance(sparse, TorchStored):
@@ -507,27 +488,21 @@ class TorchDevice(Device):
         return sparse.on(self.torch)
 
     def added(self, one: Any, other: Any) -> Any:
-        """The sum of two sparse matrices."""
         return one.plus(other)
 
     def add_stored(self, stored: Any, rows: Any, cols: Any, values: Any) -> None:
-        """Add the stored entries at these pairs to `values`."""
         values += stored.entries(rows, cols)
 
     def stored_inner(self, stored: Any, U: Any, s: Any, V: Any) -> float:
-        """The inner product of a sparse matrix with U diag(s) V^T."""
         if stored.nnz <= stored.shape[0]:
             return float(stored.data @ self.entries(U, s, V, stored.rows, stored.indices))
         return float(torch.vdot((U * s).ravel(), (stored @ V).ravel()))
 
     def stored_product(self, one: Any, other: Any) -> float:
-        """The inner product of two sparse matrices."""
         return one.inner(other)
 
     def scaled(self, stored: Any, factor: float) -> Any:
-        """A multiple of a sparse matrix."""
         return stored.scaled(factor)
 
-    def krylov(self, matrices: Sequence[Any], starts: Sequence[Any], most: int) -> Krylov:
-        """The Krylov spaces of factored matrices from unit vectors."""
+    def krylov(self, matrices: Sequence[Any], starts: Sequence[Any], most: int) -> TorchKrylov:
         return TorchKrylov(matrices, starts, most)

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftwolfe.domains import Domain, Simplex, Spectrahedron, TraceNormBall
-from driftwolfe.domains.spectral import FULL_SVD_ENTRIES
+from driftwolfe.domains import Domain, Simplex
 from driftwolfe.losses import AbsoluteEntries, HuberEntries, SquaredEntries
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.oracles import infeasible_projection
@@ -162,7 +161,7 @@ class Reduction(NamedTuple):
     """
 
     objective: Objective
-    domain: TraceNormBall
+    domain: Domain
     rows: Indices
     cols: Indices
 
@@ -190,20 +189,19 @@ class Reduction(NamedTuple):
 
 def reduce(objective: Objective, domain: Domain) -> Reduction | None:
     """Return the smaller problem, or None where there is none worth the trouble."""
-    ball = domain.unwrapped
     losses = [term.loss for term in objective.terms]
     looks = [loss for loss in losses if isinstance(loss, EntryLoss) and type(loss) in _ENTRY_LOSSES]
-    if not isinstance(ball, TraceNormBall) or len(looks) < len(losses):
+    if not looks or len(looks) < len(losses):
         return None
     rows = np.unique(np.concatenate([loss.rows for loss in looks]))
     cols = np.unique(np.concatenate([loss.cols for loss in looks]))
-    if rows.size * cols.size > _WORTH * math.prod(domain.shape):
+    small = domain.restricted_to((rows.size, cols.size))
+    if small is None or rows.size * cols.size > _WORTH * math.prod(domain.shape):
         return None
     terms = [
         Term(term.weight, _renumbered(loss, rows, cols))
         for term, loss in zip(objective.terms, looks, strict=True)
     ]
-    small = TraceNormBall((rows.size, cols.size), ball.scale, representation="dense")
     return Reduction(Objective(terms, objective.constant), small, rows, cols)
 
 
@@ -240,7 +238,7 @@ def _minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
         vertex = bracket.gap_at(objective, start, objective.evaluate(start)).vertex
         bracket.offer(vertex, objective.value(vertex))
         return
-    projects = _projects(bracket.domain)
+    projects = bracket.domain.affordable_projection
     x = _dense(start) if projects or objective.unknown else start
     limit = bracket.limit
     if objective.unknown:
@@ -269,17 +267,6 @@ def _descend(objective: Objective, x: Point, bracket: Bracket, projects: bool) -
     if objective.has_hessian(math.prod(bracket.domain.shape)) and not objective.quadratic:
         x = newton(objective, x, bracket)
     return accelerated(objective, x, bracket)
-
-
-def _projects(domain: Domain) -> bool:
-    """Whether projected steps beat oracle steps.
-
-    For matrices they do even where a projection costs a full decomposition: minimisers have high
-    rank, and every oracle answer brings a single direction.
-    """
-    if isinstance(domain.unwrapped, TraceNormBall | Spectrahedron):
-        return int(np.prod(domain.shape)) <= FULL_SVD_ENTRIES
-    return domain.cheap_projection
 
 
 def _dense(x: Point) -> Point:

@@ -1,9 +1,9 @@
-"""Online Frank-Wolfe: one linear minimisation per round."""
+"""Learners of one point: projected gradient descent and online Frank-Wolfe."""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from driftwolfe.domains import Domain
@@ -11,11 +11,14 @@ from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble.evaluate import require_finite
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
-from driftwolfe.learners.options import make_options
+from driftwolfe.learners.options import make_options, require_projection
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.rounding import line_search_share
 from driftwolfe.storage import require
+
+#: More Frank-Wolfe steps on one loss are a mistake, and a round would not end.
+MOST_STEPS = 10_000
 
 
 class SinglePointLearner(Learner):
@@ -28,7 +31,7 @@ class SinglePointLearner(Learner):
         self._x = domain.origin()
 
     def check_state(self) -> None:
-        """As `Learner.check_state`; the point lies in the set."""
+        """Refuse a state, read from a file, whose parts do not fit together."""
         super().check_state()
         require_feasible(self.domain, [self._x])
 
@@ -38,19 +41,121 @@ class SinglePointLearner(Learner):
         return self._x.copy()
 
     def _evaluate(self, loss: Any) -> tuple[float, Point]:
-        """What the loss costs at x, and a gradient there."""
+        """The loss at x, and a gradient there."""
         f = as_loss(loss)
         value, slope = f.value_and_slope_at(f.scores(self._x))
         require_finite(value, slope)
         return float(value), f.pull_back(slope, self._x)
 
     def _move(self, vertex: Point, share: float) -> None:
-        """Go a share of the way to a vertex, from 0 to 1; all of it leaves nothing of x behind."""
+        """Go a share of the way to a vertex; a share of 1 leaves nothing of x behind."""
         self._x = (1.0 - share) * self._x + share * vertex if share < 1.0 else vertex.copy()
+
+    def _frank_wolfe(self, loss: Any, steps: int, share: Callable[[Point, Point], float]) -> float:
+        """Play x, then take Frank-Wolfe steps on its loss; `share` of gradient and vertex."""
+        f = as_loss(loss)
+        value, gradient = self._evaluate(f)
+        for step in range(steps):
+            if step:
+                gradient = f.pull_back(f.slope_at(f.scores(self._x)), self._x)
+            vertex = self._counted.lmo(gradient)
+            self._move(vertex, share(gradient, vertex))
+        self.t += 1
+        return value
+
+
+class OGD(SinglePointLearner):
+    r"""Online gradient descent: :math:`x_{t+1} = P_K(x_t - \eta_t \nabla f_t(x_t))`.
+
+    :math:`\eta = c/\sqrt T` with a horizon, :math:`\eta_t = c/\sqrt t` without; c = D/G. One gradient
+    and one projection per round.
+
+    Parameters
+    ----------
+    domain
+        A set that can project.
+    horizon
+        Rounds T, or None.
+    lipschitz
+        G, or ``"auto"``: the largest gradient norm seen so far.
+    step_scale
+        c, in place of D/G.
+
+    Notes
+    -----
+    Regret at most :math:`(v_0 D^2 + D P/2)/\eta + \eta T G^2/2` with a horizon (1.125 to 1 times
+    :math:`G D\sqrt T` at P = 0), :math:`(D^2/2 + D P)/\eta_T + G^2\sum_t\eta_t/2` without.
+
+    References
+    ----------
+    Zinkevich (2003), Online convex programming and generalized infinitesimal gradient ascent, ICML.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> learner = dw.OGD(dw.L2Ball(2), horizon=4, lipschitz=1.0)
+    >>> learner.update(dw.losses.LinearLoss([1.0, 0.0]))
+    0.0
+    >>> learner.decision
+    array([-1.,  0.])
+    """
+
+    STATE = ("_largest", "_steps")
+
+    def __init__(
+        self,
+        domain: Domain,
+        horizon: int | None = None,
+        lipschitz: float | str = "auto",
+        *,
+        step_scale: float | None = None,
+    ) -> None:
+        super().__init__(domain)
+        self.options = make_options(domain, horizon, lipschitz, step_scale=step_scale)
+        require_projection(domain, "OGD", "BOGDIP")
+        self._largest = 0.0
+        self._steps = 0.0  # sum of eta_t
+
+    def check_state(self) -> None:
+        """Refuse a state, read from a file, whose parts do not fit together."""
+        super().check_state()
+        require(min(self._largest, self._steps) >= 0.0, "steps")
+
+    @property
+    def lipschitz(self) -> float:
+        """G: the larger of what was given and the largest gradient norm seen."""
+        return max(self.options.lipschitz or 0.0, self._largest)
+
+    def update(self, loss: Any) -> float:
+        """Play x, take a gradient step, project."""
+        value, gradient = self._evaluate(loss)
+        self._largest = max(self._largest, norm(gradient))
+        eta = self._eta(self.lipschitz, self.t + 1)
+        self._x = self._counted.project(self._x - eta * gradient)
+        self._steps += eta
+        self.t += 1
+        return value
+
+    def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
+        """Return the bound with the steps used; see `Learner.bound`."""
+        path_length, tau = bounds.asked(path_length, tau)
+        if tau is not None:
+            return super().bound(path_length, tau)
+        G, D = self.lipschitz, self.options.D
+        if G == 0:
+            return 0.0
+        eta = self._eta(G, max(1, self.t))
+        if self.options.horizon and self.options.step_scale is not None:
+            return bounds.blocked_descent(G, D, self.t, eta, 1, 0.0, path_length, bounds.AT_CENTER)
+        # Steps shrink: 1/eta_T for the distances, and each step's own size for the rest.
+        return (0.5 * D**2 + D * path_length) / eta + 0.5 * G**2 * self._steps
+
+    def _eta(self, G: float, t: int) -> float:
+        return self.options.scale_for(G) / math.sqrt(self.options.horizon or t)
 
 
 class OnlineFrankWolfe(SinglePointLearner):
-    r"""Online Frank-Wolfe (online conditional gradient), with one linear minimisation a round.
+    r"""Online Frank-Wolfe (online conditional gradient), with one LMO call per round.
 
     .. math::
 
@@ -111,15 +216,13 @@ class OnlineFrankWolfe(SinglePointLearner):
         if variant not in ("optimized", "classic"):
             raise ValueError(f'variant must be "optimized" or "classic", got {variant!r}')
         self.variant = variant
-        self.options = make_options(
-            domain, horizon=horizon, lipschitz=lipschitz, step_scale=step_scale
-        )
+        self.options = make_options(domain, horizon, lipschitz, step_scale=step_scale)
         self._first = self._x
         self._gradients = 0.0 * self._x
         self._largest = 0.0
 
     def check_state(self) -> None:
-        """As `SinglePointLearner.check_state`, for the first point too; gradients of that shape."""
+        """Refuse a state, read from a file, whose parts do not fit together."""
         super().check_state()
         require_feasible(self.domain, [self._first])
         require(self._gradients.shape == self._x.shape and self._largest >= 0.0, "gradients")
@@ -132,16 +235,14 @@ class OnlineFrankWolfe(SinglePointLearner):
     def update(self, loss: Any) -> float:
         """Play x, add its gradient, move towards the minimiser of the linearised objective."""
         value, gradient = self._evaluate(loss)
-        largest = max(self._largest, norm(gradient))
-        gradients = self._gradients + gradient
-        optimized = self.variant == "optimized"
-        eta, share = self._rates(max(self.options.lipschitz or 0.0, largest), self.t + 1)
-        regulariser = (1.0 if optimized else 2.0) * (self._x - self._first)
-        vertex = self._counted.lmo(
-            regulariser + eta * (gradients if optimized else self._gradients)
-        )
-        self._move(vertex, share)
-        self._gradients, self._largest = gradients, largest
+        self._largest = max(self._largest, norm(gradient))
+        eta, share = self._rates(self.lipschitz, self.t + 1)
+        before, self._gradients = self._gradients, self._gradients + gradient
+        if self.variant == "optimized":
+            direction = self._x - self._first + eta * self._gradients
+        else:  # without the newest gradient, and with twice the regulariser
+            direction = 2.0 * (self._x - self._first) + eta * before
+        self._move(self._counted.lmo(direction), share)
         self.t += 1
         return value
 
@@ -151,63 +252,24 @@ class OnlineFrankWolfe(SinglePointLearner):
         fixed = self.options.horizon and self.options.step_scale is not None
         if path_length or tau is not None or not fixed or self.variant != "optimized":
             return super().bound(path_length, tau)
-        G, D = self.lipschitz, 2.0 * self.domain.radius
+        G, D = self.lipschitz, self.options.D
         eta, share = self._rates(G, 1)
         return bounds.frank_wolfe_tracking(G, D, self.domain.diameter, self.t, eta, share)
 
     def _rates(self, G: float, t: int) -> tuple[float, float]:
-        T = self.options.horizon or t
-        scale = self.options.step_scale
-        if scale is None:
-            scale = 2.0 * self.domain.radius / G if G > 0 else 0.0
+        T, scale = self.options.horizon or t, self.options.scale_for(G)
         if self.variant == "classic":
             return scale * 0.5 * T**-0.75, min(1.0, 2.0 / math.sqrt(t))
         return scale * 0.5 * (3.0 / T) ** 0.75, min(1.0, math.sqrt(3.0 / T))
 
 
-#: More steps on one loss than that are a mistake, and a round would not end.
-MOST_STEPS = 10_000
-
-
-class LatestLossLearner(SinglePointLearner):
-    """Takes one or several Frank-Wolfe steps on the latest loss; a named one says how long."""
-
-    def __init__(self, domain: Domain, inner_steps: int) -> None:
-        super().__init__(domain)
-        self.inner_steps = checks.count(inner_steps, "inner_steps", most=MOST_STEPS)
-
-    def update(self, loss: Any) -> float:
-        """Play x, then step towards the vertex that the loss points at."""
-        f = as_loss(loss)
-        before = self._x
-        value, slope = f.value_and_slope_at(f.scores(self._x))
-        require_finite(value, slope)
-        try:
-            for step in range(self.inner_steps):
-                if step:
-                    slope = f.slope_at(f.scores(self._x))
-                gradient = f.pull_back(slope, self._x)
-                vertex = self._counted.lmo(gradient)
-                self._move(vertex, self._share(gradient, vertex))
-        except Exception:
-            self._x = before
-            raise
-        self.t += 1
-        return float(value)
-
-    @abstractmethod
-    def _share(self, gradient: Point, vertex: Point) -> float:
-        """How much of the way to the vertex to go."""
-
-
-class KalhanOFW(LatestLossLearner):
+class KalhanOFW(SinglePointLearner):
     r"""A Frank-Wolfe step on the latest loss with a constant step (Kalhan et al. 2021).
 
     .. math:: v_t = \arg\min_{v \in K}\langle\nabla f_t(x_t), v\rangle, \qquad
               x_{t+1} = x_t + T^{-1/2}(v_t - x_t)
 
-    One gradient and one linear minimisation a round; more with `inner_steps`, each on the same
-    loss.
+    One gradient and one LMO call per round; more with `inner_steps`, each on the same loss.
 
     Parameters
     ----------
@@ -216,9 +278,9 @@ class KalhanOFW(LatestLossLearner):
     horizon
         Rounds T; without one, :math:`t^{-1/2}`.
     lipschitz
-        Accepted so that learners are made alike; not used.
+        Accepted so that all learners share a signature; not used.
     inner_steps
-        Frank-Wolfe steps a round.
+        Frank-Wolfe steps per round.
 
     Notes
     -----
@@ -251,8 +313,14 @@ class KalhanOFW(LatestLossLearner):
         *,
         inner_steps: int = 1,
     ) -> None:
-        super().__init__(domain, inner_steps)
+        super().__init__(domain)
+        self.inner_steps = checks.count(inner_steps, "inner_steps", most=MOST_STEPS)
         self.horizon = None if horizon is None else checks.count(horizon, "horizon")
+
+    def update(self, loss: Any) -> float:
+        """Play x, then step towards the vertex that the loss points at."""
+        share = 1.0 / math.sqrt(self.horizon or self.t + 1)
+        return self._frank_wolfe(loss, self.inner_steps, lambda gradient, vertex: share)
 
     def bound(
         self,
@@ -276,12 +344,7 @@ class KalhanOFW(LatestLossLearner):
         smoothness
             beta.
         """
-        path_length, tau = bounds.asked(path_length, tau)
-        if path_length or tau is not None:
-            raise NotImplementedError(
-                f"the bound of {type(self).__name__} is against the minimiser of each round: leave "
-                "path_length= and tau= out"
-            )
+        _against_minimisers_only(self, path_length, tau)
         if variation is None or first_gap is None or smoothness is None or not self.horizon:
             raise NotImplementedError(
                 "the bound of KalhanOFW needs a horizon, variation=, first_gap= and smoothness="
@@ -290,11 +353,8 @@ class KalhanOFW(LatestLossLearner):
             smoothness, self.domain.diameter, self.t, variation, first_gap, self.horizon**-0.5
         )
 
-    def _share(self, gradient: Point, vertex: Point) -> float:
-        return 1.0 / math.sqrt(self.horizon or self.t + 1)
 
-
-class LineSearchOFW(LatestLossLearner):
+class LineSearchOFW(SinglePointLearner):
     r"""A Frank-Wolfe step on the latest loss with a line search (Wan, Zhang & Song 2023).
 
     .. math::
@@ -303,18 +363,18 @@ class LineSearchOFW(LatestLossLearner):
         s_t = \min\Big(1, \frac{\langle\nabla f_t(x_t), x_t - v_t\rangle}
                                {\beta\lVert v_t - x_t\rVert^2}\Big)
 
-    One gradient and one linear minimisation a round; more with `inner_steps`.
+    One gradient and one LMO call per round; more with `inner_steps`.
 
     Parameters
     ----------
     domain
         The set.
     horizon, lipschitz
-        Accepted so that learners are made alike; not needed, and not used.
+        Accepted so that all learners share a signature; not used.
     smoothness
         :math:`\beta`: a bound on the curvature of the losses, in [f]/[x]².
     inner_steps
-        Frank-Wolfe steps a round.
+        Frank-Wolfe steps per round.
 
     Notes
     -----
@@ -345,8 +405,19 @@ class LineSearchOFW(LatestLossLearner):
         smoothness: float = 1.0,
         inner_steps: int = 1,
     ) -> None:
-        super().__init__(domain, inner_steps)
+        super().__init__(domain)
+        self.inner_steps = checks.count(inner_steps, "inner_steps", most=MOST_STEPS)
         self.smoothness = checks.positive(smoothness, "smoothness")
+
+    def update(self, loss: Any) -> float:
+        """Play x, then step towards the vertex that the loss points at."""
+        return self._frank_wolfe(loss, self.inner_steps, self._share)
+
+    def _share(self, gradient: Point, vertex: Point) -> float:
+        away = vertex - self._x
+        # The norm keeps its digits where x is near the vertex; <away, away> may turn negative.
+        length = norm(away)
+        return line_search_share(-inner(gradient, away), self.smoothness * length * length)
 
     def bound(
         self,
@@ -367,20 +438,18 @@ class LineSearchOFW(LatestLossLearner):
         first_gap
             f_1(x_1) - min f_1.
         """
-        path_length, tau = bounds.asked(path_length, tau)
-        if path_length or tau is not None:
-            raise NotImplementedError(
-                f"the bound of {type(self).__name__} is against the minimiser of each round: leave "
-                "path_length= and tau= out"
-            )
+        _against_minimisers_only(self, path_length, tau)
         if variation is None or first_gap is None:
             raise NotImplementedError("the bound of LineSearchOFW needs variation= and first_gap=")
         return bounds.smooth_frank_wolfe(
             self.smoothness, self.domain.diameter, self.t, variation, first_gap
         )
 
-    def _share(self, gradient: Point, vertex: Point) -> float:
-        away = vertex - self._x
-        # The norm keeps its digits where x is near the vertex; <away, away> may turn negative.
-        length = norm(away)
-        return line_search_share(-inner(gradient, away), self.smoothness * length * length)
+
+def _against_minimisers_only(learner: Learner, path_length: float, tau: int | None) -> None:
+    path_length, tau = bounds.asked(path_length, tau)
+    if path_length or tau is not None:
+        raise NotImplementedError(
+            f"the bound of {type(learner).__name__} is against the minimiser of each round: leave "
+            "path_length= and tau= out"
+        )

@@ -1,4 +1,4 @@
-"""The common purse: never more than the rate allows, and nobody robbed of a share."""
+"""Budgets of LMO calls: never more than the rate allows, and reserved shares stay reserved."""
 
 import math
 from fractions import Fraction
@@ -9,18 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import driftwolfe as dw
-from driftwolfe.ensemble.budget import LMOBudget, granted
-from driftwolfe.ensemble.experts import descent
+from driftwolfe.ensemble.list import descent
 from driftwolfe.ensemble.plan import (
+    LMOBudget,
     Plan,
     ProjectionConfig,
     budgeted_grid,
     budgeted_plan,
     budgeted_step,
     cover_share,
+    granted,
 )
 from driftwolfe.losses import LinearLoss
 from driftwolfe.oracles import InfeasibleProjection
+from ensemble.evaluations import with_slopes
 
 
 class Accounts:
@@ -57,9 +59,9 @@ EIGHTHS = st.lists(st.integers(1, 12), min_size=1, max_size=5)
 def test_shares_are_safe_and_the_rate_is_kept(eighths, spare, seed):
     rng, rate = np.random.default_rng(seed), (sum(eighths) + spare) / 8
     shares, blocks = np.array(eighths) / 8, rng.integers(1, 30, len(eighths))
-    purse, plain = LMOBudget(rate), Accounts(sum(eighths) + spare, eighths)
+    budget_left, plain = LMOBudget(rate), Accounts(sum(eighths) + spare, eighths)
     for t in range(1, 80):
-        round_budget = purse.round_budget(shares * ((t - 1) % blocks + 1))
+        round_budget = budget_left.round_budget(shares * ((t - 1) % blocks + 1))
         plain.begin_round()
         for i in np.flatnonzero(t % blocks == 0).tolist():
             limit = round_budget.limit(i)
@@ -68,18 +70,18 @@ def test_shares_are_safe_and_the_rate_is_kept(eighths, spare, seed):
             calls = int(rng.integers(0, limit + 1)) if rng.random() < 0.7 else limit
             round_budget.pay(i, calls)
             plain.pay(i, calls)
-        purse.close(round_budget.paid)
+        budget_left.close(round_budget.paid)
         assert 8 * plain.spent <= plain.rate * t - sum(plain.savings)
-        assert (purse.rounds, purse.spent) == (t, plain.spent)
-    purse.check_state()
+        assert (budget_left.rounds, budget_left.spent) == (t, plain.spent)
+    budget_left.check_state()
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 1.0 / 3.0, 0.7])
 def test_a_share_that_is_the_whole_rate_is_never_short_of_a_call(rate):
     """Sums of such numbers fall short of whole ones by rounding; nothing is lost or won by it."""
-    exact, spent, purse = Fraction(rate).limit_denominator(10), 0, LMOBudget(rate)
+    exact, spent, budget_left = Fraction(rate).limit_denominator(10), 0, LMOBudget(rate)
     for t in range(1, 200):
-        round_budget = purse.round_budget(
+        round_budget = budget_left.round_budget(
             np.array([rate * (1 if t % 3 == 1 else 2 if t % 3 == 2 else 3)])
         )
         if t % 3 == 0:
@@ -87,7 +89,7 @@ def test_a_share_that_is_the_whole_rate_is_never_short_of_a_call(rate):
             assert math.floor(exact * t) - 1 <= spent + limit <= exact * t
             round_budget.pay(0, limit)
             spent += limit
-        purse.close(round_budget.paid)
+        budget_left.close(round_budget.paid)
     assert spent >= math.floor(exact * 198) - 1
 
 
@@ -118,7 +120,7 @@ def test_experts_get_what_the_accounts_say(representation, seed):
         leaving = [i for i in range(3) if t % 14 == 0 and i == 1]
         limits, paid = [], []
         skip = np.array([i in leaving for i in range(3)])
-        experts.commit(experts.prepare(loss, *slopes(experts, loss), skip=skip))
+        experts.step(loss, slopes(experts, loss), leaving=skip)
         plain.begin_round(leaving)
         due = [i for i in range(3) if t % blocks[i] == 0 and i not in leaving]
         assert [i for i, _ in limits] == due
@@ -130,18 +132,18 @@ def test_experts_get_what_the_accounts_say(representation, seed):
 
 
 def slopes(experts, loss):
-    """One slope for all, as `prepare` takes it."""
-    return loss.slope_at(loss.scores(experts.point(0))), True
+    """One slope for all."""
+    return with_slopes(loss.slope_at(loss.scores(experts.point(0))), shared=True)
 
 
 @given(rate=st.floats(0.001, 50.0), rounds=st.integers(1, 500))
 def test_what_arrives_adds_up(rate, rounds):
-    purse, total = LMOBudget(rate), 0
+    budget_left, total = LMOBudget(rate), 0
     for _ in range(rounds):
-        arriving = purse.arriving()
+        arriving = budget_left.arriving()
         assert 0 <= arriving <= math.ceil(rate)
         total += arriving
-        purse.close(arriving)
+        budget_left.close(arriving)
     assert total == math.floor(rate * rounds)
 
 
