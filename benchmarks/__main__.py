@@ -14,7 +14,7 @@ from benchmarks.ratio import Ratio
 from benchmarks.rows import ROWS
 from benchmarks.skipped import Skipped
 from benchmarks.table import as_notes, as_table
-from driftwolfe.experiments import result
+from driftwolfe.experiments import run_trial
 from driftwolfe.storage import write_json
 
 RESULTS = Path(__file__).parent / "results"
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if options.long:
         return _long(options.long)
-    started = result.facts((*result.PACKAGES, "river"))
+    started = run_trial.facts((*run_trial.PACKAGES, "river"))
     ratios, skipped, seconds = _measure(options.rows, options.short)
     print(as_table(ratios), as_notes(ratios), sep="\n\n")
     for name, reason in skipped.items():

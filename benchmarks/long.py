@@ -16,7 +16,7 @@ from benchmarks.data import movielens
 from benchmarks.measure import threads
 from benchmarks.rows import matrix_completion, paper_algorithms
 from benchmarks.rows.matrix_completion import ADER_SCALE, HORIZON, STEP_SCALE
-from driftwolfe.experiments import result
+from driftwolfe.experiments import run_trial
 
 #: The paper's grid for c, largest first: small steps stay inside the ball and take longest.
 GRID = tuple(10.0**k for k in range(6, -2, -1))
@@ -99,7 +99,7 @@ def _resume(each: Run) -> State:
         return State(None, done["commit"], rounds=each.rounds)
     fresh = each.make()
     if done is None or not _checkpoint(each).exists():
-        return State(fresh, result.commit())
+        return State(fresh, run_trial.commit())
     learner = dw.load(_checkpoint(each), domain=fresh.domain)
     # The record is written first: after a kill between the two it may be ahead.
     losses = done["cumulative_loss"][: learner.t // stored.EVERY]
@@ -115,7 +115,7 @@ def _keep(each: Run, state: State) -> None:
         "cumulative_loss": [round(value, 2) for value in state.cumulative],
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": state.commit,
-        "cpu": result.cpu_model(),
+        "cpu": run_trial.cpu_model(),
     }
     stored.save(each.name, content)
     if isinstance(state.learner, dw.Learner):  # what is written down literally starts anew

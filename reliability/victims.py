@@ -13,7 +13,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import redirect_stderr
 from pathlib import Path
 from random import Random
@@ -23,12 +24,10 @@ import msgspec
 import numpy as np
 
 import driftwolfe as dw
-from driftwolfe.experiments.result import Result
 from driftwolfe.experiments.run_trial import run_trial
 from driftwolfe.experiments.store import Store
 from driftwolfe.experiments.sweep import run_sweep
-from driftwolfe.experiments.trial import DataSet, Trial
-from driftwolfe.experiments.workers import Outcome
+from driftwolfe.experiments.trial import DataSet, Result, Trial
 from driftwolfe.losses import AbsoluteEntries, SquaredDistance
 from driftwolfe.storage import read_archive
 from reliability.children import same_copy
@@ -191,18 +190,21 @@ def told(history: dw.History, learner: dw.Learner) -> list[bytes]:
 # -- sweeps ----------------------------------------------------------------------------------------
 
 
-class Here:
-    """A worker that is this process, and notes what it is given before it begins."""
+class Here(ThreadPoolExecutor):
+    """Runs trials one after the other in this process, and notes each before it begins."""
 
     def __init__(self, notes: Path) -> None:
+        super().__init__(1)
         self.notes = notes
 
-    def run(self, trials: Sequence[Trial], folder: str | None) -> Iterator[Outcome]:
-        """Run one after the other."""
-        for trial in trials:
-            with self.notes.open("a") as notes:
-                notes.write(f"{trial.name}\n")
-            yield Outcome(trial, run_trial(trial, folder))
+    def submit(self, call: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
+        """Run a trial when those before it are done."""
+        return super().submit(self._run, call, *arguments)
+
+    def _run(self, call: Callable[..., Any], trial: bytes, *others: Any) -> Any:
+        with self.notes.open("a") as notes:
+            notes.write(f"{msgspec.json.decode(trial, type=Trial).name}\n")
+        return call(trial, *others)
 
 
 def outcome(result: Result) -> dict[str, Any]:
@@ -238,7 +240,7 @@ class Sweep(Victim):
         """Run what is missing."""
         self.store.add("Killed", self.trials)
         with redirect_stderr(io.StringIO()):  # how far it is
-            run_sweep(self.store, Here(self.notes))
+            run_sweep(self.store, lambda: Here(self.notes))
 
     def count_writes(self) -> int:
         """The list, and a result for each."""

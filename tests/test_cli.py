@@ -132,7 +132,7 @@ def test_overview_puts_results_into_one_table_and_says_what_to_open(swept, capsy
     picture = found / "figures" / "panels.png"
     assert cli.main(["overview", str(picture), str(found), str(found)]) == 0
     told = capsys.readouterr().out
-    assert told.count("  OGD") == 2 and "oracle calls a round" in told and "1 projection" in told
+    assert told.count("  OGD") == 2 and "oracle calls per round" in told and "1 projection" in told
     table, _, opened = told.partition("to open:")
     assert str(picture) in opened and f"{found / 'report.html'}" in opened
     assert "Steps" in opened
@@ -167,7 +167,7 @@ def test_the_example_of_a_sweep_is_one(capsys):
 )
 def test_mistakes_in_experiments_get_one_sentence(arguments, told, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("driftwolfe.experiments.workers._PATIENCE", 1.0)
+    monkeypatch.setattr("driftwolfe.experiments.executors._PATIENCE", 1.0)
     (tmp_path / "bad.toml").write_bytes(b"\x00\xff = [")
     (tmp_path / "unknown.toml").write_text(SPEC.replace("OGD", "POLDA"))
     (tmp_path / "steps.toml").write_text(SPEC)

@@ -15,7 +15,7 @@ from benchmarks.budget.store import Record, Store
 from benchmarks.budget.streams import SETS
 from benchmarks.budget.summary import summary
 from benchmarks.measure import threads
-from driftwolfe.experiments import result
+from driftwolfe.experiments import run_trial
 from driftwolfe.storage import write_text
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +50,7 @@ def _measure(store: Store, short: bool) -> list[Record]:
         for game in tqdm(games, unit="game", disable=None, leave=False):
             store.get(game.key, lambda game=game: game.play(store))
     minima = [key for key in store.records if key.startswith("minima-")]
-    return store.close([*(game.key for game in games), *sorted(minima)], result.facts())
+    return store.close([*(game.key for game in games), *sorted(minima)], run_trial.facts())
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from driftwolfe.experiments import result
+from driftwolfe.experiments import run_trial
 
 PACKAGES = ("driftwolfe", "numpy", "scipy", "numba", "torch")
 #: What is kept of the facts about a machine.
@@ -33,11 +33,11 @@ class Setting:
 
     def device_name(self) -> str:
         """The name of the GPU, or of the processor where there is none."""
-        return torch.cuda.get_device_name(self.place) if self.on_gpu else result.cpu_model()
+        return torch.cuda.get_device_name(self.place) if self.on_gpu else run_trial.cpu_model()
 
     def facts(self) -> dict[str, Any]:
         """The device, the versions, the date and the commit."""
-        told = result.facts(PACKAGES)
+        told = run_trial.facts(PACKAGES)
         return {
             "device": self.device_name(),
             "option": self.device,

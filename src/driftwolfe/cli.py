@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from driftwolfe.terminal import show
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
     from driftwolfe.experiments.store import Store
-    from driftwolfe.experiments.workers import Workers
 from typing import TYPE_CHECKING, NoReturn
 
 from driftwolfe import __version__
@@ -53,7 +55,7 @@ def reproduce(options: argparse.Namespace) -> int:
     if options.seeds:
         command += f" --seeds {options.seeds}"
     try:
-        failed = paper.reproduce(chosen, store, _workers(options), _folder(options), _say)
+        failed = paper.reproduce(chosen, store, _executor(options), _folder(options), _say)
     except KeyboardInterrupt:
         return _interrupted(store)
     return _finish(store, failed, command)
@@ -73,20 +75,19 @@ def sweep(options: argparse.Namespace) -> int:
     store = Store(options.out or Path("results") / Path(options.spec).stem)
     store.add(spec.title, spec.trials())
     try:
-        failed = run_sweep(store, _workers(options), _folder(options))
+        failed = run_sweep(store, _executor(options), _folder(options))
     except KeyboardInterrupt:
         return _interrupted(store)
     return _finish(store, failed, f"driftwolfe sweep {shlex.quote(Path(options.spec).name)}")
 
 
-def _workers(options: argparse.Namespace) -> Workers:
+def _executor(options: argparse.Namespace) -> Callable[[], Executor]:
+    """What makes the executor that trials run on."""
+    from driftwolfe.experiments.executors import DaskExecutor, ProcessExecutor
+
     if options.scheduler:
-        from driftwolfe.experiments.workers import DaskWorkers
-
-        return DaskWorkers(options.scheduler)
-    from driftwolfe.experiments.workers import LocalWorkers
-
-    return LocalWorkers(options.jobs)
+        return lambda: DaskExecutor(options.scheduler)
+    return lambda: ProcessExecutor(options.jobs)
 
 
 def _folder(options: argparse.Namespace) -> str | None:

@@ -34,7 +34,6 @@ _RESULTS = "draws results of a sweep, which take longer to make than an example 
 NO_EXAMPLE = {
     "driftwolfe.ensemble.SleepingMeta": "abstract: see AdaNormalHedge and MultiplicativeWeights",
     "driftwolfe.regret.Record": _PROTOCOL,
-    "driftwolfe.experiments.figures.Regrets": _PROTOCOL,
     "driftwolfe.demo.show": "plays for seconds; `driftwolfe demo` shows it",
     "driftwolfe.doctor.examine": "prints what this machine has; `driftwolfe doctor` shows it",
     "driftwolfe.experiments.figures.draw_all": _RESULTS,

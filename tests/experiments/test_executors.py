@@ -9,11 +9,14 @@ from collections import Counter
 
 import pytest
 
-from driftwolfe.experiments.result import decode
+from driftwolfe.experiments.executors import ProcessExecutor, run_trials, work
 from driftwolfe.experiments.run_trial import run_trial
-from driftwolfe.experiments.trial import DataSet, canonical
-from driftwolfe.experiments.workers import LocalWorkers, work
+from driftwolfe.experiments.trial import DataSet, canonical, decode
 from experiments.small import outcome_of, script, trial, until
+
+
+def two_processes():
+    return ProcessExecutor(2)
 
 
 def _processes():
@@ -49,7 +52,7 @@ def test_results_of_processes_are_those_of_this_one_and_failures_are_told():
     good = [trial("POLA", c=0.5), trial("POLD", taus=(10,)), trial("OGD", seed=2, label="mine")]
     bad = trial(data=DataSet(name="jumping-target", rounds=3))
     before = _processes().keys()
-    outcomes = list(LocalWorkers(2).run([good[0], bad, *good[1:]], None))
+    outcomes = list(run_trials(two_processes, [good[0], bad, *good[1:]]))
     assert Counter(o.trial.name for o in outcomes) == Counter(t.name for t in [*good, bad])
     found = {outcome.trial.name: outcome for outcome in outcomes}
     for one in good:
@@ -63,18 +66,19 @@ def test_results_of_processes_are_those_of_this_one_and_failures_are_told():
 
 def test_no_trials_need_no_processes():
     before = _processes().keys()
-    assert list(LocalWorkers(2).run([], None)) == []
+    assert list(run_trials(two_processes, [])) == []
     assert _processes().keys() == before
 
 
 def test_there_are_as_many_processes_as_cores_unless_told():
-    assert LocalWorkers().jobs == os.cpu_count()
-    assert LocalWorkers(3).jobs == 3
+    assert ProcessExecutor().jobs == os.cpu_count()
+    assert ProcessExecutor(3).jobs == 3
 
 
 def test_whoever_stops_early_leaves_no_process_behind():
     before = _processes().keys()
-    outcomes = LocalWorkers(1).run([trial(seed=seed) for seed in range(3)], None)
+    trials = [trial(seed=seed) for seed in range(3)]
+    outcomes = run_trials(lambda: ProcessExecutor(1), trials)
     assert next(outcomes).trial == trial(seed=0)
     assert len(_processes().keys() - before) == 1
     outcomes.close()
@@ -86,7 +90,7 @@ def test_the_trials_of_processes_that_die_are_run_again():
     data = DataSet(name="jumping-target", rounds=2000)
     trials = [trial("POLA", data=data, seed=seed) for seed in range(5)]
     outcomes, killed = [], []
-    for outcome in LocalWorkers(2).run(trials, None):
+    for outcome in run_trials(two_processes, trials):
         outcomes.append(outcome)
         if len(outcomes) == 1:  # one has nothing to do, and the other has
             killed += [p for pid, p in _processes().items() if pid not in before]
@@ -106,12 +110,11 @@ def test_the_trials_of_processes_that_die_are_run_again():
 DEADLY = """
 import json, multiprocessing, os, signal, sys, time
 from pathlib import Path
-from driftwolfe.experiments import data_set
-from driftwolfe.experiments.trial import Trial
-from driftwolfe.experiments.workers import LocalWorkers
+from driftwolfe.experiments.executors import ProcessExecutor, run_trials
+from driftwolfe.experiments.trial import DATA_SETS, DataSet, Trial
 
 log = Path(sys.argv[1])
-source = data_set.DATA_SETS["jumping-target"]
+source = DATA_SETS["jumping-target"]
 
 def deadly(seed, rounds):
     if multiprocessing.parent_process() is not None:
@@ -120,12 +123,12 @@ def deadly(seed, rounds):
             os.kill(os.getpid(), signal.SIGKILL)
     return source.make(seed=seed, rounds=rounds)
 
-data_set.DATA_SETS["deadly"] = source._replace(make=deadly)
+DATA_SETS["deadly"] = source._replace(make=deadly)
 
 if __name__ == "__main__":
-    data = data_set.DataSet(name="deadly", rounds=40)
+    data = DataSet(name="deadly", rounds=40)
     trials = [Trial(method="OGD", data=data, seed=seed) for seed in (1, 0, 2)]
-    outcomes = list(LocalWorkers(2).run(trials, None))
+    outcomes = list(run_trials(lambda: ProcessExecutor(2), trials))
     print(json.dumps([(o.trial.seed, o.result is not None, o.problem) for o in outcomes]))
 """
 
@@ -144,14 +147,14 @@ def test_a_trial_that_kills_its_process_every_time_is_given_up(tmp_path):
 
 START = """
 import sys
-from driftwolfe.experiments.workers import LocalWorkers
+from driftwolfe.experiments.executors import ProcessExecutor, run_trials
 from driftwolfe.experiments.run_trial import run_trial
 from experiments.small import outcome_of, trial
 
 if __name__ == "__main__":
     trials = [trial("POLA", c=0.5), trial("POLD"), trial("BOGDIP", seed=3)]
     here = {one.name: outcome_of(run_trial(one)) for one in trials[:2]}  # BLAS and numba are loaded
-    for outcome in LocalWorkers(2, start=sys.argv[1]).run(trials, None):
+    for outcome in run_trials(lambda: ProcessExecutor(2, start=sys.argv[1]), trials):
         assert outcome.problem == "", outcome.problem
         assert here.get(outcome.trial.name) in (None, outcome_of(outcome.result))
         print("done")
@@ -175,4 +178,4 @@ def test_processes_may_start_in_any_way(start, tmp_path, monkeypatch):
 
 def test_an_unknown_way_to_start_is_refused():
     with pytest.raises(ValueError, match="start must be one of"):
-        LocalWorkers(start="magic")
+        ProcessExecutor(start="magic")

@@ -13,11 +13,11 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from driftwolfe.experiments import workers
+from driftwolfe.experiments import executors, sweep
+from driftwolfe.experiments.executors import DaskExecutor, ProcessExecutor, run_trials
 from driftwolfe.experiments.store import Store
 from driftwolfe.experiments.sweep import run_sweep
 from driftwolfe.experiments.trial import DataSet
-from driftwolfe.experiments.workers import DaskWorkers, LocalWorkers
 from experiments.small import outcome_of, trial, until
 
 pytest.importorskip("distributed")
@@ -91,55 +91,60 @@ def _trials():
     ]
 
 
-class Watched:
-    """Passes on what other workers do, and does something after the second outcome."""
+def _watched(monkeypatch, then):
+    """Let sweeps note their outcomes, and do something after the second."""
+    outcomes = []
 
-    def __init__(self, others, then):
-        self.others, self.then, self.outcomes = others, then, []
-
-    def run(self, trials, folder):
-        for outcome in self.others.run(trials, folder):
-            self.outcomes.append(outcome)
-            if len(self.outcomes) == 2:
-                self.then()
+    def run(*arguments):
+        for outcome in run_trials(*arguments):
+            outcomes.append(outcome)
+            if len(outcomes) == 2:
+                then()
             yield outcome
+
+    monkeypatch.setattr(sweep, "run_trials", run)
+    return outcomes
 
 
 @pytest.mark.slow
-def test_a_cluster_that_loses_a_worker_gives_the_results_of_this_machine(tmp_path, cluster):
+def test_a_cluster_that_loses_a_worker_gives_the_results_of_this_machine(
+    tmp_path, cluster, monkeypatch
+):
     address, _, (first, second) = cluster
     impossible = trial(data=DataSet(name="jumping-target", rounds=3))
     there, here = Store(tmp_path / "there"), Store(tmp_path / "here")
     there.add("", [*_trials(), impossible])
     here.add("", _trials())
 
-    watched = Watched(DaskWorkers(address), lambda: os.kill(first.pid, signal.SIGKILL))
-    assert run_sweep(there, watched) == 1
+    with monkeypatch.context() as patch:
+        outcomes = _watched(patch, lambda: os.kill(first.pid, signal.SIGKILL))
+        assert run_sweep(there, lambda: DaskExecutor(address)) == 1
     assert first.wait() == -signal.SIGKILL
     assert second.poll() is None
     # None is lost, none is doubled, and only the impossible one failed.
-    names = [outcome.trial.name for outcome in watched.outcomes]
+    names = [outcome.trial.name for outcome in outcomes]
     assert Counter(names) == Counter(one.name for one in there.trials)
     assert there.missing == [impossible]
     assert "pieces must be at most the 3 rounds" in there.failures[impossible.name]
     assert len(os.listdir(tmp_path / "there" / "trials")) == 12
 
-    assert run_sweep(here, LocalWorkers(2)) == 0
+    assert run_sweep(here, lambda: ProcessExecutor(2)) == 0
     for one, other in zip(there.results, here.results, strict=True):
         assert outcome_of(one) == outcome_of(other)
         assert one.trial.title.endswith("there")
 
 
 def test_a_scheduler_that_goes_away_is_told_in_a_sentence_and_the_sweep_goes_on_later(
-    tmp_path, cluster
+    tmp_path, cluster, monkeypatch
 ):
     address, scheduler, _ = cluster
     store = Store(tmp_path / "sweep")
     store.add("", _trials())
+    _watched(monkeypatch, scheduler.kill)
     with pytest.raises(
         ValueError, match=r"the Dask scheduler at tcp://.* has gone; start it again"
     ):
-        run_sweep(store, Watched(DaskWorkers(address), scheduler.kill))
+        run_sweep(store, lambda: DaskExecutor(address))
     assert store.failures == {}
     assert 2 <= len(store.results) < 12
 
@@ -148,21 +153,21 @@ def test_a_scheduler_that_goes_away_is_told_in_a_sentence_and_the_sweep_goes_on_
 def test_an_address_that_is_none_is_refused_at_once(address):
     started = time.monotonic()
     with pytest.raises(ValueError, match=f"no Dask scheduler answers at {address}"):
-        list(DaskWorkers(address).run([trial()], None))
+        list(run_trials(lambda: DaskExecutor(address), [trial()]))
     assert time.monotonic() - started < 10.0
 
 
 def test_where_no_scheduler_answers_one_sentence_says_what_to_do(tmp_path, monkeypatch):
     """Also where something listens that is no scheduler."""
-    assert workers._PATIENCE <= 12
-    monkeypatch.setattr(workers, "_PATIENCE", 1)
+    assert executors._PATIENCE <= 12
+    monkeypatch.setattr(executors, "_PATIENCE", 1)
     store = Store(tmp_path)
     store.add("", [trial()])
     with socket.create_server(("127.0.0.1", 0)) as mute:
         address = f"tcp://127.0.0.1:{mute.getsockname()[1]}"
         started = time.monotonic()
         with pytest.raises(ValueError) as problem:
-            run_sweep(store, DaskWorkers(address))
+            run_sweep(store, lambda: DaskExecutor(address))
         assert time.monotonic() - started < 10.0
     said = str(problem.value)
     assert said.startswith(f"no Dask scheduler answers at {address} (")
@@ -175,7 +180,7 @@ def test_where_no_scheduler_answers_one_sentence_says_what_to_do(tmp_path, monke
 
 def test_it_can_be_called_from_a_notebook_which_has_an_event_loop():
     async def cell():
-        list(DaskWorkers("foo://bar").run([trial()], None))
+        list(run_trials(lambda: DaskExecutor("foo://bar"), [trial()]))
 
     with pytest.raises(ValueError, match="no Dask scheduler answers at foo://bar"):
         asyncio.run(cell())
@@ -184,4 +189,4 @@ def test_it_can_be_called_from_a_notebook_which_has_an_event_loop():
 def test_a_sweep_that_is_done_needs_no_cluster(tmp_path):
     store = Store(tmp_path)
     store.add("", [])
-    assert run_sweep(store, DaskWorkers("nowhere")) == 0
+    assert run_sweep(store, lambda: DaskExecutor("nowhere")) == 0
