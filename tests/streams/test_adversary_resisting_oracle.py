@@ -46,7 +46,7 @@ def newest(game):
     """Ask for a new answer: old ones lose, as they have coordinates of their own."""
     query = np.zeros(game.domain.shape)
     directions = game.domain.shape[0] - game.allowed - 1
-    query[: game._out] = 1.0
+    query[: game._revealed] = 1.0
     query[directions : directions + game.answers] = 1.0
     return game.domain.lmo(query)
 
