@@ -150,7 +150,7 @@ def test_folders_that_cannot_be_written_are_told(tmp_path, monkeypatch):
     monkeypatch.setenv("DRIFTWOLFE_CACHE", str(tmp_path / "file" / "cache"))
     cache, results = doctor.folders()
     assert cache.state == "note" and "DRIFTWOLFE_CACHE" in cache.remedy
-    assert results.state == "ok" and "made when needed" in results.told
+    assert results.state == "ok" and "made when needed" in results.text
 
 
 def test_more_threads_than_cores_are_told(monkeypatch):
@@ -161,12 +161,12 @@ def test_more_threads_than_cores_are_told(monkeypatch):
 
 def test_compiled_code_is_kept_somewhere():
     found = doctor.compiled_code()
-    assert found.state == "ok" and "kept in" in found.told
+    assert found.state == "ok" and "kept in" in found.text
 
 
 def test_no_browser_is_no_trouble(monkeypatch):
     monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
-    assert doctor.browser().state == "ok" and "none of" in doctor.browser().told
+    assert doctor.browser().state == "ok" and "none of" in doctor.browser().text
 
 
 def test_a_game_beyond_its_bound_is_broken(monkeypatch):
@@ -175,7 +175,7 @@ def test_a_game_beyond_its_bound_is_broken(monkeypatch):
     monkeypatch.setattr(doctor, "_play_test_game", lambda: (1.0, 9.0, False))
     assert doctor.self_test().state == "broken"
     monkeypatch.setattr(doctor, "_play_test_game", lambda: 1 / 0)
-    assert "ZeroDivisionError" in doctor.self_test().told
+    assert "ZeroDivisionError" in doctor.self_test().text
 
 
 def test_the_doctor_does_not_fall_ill(monkeypatch, capsys):

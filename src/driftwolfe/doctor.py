@@ -54,7 +54,7 @@ class Finding:
     ----------
     name
         What was examined.
-    told
+    text
         What was found.
     state
         "ok"; "note": something that not everybody needs is missing; "broken": the core does not work.
@@ -63,7 +63,7 @@ class Finding:
     """
 
     name: str
-    told: str
+    text: str
     state: Literal["ok", "note", "broken"] = "ok"
     remedy: str = ""
 
@@ -98,8 +98,8 @@ def examine(terminal: Terminal, data: Folder | None = None) -> int:
         try:
             found = list(section())
         except Exception as problem:  # the doctor itself must not fail
-            told = f"{type(problem).__name__}: {problem}"
-            found = [Finding(title, told, "broken", _REINSTALL)]
+            text = f"{type(problem).__name__}: {problem}"
+            found = [Finding(title, text, "broken", _REINSTALL)]
         for finding in found:
             _print(terminal, finding)
         findings += found
@@ -126,7 +126,7 @@ def _print(terminal: Terminal, finding: Finding) -> None:
     """Print a finding, and its remedy on a line of its own."""
     state = f"  {finding.state:7}"
     indent = " " * (len(state) + (20 if terminal.width >= 72 else 2))
-    first, *others = terminal.lines(f"{state}{finding.name:20}{finding.told}", indent)
+    first, *others = terminal.lines(f"{state}{finding.name:20}{finding.text}", indent)
     terminal.say(terminal.paint(state, _COLOURS[finding.state]) + first.removeprefix(state))
     for line in others:
         terminal.say(line)
@@ -168,9 +168,9 @@ def core() -> Iterator[Finding]:
     """Examine each package of the core: installed, new enough, importable."""
     for needed in requirements():
         name = needed.name
-        if told := fault(needed):
+        if text := fault(needed):
             remedy = f"pip install --upgrade '{name}{needed.specifier}'"
-            yield Finding(name, told, "broken", remedy)
+            yield Finding(name, text, "broken", remedy)
             continue
         try:
             import_module(name)
@@ -184,7 +184,7 @@ def extras() -> Iterator[Finding]:
     """Say of each extra what it is for, and what is missing for it."""
     for name, use in EXTRAS.items():
         needed = requirements(name)
-        if faults := [told for each in needed if (told := fault(each))]:
+        if faults := [text for each in needed if (text := fault(each))]:
             remedy = f"pip install 'driftwolfe[{name}]'"
             yield Finding(name, f"for {use}; {', '.join(faults)}", "note", remedy)
         else:
@@ -201,10 +201,10 @@ def threads() -> Iterator[Finding]:
     number, cores = threads_of_experts(), _cores()  # which loads every BLAS there is
     yield Finding("cores", str(cores))
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
-    for told in sorted(
+    for text in sorted(
         {f"{p['internal_api']} {p['version']}, threads: {p['num_threads']}" for p in pools}
     ):
-        yield Finding("BLAS", told)
+        yield Finding("BLAS", text)
     if number > cores:
         remedy = f"set OPENBLAS_NUM_THREADS={cores}, or call driftwolfe.set_threads({cores})"
         yield Finding("threads of experts", f"{number}, more than cores", "note", remedy)
@@ -232,12 +232,12 @@ def compiled_code() -> Finding:
         remedy = "unset NUMBA_DISABLE_JIT"
         return Finding(name, "numba does not compile: all is slow", "note", remedy)
     except Exception as problem:  # numba raises many kinds
-        told = f"cannot be loaded: {' '.join(str(problem).split())}"
-        return Finding(name, told, "broken", _NUMBA_CACHE)
+        text = f"cannot be loaded: {' '.join(str(problem).split())}"
+        return Finding(name, text, "broken", _NUMBA_CACHE)
     now = f"compiled now ({time.perf_counter() - began:.0f} s)"
     if stats.cache_path is None:
-        told = f"{now} and in every process: no folder can be written"
-        return Finding(name, told, "note", _NUMBA_CACHE)
+        text = f"{now} and in every process: no folder can be written"
+        return Finding(name, text, "note", _NUMBA_CACHE)
     if sum(stats.cache_hits.values()) and not sum(stats.cache_misses.values()):
         return Finding(name, f"kept in {stats.cache_path}")
     return Finding(name, f"{now} and kept in {stats.cache_path} for the next time")
@@ -250,10 +250,10 @@ def self_test() -> Finding:
         regret, bound, feasible = _play_test_game()
     except Exception as problem:  # whatever is broken may raise anything
         return Finding(name, f"{type(problem).__name__}: {problem}", "broken", _REINSTALL)
-    told = f"POLA, {ROUNDS} rounds on an L1 ball: regret {regret:.1f}, bound {bound:.0f}"
+    text = f"POLA, {ROUNDS} rounds on an L1 ball: regret {regret:.1f}, bound {bound:.0f}"
     if not (feasible and regret <= bound):
-        return Finding(name, f"{told}: this must not be", "broken", _REINSTALL)
-    return Finding(name, told)
+        return Finding(name, f"{text}: this must not be", "broken", _REINSTALL)
+    return Finding(name, text)
 
 
 def _play_test_game() -> tuple[float, float, bool]:
@@ -319,8 +319,8 @@ def _writable(name: str, folder: Path, remedy: str) -> Finding:
         with tempfile.TemporaryFile(dir=place) as file:
             file.write(b"driftwolfe")
     except OSError as problem:
-        told = f"{folder} cannot be written: {problem.strerror or problem}"
-        return Finding(name, told, "note", remedy)
+        text = f"{folder} cannot be written: {problem.strerror or problem}"
+        return Finding(name, text, "note", remedy)
     return Finding(name, f"{folder}" + ("" if folder.exists() else ", made when needed"))
 
 

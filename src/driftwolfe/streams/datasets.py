@@ -66,19 +66,14 @@ def matrix_completion(
 
     Parameters
     ----------
-    rows, cols
-        Indices of the known entries, from 0.
-    ratings
-        Their values.
+    rows, cols, ratings
+        Indices of the known entries, from 0, and their values.
     shape
         ``(m, n)`` of the matrix.
-    per_round
-        Entries per round.
-    copies
-        The factor of each copy.
+    per_round, copies
+        Entries per round, and the factor of each copy.
     loss
-        Makes a loss of rows, cols, targets and ``shape=``: `AbsoluteEntries` or another loss on
-        entries.
+        `AbsoluteEntries` or another loss on entries.
     seed
         Shuffles every copy on its own; None keeps the order given.
 
@@ -133,14 +128,10 @@ def multiclass(
     ----------
     features
         The rows, shape (rows, n_features); a dense array or a scipy sparse matrix.
-    labels
+    labels, n_classes
         The classes, from 0 to n_classes - 1.
-    n_classes
-        Number of classes.
-    per_round
-        Rows per round.
-    flip_every
-        Rounds between flips; None for no flips.
+    per_round, flip_every
+        Rows per round, and rounds between flips; None for no flips.
     seed
         Shuffles the rows; None keeps their order.
 
@@ -208,10 +199,8 @@ def movielens_100k(
     Raises
     ------
     FileNotFoundError
-        If a folder is named that does not hold the file.
-    DataUnavailable
-        If the file is not on this machine and cannot be downloaded; `movielens_twin` makes up ratings
-        of the same shape.
+        If a folder is named that does not hold the file. `DataUnavailable`, a kind of it, if no folder
+        is named and the file cannot be downloaded; `movielens_twin` makes up ratings of that shape.
 
     Examples
     --------
@@ -280,10 +269,8 @@ def shuttle(
     Raises
     ------
     FileNotFoundError
-        If a folder is named that does not hold the file.
-    DataUnavailable
-        If the file is not on this machine and cannot be downloaded; `shuttle_twin` makes up rows of
-        the same shape.
+        If a folder is named that does not hold the file. `DataUnavailable`, a kind of it, if no folder
+        is named and the file cannot be downloaded; `shuttle_twin` makes up rows of that shape.
 
     Examples
     --------

@@ -33,10 +33,8 @@ def linear_signs(
 
     Parameters
     ----------
-    domain
-        The set.
-    rounds
-        Number of losses.
+    domain, rounds
+        The set, and the number of losses.
     changes
         How often the sign flips, fewer than `rounds`.
     seed
@@ -77,10 +75,8 @@ def hard_linear(domain: Domain, rounds: int, seed: Seed = None, lipschitz: float
 
     Parameters
     ----------
-    domain
-        The set.
-    rounds
-        Number of losses T.
+    domain, rounds
+        The set, and the number of losses T.
     seed
         Of the direction and the signs.
     lipschitz
@@ -116,10 +112,8 @@ def rotating_quadratic(
 
     Parameters
     ----------
-    domain
-        The set.
-    rounds
-        Number of losses.
+    domain, rounds
+        The set, and the number of losses.
     speed
         Radians per round.
     seed
@@ -151,10 +145,8 @@ def piecewise_constant(
 
     Parameters
     ----------
-    domain
-        The set.
-    rounds
-        Number of losses.
+    domain, rounds
+        The set, and the number of losses.
     pieces
         How many different targets, at most `rounds`.
     seed
@@ -207,10 +199,8 @@ def drifting_logistic(
         ``(n_classes, n_features)``.
     rounds
         Number of losses.
-    rows
-        Rows of features per round.
-    speed
-        Radians per round.
+    rows, speed
+        Rows of features, and radians that the matrix moves, per round.
     seed
         Of the matrices, the features and the labels.
     radius
@@ -261,10 +251,8 @@ def absolute_entries(
         Their trace norm, in units of the entries; the stream's `domain` is the ball of that radius.
     rounds
         Number of losses.
-    per_round
-        Entries per round.
-    drift
-        Radians per round.
+    per_round, drift
+        Entries, and radians, per round.
     seed
         Of the matrices and the entries.
 
