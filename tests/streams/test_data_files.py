@@ -12,7 +12,6 @@ import pytest
 
 from driftwolfe.streams import DataUnavailable, data_files, movielens_100k, shuttle
 from driftwolfe.streams.data_files import DataFile
-from driftwolfe.streams.datasets import rows_played
 
 CONTENT = b"1\t2\t3\n" * 50
 FILE = DataFile(
@@ -204,8 +203,3 @@ def test_without_a_home_no_cache_is_made(folder, monkeypatch):
     with pytest.raises(DataUnavailable, match="no home folder; DRIFTWOLFE_CACHE names"):
         FILE.read()
     assert [path.name for path in folder.iterdir()] == ["some"]
-
-
-def test_no_rows_are_refused():
-    with pytest.raises(ValueError, match="the file is empty"):
-        rows_played(0, per_round=10, rounds=None)

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import driftwolfe as dw
 from driftwolfe.losses import AbsoluteEntries, HuberEntries, SquaredEntries
 from driftwolfe.streams import matrix_completion, movielens_100k, multiclass, shuttle
+from driftwolfe.streams.datasets import rows_played
 from real_data import needs_data
 
 ROWS, COLS, RATINGS = [0, 1, 2, 0, 1], [0, 0, 1, 1, 1], [1.0, 2.0, 3.0, 4.0, 5.0]
@@ -190,3 +191,8 @@ def test_adaptive_regret_of_the_whole_experiment_is_certified(tau):
     assert history.losses[start:end].sum() - best.value == pytest.approx(regret, rel=1e-4)
     everywhere = dw.regret.weak_adaptive_regret(history, "geometric")
     assert everywhere.upper >= dw.regret.static_regret(history)
+
+
+def test_no_rows_are_refused():
+    with pytest.raises(ValueError, match="the file is empty"):
+        rows_played(0, per_round=10, rounds=None)
