@@ -105,24 +105,12 @@ def show(terminal: Terminal, out: Path | None, seed: int = 0) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Hunt:
-    """The places of a target, and the losses that tell of them.
+    """The places of a target, and a loss per round: 1 less what the weights catch of a sighting."""
 
-    Attributes
-    ----------
-    domain
-        Weights over the places.
-    losses
-        One per round: 1 less what the weights catch of a noisy sighting.
-    places
-        Where the target is in each round.
-    jumps
-        Rounds in which it is somewhere else than in the round before.
-    """
-
-    domain: Simplex
+    domain: Simplex  # weights over the places
     losses: list[LinearLoss]
-    places: Indices
-    jumps: list[int]
+    places: Indices  # of the target, in each round
+    jumps: list[int]  # rounds whose place differs from that of the round before
 
     @cached_property
     def targets(self) -> Array:
@@ -210,14 +198,10 @@ def play_both(hunt: Hunt) -> tuple[Run, Run]:
     for learner in learners(hunt):  # compiled code is loaded before the clock starts
         play(learner, hunt.losses[:4], progress=False)
     first, second = (
-        Run(
-            type(learner).__name__,
-            hunt,
-            play(learner, hunt.losses, record_decisions=True, progress=False),
-        )
+        play(learner, hunt.losses, record_decisions=True, progress=False)
         for learner in learners(hunt)
     )
-    return first, second
+    return Run("OGD", hunt, first), Run("POLA", hunt, second)
 
 
 def best_in_hindsight(hunt: Hunt) -> tuple[float, float]:

@@ -48,18 +48,9 @@ _NUMBA_CACHE = "set NUMBA_CACHE_DIR to a folder that you can write to"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report.
+    """One line of the report: what was examined, what was found, and what to do about it.
 
-    Attributes
-    ----------
-    name
-        What was examined.
-    text
-        What was found.
-    state
-        "ok"; "note": something that not everybody needs is missing; "broken": the core does not work.
-    remedy
-        What to do about it; empty if nothing needs to be done.
+    "note": something that not everybody needs is missing; "broken": the core does not work.
     """
 
     name: str

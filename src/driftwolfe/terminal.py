@@ -42,23 +42,11 @@ def show(text: str, stream: TextIO | None = None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """A text stream, its width, and whether it shows charts in Unicode and colours.
-
-    Attributes
-    ----------
-    stream
-        The stream printed to.
-    width
-        Columns to fill.
-    unicode
-        Whether `LETTERS` can be printed.
-    colour
-        Whether colours are shown.
-    """
+    """A text stream, its width, and whether it shows charts in Unicode and colours."""
 
     stream: TextIO
-    width: int = 80
-    unicode: bool = True
+    width: int = 80  # columns to fill
+    unicode: bool = True  # whether `LETTERS` can be printed
     colour: bool = False
 
     @classmethod

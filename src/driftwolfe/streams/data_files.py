@@ -75,27 +75,14 @@ class DataFile:
 
     If a data folder is named, by an argument or by DRIFTWOLFE_DATA, the file is read only from there;
     otherwise from the cache, into which it is downloaded if it is missing.
-
-    Attributes
-    ----------
-    path
-        Its place in the folder, as it is or compressed with ``.gz`` after its name.
-    size, sha256
-        Bytes and checksum of its content.
-    source
-        The page where people get it.
-    url
-        Where programs get it.
-    member
-        Its name in the zip archive at `url`; None if `url` is the file itself.
     """
 
-    path: str
-    size: int
-    sha256: str
-    source: str
-    url: str
-    member: str | None = None
+    path: str  # in the folder, as it is or compressed with .gz after its name
+    size: int  # of its content, in bytes
+    sha256: str  # of its content
+    source: str  # the page where people get it
+    url: str  # where programs get it
+    member: str | None = None  # its name in the zip archive at `url`, if that is one
 
     def read(self, folder: Folder | None = None) -> bytes:
         """Return the content, checked against its checksum.
