@@ -9,6 +9,7 @@ import json
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ from driftwolfe.experiments.trial import DataSet, Trial
 from driftwolfe.game import Checkpoint
 from driftwolfe.losses import AbsoluteEntries, LinearLoss
 from driftwolfe.points import FactoredMatrix
-from driftwolfe.streams import datasets
 from reliability.mutations import (
     json_text,
     mutated_archive,
@@ -34,6 +34,8 @@ from reliability.mutations import (
 
 #: Rounds that what was loaded is used for.
 ROUNDS = 20
+movielens = import_module("driftwolfe.streams.datasets")
+shuttle = import_module("driftwolfe.streams.datasets")  # its package has a function of that name
 
 
 @dataclass(frozen=True)
@@ -351,13 +353,12 @@ def _craft_text(content: bytes, rng: np.random.Generator) -> bytes:
     return (b"\t" if b"\t" in content else b" ").join(parts)
 
 
-def data_specimen(name: str, file: str, packed: bool) -> Specimen:
+def data_specimen(name: str, module: Any, file: str, packed: bool) -> Specimen:
     """A data file; the loader is told that it is the published one, whatever it holds."""
-    read, constant, content = {
-        "MovieLens": (datasets.movielens_100k, "RATINGS", _ratings_text()),
-        "Shuttle": (datasets.shuttle, "ROWS", _shuttle_text()),
-    }[name]
-    published = getattr(datasets, constant)
+    read = movielens.movielens_100k if module is movielens else shuttle.shuttle
+    constant = "RATINGS" if module is movielens else "ROWS"
+    published = getattr(module, constant)
+    content = _ratings_text() if module is movielens else _shuttle_text()
 
     def craft(original: Path, rng: np.random.Generator, canary: str) -> bytes:
         del original, canary
@@ -370,11 +371,11 @@ def data_specimen(name: str, file: str, packed: bool) -> Specimen:
         held = _unpacked(path.read_bytes()) if packed else path.read_bytes()
         digest = hashlib.sha256(held).hexdigest()
         trusted = dataclasses.replace(published, size=len(content) + 500, sha256=digest)
-        setattr(datasets, constant, trusted)
+        setattr(module, constant, trusted)
         try:
             return read(path.parent.parent, per_round=10)
         finally:
-            setattr(datasets, constant, published)
+            setattr(module, constant, published)
 
     return Specimen(
         f"data: {name}{' .gz' if packed else ''}",
@@ -462,8 +463,8 @@ SPECIMENS = (
         _use_result,
     ),
     Specimen("trials (JSON)", "sweep.json", _write_plan, _craft_json, _load_plan, _use_plan),
-    data_specimen("MovieLens", "ml-100k/u.data", packed=False),
-    data_specimen("MovieLens", "ml-100k/u.data", packed=True),
-    data_specimen("Shuttle", "shuttle/shuttle.scale", packed=False),
-    data_specimen("Shuttle", "shuttle/shuttle.scale", packed=True),
+    data_specimen("MovieLens", movielens, "ml-100k/u.data", packed=False),
+    data_specimen("MovieLens", movielens, "ml-100k/u.data", packed=True),
+    data_specimen("Shuttle", shuttle, "shuttle/shuttle.scale", packed=False),
+    data_specimen("Shuttle", shuttle, "shuttle/shuttle.scale", packed=True),
 )
