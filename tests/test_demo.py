@@ -13,7 +13,7 @@ import pytest
 import driftwolfe as dw
 from driftwolfe import cli, demo
 from driftwolfe.demo import Run, best_in_hindsight, chart, hunt, legend, play_both
-from driftwolfe.terminal import LETTERS, Terminal, table
+from driftwolfe.terminal import LETTERS, Terminal
 
 
 @pytest.fixture(scope="module")
@@ -176,10 +176,6 @@ def test_colours_are_for_terminals_where_nobody_forbids_them(monkeypatch, both):
     monkeypatch.setenv("NO_COLOR", "1")
     assert not Terminal.of(Screen()).colour
     assert not Terminal.of(io.StringIO()).colour
-
-
-def test_tables_line_up():
-    assert table(["a", "b"], [["long", "1"], ["x", "22"]]) == ["a      b", "long   1", "x     22"]
 
 
 # The command

@@ -108,27 +108,23 @@ _SLACK = 1e-8
 class ResistingOracle:
     r"""A set and losses that force regret on every learner with few linear minimisations.
 
-    The set is decided during the game, so that every answer of its oracle was true from the start.
-    Directions :math:`w_1, w_2, \dots` are revealed one after the other; with m of them revealed, a
-    new answer is
+    The set is decided during the game: the hull of 0 and all answers of its oracle. With directions
+    :math:`w_1, \dots, w_m` revealed, a new answer is
 
     .. math:: v = -\sum_{i \le m} a_i w_i + \xi_m e, \qquad \xi_m^2 = R^2 - \sum_{i \le m} a_i^2,
 
-    with e a coordinate of its own, and the set is the hull of 0 and all answers. The comparator u is
-    one more of them, never shown. The loss of a round is G times the distance to the revealed part of
-    u, linearised at the decision: a learner has to mix many answers to lose their parts along e, and
-    after each of them a new direction costs it as much again,
+    with e a coordinate of its own. The comparator u is one more of them, never shown. A round's loss is
+    G times the distance to the revealed part of u, linearised at the decision. To lose the parts along
+    e a learner has to mix many answers, and after each a new direction costs it as much again:
 
     .. math:: a_{m+1}^2 = \frac{n \epsilon^4}{\xi_m^2 + n \epsilon^2}, \qquad
         a_1^2 = \epsilon^2 = \frac{R^2}{1 + \sqrt{2N}},
 
-    n the new answers since the last direction, N those allowed in all. Every decision then suffers
-    at least :math:`G \epsilon`, and u nothing:
+    n the new answers since the last direction, N those allowed in all. Every decision suffers at least
+    :math:`G \epsilon`, and u nothing (proof: docs/theory/lower_bound.md):
 
     .. math:: \mathrm{regret} \ge \frac{G R T}{\sqrt{1 + \sqrt{2N}}}
         \approx 2^{-1/4}\, b^{-1/4}\, G R\, T^{3/4}, \qquad N = b T.
-
-    docs/theory/lower_bound.md has the proof.
 
     Parameters
     ----------
