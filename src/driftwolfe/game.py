@@ -314,7 +314,7 @@ def play(
     stream = iter(_with_progress(losses, progress))
     functions = _already_played(stream, len(record.rows), keep_losses)
 
-    # One round at a time, unless nobody watches and the losses are known beforehand.
+    # Losses known beforehand go in batches, in which experts run ahead, unless each round is watched.
     known = hasattr(losses, "__len__") and hasattr(losses, "__getitem__")
     size = 1
     if learner.runs_ahead and known and not (callbacks or any(recording)):
@@ -322,11 +322,11 @@ def play(
     unsaved = 0
     while batch := list(islice(stream, size)):
         if record_decisions:
-            record.decisions.append(learner.decision)
+            record.decisions.append(learner.decision)  # x_t
         if record_weights and (weights := learner.expert_weights) is not None:
             record.weights.append(weights)
         started = time.perf_counter()
-        rounds = learner.update_many(batch)  # reveals each loss: the decision suffers it and moves
+        rounds = learner.update_many(batch)  # sees f_t, suffers f_t(x_t), moves to x_{t+1}
         seconds = (time.perf_counter() - started) / len(batch)
         record.rows += [(seconds, *outcome) for outcome in rounds]
         if keep_losses:
