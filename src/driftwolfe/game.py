@@ -1,4 +1,4 @@
-"""Playing a learner against losses, with records and checkpoints."""
+"""`play`: a learner against losses, with a record and checkpoints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -201,21 +201,13 @@ def _unpacked(packed: Any) -> Any:
 
 
 Callback = Callable[[Learner, float], None]
-#: Rounds in which experts run ahead of their combination.
-_AHEAD = 512
-
-
-@runtime_checkable
-class _Known(Protocol):
-    """Losses that are there before the game: no answer to the learner's moves."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: int) -> Any: ...
+#: Rounds per batch where experts run ahead of their combination.
+_BATCH = 512
 
 
 @dataclass(eq=False, repr=False)
 class History:
-    """What happened in a game, one entry a round.
+    """What happened in a game, one entry per round.
 
     Attributes
     ----------
@@ -224,7 +216,7 @@ class History:
     losses
         What the decisions suffered, :math:`f_t(x_t)`, in units of the loss.
     seconds
-        Time spent in updates; the mean of some rounds where experts ran ahead in threads.
+        Time spent in updates; a mean over some rounds where experts ran ahead in threads.
     lmo, projection, gauge, membership
         Oracle calls made.
     functions
@@ -269,22 +261,18 @@ class History:
     @property
     def oracle_calls(self) -> dict[str, Indices]:
         """Calls made in each round, by the name of the oracle."""
-        return {
-            "lmo": self.lmo,
-            "projection": self.projection,
-            "gauge": self.gauge,
-            "membership": self.membership,
-        }
+        names = ("lmo", "projection", "gauge", "membership")
+        return {name: getattr(self, name) for name in names}
 
     def __len__(self) -> int:
         return len(self.losses)
 
     def __repr__(self) -> str:
-        calls = [f"{name}={int(made.sum()):,}" for name, made in self.oracle_calls.items()]
-        told = ", ".join(call for call in calls if not call.endswith("=0")) or "none"
+        totals = {name: int(made.sum()) for name, made in self.oracle_calls.items()}
+        calls = ", ".join(f"{name}={total:,}" for name, total in totals.items() if total)
         return (
             f"History(rounds={len(self):,}, total loss={float(self.losses.sum()):.6g}, "
-            f"calls: {told}, seconds={float(self.seconds.sum()):.3g})"
+            f"calls: {calls or 'none'}, seconds={float(self.seconds.sum()):.3g})"
         )
 
 
@@ -307,7 +295,7 @@ def play(
     learner
         Moved forward by the game.
     losses
-        One loss a round; any iterable, also one that reacts to the learner.
+        One loss per round; any iterable, also one that reacts to the learner.
     callbacks
         Called after every round with the learner and what it suffered.
     record_decisions, record_weights
@@ -318,9 +306,9 @@ def play(
         Show a progress bar; by default only on a terminal.
     checkpoint, every
         A file that the learner and the record are written to, every so many rounds and at the end.
-        Where the file is there already, the game goes on from it: call again with a learner made
-        the same way and the same losses from their start. The history is that of an undisturbed
-        game, but for its seconds. Losses that react to the learner cannot be played again so.
+        If the file exists, the game resumes from it: call again with a learner made the same way and
+        the same losses from their start. The history is that of an uninterrupted game, except for its
+        seconds. Losses that react to the learner cannot be resumed.
 
     Examples
     --------
@@ -336,26 +324,51 @@ def play(
     record = GameRecord() if saved is None else saved.resume(learner, recording)
     stream = iter(_with_progress(losses, progress))
     functions = _already_played(stream, len(record.rows), keep_losses)
-    ahead = learner.runs_ahead and not (callbacks or any(recording)) and isinstance(losses, _Known)
-    size = 1 if not ahead else _AHEAD if saved is None else min(_AHEAD, period)
+
+    # Losses known beforehand go in batches, in which experts run ahead, unless each round is watched.
+    known = hasattr(losses, "__len__") and hasattr(losses, "__getitem__")
+    size = 1
+    if learner.runs_ahead and known and not (callbacks or any(recording)):
+        size = _BATCH if saved is None else min(_BATCH, period)
     unsaved = 0
-    while some := list(islice(stream, size)):
-        value = _play_some(learner, some, record, recording)
+    while batch := list(islice(stream, size)):
+        if record_decisions:
+            record.decisions.append(learner.decision)  # x_t
+        if record_weights and (weights := learner.expert_weights) is not None:
+            record.weights.append(weights)
+        started = time.perf_counter()
+        rounds = learner.update_many(batch)  # sees f_t, suffers f_t(x_t), moves to x_{t+1}
+        seconds = (time.perf_counter() - started) / len(batch)
+        record.rows += [(seconds, *outcome) for outcome in rounds]
         if keep_losses:
-            functions += some
+            functions += batch
         for callback in callbacks:
-            callback(learner, value)
-        unsaved += len(some)
+            callback(learner, rounds[0].value)
+        unsaved += len(batch)
         if saved is not None and unsaved >= period:
             saved.save(learner, record, recording)
             unsaved = 0
     if saved is not None and unsaved:
         saved.save(learner, record, recording)
-    return _history(learner.domain, record, functions if keep_losses else [])
+
+    times, suffered, *calls = np.array(record.rows, dtype=float).reshape(-1, 6).T
+    lmo, projection, gauge, membership = (count.astype(np.int64) for count in calls)
+    return History(
+        learner.domain,
+        suffered,
+        times,
+        lmo,
+        projection,
+        gauge,
+        functions,
+        record.decisions,
+        record.weights,
+        membership,
+    )
 
 
 def _already_played(stream: Iterator[Loss], rounds: int, keep: bool) -> list[Loss]:
-    """Take the losses that were played before a checkpoint; return them, if they are kept."""
+    """Skip the losses that were played before a checkpoint; return them if they are kept."""
     played, number = [], 0
     for loss in islice(stream, rounds):
         number += 1
@@ -369,41 +382,9 @@ def _already_played(stream: Iterator[Loss], rounds: int, keep: bool) -> list[Los
     return played
 
 
-def _play_some(
-    learner: Learner, some: list[Loss], record: GameRecord, recording: tuple[bool, bool]
-) -> float:
-    """Play a few rounds, write them down, and return what the first suffered."""
-    if recording[0]:
-        record.decisions.append(learner.decision)
-    if recording[1] and (current := learner.expert_weights) is not None:
-        record.weights.append(current)
-    started = time.perf_counter()
-    rounds = learner.update_many(some)
-    elapsed = time.perf_counter() - started
-    record.rows += [(elapsed / len(some), *done) for done in rounds]
-    return rounds[0].value
-
-
-def _history(domain: Domain, record: GameRecord, functions: list[Loss]) -> History:
-    seconds, values, *calls = np.array(record.rows, dtype=float).reshape(-1, 6).T
-    lmo, projection, gauge, membership = (count.astype(np.int64) for count in calls)
-    return History(
-        domain,
-        values,
-        seconds,
-        lmo,
-        projection,
-        gauge,
-        functions,
-        record.decisions,
-        record.weights,
-        membership,
-    )
-
-
 def _with_progress(losses: Iterable[Loss], progress: bool | None) -> Iterable[Loss]:
     if not (sys.stderr.isatty() if progress is None else progress):
         return losses
-    from tqdm import tqdm  # where there is a bar to show, and not at every start
+    from tqdm import tqdm  # slow to import
 
     return tqdm(losses, unit="round", leave=False)

@@ -11,14 +11,15 @@ import scipy.sparse as sp
 
 import driftwolfe as dw
 from driftwolfe.losses import AbsoluteEntries, HuberEntries, SquaredEntries
-from driftwolfe.streams import datasets, experiment, movielens_100k
+from driftwolfe.streams import matrix_completion, movielens_100k, multiclass, shuttle
+from driftwolfe.streams.datasets import rows_played
 from real_data import needs_data
 
 ROWS, COLS, RATINGS = [0, 1, 2, 0, 1], [0, 0, 1, 1, 1], [1.0, 2.0, 3.0, 4.0, 5.0]
 
 
 def test_copies_follow_each_other_with_their_signs():
-    stream = experiment(ROWS, COLS, RATINGS, (3, 2), per_round=2)
+    stream = matrix_completion(ROWS, COLS, RATINGS, (3, 2), per_round=2)
     targets = [loss.targets.tolist() for loss in stream]
     one = [[1.0, 2.0], [3.0, 4.0], [5.0]]
     assert targets == [*one, *[[-v for v in batch] for batch in one], *one]
@@ -30,39 +31,39 @@ def test_copies_follow_each_other_with_their_signs():
 
 
 def test_every_copy_is_shuffled_on_its_own():
-    stream = experiment(ROWS, COLS, RATINGS, (3, 2), per_round=5, copies=(1, 2), seed=0)
+    stream = matrix_completion(ROWS, COLS, RATINGS, (3, 2), per_round=5, copies=(1, 2), seed=0)
     first, second = (loss.targets for loss in stream)
     assert sorted(first) == RATINGS
     assert sorted(second) == [2 * value for value in RATINGS]
     assert (2 * first).tolist() != second.tolist()
-    again = experiment(ROWS, COLS, RATINGS, (3, 2), per_round=5, copies=(1, 2), seed=0)
+    again = matrix_completion(ROWS, COLS, RATINGS, (3, 2), per_round=5, copies=(1, 2), seed=0)
     assert again[1].targets.tolist() == second.tolist()
 
 
 def test_other_losses_on_entries():
-    squared = experiment(ROWS, COLS, RATINGS, (3, 2), loss=SquaredEntries)
+    squared = matrix_completion(ROWS, COLS, RATINGS, (3, 2), loss=SquaredEntries)
     assert type(squared[0]) is SquaredEntries
     assert squared.lipschitz == math.inf
-    huber = experiment(ROWS, COLS, RATINGS, (3, 2), loss=partial(HuberEntries, width=2.0))
+    huber = matrix_completion(ROWS, COLS, RATINGS, (3, 2), loss=partial(HuberEntries, width=2.0))
     assert huber.lipschitz == pytest.approx(2.0 * math.sqrt(5))
 
 
 def test_features_flip_every_so_many_rounds():
     features = np.arange(1.0, 15.0).reshape(7, 2)
-    stream = experiment(features, [0, 1, 2, 0, 1, 2, 0], 3, per_round=2, flip_every=1)
+    stream = multiclass(features, [0, 1, 2, 0, 1, 2, 0], 3, per_round=2, flip_every=1)
     assert len(stream) == 4
     signs = [np.sign(loss.features[0, 0]) for loss in stream]
     assert signs == [1, -1, 1, -1]
     assert np.abs(np.concatenate([loss.features for loss in stream])).tolist() == features.tolist()
     assert stream[3].labels.tolist() == [0]
     assert stream.lipschitz == pytest.approx(math.sqrt(2) * np.linalg.norm(features[6]))
-    still = experiment(features, [0] * 7, 3, per_round=2, flip_every=None)
+    still = multiclass(features, [0] * 7, 3, per_round=2, flip_every=None)
     assert all(loss.features.min() > 0 for loss in still)
 
 
 def test_rows_shuffle_with_their_labels_and_may_be_sparse():
     features = sp.csr_array(np.diag(np.arange(1.0, 9.0)))
-    stream = experiment(features, np.arange(8) % 4, 4, per_round=4, flip_every=None, seed=1)
+    stream = multiclass(features, np.arange(8) % 4, 4, per_round=4, flip_every=None, seed=1)
     for loss in stream:
         (columns,) = (loss.features.indices,)
         assert (columns % 4).tolist() == loss.labels.tolist()
@@ -73,7 +74,7 @@ def test_rows_shuffle_with_their_labels_and_may_be_sparse():
 
 def test_drifts_are_where_neighbouring_copies_differ():
     def drifts(**options):
-        return experiment(ROWS, COLS, RATINGS, (3, 2), per_round=2, **options).drifts
+        return matrix_completion(ROWS, COLS, RATINGS, (3, 2), per_round=2, **options).drifts
 
     assert drifts() == (3, 6)
     assert drifts(copies=(1, 1, -1, -1, 2)) == (6, 12)
@@ -82,7 +83,7 @@ def test_drifts_are_where_neighbouring_copies_differ():
 
 def test_drifts_are_where_features_flip():
     def drifts(flip_every):
-        return experiment(np.ones((7, 2)), [0] * 7, 3, per_round=1, flip_every=flip_every).drifts
+        return multiclass(np.ones((7, 2)), [0] * 7, 3, per_round=1, flip_every=flip_every).drifts
 
     assert drifts(3) == (3, 6)
     assert drifts(1) == (1, 2, 3, 4, 5, 6)
@@ -91,13 +92,13 @@ def test_drifts_are_where_features_flip():
 
 def test_refusals_say_why():
     with pytest.raises(ValueError, match="rows and cols must be of one length, got 5 and 1"):
-        experiment(ROWS, [0], RATINGS, (3, 2))
+        matrix_completion(ROWS, [0], RATINGS, (3, 2))
     with pytest.raises(ValueError, match="rows has the index 2"):
-        experiment(ROWS, COLS, RATINGS, (2, 2))
+        matrix_completion(ROWS, COLS, RATINGS, (2, 2))
     with pytest.raises(ValueError, match="one class for each of 2 rows, got 1"):
-        experiment(np.ones((2, 2)), [0], 2)
+        multiclass(np.ones((2, 2)), [0], 2)
     with pytest.raises(ValueError, match=r"labels must lie in 0\.\.1"):
-        experiment(np.ones((2, 2)), [0, 2], 2)
+        multiclass(np.ones((2, 2)), [0, 2], 2)
 
 
 @needs_data
@@ -144,13 +145,13 @@ def test_a_shorter_movielens_holds_the_first_ratings_in_every_copy():
 
 @needs_data
 def test_shuttle_is_laid_out_as_in_the_paper():
-    stream = datasets()
+    stream = shuttle()
     assert len(stream) == 4350
     assert all(loss.labels.size == 10 for loss in stream)
     assert stream.domain.shape == (7, 9)
     labels = np.concatenate([loss.labels for loss in stream])
     assert np.bincount(labels).tolist() == [34108, 37, 132, 6748, 2458, 6, 11]
-    plain = datasets(flip_every=None)
+    plain = shuttle(flip_every=None)
     for t in (0, 999, 1000, 1999, 2000, 3000, 3999, 4000, 4349):
         sign = -1.0 if t // 1000 % 2 else 1.0
         np.testing.assert_array_equal(stream[t].features, sign * plain[t].features)
@@ -164,11 +165,11 @@ def test_shuttle_is_laid_out_as_in_the_paper():
 
 @needs_data
 def test_a_shorter_shuttle_flips_in_proportion():
-    whole, short = datasets(), datasets(rounds=435)
+    whole, short = shuttle(), shuttle(rounds=435)
     assert (len(short), short.drifts) == (435, (100, 200, 300, 400))
     np.testing.assert_array_equal(short[99].features, whole[99].features)
     np.testing.assert_array_equal(short[100].features, -whole[100].features)
-    shuffled = datasets(rounds=435, seed=0)
+    shuffled = shuttle(rounds=435, seed=0)
     assert shuffled.drifts == short.drifts
     rows = [np.abs(np.concatenate([loss.features for loss in s])) for s in (short, shuffled)]
     assert rows[0].tolist() != rows[1].tolist()
@@ -179,7 +180,7 @@ def test_a_shorter_shuttle_flips_in_proportion():
 @pytest.mark.slow
 @pytest.mark.parametrize("tau", [100, 500, 1000])
 def test_adaptive_regret_of_the_whole_experiment_is_certified(tau):
-    stream = datasets()
+    stream = shuttle()
     learner = dw.OGD(stream.domain, lipschitz=stream.lipschitz, step_scale=64.0)
     history = dw.play(learner, stream)
     regret = dw.regret.adaptive_regret(history, tau)
@@ -190,3 +191,8 @@ def test_adaptive_regret_of_the_whole_experiment_is_certified(tau):
     assert history.losses[start:end].sum() - best.value == pytest.approx(regret, rel=1e-4)
     everywhere = dw.regret.weak_adaptive_regret(history, "geometric")
     assert everywhere.upper >= dw.regret.static_regret(history)
+
+
+def test_no_rows_are_refused():
+    with pytest.raises(ValueError, match="the file is empty"):
+        rows_played(0, per_round=10, rounds=None)

@@ -1,4 +1,4 @@
-"""The lower bound for learners with few linear minimisations: a theorem as a game."""
+"""Adversaries: losses that hurt, and the lower bound for learners with few linear minimisations."""
 
 import math
 
@@ -7,7 +7,16 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.ensemble.threads import set_threads
-from driftwolfe.streams import ResistingOracle
+from driftwolfe.points import inner, norm
+from driftwolfe.regret import offline_minimum, static_regret
+from driftwolfe.streams import ResistingOracle, SignAdversary, against
+
+DOMAINS = {
+    "L2Ball": dw.L2Ball(4, 2.0),
+    "Simplex": dw.Simplex(4),
+    "TraceNormBall": dw.TraceNormBall((3, 4), 2.0),
+    "TraceNormBall, factored": dw.TraceNormBall((6, 5), 2.0, representation="factored"),
+}
 
 #: Learners, with the budget a round that they keep to.
 CONTENDERS = {
@@ -46,7 +55,7 @@ def newest(game):
     """Ask for a new answer: old ones lose, as they have coordinates of their own."""
     query = np.zeros(game.domain.shape)
     directions = game.domain.shape[0] - game.allowed - 1
-    query[: game._out] = 1.0
+    query[: game._revealed] = 1.0
     query[directions : directions + game.answers] = 1.0
     return game.domain.lmo(query)
 
@@ -233,3 +242,37 @@ def test_a_game_ends_and_has_one_set():
 def test_bad_settings_are_refused(settings, error):
     with pytest.raises(error, match=list(settings)[-1]):
         ResistingOracle(**settings)
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_the_adversary_hurts_every_round(name):
+    domain = DOMAINS[name]
+    learner = dw.OGD(domain, horizon=60, lipschitz=2.0)
+    history = dw.play(learner, against(learner, 60, lipschitz=2.0, seed=0))
+    assert len(history) == 60
+    assert history.losses.min() >= -1e-12
+    adversary = SignAdversary(domain, lipschitz=2.0, seed=0)
+    low, high = (inner(adversary.direction, domain.lmo(adversary.direction * s)) for s in (1.0, -1))
+    for loss in history.functions:
+        assert norm(loss.g) == pytest.approx(2.0)
+        assert offline_minimum(domain, [loss]).value == pytest.approx(-(high - low))
+    assert static_regret(history) >= 0.0
+
+
+def test_an_adversary_along_a_given_direction():
+    adversary = SignAdversary(dw.L2Ball(2), direction=[0.0, 3.0])
+    np.testing.assert_allclose(adversary.direction, [0.0, 1.0])
+    with pytest.raises(ValueError, match="direction must have shape"):
+        SignAdversary(dw.L2Ball(2), direction=[1.0])
+
+
+def test_a_sign_adversary_measures_from_the_middle_of_a_set_that_is_not_symmetric():
+    # Along the first axis the simplex reaches from 0 to 1: the middle is 1/2.
+    adversary = SignAdversary(dw.Simplex(3), direction=[2.0, 0.0, 0.0], lipschitz=4.0)
+    low, high = np.array([0.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0])
+    for share in (0.0, 0.3, 0.5, 0.6, 1.0):
+        decision = np.array([share, 1.0 - share, 0.0])
+        loss = adversary.answer(decision)
+        assert loss.value(decision) == pytest.approx(4.0 * abs(share - 0.5))
+        assert min(loss.value(low), loss.value(high)) == pytest.approx(-4.0 * 0.5)
+        assert np.linalg.norm(loss.gradient(decision)) == pytest.approx(4.0)

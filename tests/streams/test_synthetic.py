@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import inspect
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.points import inner, norm
-from driftwolfe.regret import offline_minimum, path_length, static_regret
-from driftwolfe.streams import SignAdversary, Stream, against, synthetic
+from driftwolfe.points import norm
+from driftwolfe.regret import offline_minimum, path_length
+from driftwolfe.streams import synthetic
 
 DOMAINS = {
     "L1Ball": dw.L1Ball(4, 2.0),
@@ -138,38 +137,6 @@ def test_linear_signs_change_as_often_as_asked():
     assert norm(stream[0].g) == pytest.approx(1.0)
 
 
-def test_slices_keep_what_is_known():
-    stream = make("rotating_quadratic", "L2Ball")
-    part = stream[5:9]
-    assert isinstance(part, Stream)
-    assert part[0] is stream[5]
-    assert part.comparators[0] is stream.comparators[5]
-    assert list(part) == list(stream.losses[5:9])
-    assert repr(part) == "Stream('rotating quadratic', 4 rounds, lipschitz=4)"
-
-
-@pytest.mark.parametrize("name", ["L2Ball", "Simplex", "TraceNormBall", "TraceNormBall, factored"])
-def test_the_adversary_hurts_every_round(name):
-    domain = DOMAINS[name]
-    learner = dw.OGD(domain, horizon=60, lipschitz=2.0)
-    history = dw.play(learner, against(learner, 60, lipschitz=2.0, seed=0))
-    assert len(history) == 60
-    assert history.losses.min() >= -1e-12
-    adversary = SignAdversary(domain, lipschitz=2.0, seed=0)
-    low, high = (inner(adversary.direction, domain.lmo(adversary.direction * s)) for s in (1.0, -1))
-    for loss in history.functions:
-        assert norm(loss.g) == pytest.approx(2.0)
-        assert offline_minimum(domain, [loss]).value == pytest.approx(-(high - low))
-    assert static_regret(history) >= 0.0
-
-
-def test_an_adversary_along_a_given_direction():
-    adversary = SignAdversary(dw.L2Ball(2), direction=[0.0, 3.0])
-    np.testing.assert_allclose(adversary.direction, [0.0, 1.0])
-    with pytest.raises(ValueError, match="direction must have shape"):
-        SignAdversary(dw.L2Ball(2), direction=[1.0])
-
-
 def test_refusals_say_why():
     ball = dw.L2Ball(2)
     with pytest.raises(ValueError, match="fewer than the 5 rounds"):
@@ -180,8 +147,6 @@ def test_refusals_say_why():
         synthetic.absolute_entries((5, 5), rank=3)
     with pytest.raises(ValueError, match="at most the 25 entries"):
         synthetic.absolute_entries((5, 5), rank=2, per_round=26)
-    with pytest.raises(ValueError, match="one point for each of 1 losses"):
-        Stream([dw.losses.LinearLoss([1.0])], "x", 1.0, [])
     for name in synthetic.__all__:
         assert "seed" in inspect.signature(getattr(synthetic, name)).parameters
 
@@ -195,45 +160,6 @@ def test_drifts_are_where_the_target_jumps():
     assert uneven.drifts == tuple(jumps)
     assert synthetic.linear_signs(ball, 12, changes=2, seed=0).drifts == (4, 8)
     assert synthetic.rotating_quadratic(ball, 12, seed=0).drifts == ()
-
-
-def test_slices_keep_the_drifts_within():
-    stream = synthetic.piecewise_constant(dw.L2Ball(3), 12, pieces=3, seed=0)
-    cases = [
-        (slice(None), (4, 8)),
-        (slice(3, None), (1, 5)),
-        (slice(4, None), (4,)),  # nothing comes before its first round
-        (slice(None, 8), (4,)),
-        (slice(5, 7), ()),
-        (slice(None, 0), ()),
-        (slice(-5, None), (1,)),
-        (slice(None, None, 3), (2, 3)),  # rounds 0, 3, 6, 9
-        (slice(None, None, -1), (4, 8)),
-    ]
-    for index, drifts in cases:
-        assert stream[index].drifts == drifts
-        losses = stream[index].losses
-        assert drifts == tuple(t for t in range(1, len(losses)) if losses[t] is not losses[t - 1])
-    assert stream[2:][2:].drifts == stream[4:].drifts
-
-
-@pytest.mark.parametrize("drifts", [(0,), (12,), (-1,), (4, 4), (8, 4)])
-def test_strange_drifts_are_refused(drifts):
-    stream = synthetic.piecewise_constant(dw.L2Ball(3), 12, pieces=3, seed=0)
-    with pytest.raises(ValueError, match="drifts must be rounds from 1 to 11 in rising order"):
-        replace(stream, drifts=drifts)
-
-
-def test_a_sign_adversary_measures_from_the_middle_of_a_set_that_is_not_symmetric():
-    # Along the first axis the simplex reaches from 0 to 1: the middle is 1/2.
-    adversary = SignAdversary(dw.Simplex(3), direction=[2.0, 0.0, 0.0], lipschitz=4.0)
-    low, high = np.array([0.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0])
-    for share in (0.0, 0.3, 0.5, 0.6, 1.0):
-        decision = np.array([share, 1.0 - share, 0.0])
-        loss = adversary.answer(decision)
-        assert loss.value(decision) == pytest.approx(4.0 * abs(share - 0.5))
-        assert min(loss.value(low), loss.value(high)) == pytest.approx(-4.0 * 0.5)
-        assert np.linalg.norm(loss.gradient(decision)) == pytest.approx(4.0)
 
 
 @pytest.mark.parametrize("make", [synthetic.linear_signs, synthetic.hard_linear])
