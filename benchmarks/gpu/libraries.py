@@ -1,4 +1,4 @@
-"""The same primitives by PyTorch and by CuPy: why the library uses the first."""
+"""The same primitives in PyTorch and in CuPy: why the library uses PyTorch."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import numpy as np
 import scipy.sparse
 import torch
 
-from benchmarks.gpu.setting import Setting
-from benchmarks.gpu.timing import median_ms
+from benchmarks.gpu.setting import Setting, median_ms
 from benchmarks.large_matrix import SHAPE
 
 ENTRIES, COLUMNS, RANK, LOOKED_UP = (25_000, 250_000, 2_500_000), (1, 32, 96), 96, 25_000
@@ -24,7 +23,7 @@ Job = Callable[[], Any]
 
 
 class Library(NamedTuple):
-    """How a library is called, and how it takes arrays and sparse matrices from the host."""
+    """A library's name, namespace, and constructors of arrays and sparse matrices."""
 
     name: str
     xp: Any
@@ -32,21 +31,21 @@ class Library(NamedTuple):
     sparse: Callable[[Any], Any]
 
 
-def measure(setting: Setting, done: dict[str, Any]) -> dict[str, Any]:
+def libraries(setting: Setting, done: dict[str, Any]) -> dict[str, Any]:
     """Milliseconds of every primitive, by library."""
-    libraries = _libraries(setting)
+    found = _installed(setting)
     rows = []
     for name, build in _primitives(SMALLER if setting.short else 1):
         row: dict[str, Any] = {"name": name}
-        for library in libraries:
+        for library in found:
             row[library.name] = median_ms(build(library), setting.device)
         rows.append(row)
-    versions = {library.name: library.xp.__version__ for library in libraries}
+    versions = {library.name: library.xp.__version__ for library in found}
     return {"versions": versions, "milliseconds": rows}
 
 
-def _libraries(setting: Setting) -> list[Library]:
-    """PyTorch, and CuPy where it is installed and there is a GPU for it."""
+def _installed(setting: Setting) -> list[Library]:
+    """PyTorch, and CuPy if it is installed and there is a GPU."""
     found = [Library("torch", torch, *_of_torch(setting.place))]
     try:
         cupy, sparse = import_module("cupy"), import_module("cupyx.scipy.sparse")
@@ -69,7 +68,7 @@ def _of_torch(place: torch.device) -> tuple[Callable[[Any], Any], Callable[[Any]
 
 
 def _primitives(smaller: int) -> Iterator[tuple[str, Callable[[Library], Job]]]:
-    """Every primitive's name, and what makes a job of it with a library."""
+    """Every primitive's name, and a function that makes a job of it for a library."""
     shape = tuple(size // smaller for size in SHAPE)
     rng = np.random.default_rng(0)
     U, V = (rng.standard_normal((size, RANK)) for size in shape)
@@ -94,7 +93,7 @@ def _primitives(smaller: int) -> Iterator[tuple[str, Callable[[Library], Job]]]:
 
 
 def _popular(rng: np.random.Generator, shape: tuple[int, ...], entries: int) -> Any:
-    """A sparse matrix whose low rows and columns hold more entries, as those of the stream."""
+    """A sparse matrix with more entries in low rows and columns, like the stream."""
     places = tuple((size * rng.random(entries) ** 2).astype(np.int32) for size in shape)
     return scipy.sparse.csr_matrix((rng.standard_normal(entries), places), shape=shape)
 
