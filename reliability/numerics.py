@@ -139,7 +139,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=1_000_000)
     rounds = parser.parse_args().rounds
     print(
-        "| learner | rounds | largest error of a weight | most experts | memory grown after the first "
+        "| learner | rounds | largest error of a weight | most experts | memory growth after the first "
         "tenth (MB) | µs per round |\n| --- | ---: | ---: | ---: | ---: | ---: |"
     )
     sound = True
