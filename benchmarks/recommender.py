@@ -181,10 +181,7 @@ def _one_by_one(stream: RatingStream) -> None:
 def _all_errors(stream: RatingStream) -> dict[str, tuple[str, np.ndarray]]:
     """By contestant: a note on its learning rate, and its errors."""
     print(f"{stream.name} ...", file=sys.stderr, flush=True)
-    found = {
-        OURS: ("", errors_of_ours(stream)),
-        OURS_IN_BATCHES: ("", errors_in_batches(stream)),
-    }
+    found = {OURS: ("", errors_of_ours(stream)), OURS_IN_BATCHES: ("", errors_in_batches(stream))}
     for name, make in ((BIASED_MF, biased_mf), (BASELINE, baseline)):
         rate, errors = tuned(make, stream)
         found[name] = (f" (rate {rate:g})", errors)

@@ -323,12 +323,7 @@ def _kinds(shown: set[str]) -> list[Line2D]:
             [], [], color=INK, marker="o", markerfacecolor="white", linestyle=":", label="no limit"
         ),
         "certified": Line2D(
-            [],
-            [],
-            color=INK,
-            marker="x",
-            linestyle="none",
-            label="certified tuning",
+            [], [], color=INK, marker="x", linestyle="none", label="certified tuning"
         ),
         "exact": Line2D(
             [], [], color=INK, linestyle=(0, (1, 3)), linewidth=0.6, label="exact projections"

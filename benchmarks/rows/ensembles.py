@@ -117,10 +117,7 @@ def _learn(classifier, records):
 
 
 HORIZON = 1000
-SETS = {
-    "L1 ball": (dw.L1Ball, on_l1_ball),
-    "simplex": (dw.Simplex, on_simplex),
-}
+SETS = {"L1 ball": (dw.L1Ball, on_l1_ball), "simplex": (dw.Simplex, on_simplex)}
 #: Dimensions, and how many times faster than the loop we must be in each.
 DIMENSIONS, FLOOR = (10, 100, 1000, 10_000), 1.5
 #: Stretches of `ROUNDS` after the one that warms up; POLA ends with 9 or 10 experts.
