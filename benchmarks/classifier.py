@@ -85,14 +85,9 @@ def contestants() -> Iterator[tuple[str, Any]]:
 
 def table_rows(X: np.ndarray, y: np.ndarray) -> Rows:
     """The rows of a table as dictionaries; zeros are left out above 100 features."""
-    if X.shape[1] <= 100:
-        return [
-            (dict(enumerate(row)), label) for row, label in zip(X.tolist(), y.tolist(), strict=True)
-        ]
-    return [
-        ({int(j): float(row[j]) for j in row.nonzero()[0]}, label)
-        for row, label in zip(X, y.tolist(), strict=True)
-    ]
+    sparse = X.shape[1] > 100
+    rows = ({j: v for j, v in enumerate(row) if v or not sparse} for row in X.tolist())
+    return list(zip(rows, y.tolist(), strict=True))
 
 
 def stream_rows(stream: dw.streams.Stream) -> Rows:
@@ -101,15 +96,10 @@ def stream_rows(stream: dw.streams.Stream) -> Rows:
     return table_rows(features, np.concatenate([loss.labels for loss in stream]))
 
 
-def flipped() -> Rows:
-    """Shuttle as the paper plays it."""
-    return stream_rows(data.shuttle())
-
-
-def steady() -> Rows:
-    """Shuttle without flips."""
-    data.shuttle()
-    return stream_rows(dw.streams.shuttle(flip_every=None))
+def shuttle(flipped: bool) -> Rows:
+    """Shuttle, with the paper's flips or without."""
+    stream = data.shuttle()
+    return stream_rows(stream if flipped else dw.streams.shuttle(flip_every=None))
 
 
 def abrupt() -> Rows:
@@ -128,11 +118,6 @@ def digits() -> Rows:
     return table_rows(X[order], y[order])
 
 
-def segments() -> Rows:
-    """River's image segments."""
-    return list(river_data.ImageSegments())
-
-
 def words(rows: int = 6000, features: int = 3000, classes: int = 6) -> Rows:
     """Synthetic texts of 20 to 60 words; all topics change halfway."""
     rng = np.random.default_rng(0)
@@ -149,11 +134,11 @@ def words(rows: int = 6000, features: int = 3000, classes: int = 6) -> Rows:
 
 
 STREAMS: dict[str, Callable[[], Rows]] = {
-    "Shuttle, signs flipped every 10,000 rows": flipped,
-    "Shuttle, no flips": steady,
+    "Shuttle, signs flipped every 10,000 rows": lambda: shuttle(flipped=True),
+    "Shuttle, no flips": lambda: shuttle(flipped=False),
     "synthetic, abrupt drift": abrupt,
     "digits": digits,
-    "image segments": segments,
+    "image segments": lambda: list(river_data.ImageSegments()),
     "synthetic texts, abrupt drift": words,
 }
 
@@ -173,28 +158,29 @@ def main() -> None:
             print(f"{name}: skipped, {skipped}")
             continue
         print(f"\n{name}: {len(rows):,} rows")
-        print(f"| {'model':38} | log loss | error  | rows/s, predicted and learned |")
-        print(f"|{'-' * 40}|----------|--------|-------------------------------|")
-        results = {}
-        for model_name, model in contestants():
-            results[model_name] = found = play(model, rows)
-            print(
-                f"| {model_name:38} | {found.loss:8.4f} | {found.error:6.4f} "
-                f"| {found.rows_per_second:29,.0f} |",
-                flush=True,
-            )
-        theirs = {each: found for each, found in results.items() if "softmax" in each}
-        best = min(theirs, key=lambda each: theirs[each].loss)
-        ours = results["TraceNormClassifier"]
-        print(
-            f"best softmax in hindsight: {best}; ours has {ours.loss / theirs[best].loss:.2f} times "
-            f"its log loss and {ours.error / max(theirs[best].error, 1e-9):.2f} times its error"
-        )
-        fast, slow = learning_speed(rows)
-        print(
-            f"learning only, rows/s: partial_fit in batches of {BATCH} {fast:,.0f}, "
-            f"softmax {slow:,.0f}, ratio {fast / slow:.2f}"
-        )
+        compare(rows)
+
+
+def compare(rows: Rows) -> None:
+    """Print the results of all models on one stream."""
+    print(f"| {'model':38} | log loss | error  | rows/s, predicted and learned |")
+    print(f"|{'-' * 40}|----------|--------|-------------------------------|")
+    results = {}
+    for name, model in contestants():
+        results[name] = loss, error, speed = play(model, rows)
+        print(f"| {name:38} | {loss:8.4f} | {error:6.4f} | {speed:29,.0f} |", flush=True)
+    softmax = [name for name in results if "softmax" in name]
+    best = min(softmax, key=lambda name: results[name].loss)
+    ours, theirs = results["TraceNormClassifier"], results[best]
+    print(
+        f"best softmax in hindsight: {best}; ours has {ours.loss / theirs.loss:.2f} times its log "
+        f"loss and {ours.error / max(theirs.error, 1e-9):.2f} times its error"
+    )
+    fast, slow = learning_speed(rows)
+    print(
+        f"learning only, rows/s: partial_fit in batches of {BATCH} {fast:,.0f}, softmax {slow:,.0f}, "
+        f"ratio {fast / slow:.2f}"
+    )
 
 
 if __name__ == "__main__":
