@@ -272,7 +272,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     wall
         Seconds by the clock, everything included.
     environment
-        The machine and the versions, see `run_trial.facts`.
+        The machine and the versions, see `machine.facts`.
     """
 
     trial: Trial

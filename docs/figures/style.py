@@ -1,4 +1,4 @@
-"""How the figures of these pages look, and how they are saved: the same bytes every time."""
+"""Style of the figures of these pages, and saving them reproducibly."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ matplotlib.rcParams.update(
 
 
 def canvas(width: float, height: float) -> Figure:
-    """A light card, so that figures can be read on light and dark pages."""
+    """An empty figure with a light background, readable on light and dark pages."""
     return Figure(figsize=(width, height), layout="constrained", facecolor=PAPER)
 
 

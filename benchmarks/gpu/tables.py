@@ -1,19 +1,21 @@
-"""The tables of the sections; every row has a name of its own, so that pages can quote it."""
+"""The tables of summary.md; every row has a unique name, so that pages can quote it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.gpu.store import Results
+from benchmarks.output import markdown
+from benchmarks.output import short_number as number
 
+Results = dict[str, Any]
 Rows = list[list[str]]
-#: What the games are called.
+#: Names of the games.
 GAMES = {"wide": "POLD, wide ranks", "low": "POLD, low ranks"}
 
 
 def part(section: str, results: Results) -> str:
-    """A section's heading, what it was measured on and by, and its tables."""
+    """A section's heading, machine and command, and its tables."""
     title, tables = TABLES[section]
     made = results[section]["made"]
     short = " --short" if made["short"] else ""
@@ -23,7 +25,7 @@ def part(section: str, results: Results) -> str:
         f"By `{command}` on {made['device']} (host: {made['cpu']}, {made['cores']} cores; "
         f"torch {made['torch']}), {made['date'][:10]}{commit}."
     )
-    shown = [table if isinstance(table, str) else _markdown(table) for table in tables(results)]
+    shown = [table if isinstance(table, str) else markdown(table) for table in tables(results)]
     return "\n\n".join([f"## {title}", where, *shown]) + "\n"
 
 
@@ -52,7 +54,7 @@ def _libraries(results: Results) -> list[Rows]:
 
 
 def _stream(results: Results) -> list[Rows]:
-    head = ["game", "seconds", "projections", "ms a projection", "loss a rating", "of zero"]
+    head = ["game", "seconds", "projections", "ms per projection", "loss per rating", "of zero"]
     rows, experts = [[*head, "peak GiB"]], [["game: expert", "block", "rank at the end"]]
     for name, title in GAMES.items():
         game = results["stream"][name]
@@ -71,7 +73,12 @@ def _kernels(results: Results) -> list[Rows | str]:
     tables: list[Rows | str] = []
     for name, title in GAMES.items():
         game = results["kernels"]["games"][name]
-        head = ["work", "calls a projection", "device ms a projection", "floor ms a projection"]
+        head = [
+            "work",
+            "calls per projection",
+            "device ms per projection",
+            "floor ms per projection",
+        ]
         rows = [[*head, "ratio"]]
         kinds = game["kinds"]
         for kind, each in kinds.items():
@@ -88,7 +95,7 @@ def _kernels(results: Results) -> list[Rows | str]:
 
 
 def _whole(results: Results) -> str:
-    """The floor of the whole wide game in a sentence, with the time if that was measured."""
+    """The floor of the whole wide game in a sentence, and its time if that was measured."""
     found, stream = results["kernels"]["whole wide"], results.get("stream")
     text = (
         f"{GAMES['wide']}, all {found['rounds']:,} rounds: {_size(found['bytes'])} to move, "
@@ -103,7 +110,7 @@ def _whole(results: Results) -> str:
 
 def _projection(results: Results) -> list[Rows | str]:
     found = results["projection"]
-    rows = [["where", "seconds", "projections", "ms a projection", "total loss"]]
+    rows = [["where", "seconds", "projections", "ms per projection", "total loss"]]
     for side, title in (("host", "two cores"), ("device", "device")):
         each = found[side]
         row = [f"{title}, {found['rounds']} rounds from {found['opening']:,}"]
@@ -133,9 +140,7 @@ def _crossover(results: Results) -> list[Rows]:
     for each in found["projections"]:
         m = each["size"]
         rows.append([f"m = {m:,}", f"{m * m:,}", *_against(each["host_ms"], each["device_ms"])])
-    if not found["rounds"]:
-        return [rows]
-    vectors = [["d", "host ms a round", "device ms a round", "host / device"]]
+    vectors = [["d", "host ms per round", "device ms per round", "host / device"]]
     for each in found["rounds"]:
         vectors.append([f"d = {each['size']:,}", *_against(each["host_ms"], each["device_ms"])])
     return [rows, vectors]
@@ -143,46 +148,35 @@ def _crossover(results: Results) -> list[Rows]:
 
 def _auto(results: Results) -> list[Rows | str]:
     found = results["auto"]
-    rows = [["game", "host ms a round", "device ms a round", "host / device"]]
+    rows = [["game", "host ms per round", "device ms per round", "host / device"]]
     for each in found["games"]:
         rows.append([each["name"], *_against(each["host_ms"], each["device_ms"])])
     told = f"Vectors of {found['length']:,} coordinates; matrices of {found['side']:,} x {found['side']:,}."
     return [told, rows]
 
 
-#: Every section's title, and what makes its tables of all results.
+#: Every section's title, and the function that makes its tables.
 TABLES: dict[str, tuple[str, Callable[[Results], list[Any]]]] = {
-    "bandwidth": ("How fast memory moves", _bandwidth),
+    "bandwidth": ("Memory bandwidth", _bandwidth),
     "libraries": ("PyTorch and CuPy", _libraries),
     "stream": ("The large stream", _stream),
-    "kernels": ("Time against the least that memory allows", _kernels),
+    "kernels": ("Time against the floor of memory bandwidth", _kernels),
     "projection": ("A projection against two cores", _projection),
     "movielens": ("MovieLens 100K", _movielens),
     "crossover": ("Where a GPU pays", _crossover),
-    "auto": ("The smallest that `auto` takes to a GPU", _auto),
+    "auto": ("The smallest sizes that `auto` takes to a GPU", _auto),
 }
 SECTIONS = tuple(TABLES)
 
 
-def number(value: float) -> str:
-    """Three digits, or all before the point."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
 def _against(one: float, other: float) -> list[str]:
-    """Two numbers and their ratio, if it is one."""
+    """Two numbers and their ratio."""
     return [number(one), number(other), number(one / other) if other else ""]
 
 
 def _size(count: float) -> str:
-    """Bytes in a unit that suits them."""
+    """Bytes in a unit of suitable size."""
     for unit, size in (("TiB", 2**40), ("GiB", 2**30)):
         if count >= size:
             return f"{number(count / size)} {unit}"
     return f"{number(count / 2**20)} MiB"
-
-
-def _markdown(rows: Rows) -> str:
-    head, *rest = (f"| {' | '.join(row)} |" for row in rows)
-    rule = f"| --- |{' ---: |' * (len(rows[0]) - 1)}"
-    return "\n".join([head, rule, *rest])

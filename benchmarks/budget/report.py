@@ -1,7 +1,8 @@
-"""The figures: regret over linear minimisations, and regret between its bounds."""
+"""summary.md and the figures: regret over LMO calls, and regret between its bounds."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,70 +13,185 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from benchmarks.budget.store import Record
+from benchmarks.budget.games import TITLES, ZERO, Record
 from benchmarks.budget.streams import SETS
+from benchmarks.output import markdown, new_figure, save_figure, short_number
 from driftwolfe.experiments.figure_style import (
     FAINT,
     INK,
-    WIDTH,
     LineStyle,
     count_axis,
     line_styles,
     print_style,
     stroke,
 )
-from driftwolfe.storage import write
+
+# -- tables; every row has a unique name, so that pages can quote it -----------------------------------
+
+#: Order of the rows of one learner.
+KINDS = (
+    "one a round",
+    "budget",
+    "corrective",
+    "own c",
+    "block",
+    "unlimited",
+    "exact",
+    "even",
+    "certified",
+)
+
+HEAD = """# Regret against linear minimisations
+
+Made by `python -m benchmarks.budget`; every game is in results.json. What the rows mean and show:
+[README.md](README.md). Mean ± standard deviation of three seeds; without ±, one seed.
+"""
+
+
+def summary(records: Sequence[Record]) -> str:
+    """All tables of summary.md."""
+    parts = [HEAD]
+    for name, words in SETS.items():
+        chosen = _part(records, "sets", name)
+        if chosen:
+            parts += [f"## {name.capitalize()}: {words}", _set_table(name, chosen)]
+    parts += ["## MovieLens 100K", _rating_table(_part(records, "ratings"))]
+    parts += ["## Known vertices tried first", _lazy_table(_part(records, "lazy"))]
+    parts += ["## Against the resisting oracle", _bound_table(_part(records, "bounds"))]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def describe(record: Record) -> str:
+    """A learner and its options in words."""
+    kind, budget, options = record["kind"], record["budget"], record["options"]
+    words = [record["learner"]]
+    if kind == "zero":
+        return record["learner"]
+    if kind == "lazy":
+        return f"{words[0]}, {options['lazy']} known vertices"
+    words += [kind] if kind in ("corrective", "block", "even", "certified", "own c") else []
+    words += ["exact projections"] if kind == "exact" else []
+    words += [f"{budget:g} per round"] if budget else ["no limit"] if kind != "exact" else []
+    return ", ".join(words)
+
+
+def grouped(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """Records by setting, in the order of the tables."""
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        found.setdefault(describe(record), []).append(record)
+    return dict(sorted(found.items(), key=lambda item: _order(item[1][0])))
+
+
+def _order(record: Record) -> tuple[int, int, float]:
+    kind, budget = record["kind"], record["budget"]
+    place = KINDS.index(kind) if kind in KINDS else 0
+    return [*TITLES, ZERO].index(record["learner"]), place, budget or math.inf
+
+
+def _part(records: Iterable[Record], part: str, stream: str | None = None) -> list[Record]:
+    chosen = [record for record in records if record.get("part") == part]
+    return [record for record in chosen if stream in (None, record["stream"])]
+
+
+def _set_table(name: str, records: Sequence[Record]) -> str:
+    head = ["game", "LMO calls", "most in one round", "static regret", "dynamic regret"]
+    rows = [[*head, "worst window", "seconds"]]
+    for words, each in grouped(records).items():
+        row = [f"{name}: {words}", _mean(each, "lmo_calls")]
+        row.append(f"{max(record['worst_round'] for record in each):,}")
+        regrets = ("static_regret", "dynamic_regret", "window_regret")
+        row += [_spread(each, column) for column in regrets]
+        rows.append([*row, short_number(np.mean([record["seconds"] for record in each]))])
+    return markdown(rows)
+
+
+def _rating_table(records: Sequence[Record]) -> str:
+    rows = [["game", "loss per rating", "LMO calls", "most in one round", "seconds"]]
+    for words, (record,) in grouped(records).items():
+        row = [f"MovieLens: {words}", f"{record['loss_a_rating']:.3f}"]
+        row += [f"{record['lmo_calls']:,}", f"{record['worst_round']:,}"]
+        rows.append([*row, short_number(record["seconds"])])
+    return markdown(rows)
+
+
+def _lazy_table(records: Sequence[Record]) -> str:
+    rows = [["game", "rounds", "seeds", "LMO calls", "dynamic regret", "seconds"]]
+    for name in SETS:
+        mine = [record for record in records if record["stream"] == name]
+        for words, each in grouped(mine).items():
+            row = [f"{name}: {words}", f"{each[0]['rounds']:,}", str(len(each))]
+            row += [_mean(each, "lmo_calls"), _spread(each, "dynamic_regret")]
+            rows.append([*row, short_number(np.mean([record["seconds"] for record in each]))])
+    return markdown(rows)
+
+
+def _bound_table(records: Sequence[Record]) -> str:
+    rows = [["game", "LMO calls", "lower bound", "regret", "upper bound", "regret / lower bound"]]
+    for record in records:
+        name = f"b = {record['budget']:g}, T = {record['rounds']:,}: {record['title']}"
+        row = [name, f"{record['lmo_calls']:,}"]
+        row += [short_number(record[c]) for c in ("guarantee", "static_regret", "bound")]
+        rows.append([*row, f"{record['static_regret'] / record['guarantee']:.3f}"])
+    return markdown(rows)
+
+
+def _mean(records: Sequence[Record], column: str) -> str:
+    return f"{np.mean([record[column] for record in records]):,.0f}"
+
+
+def _spread(records: Sequence[Record], column: str) -> str:
+    values = np.array([record[column] for record in records])
+    digits = 0 if abs(values.mean()) >= 1000 else 1
+    mean = f"{values.mean():,.{digits}f}"
+    return mean if values.size == 1 else f"{mean} ± {values.std(ddof=1):,.{digits}f}"
+
+
+# -- figures ------------------------------------------------------------------------------------------
 
 LEARNERS = ("POLD", "POLA", "BOGD_IP", "OneOracleAder", "OnlineFrankWolfe")
-LOOKS = line_styles(LEARNERS)
+STYLES = line_styles(LEARNERS)
 PANELS = {
     "static_regret": "against the best fixed point",
     "dynamic_regret": "against the moving truth",
     "window_regret": "worst window",
 }
-#: Lines of the games on ratings, and what they are called.
+#: Line style and label of the games on ratings, by kind.
 RATED: dict[str, tuple[Any, str]] = {
     "own c": (":", "corrective, c = D/G"),
     "corrective": ("-", "method corrective, c = 1e4"),
     "block": ("--", "method block, c = 1e4"),
     "one a round": ("-", ""),
 }
-#: Where games with fewer calls are drawn: the axis has no room for none.
+#: Games with fewer calls are drawn here: a logarithmic axis has no zero.
 FEWEST = 20
-METADATA: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None}}
 
 
 def draw(records: Sequence[Record], folder: Path, sets: Iterable[str] = SETS) -> None:
-    """Write all figures that there are records for."""
+    """Write every figure that has records."""
     for name in sets:
         mine = [each for each in records if each.get("part") == "sets" and each["stream"] == name]
         if mine:
-            save(regret_panels(name, mine), folder / "figures", name.replace(" ", "-"))
+            _save(regret_panels(name, mine), folder, name.replace(" ", "-"))
     rated = [each for each in records if each.get("part") == "ratings"]
-    save(rating_panels(rated), folder / "figures", "movielens")
+    _save(rating_panels(rated), folder, "movielens")
     bounded = [each for each in records if each.get("part") == "bounds"]
-    save(bound_panels(bounded), folder / "figures", "bounds")
+    _save(bound_panels(bounded), folder, "bounds")
 
 
 @print_style()
-def save(figure: Figure, folder: Path, name: str) -> None:
-    """Write a figure as PNG and SVG, each whole or not at all."""
+def _save(figure: Figure, folder: Path, name: str) -> None:
     figure.get_layout_engine().execute(figure)
-    figure.set_layout_engine("none")  # all has found its place
-    for ending, metadata in METADATA.items():
-        write(
-            folder / f"{name}.{ending}",
-            lambda part, metadata=metadata: figure.savefig(part, metadata=metadata),
-        )
+    figure.set_layout_engine("none")  # all positions are final
+    save_figure(figure, folder / "figures", name)
 
 
 @print_style()
 def regret_panels(name: str, records: Sequence[Record]) -> Figure:
-    """Three regrets over the linear minimisations that were made in all."""
+    """Three kinds of regret over the total number of LMO calls."""
     rounds, seeds = records[0]["rounds"], len({record["seed"] for record in records})
-    many = f" · mean of {seeds} seeds, bars from least to most" if seeds > 1 else ""
-    title = f"{SETS[name]} · {rounds:,} rounds{many}"
-    figure = _sheet(title, 3.1)
+    many = f" · mean of {seeds} seeds, bars from minimum to maximum" if seeds > 1 else ""
+    figure = new_figure(f"{SETS[name]} · {rounds:,} rounds{many}", 3.1)
     axes = figure.subplots(1, 3)
     for axis, (column, words) in zip(axes, PANELS.items(), strict=True):
         axis.set_xscale("log")
@@ -83,9 +199,9 @@ def regret_panels(name: str, records: Sequence[Record]) -> Figure:
             axis.set_yscale("log")
         for learner in LEARNERS:
             mine = [record for record in records if record["learner"] == learner]
-            _draw_learner(axis, mine, column, LOOKS[learner])
+            _draw_learner(axis, mine, column, STYLES[learner])
         axis.set_title(words, loc="left")
-        axis.set_xlabel("linear minimisations in all")
+        axis.set_xlabel("LMO calls in total")
         _thousands(axis)
         count_axis(axis, "y")
     axes[0].axhline(0.0, color=FAINT, linewidth=0.8, zorder=0.9)
@@ -98,17 +214,17 @@ def regret_panels(name: str, records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _draw_learner(axis: Axes, records: Sequence[Record], column: str, look: LineStyle) -> None:
-    """Lines over budgets; what has no calls to show is a level line."""
+def _draw_learner(axis: Axes, records: Sequence[Record], column: str, style: LineStyle) -> None:
+    """Lines over budgets; exact projections, which make no calls, are level lines."""
     within = _points(records, ("budget", "one a round"), column)
     free = _points(records, ("unlimited",), column)
-    ink: dict[str, Any] = {"color": look.colour, "marker": look.marker, "markeredgewidth": 0.0}
+    ink: dict[str, Any] = {"color": style.colour, "marker": style.marker, "markeredgewidth": 0.0}
     if within:
         axis.plot(*_xy(within), **ink)
         for x, _, low, high in within:
-            axis.plot([x, x], [low, high], color=look.colour, linewidth=0.7)
+            axis.plot([x, x], [low, high], color=style.colour, linewidth=0.7)
     if free:
-        axis.plot(*_xy([*within[-1:], *free]), color=look.colour, linestyle=":", linewidth=0.9)
+        axis.plot(*_xy([*within[-1:], *free]), color=style.colour, linestyle=":", linewidth=0.9)
         hollow = {"markerfacecolor": "white", "markeredgewidth": 1.0, "markersize": 4.5}
         axis.plot(*_xy(free), **{**ink, **hollow}, linestyle="none")
     if even := _points(records, ("even",), column):
@@ -117,10 +233,10 @@ def _draw_learner(axis: Axes, records: Sequence[Record], column: str, look: Line
     if certified and column != "static_regret":
         x, y = _xy(certified)
         axis.plot(
-            np.maximum(x, FEWEST), y, "x", color=look.colour, markersize=3.5, markeredgewidth=0.9
+            np.maximum(x, FEWEST), y, "x", color=style.colour, markersize=3.5, markeredgewidth=0.9
         )
     for _, level, _, _ in _points(records, ("exact",), column):
-        axis.axhline(level, color=look.colour, linewidth=0.6, linestyle=(0, (1, 3)), zorder=0.8)
+        axis.axhline(level, color=style.colour, linewidth=0.6, linestyle=(0, (1, 3)), zorder=0.8)
 
 
 def _points(records: Sequence[Record], kinds: Sequence[str], column: str) -> list[tuple]:
@@ -142,7 +258,7 @@ def _xy(points: Sequence[tuple]) -> tuple[list[float], list[float]]:
 
 
 def _label_ends(axis: Axes, records: Sequence[Record], column: str) -> None:
-    """Names beside the panel, as high as their lines end, and moved apart where they would meet."""
+    """Write learners beside the panel where their lines end."""
     ends = {}
     for learner in LEARNERS:
         mine = [record for record in records if record["learner"] == learner]
@@ -151,11 +267,11 @@ def _label_ends(axis: Axes, records: Sequence[Record], column: str) -> None:
         )
         if points:
             ends[learner] = points[-1][:2]
-    _label_beside(axis, {name: (end, LOOKS[name].colour) for name, end in ends.items()})
+    _label_beside(axis, {name: (end, STYLES[name].colour) for name, end in ends.items()})
 
 
 def _label_beside(axis: Axes, ends: Mapping[str, tuple[tuple[float, float], str]]) -> None:
-    """Write each name beside the panel, at the height of its point, in its colour."""
+    """Write each name beside the panel at the height of its point, moved apart if they overlap."""
     axis.figure.get_layout_engine().execute(axis.figure)
     into = axis.transAxes.inverted()
     places = {
@@ -180,7 +296,7 @@ def _label_beside(axis: Axes, ends: Mapping[str, tuple[tuple[float, float], str]
 
 
 def _apart(levels: Sequence[float], least: float) -> list[float]:
-    """Rising numbers, moved so that neighbours are at least so far apart and all stay below 1."""
+    """Sorted numbers, moved so that neighbours differ by at least `least` and none exceeds 1."""
     moved: list[float] = []
     for level in levels:
         moved.append(max(level, moved[-1] + least) if moved else level)
@@ -207,12 +323,7 @@ def _kinds(shown: set[str]) -> list[Line2D]:
             [], [], color=INK, marker="o", markerfacecolor="white", linestyle=":", label="no limit"
         ),
         "certified": Line2D(
-            [],
-            [],
-            color=INK,
-            marker="x",
-            linestyle="none",
-            label="certified tuning",
+            [], [], color=INK, marker="x", linestyle="none", label="certified tuning"
         ),
         "exact": Line2D(
             [], [], color=INK, linestyle=(0, (1, 3)), linewidth=0.6, label="exact projections"
@@ -222,7 +333,7 @@ def _kinds(shown: set[str]) -> list[Line2D]:
 
 
 def _thousands(axis: Axes) -> None:
-    """Powers of ten, as short as they can be."""
+    """Label powers of ten as 10, 100, 1k, ..."""
     axis.xaxis.set_major_locator(LogLocator())
     axis.xaxis.set_minor_formatter(NullFormatter())
     axis.xaxis.set_major_formatter(
@@ -230,33 +341,27 @@ def _thousands(axis: Axes) -> None:
     )
 
 
-def _sheet(title: str, height: float) -> Figure:
-    figure = Figure(figsize=(WIDTH, height), dpi=200, layout="constrained")
-    figure.suptitle(title, x=0.01, ha="left", va="top", fontsize=7.5, color="#444444")
-    return figure
-
-
 @print_style()
 def rating_panels(records: Sequence[Record]) -> Figure:
-    """Loss a rating over linear minimisations and over seconds."""
+    """Loss per rating over LMO calls and over seconds."""
     rounds = records[0]["rounds"]
-    figure = _sheet(f"{records[0]['stream']} · {rounds:,} rounds of 100 ratings", 3.1)
+    figure = new_figure(f"{records[0]['stream']} · {rounds:,} rounds of 100 ratings", 3.1)
     axes = figure.subplots(1, 2, sharey=True)
-    columns = {"lmo_calls": "linear minimisations in all", "seconds": "seconds"}
+    columns = {"lmo_calls": "LMO calls in total", "seconds": "seconds"}
     for axis, (column, words) in zip(axes, columns.items(), strict=True):
         axis.set_xscale("log")
         ends = {}
         for learner in LEARNERS:
             for kind in RATED:
                 end = _draw_rated(axis, records, learner, kind, column)
-                ends.update({learner: (end, LOOKS[learner].colour)} if end else {})
+                ends.update({learner: (end, STYLES[learner].colour)} if end else {})
         for level in (each["loss_a_rating"] for each in records if each["kind"] == "zero"):
             axis.axhline(level, color=INK, linewidth=0.8, zorder=0.9)
             if column == "seconds":
                 ends["learning nothing"] = ((axis.get_xlim()[1], level), INK)
         axis.set_xlabel(words)
         _thousands(axis)
-    axes[0].set_ylabel("loss a rating")
+    axes[0].set_ylabel("loss per rating")
     _label_beside(axes[-1], ends)
     handles = [Line2D([], [], color=INK, linestyle=s, label=w) for s, w in RATED.values() if w]
     hollow: dict[str, Any] = {"marker": "o", "markerfacecolor": "white", "linestyle": "none"}
@@ -268,14 +373,14 @@ def rating_panels(records: Sequence[Record]) -> Figure:
 def _draw_rated(
     axis: Axes, records: Sequence[Record], learner: str, kind: str, column: str
 ) -> tuple[float, float] | None:
-    """A line over budgets; return its end."""
+    """Draw a line over budgets; return its end."""
     mine = [each for each in records if each["learner"] == learner and each["kind"] == kind]
     mine.sort(key=lambda each: each["budget"] or np.inf)
     if not mine:
         return None
-    look = LOOKS[learner]
+    style = STYLES[learner]
     x, y = [each[column] for each in mine], [each["loss_a_rating"] for each in mine]
-    ink: dict[str, Any] = {"color": look.colour, "marker": look.marker}
+    ink: dict[str, Any] = {"color": style.colour, "marker": style.marker}
     axis.plot(x, y, **ink, linestyle=RATED[kind][0], markeredgewidth=0.0)
     if mine[-1]["budget"] is None:
         axis.plot(x[-1:], y[-1:], **ink, markerfacecolor="white", markersize=4.5)
@@ -284,12 +389,10 @@ def _draw_rated(
 
 @print_style()
 def bound_panels(records: Sequence[Record]) -> Figure:
-    """Regret over rounds, between what no learner can beat and what each is sure of."""
-    title = (
-        "an oracle that resists · G = R = 1 · b linear minimisations a round · markers: measured"
-    )
-    figure = _sheet(title, 3.2)
-    # The panel with names beside it comes last.
+    """Regret over rounds, between the lower bound and each learner's own bound."""
+    title = "resisting oracle · G = R = 1 · b LMO calls per round · markers: measured"
+    figure = new_figure(title, 3.2)
+    # The panel with labels comes last.
     budgets = sorted({record["budget"] for record in records}, key=lambda b: (b == 1.0, b))
     axes = figure.subplots(1, len(budgets), sharey=True, squeeze=False, width_ratios=[1, 1, 1.5])[0]
     for axis, budget in zip(axes, budgets, strict=True):
@@ -304,22 +407,22 @@ def bound_panels(records: Sequence[Record]) -> Figure:
 
 
 def _draw_bounds(axis: Axes, records: Sequence[Record]) -> dict[str, Any]:
-    """Draw the games of one budget; return what to write at which line's end."""
+    """Draw the games of one budget; return the labels of the lines' ends."""
     ends: dict[str, Any] = {}
     titles = list(dict.fromkeys(record["title"] for record in records))
     for title in titles:
         mine = sorted((r for r in records if r["title"] == title), key=lambda r: r["rounds"])
-        T, look = np.array([each["rounds"] for each in mine]), LOOKS[mine[0]["learner"]]
+        T, style = np.array([each["rounds"] for each in mine]), STYLES[mine[0]["learner"]]
         scaled = {
             column: np.array([each[column] for each in mine]) / T**0.75
             for column in ("bound", "static_regret", "guarantee")
         }
         even = mine[0]["kind"] == "even"
-        axis.plot(T, scaled["bound"], color=look.colour, linestyle="--" if even else "-", lw=0.9)
-        face = "white" if even else look.colour
-        dots: dict[str, Any] = {"marker": look.marker, "markerfacecolor": face, "ms": 3.2}
-        axis.plot(T, scaled["static_regret"], color=look.colour, linestyle="none", mew=0.6, **dots)
-        ends[f"bound of {title}"] = ((T[-1], scaled["bound"][-1]), look.colour)
+        axis.plot(T, scaled["bound"], color=style.colour, linestyle="--" if even else "-", lw=0.9)
+        face = "white" if even else style.colour
+        dots: dict[str, Any] = {"marker": style.marker, "markerfacecolor": face, "ms": 3.2}
+        axis.plot(T, scaled["static_regret"], color=style.colour, linestyle="none", mew=0.6, **dots)
+        ends[f"bound of {title}"] = ((T[-1], scaled["bound"][-1]), style.colour)
     axis.plot(T, scaled["guarantee"], color=INK, linewidth=1.4)
-    ends["no learner does better"] = ((T[-1], scaled["guarantee"][-1]), INK)
+    ends["lower bound"] = ((T[-1], scaled["guarantee"][-1]), INK)
     return ends
