@@ -149,9 +149,9 @@ def test_it_is_written_every_so_many_rounds_and_at_the_end(tmp_path, monkeypatch
     written = []
     save = dw.game.Checkpoint.save
 
-    def note(self, learner, record, recording):
+    def note(self, learner, record):
         written.append(learner.t)
-        save(self, learner, record, recording)
+        save(self, learner, record)
 
     monkeypatch.setattr(dw.game.Checkpoint, "save", note)
     path = tmp_path / "new" / "folder" / "game.safetensors"

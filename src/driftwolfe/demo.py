@@ -11,6 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftwolfe.domains import Simplex
+from driftwolfe.experiments.figure_style import (
+    FAINT,
+    INK,
+    WIDTH,
+    count_axis,
+    extra,
+    line_styles,
+    print_style,
+)
 from driftwolfe.game import History, play
 from driftwolfe.learners import OGD, POLA, Learner
 from driftwolfe.losses import LinearLoss
@@ -325,8 +334,6 @@ def _calls(run: Run) -> str:
 
 def picture(runs: tuple[Run, Run]) -> Figure:
     """Draw a map of weights for each learner, and the growth of their regrets."""
-    from driftwolfe.experiments.figure_style import WIDTH, extra, line_styles, print_style
-
     styles = line_styles(run.name for run in runs)
     made = runs[0].hunt
     with print_style():
@@ -350,8 +357,6 @@ def picture(runs: tuple[Run, Run]) -> Figure:
 
 def save(figure: Figure, path: Path) -> None:
     """Write a picture as PNG, whole or not at all; the same picture gives the same bytes."""
-    from driftwolfe.experiments.figure_style import print_style
-
     options: dict[str, Any] = {"format": "png", "dpi": 200, "metadata": {"Software": None}}
     with print_style():
         write(path, lambda part: figure.savefig(part, **options))
@@ -359,8 +364,6 @@ def save(figure: Figure, path: Path) -> None:
 
 def _draw_map(axis: Axes, run: Run, colour: str) -> None:
     """Draw the weights as shades of the learner's colour, and the target's places as frames."""
-    from driftwolfe.experiments.figure_style import INK, extra
-
     rounds, places = run.weights.shape
     colours = extra("matplotlib.colors").LinearSegmentedColormap
     axis.imshow(
@@ -400,8 +403,6 @@ def _draw_map(axis: Axes, run: Run, colour: str) -> None:
 
 def _draw_regrets(axis: Axes, runs: tuple[Run, Run], colours: dict[str, str]) -> None:
     """Draw the regrets up to each round, with names and totals at the ends of the curves."""
-    from driftwolfe.experiments.figure_style import count_axis
-
     rounds = len(runs[0].history)
     _mark_jumps(axis, runs[0])
     for run in runs:
@@ -430,7 +431,5 @@ def _draw_regrets(axis: Axes, runs: tuple[Run, Run], colours: dict[str, str]) ->
 
 
 def _mark_jumps(axis: Axes, run: Run) -> None:
-    from driftwolfe.experiments.figure_style import FAINT
-
     for jump in run.hunt.jumps:
         axis.axvline(jump, color=FAINT, linestyle=":", linewidth=0.7, zorder=0.5)

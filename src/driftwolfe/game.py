@@ -43,163 +43,6 @@ from driftwolfe.storage import (
     write_archive,
 )
 
-KIND = "Game"
-#: What a checkpoint says, besides what every file of a learner says.
-GAME = LEARNER | {
-    "learner": Field(str),
-    "first": Field(int, least=0),
-    "recording": Field(list, (2,), items=Field(bool)),
-    "decisions": Field(dict),
-    "weights": Field(dict),
-}
-#: Its record: seconds, loss and four counts of calls of each round; points, or their lengths and
-#: the points end to end.
-ROWS = {"rows": Field(np.float64, ("rounds", 6))}
-POINTS = Field(list, items=POINT)
-PACKED = {"lengths": Field(np.int64, ("rounds",), 0), "numbers": Field(np.float64)}
-
-
-@dataclass(eq=False)
-class GameRecord:
-    """What has been recorded of a game so far.
-
-    Attributes
-    ----------
-    rows
-        Seconds, loss and calls of each round.
-    decisions, weights
-        Of each round, if recorded.
-    """
-
-    rows: list[tuple[float, ...]] = field(default_factory=list)
-    decisions: list[Point] = field(default_factory=list)
-    weights: list[Array] = field(default_factory=list)
-
-
-class Checkpoint:
-    """A file that holds a learner and the record of its game.
-
-    Parameters
-    ----------
-    path
-        The file; it is replaced whole, so a kill leaves the last one.
-    learner
-        As it is before the game.
-    """
-
-    def __init__(self, path: str | os.PathLike[str], learner: Learner) -> None:
-        self.path = Path(path)
-        self._first = learner.t
-        require_named_state(learner)  # now, not after the first thousand rounds
-        with storage.explained(self.path):
-            storage.destination(self.path)
-
-    def resume(self, learner: Learner, recording: tuple[bool, bool]) -> GameRecord:
-        """Bring the learner to where the file left it, and return the record; empty without a file.
-
-        `recording` says whether decisions and weights are recorded. A file of another game is
-        refused, and the learner stays as it is.
-        """
-        if not self.path.exists():
-            return GameRecord()
-
-        def check(header: Header) -> set[str]:
-            with self._refused_if_another():
-                self._require_same_game(header, recording)
-                return needed_arrays(header, GAME, "game") | {"rows"}
-
-        archive = read_archive(self.path, check)
-        with enough_memory(self.path), self._refused_if_another():
-            reached = restored(learner, archive)
-            record = _read_record(archive.settings, archive.arrays)
-            if reached.t != self._first + len(record.rows):
-                raise ValueError("its rounds do not add up")
-        _move(learner, reached)
-        return record
-
-    @contextmanager
-    def _refused_if_another(self) -> Iterator[None]:
-        try:
-            yield
-        except ValueError as error:
-            raise ValueError(
-                f"{self.path} is no checkpoint of this game: {error}; remove it to start anew"
-            ) from error
-
-    def save(self, learner: Learner, record: GameRecord, recording: tuple[bool, bool]) -> None:
-        """Write where the game is; refuse if something else moved the learner meanwhile."""
-        _write_game(learner, record, recording, self._first, self.path)
-
-    def _require_same_game(self, archive: Header, recording: tuple[bool, bool]) -> None:
-        if archive.kind != KIND:
-            raise ValueError(f"it holds a {archive.kind[:40]}")
-        first = archive.settings.get("first")
-        if first != self._first:
-            raise ValueError(
-                f"it began with round {str(first)[:40]}, and this learner has played {self._first} rounds "
-                "already; give one made anew"
-            )
-        if archive.settings.get("recording") != list(recording):
-            raise ValueError("it was recorded with other record_decisions or record_weights")
-
-
-@writes
-def _move(learner: Learner, reached: Learner) -> None:
-    """Put a learner into the state of another one."""
-    learner.__dict__.update(reached.__dict__)
-
-
-@reads_whole
-def _write_game(
-    learner: Learner, record: GameRecord, recording: tuple[bool, bool], first: int, path: Path
-) -> None:
-    if learner.t != first + len(record.rows):
-        raise RuntimeError(
-            f"the game has played {len(record.rows):,} rounds from round {first:,} on, but its learner is "
-            f"at round {learner.t:,}: a callback or another thread has moved it; {path} stays as it was"
-        )
-    writer = TreeWriter(ensemble_kinds())
-    settings = {
-        **learner_settings(learner, writer),
-        "learner": type(learner).__name__,
-        "first": first,
-        "recording": list(recording),
-        "decisions": writer.write(_packed(record.decisions)),
-        "weights": writer.write(_packed(record.weights)),
-    }
-    rows = np.array(record.rows, dtype=np.float64).reshape(-1, 6)
-    write_archive(path, KIND, settings, {**writer.arrays, "rows": rows})
-
-
-def _read_record(settings: dict[str, Any], arrays: dict[str, Any]) -> GameRecord:
-    rows: Any = arrays.get("rows")
-    rounds = check_fields(ROWS, {"rows": rows}, "game")["rounds"]
-    require((rows[:, 2:] >= 0).all(), "calls")
-    reader = TreeReader(ensemble_kinds(), arrays, shared_names(settings))
-    lists = {name: _unpacked(reader.read(settings[name])) for name in ("decisions", "weights")}
-    check_fields(dict.fromkeys(lists, POINTS), lists, "game")
-    require(all(len(held) in (0, rounds) for held in lists.values()), "records of points")
-    return GameRecord([tuple(row) for row in rows.tolist()], **lists)
-
-
-def _packed(points: list[Any]) -> Any:
-    """Dense points end to end in one array, and their lengths: files with many arrays are slow."""
-    if not points or not all(isinstance(point, np.ndarray) for point in points):
-        return points
-    lengths = np.array([len(point) for point in points])
-    return lengths, np.concatenate(points)
-
-
-def _unpacked(packed: Any) -> Any:
-    if not isinstance(packed, tuple):
-        return packed
-    require(len(packed) == len(PACKED), "records of points")
-    lengths, numbers = packed
-    check_fields(PACKED, {"lengths": lengths, "numbers": numbers}, "game")
-    require(numbers.ndim and lengths.sum() == len(numbers), "records of points")
-    return np.split(numbers, np.cumsum(lengths)[:-1])
-
-
 Callback = Callable[[Learner, float], None]
 #: Rounds per batch where experts run ahead of their combination.
 _BATCH = 512
@@ -276,6 +119,20 @@ class History:
         )
 
 
+@dataclass(eq=False)
+class GameRecord:
+    """What has been recorded of a game so far: of each round its row and, if asked for, its points."""
+
+    rows: list[tuple[float, ...]] = field(default_factory=list)  # seconds, loss and calls
+    decisions: list[Point] = field(default_factory=list)
+    weights: list[Array] = field(default_factory=list)
+
+    @property
+    def table(self) -> Array:
+        """The rows as an array."""
+        return np.array(self.rows, dtype=np.float64).reshape(-1, 6)
+
+
 def play(
     learner: Learner,
     losses: Iterable[Loss],
@@ -320,8 +177,8 @@ def play(
     """
     recording = (record_decisions, record_weights)
     period = checks.count(every, "every")
-    saved = None if checkpoint is None else Checkpoint(checkpoint, learner)
-    record = GameRecord() if saved is None else saved.resume(learner, recording)
+    saved = None if checkpoint is None else Checkpoint(checkpoint, learner, recording)
+    record = GameRecord() if saved is None else saved.resume(learner)
     stream = iter(_with_progress(losses, progress))
     functions = _already_played(stream, len(record.rows), keep_losses)
 
@@ -346,12 +203,12 @@ def play(
             callback(learner, rounds[0].value)
         unsaved += len(batch)
         if saved is not None and unsaved >= period:
-            saved.save(learner, record, recording)
+            saved.save(learner, record)
             unsaved = 0
     if saved is not None and unsaved:
-        saved.save(learner, record, recording)
+        saved.save(learner, record)
 
-    times, suffered, *calls = np.array(record.rows, dtype=float).reshape(-1, 6).T
+    times, suffered, *calls = record.table.T
     lmo, projection, gauge, membership = (count.astype(np.int64) for count in calls)
     return History(
         learner.domain,
@@ -388,3 +245,145 @@ def _with_progress(losses: Iterable[Loss], progress: bool | None) -> Iterable[Lo
     from tqdm import tqdm  # slow to import
 
     return tqdm(losses, unit="round", leave=False)
+
+
+# -- checkpoints -----------------------------------------------------------------------------------
+
+KIND = "Game"
+#: What a checkpoint says, besides what every file of a learner says.
+GAME = LEARNER | {
+    "learner": Field(str),
+    "first": Field(int, least=0),
+    "recording": Field(list, (2,), items=Field(bool)),
+    "decisions": Field(dict),
+    "weights": Field(dict),
+}
+#: Its record: seconds, loss and four counts of calls of each round; points, or their lengths and
+#: the points end to end.
+ROWS = {"rows": Field(np.float64, ("rounds", 6))}
+POINTS = Field(list, items=POINT)
+PACKED = {"lengths": Field(np.int64, ("rounds",), 0), "numbers": Field(np.float64)}
+
+
+class Checkpoint:
+    """A file that holds a learner and the record of its game.
+
+    Parameters
+    ----------
+    path
+        The file; it is replaced whole, so a kill leaves the last one.
+    learner
+        As it is before the game.
+    recording
+        Whether decisions and weights are recorded.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], learner: Learner, recording: tuple[bool, bool]
+    ) -> None:
+        self.path = Path(path)
+        self.first = learner.t
+        self.recording = list(recording)
+        require_named_state(learner)  # now, not after the first thousand rounds
+        with storage.explained(self.path):
+            storage.destination(self.path)
+
+    def resume(self, learner: Learner) -> GameRecord:
+        """Bring the learner to where the file left it, and return the record; empty without a file.
+
+        A file of another game is refused, and the learner stays as it is.
+        """
+        if not self.path.exists():
+            return GameRecord()
+        archive = read_archive(self.path, self._check)
+        with enough_memory(self.path), self._refused_if_another():
+            reached = restored(learner, archive)
+            record = _read_record(archive.settings, archive.arrays)
+            if reached.t != self.first + len(record.rows):
+                raise ValueError("its rounds do not add up")
+        _move(learner, reached)
+        return record
+
+    def save(self, learner: Learner, record: GameRecord) -> None:
+        """Write where the game is; refuse if something else moved the learner meanwhile."""
+        _write_game(learner, record, self)
+
+    def _check(self, header: Header) -> set[str]:
+        """Require a file of this game; return the names of the arrays to read."""
+        with self._refused_if_another():
+            if header.kind != KIND:
+                raise ValueError(f"it holds a {header.kind[:40]}")
+            first = header.settings.get("first")
+            if first != self.first:
+                raise ValueError(
+                    f"it began with round {str(first)[:40]}, and this learner has played {self.first} "
+                    "rounds already; give one made anew"
+                )
+            if header.settings.get("recording") != self.recording:
+                raise ValueError("it was recorded with other record_decisions or record_weights")
+            return needed_arrays(header, GAME, "game") | {"rows"}
+
+    @contextmanager
+    def _refused_if_another(self) -> Iterator[None]:
+        try:
+            yield
+        except ValueError as error:
+            raise ValueError(
+                f"{self.path} is no checkpoint of this game: {error}; remove it to start anew"
+            ) from error
+
+
+@writes
+def _move(learner: Learner, reached: Learner) -> None:
+    """Put a learner into the state of another one."""
+    learner.__dict__.update(reached.__dict__)
+
+
+@reads_whole
+def _write_game(learner: Learner, record: GameRecord, checkpoint: Checkpoint) -> None:
+    first, rounds = checkpoint.first, len(record.rows)
+    if learner.t != first + rounds:
+        raise RuntimeError(
+            f"the game has played {rounds:,} rounds from round {first:,} on, but its learner is at round "
+            f"{learner.t:,}: a callback or another thread has moved it; {checkpoint.path} stays as it was"
+        )
+    writer = TreeWriter(ensemble_kinds())
+    settings = {
+        **learner_settings(learner, writer),
+        "learner": type(learner).__name__,
+        "first": first,
+        "recording": checkpoint.recording,
+        "decisions": writer.write(_packed(record.decisions)),
+        "weights": writer.write(_packed(record.weights)),
+    }
+    arrays = {**writer.arrays, "rows": record.table}
+    write_archive(checkpoint.path, KIND, settings, arrays)
+
+
+def _read_record(settings: dict[str, Any], arrays: dict[str, Any]) -> GameRecord:
+    rows: Any = arrays.get("rows")
+    rounds = check_fields(ROWS, {"rows": rows}, "game")["rounds"]
+    require((rows[:, 2:] >= 0).all(), "calls")
+    reader = TreeReader(ensemble_kinds(), arrays, shared_names(settings))
+    lists = {name: _unpacked(reader.read(settings[name])) for name in ("decisions", "weights")}
+    check_fields(dict.fromkeys(lists, POINTS), lists, "game")
+    require(all(len(held) in (0, rounds) for held in lists.values()), "records of points")
+    return GameRecord([tuple(row) for row in rows.tolist()], **lists)
+
+
+def _packed(points: list[Any]) -> Any:
+    """Dense points end to end in one array, and their lengths: files with many arrays are slow."""
+    if not points or not all(isinstance(point, np.ndarray) for point in points):
+        return points
+    lengths = np.array([len(point) for point in points])
+    return lengths, np.concatenate(points)
+
+
+def _unpacked(packed: Any) -> Any:
+    if not isinstance(packed, tuple):
+        return packed
+    require(len(packed) == len(PACKED), "records of points")
+    lengths, numbers = packed
+    check_fields(PACKED, {"lengths": lengths, "numbers": numbers}, "game")
+    require(numbers.ndim and lengths.sum() == len(numbers), "records of points")
+    return np.split(numbers, np.cumsum(lengths)[:-1])
