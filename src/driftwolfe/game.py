@@ -16,32 +16,13 @@ import numpy as np
 
 from driftwolfe import storage
 from driftwolfe.domains import Domain
-from driftwolfe.learners.archive import (
-    LEARNER,
-    POINT,
-    ensemble_kinds,
-    learner_settings,
-    needed_arrays,
-    require_named_state,
-    restored,
-)
+from driftwolfe.learners import archive
 from driftwolfe.learners.base import Learner
 from driftwolfe.losses import Loss
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices, Point
-from driftwolfe.storage import (
-    Field,
-    Header,
-    TreeReader,
-    TreeWriter,
-    check_fields,
-    enough_memory,
-    read_archive,
-    require,
-    shared_names,
-    write_archive,
-)
+from driftwolfe.storage import Field, Header, TreeReader, TreeWriter, check_fields, require
 
 Callback = Callable[[Learner, float], None]
 #: Rounds per batch where experts run ahead of their combination.
@@ -251,7 +232,7 @@ def _with_progress(losses: Iterable[Loss], progress: bool | None) -> Iterable[Lo
 
 KIND = "Game"
 #: What a checkpoint says, besides what every file of a learner says.
-GAME = LEARNER | {
+GAME = archive.LEARNER | {
     "learner": Field(str),
     "first": Field(int, least=0),
     "recording": Field(list, (2,), items=Field(bool)),
@@ -261,7 +242,7 @@ GAME = LEARNER | {
 #: Its record: seconds, loss and four counts of calls of each round; points, or their lengths and
 #: the points end to end.
 ROWS = {"rows": Field(np.float64, ("rounds", 6))}
-POINTS = Field(list, items=POINT)
+POINTS = Field(list, items=archive.POINT)
 PACKED = {"lengths": Field(np.int64, ("rounds",), 0), "numbers": Field(np.float64)}
 
 
@@ -284,7 +265,7 @@ class Checkpoint:
         self.path = Path(path)
         self.first = learner.t
         self.recording = list(recording)
-        require_named_state(learner)  # now, not after the first thousand rounds
+        archive.require_named_state(learner)  # now, not after the first thousand rounds
         with storage.explained(self.path):
             storage.destination(self.path)
 
@@ -295,10 +276,10 @@ class Checkpoint:
         """
         if not self.path.exists():
             return GameRecord()
-        archive = read_archive(self.path, self._check)
-        with enough_memory(self.path), self._refused_if_another():
-            reached = restored(learner, archive)
-            record = _read_record(archive.settings, archive.arrays)
+        saved = storage.read_archive(self.path, self._check)
+        with storage.enough_memory(self.path), self._refused_if_another():
+            reached = archive.restored(learner, saved)
+            record = _read_record(saved.settings, saved.arrays)
             if reached.t != self.first + len(record.rows):
                 raise ValueError("its rounds do not add up")
         _move(learner, reached)
@@ -321,7 +302,7 @@ class Checkpoint:
                 )
             if header.settings.get("recording") != self.recording:
                 raise ValueError("it was recorded with other record_decisions or record_weights")
-            return needed_arrays(header, GAME, "game") | {"rows"}
+            return archive.needed_arrays(header, GAME, "game") | {"rows"}
 
     @contextmanager
     def _refused_if_another(self) -> Iterator[None]:
@@ -347,9 +328,9 @@ def _write_game(learner: Learner, record: GameRecord, checkpoint: Checkpoint) ->
             f"the game has played {rounds:,} rounds from round {first:,} on, but its learner is at round "
             f"{learner.t:,}: a callback or another thread has moved it; {checkpoint.path} stays as it was"
         )
-    writer = TreeWriter(ensemble_kinds())
+    writer = TreeWriter(archive.ensemble_kinds())
     settings = {
-        **learner_settings(learner, writer),
+        **archive.learner_settings(learner, writer),
         "learner": type(learner).__name__,
         "first": first,
         "recording": checkpoint.recording,
@@ -357,14 +338,14 @@ def _write_game(learner: Learner, record: GameRecord, checkpoint: Checkpoint) ->
         "weights": writer.write(_packed(record.weights)),
     }
     arrays = {**writer.arrays, "rows": record.table}
-    write_archive(checkpoint.path, KIND, settings, arrays)
+    storage.write_archive(checkpoint.path, KIND, settings, arrays)
 
 
 def _read_record(settings: dict[str, Any], arrays: dict[str, Any]) -> GameRecord:
     rows: Any = arrays.get("rows")
     rounds = check_fields(ROWS, {"rows": rows}, "game")["rounds"]
     require((rows[:, 2:] >= 0).all(), "calls")
-    reader = TreeReader(ensemble_kinds(), arrays, shared_names(settings))
+    reader = TreeReader(archive.ensemble_kinds(), arrays, storage.shared_names(settings))
     lists = {name: _unpacked(reader.read(settings[name])) for name in ("decisions", "weights")}
     check_fields(dict.fromkeys(lists, POINTS), lists, "game")
     require(all(len(held) in (0, rounds) for held in lists.values()), "records of points")

@@ -71,11 +71,7 @@ class SignAdversary:
 
 
 def against(
-    learner: Learner,
-    rounds: int,
-    lipschitz: float = 1.0,
-    direction: Any = None,
-    seed: Seed = None,
+    learner: Learner, rounds: int, lipschitz: float = 1.0, direction: Any = None, seed: Seed = None
 ) -> Iterator[LinearLoss]:
     """Yield losses that each answer the learner's current decision; see `SignAdversary`.
 

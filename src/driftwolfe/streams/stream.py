@@ -94,10 +94,7 @@ class Stream:
         # Number the pieces between drifts: where the number changes in the slice, it drifts.
         pieces = [bisect_right(self.drifts, t) for t in range(len(self))[index]]
         return replace(
-            self,
-            losses=self.losses[index],
-            comparators=comparators,
-            drifts=change_points(pieces),
+            self, losses=self.losses[index], comparators=comparators, drifts=change_points(pieces)
         )
 
     def __repr__(self) -> str:
