@@ -100,7 +100,7 @@ class Hull:
         return self.point
 
     def _gains(self, residual: Array) -> Array:
-        """First-order gain of moving from x to each atom: <a_i - x, y - x>."""
+        """Return the first-order gain of moving from x to each atom: <a_i - x, y - x>."""
         products: Array = self._rows[: self._count] @ residual
         return products - self._weights @ products
 

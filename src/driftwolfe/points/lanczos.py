@@ -221,6 +221,13 @@ def lanczos(
     randomness
         Length of the random part as a share of the start's.
     """
+    if (
+        len(matrices) > 1 and matrices[0].device is HOST
+    ):  # which gains nothing by taking them together
+        return [
+            lanczos([A], [start], [tolerance], max_products, randomness)[0]
+            for A, start, tolerance in zip(matrices, starts, tolerances, strict=True)
+        ]
     # A uniform unit vector in n dimensions has |c| < delta with probability <= delta sqrt(2 n / pi).
     least = _FAILURE * randomness * math.sqrt(math.pi / (2.0 * len(starts[0])))
     units = [_unit(start) for start in starts]
@@ -348,25 +355,7 @@ def _krylov(matrices: Sequence[Any], starts: Sequence[Any], most: int) -> Any:
     if (device := matrices[0].device) is not HOST:
         return device.krylov(matrices, starts, most)
     kind = _FactoredBasis if isinstance(matrices[0], FactoredMatrix) else _Basis
-    return _HostKrylov([kind(*pair, most) for pair in zip(matrices, starts, strict=True)])
-
-
-class _HostKrylov:
-    """One matrix after the other: the host gains nothing by taking them together."""
-
-    def __init__(self, bases: Sequence[_Basis]) -> None:
-        self._bases = bases
-
-    def grow(self, size: int) -> tuple[Array, Array]:
-        """Take steps until there are `size`; return all diagonals and what lies beyond, in rows."""
-        grown = [basis.grow(size) for basis in self._bases]
-        if len(grown) == 1:
-            return grown[0][0][None], grown[0][1][None]
-        return np.stack([row for row, _ in grown]), np.stack([row for _, row in grown])
-
-    def combine(self, coordinates: Sequence[Array]) -> list[tuple[Array, Array]]:
-        """Return the image A v and the vector v with these coordinates in each basis."""
-        return [basis.combine(row) for basis, row in zip(self._bases, coordinates, strict=True)]
+    return kind(matrices[0], starts[0], most)
 
 
 class _Basis:
@@ -377,14 +366,15 @@ class _Basis:
         self._rows = np.empty((most + 1, start.size))
         self._rows[0] = start
         self._images = np.empty((most, matrix.shape[0]))
-        self._diagonal, self._beyond = np.zeros(most), np.zeros(most)
+        self._diagonal, self._beyond = np.zeros((1, most)), np.zeros((1, most))
         self._size = 0
 
     def grow(self, size: int) -> tuple[Array, Array]:
+        """Take steps until there are `size`; return all diagonals and what lies beyond, in a row."""
         for k in range(self._size, size):
-            self._diagonal[k], self._beyond[k] = self._step(k)
+            self._diagonal[0, k], self._beyond[0, k] = self._step(k)
         self._size = max(self._size, size)
-        return self._diagonal[:size], self._beyond[:size]
+        return self._diagonal[:, :size], self._beyond[:, :size]
 
     def _step(self, k: int) -> tuple[float, float]:
         self._images[k] = self._matrix.times(self._rows[k])
@@ -398,9 +388,10 @@ class _Basis:
         self._rows[k + 1] = product / (length or 1.0)
         return diagonal, length
 
-    def combine(self, coordinates: Array) -> tuple[Array, Array]:
-        k = coordinates.size
-        return coordinates @ self._images[:k], coordinates @ self._rows[:k]
+    def combine(self, coordinates: Sequence[Array]) -> list[tuple[Array, Array]]:
+        """Return the image A v and the vector v with these coordinates in the basis."""
+        [row] = coordinates
+        return [(row @ self._images[: row.size], row @ self._rows[: row.size])]
 
 
 class _FactoredBasis(_Basis):
@@ -425,7 +416,7 @@ class _FactoredBasis(_Basis):
         diagonal, beyond = self._compiled_step(
             *self._parts, self._rows, self._inner, self._images, k
         )
-        before = self._beyond[k - 1] if k else 0.0
+        before = self._beyond[0, k - 1] if k else 0.0
         grown = diagonal * self._error + before * self._error_before
         error = grown / beyond if beyond > 0 else 1.0
         self._error, self._error_before = error, self._error
