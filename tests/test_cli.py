@@ -69,7 +69,7 @@ def test_errors_of_the_library_are_one_line(monkeypatch, capsys):
     def fail(options):
         raise ValueError("radius must be a positive finite number, got -1")
 
-    monkeypatch.setattr(cli.commands, "oracles", fail)
+    monkeypatch.setattr(cli, "run_oracles", fail)
     assert cli.main(["oracles"]) == 2
     assert (
         capsys.readouterr().err == "driftwolfe: radius must be a positive finite number, got -1\n"
@@ -132,7 +132,7 @@ def test_overview_puts_results_into_one_table_and_says_what_to_open(swept, capsy
     picture = found / "figures" / "panels.png"
     assert cli.main(["overview", str(picture), str(found), str(found)]) == 0
     told = capsys.readouterr().out
-    assert told.count("  OGD") == 2 and "oracle calls a round" in told and "1 projection" in told
+    assert told.count("  OGD") == 2 and "oracle calls per round" in told and "1 projection" in told
     table, _, opened = told.partition("to open:")
     assert str(picture) in opened and f"{found / 'report.html'}" in opened
     assert "Steps" in opened
@@ -167,7 +167,7 @@ def test_the_example_of_a_sweep_is_one(capsys):
 )
 def test_mistakes_in_experiments_get_one_sentence(arguments, told, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("driftwolfe.experiments.workers._PATIENCE", 1.0)
+    monkeypatch.setattr("driftwolfe.experiments.executors._PATIENCE", 1.0)
     (tmp_path / "bad.toml").write_bytes(b"\x00\xff = [")
     (tmp_path / "unknown.toml").write_text(SPEC.replace("OGD", "POLDA"))
     (tmp_path / "steps.toml").write_text(SPEC)
@@ -205,7 +205,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
     assert process.returncode == 130, told
     assert "Traceback" not in told
     assert "trials are done and kept in found" in told
-    assert "go on where it was with: driftwolfe sweep long.toml --out found --jobs 1" in told
+    assert "resume with: driftwolfe sweep long.toml --out found --jobs 1" in told
 
 
 def test_the_package_is_the_program_too():
@@ -302,6 +302,6 @@ def test_too_little_memory_is_said_in_a_line(monkeypatch, capsys):
     def greedy(options):
         raise MemoryError
 
-    monkeypatch.setattr("driftwolfe.cli.demo", greedy)
+    monkeypatch.setattr("driftwolfe.cli.run_demo", greedy)
     assert cli.main(["demo"]) == 1
     _assert_one_line(capsys, "driftwolfe: ", "not enough memory")

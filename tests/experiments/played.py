@@ -7,11 +7,10 @@ from functools import cache
 
 import numpy as np
 
-from driftwolfe.experiments.result import Result, Weights
 from driftwolfe.experiments.run_trial import run_trial
 from driftwolfe.experiments.summary import Spread, Summary, summarise
 from driftwolfe.experiments.tables import RegretRow
-from driftwolfe.experiments.trial import DataSet, Trial
+from driftwolfe.experiments.trial import DataSet, Result, Trial, Weights
 
 DATA = DataSet(name="jumping-target", rounds=120)
 TWIN = "MovieLens 100K (synthetic twin)"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from driftwolfe.experiments.result import Result
-from driftwolfe.experiments.trial import DataSet, Trial
+from driftwolfe.experiments.trial import DataSet, Result, Trial
 
 
 def result(

@@ -1,4 +1,4 @@
-"""Small trials, a worker that is this process, and scripts that run sweeps in processes of their own."""
+"""Small trials, an executor in this process, and scripts that run sweeps in processes of their own."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from driftwolfe.experiments.result import Result
-from driftwolfe.experiments.run_trial import run_trial
-from driftwolfe.experiments.trial import DataSet, Trial
-from driftwolfe.experiments.workers import Outcome
+from driftwolfe.experiments.trial import DataSet, Result, Trial
 
 DATA = DataSet(name="jumping-target", rounds=40)
 
@@ -57,18 +55,23 @@ def outcome_of(result: Result) -> dict[str, Any]:
 
 
 class Here:
-    """Workers that are this process; it remembers what it was given."""
+    """Makes executors that run one trial after the other in this process; remembers the trials."""
 
     def __init__(self) -> None:
         self.given: list[Trial] = []
 
-    def run(self, trials: Sequence[Trial], folder: str | None) -> Iterator[Outcome]:
-        self.given += trials
-        for one in trials:
-            try:
-                yield Outcome(one, run_trial(one, folder))
-            except ValueError as problem:
-                yield Outcome(one, None, str(problem))
+    def __call__(self) -> Executor:
+        return _Thread(self.given)
+
+
+class _Thread(ThreadPoolExecutor):
+    def __init__(self, given: list[Trial]) -> None:
+        super().__init__(1)
+        self.given = given
+
+    def submit(self, call: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
+        self.given.append(msgspec.json.decode(arguments[0], type=Trial))
+        return super().submit(call, *arguments)
 
 
 def until(ready: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from driftwolfe.experiments import figure_style, figures
-from driftwolfe.experiments.figure_style import WARNING, band, settled_range
-from driftwolfe.experiments.figures import expert_table
+from driftwolfe.experiments.chart_data import band, expert_tables, settled_range
+from driftwolfe.experiments.figure_style import WARNING
 from experiments.played import made, played, regrets, summary_of
 
 
@@ -126,7 +126,7 @@ def written(figure: Figure) -> list[Text]:
 
 
 def test_a_method_that_was_ended_says_how_far_it_came(unequal):
-    assert figure_style.label(unequal.chosen["Ader"]) == "Ader (first 120 rounds)"
+    assert unequal.chosen["Ader"].label == "Ader (first 120 rounds)"
     assert "Ader (first 120 rounds)" in texts(figures.panels(unequal))
 
 
@@ -156,7 +156,7 @@ def test_sensitivity_says_on_how_many_rounds_c_was_chosen(drawn):
 
 
 def test_experts_are_in_order_and_those_asleep_are_left_out():
-    table = expert_table(summary_of([made("POLA", experts=5)]).chosen["POLA"])
+    (table,) = expert_tables(summary_of([made("POLA", experts=5)]))
     assert table.experts == ["1 rounds", "2 rounds", "4 rounds", "8 rounds", "16 rounds"]
     assert np.isnan(table.values[4, 0])
     assert np.isnan(table.values).sum() == 1

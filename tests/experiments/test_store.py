@@ -8,8 +8,8 @@ import sys
 import msgspec
 import pytest
 
-from driftwolfe.experiments.result import FORMAT
 from driftwolfe.experiments.store import Store
+from driftwolfe.experiments.trial import FORMAT
 from experiments.small import as_plain, made_up, trial
 
 

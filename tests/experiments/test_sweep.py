@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
@@ -12,8 +13,7 @@ import pytest
 from driftwolfe.experiments.run_trial import run_trial
 from driftwolfe.experiments.store import Store
 from driftwolfe.experiments.sweep import Progress, describe, run_sweep, status
-from driftwolfe.experiments.trial import DataSet
-from driftwolfe.experiments.workers import Outcome
+from driftwolfe.experiments.trial import DataSet, Trial
 from experiments.small import Here, alive_in_session, made_up, outcome_of, script, trial, until
 
 IMPOSSIBLE = trial(data=DataSet(name="jumping-target", rounds=3))
@@ -72,16 +72,18 @@ def test_what_fails_is_noted_told_and_tried_again(tmp_path):
     assert "pieces must be at most the 3 rounds" in store.failures[IMPOSSIBLE.name]
     told = status(store)
     assert told.splitlines()[0] == f"A sweep: 1 of 2 trials done in {tmp_path}"
-    assert told.splitlines()[-1].startswith(f"failed: {IMPOSSIBLE.name}: pieces must be")
+    assert told.splitlines()[-1].startswith(
+        f"failed: {IMPOSSIBLE.name}: ValueError: pieces must be"
+    )
     workers = Here()
     assert run_sweep(store, workers) == 1
     assert workers.given == [IMPOSSIBLE]
 
-    class Mended:
-        def run(self, trials, folder):
-            yield from (Outcome(one, made_up(one)) for one in trials)
+    class Mended(ThreadPoolExecutor):
+        def submit(self, call, one, folder):
+            return super().submit(lambda: made_up(msgspec.json.decode(one, type=Trial)).encode())
 
-    assert run_sweep(store, Mended()) == 0
+    assert run_sweep(store, Mended) == 0
     assert store.failures == {}
     assert "failed" not in status(store)
 
@@ -99,7 +101,7 @@ def test_the_status_counts_by_method_and_names_the_best(tmp_path):
         "  OGD: 2 of 2",
         "  mine: 1 of 1",
         "  POLA: 0 of 1",
-        "best on made up: OGD, c = 2, seed 0, loss 0.1 a round",
+        "best on made up: OGD, c = 2, seed 0, loss 0.1 per round",
     ]
 
 
@@ -126,17 +128,15 @@ def test_two_sweeps_do_not_run_in_one_folder(tmp_path):
 def test_workers_are_told_to_stop_when_a_result_cannot_be_written(tmp_path):
     store, ended = _store(tmp_path, trial(seed=0), trial(seed=1)), []
 
-    class Watched(Here):
-        def run(self, trials, folder):
-            try:
-                yield from super().run(trials, folder)
-            finally:
-                ended.append(True)
+    class Watched(ThreadPoolExecutor):
+        def shutdown(self, wait=True, *, cancel_futures=False):
+            ended.append((wait, cancel_futures))
+            super().shutdown(wait, cancel_futures=cancel_futures)
 
     (tmp_path / "trials").write_text("a file where the folder should be")
     with pytest.raises(OSError) as problem:
-        run_sweep(store, Watched())
-    assert ended == [True]  # although the error still holds on to all that was under way
+        run_sweep(store, Watched)
+    assert ended == [(False, True)]  # although the error still holds on to all that was under way
     assert problem.value.__traceback__ is not None
 
 
@@ -159,7 +159,7 @@ def test_on_a_terminal_a_line_lives(tmp_path):
     assert "2/3" in told
     assert "trial/s" in told or "s/trial" in told
     assert "<00:0" in told  # what is left, estimated
-    assert "best: OGD, c = 2, seed 0, loss 0.01 a round" in told.split("\r")[-1]
+    assert "best: OGD, c = 2, seed 0, loss 0.01 per round" in told.split("\r")[-1]
     assert "OGD, c = 4, seed 0 failed: ValueError: too large\n" in screen.getvalue()
     assert "3/3" in screen.getvalue()
     assert "best: OGD, c = 1" not in screen.getvalue().split("2/3")[-1]
@@ -172,7 +172,9 @@ def test_without_a_terminal_there_are_only_a_few_lines(tmp_path, capsys):
     assert said.out == ""
     lines = said.err.splitlines()
     assert lines[0] == "0 of 31 trials done, 31 to run"
-    assert lines[1].startswith("OGD, seed 0 failed: pieces must be at most the 3 rounds")
+    assert lines[1].startswith(
+        "OGD, seed 0 failed: ValueError: pieces must be at most the 3 rounds"
+    )
     assert lines[2].startswith("31 of 31 trials done; best: OGD, seed ")
     assert len(lines) == 3
     assert "\r" not in said.err
@@ -202,14 +204,14 @@ from driftwolfe.experiments.trial import DataSet
 from driftwolfe.experiments.store import Store
 from driftwolfe.experiments.sweep import run_sweep
 from driftwolfe.experiments.trial import Trial
-from driftwolfe.experiments.workers import LocalWorkers
+from driftwolfe.experiments.executors import ProcessExecutor
 
 if __name__ == "__main__":
     store = Store(sys.argv[1])
     data = DataSet(name="jumping-target", rounds=600)
     methods = ("POLA", "POLD")
     store.add("", [Trial(method=m, data=data, seed=s) for s in range(10) for m in methods])
-    sys.exit(run_sweep(store, LocalWorkers(2)))
+    sys.exit(run_sweep(store, lambda: ProcessExecutor(2)))
 """
 
 

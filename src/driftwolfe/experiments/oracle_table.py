@@ -17,6 +17,7 @@ from driftwolfe.domains import (
     SpanningTreePolytope,
     TraceNormBall,
 )
+from driftwolfe.experiments.tables import write_table
 from driftwolfe.oracles import METHODS, infeasible_projection
 from driftwolfe.points import FactoredMatrix, norm
 from driftwolfe.points.kinds import Point
@@ -52,19 +53,16 @@ def problems(seed: int = 0) -> Iterator[tuple[str, Domain, Point, Point]]:
         step = rng.standard_normal(domain.shape)
         x = 0.5 * domain.origin() + 0.5 * domain.lmo(rng.standard_normal(domain.shape))
         yield name, domain, x, x + step * (domain.radius / norm(step))
-    yield _matrix_problem(rng)
-
-
-def _matrix_problem(rng: np.random.Generator) -> tuple[str, Domain, Point, Point]:
-    """The size of MovieLens 100K: a rank-20 point and 5,000 stored gradient entries."""
+    # The size of MovieLens 100K: a rank-20 point and 5,000 stored gradient entries.
     m, n, rank, stored = 943, 1682, 20, 5000
-    domain = TraceNormBall((m, n), radius=1e4)
+    ball = TraceNormBall((m, n), radius=1e4)
     U, V = (np.linalg.qr(rng.standard_normal((size, rank)))[0] for size in (m, n))
-    x = FactoredMatrix(U, np.full(rank, 0.9 * domain.scale / rank), V)
-    step = FactoredMatrix.from_entries(
+    point = FactoredMatrix(U, np.full(rank, 0.9 * ball.scale / rank), V)
+    entries = FactoredMatrix.from_entries(
         (m, n), rng.integers(0, m, stored), rng.integers(0, n, stored), rng.standard_normal(stored)
     )
-    return "trace norm, 943 x 1,682", domain, x, x + step * (0.2 * domain.radius / step.norm())
+    moved = point + entries * (0.2 * ball.radius / entries.norm())
+    yield "trace norm, 943 x 1,682", ball, point, moved
 
 
 def _layered_graph(layers: int, width: int) -> tuple[list[tuple[int, int]], int, int]:
@@ -88,7 +86,16 @@ def oracle_table(repeats: int = 3) -> Iterator[Row]:
                     continue
                 if method == "block" and not domain.rank_one_atoms:
                     continue
-                yield _measure(name, domain, x, y, nearest, method, repeats)
+                seconds = []
+                for _ in range(repeats):
+                    started = time.perf_counter()
+                    result = infeasible_projection(
+                        domain, x, y, TOLERANCE * domain.radius**2, method, max_lmo_calls=CALL_LIMIT
+                    )
+                    seconds.append(time.perf_counter() - started)
+                median = 1e3 * float(np.median(seconds))
+                error = norm(result.feasible - nearest) / norm(y - nearest)
+                yield Row(name, method, result.lmo_calls, median, error, result.converged)
 
 
 def _projection(domain: Domain, x: Point, y: Point) -> Point:
@@ -99,39 +106,16 @@ def _projection(domain: Domain, x: Point, y: Point) -> Point:
     return infeasible_projection(domain, x, y, tiny, "corrective", accuracy=1e-9).feasible
 
 
-def _measure(
-    name: str, domain: Domain, x: Point, y: Point, nearest: Point, method: str, repeats: int
-) -> Row:
-    seconds = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        result = infeasible_projection(
-            domain, x, y, TOLERANCE * domain.radius**2, method, max_lmo_calls=CALL_LIMIT
-        )
-        seconds.append(time.perf_counter() - started)
-    error = norm(result.feasible - nearest) / norm(y - nearest)
-    return Row(
-        name,
-        method,
-        result.lmo_calls,
-        1e3 * float(np.median(seconds)),
-        error,
-        result.converged,
-    )
-
-
 def as_markdown(rows: list[Row]) -> str:
-    """The rows as a Markdown table."""
-    lines = [
-        "| set | method | LMO calls | ms | ‖x′ − P(y)‖ / ‖y − P(y)‖ |",
-        "| --- | --- | ---: | ---: | ---: |",
-    ]
+    """The rows as a Markdown table; each set is named once."""
+    heads = ["set", "method", "LMO calls", "ms", "‖x′ − P(y)‖ / ‖y − P(y)‖"]
+    cells = []
     last = None
     for row in rows:
         name = row.problem if row.problem != last else ""
         calls = f"{row.lmo_calls:,}" + ("" if row.converged else " (cut off)")
-        lines.append(
-            f"| {name} | `{row.method}` | {calls} | {row.milliseconds:,.1f} | {row.error:.4f} |"
+        cells.append(
+            [name, f"`{row.method}`", calls, f"{row.milliseconds:,.1f}", f"{row.error:.4f}"]
         )
         last = row.problem
-    return "\n".join(lines)
+    return write_table(heads, cells, left=2)

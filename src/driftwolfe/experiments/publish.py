@@ -1,4 +1,4 @@
-"""Write figures, tables and report of a folder of results."""
+"""Write tables, figures and the report of a folder of results."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from driftwolfe import storage
-from driftwolfe.experiments import figure_style, paper
+from driftwolfe.experiments import paper
+from driftwolfe.experiments.chart_data import CALL_LABELS
 from driftwolfe.experiments.store import Store
-from driftwolfe.experiments.summary import CALLS, Series, Summary, summarise
+from driftwolfe.experiments.summary import Summary, summarise
 from driftwolfe.experiments.tables import (
-    Minimum,
     RegretRow,
     markdown_code,
     markdown_text,
@@ -22,8 +22,11 @@ from driftwolfe.experiments.tables import (
     spread_text,
     trial_table,
     tuning_notes,
+    write_table,
 )
-from driftwolfe.terminal import printable, table
+from driftwolfe.terminal import printable
+
+_HEADS = ("stream, method", "rounds", "loss per round", "seconds", "oracle calls per round")
 
 
 def publish(store: Store, command: str | None = None) -> list[Path]:
@@ -34,7 +37,7 @@ def publish(store: Store, command: str | None = None) -> list[Path]:
     store
         The sweep, finished or not.
     command
-        What made it, to be told in the report.
+        What made it, for the report.
 
     Returns
     -------
@@ -51,17 +54,11 @@ def publish(store: Store, command: str | None = None) -> list[Path]:
     written = [store.folder / "summary.md", store.folder / "trials.csv"]
     storage.write_text(written[0], as_text(store.title, summaries, regrets, command))
     storage.write_text(written[1], trial_table(results))
-    for i, summary in enumerate(summaries):
-        place = store.folder / "figures" / ("" if len(summaries) == 1 else f"{i + 1}")
-        written += figures.draw_all(summary, regrets[i], place)
+    for i, (summary, rows) in enumerate(zip(summaries, regrets, strict=True), start=1):
+        place = store.folder / "figures" / ("" if len(summaries) == 1 else str(i))
+        written += figures.draw_all(summary, rows, place)
     written.append(store.folder / "report.html")
-    report.write_report(
-        summaries,
-        written[-1],
-        title=store.title,
-        regrets=regrets,
-        command=command,
-    )
+    report.write_report(summaries, written[-1], title=store.title, regrets=regrets, command=command)
     return written
 
 
@@ -84,27 +81,21 @@ def as_text(
 
 
 def _regrets(store: Store, summary: Summary) -> list[RegretRow]:
-    """Regrets, as far as offline minima are kept in the sweep's folder."""
-    data, minima = summary.series[0].data, dict[int, list[Minimum]]()
+    """Regrets, as far as offline minima are kept in the sweep's folder.
+
+    Adaptive regret over windows as long as the shortest stretch, and a tenth of it.
+    """
+    data = summary.series[0].data
     seeds = {result.trial.seed for series in summary.series for result in series.results}
-    for seed in seeds:
-        path = minima_path(store.folder, data, seed)
-        if path.exists():
-            minima[seed] = read_minima(path)
-    return regret_rows(summary, minima, _taus(minima))
-
-
-def _taus(minima: dict[int, list[Minimum]]) -> tuple[int, ...]:
-    """The shortest whole stretch, and a tenth of it."""
-    lengths = [m.end - m.start for found in minima.values() for m in found]
-    return () if not lengths else (max(1, min(lengths) // 10), min(lengths))
-
-
-_HEADS = ("stream, method", "rounds", "loss a round", "seconds", "oracle calls a round")
+    paths = {seed: minima_path(store.folder, data, seed) for seed in seeds}
+    minima = {seed: read_minima(path) for seed, path in paths.items() if path.exists()}
+    shortest = min((m.end - m.start for found in minima.values() for m in found), default=0)
+    taus = (max(1, shortest // 10), shortest) if shortest else ()
+    return regret_rows(summary, minima, taus)
 
 
 def overview(places: Iterable[Path]) -> list[str]:
-    """Lines that tell what lies in folders of sweeps and in files, and what to open first.
+    """Lines that say what lies in folders of sweeps and in files, and what to open first.
 
     Parameters
     ----------
@@ -113,40 +104,33 @@ def overview(places: Iterable[Path]) -> list[str]:
     """
     rows: list[list[str]] = []
     notices: list[str] = []
-    opened: list[tuple[str, str]] = []
+    opened: dict[Path, str] = {}
     for place in places:
         if place.is_file():
-            opened.append((str(place), "picture"))
+            opened[place] = "picture"
             continue
         store = Store(place)
         for summary in summarise(store.results):
             rows += _rows(summary)
-            notices.append(figure_style.notice(summary) or "")
-        opened += _to_open(place, store.title)
-    made = [*table(_HEADS, rows), *filter(None, notices), ""] if rows else []
-    widest = max((len(path) for path, _ in opened), default=0)
-    listed = ["to open:", *(printable(f"  {path:{widest}}  {what}") for path, what in opened)]
-    return made + (listed if opened else [])
+            notices += [summary.notice] if summary.notice else []
+        if (place / "report.html").exists():
+            opened[place / "report.html"] = f"report: {store.title}"
+        for path in sorted(place.glob("figures/**/panels.png")):
+            opened[path] = "figure"
+    lines = [*write_table(_HEADS, rows, "terminal").splitlines(), *notices, ""] if rows else []
+    if opened:
+        widest = max(len(str(path)) for path in opened)
+        lines.append("to open:")
+        lines += [printable(f"  {path!s:{widest}}  {what}") for path, what in opened.items()]
+    return lines
 
 
 def _rows(summary: Summary) -> list[list[str]]:
     """The stream on a line of its own, then a line for each method."""
     rows = [[summary.name, *[""] * (len(_HEADS) - 1)]]
     for title, series in summary.chosen.items():
-        played = int(series.rounds[-1])
-        cells = [spread_text(series.mean_loss), spread_text(series.total("seconds"))]
-        rows.append([f"  {title}", f"{played:,}", *cells, _calls(series)])
+        calls = {name: series.per_round(name) for name in CALL_LABELS}
+        told = ", ".join(f"{number(n, 3)} {CALL_LABELS[name]}" for name, n in calls.items() if n)
+        loss, seconds = spread_text(series.mean_loss), spread_text(series.total("seconds"))
+        rows.append([f"  {title}", f"{series.played:,}", loss, seconds, told])
     return rows
-
-
-def _calls(series: Series) -> str:
-    """The oracle calls of a round, by their kinds."""
-    each = {name: series.total(name).mean / int(series.rounds[-1]) for name in CALLS}
-    return ", ".join(f"{number(n, 3)} {figure_style.CALLS[name]}" for name, n in each.items() if n)
-
-
-def _to_open(folder: Path, title: str) -> Sequence[tuple[str, str]]:
-    """The report and the main figures of a sweep, as far as they are drawn."""
-    wanted = [(folder / "report.html", f"report: {title}")]
-    wanted += [(path, "figure") for path in sorted(folder.glob("figures/**/panels.png"))]
-    return [(str(path), what) for path, what in wanted if path.exists()]

@@ -1,4 +1,4 @@
-"""Run one trial."""
+"""Run one trial, and note the machine it ran on."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from driftwolfe import regret
+from driftwolfe import learners, regret
 from driftwolfe.ensemble import threads
-from driftwolfe.experiments import result
-from driftwolfe.experiments.result import AdaptiveRegret, Result, Weights
-from driftwolfe.experiments.trial import Trial, learner_class
-from driftwolfe.game import History, play
+from driftwolfe.experiments.machine import facts
+from driftwolfe.experiments.trial import AdaptiveRegret, Result, Trial, Weights
+from driftwolfe.game import play
 from driftwolfe.learners.base import Learner
 from driftwolfe.losses import Loss
 from driftwolfe.streams import Stream
 from driftwolfe.streams.data_files import Folder
 
-#: Rounds between readings of the curves, and readings between looks at the weights.
+#: Rounds between readings of the curves, and readings of the curves per reading of the weights.
 _EVERY, _WEIGHTS_EVERY = 10, 2
 #: Offline minima for the adaptive regret are found to this share of their value.
 _REGRET_TOLERANCE = 1e-3
@@ -37,7 +36,7 @@ def run_trial(trial: Trial, folder: Folder | None = None) -> Result:
     trial
         What to run.
     folder
-        Holds the real data; else it is sought as `driftwolfe.streams` says.
+        Holds the real data; by default they are looked for as `driftwolfe.streams` says.
 
     Examples
     --------
@@ -61,7 +60,7 @@ def run_trial(trial: Trial, folder: Folder | None = None) -> Result:
 def make_learner(trial: Trial, stream: Stream) -> Learner:
     """The trial's learner, for that stream."""
     options = {**step_options(trial.method, trial.c), **trial.options}
-    learner: Learner = learner_class(trial.method)(
+    learner: Learner = getattr(learners, trial.method)(
         stream.domain, horizon=len(stream), lipschitz=stream.lipschitz, **options
     )
     return learner
@@ -83,65 +82,18 @@ def step_options(method: str, c: float | None) -> dict[str, Any]:
     return {"step_scale": c * _ADER if method == "Ader" else c}
 
 
-class _Readings:
-    """Looks at a learner now and then: processor time and weights.
-
-    It hands out the losses, no more once the limit on time is spent.
-    """
-
-    def __init__(self, learner: Learner, losses: Stream, limit: float | None) -> None:
-        self.learner, self.losses, self.limit = learner, losses, limit or math.inf
-        self.rounds: list[int] = []
-        self.seconds: list[float] = []
-        self._weights: list[tuple[int, dict[str, float]]] = []
-
-    def __iter__(self) -> Iterator[Loss]:
-        spent = 0.0
-        self._record_weights(self.learner)
-        since = time.thread_time()
-        for t, loss in enumerate(self.losses, start=1):
-            yield loss
-            over = spent + time.thread_time() - since > self.limit
-            last = over or t == len(self.losses)
-            if t % _EVERY == 0 or last:
-                spent += time.thread_time() - since
-                self.rounds.append(t)
-                self.seconds.append(round(spent, 6))
-                if last or len(self.rounds) % _WEIGHTS_EVERY == 0:
-                    self._record_weights(self.learner)
-                since = time.thread_time()
-            if over:
-                return
-
-    def _record_weights(self, learner: Learner) -> None:
-        weights, names = learner.expert_weights, learner.expert_names
-        if weights is None or names is None:
-            return
-        self._weights.append((learner.t, dict(zip(names, weights.tolist(), strict=True))))
-
-    def weights(self) -> Weights | None:
-        """All looks as one table; experts in the order in which they came."""
-        if not self._weights:
-            return None
-        experts = list(
-            dict.fromkeys(name for _, line_style in self._weights for name in line_style)
-        )
-        values = [
-            [None if name not in line_style else round(line_style[name], 5) for name in experts]
-            for _, line_style in self._weights
-        ]
-        return Weights([t for t, _ in self._weights], experts, values)
-
-
 def _measured(trial: Trial, stream: Stream, started: float) -> Result:
     played = stream if trial.first is None else stream[: trial.first]
     if too_long := [tau for tau in trial.taus if tau > len(played)]:
         raise ValueError(f"taus must be at most the {len(played)} rounds, got {too_long[0]}")
-    learner = make_learner(trial, stream)
-    readings = _Readings(learner, played, trial.limit)
-    history = play(learner, readings, keep_losses=bool(trial.taus), progress=False)
-    # Where time ran out there may be no window of that length.
-    adaptive = [_adaptive(history, tau) for tau in trial.taus if tau <= len(history)]
+    readings = _Readings(make_learner(trial, stream), played, trial.limit)
+    history = play(readings.learner, readings, keep_losses=bool(trial.taus), progress=False)
+    adaptive = []
+    for tau in trial.taus:
+        if tau <= len(history):  # where time ran out there may be no such window
+            found = regret.adaptive_regret(history, tau, _REGRET_TOLERANCE)
+            window = (found.window[0], found.window[1])
+            adaptive.append(AdaptiveRegret(tau, float(found), found.gap, window))
     at = np.array(readings.rounds) - 1
     return Result(
         trial=trial,
@@ -155,10 +107,49 @@ def _measured(trial: Trial, stream: Stream, started: float) -> Result:
         adaptive=adaptive,
         weights=readings.weights(),
         wall=round(time.perf_counter() - started, 3),
-        environment=result.facts(),
+        environment=facts(),
     )
 
 
-def _adaptive(history: History, tau: int) -> AdaptiveRegret:
-    found = regret.adaptive_regret(history, tau, _REGRET_TOLERANCE)
-    return AdaptiveRegret(tau, float(found), found.gap, (found.window[0], found.window[1]))
+class _Readings:
+    """Hands out losses until the time limit; reads processor time and weights now and then."""
+
+    def __init__(self, learner: Learner, losses: Stream, limit: float | None) -> None:
+        self.learner, self.losses, self.limit = learner, losses, limit or math.inf
+        self.rounds: list[int] = []
+        self.seconds: list[float] = []
+        self._weights: dict[int, dict[str, float]] = {}
+
+    def __iter__(self) -> Iterator[Loss]:
+        spent = 0.0
+        self._read_weights()
+        since = time.thread_time()
+        for t, loss in enumerate(self.losses, start=1):
+            yield loss
+            over = spent + time.thread_time() - since > self.limit
+            last = over or t == len(self.losses)
+            if t % _EVERY == 0 or last:
+                spent += time.thread_time() - since
+                self.rounds.append(t)
+                self.seconds.append(round(spent, 6))
+                if last or len(self.rounds) % _WEIGHTS_EVERY == 0:
+                    self._read_weights()
+                since = time.thread_time()
+            if over:
+                return
+
+    def _read_weights(self) -> None:
+        weights, names = self.learner.expert_weights, self.learner.expert_names
+        if weights is not None and names is not None:
+            self._weights[self.learner.t] = dict(zip(names, weights.tolist(), strict=True))
+
+    def weights(self) -> Weights | None:
+        """All readings as one table; experts in the order in which they came."""
+        if not self._weights:
+            return None
+        experts = list(dict.fromkeys(name for read in self._weights.values() for name in read))
+        values = [
+            [round(read[name], 5) if name in read else None for name in experts]
+            for read in self._weights.values()
+        ]
+        return Weights(list(self._weights), experts, values)

@@ -1,4 +1,4 @@
-"""`Store`: a folder with the results of a sweep."""
+"""`Store`: a folder with the trials of a sweep and their results."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from pathlib import Path
 import msgspec
 
 from driftwolfe import storage
-from driftwolfe.experiments.result import Result, decode
-from driftwolfe.experiments.trial import Trial
+from driftwolfe.experiments.trial import Result, Trial, decode
 from driftwolfe.streams.data_files import Folder
 
-#: No result is longer: what is, is not one. A list of very many trials may be.
-_LARGEST, _LARGEST_PLAN = 16 << 20, 256 << 20
+#: Largest files that are read: a result, and the list of very many trials.
+_LARGEST_RESULT, _LARGEST_LIST = 16 << 20, 256 << 20
 
 
-class SweepPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a sweep is to run, and what it is called."""
+class TrialList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of ``sweep.json``: the title of a sweep and all of its trials."""
 
     title: str
     trials: list[Trial]
@@ -45,53 +44,58 @@ class Store:
 
     def __init__(self, folder: Folder) -> None:
         self.folder = Path(folder)
+        self._list = self.folder / "sweep.json"
 
     @property
     def title(self) -> str:
-        """What the sweep is called."""
-        return self._plan().title
+        """The title of the sweep."""
+        return self._read_list().title
 
     @property
     def trials(self) -> list[Trial]:
-        """All that are to be run, in order."""
-        return self._plan().trials
+        """All trials, in order."""
+        return self._read_list().trials
 
     @property
     def missing(self) -> list[Trial]:
-        """Those without a result."""
+        """Trials without a result."""
         return [trial for trial in self.trials if not self.path(trial).exists()]
 
     @property
     def results(self) -> list[Result]:
-        """Those of finished trials, in order."""
+        """Results of finished trials, in order."""
         return [self.read(trial) for trial in self.trials if self.path(trial).exists()]
 
     @property
     def failures(self) -> dict[str, str]:
-        """What went wrong in trials that were tried last, by their names."""
-        found = ((self._failure(trial), trial) for trial in self.missing)
-        return {trial.name: _line(path) for path, trial in found if path.exists()}
+        """What went wrong in trials without a result that were tried, by their names."""
+        found = {trial.name: self._failure(trial) for trial in self.missing}
+        return {
+            name: " ".join(path.read_text(encoding="utf-8", errors="replace").split())
+            for name, path in found.items()
+            if path.exists()
+        }
 
     def add(self, title: str, trials: Iterable[Trial]) -> None:
-        """Add trials to the list; those that it holds already stay as they are."""
-        old = self._plan() if self._plan_path.exists() else SweepPlan(title, [])
-        known = {trial.identity: trial for trial in old.trials}
+        """Add trials to the list; the title and the trials that it holds already stay."""
+        old = self._read_list() if self._list.exists() else None
+        known = {trial.identity: trial for trial in (old.trials if old else [])}
         for trial in trials:
             known.setdefault(trial.identity, trial)
-        plan = SweepPlan(old.title, list(known.values()))
-        if plan != old or not self._plan_path.exists():
-            content = msgspec.json.format(msgspec.json.encode(plan), indent=1)
-            storage.write_bytes(self._plan_path, content + b"\n")
+        new = TrialList(old.title if old else title, list(known.values()))
+        if new != old:
+            content = msgspec.json.format(msgspec.json.encode(new), indent=1)
+            storage.write_bytes(self._list, content + b"\n")
 
     def path(self, trial: Trial) -> Path:
         """Where the result of a trial lies."""
         return self.folder / "trials" / f"{trial.name}.json"
 
     def read(self, trial: Trial) -> Result:
-        """Return a trial's result, under the label that it has in the list."""
+        """Return a trial's result, under the label that the trial has in the list."""
         path = self.path(trial)
         try:
-            result = decode(_content(path))
+            result = decode(_content(path, _LARGEST_RESULT))
         except ValueError as problem:
             raise ValueError(
                 f"{path} is not a result ({problem}); delete it, and the sweep runs its trial again"
@@ -133,31 +137,22 @@ class Store:
                 ) from None
             yield
 
-    @property
-    def _plan_path(self) -> Path:
-        return self.folder / "sweep.json"
-
-    def _plan(self) -> SweepPlan:
-        path = self._plan_path
-        if not path.exists():
+    def _read_list(self) -> TrialList:
+        if not self._list.exists():
             raise FileNotFoundError(
-                f"{self.folder} holds no sweep: there is no {path.name}; "
+                f"{self.folder} holds no sweep: there is no {self._list.name}; "
                 "`driftwolfe sweep SPEC --out DIR` makes one"
             )
         try:
-            return msgspec.json.decode(_content(path, _LARGEST_PLAN), type=SweepPlan)
+            return msgspec.json.decode(_content(self._list, _LARGEST_LIST), type=TrialList)
         except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
-            raise ValueError(f"{path} is not the list of a sweep ({problem})") from problem
+            raise ValueError(f"{self._list} is not the list of a sweep ({problem})") from problem
 
     def _failure(self, trial: Trial) -> Path:
         return self.folder / "failures" / f"{trial.name}.txt"
 
 
-def _content(path: Path, largest: int = _LARGEST) -> bytes:
+def _content(path: Path, largest: int) -> bytes:
     if path.stat().st_size > largest:
         raise ValueError(f"more than {largest >> 20} MiB")
     return path.read_bytes()
-
-
-def _line(path: Path) -> str:
-    return " ".join(path.read_text(encoding="utf-8", errors="replace").split())

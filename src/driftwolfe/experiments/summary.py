@@ -1,4 +1,4 @@
-"""Series over seeds, and their summaries."""
+"""Results over seeds, and the methods of a sweep on one stream."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from driftwolfe.experiments.result import Result
-from driftwolfe.experiments.trial import DataSet, Trial, canonical
+from driftwolfe.experiments.trial import DataSet, Result, Trial, canonical
 from driftwolfe.points.kinds import Array, Indices
 
 Calls = Literal["lmo", "projection", "gauge", "membership"]
 Curve = Literal["loss", "seconds"] | Calls
 #: The oracles whose calls are counted.
 CALLS: tuple[Calls, ...] = ("lmo", "projection", "gauge", "membership")
+TWIN = "(synthetic twin)"
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,15 @@ def spread(values: Iterable[float]) -> Spread:
     """
     sample = np.array(list(values), dtype=float)
     return Spread(float(sample.mean()), float(sample.std(ddof=1)) if sample.size > 1 else 0.0)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "round"), counted(3000, "round")
+    ('1 round', '3,000 rounds')
+    """
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +66,14 @@ class Series:
 
     @property
     def title(self) -> str:
-        """What it is called in tables and figures."""
+        """Name in tables and figures."""
         return self.trial.title
+
+    @property
+    def label(self) -> str:
+        """The title, and how far it came where that is not the end."""
+        played = "" if self.complete else f" (first {counted(self.played, 'round')})"
+        return self.title + played
 
     @property
     def data(self) -> DataSet:
@@ -82,14 +97,19 @@ class Series:
         return np.array(sorted(common) or [least], dtype=np.int64)
 
     @property
+    def played(self) -> int:
+        """Rounds that all of them played, as far as the curves were read."""
+        return int(self.rounds[-1])
+
+    @property
     def complete(self) -> bool:
         """Whether all played the whole stream: neither told to stop early nor out of time."""
         return self.trial.first is None and all(
-            result.rounds[-1] == self.rounds[-1] and not result.cut for result in self.results
+            result.rounds[-1] == self.played and not result.cut for result in self.results
         )
 
     def curve(self, name: Curve) -> Array:
-        """Cumulative numbers, from 0 before the first: a row a seed, a column for each of `rounds`."""
+        """Cumulative numbers: one row per seed, one column for each of `rounds`."""
         rows = []
         for result in self.results:
             values = getattr(result, name) or [0] * len(result.rounds)
@@ -97,38 +117,41 @@ class Series:
         return np.array(rows)
 
     def total(self, name: Curve) -> Spread:
-        """What it came to over all rounds that every seed has."""
+        """The sum over all rounds that every seed has."""
         return spread(self.curve(name)[:, -1])
+
+    def per_round(self, name: Curve) -> float:
+        """The mean per round and seed."""
+        return self.total(name).mean / self.played
 
     @property
     def mean_loss(self) -> Spread:
-        """Mean loss of a round."""
-        return spread(self.curve("loss")[:, -1] / self.rounds[-1])
+        """Mean loss per round."""
+        return spread(self.curve("loss")[:, -1] / self.played)
+
+    @property
+    def preference(self) -> tuple[int, int, float]:
+        """The least of these stands for a method: most rounds, then most seeds, then least loss."""
+        return -self.played, -len(self.results), self.mean_loss.mean
 
 
 def group(results: Iterable[Result]) -> list[Series]:
     """Join results that differ only in their seed, in the order in which they came.
 
-    A limit on time that did not end a run made no difference to it.
+    A time limit that did not end a run made no difference to it.
     """
     groups: dict[bytes, dict[int, Result]] = {}
     for result in results:
         trial = result.trial
         limit = trial.limit if result.cut else None
         alike = msgspec.structs.replace(trial, seed=0, taus=(), limit=limit, label=trial.title)
-        groups.setdefault(canonical(alike), {})[result.trial.seed] = result
+        groups.setdefault(canonical(alike), {})[trial.seed] = result
     return [Series(tuple(found[seed] for seed in sorted(found))) for found in groups.values()]
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The series of a sweep on one stream.
-
-    Attributes
-    ----------
-    series
-        All of them, in the order of the sweep.
-    """
+    """The series of a sweep on one stream, in the order of the sweep."""
 
     series: tuple[Series, ...]
 
@@ -139,23 +162,46 @@ class Summary:
 
     @property
     def stream(self) -> str:
-        """What the data are called."""
+        """The name of the data."""
         return self.series[0].results[0].stream
+
+    @property
+    def data_name(self) -> str:
+        """The name of the data; of a twin, the name of the real data."""
+        return self.stream.removesuffix(TWIN).strip()
 
     @property
     def name(self) -> str:
         """The data and how long they are."""
-        rounds = max(int(series.rounds[-1]) for series in self.series)
-        return f"{self.stream}, {rounds:,} rounds"
+        return f"{self.stream}, {max(series.played for series in self.series):,} rounds"
+
+    @property
+    def notice(self) -> str | None:
+        """A warning that the data are made up, where they stand in for real ones."""
+        if not self.stream.endswith(TWIN):
+            return None
+        return f"Synthetic twin of {self.data_name}: made-up data, not the real ones."
+
+    @property
+    def length(self) -> int:
+        """The most rounds that a method played."""
+        return max(series.played for series in self.chosen.values())
+
+    @property
+    def drifts(self) -> list[int]:
+        """Rounds at which the truth changed abruptly, as far as anything was played."""
+        return max((series.results[0].drifts for series in self.chosen.values()), key=len)
 
     @cached_property
     def chosen(self) -> dict[str, Series]:
-        """For each method the series that stands for it.
+        """For each method the series that stands for it, see `Series.preference`.
 
-        The one that played the most rounds; of those the one with the most seeds; of those the one
-        with the least loss, which is how c is chosen.
+        By its last part, the least loss, c is chosen.
         """
-        return {title: min(self.of(title), key=_preference) for title in self.titles}
+        return {
+            title: min(self.of(title), key=lambda series: series.preference)
+            for title in self.titles
+        }
 
     def of(self, title: str) -> list[Series]:
         """All series of a method."""
@@ -170,8 +216,8 @@ class Summary:
         for series in self.of(title):
             if series.c is not None:
                 tried = by_length.setdefault(series.trial.first, {})
-                if series.c not in tried or _preference(series) < _preference(tried[series.c]):
-                    tried[series.c] = series
+                best = tried.setdefault(series.c, series)
+                tried[series.c] = min(best, series, key=lambda each: each.preference)
         most = max(by_length.values(), key=len, default={})
         return [most[c] for c in sorted(most)]
 
@@ -183,7 +229,3 @@ def summarise(results: Iterable[Result]) -> list[Summary]:
         data = result.trial.data
         by_data.setdefault((data.name, data.rounds), []).append(result)
     return [Summary(tuple(group(found))) for found in by_data.values()]
-
-
-def _preference(series: Series) -> tuple[int, int, float]:
-    return -int(series.rounds[-1]), -len(series.results), series.mean_loss.mean

@@ -1,4 +1,4 @@
-"""Sweeps over learners, values, seeds and streams."""
+"""Sweeps over learners, values, seeds and streams: what to run, running it, and its progress."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import itertools
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from contextlib import closing
 from pathlib import Path
 from typing import Any, TextIO
 
 import msgspec
 
-from driftwolfe.experiments.result import Result
+from driftwolfe.experiments.executors import run_trials
 from driftwolfe.experiments.store import Store
-from driftwolfe.experiments.trial import DataSet, Option, Trial, short
-from driftwolfe.experiments.workers import Workers
+from driftwolfe.experiments.trial import DataSet, Option, Result, Trial, short
 from driftwolfe.streams.data_files import Folder
 from driftwolfe.terminal import printable, show
 
@@ -39,11 +39,13 @@ options = { start = "origin" }              # any keyword of the learner; a list
 [[methods]]
 method = "OGD"                              # no c: its own steps
 """
-_LARGEST = 1 << 20
-#: Of what is wrong, as a file may repeat what it likes.
+_LARGEST_SPEC = 1 << 20
+#: Characters of an error message, as a file may repeat what it likes.
 LONGEST = 500
 #: More trials than this are a mistake rather than a sweep.
 _MOST_TRIALS = 100_000
+#: Seconds between lines of the log where there is no terminal.
+_QUIET_FOR = 30.0
 
 
 class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -68,17 +70,24 @@ class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return math.prod(len(values) for values in lists)
 
     def settings(self) -> Iterator[dict[str, Any]]:
-        """Every combination of values, as keywords of `Trial`."""
+        """Every combination of values, as keywords of `Trial`.
+
+        The label names the options that have several values; without one, all options.
+        """
         scales = self.c if isinstance(self.c, list) else [self.c]
         values = [v if isinstance(v, list) else [v] for v in self.options.values()]
+        named = [n for n, v in self.options.items() if isinstance(v, list) or not self.label]
         for c, *chosen in itertools.product(scales, *values):
             options = dict(zip(self.options, chosen, strict=True))
-            yield {"c": c, "options": options, "label": self._label(options)}
-
-    def _label(self, options: dict[str, Any]) -> str:
-        """The label, with the options that it must tell apart: all where no label is given."""
-        told = [n for n, v in self.options.items() if isinstance(v, list) or not self.label]
-        return ", ".join([self.label or self.method, *(f"{n}={options[n]}" for n in told)])
+            told = [self.label or self.method, *(f"{name}={options[name]}" for name in named)]
+            yield {
+                "method": self.method,
+                "label": ", ".join(told),
+                "c": c,
+                "options": options,
+                "first": self.first,
+                "limit": self.limit,
+            }
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -91,33 +100,22 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     taus: tuple[int, ...] = ()
 
     def trials(self) -> list[Trial]:
-        """Every method with every setting and every seed; the seeds turn slowest.
+        """Every method with every setting for the first seed, then for the next, and so on.
 
-        So that a sweep that is stopped early has tried everything on some seeds.
+        So a sweep that is stopped early has tried everything on some seeds.
         """
         data = DataSet(name=self.data) if isinstance(self.data, str) else self.data
         seeds = range(self.seeds) if isinstance(self.seeds, int) else self.seeds
+        # Not len(seeds), which cannot be larger than a machine word.
         times = max(self.seeds, 0) if isinstance(self.seeds, int) else len(self.seeds)
         number = times * sum(method.number for method in self.methods)
         if number > _MOST_TRIALS:
             raise ValueError(f"{number:,} trials are more than {_MOST_TRIALS:,}; split the sweep")
-        made = (
-            Trial(
-                method=method.method,
-                data=data,
-                seed=seed,
-                first=method.first,
-                limit=method.limit,
-                taus=self.taus,
-                **setting,
-            )
-            for seed in seeds
-            for method in self.methods
-            for setting in method.settings()
-        )
         trials: dict[str, Trial] = {}
-        for trial in made:
-            trials.setdefault(trial.identity, trial)
+        for seed, method in itertools.product(seeds, self.methods):
+            for setting in method.settings():
+                trial = Trial(data=data, seed=seed, taus=self.taus, **setting)
+                trials.setdefault(trial.identity, trial)
         if not trials:
             raise ValueError("there is nothing to run: give at least one method and one seed")
         return list(trials.values())
@@ -130,7 +128,7 @@ def read_spec(path: Folder) -> Spec:
         raise FileNotFoundError(
             f"there is no file {file}; `driftwolfe sweep --example` prints one to start from"
         )
-    if file.stat().st_size > _LARGEST:
+    if file.stat().st_size > _LARGEST_SPEC:
         raise ValueError(f"{file} is too large to be the description of a sweep")
     return parse_spec(file.read_bytes(), str(file))
 
@@ -151,46 +149,44 @@ def parse_spec(content: bytes, name: str = "the sweep") -> Spec:
     return spec
 
 
-#: Seconds between lines of the log where there is no terminal.
-_QUIET_FOR = 30.0
-
-
-def run_sweep(store: Store, workers: Workers, folder: str | None = None) -> int:
+def run_sweep(
+    store: Store, make_executor: Callable[[], Executor], folder: str | None = None
+) -> int:
     """Run the trials of a store that have no result; return how many failed.
 
-    A result is written when its trial ends, so that a sweep that is stopped, or killed, goes on
-    where it was. Trials that failed are tried again the next time.
+    A result is written when its trial ends, so that a sweep that was stopped or killed resumes.
+    Trials that failed are tried again the next time.
 
     Parameters
     ----------
     store
         The list of trials and their results.
-    workers
-        Where to run.
+    make_executor
+        Makes what the trials run on, see `run_trials`.
     folder
-        Holds the real data, on the workers.
+        Holds the real data, where the trials run.
     """
+    failed = 0
     with store.locked():
         missing = store.missing
         if not missing:
             return 0
-        failed = 0
         with (
             Progress(store, len(store.trials)) as progress,
-            closing(workers.run(missing, folder)) as outcomes,
+            closing(run_trials(make_executor, missing, folder)) as outcomes,
         ):
-            for outcome in outcomes:
-                if outcome.result is None:
+            for trial, result, problem in outcomes:
+                if result is None:
                     failed += 1
-                    store.fail(outcome.trial, outcome.problem)
+                    store.fail(trial, problem)
                 else:
-                    store.write(outcome.result)
-                progress.step(outcome.trial, outcome.result, outcome.problem)
-        return failed
+                    store.write(result)
+                progress.step(trial, result, problem)
+    return failed
 
 
 class Progress:
-    """How a sweep gets on: a live line on a terminal, else a line of log now and then.
+    """Progress of a sweep: a live line on a terminal, else a line of log now and then.
 
     Parameters
     ----------
@@ -199,7 +195,7 @@ class Progress:
     total
         Number of trials.
     stream
-        Where to tell.
+        Where to print; by default the standard error.
     """
 
     def __init__(self, store: Store, total: int, stream: TextIO | None = None) -> None:
@@ -227,37 +223,30 @@ class Progress:
             self._bar.close()
 
     def step(self, trial: Trial, result: Result | None, problem: str) -> None:
-        """One trial has ended."""
+        """Count a trial that has ended."""
         self.done += 1
         if result is None:
-            self._write(f"{describe(trial)} failed: {problem}")
+            self._say(f"{describe(trial)} failed: {problem}")
         else:
             self._compare(result)
+        best = list(self.best.values())
+        latest = f"best: {_told(best[-1])}" if best else "no result yet"
         if self._bar is not None:
             self._bar.update()
-            self._bar.set_postfix_str(printable(self._told()))
+            self._bar.set_postfix_str(printable(latest))
         elif time.monotonic() - self._said > _QUIET_FOR or self.done == self.total:
-            self._say(f"{self.done} of {self.total} trials done; {self._told()}")
+            self._say(f"{self.done} of {self.total} trials done; {latest}")
 
     def _compare(self, result: Result) -> None:
         key = result.stream
         self.best[key] = min(self.best.get(key, result), result, key=_rank)
 
-    def _told(self) -> str:
-        if not self.best:
-            return "no result yet"
-        result = list(self.best.values())[-1]
-        return f"best: {describe(result.trial)}, loss {result.mean_loss:.4g} a round"
-
-    def _write(self, line: str) -> None:
+    def _say(self, line: str) -> None:
         if self._bar is not None:
             self._bar.write(printable(line), file=self.stream)
         else:
-            self._say(line)
-
-    def _say(self, line: str) -> None:
-        show(line, self.stream)
-        self._said = time.monotonic()
+            show(line, self.stream)
+            self._said = time.monotonic()
 
 
 def describe(trial: Trial) -> str:
@@ -267,22 +256,23 @@ def describe(trial: Trial) -> str:
 
 
 def status(store: Store) -> str:
-    """How far a sweep is, and what went wrong, in a few lines."""
-    trials, missing = store.trials, store.missing
-    lines = [
-        f"{store.title}: {len(trials) - len(missing)} of {len(trials)} trials done in {store.folder}"
-    ]
+    """Progress of a sweep, its best trials and its failures, in a few lines."""
+    trials, missing, results = store.trials, store.missing, store.results
+    done = f"{len(trials) - len(missing)} of {len(trials)} trials done"
+    lines = [f"{store.title}: {done} in {store.folder}"]
     for title in dict.fromkeys(trial.title for trial in trials):
-        of_it = [trial for trial in trials if trial.title == title]
+        number = sum(trial.title == title for trial in trials)
         left = sum(trial.title == title for trial in missing)
-        lines.append(f"  {title}: {len(of_it) - left} of {len(of_it)}")
-    results = store.results
+        lines.append(f"  {title}: {number - left} of {number}")
     for stream in dict.fromkeys(result.stream for result in results):
         best = min((result for result in results if result.stream == stream), key=_rank)
-        lines.append(f"best on {stream}: {describe(best.trial)}, loss {best.mean_loss:.4g} a round")
-    for name, problem in store.failures.items():
-        lines.append(f"failed: {name}: {problem}")
+        lines.append(f"best on {stream}: {_told(best)}")
+    lines += [f"failed: {name}: {problem}" for name, problem in store.failures.items()]
     return "\n".join(lines)
+
+
+def _told(result: Result) -> str:
+    return f"{describe(result.trial)}, loss {result.mean_loss:.4g} per round"
 
 
 def _rank(result: Result) -> tuple[int, float]:

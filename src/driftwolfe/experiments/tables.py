@@ -1,4 +1,4 @@
-"""Tables of results."""
+"""Tables of results, and the regrets in them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,34 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
-from driftwolfe import storage
-from driftwolfe.experiments.result import Result
-from driftwolfe.experiments.summary import CALLS, Calls, Series, Spread, Summary, spread
-from driftwolfe.experiments.trial import DataSet, short
+from driftwolfe import storage, terminal
+from driftwolfe.experiments.summary import CALLS, Series, Spread, Summary, spread
+from driftwolfe.experiments.trial import DATA_SETS, DataSet, Result, short
 from driftwolfe.regret.offline import offline_minimum
 from driftwolfe.streams.data_files import Folder
 from driftwolfe.terminal import printable
+
+#: What a spreadsheet takes for the start of a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+#: What would end a cell, or start a link, a picture or code.
+_SIGNS = re.compile(r"([\\|`\[\]])")
+#: Gap of the minima, as a share of the loss of the origin: for few entries, and for more than these.
+_FINE, _ROUGH, _FEW = 1e-6, 1e-2, 10_000
+#: What is counted, by the name of its curve.
+CALL_NAMES = {
+    "lmo": "LMO calls",
+    "projection": "projections",
+    "gauge": "gauge calls",
+    "membership": "membership tests",
+}
+
+
+# -- numbers and texts -----------------------------------------------------------------------------
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -37,39 +53,22 @@ def number(value: float, digits: int = 4) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def spread_text(spread: Spread) -> str:
-    """A mean and its deviation, to two digits of the deviation; the mean alone where there is none.
+def spread_text(spread: Spread | None) -> str:
+    """A mean and its deviation, to two digits of the deviation; a dash for None.
 
-    >>> spread_text(Spread(0.81234, 0.0123)), spread_text(Spread(2345.6, 78.9))
-    ('0.812 ± 0.012', '2,346 ± 79')
+    >>> spread_text(Spread(0.81234, 0.0123)), spread_text(Spread(2345.6, 78.9)), spread_text(None)
+    ('0.812 ± 0.012', '2,346 ± 79', '–')
     """
+    if spread is None:
+        return "–"
     if not spread.deviation:
         return number(spread.mean)
     decimals = max(0, 1 - math.floor(math.log10(spread.deviation)))
     return f"{spread.mean:,.{decimals}f} ± {spread.deviation:,.{decimals}f}"
 
 
-def brief(values: Iterable[Any], digits: int = 6) -> list[float | None]:
-    """Numbers for a chart: rounded, so that they take little room; None for nan.
-
-    >>> brief([1 / 3, 2.0, float("nan")])
-    [0.333333, 2, None]
-    """
-    rounded = [float(f"{value:.{digits}g}") for value in values]
-    return [
-        None if math.isnan(value) else int(value) if value.is_integer() else value
-        for value in rounded
-    ]
-
-
-#: What a spreadsheet takes for the start of a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-#: What would end a cell, or start a link, a picture or code.
-_SIGNS = re.compile(r"([\\|`\[\]])")
-
-
 def markdown_text(text: str) -> str:
-    r"""A text as Markdown that shows it as it stands, in one line: no HTML, no links, no new cells.
+    r"""A text as Markdown that shows it unchanged, in one line: no HTML, no links, no new cells.
 
     >>> print(markdown_text("<b>POLA</b> | [x](y)"))
     &lt;b&gt;POLA&lt;/b&gt; \| \[x\](y)
@@ -98,36 +97,58 @@ def csv_cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = printable(value)
-    return f"'{text}" if value.startswith(_FORMULA) and not _is_number(value) else text
-
-
-def _is_number(text: str) -> bool:
     try:
-        float(text)
+        float(value)
     except ValueError:
-        return False
-    return True
+        return f"'{text}" if value.startswith(_FORMULA) else text
+    return text
 
 
-#: Gap of the minima, as a share of the loss of the origin: for few entries, and for more than these.
-_FINE, _ROUGH, _FEW = 1e-6, 1e-2, 10_000
+def write_table(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    form: Literal["markdown", "csv", "terminal"] = "markdown",
+    *,
+    left: int = 1,
+) -> str:
+    """A table as text; in Markdown the first `left` columns are aligned to the left.
+
+    Cells for Markdown must be escaped where they come from outside, see `markdown_text`.
+
+    >>> print(write_table(["a", "b"], [["x", "1"]]))
+    | a | b |
+    | --- | ---: |
+    | x | 1 |
+    """
+    if form == "terminal":
+        return "\n".join(terminal.table(heads, list(rows)))
+    if form == "csv":
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerows([heads, *(map(csv_cell, row) for row in rows)])
+        return text.getvalue()
+    rule = ["---" if place < left else "---:" for place in range(len(heads))]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (heads, rule, *rows))
+
+
+# -- regret ----------------------------------------------------------------------------------------
 
 
 class Minimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The least loss of a fixed point over some rounds: it lies between value - gap and value.
+    """The least loss of a fixed point over ``losses[start:end]``.
 
-    Attributes
-    ----------
-    start, end
-        The rounds, counted from 0, as in ``losses[start:end]``.
-    value, gap
-        What a point of the set was found to suffer, and the width of the certified interval.
+    It lies between value - gap and value: `value` is the loss of a point that was found, `gap` the
+    width of the certified interval.
     """
 
     start: int
     end: int
     value: float
     gap: float
+
+
+#: Offline minima of the stretches between drifts, by seed.
+Minima = Mapping[int, Sequence[Minimum]]
 
 
 def stretches(rounds: int, drifts: Sequence[int]) -> list[tuple[int, int]]:
@@ -161,7 +182,7 @@ def minima_path(place: Path, data: DataSet, seed: int) -> Path:
 
     Where a seed only changes the order of rounds within stretches, all seeds share one file.
     """
-    used = 0 if data.order_within_stretches else seed
+    used = 0 if DATA_SETS[data.name].order_within_stretches else seed
     rounds = "" if data.rounds is None else f"-{data.rounds}"
     return place / "minima" / f"{data.name}{rounds}-seed{used}.json"
 
@@ -169,7 +190,7 @@ def minima_path(place: Path, data: DataSet, seed: int) -> Path:
 def stored_minima(
     place: Path, data: DataSet, seed: int, folder: Folder | None = None
 ) -> list[Minimum]:
-    """As `minima`, solved once and kept in the folder of a sweep."""
+    """The result of `minima`, solved once and kept in the folder of a sweep."""
     path = minima_path(place, data, seed)
     if path.exists():
         return read_minima(path)
@@ -179,17 +200,13 @@ def stored_minima(
 
 
 def read_minima(path: Path) -> list[Minimum]:
-    """Read what `stored_minima` has kept."""
+    """Read a file that `stored_minima` has written."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=list[Minimum])
     except msgspec.MsgspecError as problem:
         raise ValueError(
             f"{path} is not a list of offline minima ({problem}); delete it, and it is made again"
         ) from problem
-
-
-#: Offline minima of the stretches between drifts, by seed.
-Minima = Mapping[int, Sequence[Minimum]]
 
 
 @dataclass(frozen=True)
@@ -218,14 +235,28 @@ def regret_rows(summary: Summary, minima: Minima, taus: Sequence[int] = ()) -> l
     Adaptive regret is that measured in the trials, over all windows; where they did not measure it,
     a lower bound for each of `taus`, see `window_regret`.
     """
-    return [
-        RegretRow(title, _dynamic(series, minima), _adaptive(series, minima, taus))
-        for title, series in summary.chosen.items()
-    ]
+    rows = []
+    for title, series in summary.chosen.items():
+        comparable = [r for r in series.results if series.complete and r.trial.seed in minima]
+        dynamic = [sum(stretch_regrets(r, minima[r.trial.seed])) for r in comparable]
+        measured: dict[int, list[float]] = {}
+        for result in series.results:
+            found = {regret.tau: regret.value for regret in result.adaptive}
+            if not found and result in comparable:
+                bounds = {
+                    tau: window_regret(result, minima[result.trial.seed], tau) for tau in taus
+                }
+                found = {tau: bound for tau, bound in bounds.items() if bound is not None}
+            for tau, value in found.items():
+                measured.setdefault(tau, []).append(value)
+        seeds = len(series.results)
+        adaptive = {tau: spread(each) for tau, each in measured.items() if len(each) == seeds}
+        rows.append(RegretRow(title, spread(dynamic) if len(dynamic) == seeds else None, adaptive))
+    return rows
 
 
 def stretch_regrets(result: Result, minima: Sequence[Minimum]) -> list[float]:
-    """What a result suffered in each stretch beyond its best fixed point.
+    """The loss of a result in each stretch beyond that of the best fixed point.
 
     The curves are read every few rounds: where a drift lies between readings, the loss is
     interpolated.
@@ -242,7 +273,7 @@ def window_regret(result: Result, minima: Sequence[Minimum], tau: int) -> float 
     """A lower bound on the regret of the worst window of tau rounds.
 
     Over windows inside stretches whose ends the curves were read at, against the best fixed point of
-    the whole stretch, which suffers no more in a part of it than in all of it if losses are never
+    the whole stretch, which loses no more in a part of it than in all of it if losses are never
     negative. None where there is no such window.
     """
     read = dict(zip([0, *result.rounds], [0.0, *result.loss], strict=True))
@@ -255,97 +286,49 @@ def window_regret(result: Result, minima: Sequence[Minimum], tau: int) -> float 
     return max(found, default=None)
 
 
-def _dynamic(series: Series, minima: Minima) -> Spread | None:
-    if not series.complete or any(r.trial.seed not in minima for r in series.results):
-        return None
-    return spread(sum(stretch_regrets(r, minima[r.trial.seed])) for r in series.results)
+# -- tables ----------------------------------------------------------------------------------------
 
 
-def _adaptive(series: Series, minima: Minima, taus: Sequence[int]) -> dict[int, Spread]:
-    measured: dict[int, list[float]] = {}
-    for result in series.results:
-        for regret in result.adaptive:
-            measured.setdefault(regret.tau, []).append(regret.value)
-        if not result.adaptive and series.complete and result.trial.seed in minima:
-            for tau in taus:
-                if (bound := window_regret(result, minima[result.trial.seed], tau)) is not None:
-                    measured.setdefault(tau, []).append(bound)
-    everywhere = len(series.results)
-    return {tau: spread(found) for tau, found in measured.items() if len(found) == everywhere}
-
-
-_NAMES: dict[Calls, str] = {
-    "lmo": "LMO",
-    "projection": "projections",
-    "gauge": "gauges",
-    "membership": "membership tests",
-}
+def method_rows(
+    summary: Summary, regrets: Sequence[RegretRow] = ()
+) -> tuple[list[str], list[list[str]]]:
+    """Heads and one row per method: loss, time, oracle calls and regret, mean ± deviation."""
+    calls = [
+        name for name in CALLS if any(each.curve(name).any() for each in summary.chosen.values())
+    ]
+    by_title = {row.title: row for row in regrets}
+    dynamic = any(row.dynamic for row in regrets)
+    taus = sorted({tau for row in regrets for tau in row.adaptive})
+    heads = ["method", "c", "seeds", "rounds", "loss per round", "cumulative loss", "seconds"]
+    heads += [f"{CALL_NAMES[name]} per round" for name in calls]
+    heads += ["dynamic regret"] if dynamic else []
+    heads += [f"regret, worst {tau:,} rounds" for tau in taus]
+    rows = []
+    for title, series in summary.chosen.items():
+        regret = by_title.get(title, RegretRow(title, None))
+        row = [title, "" if series.c is None else short(series.c)]
+        row += [str(len(series.results)), f"{series.played:,}"]
+        row += map(spread_text, (series.mean_loss, series.total("loss"), series.total("seconds")))
+        row += [number(series.per_round(name), 3) for name in calls]
+        row += [spread_text(regret.dynamic)] if dynamic else []
+        row += [spread_text(regret.adaptive.get(tau)) for tau in taus]
+        rows.append(row)
+    return heads, rows
 
 
 def method_table(summary: Summary, regrets: Sequence[RegretRow] = ()) -> str:
-    """One row for each method: loss, time, calls of oracles and regret, mean ± deviation."""
-    series = list(summary.chosen.values())
-    calls = [name for name in CALLS if any(each.curve(name).any() for each in series)]
-    taus = sorted({tau for row in regrets for tau in row.adaptive})
-    heads = ["method", "c", "seeds", "rounds", "loss a round", "cumulative loss", "seconds"]
-    heads += [f"{_NAMES[name]} a round" for name in calls]
-    heads += ["dynamic regret"] if any(row.dynamic for row in regrets) else []
-    heads += [f"regret, worst {tau:,} rounds" for tau in taus]
-    by_title = {row.title: row for row in regrets}
-    rows = []
-    for each in series:
-        row = _figures(each, calls)
-        found = by_title.get(each.title)
-        if "dynamic regret" in heads:
-            row.append(_told(found.dynamic if found else None))
-        row += [_told(found.adaptive.get(tau) if found else None) for tau in taus]
-        rows.append(row)
-    return markdown(heads, rows)
-
-
-def _figures(series: Series, calls: Sequence[Calls]) -> list[str]:
-    played = int(series.rounds[-1])
-    return [
-        markdown_text(series.title),
-        "" if series.c is None else short(series.c),
-        str(len(series.results)),
-        f"{played:,}",
-        spread_text(series.mean_loss),
-        spread_text(series.total("loss")),
-        spread_text(series.total("seconds")),
-        *(number(series.total(name).mean / played, 3) for name in calls),
-    ]
-
-
-def _told(value: Spread | None) -> str:
-    return "–" if value is None else spread_text(value)
-
-
-def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown: the first column to the left, the others to the right.
-
-    >>> print(markdown(["a", "b"], [["x", "1"]]))
-    | a | b |
-    | --- | ---: |
-    | x | 1 |
-    """
-    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    """The rows of all methods in Markdown."""
+    heads, rows = method_rows(summary, regrets)
+    return write_table(heads, ([markdown_text(title), *cells] for title, *cells in rows))
 
 
 def trial_table(results: Iterable[Result]) -> str:
     """One line of CSV for each trial."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    for i, result in enumerate(results):
-        row = _columns(result)
-        if i == 0:
-            writer.writerow(row)
-        writer.writerow(map(csv_cell, row.values()))
-    return text.getvalue()
+    rows = [_trial_columns(result) for result in results]
+    return write_table(list(rows[0]), (list(row.values()) for row in rows), "csv")
 
 
-def _columns(result: Result) -> dict[str, Any]:
+def _trial_columns(result: Result) -> dict[str, Any]:
     trial = result.trial
     return {
         "label": trial.title,
@@ -366,49 +349,47 @@ def _columns(result: Result) -> dict[str, Any]:
 
 
 def tuning_notes(summary: Summary) -> list[str]:
-    """What to know about the values of c: what was tried, on how much, and what was cut short."""
-    return [
-        note
-        for title, chosen in summary.chosen.items()
-        if len(tried := summary.tuning(title)) > 1
-        for note in _notes(title, chosen, tried)
-    ]
-
-
-def _notes(title: str, chosen: Series, tried: list[Series]) -> list[str]:
-    scales = ", ".join(short(series.c or 0.0) for series in tried)
-    text = f"{title}: c = {short(chosen.c or 0.0)} of {scales}"
-    if (first := tried[0].trial.first) is not None:
-        text += f", chosen on the first {first:,} rounds of one order"
-    cut = [series for series in tried if any(result.cut for result in series.results)]
-    if cut:
-        limit = tried[0].trial.limit or 0.0
-        text += f"; {limit:,.0f} s of processor time each, which ended "
-        text += ", ".join(
-            f"c = {short(series.c or 0.0)} after {series.rounds[-1]:,}" for series in cut
-        )
-        text += " rounds"
-    notes = [text + "."]
-    best = next((series for series in tried if series.c == chosen.c), chosen)
-    ahead = [series for series in cut if series is not best and _ahead(series, best)]
-    if ahead:
-        names = ", ".join(f"c = {short(series.c or 0.0)}" for series in ahead)
-        notes.append(
-            f"{title}: {names} was ahead of c = {short(chosen.c or 0.0)} when its time was up; "
-            "with more time it might have won."
-        )
-    if chosen.c in (tried[0].c, tried[-1].c):
-        notes.append(f"{title}: the best c lies on the edge of what was tried.")
+    """How c was chosen: what was tried, on how many rounds, and what was cut short."""
+    notes = []
+    for title, chosen in summary.chosen.items():
+        tried = summary.tuning(title)
+        if len(tried) > 1:
+            notes += [f"{title}: {note}" for note in _notes(chosen, tried)]
     return notes
 
 
+def _notes(chosen: Series, tried: list[Series]) -> list[str]:
+    cut = [series for series in tried if any(result.cut for result in series.results)]
+    text = f"{_c(chosen)} of {', '.join(short(series.c or 0.0) for series in tried)}"
+    if (first := tried[0].trial.first) is not None:
+        text += f", chosen on the first {first:,} rounds of one order"
+    if cut:
+        ended = ", ".join(f"{_c(series)} after {series.played:,}" for series in cut)
+        limit = tried[0].trial.limit or 0.0
+        text += f"; {limit:,.0f} s of processor time each, which ended {ended} rounds"
+    notes = [text + "."]
+    best = next((series for series in tried if series.c == chosen.c), chosen)
+    if ahead := [series for series in cut if series is not best and _ahead(series, best)]:
+        notes.append(
+            f"{', '.join(map(_c, ahead))} was ahead of {_c(chosen)} when its time was up; "
+            "with more time it might have won."
+        )
+    if chosen.c in (tried[0].c, tried[-1].c):
+        notes.append("the best c lies on the edge of what was tried.")
+    return notes
+
+
+def _c(series: Series) -> str:
+    return f"c = {short(series.c or 0.0)}"
+
+
 def _ahead(one: Series, other: Series) -> bool:
-    """Whether one had suffered less at the last round that both were read at."""
+    """Whether one had less loss at the last round that both were read at."""
     rounds = np.intersect1d(one.rounds, other.rounds)
     if not rounds.size:
         return False
-    losses = [
+    mine, theirs = (
         series.curve("loss")[0, int(np.searchsorted(series.rounds, rounds[-1]))]
         for series in (one, other)
-    ]
-    return bool(losses[0] < losses[1])
+    )
+    return bool(mine < theirs)

@@ -1,4 +1,4 @@
-"""A trial: a learner, a stream, a seed; and what it left."""
+"""A trial (a learner, a stream, a seed) and its result, as they are stored."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import inspect
 import math
 from collections.abc import Callable
 from functools import cache, lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import msgspec
@@ -66,11 +67,6 @@ class DataSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if self.rounds is not None:
             checks.count(self.rounds, "rounds", most=MOST_ROUNDS)
 
-    @property
-    def order_within_stretches(self) -> bool:
-        """Whether the seed only changes the order of rounds between two drifts."""
-        return DATA_SETS[self.name].order_within_stretches
-
     def load(self, seed: int, folder: Folder | None = None) -> Stream:
         """Return the stream, its order decided by the seed; `folder` holds the real data."""
         return _load(self.name, self.rounds, seed, None if folder is None else str(folder))
@@ -79,8 +75,8 @@ class DataSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 @lru_cache(maxsize=2)
 def _load(name: str, rounds: int | None, seed: int, folder: str | None) -> Stream:
     source = DATA_SETS[name]
-    options: dict[str, Any] = {"seed": seed, "rounds": rounds}
-    return source.make(**options, data=folder) if source.file else source.make(**options)
+    options: dict[str, Any] = {"data": folder} if source.file else {}
+    return source.make(seed=seed, rounds=rounds, **options)
 
 
 def _jumping_target(seed: int, rounds: int | None) -> Stream:
@@ -99,14 +95,14 @@ DATA_SETS: dict[str, Source] = {
     "jumping-target": Source(_jumping_target),
 }
 
-
 #: The learners that a trial can name.
 METHODS: tuple[str, ...] = tuple(sorted(set(learners.__all__) - {"Learner"}))
-#: What a trial sets itself, so that its options must not.
+#: Keywords of learners that a trial sets itself.
 _SET_BY_TRIAL = {"domain", "horizon", "lipschitz", "step_scale"}
-
 #: No file name and no generator needs a larger seed.
 _LARGEST_SEED = 2**63 - 1
+#: Of result files.
+FORMAT = "driftwolfe result 1"
 
 Option = float | int | str | bool | None
 
@@ -122,7 +118,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         The stream.
     c
         Scale of the step sizes as in the paper's experiments, see `step_options`; None: the
-        learner's own.
+        learner's default.
     options
         Further keywords of the learner.
     seed
@@ -130,12 +126,12 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     first
         Play only so many rounds of the stream, whose horizon stays; None: all.
     limit
-        Processor seconds after which a run ends wherever it is; None: no limit.
+        Processor seconds after which a run ends; None: no limit.
     taus
         Lengths of the windows whose adaptive regret is measured when the run has ended.
     label
-        What it is called in tables and figures; the method's name unless given. Two trials that
-        differ only in this are the same.
+        Name in tables and figures; the method's name unless given. Two trials that differ only in
+        this are the same.
 
     Examples
     --------
@@ -163,20 +159,21 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise ValueError(f"unknown method {self.method[:40]!r}; there are {', '.join(METHODS)}")
         if not isinstance(self.data, DataSet):
             raise TypeError(f"data must be a DataSet, got {self.data!r}")
-        # Numbers as they are read back from a file, so that 1 and 1.0 make one trial.
-        for name in ("c", "limit"):
-            if (number := getattr(self, name)) is not None:
-                msgspec.structs.force_setattr(self, name, checks.positive(number, name))
+        if not isinstance(self.taus, tuple | list):
+            raise TypeError(f"taus must be a list of whole numbers, got {self.taus!r}")
         seed = checks.count(self.seed, "seed", least=0, most=math.inf)
         if seed > _LARGEST_SEED:
             raise ValueError(f"seed must be less than 2^63, got {self.seed!r}")
-        msgspec.structs.force_setattr(self, "seed", seed)
-        if self.first is not None:
-            msgspec.structs.force_setattr(self, "first", checks.count(self.first, "first"))
-        if not isinstance(self.taus, tuple | list):
-            raise TypeError(f"taus must be a list of whole numbers, got {self.taus!r}")
-        taus = tuple(checks.count(tau, "every one of taus") for tau in self.taus)
-        msgspec.structs.force_setattr(self, "taus", taus)
+        # Numbers as they are read back from a file, so that 1 and 1.0 make one trial.
+        numbers = {
+            "c": None if self.c is None else checks.positive(self.c, "c"),
+            "limit": None if self.limit is None else checks.positive(self.limit, "limit"),
+            "seed": seed,
+            "first": None if self.first is None else checks.count(self.first, "first"),
+            "taus": tuple(checks.count(tau, "every one of taus") for tau in self.taus),
+        }
+        for name, value in numbers.items():
+            msgspec.structs.force_setattr(self, name, value)
         self._check_options()
 
     def _check_options(self) -> None:
@@ -197,7 +194,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def title(self) -> str:
-        """What it is called in tables and figures."""
+        """Name in tables and figures."""
         return self.label or self.method
 
     @property
@@ -207,20 +204,134 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def name(self) -> str:
-        """A name that people can read and that no other trial has."""
+        """A readable name that no other trial has."""
         scale = "" if self.c is None else f"-c{short(self.c)}"
         return f"{self.method}{scale}-seed{self.seed}-{self.identity}"
 
 
-def learner_class(method: str) -> Any:
-    """The learner of that name."""
-    return getattr(learners, method)
-
-
 @cache
 def _keywords(method: str) -> frozenset[str]:
-    """What the learner of that name can be told."""
-    return frozenset(inspect.signature(learner_class(method)).parameters)
+    return frozenset(inspect.signature(getattr(learners, method)).parameters)
+
+
+class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Expert weights before the first round (round 0) and after some others.
+
+    Attributes
+    ----------
+    rounds
+        When they were read.
+    experts
+        Names, see `Learner.expert_names`.
+    values
+        One row per round, one entry per expert; None where the expert was not active.
+    """
+
+    rounds: list[int]
+    experts: list[str]
+    values: list[list[float | None]]
+
+
+class AdaptiveRegret(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The largest regret over windows of `tau` rounds; it lies between value and value + gap.
+
+    `window` holds the first round of the worst window, counted from 0, and the one after its last.
+    """
+
+    tau: int
+    value: float
+    gap: float
+    window: tuple[int, int]
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The curves of a trial, and the machine it ran on.
+
+    Attributes
+    ----------
+    trial
+        What was run.
+    rounds
+        Numbers of rounds after which the curves were read, rising; the last is all that were played.
+    loss
+        Cumulative loss after each.
+    seconds
+        Processor seconds of one thread, spent on the learner's updates, up to each.
+    lmo, projection, gauge, membership
+        Oracle calls up to each; an empty list of membership tests means none.
+    drifts
+        Rounds at which the truth changed abruptly.
+    stream
+        Name of the data.
+    cut
+        Whether the trial's time limit ended it.
+    adaptive
+        Adaptive regret, where it was asked for.
+    weights
+        Expert weights, where the learner has experts.
+    wall
+        Seconds by the clock, everything included.
+    environment
+        The machine and the versions, see `machine.facts`.
+    """
+
+    trial: Trial
+    rounds: list[int]
+    loss: list[float]
+    seconds: list[float]
+    lmo: list[int]
+    projection: list[int]
+    gauge: list[int]
+    drifts: list[int]
+    stream: str
+    cut: bool = False
+    adaptive: list[AdaptiveRegret] = []
+    weights: Weights | None = None
+    membership: list[int] = []
+    wall: float
+    environment: dict[str, Any]
+    format: str = FORMAT
+
+    def __post_init__(self) -> None:
+        if self.format != FORMAT:
+            raise ValueError(f"format must be {FORMAT!r}, got {self.format[:40]!r}")
+        calls = (self.lmo, self.projection, self.gauge, self.membership or self.gauge)
+        lengths = {len(curve) for curve in (self.rounds, self.loss, self.seconds, *calls)}
+        if len(lengths) > 1 or not self.rounds:
+            raise ValueError("rounds and curves must be of one length, and not empty")
+        if not all(a < b for a, b in pairwise((0, *self.rounds))):
+            raise ValueError("rounds must rise, and start at 1 or later")
+        if not all(map(math.isfinite, (*self.loss, *self.seconds))):
+            raise ValueError("curves must be finite")
+        if self.weights is not None:
+            rows = self.weights.values
+            widths = {len(row) for row in rows}
+            if len(rows) != len(self.weights.rounds) or not widths <= {len(self.weights.experts)}:
+                raise ValueError("weights must have one row per round and one entry per expert")
+            if not all(math.isfinite(entry or 0.0) for row in rows for entry in row):
+                raise ValueError("weights must be finite")
+        measured = (number for found in self.adaptive for number in (found.value, found.gap))
+        if not all(map(math.isfinite, (*measured, self.wall))):
+            raise ValueError("adaptive regret and wall must be finite")
+
+    @property
+    def mean_loss(self) -> float:
+        """Mean loss per round."""
+        return self.loss[-1] / self.rounds[-1]
+
+    def encode(self) -> bytes:
+        """The content of its file."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=0) + b"\n"
+
+
+def decode(content: bytes) -> Result:
+    """Read the content of a result file; `ValueError` where it is not one."""
+    try:
+        return msgspec.json.decode(content, type=Result)
+    except msgspec.MsgspecError as problem:
+        raise ValueError(str(problem)[:500]) from problem
+    except RecursionError as problem:
+        raise ValueError("it is nested too deeply") from problem
 
 
 def canonical(record: Any) -> bytes:
@@ -229,7 +340,7 @@ def canonical(record: Any) -> bytes:
 
 
 def short(number: float) -> str:
-    """A number as briefly as it can be said.
+    """A number in as few characters as possible.
 
     >>> short(1e4), short(0.1), short(0.0625), short(16.0)
     ('1e4', '0.1', '0.0625', '16')

@@ -1,0 +1,251 @@
+"""Where trials run: processes of this machine, or a Dask cluster.
+
+Both are a `concurrent.futures.Executor`; `run_trials` submits, collects and retries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    as_completed,
+)
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+import msgspec
+
+from driftwolfe.experiments.run_trial import run_trial
+from driftwolfe.experiments.trial import Result, Trial, canonical, decode
+from driftwolfe.terminal import show
+
+#: How often a trial is tried whose process dies.
+_ATTEMPTS = 3
+#: Seconds in which a cluster must answer.
+_PATIENCE = 10
+
+
+class Outcome(NamedTuple):
+    """A trial with its result, or with what went wrong."""
+
+    trial: Trial
+    result: Result | None
+    problem: str = ""
+
+
+def run_trials(
+    make_executor: Callable[[], Executor], trials: Sequence[Trial], folder: str | None = None
+) -> Generator[Outcome, None, None]:
+    """Run trials, and yield each outcome as soon as it is known.
+
+    A trial whose process dies is run again after the others, and given up after three deaths.
+
+    Parameters
+    ----------
+    make_executor
+        Makes the executor, which is shut down at the end or when the generator is closed.
+    trials
+        What to run.
+    folder
+        Holds the real data, where the trials run.
+    """
+    executor = make_executor()
+    waiting = list(trials)
+    try:
+        for _ in range(_ATTEMPTS):
+            running = {executor.submit(work, canonical(trial), folder): trial for trial in waiting}
+            waiting = []
+            for future in as_completed(running):
+                trial = running.pop(future)
+                try:
+                    answer = future.result()
+                except BrokenExecutor:
+                    waiting.append(trial)
+                except ConnectionError as problem:
+                    raise ValueError(
+                        f"the {executor} has gone; start it again, and the same command resumes"
+                    ) from problem
+                except Exception as problem:
+                    yield Outcome(trial, None, f"the {executor} gave it up: {_sentence(problem)}")
+                else:
+                    yield _outcome(trial, answer)
+        for trial in waiting:
+            why = f"its process died {_ATTEMPTS} times; is there enough memory?"
+            yield Outcome(trial, None, why)
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
+
+
+def work(trial: bytes, folder: str | None) -> bytes:
+    """Run a trial in a worker: JSON in, JSON out.
+
+    An error comes back as a sentence, so that a cluster does not repeat what can only fail again.
+    """
+    try:
+        return run_trial(msgspec.json.decode(trial, type=Trial), folder).encode()
+    except Exception as problem:  # a learner or a loss may raise anything
+        return msgspec.json.encode({"problem": _sentence(problem)})
+
+
+def _outcome(trial: Trial, answer: bytes) -> Outcome:
+    told: Any = msgspec.json.decode(answer)
+    if "problem" in told:
+        return Outcome(trial, None, told["problem"])
+    try:
+        return Outcome(trial, decode(answer))
+    except ValueError as problem:
+        why = f"its worker, another version of driftwolfe perhaps, sent no result ({problem})"
+        return Outcome(trial, None, why)
+
+
+def _sentence(problem: BaseException) -> str:
+    text = " ".join(f"{type(problem).__name__}: {problem}".split())
+    return text.encode(errors="replace").decode()
+
+
+class ProcessExecutor(ThreadPoolExecutor):
+    """Processes of this machine, each on one thread.
+
+    A `ProcessPoolExecutor` breaks as a whole when one of its processes dies. So each process has
+    one to itself, fed by a thread of this executor: only the trial of the dead process is lost.
+
+    Parameters
+    ----------
+    jobs
+        Processes; by default as many as there are cores.
+    start
+        How they start: ``"spawn"``, afresh, or ``"fork"`` or ``"forkserver"`` where the system has
+        them. Results are the same; a fork starts sooner, but not safely in a program with threads.
+    """
+
+    def __init__(self, jobs: int | None = None, start: str = "spawn") -> None:
+        known = multiprocessing.get_all_start_methods()
+        if start not in known:
+            raise ValueError(f"start must be one of {', '.join(known)}, got {start!r}")
+        self.jobs = jobs or os.cpu_count() or 1
+        super().__init__(self.jobs)
+        self._context = multiprocessing.get_context(start)
+        self._others = set(multiprocessing.active_children())
+        self._ended = False
+        self._starting = threading.Lock()  # a fork must not meet another one half-way
+        self._idle: SimpleQueue[ProcessPoolExecutor] = SimpleQueue()
+        for _ in range(self.jobs):
+            self._idle.put(self._process())
+
+    def submit(self, call: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
+        """Call a function in the next process that is idle."""
+        return super().submit(self._call, call, *arguments, **options)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the processes; with ``wait=False`` at once, whatever they do."""
+        super().shutdown(wait, cancel_futures=cancel_futures)
+        with self._starting:
+            self._ended = True
+            for child in set(multiprocessing.active_children()) - self._others:
+                child.terminate()
+
+    def _call(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        process = self._idle.get()
+        try:
+            with self._starting:
+                if self._ended:
+                    raise RuntimeError("the executor was shut down")
+                try:
+                    future = process.submit(call, *arguments, **options)
+                except BrokenExecutor:  # it died while it was idle
+                    process = self._process()
+                    future = process.submit(call, *arguments, **options)
+            return future.result()
+        except BrokenExecutor:
+            process = self._process()
+            raise
+        finally:
+            self._idle.put(process)
+
+    def _process(self) -> ProcessPoolExecutor:
+        """A process that starts with its first call."""
+        return ProcessPoolExecutor(1, self._context, _start_worker)
+
+
+def _start_worker() -> None:
+    """Leave Ctrl-C to the parent, and do not outlive it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+
+    def follow() -> None:
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
+
+
+class DaskExecutor(Executor):
+    """The workers of a Dask cluster, which must have this version of driftwolfe.
+
+    The cluster moves the trials of a worker that dies to another.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._client = _connect(address)
+        if not self._client.scheduler_info()["workers"]:
+            show(f"waiting: the cluster at {address} has no workers yet", sys.stderr)
+
+    def __str__(self) -> str:
+        return f"Dask scheduler at {self.address}"
+
+    def submit(self, call: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
+        """Call a function on a worker."""
+        answer: Future[Any] = Future()
+
+        def pass_on(done: Any) -> None:
+            try:
+                # It waits where the worker that held the answer has died: another runs it anew.
+                answer.set_result(done.result())
+            except BaseException as problem:
+                # A future of `Client.get_executor()` would never end where the scheduler dies
+                # while the answer is fetched.
+                lost = self._client.status != "running"
+                answer.set_exception(ConnectionError() if lost else problem)
+
+        self._client.submit(call, *arguments, pure=False, **options).add_done_callback(pass_on)
+        return answer
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Leave the cluster, which then forgets what is still to run."""
+        self._client.close()
+
+
+def _connect(address: str) -> Any:
+    try:
+        from distributed import Client
+        from distributed.comm.core import connect
+    except ImportError:
+        raise ValueError("a cluster needs Dask: pip install 'driftwolfe[distributed]'") from None
+
+    async def call() -> None:
+        comm = await connect(address, timeout=_PATIENCE)  # type: ignore[no-untyped-call]
+        await comm.close()
+
+    try:
+        # A client whose scheduler does not answer takes long to go, and complains. A thread, as
+        # this one may have an event loop already, as in a notebook.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(lambda: asyncio.run(asyncio.wait_for(call(), _PATIENCE + 1))).result()
+        return Client(address, timeout=_PATIENCE, set_as_default=False)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as problem:
+        raise ValueError(
+            f"no Dask scheduler answers at {address} ({str(problem) or 'silence'}); start "
+            "one with `dask scheduler` and workers with `dask worker ADDRESS --nthreads 1`"
+        ) from problem

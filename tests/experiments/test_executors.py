@@ -1,0 +1,181 @@
+"""Processes that run trials, and what happens when they die."""
+
+import json
+import multiprocessing
+import os
+import signal
+import sys
+from collections import Counter
+
+import pytest
+
+from driftwolfe.experiments.executors import ProcessExecutor, run_trials, work
+from driftwolfe.experiments.run_trial import run_trial
+from driftwolfe.experiments.trial import DataSet, canonical, decode
+from experiments.small import outcome_of, script, trial, until
+
+
+def two_processes():
+    return ProcessExecutor(2)
+
+
+def _processes():
+    return {process.pid: process for process in multiprocessing.active_children()}
+
+
+def test_work_is_plain_bytes_in_and_plain_bytes_out():
+    one = trial("POLA", c=0.5, label="named")
+    result = decode(work(canonical(one), None))
+    assert result.trial == one
+    assert outcome_of(result) == outcome_of(run_trial(one))
+
+
+@pytest.mark.parametrize(
+    ("one", "sentence"),
+    [
+        (
+            trial(data=DataSet(name="jumping-target", rounds=3)),
+            "ValueError: pieces must be at most",
+        ),
+        (trial("POLA", options={"start": "elsewhere"}), 'ValueError: start must be "current" or'),
+        (trial(data=DataSet(name="shuttle")), "FileNotFoundError: "),
+    ],
+)
+def test_what_goes_wrong_comes_back_as_a_sentence(one, sentence, tmp_path):
+    told = json.loads(work(canonical(one), str(tmp_path)))
+    assert list(told) == ["problem"]
+    assert told["problem"].startswith(sentence)
+    assert "\n" not in told["problem"]
+
+
+def test_results_of_processes_are_those_of_this_one_and_failures_are_told():
+    good = [trial("POLA", c=0.5), trial("POLD", taus=(10,)), trial("OGD", seed=2, label="mine")]
+    bad = trial(data=DataSet(name="jumping-target", rounds=3))
+    before = _processes().keys()
+    outcomes = list(run_trials(two_processes, [good[0], bad, *good[1:]]))
+    assert Counter(o.trial.name for o in outcomes) == Counter(t.name for t in [*good, bad])
+    found = {outcome.trial.name: outcome for outcome in outcomes}
+    for one in good:
+        assert outcome_of(found[one.name].result) == outcome_of(run_trial(one))
+        assert found[one.name].problem == ""
+        assert found[one.name].result.trial.label == one.label
+    assert found[bad.name].result is None
+    assert found[bad.name].problem.startswith("ValueError: pieces must be at most the 3 rounds")
+    until(lambda: _processes().keys() <= before, "the end of the processes")
+
+
+def test_no_trials_need_no_processes():
+    before = _processes().keys()
+    assert list(run_trials(two_processes, [])) == []
+    assert _processes().keys() == before
+
+
+def test_there_are_as_many_processes_as_cores_unless_told():
+    assert ProcessExecutor().jobs == os.cpu_count()
+    assert ProcessExecutor(3).jobs == 3
+
+
+def test_whoever_stops_early_leaves_no_process_behind():
+    before = _processes().keys()
+    trials = [trial(seed=seed) for seed in range(3)]
+    outcomes = run_trials(lambda: ProcessExecutor(1), trials)
+    assert next(outcomes).trial == trial(seed=0)
+    assert len(_processes().keys() - before) == 1
+    outcomes.close()
+    until(lambda: _processes().keys() <= before, "the end of the process", 10.0)
+
+
+def test_the_trials_of_processes_that_die_are_run_again():
+    before = _processes().keys()
+    data = DataSet(name="jumping-target", rounds=2000)
+    trials = [trial("POLA", data=data, seed=seed) for seed in range(5)]
+    outcomes, killed = [], []
+    for outcome in run_trials(two_processes, trials):
+        outcomes.append(outcome)
+        if len(outcomes) == 1:  # one has nothing to do, and the other has
+            killed += [p for pid, p in _processes().items() if pid not in before]
+            for process in killed:
+                os.kill(process.pid, signal.SIGKILL)
+            for process in killed:
+                process.join()
+    assert [process.exitcode for process in killed] == [-signal.SIGKILL] * 2
+    # None is lost, none comes twice, and none is blamed.
+    assert Counter(o.trial.name for o in outcomes) == Counter(t.name for t in trials)
+    assert [outcome.problem for outcome in outcomes] == [""] * 5
+    for outcome in outcomes:
+        assert outcome_of(outcome.result) == outcome_of(run_trial(outcome.trial))
+
+
+#: The main module of a sweep, which every worker imports too.
+DEADLY = """
+import json, multiprocessing, os, signal, sys, time
+from pathlib import Path
+from driftwolfe.experiments.executors import ProcessExecutor, run_trials
+from driftwolfe.experiments.trial import DATA_SETS, DataSet, Trial
+
+log = Path(sys.argv[1])
+source = DATA_SETS["jumping-target"]
+
+def deadly(seed, rounds):
+    if multiprocessing.parent_process() is not None:
+        (log / f"{seed}-{time.time_ns()}").touch()
+        if seed == 0:  # kills its process every time
+            os.kill(os.getpid(), signal.SIGKILL)
+    return source.make(seed=seed, rounds=rounds)
+
+DATA_SETS["deadly"] = source._replace(make=deadly)
+
+if __name__ == "__main__":
+    data = DataSet(name="deadly", rounds=40)
+    trials = [Trial(method="OGD", data=data, seed=seed) for seed in (1, 0, 2)]
+    outcomes = list(run_trials(lambda: ProcessExecutor(2), trials))
+    print(json.dumps([(o.trial.seed, o.result is not None, o.problem) for o in outcomes]))
+"""
+
+
+def test_a_trial_that_kills_its_process_every_time_is_given_up(tmp_path):
+    log = tmp_path / "log"
+    log.mkdir()
+    with script(tmp_path / "deadly.py", DEADLY, log) as running:
+        out, err = running.communicate(timeout=120)
+    assert running.returncode == 0, err
+    why = "its process died 3 times; is there enough memory?"
+    assert sorted(json.loads(out)) == [[0, False, why], [1, True, ""], [2, True, ""]]
+    tries = Counter(path.name.split("-")[0] for path in log.iterdir())
+    assert tries == {"0": 3, "1": 1, "2": 1}  # those beside it are not run again
+
+
+START = """
+import sys
+from driftwolfe.experiments.executors import ProcessExecutor, run_trials
+from driftwolfe.experiments.run_trial import run_trial
+from experiments.small import outcome_of, trial
+
+if __name__ == "__main__":
+    trials = [trial("POLA", c=0.5), trial("POLD"), trial("BOGDIP", seed=3)]
+    here = {one.name: outcome_of(run_trial(one)) for one in trials[:2]}  # BLAS and numba are loaded
+    for outcome in run_trials(lambda: ProcessExecutor(2, start=sys.argv[1]), trials):
+        assert outcome.problem == "", outcome.problem
+        assert here.get(outcome.trial.name) in (None, outcome_of(outcome.result))
+        print("done")
+"""
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        pytest.param(start, marks=[pytest.mark.slow] if start == "forkserver" else [])
+        for start in multiprocessing.get_all_start_methods()
+    ],
+)
+def test_processes_may_start_in_any_way(start, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
+    with script(tmp_path / "start.py", START, start) as running:
+        told, complaints = running.communicate(timeout=120)
+    assert running.returncode == 0, complaints
+    assert told.split() == ["done"] * 3
+
+
+def test_an_unknown_way_to_start_is_refused():
+    with pytest.raises(ValueError, match="start must be one of"):
+        ProcessExecutor(start="magic")
