@@ -10,6 +10,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from driftwolfe.regret.objective import Evaluation, Objective
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
+@dataclass(eq=False)
 class Bracket:
     r"""The best point found and the best lower bound proved.
 
@@ -30,41 +32,22 @@ class Bracket:
 
     .. math:: \min_K F \ge F(x) - \langle g, x - v\rangle,
 
-    so every evaluation at a point of K may move both ends.
-
-    Parameters
-    ----------
-    domain
-        The set K.
-    tolerance, scale, allowed
-        The bracket is narrow enough at ``tolerance * max(|value|, scale) + allowed``.
-    lower
-        A lower bound known from the start.
-    target
-        The search may end once the minimum is known to be at least this.
-    limit
-        Most evaluations before giving up.
+    so every evaluation at a point of K may move both ends. The search ends when the bracket is at
+    most ``tolerance * max(|value|, scale) + absolute`` wide, when the minimum is known to be at
+    least `target`, or after `limit` evaluations.
     """
 
-    def __init__(
-        self,
-        domain: Domain,
-        *,
-        tolerance: float = 0.0,
-        scale: float = 0.0,
-        allowed: float = 0.0,
-        lower: float = -math.inf,
-        target: float = math.inf,
-        limit: int = 2000,
-    ) -> None:
-        self.domain, self.limit, self.lower = domain, limit, lower
-        self.point: Point = None
-        self.value = math.inf
-        self.evaluations = 0
-        #: Whether the smoothed objective at hand has no more to tell.
-        self.settled = False
-        self._tolerance, self._scale, self._allowed = tolerance, scale, allowed
-        self._target = target
+    domain: Domain
+    tolerance: float = 0.0
+    scale: float = 0.0
+    absolute: float = 0.0
+    target: float = math.inf
+    limit: int = 2000
+    lower: float = -math.inf
+    value: float = math.inf
+    point: Point = None
+    evaluations: int = 0
+    settled: bool = False  # whether only less smoothing can help
 
     @property
     def gap(self) -> float:
@@ -75,11 +58,11 @@ class Bracket:
     def allowed(self) -> float:
         """The width at which it is narrow enough."""
         size = 0.0 if self.point is None else abs(self.value)
-        return self._tolerance * max(size, self._scale) + self._allowed
+        return self.tolerance * max(size, self.scale) + self.absolute
 
     def is_open(self) -> bool:
         """Whether it is still too wide, and evaluations are left."""
-        done = self.gap <= self.allowed or self.lower >= self._target
+        done = self.gap <= self.allowed or self.lower >= self.target
         return not done and self.evaluations < self.limit
 
     def has_work(self) -> bool:
@@ -286,7 +269,7 @@ def corrective(objective: Objective, x: Point, bracket: Bracket) -> Point:
         atoms.append(vertex)
         hull, weights = _OnHull(objective, atoms), np.append(weights, 0.0)
         inside = Bracket(
-            Simplex(len(weights)), allowed=_HULL_ACCURACY * gap, limit=_HULL_EVALUATIONS
+            Simplex(len(weights)), absolute=_HULL_ACCURACY * gap, limit=_HULL_EVALUATIONS
         )
         if hull.has_hessian(len(weights)):
             weights = newton(hull, weights, inside)
@@ -366,7 +349,7 @@ def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
             inside = Bracket(
                 Simplex(len(offsets)),
                 tolerance=_MODEL_ACCURACY,
-                allowed=_MODEL_ACCURACY * bracket.allowed,
+                absolute=_MODEL_ACCURACY * bracket.allowed,
                 limit=_MODEL_EVALUATIONS,
             )
             accelerated(dual, np.full(len(offsets), 1.0 / len(offsets)), inside)

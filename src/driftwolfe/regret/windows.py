@@ -14,7 +14,7 @@ import numpy as np
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.regret.objective import floor, pool
 from driftwolfe.regret.offline import minimise
-from driftwolfe.regret.record import Record, Regret, check_record
+from driftwolfe.regret.record import Record, Regret
 from driftwolfe.regret.solvers import Bracket
 
 #: Rounds ``start, ..., end - 1``, counted from 0.
@@ -112,18 +112,10 @@ class WindowSearch:
     the rounds that a set of windows shares bounds all their regrets from above, and its minimiser
     bounds one of them from below. The set with the largest upper bound comes first: its core is
     solved, then it is split. The search ends when no upper bound exceeds the largest regret found by
-    more than the accuracy.
-
-    Parameters
-    ----------
-    record
-        The game.
-    tolerance
-        Accuracy, relative to the larger of the regret found and the absolute losses on its window.
+    more than the accuracy: `tolerance` times the larger of it and the absolute losses on its window.
     """
 
     def __init__(self, record: Record, tolerance: float) -> None:
-        check_record(record)
         self._domain, self._functions = record.domain, record.functions
         for function in self._functions:
             function.check_shape(self._domain.shape)
@@ -134,6 +126,7 @@ class WindowSearch:
         self._suffered = _sums(record.losses)
         self._sizes = _sums(np.abs(record.losses))
         self._beyond_origin = self._suffered - _sums(at_origin)
+        self._excess = self._suffered - self._floors
         self._best = Regret(-math.inf)
 
     def run(self, roots: Iterable[Windows], lengths: Sequence[int]) -> Regret:
@@ -173,20 +166,19 @@ class WindowSearch:
 
     def _upper(self, node: _Node) -> float:
         """An upper bound on the regret of every window of a node."""
-        excess = self._suffered - self._floors
-        most, _ = node.windows.best(excess)
-        return most - _on(node.core, excess) + _on(node.core, self._suffered) - node.lower
+        most, _ = node.windows.best(self._excess)
+        return most + _on(node.core, self._floors) - node.lower
 
     def _solve(self, node: _Node, upper: float) -> _Node:
         """The node with the minimum over all rounds that its windows have in common."""
         core = node.windows.core
-        unsolved = _Node(node.windows, core, 0.0, node.start)  # for the target below
+        unsolved = _Node(node.windows, core, 0.0, node.start)
         accuracy = _SINGLE_ACCURACY * self._accuracy
         if not node.windows.single:
             accuracy = max(accuracy, _CORE_ACCURACY * (upper - self._best))
         bracket = Bracket(
             self._domain,
-            allowed=accuracy,
+            absolute=accuracy,
             lower=_on(core, self._floors),
             # If the minimum is at least this, no window of the node can beat the best one.
             target=self._upper(unsolved) - self._best - self._accuracy,
@@ -195,7 +187,7 @@ class WindowSearch:
         starts = (node.start, self._origin, *self._best.comparators)
         minimise(objective, min(starts, key=objective.value), bracket)
         # The most promising window, against the minimiser of the core:
-        _, (start, end) = node.windows.best(self._suffered - self._floors)
+        _, (start, end) = node.windows.best(self._excess)
         outside = (*self._functions[start : core[0]], *self._functions[core[1] : end])
         total = bracket.value + math.fsum(loss.value(bracket.point) for loss in outside)
         self._offer(_on((start, end), self._suffered) - total, (start, end), bracket.point)
