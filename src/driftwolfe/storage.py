@@ -447,7 +447,9 @@ class Field:
     items
         What each item of a list or tuple must be.
     optional
-        Whether it may be None or missing.
+        Whether it may be None.
+    newer
+        Whether it may be missing, in files from before there was such a part.
     """
 
     kind: Any
@@ -457,6 +459,7 @@ class Field:
     below: int | str | None = None
     items: Field | None = None
     optional: bool = False
+    newer: bool = False
 
     def fits(self, value: Any, sizes: dict[str, int]) -> bool:
         """Whether a value is that; names of sizes that are new are added to `sizes`."""
@@ -515,11 +518,11 @@ def check_fields(
         ...
     ValueError: this archive holds a point whose places does not fit
     """
-    needed = {name for name, field in fields.items() if not field.optional}
+    needed = {name for name, field in fields.items() if not field.newer}
     if not isinstance(values, dict) or not needed <= values.keys() <= fields.keys():
         raise ValueError(f"this archive does not hold the state of a {what}")
     for name, field in fields.items():
-        if not field.fits(values.get(name), sizes):
+        if name in values and not field.fits(values[name], sizes):
             raise ValueError(f"this archive holds a {what} whose {name.strip('_')} does not fit")
     return sizes
 

@@ -15,7 +15,8 @@ FIELDS = {
     "rate": Field(float),
     "done": Field(bool),
     "either": Field((int, np.float64)),
-    "more": Field(list, items=Field(str), optional=True),
+    "more": Field(list, items=Field(str), optional=True, newer=True),
+    "none": Field(str, optional=True),
 }
 
 
@@ -28,6 +29,7 @@ def good():
         "rate": 0.5,
         "done": True,
         "either": np.ones(1),
+        "none": None,
     }
 
 
@@ -74,7 +76,11 @@ def test_what_does_not_fit_is_refused_by_name(name, value):
 
 
 @pytest.mark.parametrize(
-    "values", [None, [], {}, good() | {"other": 1}, {k: v for k, v in good().items() if k != "x"}]
+    "values",
+    [
+        *(None, [], {}, good() | {"other": 1}),
+        *({k: v for k, v in good().items() if k != name} for name in ("x", "none")),
+    ],
 )
 def test_other_names_are_refused(values):
     with pytest.raises(ValueError, match=r"^this archive does not hold the state of a thing$"):

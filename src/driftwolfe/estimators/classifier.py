@@ -342,7 +342,7 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         )
         if learner is None:
             raise ValueError(f"{path} holds no fitted classifier")
-        labels, passes = options.pop("labels"), options.pop("passes_done", None)
+        labels, passes = options.pop("labels"), options.pop("passes_done")
         loaded, names = cls(**options), keys["names"]
         loaded.classes_ = saved_classes(keys["classes"], labels)
         loaded.n_features_in_ = learner.map.features

@@ -95,7 +95,7 @@ def read_learner(
             raise ValueError(f"{path} holds a {header.kind[:40]}, not a {kind}")
         check_fields(fields, header.settings, kind)
         check_options(header.settings)
-        numbers, features = header.settings.get("learner_state"), header.described.get("map.seen")
+        numbers, features = header.settings["learner_state"], header.described.get("map.seen")
         if numbers is None or features is None:
             require(numbers is None, "arrays of a classifier")
             check_fields(key_fields, header.described, kind)
@@ -108,7 +108,7 @@ def read_learner(
         archive = read_archive(path, check)
         settings, arrays = dict(archive.settings), archive.arrays
         held = {name: distinct_keys(arrays.pop(f"keys.{name}")) for name in keys}
-        numbers = settings.pop("learner_state", None)
+        numbers = settings.pop("learner_state")
         if numbers is None:
             return settings, None, held
         check_state(kind, numbers, arrays)

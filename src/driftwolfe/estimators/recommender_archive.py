@@ -74,7 +74,7 @@ def _fields(older: Iterable[str]) -> dict[str, Field]:
         "recent.rows": Field(whole, ("recent",), 0, below="users"),
         "recent.cols": Field(whole, ("recent",), 0, below="items"),
         "recent.steps": Field(real, ("recent", "low"), *bounds),
-        "seen.pairs": Field(whole, (None,), 0, optional=True),  # not in the first files
+        "seen.pairs": Field(whole, (None,), 0, newer=True),
     }
 
 

@@ -109,7 +109,7 @@ class RiverMatrixCompleter(Ranker):
         """Read what `save` wrote."""
         completer, face = MatrixCompleter.read(path, cls.__name__)
         check_fields({"seed": Field(int, least=0, optional=True)}, face, cls.__name__)
-        options, seed = completer.settings, face.get("seed")
+        options, seed = completer.settings, face["seed"]
         require((seed or 0) == options["seed"], "seeds")
         options["n_factors"] = options.pop("rank")
         model = cls(**{**options, "seed": seed})

@@ -162,10 +162,10 @@ OWN = "Learner"
 #: What every file of a learner says of it.
 LEARNER = {
     "domain": Field(dict, optional=True),
-    "device": Field(str, optional=True),
+    "device": Field(str, newer=True),
     "arguments": Field(dict),
     "state": Field(dict),
-    "class": Field(str, optional=True),
+    "class": Field(str, newer=True),
 }
 
 
@@ -261,7 +261,7 @@ def load_learner(
     if domain is not None and device is not None:
         raise ValueError("give domain or device, not both: a set knows where its points live")
     if domain is None:
-        place = _place(settings.get("device") or "cpu") if device is None else device
+        place = _place(settings.get("device", "cpu")) if device is None else device
         room = sum(array.size for array in arrays.values()) + SMALL * (archive.kind == OWN)
         domain = _SetReader(reader, place, room).read(settings["domain"])
     if device not in (None, "auto") and _device(domain) is not device_named(device):
