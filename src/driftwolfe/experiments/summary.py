@@ -51,10 +51,7 @@ def counted(number: int, noun: str) -> str:
 class Series:
     """Results of one method with one setting, by rising seed.
 
-    Attributes
-    ----------
-    results
-        At least one; their trials differ only in seed and adaptive windows.
+    At least one; their trials differ only in seed and adaptive windows.
     """
 
     results: tuple[Result, ...]
