@@ -1,4 +1,4 @@
-"""The command: `python -m benchmarks`."""
+"""The command `python -m benchmarks`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import long
-from benchmarks.plot import plot
-from benchmarks.ratio import Ratio
+from benchmarks.measure import Skipped
+from benchmarks.ratio import Ratio, as_notes, as_table, plot
 from benchmarks.rows import ROWS
-from benchmarks.skipped import Skipped
-from benchmarks.table import as_notes, as_table
-from driftwolfe.experiments import run_trial
+from driftwolfe.experiments import machine
 from driftwolfe.storage import write_json
 
 RESULTS = Path(__file__).parent / "results"
@@ -23,14 +21,14 @@ LEEWAY = 0.75
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, write; return 1 where a limit is not kept."""
+    """Measure, print, write; return 1 where a limit is missed."""
     options = _parser().parse_args(arguments)
     if options.list:
-        print("\n".join(f"{name:20}{row.__doc__}" for name, row in ROWS.items()))
+        print("\n".join(f"{name:20}{measure.__doc__}" for name, measure in ROWS.items()))
         return 0
     if options.long:
         return _long(options.long)
-    started = run_trial.facts((*run_trial.PACKAGES, "river"))
+    started = machine.facts((*machine.PACKAGES, "river"))
     ratios, skipped, seconds = _measure(options.rows, options.short)
     print(as_table(ratios), as_notes(ratios), sep="\n\n")
     for name, reason in skipped.items():
@@ -51,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(names: Sequence[str], short: bool):
-    """Measure the rows one after the other; what cannot be measured here is skipped with a reason."""
+    """Measure the rows one after the other; skip those that lack something, with the reason."""
     ratios: list[Ratio] = []
     skipped: dict[str, str] = {}
     seconds: dict[str, float] = {}
@@ -59,7 +57,7 @@ def _measure(names: Sequence[str], short: bool):
         print(f"{name} ...", end=" ", file=sys.stderr, flush=True)
         started = time.perf_counter()
         try:
-            measured = ROWS[name].measure(short)
+            measured = ROWS[name](short)
             ratios += [ratio.relaxed(LEEWAY) for ratio in measured] if short else measured
         except Skipped as reason:
             skipped[name] = str(reason)
@@ -75,7 +73,9 @@ def _long(name: str) -> int:
         print(f"{name}: {reason}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("stopped; the same command goes on from the last 50 rounds", file=sys.stderr)
+        print(
+            "stopped; the same command resumes at the last multiple of 50 rounds", file=sys.stderr
+        )
         return 130
     return 0
 
@@ -83,9 +83,9 @@ def _long(name: str) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="Speed against peers: ratios measured in one run, contestants in turns, medians. "
-        "Prints a table, writes results.json, results.png and results.svg, and ends with status 1 "
-        "where a ratio misses its limit. Close other programs first.",
+        description="Measure speed against peers: ratios within one run, contestants in turns, "
+        "medians. Prints a table, writes results.json, results.png and results.svg, and exits with "
+        "status 1 if a ratio misses its limit. Close other programs first.",
         epilog="Real data is found through DRIFTWOLFE_DATA; rows that need it are skipped without. "
         "What each row measures, and its limits: benchmarks/README.md.",
     )
@@ -103,16 +103,16 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         default=RESULTS,
         metavar="FOLDER",
-        help="where results go (default: benchmarks/results)",
+        help="folder for results (default: benchmarks/results)",
     )
-    parser.add_argument("--list", action="store_true", help="list the rows and stop")
+    parser.add_argument("--list", action="store_true", help="list the rows and exit")
     parser.add_argument(
         "--long",
         choices=long.contestants(),
         metavar="CONTESTANT",
-        help="play whole games of an hour and more instead, and keep their losses in "
-        "benchmarks/results/long.json, which the rows read; may be stopped, and goes on where it "
-        f"was: {', '.join(long.contestants())}",
+        help="instead play whole games of an hour and more and store their losses in "
+        "benchmarks/results/long.json, which the rows read; can be stopped and resumed: "
+        f"{', '.join(long.contestants())}",
     )
     return parser
 

@@ -1,9 +1,9 @@
 """The classifier against river's softmax regression: `python -m benchmarks.classifier`.
 
-Every row is predicted before it is learned, one by one, with river's interface on both sides. A label
-that a model has never seen has probability 0 there, which costs -log(1e-15). The classifier runs with
-its defaults; softmax regression, which has no intercept, with three learning rates, on features as
-they are and on standardised ones, so its best line is tuned in hindsight.
+Every row is predicted before it is learned, one by one, through river's API on both sides. A label
+that a model has never met has probability 0 there, which costs -log(1e-15). The classifier runs with
+its defaults; softmax regression, which has no intercept, with three learning rates, on raw and on
+standardised features, so its best line is tuned in hindsight.
 """
 
 from __future__ import annotations
@@ -21,20 +21,19 @@ from sklearn import datasets
 
 import driftwolfe as dw
 from benchmarks import data
-from benchmarks.measure import threads
-from benchmarks.skipped import Skipped
+from benchmarks.measure import Skipped, threads
 from driftwolfe.estimators.classifier import TraceNormClassifier
 from driftwolfe.estimators.river import RiverTraceNormClassifier
 
 RATES = (0.01, 0.1, 1.0)
-#: Rows a call, where calls of scikit-learn's face are timed.
+#: Rows per call where scikit-learn's API is timed.
 BATCH = 100
 
 Rows = list[tuple[dict[Any, float], Any]]
 
 
 class Played(NamedTuple):
-    """How a model did on a stream."""
+    """Results of a model on a stream."""
 
     loss: float
     error: float
@@ -54,7 +53,7 @@ def play(model: Any, rows: Rows) -> Played:
 
 
 def learning_speed(rows: Rows) -> tuple[float, float]:
-    """Rows a second that are only learned: scikit-learn's face in batches, and softmax regression."""
+    """Rows learned per second, without predictions: ours in batches, and softmax regression."""
     names = sorted({name for x, _ in rows for name in x}, key=str)
     table = np.array([[x.get(name, 0.0) for name in names] for x, _ in rows])
     labels = np.array([y for _, y in rows])
@@ -85,15 +84,10 @@ def contestants() -> Iterator[tuple[str, Any]]:
 
 
 def table_rows(X: np.ndarray, y: np.ndarray) -> Rows:
-    """The rows of a table; entries of 0 are left out where there are many features."""
-    if X.shape[1] <= 100:
-        return [
-            (dict(enumerate(row)), label) for row, label in zip(X.tolist(), y.tolist(), strict=True)
-        ]
-    return [
-        ({int(j): float(row[j]) for j in row.nonzero()[0]}, label)
-        for row, label in zip(X, y.tolist(), strict=True)
-    ]
+    """The rows of a table as dictionaries; zeros are left out above 100 features."""
+    sparse = X.shape[1] > 100
+    rows = ({j: v for j, v in enumerate(row) if v or not sparse} for row in X.tolist())
+    return list(zip(rows, y.tolist(), strict=True))
 
 
 def stream_rows(stream: dw.streams.Stream) -> Rows:
@@ -102,19 +96,14 @@ def stream_rows(stream: dw.streams.Stream) -> Rows:
     return table_rows(features, np.concatenate([loss.labels for loss in stream]))
 
 
-def flipped() -> Rows:
-    """Shuttle as the paper plays it."""
-    return stream_rows(data.shuttle())
-
-
-def steady() -> Rows:
-    """Shuttle without flips."""
-    data.shuttle()
-    return stream_rows(dw.streams.shuttle(flip_every=None))
+def shuttle(flipped: bool) -> Rows:
+    """Shuttle, with the paper's flips or without."""
+    stream = data.shuttle()
+    return stream_rows(stream if flipped else dw.streams.shuttle(flip_every=None))
 
 
 def abrupt() -> Rows:
-    """Two rules, one after the other."""
+    """Two linear models, one after the other."""
     first, second = (
         dw.streams.synthetic.drifting_logistic((5, 10), 1000, speed=0.0, seed=seed, radius=30.0)
         for seed in (0, 1)
@@ -129,13 +118,8 @@ def digits() -> Rows:
     return table_rows(X[order], y[order])
 
 
-def segments() -> Rows:
-    """River's image segments."""
-    return list(river_data.ImageSegments())
-
-
 def words(rows: int = 6000, features: int = 3000, classes: int = 6) -> Rows:
-    """Made-up texts of 20 to 60 words, whose topics all change after half of them."""
+    """Synthetic texts of 20 to 60 words; all topics change halfway."""
     rng = np.random.default_rng(0)
     usual = 1.0 / np.arange(1, features + 1)
     topics = usual * np.exp(0.7 * rng.normal(size=(2, classes, features)))
@@ -150,19 +134,21 @@ def words(rows: int = 6000, features: int = 3000, classes: int = 6) -> Rows:
 
 
 STREAMS: dict[str, Callable[[], Rows]] = {
-    "Shuttle, signs flipped every 10,000 rows": flipped,
-    "Shuttle, no flips": steady,
-    "made up, abrupt drift": abrupt,
+    "Shuttle, signs flipped every 10,000 rows": lambda: shuttle(flipped=True),
+    "Shuttle, no flips": lambda: shuttle(flipped=False),
+    "synthetic, abrupt drift": abrupt,
     "digits": digits,
-    "image segments": segments,
-    "made-up texts, abrupt drift": words,
+    "image segments": lambda: list(river_data.ImageSegments()),
+    "synthetic texts, abrupt drift": words,
 }
 
 
 def main() -> None:
     """Print a table for every stream."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=None, help="the first rows of each stream only")
+    parser.add_argument(
+        "--rows", type=int, default=None, help="use only the first rows of each stream"
+    )
     limit = parser.parse_args().rows
     play(RiverTraceNormClassifier(), digits()[:50])  # compiled before the clock starts
     for name, load in STREAMS.items():
@@ -172,28 +158,29 @@ def main() -> None:
             print(f"{name}: skipped, {skipped}")
             continue
         print(f"\n{name}: {len(rows):,} rows")
-        print(f"| {'model':38} | log loss | error  | rows/s, predicted and learned |")
-        print(f"|{'-' * 40}|----------|--------|-------------------------------|")
-        results = {}
-        for model_name, model in contestants():
-            results[model_name] = found = play(model, rows)
-            print(
-                f"| {model_name:38} | {found.loss:8.4f} | {found.error:6.4f} "
-                f"| {found.rows_per_second:29,.0f} |",
-                flush=True,
-            )
-        theirs = {each: found for each, found in results.items() if "softmax" in each}
-        best = min(theirs, key=lambda each: theirs[each].loss)
-        ours = results["TraceNormClassifier"]
-        print(
-            f"best softmax in hindsight: {best}; ours has {ours.loss / theirs[best].loss:.2f} times "
-            f"its log loss, {ours.error / max(theirs[best].error, 1e-9):.2f} times its error"
-        )
-        fast, slow = learning_speed(rows)
-        print(
-            f"learning only, rows/s: partial_fit in batches of {BATCH} {fast:,.0f}, "
-            f"softmax {slow:,.0f}, ratio {fast / slow:.2f}"
-        )
+        compare(rows)
+
+
+def compare(rows: Rows) -> None:
+    """Print the results of all models on one stream."""
+    print(f"| {'model':38} | log loss | error  | rows/s, predicted and learned |")
+    print(f"|{'-' * 40}|----------|--------|-------------------------------|")
+    results = {}
+    for name, model in contestants():
+        results[name] = loss, error, speed = play(model, rows)
+        print(f"| {name:38} | {loss:8.4f} | {error:6.4f} | {speed:29,.0f} |", flush=True)
+    softmax = [name for name in results if "softmax" in name]
+    best = min(softmax, key=lambda name: results[name].loss)
+    ours, theirs = results["TraceNormClassifier"], results[best]
+    print(
+        f"best softmax in hindsight: {best}; ours has {ours.loss / theirs.loss:.2f} times its log "
+        f"loss and {ours.error / max(theirs.error, 1e-9):.2f} times its error"
+    )
+    fast, slow = learning_speed(rows)
+    print(
+        f"learning only, rows/s: partial_fit in batches of {BATCH} {fast:,.0f}, softmax {slow:,.0f}, "
+        f"ratio {fast / slow:.2f}"
+    )
 
 
 if __name__ == "__main__":

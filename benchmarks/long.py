@@ -1,4 +1,4 @@
-"""Runs of an hour and more: `python -m benchmarks --long NAME`, stopped and resumed at will."""
+"""Runs of an hour and more: `python -m benchmarks --long NAME`; can be stopped and resumed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -14,11 +15,11 @@ import driftwolfe as dw
 from benchmarks import large_matrix, stored
 from benchmarks.data import movielens
 from benchmarks.measure import threads
-from benchmarks.rows import matrix_completion, paper_algorithms
-from benchmarks.rows.matrix_completion import ADER_SCALE, HORIZON, STEP_SCALE
-from driftwolfe.experiments import run_trial
+from benchmarks.rows import paper_algorithms
+from benchmarks.rows.movielens import ADER_SCALE, HORIZON, STEP_SCALE, ader, pold
+from driftwolfe.experiments import machine
 
-#: The paper's grid for c, largest first: small steps stay inside the ball and take longest.
+#: The paper's grid for c, largest first: small steps stay inside the ball and are slowest.
 GRID = tuple(10.0**k for k in range(6, -2, -1))
 #: Rounds of each third of the stream that Ader's c is chosen on.
 TUNING_ROUNDS = 50
@@ -26,7 +27,7 @@ TUNING_ROUNDS = 50
 
 @dataclass(frozen=True)
 class Run:
-    """A learner and the losses that it plays."""
+    """A learner and its losses."""
 
     name: str
     make: Callable[[], Any]
@@ -36,7 +37,7 @@ class Run:
 
 @dataclass
 class State:
-    """How far a run has come: what is kept when it is stopped."""
+    """Progress of a run."""
 
     learner: Any
     commit: str | None
@@ -47,14 +48,14 @@ class State:
 
 
 def contestants() -> dict[str, Sequence[Run]]:
-    """What `--long` can be told to run."""
+    """The runs that `--long` offers, by name."""
     thinned = 3 * TUNING_ROUNDS
     return {
-        "pold": [_ratings(f"POLD, c = {c:g}", _pold(c)) for c in GRID],
+        "pold": [_ratings(f"POLD, c = {c:g}", partial(pold, c)) for c in GRID],
         "pold-exact": [
-            _ratings(f"POLD, exact, c = {STEP_SCALE:g}", _pold(STEP_SCALE, method="exact"))
+            _ratings(f"POLD, exact, c = {STEP_SCALE:g}", partial(pold, STEP_SCALE, method="exact"))
         ],
-        "ader": [_ratings(f"Ader, exact, c = {ADER_SCALE:g}", _ader(ADER_SCALE))],
+        "ader": [_ratings(f"Ader, exact, c = {ADER_SCALE:g}", partial(ader, ADER_SCALE))],
         "ader-near-exact": [
             _ratings(f"Ader, near-exact, c = {ADER_SCALE:g}", _near_exact_ader(ADER_SCALE))
         ],
@@ -62,7 +63,7 @@ def contestants() -> dict[str, Sequence[Run]]:
             Run(f"Ader, tuning, c = {c:g}", _near_exact_ader(c), _thinned, thinned) for c in GRID
         ],
         "paper-bogd-ip": [
-            _ratings("the paper's BOGD_IP", lambda: paper_algorithms.reference("BOGD_IP"))
+            _ratings("the paper's BOGD_IP", partial(paper_algorithms.reference, "BOGD_IP"))
         ],
         "scale-pold": [
             Run("POLD at scale", large_matrix.pold, large_matrix.stream, large_matrix.HORIZON)
@@ -71,7 +72,7 @@ def contestants() -> dict[str, Sequence[Run]]:
 
 
 def run(name: str) -> None:
-    """Play the runs of one contestant to their end, from where they were stopped."""
+    """Play the runs of one contestant to their end, resuming those that were stopped."""
     with threads(1):
         for each in contestants()[name]:
             _play_on(each)
@@ -94,12 +95,12 @@ def _resume(each: Run) -> State:
     done = stored.record(each.name)
     if done and done["rounds"] == each.rounds:
         print(
-            f"{each.name}: finished on {done['date'][:10]}; remove it from long.json to run it anew"
+            f"{each.name}: finished on {done['date'][:10]}; remove it from long.json to run it again"
         )
         return State(None, done["commit"], rounds=each.rounds)
     fresh = each.make()
     if done is None or not _checkpoint(each).exists():
-        return State(fresh, run_trial.commit())
+        return State(fresh, machine.commit())
     learner = dw.load(_checkpoint(each), domain=fresh.domain)
     # The record is written first: after a kill between the two it may be ahead.
     losses = done["cumulative_loss"][: learner.t // stored.EVERY]
@@ -115,10 +116,10 @@ def _keep(each: Run, state: State) -> None:
         "cumulative_loss": [round(value, 2) for value in state.cumulative],
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": state.commit,
-        "cpu": run_trial.cpu_model(),
+        "cpu": machine.cpu_model(),
     }
     stored.save(each.name, content)
-    if isinstance(state.learner, dw.Learner):  # what is written down literally starts anew
+    if isinstance(state.learner, dw.Learner):  # the literal reference cannot be saved
         state.learner.save(_checkpoint(each))
     print(
         f"{each.name}: {state.rounds:,} of {each.rounds:,} rounds, {state.seconds:,.0f} s, "
@@ -144,14 +145,6 @@ def _thinned() -> Iterator[Any]:
         yield from movielens()[start : start + TUNING_ROUNDS]
 
 
-def _pold(c: float, **options: Any) -> Callable[[], Any]:
-    return lambda: matrix_completion.pold(c, **options)
-
-
-def _ader(c: float, **options: Any) -> Callable[[], Any]:
-    return lambda: matrix_completion.ader(c, **options)
-
-
 def _near_exact_ader(c: float) -> Callable[[], Any]:
-    """Ader with block Krylov projections, so accurate that its losses are those of exact ones."""
-    return _ader(c, method="block", accuracy=1e-3, tolerance_scale=1e-12)
+    """Ader with block Krylov projections accurate enough to give the losses of exact ones."""
+    return partial(ader, c, method="block", accuracy=1e-3, tolerance_scale=1e-12)

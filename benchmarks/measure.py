@@ -1,4 +1,4 @@
-"""Timing: contestants take turns, nothing is compiled on the clock, medians are compared."""
+"""Timing: contestants take turns, nothing compiles on the clock, medians are compared."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 import driftwolfe as dw
@@ -17,15 +18,19 @@ Job = Callable[[], Any]
 Timings = dict[str, list[float]]
 
 
+class Skipped(Exception):  # noqa: N818 - it is no error
+    """A row or section cannot be measured here; the message says what is missing."""
+
+
 def seconds(job: Job) -> float:
-    """How long one call takes."""
+    """Wall-clock seconds of one call."""
     started = time.perf_counter()
     job()
     return time.perf_counter() - started
 
 
 def race(contestants: Mapping[str, Job], repeats: int, warm_up: bool = True) -> Timings:
-    """Time every contestant `repeats` times, in turns, after one call each that does not count."""
+    """Time every contestant `repeats` times, in turns, after one untimed call each."""
     if warm_up:
         for job in contestants.values():
             job()
@@ -37,22 +42,36 @@ def race(contestants: Mapping[str, Job], repeats: int, warm_up: bool = True) -> 
 
 
 def stretch(update: Callable[[Any], Any], losses: Iterable[Any], rounds: int) -> Job:
-    """A job that plays on: each call takes the next `rounds` losses."""
+    """A job whose every call plays the next `rounds` losses."""
     rest = iter(losses)
     return lambda: [update(loss) for loss in islice(rest, rounds)]
 
 
 def medians(timings: Mapping[str, Iterable[float]]) -> dict[str, float]:
-    """The median of every contestant."""
+    """The median time of every contestant."""
     return {name: statistics.median(each) for name, each in timings.items()}
 
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Let a BLAS have one thread and the library's experts `count`."""
+    """Give BLAS one thread and the library's experts `count`."""
     with threadpool_limits(1):
         dw.set_threads(count)
         try:
             yield
         finally:
             dw.set_threads(None)
+
+
+def read_speed(size: int, repeats: int = 41) -> tuple[float, Timings]:
+    """Bytes per second that inner products read from an array of `size` bytes, and the timings.
+
+    The faster of two products that each read the array once: with itself, and of its halves.
+    """
+    whole = np.ones(size // 16 * 2)
+    first, second = np.split(whole, 2)
+    timings = race(
+        {"reading, one stream": lambda: whole @ whole, "two streams": lambda: first @ second},
+        repeats,
+    )
+    return whole.nbytes / min(medians(timings).values()), timings

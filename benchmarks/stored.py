@@ -1,4 +1,4 @@
-"""What the long runs measured: `results/long.json`, kept with the code."""
+"""Losses of the long runs: `results/long.json`, kept with the code."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def records() -> dict[str, Any]:
 
 
 def record(name: str) -> dict[str, Any] | None:
-    """One long run, or None where nobody has started it."""
+    """One long run, or None if it was never started."""
     return records().get(name)
 
 
 def save(name: str, content: dict[str, Any]) -> None:
-    """Put one run in its place, others untouched, also where several processes do so."""
+    """Store one run and keep the others, also if several processes do so at once."""
     with _locked():
         write_json(PATH, dict(sorted((records() | {name: content}).items())))
 
@@ -40,9 +40,9 @@ def loss_at(content: dict[str, Any], rounds: int) -> float | None:
 
 
 def best(prefix: str, most: int) -> tuple[str, dict[str, Any], int] | None:
-    """Of the runs whose names start so, the one with the smallest loss, and after how many rounds.
+    """The run with the smallest loss among names with this prefix, and after how many rounds.
 
-    They are compared after as many rounds as the longest has, at most `most`.
+    Runs are compared after as many rounds as the longest has, at most `most`.
     """
     runs = {name: run for name, run in records().items() if name.startswith(prefix)}
     rounds = min(most, max((run["rounds"] for run in runs.values()), default=0)) // EVERY * EVERY
@@ -54,8 +54,8 @@ def best(prefix: str, most: int) -> tuple[str, dict[str, Any], int] | None:
     return name, runs[name], rounds
 
 
-def told(name: str, content: dict[str, Any]) -> str:
-    """Where a stored number comes from."""
+def source(name: str, content: dict[str, Any]) -> str:
+    """Name, date and commit of a stored run."""
     return f"{name}: stored on {content['date'][:10]}, commit {content['commit']}"
 
 

@@ -1,10 +1,10 @@
-"""Drift-proof classification in a scikit-learn pipeline: somebody turns the camera upside down.
+"""Drift-proof classification in a scikit-learn pipeline: a camera is turned upside down.
 
-Handwritten digits pass a camera, 20 at a time. We say what they are, then learn the truth. For the
-middle third of the day the camera hangs upside down. A pipeline that ends in `TraceNormClassifier` is
-fitted on the first 100 images and then goes on with `partial_fit`; it is compared with scikit-learn's
-own online classifiers in the same pipeline, each with its default settings, and with a logistic
-regression that is fitted once on what came before and learns no more.
+Handwritten digits pass a camera in batches of 20. Each batch is predicted, then learned. In the middle
+third of the stream the camera is upside down. A pipeline that ends in `TraceNormClassifier` is fitted
+on the first 100 images and then updated with `partial_fit`. It is compared with scikit-learn's online
+classifiers in the same pipeline, each with default settings, and with a logistic regression that is
+fitted once on the first 100 images.
 """
 
 from itertools import pairwise
@@ -24,7 +24,7 @@ images, labels = load_digits(return_X_y=True)
 order = np.concatenate([rng.permutation(len(labels)) for _ in range(ROUNDS)])
 X, y = images[order], labels[order]
 third = len(y) // 3
-X[third : 2 * third] = X[third : 2 * third, ::-1]  # 64 pixels in reverse: turned by 180 degrees
+X[third : 2 * third] = X[third : 2 * third, ::-1]  # 64 pixels in reverse: rotated by 180 degrees
 
 classifiers = {
     "TraceNormClassifier": dw.estimators.TraceNormClassifier(random_state=0),
@@ -46,7 +46,7 @@ for name, classifier in classifiers.items():
 starts = [0, third - FIRST, 2 * third - FIRST, len(y) - FIRST]
 parts = [slice(*ends) for ends in pairwise(starts)]
 columns = ("upright", "upside down", "upright again", "all")
-print(f"{'share of digits that were read wrong':38}", *(f"{name:>14}" for name in columns))
+print(f"{'error rate':38}", *(f"{name:>14}" for name in columns))
 for name, hits in right.items():
     shares = [1 - hits[part].mean() for part in [*parts, slice(None)]]
     print(f"{name:38}", *(f"{share:14.1%}" for share in shares))
@@ -66,7 +66,7 @@ height = -np.inf
 for (name, hits), colour in zip(right.items(), colours, strict=True):
     mean = 100 * (1 - np.convolve(hits, np.ones(200) / 200, "valid"))
     axis.plot(np.arange(200, len(hits) + 1), mean, color=colour, linewidth=1.3)
-    height = max(mean[-1], height + 5)  # labels do not cover each other
+    height = max(mean[-1], height + 5)  # labels must not overlap
     axis.text(len(hits) * 1.01, height, name, color=colour, fontweight="bold", va="center")
 for start, word in zip(starts, columns, strict=False):
     if start < len(y) - FIRST:
@@ -75,7 +75,7 @@ for start, word in zip(starts, columns, strict=False):
 axis.set(xlim=(0, len(y) - FIRST), ylim=(0, 85), xlabel="digits")
 axis.yaxis.set_major_formatter("{x:.0f} %")
 axis.xaxis.set_major_formatter("{x:,.0f}")
-axis.set_title("wrong among the last 200", loc="left", fontsize=10)
+axis.set_title("error rate over the last 200 digits", loc="left", fontsize=10)
 axis.spines[["top", "right"]].set_visible(False)
 Path("results/examples").mkdir(parents=True, exist_ok=True)
 figure.savefig("results/examples/drift_proof_classifier.png", dpi=150)

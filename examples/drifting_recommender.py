@@ -1,10 +1,10 @@
-"""A recommender that keeps up: films come and go, people join, and in winter tastes change.
+"""A recommender that follows drift: users and films are added, and in winter tastes change.
 
-A made-up streaming service: ratings arrive one by one, each by a user whom we may never have seen, of
-a film that may be new. Halfway winter comes and everybody likes other kinds of films. We predict
-each rating before it is learned and compare `MatrixCompleter`, which has nothing to tune, with
-river's matrix factorisation at three learning rates and with the mean of each film so far. A fixed
-learning rate that happens to be right follows winter as well as we do; nobody tells us which it is.
+A synthetic streaming service: ratings arrive one by one, and users and films may be new. Halfway,
+winter starts and everybody likes other kinds of films. Each rating is predicted before it is learned.
+`MatrixCompleter`, which has nothing to tune, is compared with river's matrix factorisation at three
+learning rates and with the mean of each film so far. The best of the three rates follows winter as
+well as ours, but it is not known in advance.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ import driftwolfe as dw
 USERS, FILMS, KINDS, RATINGS, WINTER = 300, 200, 4, 40_000, 20_000
 rng = np.random.default_rng(3)
 
-# What people like: the film's quality, their mood, and how its kind meets their taste.
+# A rating depends on the film's quality, the user's mood, and the user's taste for its kind.
 quality, mood = 0.5 * rng.standard_normal(FILMS), 0.3 * rng.standard_normal(USERS)
 taste, kind = 0.7 * rng.standard_normal((USERS, KINDS)), np.eye(KINDS)[np.arange(FILMS) % KINDS]
 seasons = [taste, np.roll(taste, 1, axis=1)]
@@ -33,17 +33,17 @@ pairs, ratings = [(user, film) for user, film, _ in stream], np.array([r for *_,
 completer = dw.estimators.MatrixCompleter()
 errors = {"MatrixCompleter": np.abs(completer.prequential(pairs, ratings) - ratings)}
 
-seen = defaultdict(lambda: [3.0])
+rated = defaultdict(lambda: [3.0])
 means = []
 for (_, film), stars in zip(pairs, ratings, strict=True):
-    means.append(np.mean(seen[film]))
-    seen[film].append(stars)
+    means.append(np.mean(rated[film]))
+    rated[film].append(stars)
 errors["mean of each film"] = np.abs(means - ratings)
 
 try:
     from river import optim, reco
 except ImportError:
-    print("river is not installed; without it there is less to compare with")
+    print("river is not installed: no comparison with it")
 else:
     for rate in (0.01, 0.03, 0.1):
         sgd = optim.SGD(rate)
@@ -61,8 +61,8 @@ for name, error in errors.items():
     shown = [error[start:stop].mean() for start, stop in [*parts.values(), (0, RATINGS)]]
     print(f"{name:28}", *(f"{value:12.3f}" for value in shown))
 somebody = completer.users_[0]
-print(f"for {somebody} now:", ", ".join(completer.recommend(somebody, 5)))
-print("for somebody new:", ", ".join(completer.recommend("nobody yet", 5)))
+print(f"recommended to {somebody}:", ", ".join(completer.recommend(somebody, 5)))
+print("recommended to a new user:", ", ".join(completer.recommend("new user", 5)))
 best = min(errors, key=lambda name: errors[name].mean())
 assert best == "MatrixCompleter", f"{best} did better"
 
@@ -83,10 +83,10 @@ for name, error in errors.items():
     ends[name] = (mean[-1], colour)
 height = -np.inf
 for name, (end, colour) in sorted(ends.items(), key=lambda item: item[1][0]):
-    height = max(end, height + 0.022)  # labels do not cover each other
+    height = max(end, height + 0.022)  # labels must not overlap
     axis.text(RATINGS * 1.01, height, name, color=colour, fontweight="bold", va="center")
 axis.axvline(WINTER, color="#8c8c8c", linestyle=":", linewidth=0.9, zorder=0)
-axis.text(WINTER, axis.get_ylim()[1], " winter comes", color="#666666", va="top")
+axis.text(WINTER, axis.get_ylim()[1], " winter starts", color="#666666", va="top")
 axis.set(xlim=(0, RATINGS), xlabel="ratings")
 axis.xaxis.set_major_formatter("{x:,.0f}")
 axis.set_title("error in stars, mean of the last 1,000 ratings", loc="left", fontsize=10)

@@ -1,8 +1,8 @@
-"""A target that jumps: gradient descent loses it, POLA follows.
+"""A target that jumps: gradient descent falls behind, POLA follows.
 
-Each round a point of the L1 ball is played and then pays its squared distance to a target, which
-jumps every 250 rounds. OGD with the step that is best for a fixed target slows down; POLA runs an
-expert for every interval of a geometric cover and needs no step size.
+In each round the loss of a point of the L1 ball is its squared distance to a target, which jumps every
+250 rounds. OGD, with the step sizes that are best for a fixed target, becomes slower and slower. POLA
+runs an expert for every interval of a geometric cover and needs no step size.
 """
 
 from pathlib import Path
@@ -45,14 +45,14 @@ except ImportError:
 
 figure = Figure(figsize=(9, 3.6), layout="constrained")
 axis = figure.subplots()
-looks = {
+labels = {
     "BOGD_IP": ("#767676", 0.31),
     "online Frank-Wolfe": ("#009E73", 0.25),
     "OGD": ("#CC79A7", 0.13),
     "POLD": ("#0072B2", 0.07),
     "POLA": ("#D55E00", 0.01),
 }
-for name, (colour, height) in looks.items():
+for name, (colour, height) in labels.items():
     mean = np.convolve(excess[name], np.ones(20) / 20, "valid")
     axis.plot(np.arange(20, ROUNDS + 1), mean, color=colour, linewidth=1.3)
     axis.text(ROUNDS + 15, height, name, color=colour, fontweight="bold", va="center")

@@ -1,12 +1,12 @@
-"""Portfolio weights in markets that change: POLA leaves yesterday's winner.
+"""Portfolio weights in changing markets: POLA follows the leading sector.
 
-Every day a fund splits its money over six assets: a point of the simplex. Then returns r come in and
-the loss is -log(w . r), so a smaller sum of losses is a larger fund. Every two years another sector
-leads. POLA follows, a few months late, without being told how long a lead lasts; to bet all on the
-winner of the last 120 days is far better here, because leads are long and clear. The returns are
-made up, and trading costs nothing; with leads half as strong POLA ends less than twice as high as
-equal weights, at times level with them. Look at it for how weights follow a change, not for a way
-to get rich.
+Every day a fund splits its money over six assets: a point w of the simplex. Then the returns r are
+known, and the loss is -log(w . r), so a smaller total loss is a larger fund. Every two years another
+sector leads. POLA follows within a few months, without knowing how long a lead lasts. Betting
+everything on the winner of the last 120 days is far better here, because leads are long and clear. The
+returns are synthetic and trading is free. With leads half as strong, POLA ends at less than twice the
+value of equal weights, and sometimes no higher. The example shows how weights follow a change; it is
+not investment advice.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ ASSETS = ("energy", "health", "banks", "retail", "tech", "bonds")
 DAYS, REGIME = 2500, 500  # ten years; each of the first five assets leads for two
 rng = np.random.default_rng(0)
 
-# Sectors share the market's moves and have their own; the leader gains 0.2 % a day on top of them.
+# Sectors share the market's moves and have their own; the leader gains another 0.2 % per day.
 leaders = np.eye(6)[np.arange(DAYS) // REGIME]
 drift = leaders * 0.002 + ([0.0002] * 5 + [0.0001])
 market = 0.008 * rng.standard_normal((DAYS, 1)) * ([1] * 5 + [0])
@@ -28,9 +28,9 @@ returns = np.exp(drift + market + own)
 
 
 def log_loss(r):
-    """Minus the growth of the fund's logarithm, mean over the days of returns r."""
-    # The gradient is -r / (w . r). Weights sum to one, so adding 1 to all of it changes nothing on
-    # the simplex; what is left is small, and the learners take larger steps.
+    """Minus the logarithmic growth of the fund, averaged over the days of returns r."""
+    # The gradient is -r / (w . r). Weights sum to one, so adding 1 to every coordinate changes nothing
+    # on the simplex; the rest is small, so that learners take larger steps.
     return dw.losses.FunctionLoss(
         lambda w: -np.log(r @ w).mean(), lambda w: 1 - (r / (r @ w)[:, None]).mean(axis=0)
     )
@@ -51,7 +51,7 @@ weights = {
     "leaders known in advance": leaders,
 }
 fund = {}
-print(f"{'1 becomes':38}{'after 10 years':>15}{'worst fall':>12}")
+print(f"{'value of an initial 1':38}{'after 10 years':>15}{'worst drop':>12}")
 for name, w in weights.items():
     fund[name] = np.cumprod((np.array(w) * returns).sum(axis=1))
     fall = 1 - (fund[name] / np.maximum.accumulate(fund[name])).min()
@@ -79,7 +79,7 @@ for name, colour in shown.items():
     above.text(10.1, fund[name][-1], name, color=colour, fontweight="bold", va="center")
 above.set(yscale="log", xlim=(0, 10), ylim=(0.7, 1500))
 above.yaxis.set_major_formatter("{x:g}")
-above.set_title("what 1 has become", loc="left", fontsize=10)
+above.set_title("value of an initial 1", loc="left", fontsize=10)
 colours = ("#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#aaaaaa")
 month = [np.convolve(w, np.ones(20) / 20, "valid") for w in np.transpose(weights["POLA"])]
 below.stackplot(years[19:], month, colors=colours)

@@ -1,10 +1,10 @@
-"""Vans on a road network: the bridges are closed one after the other, and POLA moves the fleet.
+"""Delivery vans on a road network: bridges close one after the other, and POLA reroutes the fleet.
 
-A firm sends its vans from a depot in the west to a market in the east, through a made-up town of
-250 one-way roads and three bridges. Every hour it splits the fleet over the roads; only afterwards
-does it learn how long each road took. Vans slow each other down, so the best plan is a mixture of
-routes: a point of the flow polytope. Projecting on that set is slow, but minimising a linear
-function over it is a shortest path.
+A firm sends its vans from a depot in the west to a market in the east, through a synthetic town with
+250 one-way roads and three bridges. Every hour it splits the fleet over the roads; afterwards the
+travel time of every road is known. Vans slow each other down, so the best plan is a mixture of routes:
+a point of the flow polytope. Projecting on that set is slow, but minimising a linear function over it
+is a shortest path.
 """
 
 from itertools import combinations
@@ -18,19 +18,19 @@ import driftwolfe as dw
 HOURS, REPAIR, BRIDGES = 1500, 500, {"centre": 3.0, "south": 0.8, "north": 5.2}
 rng = np.random.default_rng(7)
 
-# The town: junctions on a shaken grid, roads between neighbours, all of them eastwards.
+# The town: junctions on a perturbed grid, eastward roads between neighbours.
 grid = np.stack(np.meshgrid(np.arange(14.0), np.arange(7.0)), axis=-1).reshape(-1, 2)
 places = np.vstack([[(-1.2, 3.0), (14.2, 3.0)], grid + rng.uniform(-0.32, 0.32, grid.shape)])
 pairs = {pair for triangle in Delaunay(places).simplices for pair in combinations(triangle, 2)}
 pairs = sorted({tuple(sorted(pair, key=lambda place: places[place, 0])) for pair in pairs})
-west = places[:, 0] < 6.5 + 0.4 * np.sin(places[:, 1])  # of the river
+west = places[:, 0] < 6.5 + 0.4 * np.sin(places[:, 1])  # west of the river
 wet = [(a, b) for a, b in pairs if west[a] != west[b]]
 bridges = [min(wet, key=lambda pair: abs(places[pair, 1] - y).sum()) for y in BRIDGES.values()]
 miles = {pair: np.linalg.norm(places[pair[0]] - places[pair[1]]) for pair in pairs}
 roads = [pair for pair in pairs if miles[pair] < 1.9 and (pair in bridges or pair not in wet)]
 town = dw.FlowPolytope(roads, source=0, sink=1)
 
-# Minutes on each road in each hour; the bridge that is under repair takes 20 more.
+# Minutes on each road in each hour; the bridge under repair takes 20 more.
 usual = np.array([miles[road] for road in roads]) * rng.uniform(1.4, 3.2, len(roads))
 minutes = usual * rng.lognormal(0.0, 0.3, (HOURS, len(roads)))
 repairs = [slice(start, start + REPAIR) for start in range(0, HOURS, REPAIR)]
@@ -39,12 +39,12 @@ for repair, bridge in zip(repairs, bridges, strict=True):
 
 
 def travel_time(road):
-    """Mean minutes a van: a road that takes the share x of the fleet is 1 + x times as slow."""
+    """Mean minutes per van: a road with the share x of the fleet takes 1 + x times as long."""
     return dw.losses.FunctionLoss(lambda x: road @ (x + x * x), lambda x: road * (1 + 2 * x))
 
 
 def best_split(road):
-    """The best plan if the minutes on the roads were known: Frank-Wolfe, by shortest paths."""
+    """The best plan for known minutes: Frank-Wolfe with shortest paths."""
     x = town.center
     for _ in range(1000):
         slope = road * (1 + 2 * x)
@@ -53,7 +53,6 @@ def best_split(road):
     return x
 
 
-# Routes differ by little beside what they take, so projections finer than the default pay here.
 learners = {
     "online Frank-Wolfe": dw.OnlineFrankWolfe(town, horizon=HOURS),
     "BOGD_IP": dw.BOGDIP(town, horizon=HOURS),
@@ -70,7 +69,7 @@ plans = {
     ],
 }
 took = {}
-print(f"{'minutes a van while a bridge is closed:':44}", *(f"{n:>7}" for n in [*BRIDGES, "all"]))
+print(f"{'minutes per van, by closed bridge:':44}", *(f"{n:>7}" for n in [*BRIDGES, "all"]))
 for name, plan in plans.items():
     took[name] = np.array([loss.value(x) for loss, x in zip(stream, plan, strict=True)])
     print(f"{name:44}", *(f"{took[name][part].mean():7.1f}" for part in [*repairs, slice(None)]))
@@ -115,7 +114,7 @@ for name, (colour, hour, height) in labels.items():
     time.plot(np.arange(20, HOURS + 1), mean, color=colour, linewidth=1.3)
     time.text(hour, height, name, color=colour, fontsize=9, fontweight="bold", ha="right")
 time.set(xlim=(0, HOURS), ylim=(45, 82), xlabel="hour")
-time.set_title("minutes a van, mean of the last 20 hours", loc="left", fontsize=10)
+time.set_title("minutes per van, mean of the last 20 hours", loc="left", fontsize=10)
 time.spines[["top", "right"]].set_visible(False)
 Path("results/examples").mkdir(parents=True, exist_ok=True)
 figure.savefig("results/examples/shortest_paths.png", dpi=150)

@@ -1,9 +1,9 @@
-"""A set of your own in ten lines: bring a function that minimises a linear function over it.
+"""Your own set in ten lines: write a function that minimises a linear function over it.
 
-A depot charges its buses. Each needs six hours a day, in at most two goes; the plan says what share
-of the fleet charges in each hour, so it is a mixture of such schedules. No package has that set and
-no formula projects on it. But the cheapest schedule for given prices is quickly found, and that is
-all a learner asks for. Halfway a solar park opens, and the cheap hours move from night to noon.
+A depot charges its buses. Each needs six hours per day, in at most two intervals. A plan is the share
+of the fleet that charges in each hour: a mixture of such schedules. There is no formula for projecting
+on this set, but the cheapest schedule for given prices is easy to find, and a learner needs no more.
+Halfway a solar park opens, and the cheap hours move from night to noon.
 """
 
 from itertools import combinations, pairwise
@@ -12,7 +12,7 @@ import numpy as np
 
 import driftwolfe as dw
 
-# The set: schedules with at most one gap, a function that finds the cheapest, a ball around them.
+# The set: schedules with at most one gap, a function that finds the cheapest, and a radius.
 six = combinations(range(24), 6)
 good = [hours for hours in six if sum(b - a > 1 for a, b in pairwise(hours)) <= 1]
 schedules = np.array([np.isin(np.arange(24), hours) for hours in good], dtype=float)
@@ -23,15 +23,14 @@ def cheapest(price):
     return schedules[(schedules @ price).argmin()]
 
 
-reach = np.linalg.norm(schedules - middle, axis=1).max()
-depot = dw.LMODomain(24, cheapest, radius=reach, center=middle)
+radius = np.linalg.norm(schedules - middle, axis=1).max()
+depot = dw.LMODomain(24, cheapest, radius=radius, center=middle)
 
 # Prices in cents: low at night, and from the middle on at noon.
 rng = np.random.default_rng(1)
 low = [np.exp(-(((np.arange(24) - centre) / 3) ** 2)) for centre in (2.5, 12.5)]
 prices = 30 - 15 * np.repeat(low, 300, axis=0) + 4 * rng.standard_normal((600, 24))
 
-# Plans differ by little beside what they cost, so projections finer than the default pay here.
 learner = dw.POLA(depot)
 history = dw.play(learner, [dw.losses.LinearLoss(p) for p in prices], record_decisions=True)
 halves = np.split(prices, 2)
@@ -43,12 +42,12 @@ costs = {
         [p @ cheapest(p.sum(axis=0)) for p in halves]
     ),
 }
-print(f"{'cents for the six hours of a day':42}{'before':>8}{'after':>8}{'all':>8}")
+print(f"{'cents per day':42}{'before':>8}{'after':>8}{'all':>8}")
 for name, cost in costs.items():
     print(f"{name:42}{cost[:300].mean():8.1f}{cost[300:].mean():8.1f}{cost.mean():8.1f}")
 for day in (300, 600):
     busy = np.flatnonzero(history.decisions[day - 1] > 0.5)
     print(f"on day {day}, most buses charge in the hours", *busy)
-print(f"linear minimisations a day: {learner.lmo_calls / learner.t:.1f}")
+print(f"LMO calls per day: {learner.lmo_calls / learner.t:.1f}")
 assert busy.min() >= 9 and busy.max() <= 16, "the buses should have moved to noon"
 assert history.losses.sum() < costs["best fixed schedule in hindsight"].sum()

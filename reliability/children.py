@@ -1,4 +1,4 @@
-"""Processes that import the same copy of driftwolfe as this one, wherever that was found."""
+"""Environment for child processes that import the same copy of driftwolfe."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ ROOT = Path(__file__).parents[1]
 
 
 def same_copy(*folders: str | os.PathLike[str], **variables: str) -> dict[str, str]:
-    """Return the environment for a child, with variables of its own.
+    """The environment of a child, with more `variables`.
 
-    It imports from the given folders first, then from where driftwolfe was found here, then as usual.
+    It imports from `folders` first, then from where this process found driftwolfe, then as usual.
     """
     found = Path(str(driftwolfe.__file__)).parents[1]
     usual = os.environ.get("PYTHONPATH", "").split(os.pathsep)

@@ -14,9 +14,9 @@ from packaging.utils import canonicalize_name
 
 PINS = Path(__file__).parent.parent / "constraints.txt"
 
-#: Packages whose metadata hold a whole text or too little, or which are not for this system; read in
-#: what they ship.
-TOLD = {
+#: Licences read from the files of packages whose metadata hold a whole text or too little, or which
+#: are not for this system.
+KNOWN = {
     "colorama": "BSD-3-Clause",
     "cycler": "BSD-3-Clause",
     # Its metadata name the GPL for an Emacs mode, tools/editors/emacs/rst.el, that wheels do not hold.
@@ -27,12 +27,12 @@ TOLD = {
 }
 
 
-#: What PyTorch's build for CUDA brings.
+#: Packages that come with PyTorch's build for CUDA.
 CUDA = re.compile("nvidia-|cuda-|triton")
 
 
 def pins() -> list[Requirement]:
-    """Lines of `constraints.txt`: a name, a version, and where it is for, if not for everywhere."""
+    """The lines of `constraints.txt`: name, version, and environment marker if any."""
     lines = PINS.read_text().splitlines()
     return [Requirement(line) for line in lines if not line.lstrip().startswith("#")]
 
@@ -45,7 +45,7 @@ def version(pin: Requirement) -> str:
 
 
 def installed(name: str) -> Distribution | None:
-    """What is installed of a package, or None."""
+    """The installed distribution of a package, or None."""
     try:
         return distribution(name)
     except PackageNotFoundError:
@@ -53,11 +53,11 @@ def installed(name: str) -> Distribution | None:
 
 
 def licence(package: str) -> str:
-    """What a package says of its licence, in a few words; nothing if it is not installed."""
+    """A package's licence in a few words; nothing if it is not installed."""
     name = canonicalize_name(package)
     found = installed(name)
-    if name in TOLD or found is None:
-        return TOLD.get(name, "")
+    if name in KNOWN or found is None:
+        return KNOWN.get(name, "")
     about = found.metadata
     named = about.get("License-Expression") or (about.get("License") or "").strip()
     classified = [
@@ -69,28 +69,28 @@ def licence(package: str) -> str:
 
 
 def row(pin: Requirement) -> str:
-    """The line of the page about a pin, without its licence."""
+    """The page's line about a pin, up to its licence."""
     return f"| {pin.name} | {version(pin)} | "
 
 
 def main() -> None:
     """Print them as a page."""
     print(
-        "# Licences of what driftwolfe stands on\n\n"
-        "Everything that `make` installs, to run, test, measure and document; by `python -m "
-        "reliability.licences`. driftwolfe itself is BSD-3-Clause and ships none of it, but for the "
-        "script of plotly (MIT), which reports carry, and MathJax (Apache-2.0) and the looks of furo "
-        "(MIT), which built pages of the documentation carry. Where pip chooses PyTorch's build for "
-        "CUDA, as it may on Linux, NVIDIA's libraries come with it, under NVIDIA's licences.\n\n"
+        "# Licences of dependencies\n\n"
+        "All packages that `make` installs to run, test, measure and document; printed by `python -m "
+        "reliability.licences`. driftwolfe itself is BSD-3-Clause and includes none of them, with these "
+        "exceptions: reports contain the script of plotly (MIT), and built documentation contains "
+        "MathJax (Apache-2.0) and the theme furo (MIT). Where pip chooses PyTorch's build for CUDA, as "
+        "it may on Linux, NVIDIA's libraries come with it, under NVIDIA's licences.\n\n"
         "| package | version | licence |\n| --- | --- | --- |"
     )
     for pin in pins():
         if not CUDA.match(pin.name):
-            told = licence(pin.name)
-            assert told, (
+            found = licence(pin.name)
+            assert found, (
                 f"{pin.name} is not installed: make check docs test-gpu installs everything"
             )
-            print(f"{row(pin)}{told} |")
+            print(f"{row(pin)}{found} |")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""A day's stream through the recommender: is its memory constant, and its time steady?
+"""A day's stream through the recommender: time per rating and memory stay steady.
 
     python -m reliability.load [--ratings 10000000]
 
-Made-up ratings by 20,000 users of 5,000 items, whose tastes turn slowly, in batches of 1,000, each
-predicted and then learned.
+Synthetic ratings of 5,000 items by 20,000 users whose tastes change slowly, in batches of 1,000 that
+are predicted and then learned.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ USERS, ITEMS, BATCH = 20_000, 5_000, 1_000
 
 
 class Tenth(NamedTuple):
-    """What a tenth of the stream took."""
+    """Measurements of one tenth of the stream."""
 
     microseconds: float
     error: float
@@ -30,13 +30,13 @@ class Tenth(NamedTuple):
 
 
 def batches(ratings: int, users: int = USERS, items: int = ITEMS) -> object:
-    """Yield pairs and ratings."""
+    """Batches of pairs and ratings."""
     rng = np.random.default_rng(0)
     mood, quality = 0.4 * rng.standard_normal(users), 0.4 * rng.standard_normal(items)
     taste, kind = rng.standard_normal((users, 2)), rng.standard_normal((items, 2))
     for start in range(0, ratings, BATCH):
         turn = 2 * np.pi * start / ratings
-        # A few users and items are met often, and new ones come all the time.
+        # Some users and items are frequent, and new ones keep coming.
         known = 0.9 + 0.1 * start / ratings
         user = (known * users * rng.random(BATCH) ** 2).astype(np.int64)
         item = (known * items * rng.random(BATCH) ** 2).astype(np.int64)
@@ -67,13 +67,13 @@ def run(ratings: int, users: int = USERS, items: int = ITEMS) -> list[Tenth]:
 
 
 def main() -> int:
-    """Print what was found as a table."""
+    """Print a table; return 1 if the last tenth is 20 % slower or faster than the first."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--ratings", type=int, default=10_000_000)
     ratings = parser.parse_args().ratings
     print(
         f"{ratings:,} ratings of {ITEMS:,} items by {USERS:,} users\n\n"
-        "| tenth | µs a rating | error in stars | experts | state (MB) |\n"
+        "| tenth | µs per rating | error in stars | experts | state (MB) |\n"
         "| ---: | ---: | ---: | ---: | ---: |"
     )
     tenths = run(ratings)

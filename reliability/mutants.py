@@ -2,7 +2,7 @@
 
     python -m reliability.mutants [MODULE ...] [--sample 40] [--seed 0] [--processes 1]
 
-A module is a file or folder below `src/driftwolfe`, such as `regret/variation` or `oracles`; without
+A module is a file or folder below `src/driftwolfe`, such as `regret/measures` or `oracles`; without
 any, mutants are drawn from all of `TESTS`. Another seed draws a fresh set. Works on a copy, in
 `build/mutants`. Mutants that lived are shown as diffs: write a test that fails on each, unless it
 computes the same (another name for a tie, a limit never reached).
@@ -28,35 +28,21 @@ from reliability.code_mutants import Mutant, difference, mutants, sample
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path("src/driftwolfe")
-#: The tests that belong to each part of the library, the quickest first; the longest name that fits
-#: counts. Doctests of the module itself are always run, last: alone, pytest would load some modules over
-#: functions of the same name.
+#: The parts of the library that mutants are drawn from, and their tests beside those named after the
+#: module, which run first; the longest name that fits counts. Doctests of the module itself are always
+#: run, last: alone, pytest would load some modules over functions of the same name.
 TESTS = {
-    "checkpoint": ("test_checkpoint.py",),
     "domains": ("domains", "contracts/test_domain_contract.py"),
     "ensemble": ("ensemble", "learners", "contracts/test_saved_learners.py"),
-    "estimators/classes": (
-        "estimators/test_class_experts.py",
-        "estimators/test_trace_norm_classifier.py",
-        "estimators/test_classifier_floors.py",
-    ),
-    "estimators/ratings": (
-        "estimators/test_rating_experts.py",
-        "estimators/test_interactions.py",
-        "estimators/test_matrix_completer.py",
-        "estimators/test_completer_files.py",
-        "estimators/test_ratings_growth.py",
-        "estimators/test_recommender_floors.py",
-    ),
-    "experiments/paper": ("experiments/test_paper.py",),
-    "experiments/run_trial": ("experiments/test_run_trial.py",),
-    "experiments/store": ("experiments/test_store.py", "experiments/test_sweep.py"),
-    "experiments/summary": ("experiments/test_summary.py",),
-    "experiments/tables": ("experiments/test_tables.py",),
-    "game": ("test_game.py",),
+    "estimators": ("estimators",),
+    "experiments/paper": (),
+    "experiments/run_trial": (),
+    "experiments/store": ("experiments/test_sweep.py",),
+    "experiments/summary": (),
+    "experiments/tables": (),
+    "game": ("test_checkpoint.py",),
     "learners": (
         "learners/test_independent.py",
-        "learners/test_learner_details.py",
         "learners/test_exact_bounds.py",
         "contracts/test_saved_learners.py",
         "learners",
@@ -67,7 +53,6 @@ TESTS = {
     "oracles": ("oracles", "contracts/test_oracle_contract.py"),
     "points": ("points",),
     "regret": ("regret",),
-    "regret/variation": ("regret/test_variation.py",),
     "storage": ("storage", "test_checkpoint.py"),
     "streams": ("streams",),
 }
@@ -178,13 +163,19 @@ def files(modules: Sequence[str], root: Path = ROOT) -> list[Path]:
     return [path.relative_to(root) for path in dict.fromkeys(found)]
 
 
-def relevant_tests(path: Path) -> tuple[str, ...]:
-    """Return the tests that belong to a file."""
-    module = path.relative_to(PACKAGE).with_suffix("").as_posix()
-    fitting = [name for name in TESTS if module == name or module.startswith(f"{name}/")]
+def relevant_tests(path: Path, root: Path = ROOT) -> tuple[str, ...]:
+    """Return the tests that belong to a file: those named after it, then those of its part."""
+    module = path.relative_to(PACKAGE).with_suffix("")
+    fitting = [name for name in TESTS if module.is_relative_to(name)]
     if not fitting:
-        raise SystemExit(f"no tests are known for {module}; add a line to TESTS in {__name__}")
-    return tuple(f"tests/{name}" for name in TESTS[max(fitting, key=len)])
+        raise SystemExit(
+            f"no tests are known for {module.as_posix()}; add a line to TESTS in {__name__}"
+        )
+    folder = Path("tests") / module.parent
+    own = sorted((root / folder).glob(f"test_{module.name}*.py"))
+    found = [path.relative_to(root).as_posix() for path in own]
+    found += [f"tests/{name}" for name in TESTS[max(fitting, key=len)]]
+    return tuple(found or [folder.as_posix()])
 
 
 def draw(paths: Sequence[Path], number: int, seed: int, root: Path = ROOT) -> list[Drawn]:

@@ -1,4 +1,4 @@
-"""What an attacker does to a file: to its bytes, to its JSON, to its arrays."""
+"""Mutations of files: of bytes, JSON, TOML and arrays."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import safetensors.numpy
 
 from driftwolfe.storage import ENTRY, VERSION, digest, read_archive
 
-#: Stand for text that `json.dumps` would not write.
+#: Placeholders for text that `json.dumps` would not write.
 DEEP, LONG, TWICE = "<deep>", "<long>", "<twice>"
-#: Would leave a trace if any reader evaluated, unpickled or opened it.
+#: Creates the canary file if any reader evaluates it.
 CODE = "__import__('pathlib').Path('{canary}').touch()"
 
-#: What values are replaced by.
+#: Replacements for values.
 VALUES: tuple[Any, ...] = (
     *(None, True, False, [], {}, [[]], [0, 0, 0], [None], {"array": "0"}, {"turned": "0"}),
     *(0, 1, -1, 2, 3, 63, 2**31, 2**53, 2**62, 2**63, -(2**63), 10**6, 10**9, 10**12, 10**400),
@@ -26,13 +26,13 @@ VALUES: tuple[Any, ...] = (
     *({"list": []}, {"tuple": []}, {"float": "nan"}, {"float": "inf"}, {"array": "no such"}),
     *({"list": [0] * 1000}, {"tuple": [10**12, 10**12]}, DEEP, LONG),
 )
-#: What entries of arrays are replaced by, where their type has it.
+#: Replacements for entries of arrays, where their type has them.
 ENTRIES = (0, 1, -1, 2, 127, 10**9, 10**12, 2**62, 1e-320, 1e-9, 1e9, 1e200, 1e308, np.nan, np.inf)
 TYPES = ("f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u1", "?")
 
 
 def mutated_bytes(content: bytes, rng: np.random.Generator) -> bytes:
-    """Return the content cut off, with bits flipped, or with stretches moved or made up."""
+    """The content cut off, with bits flipped, or with parts moved or random."""
     size = len(content)
     cut, other = (int(rng.integers(size + 1)) for _ in range(2))
     match rng.integers(6):
@@ -58,7 +58,7 @@ def mutated_bytes(content: bytes, rng: np.random.Generator) -> bytes:
 
 
 def mutated_tree(tree: Any, rng: np.random.Generator) -> Any:
-    """Return a copy of plain data with one value replaced, removed, repeated, moved or renamed."""
+    """A copy of plain data with one value replaced, removed, repeated, copied or renamed."""
     tree = json.loads(json.dumps(tree))
     places = list(_places(tree))
     holder, key = places[rng.integers(len(places))]
@@ -82,14 +82,14 @@ def mutated_tree(tree: Any, rng: np.random.Generator) -> Any:
 
 
 def json_text(tree: Any, canary: str) -> str:
-    """Return JSON, names that come twice and numbers that are none included."""
+    """JSON text, including repeated names and NaN."""
     text = json.dumps(tree).replace("{canary}", canary).replace(TWICE, "")
     text = text.replace(f'"{DEEP}"', "[" * 3000 + "]" * 3000)
     return text.replace(f'"{LONG}"', "9" * 5000)
 
 
 def _places(tree: Any) -> Any:
-    """All values within, as their holders and keys there."""
+    """All values inside, as pairs of container and key."""
     keys = tree.keys() if isinstance(tree, dict) else range(len(tree))
     for key in list(keys):
         yield tree, key
@@ -102,7 +102,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _near(number: float, rng: np.random.Generator) -> float:
-    """A number that is plausible, and wrong."""
+    """A plausible, wrong number."""
     near = (number + 1, number - 1, -number, 2 * number, number * 10**6, number + 0.5)
     return near[rng.integers(len(near))]
 
@@ -110,7 +110,7 @@ def _near(number: float, rng: np.random.Generator) -> float:
 # -- TOML ---------------------------------------------------------------------------------------
 
 _TOML_VALUES = (
-    *(
+    *[
         "0",
         "-1",
         "1e308",
@@ -123,14 +123,14 @@ _TOML_VALUES = (
         "[[1]]",
         "10000000000000",
         "1e12",
-    ),
+    ],
     *("1979-05-27", '"../../{canary}"', f'"{CODE}"', "[" * 3000 + "]" * 3000, "9" * 5000),
     *('["a", 1, true]', "{ name = 1 }", '"""', "0x7fffffffffffffff", "[1,2,3,4,5,6,7,8,9] "),
 )
 
 
 def mutated_toml(text: str, rng: np.random.Generator, canary: str) -> str:
-    """Return TOML with one value, name or line replaced."""
+    """TOML with one value, name or line replaced."""
     lines = text.splitlines()
     line = int(rng.integers(len(lines)))
     values = list(re.finditer(r'"[^"]*"|\d[\d.]*|\[[^\]]*\]|\b[a-z]+\b', lines[line]))
@@ -150,7 +150,7 @@ def mutated_toml(text: str, rng: np.random.Generator, canary: str) -> str:
 
 
 def mutated_archive(path: Any, rng: np.random.Generator, canary: str) -> bytes:
-    """Return an archive with a right checksum around one to three faults."""
+    """An archive with a valid checksum and one to three faults."""
     if rng.random() < 0.1:
         return mutated_container(path.read_bytes(), rng)
     archive = read_archive(path)
@@ -165,13 +165,13 @@ def mutated_archive(path: Any, rng: np.random.Generator, canary: str) -> bytes:
 
 
 def crafted(text: str, arrays: dict[str, Any]) -> bytes:
-    """Return an archive of anything, with the checksum that it should have."""
+    """An archive of any content with a valid checksum."""
     held = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     return safetensors.numpy.save(held, {ENTRY: text, "sha256": digest(text, held)})
 
 
 def mutated_container(content: bytes, rng: np.random.Generator) -> bytes:
-    """Return an archive whose list of arrays, with their types, shapes and places, has a fault."""
+    """An archive with a fault in its list of arrays, types, shapes and offsets."""
     size = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + size])
     arrays = {name: each for name, each in header.items() if name != "__metadata__"}
@@ -188,7 +188,7 @@ def mutated_container(content: bytes, rng: np.random.Generator) -> bytes:
 
 
 def mutate_arrays(arrays: dict[str, Any], rng: np.random.Generator) -> None:
-    """Put one fault into named arrays: half of the time only into the numbers of one."""
+    """Put one fault into named arrays; half of the time only into numbers."""
     names = sorted(arrays)
     name = names[rng.integers(len(names))]
     array = np.array(arrays[name])
@@ -218,7 +218,7 @@ def mutate_arrays(arrays: dict[str, Any], rng: np.random.Generator) -> None:
 
 
 def _other_numbers(array: Any, rng: np.random.Generator) -> Any:
-    """Return an array of the same type and shape."""
+    """An array of the same type and shape with other numbers."""
     if not array.size or array.dtype.kind == "b":
         return array
     match rng.integers(4):
@@ -237,7 +237,7 @@ def _other_numbers(array: Any, rng: np.random.Generator) -> Any:
 
 
 def _entry(kind: Any, rng: np.random.Generator) -> Any:
-    """A hostile number that fits into arrays of that type."""
+    """A hostile number that fits the type."""
     value = ENTRIES[rng.integers(len(ENTRIES))]
     if np.dtype(kind).kind == "f":
         return value

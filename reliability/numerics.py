@@ -1,9 +1,9 @@
-"""A million rounds: do the weights stay what they should be, and the memory where it was?
+"""A million rounds: weights stay accurate, memory stays constant.
 
     python -m reliability.numerics [--rounds 1000000]
 
-POLD and POLA play linear losses on a small ball, with a target that jumps. Beside them the weights
-are worked out anew in extended precision, from the losses of the experts alone.
+POLD and POLA play linear losses on a small ball, with a target that jumps. Their weights are compared
+with weights computed in extended precision from the losses of the experts.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy as np
 
 import driftwolfe as dw
 
-#: How often the weights are compared.
+#: Rounds between comparisons of the weights.
 PERIOD = 1000
-#: Digits: 113 bits on Arm, 64 on x86; a double has 53.
+#: 113 bits of mantissa on Arm, 64 on x86; a double has 53.
 Wide = np.longdouble
 
 
 class Outcome(NamedTuple):
-    """What was found of one learner."""
+    """Results of one learner."""
 
     learner: str
     rounds: int
@@ -88,32 +88,32 @@ class WideNormalHedge:
 
 
 def watch(learner: Any) -> Any:
-    """Let a shadow in extended precision follow all that the meta is told."""
+    """Return weights in extended precision that follow every update of the learner's."""
     meta = learner._meta
-    shadow = WideHedge(meta) if isinstance(learner, dw.POLD) else WideNormalHedge(meta)
+    wide = WideHedge(meta) if isinstance(learner, dw.POLD) else WideNormalHedge(meta)
     for name in ("update", "add", "restart", "remove"):
-        if hasattr(shadow, name):
-            setattr(meta, name, _both(getattr(meta, name), getattr(shadow, name)))
-    return shadow
+        if hasattr(wide, name):
+            setattr(meta, name, _both(getattr(meta, name), getattr(wide, name)))
+    return wide
 
 
-def _both(told: Any, follow: Any) -> Any:
+def _both(first: Any, second: Any) -> Any:
     def call(*given: Any) -> None:
-        told(*given)
-        follow(*given)
+        first(*given)
+        second(*given)
 
     return call
 
 
 def megabytes() -> float:
-    """Memory that the process has taken so far, at its highest."""
+    """Peak memory of the process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def run(make: Any, rounds: int, period: int = PERIOD) -> Outcome:
-    """Play so many rounds and compare."""
+    """Play and compare."""
     learner = make(dw.L2Ball(3), horizon=rounds)
-    shadow = watch(learner)
+    wide = watch(learner)
     rng = np.random.default_rng(0)
     error, most, allowed, early = 0.0, 0, 0, 0.0
     started = time.perf_counter()
@@ -123,7 +123,7 @@ def run(make: Any, rounds: int, period: int = PERIOD) -> Outcome:
         learner.update(dw.losses.LinearLoss(slope))
         most = max(most, len(learner.expert_weights))
         if t % period == 0:
-            error = max(error, float(np.abs(learner.expert_weights - shadow.weights()).max()))
+            error = max(error, float(np.abs(learner.expert_weights - wide.weights()).max()))
         if t == rounds // 10:
             early = megabytes()
     elapsed = time.perf_counter() - started
@@ -134,13 +134,13 @@ def run(make: Any, rounds: int, period: int = PERIOD) -> Outcome:
 
 
 def main() -> int:
-    """Print what was found as a table."""
+    """Print a table; return 1 if an error or the number of experts is too large."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=1_000_000)
     rounds = parser.parse_args().rounds
     print(
-        "| learner | rounds | largest error of a weight | most experts | memory grown after the first "
-        "tenth (MB) | µs a round |\n| --- | ---: | ---: | ---: | ---: | ---: |"
+        "| learner | rounds | largest error of a weight | most experts | memory growth after the first "
+        "tenth (MB) | µs per round |\n| --- | ---: | ---: | ---: | ---: | ---: |"
     )
     sound = True
     for make in (dw.POLD, dw.POLA):

@@ -1,12 +1,12 @@
-"""The same verdict under other rounding: a slice of the tests with other kernels and other threads.
+"""Tests under other rounding: a subset with other BLAS kernels and more BLAS threads.
 
     python -m reliability.rounding [--quick] [--jobs 2]
 
-OpenBLAS holds kernels for many processors, which add up the same numbers in different orders;
+OpenBLAS has kernels for many processors, which add the same numbers in different orders;
 `OPENBLAS_CORETYPE` chooses among those that this machine can run. `NUMBA_CPU_NAME=generic` compiles
-loops without the instructions of this very processor, and a second BLAS thread splits sums in two.
-Each setting runs the tests of contracts, oracles and learners in processes of its own. A test that
-passes under one of them and fails under another is exact by accident, or the library is.
+loops without this processor's special instructions, and a second BLAS thread splits sums in two.
+Each setting runs the tests in its own processes. A test that passes in one and fails in another
+depends on rounding, or the library does.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: Kernels to ask for, by family of processors. Those that differ most from the others come first:
-#: the quick run takes two.
+#: Kernels by family of processors, the most different first.
 CORE_TYPES = {
     "x86": (
         *("Prescott", "Haswell", "SkylakeX", "Nehalem", "Sandybridge", "Zen"),
@@ -38,27 +37,27 @@ CORE_TYPES = {
         *("CORTEXA53", "TSV110", "A64FX"),
     ),
 }
-#: How many of them the quick run takes.
+#: Kernels of the quick run.
 FEW = 2
 
-#: All that the full run goes through, and what the quick one does: where choices are made.
+#: Tests and `-k` expression of the full run, and of the quick one, where rounding decides.
 ALL = (
     ["tests/contracts", "tests/oracles", "tests/learners", "tests/ensemble", "tests/domains"],
     "",
 )
 FEW_TESTS = (
     [
-        "tests/oracles/test_methods.py",
+        "tests/oracles/test_infeasible_projection.py",
         "tests/points/test_rounding.py",
         "tests/learners/test_rounding_noise.py",
         "tests/learners/test_units.py",
         "tests/learners/test_devices.py",
         "tests/contracts/test_hostile_input.py",
     ],
-    "factored or methods or rounding or same_losses",
+    "factored or test_infeasible_projection.py or rounding or same_losses",
 )
 
-#: Run in a child, which may die of an instruction that this processor does not have.
+#: Run in a child process, which dies if this processor lacks an instruction.
 PROBE = """
 import json, numpy as np, scipy.linalg
 from threadpoolctl import threadpool_info
@@ -74,14 +73,14 @@ print(json.dumps([each["architecture"] for each in found]))
 
 
 class Setting(NamedTuple):
-    """What one run of the tests is told by its environment."""
+    """Environment variables of one run of the tests."""
 
     name: str
     environment: dict[str, str]
 
 
 class Outcome(NamedTuple):
-    """What came of it."""
+    """Results of one run."""
 
     name: str
     passed: int
@@ -92,12 +91,12 @@ class Outcome(NamedTuple):
 
     @property
     def good(self) -> bool:
-        """Whether tests ran, and none of them failed."""
+        """Whether tests ran and none failed."""
         return self.failed == 0 and self.passed > 0
 
 
 def kernels(core_type: str | None = None) -> list[str]:
-    """Return the names of the kernels that a child really runs with; none where it dies."""
+    """The kernels that a child process really uses; none if it dies."""
     asked = {} if core_type is None else {"OPENBLAS_CORETYPE": core_type}
     command = [sys.executable, "-c", PROBE]
     done = subprocess.run(
@@ -108,10 +107,7 @@ def kernels(core_type: str | None = None) -> list[str]:
 
 
 def offered(core_types: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return which kernels this machine can run beside its own, and which it cannot.
-
-    Where there is no OpenBLAS, none can be chosen.
-    """
+    """The kernels that this machine can run besides its own, and those that it cannot."""
     own = set(kernels())
     can, cannot = [], []
     for name in core_types:
@@ -125,17 +121,17 @@ def offered(core_types: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def family() -> str:
-    """Return the family of this machine's processor, as `CORE_TYPES` names it."""
+    """The family of this processor: a key of `CORE_TYPES`."""
     return "arm" if platform.machine().lower() in ("aarch64", "arm64") else "x86"
 
 
 def settings(core_types: Sequence[str], quick: bool = False) -> list[Setting]:
-    """Return the runs to make; the quick one leaves out what `make test` does."""
+    """The runs to make; the quick one omits the setting of `make test`."""
     plain = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "DRIFTWOLFE_BLAS_THREADS": "1"}
     return [
         *([] if quick else [Setting("as it is", plain)]),
         *(Setting(f"kernels {name}", plain | {"OPENBLAS_CORETYPE": name}) for name in core_types),
-        # Compiled loops are cached by the name of the processor, so that these do not mix.
+        # numba caches by the name of the processor, so that these do not mix.
         Setting("numba generic", plain | {"NUMBA_CPU_NAME": "generic"}),
         Setting(
             "2 BLAS threads", plain | {"OPENBLAS_NUM_THREADS": "2", "DRIFTWOLFE_BLAS_THREADS": "2"}
@@ -144,7 +140,7 @@ def settings(core_types: Sequence[str], quick: bool = False) -> list[Setting]:
 
 
 def run(setting: Setting, tests: Sequence[str], chosen: str = "", jobs: int = 0) -> Outcome:
-    """Run tests under a setting, and count what came of them."""
+    """Run tests under a setting and count the results."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-n", str(jobs), "-m", "not slow and not gpu"]
@@ -167,7 +163,7 @@ def run(setting: Setting, tests: Sequence[str], chosen: str = "", jobs: int = 0)
 
 
 def counted(name: str, report: Path, seconds: float, status: int) -> Outcome:
-    """Read a report of pytest's; a bad exit status without a failed test counts as one."""
+    """Read pytest's report; a bad exit status without a failed test counts as a failure."""
     cases = ElementTree.parse(report).getroot().findall(".//testcase")
     skipped = sum(case.find("skipped") is not None for case in cases)
     failures = [
@@ -182,7 +178,7 @@ def counted(name: str, report: Path, seconds: float, status: int) -> Outcome:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run every setting, print a line for each, and return 0 if no test failed."""
+    """Run every setting, print one line each, and return 0 if no test failed."""
     parser = argparse.ArgumentParser(prog="python -m reliability.rounding")
     parser.add_argument("--quick", action="store_true", help="fewer tests and two kinds of kernels")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="test processes")
@@ -202,9 +198,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for failure in found.failures:
             print(f"{found.name}: {failure}")
     print(f"This machine's own kernels: {', '.join(sorted(set(kernels()))) or 'no OpenBLAS'}.")
-    print(f"Run beside them: {', '.join(taken) or 'none'}.")
-    print(f"Offered, left out: {', '.join(name for name in can if name not in taken) or 'none'}.")
-    print(f"Not offered here: {', '.join(cannot) or 'none'}.")
+    print(f"Also run: {', '.join(taken) or 'none'}.")
+    print(f"Available, not run: {', '.join(name for name in can if name not in taken) or 'none'}.")
+    print(f"Not available here: {', '.join(cannot) or 'none'}.")
     return 0 if all(found.good for found in outcomes) else 1
 
 

@@ -1,4 +1,4 @@
-"""Files of every kind that driftwolfe reads: how to make, mutate, load and then use each."""
+"""Files of every kind that driftwolfe reads: how to make, mutate, load and use each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import json
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from driftwolfe.experiments.trial import DataSet, Trial
 from driftwolfe.game import Checkpoint
 from driftwolfe.losses import AbsoluteEntries, LinearLoss
 from driftwolfe.points import FactoredMatrix
+from driftwolfe.streams import datasets
 from reliability.mutations import (
     json_text,
     mutated_archive,
@@ -32,10 +32,8 @@ from reliability.mutations import (
     mutated_tree,
 )
 
-#: Rounds that what was loaded is used for.
+#: Rounds for which a loaded object is used.
 ROUNDS = 20
-movielens = import_module("driftwolfe.streams.datasets")
-shuttle = import_module("driftwolfe.streams.datasets")  # its package has a function of that name
 
 
 @dataclass(frozen=True)
@@ -47,15 +45,15 @@ class Specimen:
     name
         In the table; specimens of one kind share it up to the colon.
     file
-        Its path, relative to a folder of its own.
+        Its path, relative to a folder.
     make
-        Writes it there.
+        Writes the file.
     craft
-        Returns a mutation that goes on beyond checksums.
+        Returns a mutation with a valid checksum.
     load
-        Reads the file, and refuses it with a ValueError or an OSError where it is no good.
+        Reads the file; raises ValueError or OSError if it is invalid.
     use
-        Goes on with what was loaded, and asserts that it is sound.
+        Uses the loaded object and asserts that it is sound.
     """
 
     name: str
@@ -66,7 +64,7 @@ class Specimen:
     use: Callable[[Any], None]
 
     def mutation(self, original: Path, rng: np.random.Generator, canary: str) -> bytes:
-        """Return one mutation of the file: three in four get past any checksum."""
+        """One mutation of the file; three in four have a valid checksum."""
         draw = rng.random()
         if draw < 0.02:
             return pickle.dumps(Payload(canary))
@@ -76,13 +74,12 @@ class Specimen:
 
 
 class Payload:
-    """Leaves a trace when it is unpickled."""
+    """Creates the canary file when it is unpickled."""
 
     def __init__(self, canary: str) -> None:
         self.canary = canary
 
     def __reduce__(self) -> Any:
-        """What unpickling would call."""
         return (Path.touch, (Path(self.canary),))
 
 
@@ -90,7 +87,7 @@ class Payload:
 
 
 def losses_on(domain: Any, rounds: int, seed: int = 0) -> list[Any]:
-    """Losses for whatever set a file has led to."""
+    """Losses for any set that a file may hold."""
     rng = np.random.default_rng(seed)
     if isinstance(domain.origin(), FactoredMatrix):
         m, n = domain.shape
@@ -100,18 +97,18 @@ def losses_on(domain: Any, rounds: int, seed: int = 0) -> list[Any]:
 
 
 def require(fits: Any, what: str) -> None:
-    """Raise AssertionError unless it is sound."""
+    """Raise AssertionError unless it holds."""
     if not fits:
         raise AssertionError(what)
 
 
 def is_sound(point: Any, domain: Any) -> bool:
-    """Whether a decision is finite and in the set; `contains` refuses what is not finite."""
+    """Whether a decision is finite and in the set."""
     return bool(domain.contains(point, atol=1e-6))
 
 
 def use_learner(learner: Any) -> None:
-    """Play some rounds; a loss may be refused, if the decision stays where it is."""
+    """Play some rounds; a loss may be refused if the decision stays feasible."""
     refusal = None
     require(is_sound(learner.decision, learner.domain), "the decision is not feasible")
     for loss in losses_on(learner.domain, ROUNDS):
@@ -122,7 +119,7 @@ def use_learner(learner: Any) -> None:
         require(is_sound(learner.decision, learner.domain), "the decision is not feasible")
         weights = learner.expert_weights
         fits = weights is None or (np.isfinite(weights).all() and abs(weights.sum() - 1) < 1e-6)
-        require(fits, "the weights are none")
+        require(fits, "the weights do not sum to 1")
     if refusal is not None:
         raise refusal
 
@@ -136,9 +133,11 @@ def learner_specimen(name: str, make: Callable[[], Any]) -> Specimen:
             learner.update(loss)
         learner.save(path)
 
-    return Specimen(
-        f"learner: {name}", "learner.safetensors", write, mutated_archive, dw.load, use_learner
-    )
+    return _archive_specimen(f"learner: {name}", write, use_learner)
+
+
+def _archive_specimen(name: str, write: Any, use: Any) -> Specimen:
+    return Specimen(name, "saved.safetensors", write, mutated_archive, dw.load, use)
 
 
 def _pola() -> Any:
@@ -182,7 +181,7 @@ def _use_completer(completer: Any) -> None:
         require(np.isfinite(completer.predict(pairs)).all(), "a prediction is not finite")
         completer.partial_fit(pairs, rng.integers(1, 6, 5))
         require(is_sound(completer.decision_, completer.domain_), "the decision is not feasible")
-    require(len(completer.recommend(3, 2)) <= 2, "more than was asked for")
+    require(len(completer.recommend(3, 2)) <= 2, "more recommendations than requested")
 
 
 def _labelled(rows: int, seed: int) -> Any:
@@ -218,14 +217,14 @@ def _use_river(model: Any) -> None:
     X, y = _labelled(ROUNDS, 1)
     for row, label in zip(X.tolist(), y.tolist(), strict=True):
         x = dict(zip("abd", row, strict=True))
-        told = model.predict_proba_one(x)
-        _require_probabilities(np.array([list(told.values())]) if told else np.ones((1, 1)))
+        found = model.predict_proba_one(x)
+        _require_probabilities(np.array([list(found.values())]) if found else np.ones((1, 1)))
         model.learn_one(x, label)
 
 
-def _require_probabilities(told: Any) -> None:
-    fits = np.isfinite(told).all() and (told >= 0).all() and np.allclose(told.sum(axis=1), 1.0)
-    require(fits, "the probabilities are none")
+def _require_probabilities(p: Any) -> None:
+    fits = np.isfinite(p).all() and (p >= 0).all() and np.allclose(p.sum(axis=1), 1.0)
+    require(fits, "the probabilities do not sum to 1")
 
 
 # -- experiments --------------------------------------------------------------------------------
@@ -278,7 +277,7 @@ def _craft_json(original: Path, rng: np.random.Generator, canary: str) -> bytes:
 
 def _use_result(result: Any) -> None:
     require(np.isfinite(result.mean_loss), "the mean loss is not finite")
-    require(results.decode(result.encode()) == result, "it is not the same when read again")
+    require(results.decode(result.encode()) == result, "it differs when read again")
 
 
 def _write_plan(path: Path) -> None:
@@ -294,7 +293,7 @@ def _use_plan(loaded: Any) -> None:
     store, trials = loaded
     for trial in trials:
         require(store.path(trial).parent == store.folder / "trials", "a path leads elsewhere")
-    require(len(store.missing) == len(trials), "results from nowhere")
+    require(len(store.missing) == len(trials), "there are results without files")
 
 
 # -- data ---------------------------------------------------------------------------------------
@@ -318,33 +317,11 @@ def _shuttle_text() -> bytes:
 
 
 def _craft_text(content: bytes, rng: np.random.Generator) -> bytes:
-    """Words of a table replaced by others."""
-    words = (
-        b"0",
-        b"-1",
-        b"nan",
-        b"inf",
-        b"1e308",
-        b"9" * 400,
-        b"1:",
-        b":1",
-        b"0:1",
-        b"10:1",
-        b"1_0",
-    )
-    words = (
-        *words,
-        b"",
-        b"\n",
-        b"\n\n",
-        b"#",
-        b"\xff",
-        b"\0",
-        b"1.5",
-        b"1:2:3",
-        b"99999:1",
-        b"abc",
-    )
+    """A table with some words replaced."""
+    words = [
+        *b"0 -1 nan inf 1e308 1: :1 0:1 10:1 1_0 # 1.5 1:2:3 99999:1 abc".split(),
+        *(b"9" * 400, b"", b"\n", b"\n\n", b"\xff", b"\0"),
+    ]
     parts = content.replace(b"\n", b" \n ").split(b" ")
     if b"\t" in content:
         parts = [piece for line in content.splitlines(True) for piece in line.split(b"\t")]
@@ -353,12 +330,13 @@ def _craft_text(content: bytes, rng: np.random.Generator) -> bytes:
     return (b"\t" if b"\t" in content else b" ").join(parts)
 
 
-def data_specimen(name: str, module: Any, file: str, packed: bool) -> Specimen:
-    """A data file; the loader is told that it is the published one, whatever it holds."""
-    read = movielens.movielens_100k if module is movielens else shuttle.shuttle
-    constant = "RATINGS" if module is movielens else "ROWS"
-    published = getattr(module, constant)
-    content = _ratings_text() if module is movielens else _shuttle_text()
+def data_specimen(name: str, file: str, packed: bool) -> Specimen:
+    """A data file whose size and checksum the loader is made to accept."""
+    if name == "MovieLens":
+        read, constant, content = datasets.movielens_100k, "RATINGS", _ratings_text()
+    else:
+        read, constant, content = datasets.shuttle, "ROWS", _shuttle_text()
+    published = getattr(datasets, constant)
 
     def craft(original: Path, rng: np.random.Generator, canary: str) -> bytes:
         del original, canary
@@ -371,11 +349,11 @@ def data_specimen(name: str, module: Any, file: str, packed: bool) -> Specimen:
         held = _unpacked(path.read_bytes()) if packed else path.read_bytes()
         digest = hashlib.sha256(held).hexdigest()
         trusted = dataclasses.replace(published, size=len(content) + 500, sha256=digest)
-        setattr(module, constant, trusted)
+        setattr(datasets, constant, trusted)
         try:
             return read(path.parent.parent, per_round=10)
         finally:
-            setattr(module, constant, published)
+            setattr(datasets, constant, published)
 
     return Specimen(
         f"data: {name}{' .gz' if packed else ''}",
@@ -429,30 +407,9 @@ SPECIMENS = (
     learner_specimen("SAOL", lambda: dw.SAOL(dw.Spectrahedron(3))),
     learner_specimen("KalhanOFW", lambda: dw.KalhanOFW(dw.ConvexHull(np.eye(3)), inner_steps=3)),
     Specimen("game", "game.safetensors", _write_game, mutated_archive, _load_game, _use_game),
-    Specimen(
-        "MatrixCompleter",
-        "completer.safetensors",
-        _write_completer,
-        mutated_archive,
-        dw.load,
-        _use_completer,
-    ),
-    Specimen(
-        "TraceNormClassifier",
-        "classifier.safetensors",
-        _write_classifier,
-        mutated_archive,
-        dw.load,
-        _use_classifier,
-    ),
-    Specimen(
-        "RiverTraceNormClassifier",
-        "river.safetensors",
-        _write_river,
-        mutated_archive,
-        dw.load,
-        _use_river,
-    ),
+    _archive_specimen("MatrixCompleter", _write_completer, _use_completer),
+    _archive_specimen("TraceNormClassifier", _write_classifier, _use_classifier),
+    _archive_specimen("RiverTraceNormClassifier", _write_river, _use_river),
     Specimen("sweep (TOML)", "sweep.toml", _write_spec, _craft_spec, read_spec, _use_spec),
     Specimen(
         "result (JSON)",
@@ -463,8 +420,8 @@ SPECIMENS = (
         _use_result,
     ),
     Specimen("trials (JSON)", "sweep.json", _write_plan, _craft_json, _load_plan, _use_plan),
-    data_specimen("MovieLens", movielens, "ml-100k/u.data", packed=False),
-    data_specimen("MovieLens", movielens, "ml-100k/u.data", packed=True),
-    data_specimen("Shuttle", shuttle, "shuttle/shuttle.scale", packed=False),
-    data_specimen("Shuttle", shuttle, "shuttle/shuttle.scale", packed=True),
+    data_specimen("MovieLens", "ml-100k/u.data", packed=False),
+    data_specimen("MovieLens", "ml-100k/u.data", packed=True),
+    data_specimen("Shuttle", "shuttle/shuttle.scale", packed=False),
+    data_specimen("Shuttle", "shuttle/shuttle.scale", packed=True),
 )

@@ -147,13 +147,13 @@ def test_a_bar_shows_all_rounds_and_changes_nothing(tmp_path, capsys):
 
 def test_it_is_written_every_so_many_rounds_and_at_the_end(tmp_path, monkeypatch):
     written = []
-    save = dw.checkpoint.Checkpoint.save
+    save = dw.game.Checkpoint.save
 
     def note(self, learner, record, recording):
         written.append(learner.t)
         save(self, learner, record, recording)
 
-    monkeypatch.setattr(dw.checkpoint.Checkpoint, "save", note)
+    monkeypatch.setattr(dw.game.Checkpoint, "save", note)
     path = tmp_path / "new" / "folder" / "game.safetensors"
     dw.play(dw.OGD(dw.L1Ball(3)), distances(), checkpoint=path, every=15)
     assert written == [15, 30, 40]
@@ -347,7 +347,7 @@ def test_experts_that_run_ahead(every, horizon, tmp_path, two_threads, monkeypat
 
     losses, path = entries(70, (40, 30)), tmp_path / "game.safetensors"
     history = dw.play(make(), losses)
-    save, left = dw.checkpoint.Checkpoint.save, [70 // every // 2 + 1]
+    save, left = dw.game.Checkpoint.save, [70 // every // 2 + 1]
 
     def killed_in_between(self, *given):
         left[0] -= 1
@@ -356,7 +356,7 @@ def test_experts_that_run_ahead(every, horizon, tmp_path, two_threads, monkeypat
         save(self, *given)
 
     with monkeypatch.context() as patch, pytest.raises(KilledError):
-        patch.setattr(dw.checkpoint.Checkpoint, "save", killed_in_between)
+        patch.setattr(dw.game.Checkpoint, "save", killed_in_between)
         dw.play(make(), losses, checkpoint=path, every=every)
     learner = make()
     resumed = dw.play(learner, losses, checkpoint=path, every=every)

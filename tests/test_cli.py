@@ -69,7 +69,7 @@ def test_errors_of_the_library_are_one_line(monkeypatch, capsys):
     def fail(options):
         raise ValueError("radius must be a positive finite number, got -1")
 
-    monkeypatch.setattr(cli.commands, "oracles", fail)
+    monkeypatch.setattr(cli, "run_oracles", fail)
     assert cli.main(["oracles"]) == 2
     assert (
         capsys.readouterr().err == "driftwolfe: radius must be a positive finite number, got -1\n"
@@ -205,7 +205,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
     assert process.returncode == 130, told
     assert "Traceback" not in told
     assert "trials are done and kept in found" in told
-    assert "go on where it was with: driftwolfe sweep long.toml --out found --jobs 1" in told
+    assert "resume with: driftwolfe sweep long.toml --out found --jobs 1" in told
 
 
 def test_the_package_is_the_program_too():
@@ -302,6 +302,6 @@ def test_too_little_memory_is_said_in_a_line(monkeypatch, capsys):
     def greedy(options):
         raise MemoryError
 
-    monkeypatch.setattr("driftwolfe.cli.demo", greedy)
+    monkeypatch.setattr("driftwolfe.cli.run_demo", greedy)
     assert cli.main(["demo"]) == 1
     _assert_one_line(capsys, "driftwolfe: ", "not enough memory")

@@ -12,9 +12,8 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe import cli, demo
-from driftwolfe import demo as playing
 from driftwolfe.demo import Run, best_in_hindsight, chart, hunt, legend, play_both
-from driftwolfe.terminal import LETTERS, Terminal, table
+from driftwolfe.terminal import LETTERS, Terminal
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +67,7 @@ def test_pola_never_projects_and_ogd_is_told_more(both, made):
     ogd, pola = both
     assert not pola.history.projection.any() and pola.history.lmo.any()
     assert ogd.history.projection.sum() == len(made.losses) and not ogd.history.lmo.any()
-    given, free = playing._learners(made)
+    given, free = demo.learners(made)
     assert given.options.horizon == 1000 and given.lipschitz == pytest.approx(made.steepest)
     assert free.options.horizon is None and free.options.lipschitz is None
 
@@ -84,10 +83,10 @@ def test_measures_are_those_of_their_definitions(made):
 
 
 def test_the_step_of_hindsight_is_the_best_of_those_tried(both, made, monkeypatch):
-    monkeypatch.setattr(playing, "HINDSIGHT", (1, 16))
+    monkeypatch.setattr(demo, "HINDSIGHT", (1, 16))
     times, regret = best_in_hindsight(made)
     assert times == 16 and regret < both[0].regret
-    monkeypatch.setattr(playing, "HINDSIGHT", (1,))
+    monkeypatch.setattr(demo, "HINDSIGHT", (1,))
     assert best_in_hindsight(made) == (1, pytest.approx(both[0].regret))
 
 
@@ -179,10 +178,6 @@ def test_colours_are_for_terminals_where_nobody_forbids_them(monkeypatch, both):
     assert not Terminal.of(io.StringIO()).colour
 
 
-def test_tables_line_up():
-    assert table(["a", "b"], [["long", "1"], ["x", "22"]]) == ["a      b", "long   1", "x     22"]
-
-
 # The command
 
 
@@ -254,8 +249,9 @@ def test_the_terminal_part_needs_no_extras():
     code = (
         f"import sys; {hidden}\n"
         "from driftwolfe import cli\n"
-        "from driftwolfe.demo import hunt, tour\n"
-        "tour.hunt = lambda seed: hunt.hunt(seed, rounds=400)\n"
+        "from driftwolfe import demo\n"
+        "hunt = demo.hunt\n"
+        "demo.hunt = lambda seed: hunt(seed, rounds=400)\n"
         "sys.exit(cli.main(['demo']))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

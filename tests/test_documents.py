@@ -1,4 +1,4 @@
-"""What the README and the docs say is so."""
+"""README and docs: code runs, links work, numbers and files are those of the repository."""
 
 import re
 from pathlib import Path
@@ -9,6 +9,7 @@ import pytest
 from devices import needs_torch
 
 ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "driftwolfe"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: A block of code, and what it prints where that is told right below.
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
@@ -105,3 +106,28 @@ def test_results_told_are_those_that_were_measured(page):
             (row,) = [row for row in measured if row.startswith(f"| {cells[0]} |")]
             told = {cell.strip() for cell in row.strip("| ").split("|")}
             assert set(cells) <= told, (cells, told)
+
+
+def _files_named(page):
+    """The source files that a page names, such as `points/factored.py`."""
+    names = re.findall(r"`((?:\w+/)*\w+\.py)`", (ROOT / page).read_text())
+    return [name for name in names if not name.endswith("__init__.py")]
+
+
+def test_the_architecture_page_names_every_source_file_once():
+    named = _files_named("docs/architecture.md")
+    paths = [path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py")]
+    assert sorted(named) == sorted(path for path in paths if not path.endswith("__init__.py"))
+
+
+def test_the_page_on_one_round_names_at_most_15_files_that_exist():
+    named = set(_files_named("docs/one_round.md"))
+    assert 5 < len(named) <= 15
+    assert [name for name in named if not (SOURCE / name).exists()] == []
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/gpu.md", "docs/theory/errata.md"])
+def test_source_files_that_a_page_names_exist(page):
+    for name in _files_named(page):
+        places = [ROOT / name, SOURCE / name, *([] if "/" in name else SOURCE.rglob(name))]
+        assert any(place.exists() for place in places), name

@@ -1,4 +1,4 @@
-"""The documentation's site: every public name is in it, and broken links are found."""
+"""The documentation site: contains every public name, and finds broken links."""
 
 import importlib
 import inspect

@@ -11,7 +11,7 @@ SELECTED = (
     "tests/benchmarks/test_gpu.py",
     "tests/learners/test_stacks_on_devices.py",
     "tests/streams/test_twins.py::test_learners_fare_alike_on_movielens_and_its_twin",
-    "src/driftwolfe/points/devices",
+    "src/driftwolfe/points/devices.py",
 )
 
 

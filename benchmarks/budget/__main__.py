@@ -1,4 +1,4 @@
-"""The command: `python -m benchmarks.budget`."""
+"""The command `python -m benchmarks.budget`."""
 
 from __future__ import annotations
 
@@ -9,22 +9,20 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from benchmarks.budget import figures
-from benchmarks.budget.plan import plan
-from benchmarks.budget.store import Record, Store
+from benchmarks import ROOT
+from benchmarks.budget.games import Record, Store, plan
+from benchmarks.budget.report import draw, summary
 from benchmarks.budget.streams import SETS
-from benchmarks.budget.summary import summary
 from benchmarks.measure import threads
-from driftwolfe.experiments import run_trial
+from driftwolfe.experiments import machine
 from driftwolfe.storage import write_text
 
-ROOT = Path(__file__).parents[2]
-#: Where results go, the short ones and the others.
+#: Folders for results, by `--short`.
 FOLDERS = {True: ROOT / "build" / "budget-short", False: ROOT / "docs" / "results" / "budget"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Play what has not been played, then write records, tables and figures."""
+    """Play what is missing, then write records, tables and figures."""
     options = _parser().parse_args(arguments)
     folder = options.out or FOLDERS[options.short]
     store = Store(folder)
@@ -36,10 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{missing}\nset DRIFTWOLFE_DATA, and run the same command again", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("stopped; the same command goes on after the last finished game", file=sys.stderr)
+        print("stopped; the same command resumes after the last finished game", file=sys.stderr)
         return 130
     write_text(folder / "summary.md", summary(records))
-    figures.draw(records, folder, ["vectors"] if options.short else SETS)
+    draw(records, folder, ["vectors"] if options.short else SETS)
     print(f"{len(records)} records, summary.md and figures are in {folder}")
     return 0
 
@@ -50,28 +48,28 @@ def _measure(store: Store, short: bool) -> list[Record]:
         for game in tqdm(games, unit="game", disable=None, leave=False):
             store.get(game.key, lambda game=game: game.play(store))
     minima = [key for key in store.records if key.startswith("minima-")]
-    return store.close([*(game.key for game in games), *sorted(minima)], run_trial.facts())
+    return store.close([*(game.key for game in games), *sorted(minima)], machine.facts())
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.budget",
-        description="Regret against linear minimisations: games within budgets and without, on "
-        "made-up streams and on MovieLens 100K, and against an oracle that resists. Writes "
-        "results.json, summary.md and figures. May be stopped, and goes on where it was.",
-        epilog="Half an hour. MovieLens 100K is found through DRIFTWOLFE_DATA.",
+        description="Measure regret against the number of LMO calls: games with and without budgets "
+        "on synthetic streams, on MovieLens 100K and against an adversarial oracle. Writes "
+        "results.json, summary.md and figures. Can be stopped and resumed.",
+        epilog="Takes half an hour. MovieLens 100K is found through DRIFTWOLFE_DATA.",
     )
-    parser.add_argument("--short", action="store_true", help="seconds, on made-up data only")
+    parser.add_argument("--short", action="store_true", help="seconds, on synthetic data only")
     parser.add_argument(
         "--out",
         type=Path,
         metavar="FOLDER",
-        help="where results go (default: docs/results/budget; with --short build/budget-short)",
+        help="folder for results (default: docs/results/budget; with --short build/budget-short)",
     )
     parser.add_argument(
         "--again",
         metavar="TEXT",
-        help="play those games anew whose names in results.json hold this text, such as flows",
+        help="replay the games whose names in results.json contain this text, such as flows",
     )
     return parser
 

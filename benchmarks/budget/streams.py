@@ -1,4 +1,4 @@
-"""Streams with a truth that jumps, on three sets, and what they are measured against."""
+"""Streams whose truth jumps, on three sets, and the windows for adaptive regret."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import driftwolfe as dw
 from driftwolfe.losses import LinearLoss, SquaredDistance, SquaredEntries
 from driftwolfe.streams.stream import Stream, steepest
 
-#: Rounds, and how often the truth jumps in them.
+#: Rounds, and pieces with one truth each.
 ROUNDS, PIECES = 2000, 4
 #: Length of the windows, and the distance between their starts.
 WINDOW, EVERY = 250, 25
@@ -21,7 +21,7 @@ WINDOW, EVERY = 250, 25
 
 @dataclass(frozen=True)
 class Size:
-    """How long streams are and which windows are looked at."""
+    """Rounds of a stream, and length and spacing of the windows."""
 
     rounds: int = ROUNDS
     window: int = WINDOW
@@ -32,7 +32,7 @@ SHORT = Size(rounds=32, window=8, every=8)
 
 
 def vectors(rounds: int, seed: int) -> Stream:
-    """Noisy looks at five of 50 coordinates, in the l1 ball."""
+    """Noisy observations of a vector with 5 of 50 coordinates, in the l1 ball."""
     rng, order = np.random.default_rng(seed), _pieces(rounds)
     truths = [_sparse(rng) for _ in range(PIECES)]
     losses = [SquaredDistance(truths[p] + 0.1 * rng.standard_normal(50)) for p in order]
@@ -40,7 +40,7 @@ def vectors(rounds: int, seed: int) -> Stream:
 
 
 def slow_vectors(rounds: int, seed: int) -> Stream:
-    """The same, but the truth goes from one such vector to the next in a straight line."""
+    """The same, but the truth moves from one such vector to the next in a straight line."""
     rng = np.random.default_rng(seed)
     corners = np.array([_sparse(rng) for _ in range(PIECES + 1)])
     places = np.linspace(0.0, PIECES, rounds)
@@ -52,7 +52,7 @@ def slow_vectors(rounds: int, seed: int) -> Stream:
 
 
 def matrices(rounds: int, seed: int) -> Stream:
-    """Noisy looks at 50 of 30 x 20 entries of a matrix of rank 2, in the trace-norm ball."""
+    """Noisy observations of 50 entries of a 30 x 20 matrix of rank 2, in the trace-norm ball."""
     rng, shape, rank = np.random.default_rng(seed), (30, 20), 2
     ball = dw.TraceNormBall(shape, 30.0, representation="dense")
     truths = []
@@ -69,7 +69,7 @@ def matrices(rounds: int, seed: int) -> Stream:
 
 
 def flows(rounds: int, seed: int) -> Stream:
-    """Noisy minutes on the roads of a town, some of which are closed for a time."""
+    """Noisy travel times on the roads of a town; some roads are slow for a while."""
     rng = np.random.default_rng(seed)
     town, miles = _town(rng)
     usual = miles * rng.uniform(1.4, 3.2, miles.size)
@@ -90,7 +90,7 @@ STREAMS: dict[str, Callable[[int, int], Stream]] = {
     "flows": flows,
     "slow vectors": slow_vectors,
 }
-#: What the sets are, for headings.
+#: The sets in words, for headings.
 SETS = {
     "vectors": "l1 ball, 50 coordinates",
     "matrices": "trace-norm ball, 30 x 20",
@@ -100,13 +100,13 @@ SETS = {
 
 
 def windows(stream: Stream, size: Size) -> list[tuple[int, int]]:
-    """The whole game first, then the windows that are looked at."""
+    """The whole game first, then the windows."""
     starts = range(0, len(stream) - size.window + 1, size.every)
     return [(0, len(stream)), *((start, start + size.window) for start in starts)]
 
 
 def _sparse(rng: np.random.Generator) -> np.ndarray:
-    """Five entries of l1 norm 1 in all."""
+    """A vector with five entries and l1 norm 1."""
     vector = np.zeros(50)
     where = rng.choice(50, 5, replace=False)
     vector[where] = rng.dirichlet(np.ones(5)) * rng.choice((-1.0, 1.0), 5)
@@ -123,7 +123,7 @@ def _stream(name, losses, truths, domain, order) -> Stream:
 
 
 def _town(rng: np.random.Generator) -> tuple[dw.FlowPolytope, np.ndarray]:
-    """Junctions on a shaken grid of 14 x 7, roads between neighbours, all of them eastwards."""
+    """A perturbed 14 x 7 grid of junctions with eastward roads between neighbours; road lengths."""
     grid = np.stack(np.meshgrid(np.arange(14.0), np.arange(7.0)), axis=-1).reshape(-1, 2)
     places = np.vstack([[(-1.2, 3.0), (14.2, 3.0)], grid + rng.uniform(-0.32, 0.32, grid.shape)])
     sides = {pair for corner in Delaunay(places).simplices for pair in combinations(corner, 2)}

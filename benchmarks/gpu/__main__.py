@@ -1,27 +1,38 @@
-"""The command: `python -m benchmarks.gpu`."""
+"""The command `python -m benchmarks.gpu`."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
 from benchmarks import ROOT
-from benchmarks.gpu import store
-from benchmarks.gpu.summary import SECTIONS, part
-from benchmarks.skipped import Skipped
+from benchmarks.gpu.tables import SECTIONS, part
+from benchmarks.measure import Skipped
 from driftwolfe.points.devices import device_named
 
-#: Where results go, the short ones and the others.
+#: Folders for results, by `short`.
 FOLDERS = {True: ROOT / "build" / "gpu-short", False: ROOT / "docs" / "results" / "gpu"}
+#: The module that measures each section, by a function of the section's name.
+MODULES = {
+    "bandwidth": "floors",
+    "libraries": "libraries",
+    "stream": "games",
+    "kernels": "floors",
+    "projection": "games",
+    "movielens": "games",
+    "crossover": "crossover",
+    "auto": "crossover",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure the sections that were asked for, or draw what has been measured."""
+    """Measure the sections, or draw what was measured."""
     options = _parser().parse_args(arguments)
-    short = options.short or options.device == "torch"  # PyTorch on the host is there for tests
+    short = options.short or options.device == "torch"  # PyTorch on the host is only for tests
     folder = options.out or FOLDERS[short]
     if options.draw:
         return _draw(folder)
@@ -37,30 +48,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(section: str, device: str, short: bool, folder: Path) -> None:
-    """Measure a section, write its result down at once, and print its tables."""
-    from benchmarks.gpu.setting import Setting  # PyTorch is needed here, not for drawing
+    """Measure a section, store its result at once, and print its tables."""
+    from benchmarks.gpu import setting  # needs PyTorch, which drawing does not
 
-    setting = Setting(device, short)
-    measure = import_module(f"benchmarks.gpu.{section}").measure
+    where = setting.Setting(device, short)
+    measure = getattr(import_module(f"benchmarks.gpu.{MODULES[section]}"), section)
     try:
-        result = measure(setting, store.read(folder))
+        result = measure(where, setting.read_results(folder))
     except Skipped as reason:
         print(f"skipped {section}: {reason}\n", flush=True)
         return
-    results = store.add(folder, section, {"made": setting.facts(), **result})
+    results = setting.add_result(folder, section, {"made": where.facts(), **result})
     print(part(section, results), flush=True)
 
 
 def _draw(folder: Path) -> int:
-    """Write tables, figures and the page that shows them."""
-    from benchmarks.gpu import figures, pages  # matplotlib is needed here, not for measuring
+    """Write tables, figures and pages."""
+    from benchmarks.gpu import figures  # needs matplotlib, which measuring does not
 
-    results = store.read(folder)
-    if not results:
+    path = folder / "results.json"
+    if not path.exists():
         print(f"there is no results.json in {folder}; measure first", file=sys.stderr)
         return 2
+    results = json.loads(path.read_text())
     figures.draw(results, folder)
-    pages.write(results, folder)
+    figures.write_pages(results, folder)
     print(f"summary.md and figures are in {folder}")
     return 0
 
@@ -68,10 +80,10 @@ def _draw(folder: Path) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.gpu",
-        description="What a GPU brings: the large stream, time against the least that memory "
-        "allows, a projection against two cores, and PyTorch against CuPy. Every section is "
-        "written to results.json as it ends; sections that are there and not asked for stay.",
-        epilog="Some minutes on an H200. MovieLens 100K is found through DRIFTWOLFE_DATA.",
+        description="Measure on a GPU: the large stream, time against the floor of memory bandwidth, "
+        "a projection against two cores, and PyTorch against CuPy. Every section is written to "
+        "results.json as it ends; other sections there stay.",
+        epilog="Takes some minutes on an H200. MovieLens 100K is found through DRIFTWOLFE_DATA.",
     )
     parser.add_argument(
         "--sections",
@@ -86,17 +98,17 @@ def _parser() -> argparse.ArgumentParser:
         default="cuda",
         help="a GPU, or PyTorch on the host, which is always short (default: cuda)",
     )
-    parser.add_argument("--short", action="store_true", help="tiny sizes, to see that it works")
+    parser.add_argument("--short", action="store_true", help="tiny sizes, to check that it works")
     parser.add_argument(
         "--out",
         type=Path,
         metavar="FOLDER",
-        help="where results go (default: docs/results/gpu; short ones build/gpu-short)",
+        help="folder for results (default: docs/results/gpu; short ones build/gpu-short)",
     )
     parser.add_argument(
         "--draw",
         action="store_true",
-        help="measure nothing: make summary.md and figures of results.json",
+        help="measure nothing: make summary.md and figures from results.json",
     )
     return parser
 

@@ -1,4 +1,4 @@
-"""The figures: time against its floor, host against device, PyTorch against CuPy."""
+"""The figures, and the pages around them: summary.md and a first README.md."""
 
 from __future__ import annotations
 
@@ -11,50 +11,38 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from benchmarks.gpu.store import Results
-from benchmarks.gpu.summary import GAMES, number
-from driftwolfe.experiments.figure_style import COLOURS, FAINT, INK, WIDTH, count_axis, print_style
-from driftwolfe.storage import write
+from benchmarks.gpu.tables import GAMES, SECTIONS, Results, part
+from benchmarks.output import new_figure, save_figure
+from benchmarks.output import short_number as number
+from driftwolfe.experiments.figure_style import COLOURS, FAINT, INK, count_axis, print_style
+from driftwolfe.storage import write_text
 
 BLUE, ORANGE = COLOURS[:2]
 PALE = "#c9c9c9"
 LIBRARIES = {"torch": ("PyTorch", BLUE), "cupy": ("CuPy", ORANGE)}
-METADATA: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None}}
-#: Inches that two bars and the space beside them take.
+#: Inches per pair of bars.
 LINE = 0.3
 
 
 def draw(results: Results, folder: Path) -> None:
-    """Write all figures that there are results for."""
+    """Write every figure that has results."""
     for name, (section, _, make) in FIGURES.items():
         if section in results:
-            _save(make(results[section]), folder / "figures", name)
-
-
-@print_style()
-def _save(figure: Figure, folder: Path, name: str) -> None:
-    """Write a figure as PNG and SVG, each whole or not at all."""
-    for ending, metadata in METADATA.items():
-        write(
-            folder / f"{name}.{ending}",
-            lambda part, metadata=metadata: figure.savefig(part, metadata=metadata),
-        )
+            with print_style():
+                save_figure(make(results[section]), folder / "figures", name)
 
 
 def _sheet(found: Mapping[str, Any], title: str, height: float) -> Figure:
-    figure = Figure(figsize=(WIDTH, height), dpi=200, layout="constrained")
-    heading = f"{title} · {found['made']['device']}"
-    figure.suptitle(heading, x=0.01, ha="left", va="top", fontsize=7.5, color="#444444")
-    return figure
+    return new_figure(f"{title} · {found['made']['device']}", height)
 
 
 @print_style()
 def floors(found: Mapping[str, Any]) -> Figure:
-    """Device time by kind of work, beside the least that memory allows."""
+    """Device time by kind of work, beside its floor."""
     kinds = list(dict.fromkeys(kind for game in found["games"].values() for kind in game["kinds"]))
     lines = len(kinds) + 1
     figure = _sheet(
-        found, "milliseconds a projection, and the least that memory allows", LINE * lines + 0.9
+        found, "milliseconds per projection, and the floor of memory bandwidth", LINE * lines + 0.9
     )
     axes = figure.subplots(1, len(GAMES), sharey=True)
     for axis, (name, title) in zip(axes, GAMES.items(), strict=True):
@@ -73,10 +61,11 @@ def floors(found: Mapping[str, Any]) -> Figure:
 
 @print_style()
 def crossover(found: Mapping[str, Any]) -> Figure:
-    """Host and device over size: single projections, and rounds of vectors where they are there."""
-    panels = [("projections", f"one projection to rank {found['rank']}", "side length m = n")]
-    if found["rounds"]:
-        panels.append(("rounds", "a round of POLD on the l1 ball", "length of vectors d"))
+    """Host and device over size: single projections, and rounds on vectors."""
+    panels = (
+        ("projections", f"one projection to rank {found['rank']}", "side length m = n"),
+        ("rounds", "one round of POLD on the l1 ball", "length of vectors d"),
+    )
     figure = _sheet(found, "milliseconds, two cores of the host against the device", 3.0)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for axis, (key, title, label) in zip(axes, panels, strict=True):
@@ -87,11 +76,11 @@ def crossover(found: Mapping[str, Any]) -> Figure:
 
 
 def _lines(axis: Axes, points: Sequence[Mapping[str, float]]) -> None:
-    """Two lines, each with its name at its end."""
+    """Two lines, labelled at their ends."""
     axis.set(xscale="log", yscale="log")
     sizes = [point["size"] for point in points]
-    looks = {"host_ms": ("two cores", ORANGE, "s"), "device_ms": ("device", BLUE, "o")}
-    for column, (name, colour, marker) in looks.items():
+    styles = {"host_ms": ("two cores", ORANGE, "s"), "device_ms": ("device", BLUE, "o")}
+    for column, (name, colour, marker) in styles.items():
         values = [point[column] for point in points]
         axis.plot(sizes, values, color=colour, marker=marker, markeredgewidth=0.0)
         place = {"xytext": (6, 0), "textcoords": "offset points", "va": "center"}
@@ -104,7 +93,7 @@ def _lines(axis: Axes, points: Sequence[Mapping[str, float]]) -> None:
 
 @print_style()
 def libraries(found: Mapping[str, Any]) -> Figure:
-    """Every primitive by both libraries."""
+    """Every primitive in both libraries."""
     rows, names = found["milliseconds"], list(found["versions"])
     figure = _sheet(found, "milliseconds, median of 15", LINE * len(rows) + 0.9)
     axis = figure.subplots()
@@ -123,7 +112,7 @@ def libraries(found: Mapping[str, Any]) -> Figure:
 def _paired(
     axis: Axes, values: Sequence[Sequence[float]], colours: Sequence[str], labels: Sequence[str]
 ) -> None:
-    """Horizontal bars, those of one line below each other, each with its number."""
+    """Grouped horizontal bars with their numbers."""
     height = 0.8 / len(values)
     for i, (each, colour, label) in enumerate(zip(values, colours, labels, strict=True)):
         places = np.arange(len(each)) - 0.4 + height * (i + 0.5)
@@ -140,9 +129,49 @@ def _legend(figure: Figure, axis: Axes) -> None:
     figure.legend(handles, labels, loc="outside lower left", ncols=len(labels))
 
 
-#: Every figure's section, title and function.
+#: Section, title and function of every figure.
 FIGURES: dict[str, tuple[str, str, Callable[[Mapping[str, Any]], Figure]]] = {
-    "floors": ("kernels", "Time against the least that memory allows", floors),
+    "floors": ("kernels", "Time against the floor of memory bandwidth", floors),
     "crossover": ("crossover", "Two cores against the device", crossover),
     "libraries": ("libraries", "PyTorch against CuPy", libraries),
 }
+
+
+HEAD = """# What a GPU brings
+
+Made by `python -m benchmarks.gpu` and its option `--draw`; all numbers are in results.json. Times are
+medians, from an idle device to an idle device. A floor is the time to read and write the bytes that an
+operation must move, at the speed at which the device copies its memory.
+"""
+README = """# What a GPU brings
+
+Measured on {devices} by
+
+```
+python -m benchmarks.gpu
+python -m benchmarks.gpu --draw
+```
+
+`results.json` holds all numbers, [summary.md](summary.md) all tables.
+
+{figures}
+"""
+
+
+def write_pages(results: Results, folder: Path) -> None:
+    """Write summary.md, and README.md only if there is none, since people edit it."""
+    parts = [part(section, results) for section in SECTIONS if section in results]
+    write_text(folder / "summary.md", "\n".join([HEAD, *parts]))
+    page = folder / "README.md"
+    if not page.exists():
+        write_text(page, _readme(results))
+
+
+def _readme(results: Results) -> str:
+    devices = sorted({section["made"]["device"] for section in results.values()})
+    shown = [
+        f"![{title}](figures/{name}.png)"
+        for name, (section, title, _) in FIGURES.items()
+        if section in results
+    ]
+    return README.format(devices=" and ".join(devices), figures="\n".join(shown)).rstrip() + "\n"

@@ -1,9 +1,8 @@
-"""The same primitives by PyTorch and by CuPy: why the library uses the first."""
+"""The same primitives in PyTorch and in CuPy: why the library uses PyTorch."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -11,8 +10,7 @@ import numpy as np
 import scipy.sparse
 import torch
 
-from benchmarks.gpu.setting import Setting
-from benchmarks.gpu.timing import median_ms
+from benchmarks.gpu.setting import Setting, median_ms
 from benchmarks.large_matrix import SHAPE
 
 ENTRIES, COLUMNS, RANK, LOOKED_UP = (25_000, 250_000, 2_500_000), (1, 32, 96), 96, 25_000
@@ -20,11 +18,9 @@ ENTRIES, COLUMNS, RANK, LOOKED_UP = (25_000, 250_000, 2_500_000), (1, 32, 96), 9
 SMALLER = 50
 ADDITIONS = 200
 
-Job = Callable[[], Any]
-
 
 class Library(NamedTuple):
-    """How a library is called, and how it takes arrays and sparse matrices from the host."""
+    """A library's name, namespace, and constructors of arrays and sparse matrices."""
 
     name: str
     xp: Any
@@ -32,108 +28,65 @@ class Library(NamedTuple):
     sparse: Callable[[Any], Any]
 
 
-def measure(setting: Setting, done: dict[str, Any]) -> dict[str, Any]:
+def libraries(setting: Setting, done: dict[str, Any]) -> dict[str, Any]:
     """Milliseconds of every primitive, by library."""
-    libraries = _libraries(setting)
-    rows = []
-    for name, build in _primitives(SMALLER if setting.short else 1):
-        row: dict[str, Any] = {"name": name}
-        for library in libraries:
-            row[library.name] = median_ms(build(library), setting.device)
+    found, rows = _installed(setting), []
+    smaller = SMALLER if setting.short else 1
+    for jobs in zip(*(_jobs(library, smaller) for library in found), strict=True):
+        row: dict[str, Any] = {"name": jobs[0][0]}
+        for library, (_, job) in zip(found, jobs, strict=True):
+            row[library.name] = median_ms(job, setting.device)
         rows.append(row)
-    versions = {library.name: library.xp.__version__ for library in libraries}
+    versions = {library.name: library.xp.__version__ for library in found}
     return {"versions": versions, "milliseconds": rows}
 
 
-def _libraries(setting: Setting) -> list[Library]:
-    """PyTorch, and CuPy where it is installed and there is a GPU for it."""
-    found = [Library("torch", torch, *_of_torch(setting.place))]
-    try:
-        cupy, sparse = import_module("cupy"), import_module("cupyx.scipy.sparse")
-    except ImportError:
-        return found
-    if setting.on_gpu:
-        found.append(Library("cupy", cupy, cupy.asarray, sparse.csr_matrix))
-    return found
+def _installed(setting: Setting) -> list[Library]:
+    """PyTorch, and CuPy if it is installed and there is a GPU."""
 
-
-def _of_torch(place: torch.device) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     def array(values: Any) -> Any:
-        return torch.as_tensor(values).to(place)
+        return torch.as_tensor(values).to(setting.place)
 
     def sparse(matrix: Any) -> Any:
         parts = map(array, (matrix.indptr, matrix.indices, matrix.data))
         return torch.sparse_csr_tensor(*parts, matrix.shape)
 
-    return array, sparse
+    found = [Library("torch", torch, array, sparse)]
+    try:
+        cupy, cupy_sparse = import_module("cupy"), import_module("cupyx.scipy.sparse")
+    except ImportError:
+        return found
+    if setting.on_gpu:
+        found.append(Library("cupy", cupy, cupy.asarray, cupy_sparse.csr_matrix))
+    return found
 
 
-def _primitives(smaller: int) -> Iterator[tuple[str, Callable[[Library], Job]]]:
-    """Every primitive's name, and what makes a job of it with a library."""
-    shape = tuple(size // smaller for size in SHAPE)
+def _jobs(library: Library, smaller: int) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Every primitive by name, on the same random data for every library."""
+    _, xp, array, sparse = library
+    m, n = shape = tuple(size // smaller for size in SHAPE)
     rng = np.random.default_rng(0)
-    U, V = (rng.standard_normal((size, RANK)) for size in shape)
+    left, right = (rng.standard_normal((size, RANK)) for size in shape)
     square = rng.standard_normal((RANK, RANK))
     for entries in (number // smaller for number in ENTRIES):
-        matrix = _popular(rng, shape, entries)
-        turned = matrix.T.tocsr()
+        # More entries in low rows and columns, like the stream.
+        places = tuple((size * rng.random(entries) ** 2).astype(np.int32) for size in shape)
+        host = scipy.sparse.csr_matrix((rng.standard_normal(entries), places), shape=shape)
+        S, T = sparse(host), sparse(host.T.tocsr())
         for k in COLUMNS:
             size = f"{entries:,} entries, {k} column{'s' if k > 1 else ''}"
-            yield f"S Q, {size}", partial(_sparse, matrix, V[:, :k])
-            yield f"S' P, {size}", partial(_sparse, turned, U[:, :k])
-    yield f"U' U, {RANK} columns", partial(_gram, U)
-    yield f"U W, {RANK} columns", partial(_product, U, square)
-    yield f"column norms, {RANK} columns", partial(_norms, U)
-    places = [rng.integers(size, size=LOOKED_UP // smaller) for size in shape]
-    yield f"{LOOKED_UP // smaller:,} look-ups, rank {RANK}", partial(_look_up, U, V, *places)
-    yield f"side by side, twice {RANK} columns", partial(_side_by_side, U)
+            Q, P = (array(np.ascontiguousarray(each[:, :k])) for each in (right, left))
+            yield f"S Q, {size}", lambda S=S, Q=Q: S @ Q
+            yield f"S' P, {size}", lambda T=T, P=P: T @ P
+    U, V, W = map(array, (left, right, square))
+    yield f"U' U, {RANK} columns", lambda: U.T @ U
+    yield f"U W, {RANK} columns", lambda: U @ W
+    yield f"column norms, {RANK} columns", lambda: xp.linalg.norm(U, None, 0)
+    i, j = (array(rng.integers(size, size=LOOKED_UP // smaller)) for size in shape)
+    yield f"{LOOKED_UP // smaller:,} look-ups, rank {RANK}", lambda: (U[i] * V[j]).sum(1)
+    yield f"side by side, twice {RANK} columns", lambda: xp.concatenate((U, U), 1)
     for entries in (number // smaller for number in ENTRIES):
-        keys = rng.integers(shape[0] * shape[1], size=entries)
-        yield f"sort of {entries:,} keys", partial(_sort, keys)
-    yield f"{ADDITIONS} additions of 8 numbers", _additions
-
-
-def _popular(rng: np.random.Generator, shape: tuple[int, ...], entries: int) -> Any:
-    """A sparse matrix whose low rows and columns hold more entries, as those of the stream."""
-    places = tuple((size * rng.random(entries) ** 2).astype(np.int32) for size in shape)
-    return scipy.sparse.csr_matrix((rng.standard_normal(entries), places), shape=shape)
-
-
-def _sparse(matrix: Any, block: Any, library: Library) -> Job:
-    left, right = library.sparse(matrix), library.array(np.ascontiguousarray(block))
-    return lambda: left @ right
-
-
-def _gram(block: Any, library: Library) -> Job:
-    U = library.array(block)
-    return lambda: U.T @ U
-
-
-def _product(block: Any, square: Any, library: Library) -> Job:
-    U, W = library.array(block), library.array(square)
-    return lambda: U @ W
-
-
-def _norms(block: Any, library: Library) -> Job:
-    U = library.array(block)
-    return lambda: library.xp.linalg.norm(U, None, 0)
-
-
-def _look_up(left: Any, right: Any, rows: Any, cols: Any, library: Library) -> Job:
-    U, V, i, j = map(library.array, (left, right, rows, cols))
-    return lambda: (U[i] * V[j]).sum(1)
-
-
-def _side_by_side(block: Any, library: Library) -> Job:
-    U = library.array(block)
-    return lambda: library.xp.concatenate((U, U), 1)
-
-
-def _sort(keys: Any, library: Library) -> Job:
-    own = library.array(keys)
-    return lambda: library.xp.sort(own)
-
-
-def _additions(library: Library) -> Job:
-    small = library.array(np.zeros(8))
-    return lambda: [small + 1 for _ in range(ADDITIONS)]
+        keys = array(rng.integers(m * n, size=entries))
+        yield f"sort of {entries:,} keys", lambda keys=keys: xp.sort(keys)
+    small = array(np.zeros(8))
+    yield f"{ADDITIONS} additions of 8 numbers", lambda: [small + 1 for _ in range(ADDITIONS)]

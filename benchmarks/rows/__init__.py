@@ -1,25 +1,16 @@
-"""The rows of the budget, in its order: each measures and returns its ratios."""
+"""The rows of the speed budget in order; each measures and returns its ratios."""
 
-from benchmarks.rows import (
-    linear_oracle,
-    matrix_completion,
-    paper_algorithms,
-    recommender,
-    scale,
-    small_matrices,
-    startup,
-    threads,
-    vectors,
-)
+from benchmarks import recommender
+from benchmarks.rows import ensembles, linear_oracle, movielens, paper_algorithms, resources
 
 ROWS = {
-    "matrix_completion": matrix_completion,
-    "paper_algorithms": paper_algorithms,
-    "linear_oracle": linear_oracle,
-    "small_matrices": small_matrices,
-    "vectors": vectors,
-    "recommender": recommender,
-    "scale": scale,
-    "threads": threads,
-    "startup": startup,
+    "matrix_completion": movielens.matrix_completion,
+    "paper_algorithms": paper_algorithms.paper_algorithms,
+    "linear_oracle": linear_oracle.linear_oracle,
+    "small_matrices": ensembles.small_matrices,
+    "vectors": ensembles.vectors,
+    "recommender": recommender.row,
+    "scale": resources.scale,
+    "threads": movielens.two_threads,
+    "startup": resources.startup,
 }

@@ -1,4 +1,4 @@
-"""One linear minimisation on x - y: 943 x 1,682, 100,000 stored entries, rank 100."""
+"""One linear minimisation over x - y: 943 x 1,682, 100,000 stored entries, rank 100."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, svds
 
 import driftwolfe as dw
-from benchmarks.bandwidth import read_speed
 from benchmarks.data import movielens
-from benchmarks.measure import medians, race, threads
+from benchmarks.measure import Skipped, medians, race, read_speed, threads
 from benchmarks.ratio import Ratio
-from benchmarks.skipped import Skipped
 from driftwolfe.points import FactoredMatrix, leading_triplet
 
 ROW = "linear_oracle"
 SHAPE, RADIUS, RANK, STORED = (943, 1682), 1e4, 100, 100_000
 #: Relative error of the leading singular value, and the floor against `svds` there.
 ACCURACIES = {1e-1: None, 1e-2: 2.0, 1e-4: None}
-#: What each may be asked for, loosest first; projections ask the oracle for 0.1 or less.
+#: Accuracies to ask for, loosest first; projections ask the oracle for 0.1 or less.
 HINTS = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 1e-4, 1e-6)
 TOLERANCES = (0.5, 1e-1, 1e-2, 1e-3, 1e-4, 0.0)
 #: Sizes of the basis of `svds`; None is its default, 20 for k = 1.
@@ -27,8 +25,8 @@ BASES = (None, 4, 8, 12, 20)
 REPEATS = {True: 7, False: 25}
 
 
-def measure(short: bool) -> list[Ratio]:
-    """The oracle against `svds` at equal accuracy, and against the bandwidth of memory."""
+def linear_oracle(short: bool) -> list[Ratio]:
+    """The trace-norm LMO against `svds` at equal accuracy, and against memory bandwidth."""
     with threads(1):
         case = Case()
         ratios = []
@@ -53,7 +51,7 @@ class Case:
         self.start = np.random.default_rng(1).standard_normal(min(SHAPE))
 
     def oracle(self, hint):
-        """Our minimiser; its value over the radius is the singular value that it has found."""
+        """Our minimiser; its value over the radius is the singular value found."""
         return self.ball.lmo_with_error(self.direction, hint)[0]
 
     def svds(self, basis, tolerance):
@@ -61,7 +59,7 @@ class Case:
         return svds(self.operator, 1, ncv=basis, tol=tolerance, v0=self.start)
 
     def hint(self, accuracy):
-        """The loosest hint with which the oracle reaches the accuracy, and what it reaches."""
+        """The loosest hint with which the oracle reaches the accuracy, and its error."""
         for hint in HINTS:
             value = -self.direction.inner(self.oracle(hint)) / RADIUS
             if (error := abs(value / self.exact - 1.0)) <= accuracy:
@@ -69,7 +67,7 @@ class Case:
         raise AssertionError(f"the oracle never reaches a relative error of {accuracy:g}")
 
     def tolerance(self, accuracy, basis):
-        """The loosest tolerance with which `svds` does; None where none will do."""
+        """The loosest tolerance with which `svds` reaches it; None if none does."""
         for tolerance in TOLERANCES:
             try:
                 value = self.svds(basis, tolerance)[1][0]
@@ -91,7 +89,7 @@ def _direction() -> tuple[str, FactoredMatrix]:
 
 
 def _entries():
-    """Where the ratings are, or 100,000 entries that are as uneven where there are none."""
+    """The places of the ratings, or 100,000 equally uneven ones where there are no data."""
     try:
         stream = movielens()
     except Skipped:
@@ -140,10 +138,10 @@ def _against_svds(case, accuracy, floor, repeats):
 
 
 def _against_bandwidth(case, accuracy, repeats):
-    """The oracle against the time in which its products can be read from memory at all.
+    """The oracle against reading the operator from memory once per product.
 
-    One reading for each product. Products with A and its transpose can share one, as the oracle's
-    do: against that half, its time would be above the ceiling, at about 4.5.
+    A product with A and one with its transpose can share a reading, as ours do; counted that way
+    the ratio would be about 4.5, above the ceiling.
     """
     hint, _ = case.hint(accuracy)
     size = case.direction.nbytes
@@ -152,7 +150,7 @@ def _against_bandwidth(case, accuracy, repeats):
     timings = race({"oracle": partial(case.oracle, hint)}, repeats)
     return Ratio(
         ROW,
-        f"LMO to {accuracy:g}, against the bandwidth of memory",
+        f"LMO to {accuracy:g}, against memory bandwidth",
         medians(timings)["oracle"],
         products * size / speed,
         at_most=3,

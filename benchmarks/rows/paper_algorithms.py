@@ -1,4 +1,4 @@
-"""BOGD_IP and POLD against a literal implementation of the paper: dense arrays, `svds`."""
+"""BOGD_IP and POLD against the paper written down literally: dense arrays, `svds`."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ from benchmarks import stored
 from benchmarks.data import movielens
 from benchmarks.measure import seconds, threads
 from benchmarks.ratio import Ratio
-from benchmarks.reference import bogd_ip, pold
-from benchmarks.reference.dense_projection import Oracle, infeasible_projection
+from benchmarks.reference import BOGDIP, POLD, Oracle, experiment_steps, infeasible_projection
 
 ROW = "paper_algorithms"
 HORIZON, STEP_SCALE = 3000, 1e4
-#: What the practical tuning sets: the factor on the paper's eps, and the calls a projection may take.
+#: The practical tuning: the factor on the paper's eps, and the most LMO calls per projection.
 TOLERANCE_SCALE, MOST_CALLS = 1e-6, 200
 #: Rounds before the last one compared. A block of BOGD_IP has 54, POLD's fastest expert projects
-#: every round; one projection of the reference takes 15 to 60 seconds.
+#: in every round; one projection of the reference takes 15 to 60 seconds.
 ROUNDS = {True: {"BOGD_IP": 54}, False: {"BOGD_IP": 162, "POLD": 3}}
 REPEATS = 5
-#: How much larger our loss may be over so few rounds; over those of a long run, not at all.
+#: How much larger our loss may be over these few rounds; over a long run, not at all.
 SLACK = 1.01
 
 
-def measure(short: bool) -> list[Ratio]:
-    """Time and loss of both over the first rounds, and the stored loss of a whole run."""
+def paper_algorithms(short: bool) -> list[Ratio]:
+    """BOGD_IP and POLD against the paper written down literally: time and loss."""
     losses = movielens()
     ratios = []
     with threads(1):
@@ -40,14 +39,14 @@ def measure(short: bool) -> list[Ratio]:
 
 
 def _compare(name, losses):
-    """Ours is timed before and after theirs, which runs once: it takes minutes."""
+    """Time ours before and after the reference, which takes minutes and runs once."""
     _game(ours(name), losses)
     before = [_timed(ours(name), losses) for _ in range(REPEATS)]
     theirs = _timed(reference(name), losses)
     after = [_timed(ours(name), losses) for _ in range(REPEATS)]
     times = [time for time, _ in (*before, *after)]
     where = f"first {len(losses) - 1} rounds"
-    note = f"dense arrays, svds to machine precision, at most {MOST_CALLS} a projection, run once"
+    note = f"dense arrays, svds to machine precision, at most {MOST_CALLS} per projection, run once"
     timings = {"ours": times, "reference": [theirs[0]]}
     return [
         Ratio(
@@ -72,7 +71,7 @@ def _compare(name, losses):
 
 
 def _loosely(losses):
-    """The reference with an oracle that is as rough as Frank-Wolfe can bear, without a floor."""
+    """The reference with a rough oracle, without a limit."""
     times = [_timed(ours("BOGD_IP"), losses)[0] for _ in range(REPEATS)]
     theirs = _timed(reference("BOGD_IP", tol=0.1), losses)[0]
     return Ratio(
@@ -86,7 +85,7 @@ def _loosely(losses):
 
 
 def _stored_loss(losses):
-    """Ours against a long run of the reference, over the rounds that it has."""
+    """Our loss against that of a long run of the reference, over its rounds."""
     run = stored.record("the paper's BOGD_IP")
     if run is None:
         return []
@@ -99,7 +98,7 @@ def _stored_loss(losses):
             run["cumulative_loss"][-1],
             at_most=1,
             unit="loss",
-            note=stored.told("the paper's BOGD_IP", run),
+            note=stored.source("the paper's BOGD_IP", run),
         )
     ]
 
@@ -118,15 +117,15 @@ def reference(name, tol=0):
     oracle = Oracle(domain.radius, MOST_CALLS, tol)
     if name == "BOGD_IP":
         return paper_expert(domain, HORIZON**-0.75, oracle)
-    steps = pold.experiment_steps(HORIZON)
-    return pold.POLD([paper_expert(domain, h, oracle) for h in steps], HORIZON)
+    steps = experiment_steps(HORIZON)
+    return POLD([paper_expert(domain, h, oracle) for h in steps], HORIZON)
 
 
 def paper_expert(domain, h, oracle, c=STEP_SCALE):
     """BOGD_IP with the infeasible projection of the paper, eps = D^2 h^(2/3) times the scale."""
     eps = (2 * domain.radius) ** 2 * h ** (2 / 3) * TOLERANCE_SCALE
     project = partial(infeasible_projection, eps=eps, oracle=oracle)
-    return bogd_ip.BOGDIP(np.zeros(domain.shape), h, c, project)
+    return BOGDIP(np.zeros(domain.shape), h, c, project)
 
 
 def _timed(learner, losses):
@@ -136,6 +135,6 @@ def _timed(learner, losses):
 
 
 def _game(learner, losses):
-    """What the learner suffers; it need not learn from the last loss."""
+    """The total loss; the learner need not learn from the last one."""
     total = sum(learner.update(loss) for loss in losses[:-1])
     return total + losses[-1].value(learner.decision)

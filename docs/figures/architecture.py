@@ -1,7 +1,6 @@
 """Draw the figure of docs/architecture.md: python docs/figures/architecture.py.
 
-The layers are read from the import contract in pyproject.toml, so the picture cannot be out of date
-without this script failing.
+The layers are read from the import contract in pyproject.toml; the script fails if one has no description.
 """
 
 from __future__ import annotations
@@ -11,30 +10,29 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from look import BLUE, GREEN, HERE, INK, ORANGE, PAPER, PINK, SOFT, arrow, canvas, save
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
+from style import BLUE, GREEN, HERE, INK, ORANGE, PAPER, PINK, SOFT, arrow, canvas, save
 
-#: What each room holds, in a few words.
-ROOMS = {
+#: Contents of each folder or file.
+CONTENTS = {
     "cli": "the command line",
-    "demo": "a first look",
-    "doctor": "what is installed and works",
+    "demo": "a first example",
+    "doctor": "what is installed",
     "experiments": "the paper's runs, sweeps, reports",
-    "saved": "load: whatever was saved",
+    "saved": "load any saved object",
     "estimators": "recommender, classifier",
-    "game": "play, History",
+    "game": "play, History, checkpoints",
     "regret": "static, dynamic, adaptive",
     "streams": "sequences of losses",
-    "checkpoint": "games that go on after a kill",
-    "learners": "BOGD_IP, POLD, POLA, and whom they meet",
-    "ensemble": "grids, covers, metas, stacks of experts",
+    "learners": "BOGD_IP, POLD, POLA and their competitors",
+    "ensemble": "grids, covers, weights, experts",
     "oracles": "infeasible projections by five methods",
     "domains": "convex sets: lmo",
     "losses": "convex functions",
     "points": "arrays, low rank plus sparse, products",
-    "storage": "files written whole or not at all",
-    "terminal": "what the terminal can show",
+    "storage": "atomic files, saved state",
+    "terminal": "output to the terminal",
 }
 COLOURS = {
     "learners": ORANGE,
@@ -45,25 +43,24 @@ COLOURS = {
     "game": GREEN,
     "regret": GREEN,
     "streams": GREEN,
-    "checkpoint": GREEN,
     "estimators": PINK,
     "saved": PINK,
 }
 
 
 def layers() -> list[list[str]]:
-    """The rooms from top to bottom, as the import contract has them."""
+    """The layers of the import contract, from top to bottom."""
     settings = tomllib.loads((HERE.parents[1] / "pyproject.toml").read_text())
     (contract,) = settings["tool"]["importlinter"]["contracts"]
     rows = [row.replace("driftwolfe.", "").split(" | ") for row in contract["layers"]]
-    unknown = {room for row in rows for room in row} - set(ROOMS)
+    unknown = {name for row in rows for name in row} - set(CONTENTS)
     if unknown:
-        raise SystemExit(f"say in ROOMS what these hold: {', '.join(sorted(unknown))}")
+        raise SystemExit(f"describe these in CONTENTS: {', '.join(sorted(unknown))}")
     return rows
 
 
 def box(axis: Any, left: float, low: float, width: float, name: str) -> None:
-    """One room."""
+    """One folder or file."""
     colour = COLOURS.get(name, SOFT)
     axis.add_patch(
         FancyBboxPatch(
@@ -80,7 +77,7 @@ def box(axis: Any, left: float, low: float, width: float, name: str) -> None:
     axis.text(
         middle, low + 0.47, name, ha="center", va="center", color=colour, fontsize=10, weight="bold"
     )
-    axis.text(middle, low + 0.2, ROOMS[name], ha="center", va="center", color=INK, fontsize=8)
+    axis.text(middle, low + 0.2, CONTENTS[name], ha="center", va="center", color=INK, fontsize=8)
 
 
 def draw() -> Figure:

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from look import (
+from matplotlib.figure import Figure
+from matplotlib.patches import Polygon
+from style import (
     AMBER,
     BLUE,
     FAINT,
@@ -23,8 +25,6 @@ from look import (
     canvas,
     save,
 )
-from matplotlib.figure import Figure
-from matplotlib.patches import Polygon
 
 import driftwolfe as dw
 

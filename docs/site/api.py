@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Group:
-    """Public names that belong together.
+    """A group of public names.
 
     Attributes
     ----------
@@ -40,35 +40,35 @@ def groups() -> dict[str, Group]:
     return {
         "learners": Group(
             "Learners",
-            "Each plays a point a round and then sees the loss. `POLA` is the one to start with.",
+            "Each plays one point per round and then gets the loss. Start with `POLA`.",
             {"driftwolfe": _public("driftwolfe.learners")},
             "Learner",
         ),
         "sets": Group(
             "Sets",
-            "A set is what minimises linear functions over it: `lmo`.",
+            "A set minimises linear functions: `lmo`.",
             {"driftwolfe": _public("driftwolfe.domains")},
             "Domain",
         ),
         "losses": Group(
             "Losses",
-            "Convex functions, each of a linear look at the point.",
+            "Convex functions of a linear map of the point.",
             {"driftwolfe.losses": _public("driftwolfe.losses")},
             "Loss",
         ),
         "oracle": Group(
             "The oracle",
-            "From linear minimisations to a feasible point and an infeasible one beside it.",
+            "Infeasible projections, built from LMO calls.",
             {"driftwolfe": ["infeasible_projection"], "driftwolfe.oracles": oracle},
         ),
         "game": Group(
             "Playing and saving",
-            "A game, its record, what is written to files, and threads.",
+            "Games, their records, saved files, and threads.",
             {"driftwolfe": ["play", "History", "load", "set_threads"]},
         ),
         "regret": Group(
             "Regret",
-            "What was lost against comparators; every offline minimum with a certified gap.",
+            "Loss minus that of comparators; every offline minimum has a certified gap.",
             {
                 "driftwolfe.regret": _public("driftwolfe.regret"),
                 "driftwolfe.bounds": _functions("driftwolfe.learners.bounds"),
@@ -76,7 +76,7 @@ def groups() -> dict[str, Group]:
         ),
         "streams": Group(
             "Streams",
-            "Sequences of losses: made up with known comparators, bent, or from real data.",
+            "Sequences of losses: synthetic with known comparators, with drift, or from real data.",
             {
                 "driftwolfe.streams": streams,
                 "driftwolfe.streams.synthetic": _public("driftwolfe.streams.synthetic"),
@@ -85,17 +85,17 @@ def groups() -> dict[str, Group]:
         ),
         "estimators": Group(
             "Estimators",
-            "A recommender and a classifier, with the faces of scikit-learn and river.",
+            "A recommender and a classifier, with scikit-learn and river APIs.",
             {"driftwolfe.estimators": _public("driftwolfe.estimators")},
         ),
         "points": Group(
             "Points",
-            "What a decision is: arrays, low rank plus sparse, products.",
+            "Decisions: arrays, low-rank plus sparse matrices, products.",
             {"driftwolfe": ["FactoredMatrix"], "driftwolfe.points": points},
         ),
         "ensemble": Group(
             "Parts of ensembles",
-            "Metas, grids of steps and covers of time, for learners of your own.",
+            "Weights, step-size grids and interval covers, for your own learners.",
             {"driftwolfe.ensemble": _public("driftwolfe.ensemble")},
         ),
     }

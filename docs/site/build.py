@@ -1,6 +1,6 @@
 """Build the site: python docs/site/build.py (or `make docs`).
 
-Sources are laid out in build/site, pages go to build/docs. Run again, it does only what changed.
+Writes sources to build/site and pages to build/docs. A second run builds only what changed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WORK, SITE = ROOT / "build/site", ROOT / "build/docs"
 
 
 def main() -> int:
-    """Build, check every link, and say where the site is."""
+    """Build the site, check every link, and print where it is."""
     start = time.monotonic()
     everything = stage(WORK / "source", WORK)
     reports(WORK / "extra")
@@ -29,7 +29,7 @@ def main() -> int:
     )
     if status:
         return status
-    faults = [f"leads nowhere: {each}" for each in links.broken(SITE)]
+    faults = [f"broken link: {each}" for each in links.broken(SITE)]
     faults += [f"needs the network: {each}" for each in links.outside(SITE)]
     if faults:
         print("\n".join(faults), file=sys.stderr)

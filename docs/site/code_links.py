@@ -10,7 +10,7 @@ from sphinx.util.nodes import make_refnode
 
 
 def targets(names: list[str]) -> dict[str, str]:
-    """From every way to write a name to its full one; short ones only where one thing has them."""
+    """Full names by every way to write them; short ones only where they are unique."""
     found: dict[str, str] = {}
     lasts = [name.rsplit(".", 1)[-1] for name in names]
     for name, last in zip(names, lasts, strict=True):
@@ -22,7 +22,7 @@ def targets(names: list[str]) -> dict[str, str]:
     return found
 
 
-#: Words that are names of ours but mean other things in running text.
+#: Public names that mean other things in running text.
 _WORDS = {"play", "load", "norm", "inner", "distance", "against", "abrupt", "gradual", "recurring"}
 
 
@@ -32,7 +32,7 @@ class CodeLinks(SphinxPostTransform):
     default_priority = 200
 
     def run(self, **_: Any) -> None:
-        """Look at every piece of code in running text."""
+        """Visit every piece of code in running text."""
         names = targets(self.config.public_names)
         domain = self.env.domains.python_domain
         here = self.env.docname
@@ -61,7 +61,7 @@ def _above(node: nodes.Node) -> list[nodes.Node]:
 
 
 def resolve(app: Any, env: Any, node: Any, content: Any) -> Any:
-    """What docstrings name in backticks: a link where it is public, plain code where it is not."""
+    """Names in backticks in docstrings: links if they are public, plain code otherwise."""
     if node.get("refdomain") != "py":
         return None
     target = node["reftarget"]
@@ -76,7 +76,7 @@ def resolve(app: Any, env: Any, node: Any, content: Any) -> Any:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Connect."""
+    """Register with Sphinx."""
     app.add_post_transform(CodeLinks)
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""Settings of Sphinx for the site; `build.py` calls it."""
+"""Sphinx settings of the site; used by `build.py`."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ html_theme_options: dict[str, Any] = {
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
-# Formulas are drawn without a network: one script that holds all it needs, copied below.
+# Formulas need no network: one self-contained script, copied below.
 mathjax_path = "mathjax/tex-svg-full.js"
 mathjax3_config = {"svg": {"fontCache": "global"}, "options": {"enableMenu": False}}
 
 
 def copy_mathjax(app: Any, problem: Exception | None) -> None:
-    """Put MathJax beside the pages."""
+    """Copy MathJax to the pages."""
     found = find_spec("sphinx-mathjax-offline")
     if problem is not None or found is None or found.origin is None:
         return
@@ -86,14 +86,14 @@ def copy_mathjax(app: Any, problem: Exception | None) -> None:
 
 
 def skip_borrowed(app: Any, kind: str, name: str, value: Any, skip: bool, options: Any) -> bool:
-    """Leave out what scikit-learn adds to every estimator."""
+    """Omit the methods that scikit-learn adds to every estimator."""
     return skip or (name.startswith("set_") and name.endswith("_request"))
 
 
 def own_signature(
     app: Any, kind: str, name: str, value: Any, options: Any, signature: str, returns: str
 ) -> tuple[str, str] | None:
-    """Show what the constructor takes; learners have a `__new__` that takes anything."""
+    """Show the signature of `__init__`; learners have a `__new__` that takes anything."""
     if kind != "class" or not (signature or "").startswith("(*given"):
         return None
     given = inspect.signature(value.__init__)
@@ -104,7 +104,7 @@ def own_signature(
 
 
 def setup(app: Any) -> None:
-    """Connect what is ours."""
+    """Register our functions with Sphinx."""
     app.connect("autodoc-process-signature", own_signature)
     app.connect("autodoc-skip-member", skip_borrowed)
     app.connect("build-finished", copy_mathjax)

@@ -1,4 +1,4 @@
-"""What the site holds, and where it comes from."""
+"""The pages of the site and their sources."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-#: Pages that lie outside docs/, and their place on the site.
+#: Pages outside docs/, and their place on the site.
 FROM_ROOT = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
@@ -16,8 +16,8 @@ FROM_ROOT = {
     "benchmarks/README.md": "benchmarks.md",
 }
 
-#: The sidebar: headings, and pages without their endings, some with a shorter title than their own.
-#: Pages that are not there are left out.
+#: The sidebar: headings, and pages without their suffix, some with a shorter title.
+#: Pages that do not exist are left out.
 SIDEBAR = {
     "Start": {
         "getting-started": "",
@@ -27,25 +27,26 @@ SIDEBAR = {
         "glossary": "",
     },
     "How to": {
-        "howto/own-set": "A set of your own",
-        "howto/own-loss": "A loss of your own",
+        "howto/own-set": "Your own set",
+        "howto/own-loss": "Your own loss",
         "howto/recommender": "A drifting recommender",
         "howto/sweeps": "Sweeps on a cluster",
         "howto/saving": "Saving and checkpoints",
         "howto/settings": "Certified or practical",
-        "howto/budget": "Few linear minimisations",
-        "howto/extending": "Add to the library",
+        "howto/budget": "Budgets of LMO calls",
+        "howto/extending": "Extend the library",
     },
     "In depth": {
         "estimators": "Estimators",
-        "oracles": "What projections cost",
+        "oracles": "The cost of projections",
         "gpu": "On a GPU",
         "theory/index": "",
         "architecture": "",
+        "one_round": "One POLD round",
         "reliability": "Reliability",
     },
     "The paper": {
-        "experiments": "What is run",
+        "experiments": "Settings",
         "results/README": "Results on real data",
         "benchmarks": "Speed",
     },

@@ -1,4 +1,4 @@
-"""Pages of the examples: each is run, and what it prints and draws is shown beside its code."""
+"""Pages of the examples: each is run, and its output and figure are shown with its code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOLDER = ROOT / "examples"
 
 @dataclass(frozen=True)
 class Run:
-    """An example and what it did.
+    """An example and its output.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Run:
 
 
 def run_all(cache: Path) -> list[Run]:
-    """Run every example whose code, or the library's, has changed since the last time."""
+    """Run every example if its code or the library has changed since the last run."""
     library = hashlib.sha256()
     for path in sorted((ROOT / "src").rglob("*.py")):
         library.update(path.read_bytes())
@@ -89,8 +89,8 @@ def pages(runs: list[Run]) -> dict[str, str]:
     cards = "\n".join(_card(run) for run in runs)
     names = "\n".join(run.name for run in runs)
     found["examples/index.md"] = (
-        "# Examples\n\nEach of these is one file in `examples/`. What it prints and draws was made "
-        "when these pages were; `make examples` runs them all. Each says where it loses, too.\n\n"
+        "# Examples\n\nEach is one file in `examples/`. Outputs and figures were made together with "
+        "these pages; `make examples` runs all examples. Each also says where it does worse.\n\n"
         f"{cards}\n```{{toctree}}\n:hidden:\n\n{names}\n```\n"
     )
     return found
@@ -114,6 +114,6 @@ def _page(run: Run) -> str:
     figure = f"![Figure of this example]({run.name}.png)\n\n" if run.figure else ""
     return (
         f"# {_short(run)}\n\n{lead}{run.about}\n\n{figure}"
-        f"## What it prints\n\n```text\n{run.printed}\n```\n\n"
+        f"## Output\n\n```text\n{run.printed}\n```\n\n"
         f"## The program\n\n`python examples/{run.name}.py`\n\n```python\n{run.code}```\n"
     )

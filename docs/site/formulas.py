@@ -1,4 +1,4 @@
-"""A formula in running text stays on one line with the full stop or bracket beside it."""
+"""Keep a formula in running text on one line with the punctuation beside it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 
 class KeepTogether(SphinxPostTransform):
-    """Wrap a formula and what touches it; browsers would break the line between the two."""
+    """Wrap a formula and adjacent punctuation; browsers would break the line between them."""
 
     default_priority = 300
 
     def run(self, **_: Any) -> None:
-        """Look at every formula in running text."""
+        """Visit every formula in running text."""
         for formula in list(self.document.findall(nodes.math)):
             parent = formula.parent
             place = parent.index(formula)
@@ -27,7 +27,7 @@ class KeepTogether(SphinxPostTransform):
 
 
 def _cut(parent: nodes.Element, place: int, pattern: str) -> str:
-    """Take away what matches from the text at a place, if there is one."""
+    """Remove and return what matches at a place of the text, if anything."""
     if not 0 <= place < len(parent) or not isinstance(parent[place], nodes.Text):
         return ""
     text = parent[place].astext()
@@ -36,6 +36,6 @@ def _cut(parent: nodes.Element, place: int, pattern: str) -> str:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Connect."""
+    """Register with Sphinx."""
     app.add_post_transform(KeepTogether)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""Whether every link of the built site leads somewhere: pages, files and anchors."""
+"""Check the links of the built site: pages, files and anchors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _POINTERS = {"href", "src"}
 
 
 class Page(HTMLParser):
-    """What a page points to, and the anchors that it has."""
+    """Links and anchors of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -31,11 +31,11 @@ class Page(HTMLParser):
 
 
 def broken(site: Path) -> list[str]:
-    """Return 'page: target' for every link inside the site that leads nowhere."""
+    """Return 'page: target' for every broken link inside the site."""
     pages = {
         path.resolve(): Page(path.read_text(encoding="utf-8"))
         for path in sorted(site.rglob("*.html"))
-        if path.name != "report.html"  # whole programs of others, which link to nothing here
+        if path.name != "report.html"  # contains plotly, without links to the site
     }
     return [
         f"{path.relative_to(site.resolve())}: {target}"
@@ -65,7 +65,7 @@ class Loads(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note what is loaded; plain links are not."""
+        """Note what is loaded, not plain links."""
         given = dict(attrs)
         target = given.get("src") or (given.get("href") if tag == "link" else None) or ""
         if urlsplit(target).netloc and given.get("rel") != "canonical":

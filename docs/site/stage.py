@@ -1,4 +1,4 @@
-"""The source of the site: pages as they lie in docs/, pages from elsewhere, and pages that are made."""
+"""The source of the site: pages of docs/, pages from elsewhere, and generated pages."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from contents import BELOW, FROM_ROOT, ROOT, SIDEBAR
 
 import examples
 
-#: Files of docs/ that are shown as they are.
+#: Files of docs/ that are copied unchanged.
 _PICTURES = {".png", ".svg"}
 _LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\[\]]*\](?:\([^)]*\))?)*\])\(([^)\s:]*?)(#[^)\s]*)?\)")
 
 
 def stage(source: Path, cache: Path) -> bool:
-    """Lay out the source; only files that changed are written, so that Sphinx reads only those.
+    """Write the source; unchanged files stay, so that Sphinx reads only the others.
 
     Returns whether the list of pages changed: then every sidebar has to be written anew.
     """
@@ -45,7 +45,7 @@ def stage(source: Path, cache: Path) -> bool:
 
 
 def reports(extra: Path) -> None:
-    """The interactive reports of the paper's experiments; made from the trials where there is none."""
+    """The interactive reports of the paper's experiments, made from the trials if missing."""
     for folder in sorted((ROOT / "docs/results").glob("*/trials")):
         place = extra / "results" / folder.parent.name
         report = folder.parent / "report.html"
@@ -61,7 +61,7 @@ def reports(extra: Path) -> None:
 
 
 def _written() -> dict[str, str]:
-    """Pages that people wrote, with links that lead to the right places on the site."""
+    """Written pages, with links adapted to the site."""
     places = {
         str(path.relative_to(ROOT)): str(path.relative_to(ROOT / "docs"))
         for path in (ROOT / "docs").rglob("*.md")
@@ -88,7 +88,7 @@ def _relinked(origin: str, place: str, places: dict[str, str]) -> str:
         meant = os.path.normpath(os.path.join(os.path.dirname(origin), target))
         if meant in places:
             there = os.path.relpath(places[meant], os.path.dirname(place) or ".")
-            if words == f"[{target}]":  # a path as text is for readers of files
+            if words == f"[{target}]":  # a path as text is for readers of the repository
                 words = f"[{_title(meant)}]"
             return f"{words}({there}{anchor})"
         if meant.startswith("docs/") and Path(meant).suffix in _PICTURES:
@@ -108,7 +108,7 @@ def _title(page: str) -> str:
 
 
 def _with_contents(texts: dict[str, str]) -> dict[str, str]:
-    """The same pages, some with lists of those below them; plain Markdown has no such thing."""
+    """The same pages, some with a table of contents, which plain Markdown lacks."""
     known = {place.rsplit(".", 1)[0] for place in texts}
 
     def tree(pages: dict[str, str], above: str, caption: str = "") -> str:
@@ -130,7 +130,7 @@ def _with_contents(texts: dict[str, str]) -> dict[str, str]:
         for caption, pages in sidebar.items()
         if any(page in known for page in pages)
     )
-    listed["results/README.md"] = re.sub(  # the site has what the repository leaves out
+    listed["results/README.md"] = re.sub(  # the site has the reports, the repository does not
         r"\]\(([\w-]+)/summary\.md\)\.",
         r"](\1/summary.md). <a href='\1/report.html'>Interactive report</a>.",
         listed["results/README.md"],
@@ -139,19 +139,19 @@ def _with_contents(texts: dict[str, str]) -> dict[str, str]:
 
 
 def _unplaced(known: set[str], above: str | None) -> list[str]:
-    """Pages that nobody has given a place: those of a folder go below its first page."""
+    """Pages without a place in the sidebar; those of a folder go below its first page."""
     placed = {page for pages in (*SIDEBAR.values(), *BELOW.values()) for page in pages} | {"index"}
     left = [page for page in known - placed if not page.startswith(("api/", "examples/"))]
     return sorted(page for page in left if _home(page) == above)
 
 
 def _home(page: str) -> str | None:
-    """The page that others of its folder lie below, if there is one."""
+    """The first page of a folder, if there is one."""
     return next((above for above in BELOW if page.startswith(os.path.dirname(above) + "/")), None)
 
 
 def _put(path: Path, content: bytes) -> bool:
-    """Write a file where it is another one; say whether it was."""
+    """Write a file if its content changed; return whether it did."""
     if path.exists() and path.read_bytes() == content:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)

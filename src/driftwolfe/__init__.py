@@ -41,26 +41,25 @@ __all__ = [
 __all__ += domains.__all__
 __all__ += learners.__all__
 
-#: Rooms that not every program enters: imported when first named, which keeps the start quick.
+#: Imported when first used, to start quickly.
 _LAZY = ("estimators", "regret", "streams")
 
 
 def load(path: _Any, domain: _Any = None, device: _Any = None) -> _Any:
-    """Return the learner or estimator that was saved to a file, in the state that it had.
+    """Return a saved learner or estimator, which resumes bit-identically.
 
     The file says what it holds; nothing in it is ever executed. A damaged or foreign file is refused
-    with a ValueError. A learner whose class is your own is loaded with that: ``MyLearner.load(path)``.
+    with a ValueError. A learner of a class of your own is loaded by that: ``MyLearner.load(path)``.
 
     Parameters
     ----------
     path
         The file.
     domain
-        The learner's set, where that holds functions or is of a class of your own, and so is not in
-        the file.
+        The learner's set, if that holds functions or is of a class of your own: it is not in the file.
     device
-        Where to go on: ``"cpu"``, ``"cuda"``, ...; None: where it was, or on the CPU, with a warning,
-        where that device is not here.
+        Where to resume: ``"cpu"``, ``"cuda"``, ...; None for where it was, or for the CPU, with a
+        warning, if that device is not here.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`driftwolfe demo`: a target that jumps, followed."""
+"""`driftwolfe demo`: two learners follow a target that jumps."""
 
 from __future__ import annotations
 
@@ -11,72 +11,120 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftwolfe.domains import Simplex
-from driftwolfe.experiments.figure_style import (
-    FAINT,
-    INK,
-    WIDTH,
-    LineStyle,
-    count_axis,
-    extra,
-    line_styles,
-    print_style,
-)
 from driftwolfe.game import History, play
 from driftwolfe.learners import OGD, POLA, Learner
 from driftwolfe.losses import LinearLoss
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.regret import dynamic_regret
 from driftwolfe.storage import write
-from driftwolfe.terminal import Terminal
+from driftwolfe.terminal import Terminal, table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-from driftwolfe.terminal import table
+
+__all__ = ["show"]
 
 PLACES, ROUNDS = 8, 1000
 #: Rounds before the first jump, and between jumps.
 CALM, STAY = 300, 100
 #: Standard deviation of a sighting; the target itself is 1.
 NOISE = 0.4
-#: A jump leads at least so many places away, so that it is seen in a chart.
+#: Places that a jump leads away, at least, so that a chart shows it.
 _FAR = 2
+#: Step sizes tried for OGD in hindsight, in units of the one that its theory gives.
+HINDSIGHT = (0.5, 1, 2, 4, 8, 16, 32, 64, 128)
+#: Letters for rising weight, and for a target that is missed: with Unicode, and without.
+SHADES = {True: " ░▒▓█", False: " .:+#"}
+MISSED = {True: "○", False: "o"}
+#: The least weight of each shade but the first.
+_LEVELS = (0.1, 0.3, 0.55, 0.8)
+#: ANSI colours of the learners, and of a target that is missed.
+_COLOURS = {"OGD": "38;5;32", "POLA": "38;5;166"}
+_ALARM = "1;31"
+_GREY = "#555555"
+_TOLD = {
+    "OGD": "told the number of rounds and the steepest loss; projects",
+    "POLA": "told neither; only minimises linear functions",
+}
+
+
+def show(terminal: Terminal, out: Path | None, seed: int = 0) -> None:
+    """Play the demo, print it, and write its picture.
+
+    Parameters
+    ----------
+    terminal
+        Where it is printed.
+    out
+        The file of the picture, a PNG; None for no picture.
+    seed
+        Of the jumps and of the noise.
+    """
+    if out is not None and out.suffix.lower() != ".png":
+        raise ValueError(f"the picture is a PNG: its name must end in .png, got {out}")
+    made = hunt(seed)
+    terminal.tell(
+        f"A target hides in one of {PLACES} places and jumps {len(made.jumps)} times in "
+        f"{len(made.losses):,} rounds. Each round a learner spreads its weight over the places and "
+        "then sees a noisy sighting; its loss is 1 less what it caught."
+    )
+    terminal.tell(
+        "OGD is told the number of rounds and the steepest loss, takes the step size that its theory "
+        "gives for them, and projects. POLA is told neither, and only minimises linear functions."
+    )
+    runs = play_both(made)
+    for run in runs:
+        terminal.say()
+        terminal.say(terminal.paint(f"{run.name}, places by rounds", "1"))
+        for line in chart(run, terminal):
+            terminal.say(line)
+    terminal.tell(legend(terminal))
+    terminal.say()
+    for line in measures(runs):
+        terminal.say(line)
+    terminal.say()
+    terminal.tell(findings(runs))
+    terminal.tell(hindsight(runs[0].name, *best_in_hindsight(made)))
+    if out is None:
+        return
+    terminal.say()
+    try:
+        figure = picture(runs)
+    except ImportError:
+        terminal.tell(
+            "no picture: it needs matplotlib, which pip install 'driftwolfe[plot]' brings"
+        )
+        return
+    save(figure, out)
+    terminal.say(f"picture: {out}")
+
+
+# -- the game --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class Hunt:
-    """A target's places, and the losses that tell of them.
+    """The places of a target, and a loss per round: 1 less what the weights catch of a sighting."""
 
-    Attributes
-    ----------
-    domain
-        Weights over the places.
-    losses
-        One a round: 1 less what the weights catch of a noisy sighting.
-    places
-        Where the target is in each round.
-    jumps
-        Rounds in which it is somewhere else than in the round before.
-    """
-
-    domain: Simplex
+    domain: Simplex  # weights over the places
     losses: list[LinearLoss]
-    places: Indices
-    jumps: list[int]
+    places: Indices  # of the target, in each round
+    jumps: list[int]  # rounds whose place differs from that of the round before
 
     @cached_property
     def targets(self) -> Array:
-        """All weight on the target, one row a round: the comparators."""
+        """The comparators: all weight on the target, one row per round."""
         return np.eye(self.domain.shape[0])[self.places]
 
     @cached_property
     def steepest(self) -> float:
-        """The largest gradient norm of all rounds: G."""
+        """G, the largest gradient norm of all rounds."""
         return max(float(np.linalg.norm(np.asarray(loss.g))) for loss in self.losses)
 
 
 def hunt(seed: int = 0, rounds: int = ROUNDS) -> Hunt:
-    """Hide a target: calm at first, then a jump every 100 rounds.
+    """Hide a target that stays for 300 rounds, then jumps every 100 rounds.
 
     >>> made = hunt(seed=0)
     >>> len(made.losses), made.jumps
@@ -94,23 +142,9 @@ def hunt(seed: int = 0, rounds: int = ROUNDS) -> Hunt:
     return Hunt(Simplex(PLACES), losses, places, jumps)
 
 
-#: Steps that OGD might have taken, in units of the one that its theory gives.
-HINDSIGHT = (0.5, 1, 2, 4, 8, 16, 32, 64, 128)
-
-
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A learner's game.
-
-    Attributes
-    ----------
-    name
-        Of the learner.
-    hunt
-        What it played.
-    history
-        What happened, with the decisions.
-    """
+    """The game of one learner, and its measures."""
 
     name: str
     hunt: Hunt
@@ -118,7 +152,7 @@ class Run:
 
     @cached_property
     def weights(self) -> Array:
-        """The decisions, one row a round."""
+        """The decisions, one row per round."""
         return np.array(self.history.decisions)
 
     @cached_property
@@ -134,49 +168,44 @@ class Run:
 
     @cached_property
     def regret(self) -> float:
-        """Against the moving target."""
+        """The dynamic regret against the target."""
         return float(dynamic_regret(self.history, self.hunt.targets))
 
     @cached_property
     def worst_window(self) -> float:
-        """The largest regret against the target on any window as long as it stays in a place."""
+        """The largest regret against the target on any window of `STAY` rounds."""
         sums = np.concatenate([[0.0], np.cumsum(self.excess)])
         return float((sums[STAY:] - sums[:-STAY]).max())
 
     @cached_property
     def catches(self) -> Indices:
-        """For each jump, the rounds until half the weight is on the target; -1 for not before the next."""
-        ends = [*self.hunt.jumps[1:], len(self.history)]
+        """For each jump, the rounds until half the weight is on the target; -1 if the next comes first."""
         waits = []
-        for start, end in zip(self.hunt.jumps, ends, strict=True):
+        for start, end in pairwise([*self.hunt.jumps, len(self.history)]):
             caught = np.flatnonzero(self.on_target[start:end] >= 0.5)
             waits.append(int(caught[0]) if caught.size else -1)
         return np.array(waits, dtype=np.int64)
 
 
-def play_both(hunt: Hunt) -> tuple[Run, Run]:
-    """Play OGD and POLA; OGD is told more."""
-    for learner in _learners(hunt):  # compiled code is loaded before the clock starts
-        play(learner, hunt.losses[:4], progress=False)
-    first, second = (
-        Run(
-            type(learner).__name__,
-            hunt,
-            play(learner, hunt.losses, record_decisions=True, progress=False),
-        )
-        for learner in _learners(hunt)
-    )
-    return first, second
-
-
-def _learners(hunt: Hunt) -> tuple[Learner, Learner]:
-    """OGD with the step of its theory; POLA, which asks for linear minimisations alone."""
+def learners(hunt: Hunt) -> tuple[Learner, Learner]:
+    """Make OGD with the step size of its theory, and POLA, which only minimises linear functions."""
     ogd = OGD(hunt.domain, horizon=len(hunt.losses), lipschitz=hunt.steepest)
     return ogd, POLA(hunt.domain, method="corrective")
 
 
+def play_both(hunt: Hunt) -> tuple[Run, Run]:
+    """Play OGD and POLA."""
+    for learner in learners(hunt):  # compiled code is loaded before the clock starts
+        play(learner, hunt.losses[:4], progress=False)
+    first, second = (
+        play(learner, hunt.losses, record_decisions=True, progress=False)
+        for learner in learners(hunt)
+    )
+    return Run("OGD", hunt, first), Run("POLA", hunt, second)
+
+
 def best_in_hindsight(hunt: Hunt) -> tuple[float, float]:
-    """Which multiple of its step would have served OGD best, and its regret with that."""
+    """Return the multiple of its step size that would have served OGD best, and its regret with it."""
     usual = 2.0 * hunt.domain.radius / hunt.steepest
     found = []
     for times in HINDSIGHT:
@@ -187,18 +216,11 @@ def best_in_hindsight(hunt: Hunt) -> tuple[float, float]:
     return times, regret
 
 
-#: Letters for rising weight, and for a target that is missed: with Unicode, and without.
-SHADES = {True: " ░▒▓█", False: " .:+#"}
-MISSED = {True: "○", False: "o"}
-#: Weights from which on each shade but the first is used.
-_LEVELS = (0.1, 0.3, 0.55, 0.8)
-_MARGIN = 2
-_COLOURS = {"OGD": "38;5;32", "POLA": "38;5;166"}
-_ALARM = "1;31"
+# -- text ------------------------------------------------------------------------------------------
 
 
 def legend(terminal: Terminal) -> str:
-    """What the letters mean."""
+    """Explain the letters of a chart."""
     shades, missed = SHADES[terminal.unicode], MISSED[terminal.unicode]
     return (
         f"{shades[1:]} weight on a place, from little to all; {missed} the target, "
@@ -207,227 +229,37 @@ def legend(terminal: Terminal) -> str:
 
 
 def chart(run: Run, terminal: Terminal) -> list[str]:
-    """A row for each place, a column for some rounds, and an axis with a mark at each jump."""
-    columns = terminal.width - _MARGIN - 2
+    """Draw a row for each place, a column for some rounds, and an axis with a mark at each jump."""
+    margin = 3
+    columns = terminal.width - margin - 1
     shades, missed = SHADES[terminal.unicode], MISSED[terminal.unicode]
     edges = np.linspace(0, len(run.history), columns + 1).astype(int)
-    weights = np.array([run.weights[a:b].mean(axis=0) for a, b in pairwise(edges)])
-    lost = _lost(run.hunt.places, weights, edges)
-    lines = []
-    for place in reversed(range(weights.shape[1])):
-        cells = [shades[level] for level in np.digitize(weights[:, place], _LEVELS)]
-        row = "".join(
-            terminal.paint(missed, _ALARM)
-            if lost[i] == place
-            else _tinted(cell, run.name, terminal)
-            for i, cell in enumerate(cells)
-        )
-        lines.append(f"{place + 1:{_MARGIN}d} {row}".rstrip())
-    return [*lines, *_axis(run, edges, terminal)]
-
-
-def _lost(places: Indices, weights: Array, edges: Indices) -> list[int]:
-    """For each column the target's place, if less than half the weight is there; else -1.
-
-    In a column with a jump that is where the target is longer.
-    """
-    found = []
-    for i, row in enumerate(weights):
-        place = int(np.bincount(places[edges[i] : edges[i + 1]]).argmax())
-        found.append(place if row[place] < 0.5 else -1)
-    return found
-
-
-def _tinted(cell: str, name: str, terminal: Terminal) -> str:
-    return cell if cell == " " else terminal.paint(cell, _COLOURS.get(name, "0"))
-
-
-def _axis(run: Run, edges: Indices, terminal: Terminal) -> list[str]:
-    """A line with a mark at each jump, and under it the first round, the first jump and the last round."""
+    cells = np.full((columns, PLACES), " ", dtype=object)
+    for i, (start, end) in enumerate(pairwise(edges)):
+        weights = run.weights[start:end].mean(axis=0)
+        for place, level in enumerate(np.digitize(weights, _LEVELS)):
+            if level:
+                cells[i, place] = terminal.paint(shades[level], _COLOURS.get(run.name, "0"))
+        # In a column with a jump, the target is where it stays longer.
+        target = int(np.bincount(run.hunt.places[start:end]).argmax())
+        if weights[target] < 0.5:
+            cells[i, target] = terminal.paint(missed, _ALARM)
+    rows = [
+        f"{place + 1:{margin - 1}d} {''.join(cells[:, place])}".rstrip()
+        for place in reversed(range(PLACES))
+    ]
     line, mark = ("─", "┴") if terminal.unicode else ("-", "+")
-    columns = len(edges) - 1
     marks = [int(np.searchsorted(edges, jump, side="right")) - 1 for jump in run.hunt.jumps]
     axis = "".join(mark if i in marks else line for i in range(columns))
     numbers = [" "] * columns
     last = str(len(run.history))
     for place, text in ((0, "1"), (marks[0], str(run.hunt.jumps[0])), (columns - len(last), last)):
         numbers[place : place + len(text)] = text
-    margin = " " * (_MARGIN + 1)
-    return [margin + axis, margin + "".join(numbers)]
-
-
-_HEIGHT = 5.2
-_DOTS_PER_INCH = 200
-#: Shares of the page around the panels (the right one is for names and numbers), and between them.
-_ROOM: dict[str, Any] = {"left": 0.07, "right": 0.87, "top": 0.855, "bottom": 0.08, "hspace": 0.26}
-_GREY = "#555555"
-_KNOWS = {
-    "OGD": "told the number of rounds and the steepest loss; projects",
-    "POLA": "told neither; only minimises linear functions",
-}
-
-
-@print_style()
-def picture(runs: tuple[Run, Run]) -> Figure:
-    """Draw a map of weights for each learner, and the growth of their regrets."""
-    figure: Figure = extra("matplotlib.figure").Figure(figsize=(WIDTH, _HEIGHT), dpi=100)
-    grid = figure.add_gridspec(3, 1, height_ratios=[1, 1, 1.1], **_ROOM)
-    line_style = line_styles(run.name for run in runs)
-    axes = [figure.add_subplot(grid[i]) for i in range(3)]
-    for axis, run in zip(axes, runs, strict=False):
-        _draw_map(axis, run, line_style[run.name])
-    _draw_regrets(axes[2], runs, line_style)
-    _head(figure, runs)
-    return figure
-
-
-@print_style()
-def save(figure: Figure, path: Path) -> None:
-    """Write a picture as PNG, whole or not at all; the same picture gives the same bytes."""
-    write(
-        path,
-        lambda part: figure.savefig(
-            part, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None}
-        ),
-    )
-
-
-def _head(figure: Figure, runs: tuple[Run, Run]) -> None:
-    hunt = runs[0].hunt
-    told = (
-        f"{hunt.domain.shape[0]} places, {len(hunt.losses):,} rounds, {len(hunt.jumps)} jumps, noisy "
-        "sightings. Frames: where the target is. Shades: where a learner puts its weight."
-    )
-    heading = "A target that jumps, and two learners after it"
-    figure.text(0.012, 0.982, heading, fontsize=11, fontweight="bold", va="top")
-    figure.text(0.012, 0.938, told, fontsize=8, color=_GREY, va="top")
-
-
-def _draw_map(axis: Axes, run: Run, line_style: LineStyle) -> None:
-    """The weights as shades of the learner's colour, and the target's way as a frame."""
-    rounds, places = run.weights.shape
-    shades = extra("matplotlib.colors").LinearSegmentedColormap.from_list(
-        run.name, ["#ffffff", line_style.colour]
-    )
-    axis.imshow(
-        run.weights.T,
-        cmap=shades,
-        vmin=0.0,
-        vmax=1.0,
-        aspect="auto",
-        origin="lower",
-        interpolation="nearest",
-        extent=(0, rounds, 0.5, places + 0.5),
-    )
-    starts = [0, *run.hunt.jumps]
-    for start, end in zip(starts, [*starts[1:], rounds], strict=True):
-        place = int(run.hunt.places[start]) + 1
-        axis.add_patch(
-            extra("matplotlib.patches").Rectangle(
-                (start, place - 0.5),
-                end - start,
-                1.0,
-                fill=False,
-                edgecolor=INK,
-                linewidth=0.8,
-                zorder=3,
-                clip_on=False,
-            )
-        )
-    _mark_jumps(axis, run)
-    _tidy_map(axis, run, line_style)
-
-
-def _tidy_map(axis: Axes, run: Run, line_style: LineStyle) -> None:
-    rounds, places = run.weights.shape
-    axis.set(xlim=(0, rounds), ylim=(0.5, places + 0.5), ylabel="place")
-    axis.set_yticks(range(1, places + 1))
-    axis.grid(visible=False)
-    axis.tick_params(length=0)
-    axis.tick_params(axis="x", labelbottom=False)
-    for spine in axis.spines.values():
-        spine.set_visible(False)
-    name = axis.annotate(
-        run.name,
-        (0, 1),
-        xytext=(0, 4),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        fontsize=9,
-        fontweight="bold",
-        color=line_style.colour,
-    )
-    axis.annotate(
-        _KNOWS.get(run.name, ""),
-        (1, 0),
-        xytext=(6, 2.4),
-        xycoords=name,
-        textcoords="offset points",
-        color=_GREY,
-    )
-    beside: dict[str, Any] = {"transform": axis.transAxes, "va": "center"}
-    share = f"{100 * run.on_target.mean():.0f} %"
-    axis.text(1.015, 0.62, share, fontsize=15, fontweight="bold", color=line_style.colour, **beside)
-    axis.text(1.015, 0.38, "of the weight\non the target", fontsize=7, color=_GREY, **beside)
-
-
-def _draw_regrets(axis: Axes, runs: tuple[Run, Run], line_style: dict[str, LineStyle]) -> None:
-    rounds = len(runs[0].history)
-    _mark_jumps(axis, runs[0])
-    for run in runs:
-        curve = np.concatenate([[0.0], np.cumsum(run.excess)])
-        axis.plot(np.arange(rounds + 1), curve, color=line_style[run.name].colour, linewidth=1.5)
-    axis.set(xlim=(0, rounds), xlabel="round; the target jumps at the dotted lines")
-    axis.set_title("Regret against the target, up to each round", loc="left", pad=4)
-    axis.grid(visible=False, axis="x")
-    count_axis(axis, "x", 10)
-    count_axis(axis, "y")
-    _name_ends(axis, runs, line_style)
-
-
-def _name_ends(axis: Axes, runs: tuple[Run, Run], line_style: dict[str, LineStyle]) -> None:
-    """Names and regrets beside the ends of the curves, kept apart where those are close."""
-    low, high = sorted(runs, key=lambda run: run.regret)
-    bottom, top = axis.get_ylim()
-    close = high.regret - low.regret < 0.1 * (top - bottom)
-    for run, where in ((low, "top"), (high, "bottom")):
-        axis.annotate(
-            f"{run.name} {run.regret:.0f}",
-            (len(run.history), run.regret),
-            xytext=(5, 0),
-            textcoords="offset points",
-            fontsize=9,
-            fontweight="bold",
-            color=line_style[run.name].colour,
-            va=where if close else "center",
-            annotation_clip=False,
-        )
-
-
-def _mark_jumps(axis: Axes, run: Run) -> None:
-    for jump in run.hunt.jumps:
-        axis.axvline(jump, color=FAINT, linestyle=":", linewidth=0.7, zorder=0.5)
-
-
-def problem(hunt: Hunt) -> str:
-    """What is played."""
-    return (
-        f"A target hides in one of {hunt.domain.shape[0]} places and jumps {len(hunt.jumps)} times in "
-        f"{len(hunt.losses):,} rounds. Each round a learner spreads its weight over the places and "
-        "then sees a noisy sighting; its loss is 1 less what it caught."
-    )
-
-
-def knowledge() -> str:
-    """What each learner is told, and what it may do."""
-    return (
-        "OGD is told the number of rounds and the steepest loss, takes the step that its theory "
-        "gives for them, and projects. POLA is told neither, and only minimises linear functions."
-    )
+    return [*rows, " " * margin + axis, " " * margin + "".join(numbers)]
 
 
 def measures(runs: tuple[Run, Run]) -> list[str]:
-    """The table: a row for each measure, a column for each learner."""
+    """Return the table: a row for each measure, a column for each learner."""
     rows = {
         "mean loss": [f"{run.history.losses.mean():.3f}" for run in runs],
         "weight on the target": [f"{100 * run.on_target.mean():.0f} %" for run in runs],
@@ -441,18 +273,18 @@ def measures(runs: tuple[Run, Run]) -> list[str]:
 
 
 def findings(runs: tuple[Run, Run]) -> str:
-    """Two sentences: how soon each learner found the target again, and what that came to."""
+    """Say how soon each learner found the target again, and compare their regrets and calls."""
     one, two = runs
     return (
         f"After a jump {one.name} {_wait(one)} until half its weight is on the target, "
         f"{two.name} {_wait(two)} (median of {len(one.hunt.jumps)} jumps). "
-        f"{two.name}'s regret is {_against(two.regret, one.regret)} {one.name}'s, with "
+        f"{two.name}'s regret is {_compared(two.regret, one.regret)} {one.name}'s, with "
         f"{_calls(two)} in place of {_calls(one)}."
     )
 
 
 def hindsight(name: str, times: float, regret: float) -> str:
-    """What a step that nobody knows before would have done."""
+    """Say what the best step size would have done."""
     if times == 1:
         return f"No other step that was tried would have given {name} a lower regret."
     return (
@@ -462,20 +294,18 @@ def hindsight(name: str, times: float, regret: float) -> str:
 
 
 def _wait(run: Run) -> str:
-    """How long a learner took, and how often it was too long."""
     never = int((run.catches < 0).sum())
-    waits = np.where(run.catches < 0, np.inf, run.catches)
-    median = float(np.median(waits))
+    median = float(np.median(np.where(run.catches < 0, np.inf, run.catches)))
     if not np.isfinite(median):
         return f"mostly takes longer than the target stays ({never} times)"
     missed = f" ({never} times it came too late)" if never else ""
     return f"takes {median:.0f} rounds{missed}"
 
 
-def _against(value: float, other: float) -> str:
-    """One number against another, in words.
+def _compared(value: float, other: float) -> str:
+    """Compare two numbers in words.
 
-    >>> _against(30.0, 100.0), _against(150.0, 100.0), _against(100.2, 100.0)
+    >>> _compared(30.0, 100.0), _compared(150.0, 100.0), _compared(100.2, 100.0)
     ('70 % below', '50 % above', 'the same as')
     """
     if not other > 0:
@@ -485,62 +315,122 @@ def _against(value: float, other: float) -> str:
 
 
 def _calls(run: Run) -> str:
-    """The oracle calls of a game."""
     counts = {"linear minimisations": run.history.lmo, "projections": run.history.projection}
     made = [f"{calls.sum():,} {name}" for name, calls in counts.items() if calls.any()]
     return " and ".join(made) or "no oracle calls"
 
 
-def show(terminal: Terminal, out: Path | None, seed: int = 0) -> None:
-    """Play the demo, print it, and write its picture.
-
-    Parameters
-    ----------
-    terminal
-        Where it is printed.
-    out
-        Where the picture goes, a PNG; None for no picture.
-    seed
-        Of the target's way and of the noise.
-    """
-    if out is not None and out.suffix.lower() != ".png":
-        raise ValueError(f"the picture is a PNG: its name must end in .png, got {out}")
-    made = hunt(seed)
-    terminal.tell(problem(made))
-    terminal.tell(knowledge())
-    runs = play_both(made)
-    _print_results(terminal, made, runs)
-    if out is not None:
-        terminal.say()
-        _draw(terminal, runs, out)
+# -- the picture -----------------------------------------------------------------------------------
 
 
-def _print_results(terminal: Terminal, made: Hunt, runs: tuple[Run, Run]) -> None:
-    for run in runs:
-        terminal.say()
-        terminal.say(terminal.paint(f"{run.name}, places by rounds", "1"))
-        for line in chart(run, terminal):
-            terminal.say(line)
-    terminal.tell(legend(terminal))
-    terminal.say()
-    for line in measures(runs):
-        terminal.say(line)
-    terminal.say()
-    terminal.tell(findings(runs))
-    terminal.tell(hindsight(runs[0].name, *best_in_hindsight(made)))
+def picture(runs: tuple[Run, Run]) -> Figure:
+    """Draw a map of weights for each learner, and the growth of their regrets."""
+    from driftwolfe.experiments.figure_style import WIDTH, extra, line_styles, print_style
 
-
-def _draw(terminal: Terminal, runs: tuple[Run, Run], out: Path) -> None:
-    """Write the picture, or say what it needs."""
-    try:
-        figure = picture(runs)
-    except ImportError:
-        terminal.tell(
-            "no picture: it needs matplotlib, which pip install 'driftwolfe[plot]' brings"
+    styles = line_styles(run.name for run in runs)
+    made = runs[0].hunt
+    with print_style():
+        figure: Figure = extra("matplotlib.figure").Figure(figsize=(WIDTH, 5.2), dpi=100)
+        # The right margin is for names and numbers.
+        room = {"left": 0.07, "right": 0.87, "top": 0.855, "bottom": 0.08, "hspace": 0.26}
+        grid = figure.add_gridspec(3, 1, height_ratios=[1, 1, 1.1], **room)
+        axes = [figure.add_subplot(grid[i]) for i in range(3)]
+        for axis, run in zip(axes, runs, strict=False):
+            _draw_map(axis, run, styles[run.name].colour)
+        _draw_regrets(axes[2], runs, {name: style.colour for name, style in styles.items()})
+        heading = "A target that jumps, and two learners after it"
+        figure.text(0.012, 0.982, heading, fontsize=11, fontweight="bold", va="top")
+        told = (
+            f"{PLACES} places, {len(made.losses):,} rounds, {len(made.jumps)} jumps, noisy "
+            "sightings. Frames: where the target is. Shades: where a learner puts its weight."
         )
-        return
-    save(figure, out)
-    terminal.say(f"picture: {out}")
+        figure.text(0.012, 0.938, told, fontsize=8, color=_GREY, va="top")
+    return figure
 
 
-__all__ = ["show"]
+def save(figure: Figure, path: Path) -> None:
+    """Write a picture as PNG, whole or not at all; the same picture gives the same bytes."""
+    from driftwolfe.experiments.figure_style import print_style
+
+    options: dict[str, Any] = {"format": "png", "dpi": 200, "metadata": {"Software": None}}
+    with print_style():
+        write(path, lambda part: figure.savefig(part, **options))
+
+
+def _draw_map(axis: Axes, run: Run, colour: str) -> None:
+    """Draw the weights as shades of the learner's colour, and the target's places as frames."""
+    from driftwolfe.experiments.figure_style import INK, extra
+
+    rounds, places = run.weights.shape
+    colours = extra("matplotlib.colors").LinearSegmentedColormap
+    axis.imshow(
+        run.weights.T,
+        cmap=colours.from_list(run.name, ["#ffffff", colour]),
+        vmin=0.0,
+        vmax=1.0,
+        aspect="auto",
+        origin="lower",
+        interpolation="nearest",
+        extent=(0, rounds, 0.5, places + 0.5),
+    )
+    frame: dict[str, Any] = {"fill": False, "edgecolor": INK, "linewidth": 0.8, "clip_on": False}
+    for start, end in pairwise([0, *run.hunt.jumps, rounds]):
+        corner = (start, run.hunt.places[start] + 0.5)
+        patches = extra("matplotlib.patches")
+        axis.add_patch(patches.Rectangle(corner, end - start, 1.0, zorder=3, **frame))
+    _mark_jumps(axis, run)
+    axis.set(xlim=(0, rounds), ylim=(0.5, places + 0.5), ylabel="place")
+    axis.set_yticks(range(1, places + 1))
+    axis.grid(visible=False)
+    axis.tick_params(length=0)
+    axis.tick_params(axis="x", labelbottom=False)
+    for spine in axis.spines.values():
+        spine.set_visible(False)
+    offset: dict[str, Any] = {"textcoords": "offset points"}
+    bold: dict[str, Any] = {"fontweight": "bold", "color": colour}
+    name = axis.annotate(
+        run.name, (0, 1), xytext=(0, 4), xycoords="axes fraction", fontsize=9, **bold, **offset
+    )
+    told = _TOLD.get(run.name, "")
+    axis.annotate(told, (1, 0), xytext=(6, 2.4), xycoords=name, color=_GREY, **offset)
+    beside: dict[str, Any] = {"transform": axis.transAxes, "va": "center"}
+    axis.text(1.015, 0.62, f"{100 * run.on_target.mean():.0f} %", fontsize=15, **bold, **beside)
+    axis.text(1.015, 0.38, "of the weight\non the target", fontsize=7, color=_GREY, **beside)
+
+
+def _draw_regrets(axis: Axes, runs: tuple[Run, Run], colours: dict[str, str]) -> None:
+    """Draw the regrets up to each round, with names and totals at the ends of the curves."""
+    from driftwolfe.experiments.figure_style import count_axis
+
+    rounds = len(runs[0].history)
+    _mark_jumps(axis, runs[0])
+    for run in runs:
+        curve = np.concatenate([[0.0], np.cumsum(run.excess)])
+        axis.plot(np.arange(rounds + 1), curve, color=colours[run.name], linewidth=1.5)
+    axis.set(xlim=(0, rounds), xlabel="round; the target jumps at the dotted lines")
+    axis.set_title("Regret against the target, up to each round", loc="left", pad=4)
+    axis.grid(visible=False, axis="x")
+    count_axis(axis, "x", 10)
+    count_axis(axis, "y")
+    low, high = sorted(runs, key=lambda run: run.regret)
+    bottom, top = axis.get_ylim()
+    close = high.regret - low.regret < 0.1 * (top - bottom)  # keep the names apart
+    for run, where in ((low, "top"), (high, "bottom")):
+        axis.annotate(
+            f"{run.name} {run.regret:.0f}",
+            (rounds, run.regret),
+            xytext=(5, 0),
+            textcoords="offset points",
+            fontsize=9,
+            fontweight="bold",
+            color=colours[run.name],
+            va=where if close else "center",
+            annotation_clip=False,
+        )
+
+
+def _mark_jumps(axis: Axes, run: Run) -> None:
+    from driftwolfe.experiments.figure_style import FAINT
+
+    for jump in run.hunt.jumps:
+        axis.axvline(jump, color=FAINT, linestyle=":", linewidth=0.7, zorder=0.5)

@@ -1,4 +1,4 @@
-"""Playing a learner against losses, with records and checkpoints."""
+"""`play`: a learner against losses, with a record and checkpoints."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from driftwolfe import storage
 from driftwolfe.domains import Domain
 from driftwolfe.learners.archive import (
+    LEARNER,
+    POINT,
     ensemble_kinds,
-    is_point,
     learner_settings,
     needed_arrays,
     require_named_state,
@@ -30,21 +31,37 @@ from driftwolfe.points import checks
 from driftwolfe.points.access import reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.storage import (
+    Field,
     Header,
     TreeReader,
     TreeWriter,
+    check_fields,
     enough_memory,
     read_archive,
+    require,
     shared_names,
     write_archive,
 )
 
 KIND = "Game"
+#: What a checkpoint says, besides what every file of a learner says.
+GAME = LEARNER | {
+    "learner": Field(str),
+    "first": Field(int, least=0),
+    "recording": Field(list, (2,), items=Field(bool)),
+    "decisions": Field(dict),
+    "weights": Field(dict),
+}
+#: Its record: seconds, loss and four counts of calls of each round; points, or their lengths and
+#: the points end to end.
+ROWS = {"rows": Field(np.float64, ("rounds", 6))}
+POINTS = Field(list, items=POINT)
+PACKED = {"lengths": Field(np.int64, ("rounds",), 0), "numbers": Field(np.float64)}
 
 
 @dataclass(eq=False)
 class GameRecord:
-    """What has been written down of a game so far.
+    """What has been recorded of a game so far.
 
     Attributes
     ----------
@@ -78,7 +95,7 @@ class Checkpoint:
             storage.destination(self.path)
 
     def resume(self, learner: Learner, recording: tuple[bool, bool]) -> GameRecord:
-        """Take the learner to where the file left it, and return the record; empty without a file.
+        """Bring the learner to where the file left it, and return the record; empty without a file.
 
         `recording` says whether decisions and weights are recorded. A file of another game is
         refused, and the learner stays as it is.
@@ -89,12 +106,12 @@ class Checkpoint:
         def check(header: Header) -> set[str]:
             with self._refused_if_another():
                 self._require_same_game(header, recording)
-                return needed_arrays(header) | {"rows"}
+                return needed_arrays(header, GAME, "game") | {"rows"}
 
         archive = read_archive(self.path, check)
         with enough_memory(self.path), self._refused_if_another():
             reached = restored(learner, archive)
-            record = self._record(archive.settings, archive.arrays)
+            record = _read_record(archive.settings, archive.arrays)
             if reached.t != self._first + len(record.rows):
                 raise ValueError("its rounds do not add up")
         _move(learner, reached)
@@ -110,7 +127,7 @@ class Checkpoint:
             ) from error
 
     def save(self, learner: Learner, record: GameRecord, recording: tuple[bool, bool]) -> None:
-        """Write where the game is; refuse where something else moved the learner meanwhile."""
+        """Write where the game is; refuse if something else moved the learner meanwhile."""
         _write_game(learner, record, recording, self._first, self.path)
 
     def _require_same_game(self, archive: Header, recording: tuple[bool, bool]) -> None:
@@ -124,21 +141,6 @@ class Checkpoint:
             )
         if archive.settings.get("recording") != list(recording):
             raise ValueError("it was recorded with other record_decisions or record_weights")
-
-    @staticmethod
-    def _record(settings: dict[str, Any], arrays: dict[str, Any]) -> GameRecord:
-        reader = TreeReader(ensemble_kinds(), arrays, shared_names(settings))
-        rows = arrays.get("rows")
-        lists = [_unpacked(reader.read(settings.get(name))) for name in ("decisions", "weights")]
-        if not (isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.shape[1] == 6):
-            raise ValueError("it has no record of rounds")
-        if rows.dtype != np.float64 or not all(type(held) is list for held in lists):
-            raise ValueError("it has no record of rounds")
-        if not (np.isfinite(rows).all() and (rows[:, 2:] >= 0).all()):
-            raise ValueError("its record of rounds holds numbers that are none")
-        if not all(len(held) in (0, len(rows)) and all(map(is_point, held)) for held in lists):
-            raise ValueError("it has no record of points")
-        return GameRecord([tuple(row) for row in rows.tolist()], *lists)
 
 
 @writes
@@ -169,8 +171,19 @@ def _write_game(
     write_archive(path, KIND, settings, {**writer.arrays, "rows": rows})
 
 
+def _read_record(settings: dict[str, Any], arrays: dict[str, Any]) -> GameRecord:
+    rows: Any = arrays.get("rows")
+    rounds = check_fields(ROWS, {"rows": rows}, "game")["rounds"]
+    require((rows[:, 2:] >= 0).all(), "calls")
+    reader = TreeReader(ensemble_kinds(), arrays, shared_names(settings))
+    lists = {name: _unpacked(reader.read(settings[name])) for name in ("decisions", "weights")}
+    check_fields(dict.fromkeys(lists, POINTS), lists, "game")
+    require(all(len(held) in (0, rounds) for held in lists.values()), "records of points")
+    return GameRecord([tuple(row) for row in rows.tolist()], **lists)
+
+
 def _packed(points: list[Any]) -> Any:
-    """Dense points end to end in one array, and their lengths: a file holds few arrays, if long ones."""
+    """Dense points end to end in one array, and their lengths: files with many arrays are slow."""
     if not points or not all(isinstance(point, np.ndarray) for point in points):
         return points
     lengths = np.array([len(point) for point in points])
@@ -180,31 +193,21 @@ def _packed(points: list[Any]) -> Any:
 def _unpacked(packed: Any) -> Any:
     if not isinstance(packed, tuple):
         return packed
-    arrays = len(packed) == 2 and all(isinstance(part, np.ndarray) for part in packed)
-    if not (arrays and packed[0].dtype == np.int64 and packed[0].ndim == 1 <= packed[1].ndim):
-        raise ValueError("it has no record of points")
+    require(len(packed) == len(PACKED), "records of points")
     lengths, numbers = packed
-    if lengths.min(initial=0) < 0 or lengths.sum() != len(numbers):
-        raise ValueError("it has no record of points")
+    check_fields(PACKED, {"lengths": lengths, "numbers": numbers}, "game")
+    require(numbers.ndim and lengths.sum() == len(numbers), "records of points")
     return np.split(numbers, np.cumsum(lengths)[:-1])
 
 
 Callback = Callable[[Learner, float], None]
-#: Rounds in which experts run ahead of their combination.
-_AHEAD = 512
-
-
-@runtime_checkable
-class _Known(Protocol):
-    """Losses that are there before the game: no answer to the learner's moves."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: int) -> Any: ...
+#: Rounds per batch where experts run ahead of their combination.
+_BATCH = 512
 
 
 @dataclass(eq=False, repr=False)
 class History:
-    """What happened in a game, one entry a round.
+    """What happened in a game, one entry per round.
 
     Attributes
     ----------
@@ -213,7 +216,7 @@ class History:
     losses
         What the decisions suffered, :math:`f_t(x_t)`, in units of the loss.
     seconds
-        Time spent in updates; the mean of some rounds where experts ran ahead in threads.
+        Time spent in updates; a mean over some rounds where experts ran ahead in threads.
     lmo, projection, gauge, membership
         Oracle calls made.
     functions
@@ -258,22 +261,18 @@ class History:
     @property
     def oracle_calls(self) -> dict[str, Indices]:
         """Calls made in each round, by the name of the oracle."""
-        return {
-            "lmo": self.lmo,
-            "projection": self.projection,
-            "gauge": self.gauge,
-            "membership": self.membership,
-        }
+        names = ("lmo", "projection", "gauge", "membership")
+        return {name: getattr(self, name) for name in names}
 
     def __len__(self) -> int:
         return len(self.losses)
 
     def __repr__(self) -> str:
-        calls = [f"{name}={int(made.sum()):,}" for name, made in self.oracle_calls.items()]
-        told = ", ".join(call for call in calls if not call.endswith("=0")) or "none"
+        totals = {name: int(made.sum()) for name, made in self.oracle_calls.items()}
+        calls = ", ".join(f"{name}={total:,}" for name, total in totals.items() if total)
         return (
             f"History(rounds={len(self):,}, total loss={float(self.losses.sum()):.6g}, "
-            f"calls: {told}, seconds={float(self.seconds.sum()):.3g})"
+            f"calls: {calls or 'none'}, seconds={float(self.seconds.sum()):.3g})"
         )
 
 
@@ -296,7 +295,7 @@ def play(
     learner
         Moved forward by the game.
     losses
-        One loss a round; any iterable, also one that reacts to the learner.
+        One loss per round; any iterable, also one that reacts to the learner.
     callbacks
         Called after every round with the learner and what it suffered.
     record_decisions, record_weights
@@ -307,9 +306,9 @@ def play(
         Show a progress bar; by default only on a terminal.
     checkpoint, every
         A file that the learner and the record are written to, every so many rounds and at the end.
-        Where the file is there already, the game goes on from it: call again with a learner made
-        the same way and the same losses from their start. The history is that of an undisturbed
-        game, but for its seconds. Losses that react to the learner cannot be played again so.
+        If the file exists, the game resumes from it: call again with a learner made the same way and
+        the same losses from their start. The history is that of an uninterrupted game, except for its
+        seconds. Losses that react to the learner cannot be resumed.
 
     Examples
     --------
@@ -325,26 +324,51 @@ def play(
     record = GameRecord() if saved is None else saved.resume(learner, recording)
     stream = iter(_with_progress(losses, progress))
     functions = _already_played(stream, len(record.rows), keep_losses)
-    ahead = learner.runs_ahead and not (callbacks or any(recording)) and isinstance(losses, _Known)
-    size = 1 if not ahead else _AHEAD if saved is None else min(_AHEAD, period)
+
+    # Losses known beforehand go in batches, in which experts run ahead, unless each round is watched.
+    known = hasattr(losses, "__len__") and hasattr(losses, "__getitem__")
+    size = 1
+    if learner.runs_ahead and known and not (callbacks or any(recording)):
+        size = _BATCH if saved is None else min(_BATCH, period)
     unsaved = 0
-    while some := list(islice(stream, size)):
-        value = _play_some(learner, some, record, recording)
+    while batch := list(islice(stream, size)):
+        if record_decisions:
+            record.decisions.append(learner.decision)  # x_t
+        if record_weights and (weights := learner.expert_weights) is not None:
+            record.weights.append(weights)
+        started = time.perf_counter()
+        rounds = learner.update_many(batch)  # sees f_t, suffers f_t(x_t), moves to x_{t+1}
+        seconds = (time.perf_counter() - started) / len(batch)
+        record.rows += [(seconds, *outcome) for outcome in rounds]
         if keep_losses:
-            functions += some
+            functions += batch
         for callback in callbacks:
-            callback(learner, value)
-        unsaved += len(some)
+            callback(learner, rounds[0].value)
+        unsaved += len(batch)
         if saved is not None and unsaved >= period:
             saved.save(learner, record, recording)
             unsaved = 0
     if saved is not None and unsaved:
         saved.save(learner, record, recording)
-    return _history(learner.domain, record, functions if keep_losses else [])
+
+    times, suffered, *calls = np.array(record.rows, dtype=float).reshape(-1, 6).T
+    lmo, projection, gauge, membership = (count.astype(np.int64) for count in calls)
+    return History(
+        learner.domain,
+        suffered,
+        times,
+        lmo,
+        projection,
+        gauge,
+        functions,
+        record.decisions,
+        record.weights,
+        membership,
+    )
 
 
 def _already_played(stream: Iterator[Loss], rounds: int, keep: bool) -> list[Loss]:
-    """Take the losses that were played before a checkpoint; return them, if they are kept."""
+    """Skip the losses that were played before a checkpoint; return them if they are kept."""
     played, number = [], 0
     for loss in islice(stream, rounds):
         number += 1
@@ -358,41 +382,9 @@ def _already_played(stream: Iterator[Loss], rounds: int, keep: bool) -> list[Los
     return played
 
 
-def _play_some(
-    learner: Learner, some: list[Loss], record: GameRecord, recording: tuple[bool, bool]
-) -> float:
-    """Play a few rounds, write them down, and return what the first suffered."""
-    if recording[0]:
-        record.decisions.append(learner.decision)
-    if recording[1] and (current := learner.expert_weights) is not None:
-        record.weights.append(current)
-    started = time.perf_counter()
-    rounds = learner.update_many(some)
-    elapsed = time.perf_counter() - started
-    record.rows += [(elapsed / len(some), *done) for done in rounds]
-    return rounds[0].value
-
-
-def _history(domain: Domain, record: GameRecord, functions: list[Loss]) -> History:
-    seconds, values, *calls = np.array(record.rows, dtype=float).reshape(-1, 6).T
-    lmo, projection, gauge, membership = (count.astype(np.int64) for count in calls)
-    return History(
-        domain,
-        values,
-        seconds,
-        lmo,
-        projection,
-        gauge,
-        functions,
-        record.decisions,
-        record.weights,
-        membership,
-    )
-
-
 def _with_progress(losses: Iterable[Loss], progress: bool | None) -> Iterable[Loss]:
     if not (sys.stderr.isatty() if progress is None else progress):
         return losses
-    from tqdm import tqdm  # where there is a bar to show, and not at every start
+    from tqdm import tqdm  # slow to import
 
     return tqdm(losses, unit="round", leave=False)

@@ -1,4 +1,4 @@
-"""`load`: whatever was saved, from its file."""
+"""`load`: reads any saved learner or estimator from its file."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from driftwolfe import estimators, learners
 from driftwolfe.domains import Domain
 from driftwolfe.learners.archive import OWN, held_class, load_learner
 from driftwolfe.learners.base import Learner
-from driftwolfe.storage import Header, enough_memory, read_header
+from driftwolfe.storage import Archive, Header, enough_memory, read_header
 
 
 def load(
     path: str | os.PathLike[str], domain: Domain | None = None, device: str | None = None
 ) -> Any:
-    """Return what was saved to a file; see `driftwolfe.load`, which is this."""
+    """Read a saved learner or estimator; this is `driftwolfe.load`."""
     kind = read_header(path).kind
     if kind in estimators.__all__ and device not in (None, "cpu"):
         raise ValueError(
@@ -28,8 +28,8 @@ def load(
         return load_learner(path, partial(_class_of, path), domain, device)
 
 
-def _class_of(path: str | os.PathLike[str], header: Header) -> type[Learner]:
-    """The class of the library that a file names; never one that would have to be imported."""
+def _class_of(path: str | os.PathLike[str], header: Header | Archive) -> type[Learner]:
+    """The class that a file names, if the library has it; nothing else is imported."""
     name = held_class(header)
     if header.kind == OWN:
         raise ValueError(

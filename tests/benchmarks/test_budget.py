@@ -6,7 +6,7 @@ import math
 import pytest
 
 from benchmarks.budget.__main__ import main
-from benchmarks.budget.store import Store
+from benchmarks.budget.games import Store
 
 
 @pytest.fixture(scope="module")

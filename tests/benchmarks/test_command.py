@@ -1,21 +1,19 @@
 """`python -m benchmarks`: what it prints, writes and returns."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
 
 from benchmarks import long, stored
 from benchmarks.__main__ import ROWS, main
-from benchmarks.measure import medians, race
+from benchmarks.measure import Skipped, medians, race
 from benchmarks.ratio import Ratio
-from benchmarks.skipped import Skipped
 
 
 def row(theirs):
     ratio = Ratio("made_up", "speed", 1.0, theirs, at_least=5, timings={"ours": [1.0]})
     other = Ratio("made_up", "loss", 1.0, 1.0, at_most=1.02, unit="loss")
-    return SimpleNamespace(measure=lambda short: [ratio, other])
+    return lambda short: [ratio, other]
 
 
 def refuse(short):
@@ -42,7 +40,7 @@ def test_a_run_prints_a_table_and_writes_its_results(theirs, status, monkeypatch
 
 
 def test_a_row_that_lacks_something_is_skipped_aloud(monkeypatch, tmp_path, capsys):
-    monkeypatch.setitem(ROWS, "made_up", SimpleNamespace(measure=refuse))
+    monkeypatch.setitem(ROWS, "made_up", refuse)
     assert main(["--rows", "made_up", "--out", str(tmp_path)]) == 0
     assert "skipped made_up: needs the data" in capsys.readouterr().out
 

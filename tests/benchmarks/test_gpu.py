@@ -14,10 +14,10 @@ from devices import NO_TORCH
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 
 from benchmarks import ROOT, data  # noqa: E402
-from benchmarks.gpu import pages  # noqa: E402
 from benchmarks.gpu.__main__ import main  # noqa: E402
-from benchmarks.gpu.summary import SECTIONS  # noqa: E402
-from benchmarks.gpu.timing import two_cores  # noqa: E402
+from benchmarks.gpu.figures import write_pages  # noqa: E402
+from benchmarks.gpu.setting import two_cores  # noqa: E402
+from benchmarks.gpu.tables import SECTIONS  # noqa: E402
 
 FIGURES = ("floors", "crossover", "libraries")
 
@@ -125,7 +125,7 @@ def test_drawing_makes_tables_and_figures_and_leaves_a_page_that_is_there(folder
     page = folder / "README.md"
     assert all(f"figures/{name}.png" in page.read_text() for name in FIGURES)
     page.write_text("by hand\n")
-    pages.write(read(folder), folder)
+    write_pages(read(folder), folder)
     assert page.read_text() == "by hand\n"
 
 
@@ -159,8 +159,8 @@ def test_two_cores_are_given_back():
 def test_measuring_needs_no_package_that_a_bare_machine_lacks():
     code = (
         "import sys; from importlib import import_module as load\n"
-        "from benchmarks.gpu.__main__ import SECTIONS\n"
-        "for name in SECTIONS: load(f'benchmarks.gpu.{name}')\n"
+        "from benchmarks.gpu.__main__ import MODULES\n"
+        "for section, name in MODULES.items(): getattr(load(f'benchmarks.gpu.{name}'), section)\n"
         "print({'river', 'msgspec', 'plotly', 'matplotlib'} & set(sys.modules))"
     )
     done = subprocess.run(

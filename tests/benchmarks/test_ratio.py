@@ -2,8 +2,7 @@
 
 import pytest
 
-from benchmarks.ratio import Ratio
-from benchmarks.table import as_table, quantity
+from benchmarks.ratio import Ratio, as_table, quantity
 
 
 def test_a_floor_asks_how_many_times_better_ours_is():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.ratings import RatingStream
+from benchmarks.data import RatingStream, recoveries, recovery
 from benchmarks.recommender import (  # fmt: skip
     baseline,
     biased_mf,
@@ -12,7 +12,6 @@ from benchmarks.recommender import (  # fmt: skip
     errors_of_river,
     tuned,
 )
-from benchmarks.recovery import recoveries, recovery
 
 
 def test_a_recovery_is_counted_from_the_change():

@@ -10,7 +10,7 @@ from driftwolfe.domains import Domain
 
 
 def _grid_edges(rows: int, columns: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Streets of a town where one drives east or south."""
+    """A grid of streets that lead east or south."""
     places = [(row, column) for row in range(rows) for column in range(columns)]
     south = [((row, column), (row + 1, column)) for row, column in places if row + 1 < rows]
     east = [((row, column), (row, column + 1)) for row, column in places if column + 1 < columns]
@@ -41,7 +41,7 @@ def _cross_polytope(n: int) -> dw.LMODomain:
 
 
 def on_device(name: str) -> list[Callable[[], Domain]]:
-    """Balls whose points live on a device."""
+    """Balls whose points are on a device."""
 
     def ball(shape: tuple[int, int], radius: float) -> Domain:
         single_threaded_torch()

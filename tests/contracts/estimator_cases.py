@@ -1,4 +1,4 @@
-"""How to make, teach, ask and annoy every estimator."""
+"""Cases of the estimator contract: every estimator with data to learn, predict and reject."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 
 from driftwolfe import estimators
 
-#: Records that there are to learn; half of them, then the rest after saving.
+#: Records to learn: half of them, then the rest after saving.
 COUNT = 480
 
 
@@ -71,7 +71,7 @@ def _learn_ratings(model, part):
         model.learn_one(user, item, y)
 
 
-#: One entry for each public name, found when it is asked for: not every extra may be installed.
+#: One entry per public name, imported lazily: not every extra may be installed.
 ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
     "MatrixCompleter": [
         EstimatorCase(

@@ -1,4 +1,4 @@
-"""Two objects compared with all that they hold, so that nothing that was forgotten stays unseen."""
+"""Compare two objects with everything that they hold."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from driftwolfe.domains import Domain
 from driftwolfe.points import FactoredMatrix
 from driftwolfe.points.devices import Device, is_array, to_host
 
-#: Made again from the rest when it is asked for.
+#: Recomputed from the rest when needed.
 CACHES = {(FactoredMatrix, "_transposed"), (FactoredMatrix, "_scale")}
-#: The first point is the current one, until that moves on; a file holds it twice.
+#: The first point is the current one until that changes; a file stores it twice.
 SHARED_AT_FIRST = "OnlineFrankWolfe._x"
 PLAIN = (type(None), bool, int, str, bytes, type)
 
 
 def differences(one: Any, other: Any, *, sets: bool = True) -> list[str]:
-    """Return where two objects differ: values to the last bit, types, and what is shared.
+    """Return where two objects differ: values bit by bit, types, and shared parts.
 
     `sets`: whether to look into the sets that they hold.
     """
@@ -34,10 +34,10 @@ class _Walk:
     def __init__(self, sets: bool) -> None:
         self.found: list[str] = []
         self._sets = sets
-        # Both ways: what was one object must be one again, and what was two must be two.
+        # Both ways: shared objects must stay shared, and separate ones separate.
         self._partners: dict[int, int] = {}
         self._reverse: dict[int, int] = {}
-        self._kept: list[Any] = []  # so that no id is used again
+        self._kept: list[Any] = []  # so that no id is reused
 
     def compare(self, one: Any, other: Any, path: str) -> None:
         if type(one) is not type(other):

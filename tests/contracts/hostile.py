@@ -1,11 +1,11 @@
-"""Losses, points and numbers that nobody should be given."""
+"""Hostile losses, points and numbers."""
 
 import numpy as np
 
 from driftwolfe.losses import AbsoluteEntries, FunctionLoss, LinearLoss, Loss, SquaredDistance
 from driftwolfe.points import FactoredMatrix
 
-#: What a function may return in place of a number.
+#: What a function may return instead of a number.
 NO_NUMBERS = {
     "nan": np.nan,
     "infinity": np.inf,
@@ -21,7 +21,7 @@ NO_NUMBERS = {
 
 
 class BrokenError(Exception):
-    """Raised by losses that raise."""
+    """Raised by the failing losses."""
 
 
 def raising(x):
@@ -29,7 +29,7 @@ def raising(x):
 
 
 def on_call(number, good):
-    """A function that fails when it is called for the so-many-eth time."""
+    """A function that fails at its n-th call."""
     calls = []
 
     def function(x):
@@ -49,7 +49,7 @@ def writing(x):
 
 
 def no_gradients(shape):
-    """What a function may return in place of a gradient."""
+    """What a function may return instead of a gradient."""
     infinite = np.zeros(shape)
     infinite.flat[-1] = np.inf
     yield "nan", np.full(shape, np.nan)
@@ -66,7 +66,7 @@ def no_gradients(shape):
 
 
 def bad_losses(domain):
-    """Losses that go wrong in every way that one can, by name; each of them is to be refused."""
+    """Invalid losses by name; each must be refused."""
     shape = domain.shape
     zero, flat = (lambda x: 0.0), (lambda x: np.zeros(shape))
     for name, value in NO_NUMBERS.items():
@@ -86,7 +86,7 @@ def bad_losses(domain):
 
 
 def late_losses(domain):
-    """Losses that raise at a later look, where a learner looks so often."""
+    """Losses that raise at a later evaluation, for learners that evaluate so often."""
     shape = domain.shape
     zero, flat = (lambda x: 0.0), (lambda x: np.zeros(shape))
     for number in (2, 3, 5):
@@ -95,7 +95,7 @@ def late_losses(domain):
 
 
 def wild_losses(domain, rng):
-    """Losses that are allowed, and far beyond anything that was said of them."""
+    """Valid losses of extreme size."""
     shape = domain.shape
     direction = rng.standard_normal(shape)
     for scale in (1e3, 1e12, 1e100, 1e-100, 1e-300, 0.0):

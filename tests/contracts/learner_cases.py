@@ -1,4 +1,4 @@
-"""How to make every learner on a set, in the settings that the contract is checked for."""
+"""Cases of the learner contract: every learner, its settings, sets and losses."""
 
 import numpy as np
 
@@ -51,7 +51,7 @@ LEARNER_CASES = {
     dw.SAOL: [{}, {"method": "corrective", "tolerance_scale": 1e-4}],
 }
 
-#: What a learner asks of a set beyond its linear minimisation.
+#: What a learner needs of a set besides its LMO.
 NEEDS_PROJECTION = (dw.OGD, dw.Ader, dw.SAOL)
 NEEDS_GAUGE = (dw.PAMO,)
 
@@ -70,7 +70,7 @@ def domains():
 
 
 def more_domains():
-    """As `domains`, and those whose points have parts, or that are made from a graph."""
+    """All of `domains`, products, and sets made from a graph."""
     edges = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("s", "t")]
     small = dw.TraceNormBall((7, 6), radius=3.0, representation="factored")
     return domains() | {
@@ -81,7 +81,7 @@ def more_domains():
 
 
 class Along(Loss):
-    """How far the inner product with a point is from a number: a loss for points of any kind."""
+    """A loss for points of any kind: the distance of an inner product from a number."""
 
     def __init__(self, direction, wanted):
         self.direction, self.wanted = direction, wanted

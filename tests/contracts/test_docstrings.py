@@ -32,10 +32,7 @@ _PROTOCOL = "a protocol: there is nothing to make, its methods say what is asked
 _RESULTS = "draws results of a sweep, which take longer to make than an example may"
 #: Names without an example, and why.
 NO_EXAMPLE = {
-    "driftwolfe.ensemble.Cover": _PROTOCOL,
-    "driftwolfe.ensemble.Meta": _PROTOCOL,
-    "driftwolfe.ensemble.FixedMeta": _PROTOCOL,
-    "driftwolfe.ensemble.SleepingMeta": _PROTOCOL,
+    "driftwolfe.ensemble.SleepingMeta": "abstract: see AdaNormalHedge and MultiplicativeWeights",
     "driftwolfe.regret.Record": _PROTOCOL,
     "driftwolfe.demo.show": "plays for seconds; `driftwolfe demo` shows it",
     "driftwolfe.doctor.examine": "prints what this machine has; `driftwolfe doctor` shows it",
@@ -100,7 +97,8 @@ def parameters(thing):
     if inspect.isclass(thing) and issubclass(thing, Exception):
         return []
     made = inspect.isclass(thing) and inspect.isfunction(thing.__init__)
-    taken = inspect.signature(thing.__init__ if made else thing).parameters.values()
+    plain = made and "__signature__" not in dir(thing)
+    taken = inspect.signature(thing.__init__ if plain else thing).parameters.values()
     loose = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [each.name for each in taken if each.kind not in loose and each.name != "self"]
 

@@ -10,8 +10,8 @@ from contracts.graphs import differences
 from contracts.learner_cases import LEARNER_CASES, domains, suits
 from contracts.test_learner_contract import make, stream
 from driftwolfe import estimators
+from driftwolfe.estimators.ids import check_keys, encode_keys
 from driftwolfe.points import FactoredMatrix, checks, leading_triplet
-from driftwolfe.storage import check_keys, encode_keys
 
 NAN = float("nan")
 

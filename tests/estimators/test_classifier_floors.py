@@ -12,7 +12,8 @@ from sklearn import datasets
 
 from driftwolfe import streams
 from driftwolfe.estimators.classifier import TraceNormClassifier
-from driftwolfe.estimators.classifier_experts import ClassLearner, Labelled, as_rows, make_learner
+from driftwolfe.estimators.classifier_experts import ClassLearner, make_learner
+from driftwolfe.estimators.classifier_features import Labelled, as_rows
 from driftwolfe.estimators.river import RiverTraceNormClassifier
 from estimators.classifier_streams import shuttle_rows, state_of
 from real_data import needs_data

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from driftwolfe.estimators import TraceNormClassifier
-from driftwolfe.estimators.classifier_experts import (
-    BLOCK,
-    ClassExperts,
+from driftwolfe.estimators.classifier_experts import BLOCK, ClassExperts
+from driftwolfe.estimators.classifier_features import (
     FeatureMap,
     Labelled,
     as_rows,
@@ -109,5 +108,5 @@ def test_of_equal_weights_the_longest_interval_counts_as_heaviest():
         experts.points[0] = np.arange(10.0)
         experts.weights[:] = [0.1, 0.3 - noise, 0.1, 0.3 + noise, 0.2]
         experts.t = BLOCK
-        experts._turn_over()
+        experts._end_round()
         assert experts.points[0, :2].tolist() == [6.0, 7.0]

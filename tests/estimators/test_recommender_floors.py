@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.ratings import rating_streams
-from benchmarks.recovery import recoveries
+from benchmarks.data import rating_streams, recoveries
 from driftwolfe.estimators import MatrixCompleter
 from real_data import needs_data
 

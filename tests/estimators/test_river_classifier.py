@@ -11,7 +11,7 @@ import pytest
 from river import compose, datasets, evaluate, metrics, preprocessing
 from river.checks import yield_checks
 
-from driftwolfe.estimators.classifier_experts import FULL_FEATURES
+from driftwolfe.estimators.classifier_features import FULL_FEATURES
 from driftwolfe.estimators.river import RiverTraceNormClassifier
 from driftwolfe.storage import write_archive
 from estimators.classifier_streams import state_of, turning
@@ -42,7 +42,7 @@ def learned(rows, **options):
 
 def everything(model):
     held = None if model._learner is None else state_of(model._learner)
-    return list(model._numbers.items()), list(model._places.items()), held
+    return model._classes.numbers, model._features.numbers, model.classes, model.feature_names, held
 
 
 @pytest.mark.parametrize(("check", "options"), CHECKS)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
+from driftwolfe.learners.options import Epoch
 from driftwolfe.losses import LinearLoss, SquaredDistance
 from learners.families import (
     absolute_entries,
@@ -98,13 +99,13 @@ def test_without_a_horizon_epochs_double_and_start_where_the_last_one_ended(cls)
     start = learner.decision
     np.testing.assert_allclose(start, first.decision, atol=1e-15)
     second = cls(ball, horizon=128, lipschitz=2.0)
-    second._begin(128, start)
+    second._begin(Epoch(0, 128, 0), start)
     for loss in losses[64:192]:
         np.testing.assert_allclose(learner.decision, second.decision, atol=1e-9)
         learner.update(loss)
         second.update(loss)
     third = cls(ball, horizon=256, lipschitz=2.0)
-    third._begin(256, learner.decision)
+    third._begin(Epoch(0, 256, 0), learner.decision)
     for loss in losses[192:]:
         np.testing.assert_allclose(learner.decision, third.decision, atol=1e-9)
         learner.update(loss)

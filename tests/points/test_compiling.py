@@ -42,7 +42,7 @@ def test_without_a_writable_cache_it_compiles_and_says_so_once(sealed, tmp_path)
         "from driftwolfe.doctor import compiled_code\n"
         "print(dw.__file__, dw.L1Ball(2).project([3.0, 0.0]).tolist())\n"
         "from driftwolfe.ensemble import expert_kernels\n"
-        "found = compiled_code(); print(found.state, found.told, found.remedy)"
+        "found = compiled_code(); print(found.state, found.text, found.remedy)"
     )
     run = subprocess.run(
         [sys.executable, "-c", code], env=sealed, capture_output=True, text=True, cwd=tmp_path

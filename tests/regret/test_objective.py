@@ -1,10 +1,15 @@
-"""What a sum of losses says of itself."""
+"""Sums of losses: pooling, curvature, known kinks, and lower bounds on single losses."""
+
+from __future__ import annotations
 
 import numpy as np
 import pytest
 
+import driftwolfe as dw
+from driftwolfe import losses
 from driftwolfe.losses import AbsoluteEntries, FunctionLoss, HingeLoss, LinearLoss, SquaredDistance
-from driftwolfe.regret.objective import Objective, Term
+from driftwolfe.regret.objective import Objective, Term, floor, pool
+from regret.games import KINDS, some_losses
 
 
 class Own(LinearLoss):
@@ -28,3 +33,79 @@ def test_kinks_of_our_losses_are_known(loss):
 def test_kinks_of_a_users_losses_are_not():
     assert Objective([Term(1.0, UNKNOWN[0])]).unknown
     assert Objective([Term(1.0, Own(np.ones(2)))]).unknown
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "Function" not in kind])
+def test_pooling_changes_nothing_but_the_speed(kind):
+    functions = some_losses(kind, 9)
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal(KINDS[kind][1])
+    pooled = pool(functions)
+    assert len(pooled.terms) == 1
+    assert pooled.value(x) == pytest.approx(sum(f.value(x) for f in functions), rel=1e-12)
+    seen = pooled.evaluate(x)
+    assert seen.value == pytest.approx(pooled.value(x), rel=1e-12)
+    np.testing.assert_allclose(seen.gradient, sum(f.gradient(x) for f in functions), atol=1e-12)
+
+
+def test_losses_that_differ_are_not_pooled():
+    class Doubled(losses.LinearLoss):
+        def value_at(self, scores):
+            return 2 * super().value_at(scores)
+
+    functions = [
+        losses.HuberEntries([0], [0], [1.0], width=1.0),
+        losses.HuberEntries([0], [0], [1.0], width=2.0),
+        losses.LogisticLoss(np.ones((1, 2)), [1]),
+        losses.LogisticLoss(np.ones((2, 2)), [1, -1]),
+        losses.LinearLoss([1.0, 1.0]),
+        Doubled([1.0, 1.0]),
+    ]
+    assert len(pool(functions).terms) == 6
+
+
+def test_curvature_is_that_of_the_gradients():
+    rng = np.random.default_rng(3)
+    for kind, (_, shape) in KINDS.items():
+        if "Function" in kind:
+            continue
+        objective = pool(some_losses(kind, 4)).smoothed(0.5)
+        x = 0.3 * rng.standard_normal(shape)
+        direction = rng.standard_normal(shape)
+        step = 1e-6
+        ahead = objective.evaluate(x + step * direction).gradient
+        behind = objective.evaluate(x - step * direction).gradient
+        expected = (ahead - behind).ravel() / (2 * step)
+        np.testing.assert_allclose(
+            objective.hessian(x) @ direction.ravel(),
+            expected,
+            atol=1e-6 * (1 + abs(expected).max()),
+        )
+
+
+class Sloppy(dw.LinfBall):
+    """A cube whose oracle returns half of the best vertex, and says by how much that may be wrong."""
+
+    def lmo_with_error(self, gradient):
+        return -0.5 * np.sign(gradient), 0.5 * float(np.abs(gradient).sum())
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_no_loss_falls_below_its_floor(kind):
+    domain = dw.LinfBall(KINDS[kind][1], 2.0)
+    rng = np.random.default_rng(0)
+    points = rng.choice([-2.0, -1.0, 0.0, 1.0, 2.0], (200, *domain.shape))
+    for loss in some_losses(kind, 3):
+        assert floor(loss, domain) <= min(loss.value(x) for x in points)
+
+
+def test_what_the_oracle_may_miss_is_below_the_floor():
+    # On the cube, <(3, -4), x> + 1 falls to -6; half of the best vertex says -2.5.
+    slope = np.array([3.0, -4.0])
+    tangent = FunctionLoss(lambda x: slope @ x + 1.0, lambda x: slope, shape=(2,))
+    for loss in (LinearLoss(slope, constant=1.0), tangent):
+        assert floor(loss, dw.LinfBall(2)) == pytest.approx(-6.0)
+        assert floor(loss, Sloppy(2)) == pytest.approx(-6.0)
+    off = FunctionLoss(lambda x: float(((x - 3.0) ** 2).sum()), lambda x: 2.0 * (x - 3.0))
+    # By the tangent at 0, 18 - 12 on the cube; the least is (1 - 3)^2 twice.
+    assert floor(off, dw.LinfBall(2)) == pytest.approx(6.0)

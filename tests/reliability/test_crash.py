@@ -53,11 +53,11 @@ def test_a_hundred_kills():
 def test_files_that_are_written_in_place_are_found():
     """The same kills, with the care taken out of the writing: they must be seen."""
     careless = (
-        "from driftwolfe.storage import files\n"
+        "from driftwolfe import storage\n"
         "def write(path, fill):\n"
         "    path.parent.mkdir(parents=True, exist_ok=True)\n"
         "    fill(path)\n"
-        "files.write = write"
+        "storage.write = write"
     )
     for kills in (6, 12, 24, 48):  # where the first kills hit nothing
         status, total, _ = crash(kills, careless)

@@ -63,18 +63,18 @@ def __repr__(self):
 
 
 def test_every_mutant_of_the_library_is_a_small_change_that_compiles():
-    source = (mutants.ROOT / "src/driftwolfe/regret/variation.py").read_text()
+    source = (mutants.ROOT / "src/driftwolfe/regret/measures.py").read_text()
     found = mutants_of(source)
     assert len(found) > 80
     for mutant in found:
         ast.parse(mutant.source)
-        shown = difference(source, mutant, "variation.py").splitlines()
+        shown = difference(source, mutant, "measures.py").splitlines()
         assert f"-{source.splitlines()[mutant.line - 1]}" in shown
     assert len({mutant.source for mutant in found}) > 0.9 * len(found)
 
 
 def test_a_seed_draws_a_set_with_one_mutant_of_a_line():
-    paths = files(["regret/variation", "regret/windows.py"])
+    paths = files(["regret/measures", "regret/windows.py"])
     one, same, other = (draw(paths, 20, seed) for seed in (3, 3, 4))
     assert one == same and one != other and len(one) == 20
     assert len({(each.path, each.mutant.line) for each in one}) == 20
@@ -85,11 +85,16 @@ def test_a_seed_draws_a_set_with_one_mutant_of_a_line():
 def test_every_module_named_has_tests_and_every_test_named_exists():
     for path in files(list(mutants.TESTS)):
         assert all((mutants.ROOT / name).exists() for name in relevant_tests(path))
-    assert relevant_tests(Path("src/driftwolfe/regret/variation.py")) == (
-        "tests/regret/test_variation.py",
+    assert relevant_tests(Path("src/driftwolfe/regret/measures.py")) == (
+        "tests/regret/test_measures.py",
+        "tests/regret",
     )
-    with pytest.raises(SystemExit, match="no tests are known for cli/main"):
-        relevant_tests(Path("src/driftwolfe/cli/main.py"))
+    assert relevant_tests(Path("src/driftwolfe/game.py")) == (
+        "tests/test_game.py",
+        "tests/test_checkpoint.py",
+    )
+    with pytest.raises(SystemExit, match="no tests are known for cli;"):
+        relevant_tests(Path("src/driftwolfe/cli.py"))
     with pytest.raises(SystemExit, match="there is no"):
         files(["regret/nothing"])
 
@@ -111,6 +116,7 @@ def project(tmp_path):
         "def test_largest():\n    assert (largest(1, 2), largest(3, 2)) == (2, 3)\n\n\n"
         "def test_down():\n    assert down(3) == 0\n"
     )
+    (root / "tests/test_checkpoint.py").write_text("def test_nothing():\n    pass\n")
     (root / "pyproject.toml").write_text(
         '[tool.pytest.ini_options]\naddopts = "-p no:cacheprovider"\nmarkers = ["slow", "gpu"]\n'
     )

@@ -77,7 +77,7 @@ def test_the_command_says_what_it_ran_and_fails_with_the_tests(monkeypatch, caps
     assert [setting.name for setting in asked][:2] == ["kernels A", "kernels B"]
     assert asked[0].environment["OPENBLAS_CORETYPE"] == "A"
     said = capsys.readouterr().out
-    assert "Run beside them: A, B." in said and "left out: C." in said and "here: D." in said
+    assert "Also run: A, B." in said and "not run: C." in said and "here: D." in said
     assert ("kernels B: test_it" in said) == bool(failed)
 
 

@@ -122,7 +122,8 @@ def declared(settings, kind, length, name="x", **metadata):
 
 HUGE = 3 << 30
 FULL = {"arguments": {}, "state": {"x": {"array": "x"}}, "domain": {"kind": "L1Ball"}}
-POOL = {"settings": {"rank": 4, "radii": [1.0]}, "experts": [], "older": {}}
+LEARNED = {"radii": "auto", "learner": "pola", "fit_intercept": True, "learner_state": {}}
+POOL = {"settings": {"rank": 4, "radii": [1.0]}, "experts": [], "older": {}, "first": 0}
 
 
 @pytest.mark.parametrize(
@@ -135,11 +136,11 @@ POOL = {"settings": {"rank": 4, "radii": [1.0]}, "experts": [], "older": {}}
             "has version 7 of the format",
         ),
         (declared({}, "Unknown", HUGE), "holds a 'Unknown', which is no learner to load"),
-        (declared({}, "POLA", HUGE), "has no arguments"),
-        (declared(FULL, "POLA", HUGE, "y"), "speaks of arrays that it does not hold"),
-        (declared(POOL, "MatrixCompleter", HUGE), "does not hold a complete state"),
-        (declared({}, "TraceNormClassifier", HUGE), "do not fit together"),
-        (declared({"learner_state": {}}, "RiverTraceNormClassifier", HUGE), "do not fit together"),
+        (declared({}, "POLA", HUGE), "does not hold the state of a POLA"),
+        (declared(FULL, "POLA", HUGE, "y"), "refers to arrays that it does not hold"),
+        (declared(POOL, "MatrixCompleter", HUGE), "does not hold the state of a MatrixCompleter"),
+        (declared({}, "TraceNormClassifier", HUGE), "not hold the state of a TraceNormClassifier"),
+        (declared(LEARNED, "RiverTraceNormClassifier", HUGE), "do not fit together"),
     ],
 )
 def test_a_file_is_refused_by_its_header_before_any_array_is_read(path, header, why, monkeypatch):
@@ -298,7 +299,7 @@ def test_no_memory_while_it_is_put_together_is_a_refusal_too(load, path, monkeyp
         raise MemoryError
 
     kinds = {dw.load: (_learner, "driftwolfe.learners.archive.read_state")}
-    kinds[MatrixCompleter.load] = (_completer, "driftwolfe.estimators.recommender_archive._pool")
+    kinds[MatrixCompleter.load] = (_completer, "driftwolfe.estimators.recommender_archive._group")
     classes = "driftwolfe.estimators.classifier_archive.check_state"
     save, inner = kinds.get(load, (_classifier, classes))
     save(path)

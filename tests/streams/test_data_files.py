@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from driftwolfe.streams import DataUnavailable, data_files, datasets, movielens_100k
+from driftwolfe.streams import DataUnavailable, data_files, movielens_100k, shuttle
 from driftwolfe.streams.data_files import DataFile
-from driftwolfe.streams.stream import rows_played
 
 CONTENT = b"1\t2\t3\n" * 50
 FILE = DataFile(
@@ -97,13 +96,13 @@ def test_a_missing_file_says_where_it_was_sought(folder, monkeypatch):
         FILE.read(folder)
     assert not isinstance(missing.value, DataUnavailable)
     monkeypatch.setenv("DRIFTWOLFE_DATA", str(folder))
-    for load, name in ((movielens_100k, "ml-100k/u.data"), (datasets, "shuttle/shuttle.scale")):
+    for load, name in ((movielens_100k, "ml-100k/u.data"), (shuttle, "shuttle/shuttle.scale")):
         with pytest.raises(FileNotFoundError, match=name):
             load()
 
 
 @pytest.mark.parametrize(
-    ("load", "name"), [(movielens_100k, "ml-100k/u.data"), (datasets, "shuttle/shuttle.scale")]
+    ("load", "name"), [(movielens_100k, "ml-100k/u.data"), (shuttle, "shuttle/shuttle.scale")]
 )
 def test_offline_without_a_folder_says_what_to_do(folder, load, name):
     with pytest.raises(DataUnavailable, match=r"pass data=.*DRIFTWOLFE_DATA.*twin") as missing:
@@ -153,31 +152,54 @@ def test_the_cache_folder_follows_the_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("DRIFTWOLFE_CACHE", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
     monkeypatch.setenv("HOME", "/home/someone")
-    assert data_files.default_folder() == tmp_path
+    assert data_files.cache_folder() == tmp_path
     monkeypatch.delenv("DRIFTWOLFE_CACHE")
     if os.name == "posix":
-        assert data_files.default_folder() == Path("/elsewhere/driftwolfe")
+        assert data_files.cache_folder() == Path("/elsewhere/driftwolfe")
         monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # not allowed by its standard
-        assert Path("/home/someone") in data_files.default_folder().parents
-        assert data_files.default_folder().name == "driftwolfe"
+        assert Path("/home/someone") in data_files.cache_folder().parents
+        assert data_files.cache_folder().name == "driftwolfe"
 
 
 def test_what_is_kept_is_whole_or_absent(folder, monkeypatch):
     def killed(source, target):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(os, "replace", killed)
-    with pytest.raises(KeyboardInterrupt):
-        data_files.keep("some/where.txt", CONTENT)
+    def download(self, url, target, pooch):
+        Path(target).write_bytes(CONTENT)
+
+    monkeypatch.delenv("DRIFTWOLFE_OFFLINE")
+    monkeypatch.setattr(DataFile, "_write_download", download)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(os, "rename", killed)
+        FILE.read()
     assert list((folder / "cache/some").iterdir()) == []
-    monkeypatch.undo()
-    monkeypatch.setenv("DRIFTWOLFE_CACHE", str(folder / "cache"))
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda _: data_files.keep("some/where.txt", CONTENT), range(40)))
+        list(threads.map(lambda _: FILE._download(), range(40)))
     assert [path.name for path in (folder / "cache/some").iterdir()] == ["where.txt"]
     assert (folder / "cache/some/where.txt").read_bytes() == CONTENT
 
 
-def test_no_rows_are_refused():
-    with pytest.raises(ValueError, match="the file is empty"):
-        rows_played(0, per_round=10, rounds=None)
+def test_a_download_that_is_not_the_published_file_is_never_kept(folder, monkeypatch):
+    """Checked twice: before it is written, and by pooch before it takes its place."""
+
+    def download(self, url, target, pooch):
+        Path(target).write_bytes(CONTENT[:-1])
+
+    monkeypatch.delenv("DRIFTWOLFE_OFFLINE")
+    monkeypatch.setattr(DataFile, "_write_download", download)
+    with pytest.raises(ValueError, match="does not match the known hash"):
+        FILE.read()
+    assert list((folder / "cache/some").iterdir()) == []
+
+
+def test_without_a_home_no_cache_is_made(folder, monkeypatch):
+    monkeypatch.delenv("DRIFTWOLFE_CACHE")
+    monkeypatch.delenv("DRIFTWOLFE_OFFLINE")
+    monkeypatch.setattr("pooch.os_cache", lambda name: Path("~/.cache") / name)
+    monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError))
+    monkeypatch.chdir(folder)
+    assert data_files.cache_folder() is None and FILE.find() is None
+    with pytest.raises(DataUnavailable, match="no home folder; DRIFTWOLFE_CACHE names"):
+        FILE.read()
+    assert [path.name for path in folder.iterdir()] == ["some"]

@@ -7,7 +7,7 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.losses import SquaredEntries
-from driftwolfe.streams import datasets, movielens_100k, movielens_twin, shuttle_twin
+from driftwolfe.streams import movielens_100k, movielens_twin, shuttle, shuttle_twin
 from real_data import needs_data
 
 
@@ -148,7 +148,7 @@ def pold(stream):
 
 @needs_data
 def test_learners_fare_alike_on_shuttle_and_its_twin():
-    real, twin = datasets(), shuttle_twin()
+    real, twin = shuttle(), shuttle_twin()
     assert average(pola, twin) == pytest.approx(average(pola, real), rel=0.1)
     best = [dw.regret.offline_minimum(s.domain, s.losses[:1000]).value for s in (real, twin)]
     assert best[1] == pytest.approx(best[0], rel=0.25)

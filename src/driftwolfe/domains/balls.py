@@ -31,20 +31,16 @@ def group_labels(groups: Any, name: str) -> Indices:
         raise ValueError(f"{name} must hold at least one group, got none")
     dimensions = {np.ndim(item) for item in items}
     if dimensions == {0}:
-        labels = np.asarray(items)
-        if labels.dtype.kind in "fcmM" and (labels != labels).any():  # NaN and NaT
+        given = np.asarray(items)
+        if given.dtype.kind in "fcmM" and (given != given).any():  # NaN and NaT
             raise ValueError(f"{name} has labels that are missing (NaN)")
-        return np.unique(labels, return_inverse=True)[1]
+        return np.unique(given, return_inverse=True)[1]
     if dimensions != {1}:
         raise ValueError(f"{name} must be one label per coordinate, or a list of lists of indices")
-    return _labels_from_lists([np.asarray(item) for item in items], name)
-
-
-def _labels_from_lists(lists: list[Any], name: str) -> Indices:
-    sizes = [len(indices) for indices in lists]
+    sizes = [len(indices) for indices in items]
     if 0 in sizes:
         raise ValueError(f"{name}[{sizes.index(0)}] is empty; leave it out")
-    members = np.concatenate(lists)
+    members = np.concatenate(list(items))
     if members.dtype.kind not in "iu":
         raise ValueError(f"{name} must hold whole numbers, got {members.dtype}")
     if not np.array_equal(np.sort(members), np.arange(members.size)):
@@ -53,8 +49,14 @@ def _labels_from_lists(lists: list[Any], name: str) -> Indices:
             f"(it has {members.size} entries)"
         )
     labels = np.empty(members.size, dtype=np.intp)
-    labels[members] = np.repeat(np.arange(len(lists)), sizes)
+    labels[members] = np.repeat(np.arange(len(sizes)), sizes)
     return labels
+
+
+def room_shares(step: Array, up: Array, down: Array) -> Array:
+    """Return |step| / up for steps up and |step| / down for steps down; 0 where there is no room."""
+    room = np.where(step > 0, up, down)
+    return np.divide(np.abs(step), room, out=np.zeros(step.shape), where=room > 0)
 
 
 class L1Ball(Domain):
@@ -250,25 +252,18 @@ class Box(Domain):
         return np.clip(y, self.lower, self.upper)
 
     def _gauge(self, y: Array) -> float:
-        step = y - self.origin()
-        if self._outside_hull(y, norm(step[~self._free])):
+        step = self._from_center(y)
+        if self._outside_hull(y):
             return math.inf
-        return float(self._shares(step).max())
+        return float(room_shares(step, self._up, self._down).max())
 
     def _gauge_subgradient(self, y: Array) -> Array:
-        step = y - self.origin()
-        tightest = self._shares(step).argmax()
+        step = self._from_center(y)
+        tightest = room_shares(step, self._up, self._down).argmax()
         subgradient = np.zeros(self.shape)
         room = self._up if step.flat[tightest] > 0 else -self._down
         subgradient.flat[tightest] = 1 / room.flat[tightest]
         return subgradient
-
-    def _shares(self, step: Array) -> Array:
-        """How much of the room on its side each free coordinate of ``center + step`` takes."""
-        room = np.where(step > 0, self._up, self._down)
-        shares = np.zeros(self.shape)
-        np.divide(np.abs(step), room, out=shares, where=self._free)
-        return shares
 
 
 class LinfBall(Box):

@@ -251,9 +251,17 @@ class Domain(ABC):
             "use a method that needs only its lmo, such as POLA in place of PAMO"
         )
 
-    def _outside_hull(self, y: Array, offset: float) -> bool:
-        """Whether y, at distance `offset` from the affine hull of K, counts as outside of it."""
-        return offset > AFFINE_TOLERANCE * max(self.radius, norm(y - self.origin()))
+    def _from_center(self, y: Array) -> Array:
+        return y if self._center is None else y - self._center
+
+    def _offset(self, y: Array) -> float:
+        """Return the distance of y from the affine hull of K."""
+        step = self._from_center(y)
+        return norm(step - self.tangent(step))
+
+    def _outside_hull(self, y: Array) -> bool:
+        """Whether y is farther from the affine hull of K than rounding explains."""
+        return self._offset(y) > AFFINE_TOLERANCE * max(self.radius, norm(self._from_center(y)))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(shape={self.shape}, radius={self.radius:g})"

@@ -12,16 +12,17 @@ import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 from numpy.typing import NDArray
 
-from driftwolfe.domains.balls import group_labels
+from driftwolfe.domains.balls import group_labels, room_shares
 from driftwolfe.domains.base import Domain
 from driftwolfe.domains.hull import comes_near
+from driftwolfe.domains.simplices import NonnegativePolytope
 from driftwolfe.domains.thresholds import project_capped_sums
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.points.rounding import tilt, tilted
 
 
-class BirkhoffPolytope(Domain):
+class BirkhoffPolytope(NonnegativePolytope):
     r"""Doubly stochastic matrices: :math:`\{X \ge 0 : X 1 = 1, X^\top 1 = 1\}`.
 
     Its vertices are the permutation matrices. The oracle solves an assignment problem, O(n^3) at
@@ -57,8 +58,9 @@ class BirkhoffPolytope(Domain):
 
     def tangent(self, direction: Array) -> Array:
         """Return the direction with rows and columns of sum 0."""
-        rows, columns = direction.mean(axis=1, keepdims=True), direction.mean(axis=0)
-        return direction - rows - columns + direction.mean()
+        rows = direction.sum(axis=1, keepdims=True) / self._side
+        columns = direction.sum(axis=0) / self._side
+        return direction - rows - columns + columns.sum() / self._side
 
     def _lmo(self, direction: Array) -> Array:
         from scipy.optimize import linear_sum_assignment  # a slow import, for this set alone
@@ -66,29 +68,6 @@ class BirkhoffPolytope(Domain):
         vertex = np.zeros(self.shape)
         vertex[linear_sum_assignment(tilted(direction, self._tilt))] = 1.0
         return vertex
-
-    def _contains(self, x: Array, slack: float) -> bool:
-        return bool(x.min() >= -slack) and self._offset(x) <= slack
-
-    def _gauge(self, y: Array) -> float:
-        if self._outside_hull(y, self._offset(y)):
-            return math.inf
-        return max(0.0, 1 - self._side * float(y.min()))
-
-    def _gauge_subgradient(self, y: Array) -> Array:
-        row, column = np.unravel_index(y.argmin(), self.shape)
-        subgradient = np.full(self.shape, -1 / self._side)
-        subgradient[row] += 1.0
-        subgradient[:, column] += 1.0
-        subgradient[row, column] -= self._side
-        return subgradient
-
-    def _offset(self, x: Array) -> float:
-        """Distance from the matrices whose rows and columns have sum 1."""
-        rows, columns = x.sum(axis=1) - 1, x.sum(axis=0) - 1
-        # The nearest such matrix is x - rows/n - columns/n + mean, whose distance this is.
-        squared = (rows @ rows + columns @ columns) / self._side - (rows.sum() / self._side) ** 2
-        return math.sqrt(max(0.0, float(squared)))
 
 
 class SpanningTreePolytope(Domain):
@@ -122,13 +101,14 @@ class SpanningTreePolytope(Domain):
     (True, False)
     """
 
+    cheap_membership = False  # it takes many calls of `lmo`
     _made_from = (("n_vertices", "n_vertices"), ("edges", "edges"))
 
     def __init__(self, n_vertices: int, edges: Any = None) -> None:
         self.n_vertices = checks.count(n_vertices, "n_vertices", least=2)
         self.edges = _checked_edges(self.n_vertices, edges)
         self._tails, self._heads = np.ascontiguousarray(self.edges.T)
-        self._require_several_trees()
+        self._check_several_trees()
         self._tilt = tilt(len(self.edges))
         center = self._effective_resistances()
         # ||tree - c||^2 is linear in a 0/1 vector, so the oracle finds the farthest tree.
@@ -145,11 +125,6 @@ class SpanningTreePolytope(Domain):
         """Return the direction less its mean: all trees have as many edges."""
         return direction - direction.mean()
 
-    @property
-    def cheap_membership(self) -> bool:
-        """No: it takes many calls of `lmo`."""
-        return False
-
     def warm_up(self) -> None:
         """Compile the oracle."""
         self._lmo(np.zeros(self.shape))
@@ -162,12 +137,11 @@ class SpanningTreePolytope(Domain):
         return tree
 
     def _contains(self, x: Array, slack: float) -> bool:
-        drift = abs(float(x.sum()) - (self.n_vertices - 1)) / math.sqrt(x.size)
-        if drift > slack or x.min() < -slack or x.max() > 1 + slack:
+        if self._offset(x) > slack or x.min() < -slack or x.max() > 1 + slack:
             return False
         return comes_near(self._lmo, x, self.origin(), slack)
 
-    def _require_several_trees(self) -> None:
+    def _check_several_trees(self) -> None:
         from scipy.sparse.csgraph import connected_components  # a slow import, for this set alone
 
         n, m = self.n_vertices, len(self.edges)
@@ -180,14 +154,7 @@ class SpanningTreePolytope(Domain):
 
     def _effective_resistances(self) -> Array:
         """The chance that a uniformly random spanning tree holds each edge (Kirchhoff 1847)."""
-        laplacian = np.zeros((self.n_vertices, self.n_vertices))
-        for sign, rows, columns in (
-            (1, self._tails, self._tails),
-            (1, self._heads, self._heads),
-            (-1, self._tails, self._heads),
-            (-1, self._heads, self._tails),
-        ):
-            np.add.at(laplacian, (rows, columns), sign)
+        laplacian = _laplacian(self._tails, self._heads, self.n_vertices).toarray()
         potentials = np.zeros_like(laplacian)
         grounded = scipy.linalg.cho_factor(laplacian[1:, 1:])
         potentials[1:, 1:] = scipy.linalg.cho_solve(grounded, np.eye(self.n_vertices - 1))
@@ -195,6 +162,14 @@ class SpanningTreePolytope(Domain):
         resistances: Array = own[self._tails] + own[self._heads]
         resistances -= 2 * potentials[self._tails, self._heads]
         return np.clip(resistances, 0.0, 1.0)
+
+
+def _laplacian(tails: Indices, heads: Indices, n_vertices: int) -> Any:
+    """Return the Laplacian of a graph, as a sparse matrix."""
+    rows = np.concatenate((tails, heads, tails, heads))
+    cols = np.concatenate((tails, heads, heads, tails))
+    values = np.repeat([1.0, 1.0, -1.0, -1.0], tails.size)
+    return scipy.sparse.coo_array((values, (rows, cols)), shape=(n_vertices, n_vertices)).tocsc()
 
 
 def _checked_edges(n_vertices: int, edges: Any) -> Indices:
@@ -248,6 +223,7 @@ class PartitionMatroidPolytope(Domain):
     array([0.76666667, 0.76666667, 0.46666667, 0.8       , 0.2       ])
     """
 
+    _center: Array
     _made_from = (("parts", "_labels"), ("capacities", "_capacities"), ("kind", "kind"))
 
     def __init__(self, parts: Any, capacities: Any, kind: str = "base") -> None:
@@ -263,12 +239,18 @@ class PartitionMatroidPolytope(Domain):
             raise ValueError("every capacity is its part's size: there is one base; lower one")
         self._blocks = _stack_parts(self._labels, self._sizes, self._capacities)
         level = self._capacities / self._sizes / (1 if self._bases else 2)
+        if self._bases:
+            # Inside the hyperplane of its part, a coordinate's unit vector is shorter than 1.
+            room = np.minimum(level, 1 - level) / np.sqrt(np.maximum(1 - 1 / self._sizes, 1e-300))
+            exchanged = 2 * np.minimum(self._capacities, self._sizes - self._capacities)
+        else:
+            room, exchanged = level, np.minimum(2 * self._capacities, self._sizes)
         super().__init__(
             self._labels.size,
             math.sqrt((self._capacities * (1 - 2 * level) + self._sizes * level**2).sum()),
-            diameter=math.sqrt(self._farthest_exchange().sum()),
+            diameter=math.sqrt(exchanged.sum()),
             center=level[self._labels],
-            inner_radius=self._nearest_facet(level),
+            inner_radius=float(room[self._movable].min()),
         )
 
     def tangent(self, direction: Array) -> Array:
@@ -305,57 +287,28 @@ class PartitionMatroidPolytope(Domain):
         return nearest
 
     def _gauge(self, y: Array) -> float:
-        step = y - self.origin()
-        if self._bases and self._outside_hull(y, self._offset(step)):
+        if self._outside_hull(y):
             return math.inf
-        return max(float(self._entry_shares(step).max()), float(self._part_shares(step).max()))
+        return float(max(shares.max() for shares in self._shares(y)))
 
     def _gauge_subgradient(self, y: Array) -> Array:
-        step = y - self.origin()
-        entry_shares, part_shares = self._entry_shares(step), self._part_shares(step)
+        entry_shares, part_shares = self._shares(y)
         entry, part = entry_shares.argmax(), part_shares.argmax()
         if part_shares[part] >= entry_shares[entry]:
             return np.where(self._labels == part, 2 / self._capacities[part], 0.0)
-        level = self.origin()[entry]
+        level = self._center[entry]
         subgradient = np.zeros(self.shape)
-        subgradient[entry] = 1 / (1 - level) if step[entry] > 0 else -1 / level
-        if self._bases:
-            part = self._labels[entry]
-            subgradient[self._labels == part] -= subgradient[entry] / self._sizes[part]
-        return subgradient
+        subgradient[entry] = 1 / (1 - level) if y[entry] > level else -1 / level
+        return self.tangent(subgradient)
 
     def _sums(self, x: Array) -> Array:
         return np.bincount(self._labels, x).astype(np.float64, copy=False)
 
-    def _offset(self, step: Array) -> float:
-        """Distance of ``center + step`` from the affine hull of the bases."""
-        drifts = self._sums(step)[self._movable] / np.sqrt(self._sizes[self._movable])
-        return math.hypot(norm(drifts), norm(step[~self._movable[self._labels]]))
-
-    def _entry_shares(self, step: Array) -> Array:
-        """How much of the room between 0 and 1 each entry of ``center + step`` takes."""
-        level = self.origin()
-        room = np.where(step > 0, 1 - level, level)
-        shares = np.zeros(self.shape)
-        np.divide(np.abs(step), room, out=shares, where=room > 0)
-        return shares
-
-    def _part_shares(self, step: Array) -> Array:
-        """How much of the room below its capacity each part takes; bases have no such room."""
-        return np.zeros(1) if self._bases else self._sums(step) / (self._capacities / 2)
-
-    def _farthest_exchange(self) -> NDArray[np.intp]:
-        """Elements in one but not the other of two vertices, at most, on each part."""
-        if self._bases:
-            return 2 * np.minimum(self._capacities, self._sizes - self._capacities)
-        return np.minimum(2 * self._capacities, self._sizes)
-
-    def _nearest_facet(self, level: Array) -> float:
-        if not self._bases:
-            return float(level.min())
-        # Inside the hyperplane of its part, a coordinate's unit vector is shorter than 1.
-        slopes = np.sqrt(1 - 1 / self._sizes[self._movable])
-        return float((np.minimum(level, 1 - level)[self._movable] / slopes).min())
+    def _shares(self, y: Array) -> tuple[Array, Array]:
+        """Return the shares of their room that entries and parts take; bases have no room in parts."""
+        step = self._from_center(y)
+        parts = np.zeros(1) if self._bases else self._sums(step) / (self._capacities / 2)
+        return room_shares(step, 1 - self._center, self._center), parts
 
 
 def _checked_capacities(capacities: Any, sizes: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -375,7 +328,7 @@ def _checked_capacities(capacities: Any, sizes: NDArray[np.intp]) -> NDArray[np.
 def _stack_parts(
     labels: Indices, sizes: NDArray[np.intp], capacities: NDArray[np.intp]
 ) -> list[tuple[Indices, int]]:
-    """Stack the parts of one size and capacity, one a row, so that each stack is one array job."""
+    """Stack the parts of one size and capacity, one per row, so that each stack is one array operation."""
     members = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])
     stacks: dict[tuple[int, int], list[Indices]] = {}
     for indices, capacity in zip(members, capacities, strict=True):
@@ -469,6 +422,7 @@ class FlowPolytope(Domain):
         sweep = np.argsort(self._tails, kind="stable")
         center = self._mean_path(sweep.tolist())
         self._usable = sweep[center[sweep] > 0]
+        self._path_tails, self._path_heads = self._tails[self._usable], self._heads[self._usable]
         # Row sums of squares of the conservation equations, which scale them to unit length.
         degrees = np.bincount(self._tails, minlength=self._n_vertices)
         degrees += np.bincount(self._heads, minlength=self._n_vertices)
@@ -486,14 +440,14 @@ class FlowPolytope(Domain):
 
     def tangent(self, direction: Array) -> Array:
         """Return the circulation nearest to the direction: what flows in flows out, everywhere."""
-        tails, heads = self._tails[self._usable], self._heads[self._usable]
-        surplus = np.bincount(tails, direction[self._usable], self._n_vertices)
-        surplus -= np.bincount(heads, direction[self._usable], self._n_vertices)
+        tails, heads, along = self._path_tails, self._path_heads, direction[self._usable]
+        surplus = np.bincount(tails, along, self._n_vertices)
+        surplus -= np.bincount(heads, along, self._n_vertices)
         level = np.zeros(self._n_vertices)
         inner, laplacian = self._potentials()
         level[inner] = laplacian.solve(surplus[inner])
         circulation = np.zeros(direction.size)
-        circulation[self._usable] = direction[self._usable] - (level[tails] - level[heads])
+        circulation[self._usable] = along - (level[tails] - level[heads])
         return circulation
 
     def _potentials(self) -> tuple[Indices, Any]:
@@ -502,13 +456,9 @@ class FlowPolytope(Domain):
         It is kept beside the set, not in it: a factorisation can be neither copied nor compared.
         """
         if self not in _POTENTIALS:
-            tails, heads = self._tails[self._usable], self._heads[self._usable]
-            touched = np.union1d(tails, heads)
+            touched = np.union1d(self._path_tails, self._path_heads)
             inner = touched[touched != self._sink]
-            rows = np.concatenate((tails, heads, tails, heads))
-            cols = np.concatenate((tails, heads, heads, tails))
-            values = np.repeat([1.0, 1.0, -1.0, -1.0], tails.size)
-            laplacian = scipy.sparse.coo_array((values, (rows, cols))).tocsc()
+            laplacian = _laplacian(self._path_tails, self._path_heads, self._n_vertices)
             _POTENTIALS[self] = inner, scipy.sparse.linalg.splu(laplacian[inner][:, inner].tocsc())
         return _POTENTIALS[self]
 
@@ -522,8 +472,8 @@ class FlowPolytope(Domain):
         path = np.zeros(direction.size)
         path[self._usable] = shortest_path(
             tilted(direction, self._tilt)[self._usable],
-            self._tails[self._usable],
-            self._heads[self._usable],
+            self._path_tails,
+            self._path_heads,
             self._n_vertices,
             self._source,
             self._sink,
@@ -531,14 +481,14 @@ class FlowPolytope(Domain):
         return path
 
     def _contains(self, x: Array, slack: float) -> bool:
-        return bool(x.min() >= -slack) and self._imbalance(x) <= slack
+        return bool(x.min() >= -slack) and self._offset(x) <= slack
 
     def _gauge(self, y: Array) -> float:
-        if self._outside_hull(y, self._imbalance(y)):
+        if self._outside_hull(y):
             return math.inf
         return max(0.0, 1 - float((y[self._usable] / self.origin()[self._usable]).min()))
 
-    def _imbalance(self, x: Array) -> float:
+    def _offset(self, x: Array) -> float:
         """The largest violation of an equation of the set, in units of distance."""
         surplus = np.bincount(self._tails, x, self._n_vertices)
         surplus -= np.bincount(self._heads, x, self._n_vertices)

@@ -17,9 +17,8 @@ from driftwolfe.points.product import ProductPoint
 class ProductDomain(Domain):
     r"""Several decisions made together: :math:`K_1 \times \dots \times K_m`.
 
-    Points are `ProductPoint`, with one part for each set; any sequence of parts is accepted. The
-    oracle, projection and membership work part by part; the gauge is the largest one. The Euclidean
-    radius is the root of the sum of squares.
+    Points are `ProductPoint`, with one part for each set; any sequence of parts is accepted. All
+    methods work part by part; the gauge is the largest of the parts'.
 
     Parameters
     ----------
@@ -95,11 +94,8 @@ class ProductDomain(Domain):
         self, direction: Point, accuracy: float | None = None
     ) -> tuple[ProductPoint, float]:
         """Return the parts' answers and the sum of their errors."""
-        answers = [
-            domain.lmo_with_error(part, accuracy)
-            for domain, part in zip(self.domains, direction.parts, strict=True)
-        ]
-        return ProductPoint(vertex for vertex, _ in answers), sum(error for _, error in answers)
+        vertices, errors = zip(*self._each("lmo_with_error", direction, accuracy), strict=True)
+        return ProductPoint(vertices), sum(errors)
 
     def check_point(self, value: Any, name: str) -> ProductPoint:
         """Return `value` as a point with a well-formed part for each set, or raise `ValueError`."""
@@ -115,10 +111,7 @@ class ProductDomain(Domain):
         return self.lmo_with_error(direction)[0]
 
     def _contains(self, x: ProductPoint, slack: float) -> bool:
-        return all(
-            domain._contains(part, slack)
-            for domain, part in zip(self.domains, x.parts, strict=True)
-        )
+        return all(self._each("_contains", x, slack))
 
     def _project(self, y: ProductPoint) -> ProductPoint:
         return ProductPoint(self._each("project", y))
@@ -133,10 +126,10 @@ class ProductDomain(Domain):
         parts[largest] = self.domains[largest].gauge_subgradient(y.parts[largest])
         return ProductPoint(parts)
 
-    def _each(self, operation: str, y: ProductPoint) -> list[Any]:
-        """Call the public method of each part's set, so that wrapped sets count the calls."""
-        methods: list[Callable[[Point], Any]] = [getattr(d, operation) for d in self.domains]
-        return [method(part) for method, part in zip(methods, y.parts, strict=True)]
+    def _each(self, operation: str, y: ProductPoint, *more: Any) -> list[Any]:
+        """Call a method of each part's set, which counts the call where it is wrapped."""
+        pairs = zip(self.domains, y.parts, strict=True)
+        return [getattr(domain, operation)(part, *more) for domain, part in pairs]
 
 
 #: How far beyond the given radius an answer may lie, in units of it.
@@ -144,12 +137,12 @@ _RADIUS_TOLERANCE = 1e-6
 
 
 class LMODomain(Domain):
-    r"""A set known by your own linear minimisation oracle, and by more functions if you have them.
+    r"""A set given by your own linear minimisation oracle, and more functions if you have them.
 
-    Every answer is checked: its shape, that it is finite, and that it lies within `radius` of the
-    centre. Until an answer has beaten the centre, none may be worse than the centre by more than
-    ``(error + 1e-6) * radius * norm(direction)``: so an oracle that maximises is refused. Membership
-    without a function of its own grows a hull of oracle answers, which needs an exact oracle.
+    Every answer must have the right shape, be finite and lie within `radius` of the centre. Until an
+    answer has beaten the centre, none may be worse than it by more than
+    ``(error + 1e-6) * radius * norm(direction)``: an oracle that maximises is refused. Without
+    `contains`, membership grows a hull of oracle answers, which needs an exact oracle.
 
     Parameters
     ----------
@@ -196,7 +189,7 @@ class LMODomain(Domain):
         sizes = checks.shape(shape)
         self.error = checks.nonnegative(error, "error")
         self._functions: dict[str, Callable[[Array], Any] | None] = given
-        self._minimises = False  # whether an answer was seen that only a minimiser gives
+        self._minimises = False  # whether some answer has beaten the centre
         middle = None if center is None else checks.finite_array(center, "center", sizes).copy()
         super().__init__(sizes, radius, center=middle)
         if contains is not None and not contains(self.origin()):
@@ -264,9 +257,8 @@ class LMODomain(Domain):
         return super()._gauge(y) if function is None else float(function(y.copy()))
 
     def _call(self, name: str, argument: Array) -> Array:
-        """Call a function of the user's, which gets and gives arrays of its own."""
+        """Call a function of the user's with copies of what it gets and gives."""
         function = self._functions[name]
         assert function is not None
-        return checks.finite_array(
-            function(argument.copy()), f"the answer of {name}", self.shape
-        ).copy()
+        answer = function(argument.copy())
+        return checks.finite_array(answer, f"the answer of {name}", self.shape).copy()

@@ -18,14 +18,14 @@ _FULL_STEPS = 2
 
 
 class Hull:
-    r"""Convex combinations :math:`x = \sum_i w_i a_i` of held atoms, kept nearest to a target.
+    r"""A convex combination :math:`x = \sum_i w_i a_i` of atoms, moved to the point nearest to a target.
 
-    `add` holds one more atom, with weight 0; `correct` moves the weights so that x becomes the
-    point of the hull nearest to its argument, and forgets atoms that are left with no weight. The
-    method is Wolfe's (1976): steps to the minimiser over an affine hull, cut short where a weight
-    would turn negative. Every step is an exact line search in a descent direction, so the distance
-    never grows (beyond rounding), also when atoms are affinely dependent. With m atoms of n
-    entries, `add` costs O(m n) for one row of the Gram matrix, a step of `correct` O(m n + m^3).
+    `add` adds an atom, with weight 0; `correct` moves the weights so that x becomes the point of the
+    hull nearest to its argument, and drops atoms without weight. Wolfe's method (1976): steps to the
+    minimiser over an affine hull, cut short where a weight would turn negative. Every step is an
+    exact line search in a descent direction, so the distance never grows (beyond rounding), also for
+    affinely dependent atoms. With m atoms of n entries, `add` costs O(m n) for one row of the Gram
+    matrix, a step of `correct` O(m n + m^3).
 
     Parameters
     ----------
@@ -177,20 +177,11 @@ class Hull:
 def approach(
     lmo: Callable[[Array], Array], y: Array, start: Array
 ) -> Iterator[tuple[Array, float]]:
-    r"""Yield ever nearer points x of the set to y, each with its Frank-Wolfe gap.
+    r"""Yield ever nearer points x of a set to y, from its point `start`, each with its Frank-Wolfe gap.
 
-    The gap :math:`g = \max_z \langle y - x, z - x\rangle` bounds what is left: the projection is
-    within :math:`\sqrt g` of x. Every step costs one `lmo` call; the sequence ends when rounding
-    lets no answer bring x nearer.
-
-    Parameters
-    ----------
-    lmo
-        Minimiser of a linear function over the set.
-    y
-        The target.
-    start
-        A point of the set.
+    The projection is within :math:`\sqrt g` of x for the gap :math:`g = \max_z \langle y - x, z - x
+    \rangle`. Every step costs one `lmo` call; the sequence ends when rounding lets no answer bring x
+    nearer.
     """
     hull = Hull(start)
     point = hull.point
@@ -208,23 +199,23 @@ def approach(
 
 
 def comes_near(lmo: Callable[[Array], Array], x: Array, start: Array, tolerance: float) -> bool:
-    """Whether a set known by its `lmo` comes within `tolerance` of x; `start` is a point of it.
+    """Whether a set given by its `lmo` comes within `tolerance` of x; `start` is a point of it.
 
-    Both answers are certified: by a point of the set that is near, or by a half-space that holds
-    the set and is not.
+    Both answers are certified: by a near point of the set, or by a half-space that holds the set
+    and is not near.
 
     >>> lmo = lambda direction: np.where(direction > 0, -1.0, 1.0)
     >>> [comes_near(lmo, np.array([1.0, 3.0]), np.zeros(2), tolerance) for tolerance in (1.9, 2.1)]
     [False, True]
     """
     rounding = 16 * _ROUNDING * max(float(np.linalg.norm(x)), float(np.linalg.norm(start)))
-    reach = max(tolerance, rounding)
+    allowed = max(tolerance, rounding)
     for point, gap in approach(lmo, x, start):
         distance = float(np.linalg.norm(point - x))
-        if distance <= reach:
+        if distance <= allowed:
             return True
         # <x - point, x - z> >= distance^2 - gap for every z of the set, by definition of the gap.
-        if distance - gap / distance > reach:
+        if distance - gap / distance > allowed:
             return False
     return False
 
@@ -263,6 +254,7 @@ class ConvexHull(Domain):
     array([1.5, 0.5])
     """
 
+    cheap_projection = cheap_membership = False  # they take many calls of `lmo`
     _made_from = (("points", "points"),)
 
     def __init__(self, points: Any) -> None:
@@ -278,16 +270,6 @@ class ConvexHull(Domain):
         radius = max(norm(point - center) for point in self.points)
         super().__init__(center.shape, radius, center=center)
         self._rows = self.points.reshape(len(self.points), -1)
-
-    @property
-    def cheap_projection(self) -> bool:
-        """No: it takes many calls of `lmo`."""
-        return False
-
-    @property
-    def cheap_membership(self) -> bool:
-        """No, for the same reason."""
-        return False
 
     def _lmo(self, direction: Array) -> Array:
         vertex: Array = self.points[(self._rows @ direction.ravel()).argmin()]

@@ -12,7 +12,29 @@ from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Shape
 
 
-class Simplex(Domain):
+class NonnegativePolytope(Domain):
+    r"""A polytope :math:`\{x \ge 0\} \cap` an affine space, with a centre of positive entries.
+
+    Its gauge is :math:`\max(0, 1 - \min_i y_i / c_i)`.
+    """
+
+    _center: Array
+
+    def _contains(self, x: Array, slack: float) -> bool:
+        return bool(x.min() >= -slack) and self._offset(x) <= slack
+
+    def _gauge(self, y: Array) -> float:
+        if self._outside_hull(y):
+            return math.inf
+        return max(0.0, 1.0 - float((y / self._center).min()))
+
+    def _gauge_subgradient(self, y: Array) -> Array:
+        slope, lowest = np.zeros(self.shape), (y / self._center).argmin()
+        slope.flat[lowest] = -1.0 / self._center.flat[lowest]
+        return self.tangent(slope)
+
+
+class Simplex(NonnegativePolytope):
     r"""Weights: :math:`\{x \ge 0 : \sum_i x_i = radius\}`.
 
     The oracle returns one scaled unit vector in O(n); the projection shifts and cuts at 0 in
@@ -61,15 +83,12 @@ class Simplex(Domain):
 
     def tangent(self, direction: Array) -> Array:
         """Return the direction less its mean."""
-        return direction - direction.mean()
+        return direction - direction.sum() / self._size
 
     def _lmo(self, direction: Array) -> Array:
         vertex = np.zeros(self.shape)
         vertex.flat[direction.argmin()] = self.scale
         return vertex
-
-    def _contains(self, x: Array, slack: float) -> bool:
-        return bool(x.min() >= -slack) and self._offset(x) <= slack
 
     def project_many(self, stack: Array) -> Array:
         """Return the projections of points along the first axis, worked out together."""
@@ -78,20 +97,6 @@ class Simplex(Domain):
 
     def _project(self, y: Array) -> Array:
         return self.project_many(y[None])[0]
-
-    def _gauge(self, y: Array) -> float:
-        if self._outside_hull(y, self._offset(y)):
-            return math.inf
-        return max(0.0, 1 - self._size * float(y.min()) / self.scale)
-
-    def _gauge_subgradient(self, y: Array) -> Array:
-        subgradient = np.full(self.shape, 1 / self.scale)
-        subgradient.flat[y.argmin()] -= self._size / self.scale
-        return subgradient
-
-    def _offset(self, x: Array) -> float:
-        """Distance from the hyperplane of the set."""
-        return abs(float(x.sum()) - self.scale) / math.sqrt(self._size)
 
 
 class KSparsePolytope(Domain):

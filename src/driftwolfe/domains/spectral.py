@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,38 +19,32 @@ from driftwolfe.domains.thresholds import (
 from driftwolfe.points import FactoredMatrix, Triplet, checks, leading_triplet, norm
 from driftwolfe.points.compiled import compiled
 from driftwolfe.points.decompositions import singular_values, svd
-from driftwolfe.points.devices import (
-    HOST,
-    Device,
-    best_device,
-    device_named,
-    device_of,
-    to_host,
-)
+from driftwolfe.points.devices import HOST, Device, best_device, device_named, device_of, to_host
 from driftwolfe.points.kinds import Array, Point, Shape
 from driftwolfe.points.lanczos import leading_triplet_of_each
 from driftwolfe.points.stored import as_factors
 
 factored_kernels = compiled("driftwolfe.points.sparse_kernels")
 
-#: Entries up to which dense arrays and full decompositions are quicker than factors and blocks of
-#: vectors, whatever the shape, and for a short side up to `_CHEAP_SIDE` (measured, see the
-#: benchmarks' notes).
+#: Shorter side up to which all singular values cost about as much as the leading ones.
+_CHEAP_SIDE = 64
+#: Entries up to which dense arrays and full decompositions are quicker than factors: for any shape,
+#: and for a shorter side up to `_CHEAP_SIDE` (measured, see the benchmarks' notes).
 DENSE_ENTRIES, THIN_ENTRIES = 12_000, 64_000
-#: Columns up to which a copy of several matrices' factors, side by side, costs less than it spares.
-_TOGETHER = 512
-#: Entries from which a GPU is quicker than two cores, with a margin (measured on an H200, see
-#: docs/gpu.md).
+#: Entries from which a GPU is quicker than two cores, with a margin (H200, docs/gpu.md).
 DEVICE_ENTRIES = 32_000_000
-#: Entries up to which a full decomposition of a matrix with a sparse part is made when asked for.
+#: Columns up to which copying several matrices' factors side by side costs less than it saves.
+_TOGETHER = 512
+#: Entries up to which a matrix is decomposed in full.
 FULL_SVD_ENTRIES = 20_000_000
-#: Share of the shorter side up to which few columns, counting one for each row that holds stored
-#: entries, are decomposed by themselves (measured on 943 x 1,682).
+#: Share of the shorter side up to which factors, with a column for each row of stored entries, are
+#: decomposed in place of the dense matrix (measured on 943 x 1,682).
 _NARROW = 0.45
 #: Shorter side from which singular values come from the Gram matrix (a third of the time).
 _GRAM_SIDE = 200
-#: Shorter side up to which all singular values cost about as much as the leading ones.
-_CHEAP_SIDE = 64
+#: Side from which Lanczos finds the lowest eigenvector sooner than a dense decomposition (one core:
+#: 8 and 6 ms at side 300, 16 and 22 ms at side 500 for a random symmetric matrix).
+_LANCZOS_SIDE = 350
 
 
 class TraceNormBall(Domain):
@@ -58,10 +52,8 @@ class TraceNormBall(Domain):
 
     The oracle returns :math:`-radius\, u_1 v_1^\top` from the leading singular pair of the
     direction: a few products with it. The projection thresholds all singular values,
-    :math:`O(mn\min(m, n))`, which is what the oracle is there to avoid.
-
-    Points are dense arrays for small shapes and `FactoredMatrix` for large ones; every method takes
-    both and answers in kind.
+    :math:`O(mn\min(m, n))`, which the oracle avoids. Points are dense arrays for small shapes and
+    `FactoredMatrix` for large ones; every method takes both and answers in kind.
 
     Parameters
     ----------
@@ -77,7 +69,7 @@ class TraceNormBall(Domain):
     device
         Where factored points live: ``"cpu"``, ``"cuda"`` (or ``"cuda:1"``, ...) for a GPU by
         PyTorch, ``"torch"`` for PyTorch without one, or ``"auto"``: a GPU where there is one and
-        the matrices are large enough for it to be quicker.
+        it is quicker.
 
     Examples
     --------
@@ -117,25 +109,21 @@ class TraceNormBall(Domain):
             )
         self.scale = checks.positive(radius, "radius")
         self.lmo_tolerance = checks.positive(lmo_tolerance, "lmo_tolerance")
-        most = THIN_ENTRIES if min(sizes) <= _CHEAP_SIDE else DENSE_ENTRIES
-        small = math.prod(sizes) <= most
-        self.factored = representation == "factored" or (representation == "auto" and not small)
-        self.device = self._place(device, sizes, representation)
         super().__init__(sizes, self.scale, inner_radius=self.scale / math.sqrt(min(sizes)))
-
-    def _place(self, device: Any, sizes: tuple[int, ...], representation: str) -> Device:
-        """The device asked for, or the quicker one."""
-        if device == "auto":
-            large = self.factored and math.prod(sizes) >= DEVICE_ENTRIES
-            return best_device() if large else HOST
-        chosen = device_named(device)
-        if chosen is not HOST and not self.factored:
+        entries = math.prod(sizes)
+        small = entries <= (THIN_ENTRIES if min(sizes) <= _CHEAP_SIDE else DENSE_ENTRIES)
+        self.factored = representation == "factored" or (representation == "auto" and not small)
+        self.device: Device = HOST
+        if device != "auto":
+            self.device = device_named(device)
+        elif self.factored and entries >= DEVICE_ENTRIES:
+            self.device = best_device()
+        if self.device is not HOST and not self.factored:
             if representation == "dense":
                 raise ValueError(
                     f'device "{device}" is for factored points; leave representation="dense" out'
                 )
             self.factored = True
-        return chosen
 
     @property
     def representation(self) -> str:
@@ -149,7 +137,7 @@ class TraceNormBall(Domain):
         return FactoredMatrix.zeros(self.shape, self.device.name)
 
     def warm_up(self) -> None:
-        """Load the loops over factored matrices, or over stacks of dense ones."""
+        """Load the compiled loops over factored matrices, or over stacks of dense ones."""
         if self.device is HOST:
             (factored_kernels if self.factored else kernels)()
 
@@ -182,12 +170,12 @@ class TraceNormBall(Domain):
     ) -> tuple[Point, float]:
         """Return the atom and a bound on how far it is from the minimiser.
 
-        What is proved: where the shorter side is at most 48, the bound, up to rounding. Above that
-        a Lanczos run from a random start finds the leading pair, and for an accuracy of 0.05 or more
-        the bound fails with probability 0.001 at most. For a finer one it is radius * residual,
-        which is right unless a larger singular value was missed; one that is larger by more than 5 %
-        is missed with probability 0.001 at most. The chance is that of the start, for a direction
-        that does not depend on it; the numbers of the direction seed it, so that calls repeat.
+        Where the shorter side is at most 48, the bound is proved, up to rounding. Above that a
+        Lanczos run from a random start finds the leading pair. For an accuracy of 0.05 or more the
+        bound fails with probability 0.001 at most. For a finer one it is radius * residual, which is
+        right unless a larger singular value was missed; one that is larger by more than 5 % is missed
+        with probability 0.001 at most. The probability is over the start, for a direction that does
+        not depend on it; the direction's numbers seed it, so that calls repeat.
         `docs/theory/oracles.md` has the proof.
         """
         return self._atom(direction, leading_triplet(direction, tolerance=self._tol(accuracy)))
@@ -217,7 +205,7 @@ class TraceNormBall(Domain):
             return super().project_many(stack)
         projected = stack.copy()
         # A matrix is the sum of its rows, each of rank one, so the sum of their norms bounds the
-        # trace norm: the cheap test that spares most matrices inside the decomposition.
+        # trace norm: a cheap test that spares most matrices inside the decomposition.
         rows = stack if self.shape[0] <= self.shape[1] else stack.swapaxes(1, 2)
         bounds = kernels().sums_of_row_norms(np.ascontiguousarray(rows))
         doubtful = (bounds > self.scale).nonzero()[0]
@@ -229,7 +217,7 @@ class TraceNormBall(Domain):
     def check_point(self, value: Any, name: str) -> Point:
         """Return a finite matrix of this shape, factored or dense, or raise `ValueError`."""
         if not isinstance(value, FactoredMatrix):
-            return super().check_point(to_host(value), name)
+            return super().check_point(value, name)
         if value.shape != self.shape:
             raise ValueError(f"{name} must have shape {self.shape}, got {value.shape}")
         return value if self.device is HOST else value.to(self.device.name)
@@ -241,17 +229,13 @@ class TraceNormBall(Domain):
         return bool(self._singular_values(x).sum() <= self.scale + slack)
 
     def _project(self, y: Point) -> Point:
-        U, s, V = self._svd(y, self._thresholded)
+        U, s, V = self._svd(y, leading=True)
         if s.sum() <= self.scale:
             return y.copy()
         kept = threshold_to_sum(s, self.scale)
         rank = np.count_nonzero(kept)
         U, kept, V = U[:, :rank], kept[:rank], V[:, :rank]
         return FactoredMatrix(U, kept, V) if isinstance(y, FactoredMatrix) else (U * kept) @ V.T
-
-    def _thresholded(self, s: Array) -> int:
-        """How many singular values a projection keeps."""
-        return int(np.count_nonzero(threshold_to_sum(s, self.scale)))
 
     def _gauge(self, y: Point) -> float:
         return float(self._singular_values(y).sum() / self.scale)
@@ -265,28 +249,39 @@ class TraceNormBall(Domain):
         return U @ V.T / self.scale
 
     def _singular_values(self, x: Point) -> Array:
-        if (compact := self._compact(x)) is not None:
-            return compact.s
-        return singular_values(to_host(self._dense(x)))
+        compact = self._compact(x)
+        return singular_values(to_host(self._dense(x))) if compact is None else compact.s
 
-    def _svd(
-        self, x: Point, wanted: Callable[[Array], int] | None = None
-    ) -> tuple[Array, Array, Array]:
-        """All singular values, falling, and all vectors, or those `wanted`, in columns.
+    def _svd(self, x: Point, leading: bool = False) -> tuple[Array, Array, Array]:
+        """Return all singular values, falling, and vectors: all, or those a projection keeps.
 
         Leading vectors come from the Gram matrix, which would lose the digits of the last ones.
         """
-        if (compact := self._compact(x)) is not None:
+        compact = self._compact(x)
+        if compact is not None:
             return compact.U, compact.s, compact.V
         dense = self._dense(x)
-        if wanted is None or min(self.shape) < _GRAM_SIDE:
-            put = device_of(dense).put
-            U, s, Vt = svd(to_host(dense))
-            return put(U), s, put(Vt.T)
-        return _svd_by_gram(dense, wanted)
+        if leading and min(self.shape) >= _GRAM_SIDE:
+            return self._svd_by_gram(dense)
+        put = device_of(dense).put
+        U, s, Vt = svd(to_host(dense))
+        return put(U), s, put(Vt.T)
+
+    def _svd_by_gram(self, dense: Array) -> tuple[Array, Array, Array]:
+        """Decompose by the smaller Gram matrix: values below 1e-8 of the first are noise."""
+        if dense.shape[0] > dense.shape[1]:
+            V, s, U = self._svd_by_gram(dense.T)
+            return U, s, V
+        device = device_of(dense)
+        squares, U = device.eigh(dense @ dense.T)
+        s = np.sqrt(np.maximum(squares, 0.0))
+        count = int(np.count_nonzero(threshold_to_sum(s, self.scale)))
+        U = U[:, :count]
+        V = dense.T @ U / device.put(np.where(s[:count] > 0, s[:count], 1.0))
+        return U, s, V
 
     def _compact(self, x: Point) -> FactoredMatrix | None:
-        """A factored matrix as its own decomposition, where few columns hold all of it."""
+        """Return a factored matrix as its own decomposition, where few columns hold all of it."""
         if not isinstance(x, FactoredMatrix):
             return None
         if not x.nnz:
@@ -307,25 +302,6 @@ class TraceNormBall(Domain):
                 "leading ones"
             )
         return x.toarray()
-
-
-def _svd_by_gram(dense: Array, wanted: Callable[[Array], int]) -> tuple[Array, Array, Array]:
-    """Singular triplets from the smaller Gram matrix: values below 1e-8 of the first are noise."""
-    if dense.shape[0] > dense.shape[1]:
-        V, s, U = _svd_by_gram(dense.T, wanted)
-        return U, s, V
-    device = device_of(dense)
-    squares, U = device.eigh(dense @ dense.T)
-    s = np.sqrt(np.maximum(squares, 0.0))
-    count = wanted(s)
-    U = U[:, :count]
-    V = dense.T @ U / device.put(np.where(s[:count] > 0, s[:count], 1.0))
-    return U, s, V
-
-
-#: Side from which Lanczos finds the lowest eigenvector sooner than a dense decomposition (measured
-#: on one core: 8 and 6 ms at side 300, 16 and 22 ms at side 500 for a random symmetric matrix).
-_LANCZOS_SIDE = 350
 
 
 class Spectrahedron(Domain):
@@ -404,7 +380,7 @@ class Spectrahedron(Domain):
         return _symmetric_part((vectors * project_nonnegative_sum(values, self.scale)) @ vectors.T)
 
     def _gauge(self, y: Array) -> float:
-        if self._outside_hull(y, self._offset(y)):
+        if self._outside_hull(y):
             return math.inf
         lowest = float(np.linalg.eigvalsh(_symmetric_part(y))[0])
         return max(0.0, 1 - self._side * lowest / self.scale)
@@ -412,11 +388,6 @@ class Spectrahedron(Domain):
     def _gauge_subgradient(self, y: Array) -> Array:
         vector = _lowest_eigenvector(_symmetric_part(y))
         return (np.eye(self._side) - self._side * np.outer(vector, vector)) / self.scale
-
-    def _offset(self, x: Array) -> float:
-        """Distance from the symmetric matrices of the right trace."""
-        excess = (float(np.trace(x)) - self.scale) / math.sqrt(self._side)
-        return math.hypot(excess, norm(x - x.T) / 2)
 
 
 def _symmetric_part(matrix: Array) -> Array:

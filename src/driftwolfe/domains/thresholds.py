@@ -81,14 +81,14 @@ def threshold_falling(values: Array, total: float) -> Array:
 def project_capped_sums(values: Array, total: float, cap: float) -> Array:
     r"""Project each row onto :math:`\{0 \le s \le cap, \sum_i s_i = total\}`.
 
-    The answer is :math:`\mathrm{clip}(values - \theta, 0, cap)` with one theta a row. The sum falls
+    The answer is :math:`\mathrm{clip}(values - \theta, 0, cap)` with one theta per row. The sum falls
     with theta along straight pieces between the points `values - cap` and `values`, so sorting
     those finds the piece that meets `total`, and on it theta is the root of a linear equation.
 
     Parameters
     ----------
     values
-        One problem a row, ``(rows, n)``.
+        One problem per row, ``(rows, n)``.
     total
         The sum asked for, from 0 to ``n * cap``.
     cap

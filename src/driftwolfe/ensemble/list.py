@@ -358,7 +358,7 @@ class EvenDescent(ListDescent):
         accuracy = self.oracle.accuracy if self.oracle.pooled else None
         stop = Stopping(float(self.tolerances[i]), accuracy, None)
         run = HalfspaceRun(self.domain, job.x, job.y, stop)
-        answer = run.ask()
+        answer = run.advance()
         calls = job.calls + run.calls
         if answer is None:
             return Job(run.pair.snapshot(), job.y, calls, running=True)

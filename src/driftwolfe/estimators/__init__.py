@@ -1,4 +1,4 @@
-"""Estimators for drifting streams: a classifier and a recommender, with the faces of scikit-learn and river.
+"""Estimators for drifting streams: a classifier and a recommender, with scikit-learn and river APIs.
 
 `MatrixCompleter` needs nothing beyond driftwolfe; `TraceNormClassifier` and
 `MatrixCompletionRegressor` need scikit-learn (``pip install 'driftwolfe[estimators]'``); the classes

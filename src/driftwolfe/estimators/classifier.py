@@ -14,29 +14,35 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from driftwolfe.estimators.classifier_archive import check_options, read_learner, write_learner
-from driftwolfe.estimators.classifier_experts import (
-    ClassLearner,
+from driftwolfe.estimators.classifier_archive import OPTIONS, read_learner, write_learner
+from driftwolfe.estimators.classifier_experts import ClassLearner, make_learner, plain_radii
+from driftwolfe.estimators.classifier_features import (
     Labelled,
     Rows,
     as_rows,
     check_weights,
     in_fixed_order,
-    make_learner,
-    plain_radii,
 )
+from driftwolfe.estimators.ids import check_keys
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.checks import sound_sparse
 from driftwolfe.points.kinds import Array, Indices
-from driftwolfe.storage import check_keys, require
+from driftwolfe.storage import Field, require
 
 #: Bytes that the classes of a file may take.
 LARGEST_CLASSES = 1 << 26
+#: What a file says besides the state.
+SAVED_OPTIONS = OPTIONS | {
+    "passes": Field(int, least=1),
+    "random_state": Field(int, least=0, below=1 << 32, optional=True),
+    "labels": Field(str),
+    "passes_done": Field(int, least=1, optional=True),
+}
 
 
 def check_labels(labels: Any, what: str) -> None:
-    """Raise ValueError where one is NaN or holds NaN; NumPy would make text of it, beside others."""
+    """Refuse labels that are NaN or hold NaN; NumPy would make text of it beside texts."""
     kind = getattr(getattr(labels, "dtype", None), "kind", "O")
     if kind == "O" and isinstance(labels, Iterable):
         check_keys(list(labels), what)
@@ -45,11 +51,7 @@ def check_labels(labels: Any, what: str) -> None:
 
 
 def sorted_classes(classes: Any) -> NDArray[Any]:
-    """Return the classes, sorted, each once.
-
-    >>> sorted_classes(["b", "a", "b"])
-    array(['a', 'b'], dtype='<U1')
-    """
+    """Return the distinct classes, sorted."""
     checks.refuse_masked(classes, "classes")
     check_labels(classes, "a class")
     found: NDArray[Any] = np.unique(np.asarray(classes))
@@ -58,17 +60,12 @@ def sorted_classes(classes: Any) -> NDArray[Any]:
     return found
 
 
-def saved_classes(keys: list[Any], kind: Any) -> NDArray[Any]:
-    """Return classes that a file holds, as an array of that kind; they are sorted, each once.
-
-    >>> saved_classes(["a", "b"], "<U1")
-    array(['a', 'b'], dtype='<U1')
-    """
+def saved_classes(keys: list[Any], kind: str) -> NDArray[Any]:
+    """Return the classes of a file as an array of that type; they are sorted and distinct."""
     try:
-        dtype = np.dtype(kind) if isinstance(kind, str) else None
-        fits = dtype is not None and dtype.kind in "biufUSO"
+        dtype = np.dtype(kind)
         # A file of a few bytes can name a type of any width.
-        if dtype is not None and fits and dtype.itemsize * len(keys) <= LARGEST_CLASSES:
+        if dtype.kind in "biufUSO" and dtype.itemsize * len(keys) <= LARGEST_CLASSES:
             classes = np.array(keys, dtype=dtype)
             if classes.ndim == 1 and np.array_equal(np.unique(classes), classes):
                 return classes
@@ -78,7 +75,7 @@ def saved_classes(keys: list[Any], kind: Any) -> NDArray[Any]:
 
 
 def agreed_classes(classes: Any, known: NDArray[Any] | None) -> NDArray[Any]:
-    """Return the classes: those of the first call of partial_fit, which later ones may repeat."""
+    """Return the classes: those of the first call of partial_fit, which later calls may repeat."""
     if classes is None:
         if known is None:
             raise ValueError("classes must be passed on the first call to partial_fit")
@@ -92,11 +89,7 @@ def agreed_classes(classes: Any, known: NDArray[Any] | None) -> NDArray[Any]:
 
 
 def class_numbers(y: NDArray[Any], classes: NDArray[Any]) -> Indices:
-    """Return the place of every label among the sorted classes.
-
-    >>> class_numbers(np.array([3, 1]), np.array([1, 3]))
-    array([1, 0])
-    """
+    """Return the place of every label among the sorted classes."""
     places = np.searchsorted(classes, y)
     known = classes[np.minimum(places, classes.size - 1)] == y
     if not np.all(known):
@@ -109,11 +102,7 @@ def class_numbers(y: NDArray[Any], classes: NDArray[Any]) -> Indices:
 
 
 def row_weights(sample_weight: Any, number: int) -> Array | None:
-    """Return the weights of that many rows, None if all are 1.
-
-    >>> row_weights([1, 2], 2), row_weights(0.5, 2)
-    (array([1., 2.]), array([0.5, 0.5]))
-    """
+    """Return the weights of that many rows, None if all are 1."""
     if sample_weight is None:
         return None
     checks.refuse_masked(sample_weight, "sample_weight")
@@ -131,12 +120,12 @@ def row_weights(sample_weight: Any, number: int) -> Array | None:
 
 
 class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
-    r"""A linear classifier for streams that drift: POLA with several radii, and nothing to tune.
+    r"""A linear classifier for streams that drift: POLA with several radii, nothing to tune.
 
-    Rows are rescaled online (`FeatureMap`). Experts for all radii and for intervals of 16, 64, 256,
-    ... rows descend on the logistic loss in balls of the trace norm, and start anew when their
-    interval ends (`ClassExperts`). Their class probabilities are averaged, with weights that are
-    multiplied by the probability that each gave to the label.
+    Features are rescaled online. Experts for all radii and for intervals of 16, 64, 256, ... rows
+    descend on the logistic loss in trace-norm balls, and restart when their interval ends. Their class
+    probabilities are averaged, with weights that are multiplied by the probability that each gave to
+    the label.
 
     .. math:: p_t(c) = \sum_i w_{t,i}\, \mathrm{softmax}(Y_{t,i} z_t)_c
 
@@ -144,24 +133,24 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     ----------
     radii
         Bounds on the trace norms of the experts' matrices, in units of scores for a row of usual
-        length: ``"auto"`` for 10, 40 and 160, or a number, or several. A small one keeps
+        length: ``"auto"`` for 10, 40 and 160, or a number, or several. A small radius keeps
         probabilities soft.
     learner
-        ``"pola"`` adapts to drift. ``"pold"`` never restarts an expert and goes back to lighter
-        experts more reluctantly; its interval lengths are only a grid of step sizes.
+        ``"pola"`` adapts to drift. ``"pold"`` never restarts an expert and returns to lighter experts
+        more slowly; its interval lengths are only a grid of step sizes.
     fit_intercept
-        Whether scores have a constant part; features are centred then, up to 256 of them.
+        Whether scores have a constant part; up to 256 features are then centred.
     passes
         How often `fit` goes through the rows.
     random_state
-        Of the order of the rows in `fit`; `partial_fit` takes rows as they come.
+        Seed of the order of rows in `fit`; `partial_fit` learns rows in their order.
 
     Attributes
     ----------
     classes_
         The labels, sorted.
     n_features_in_, feature_names_in_
-        Number and, where the input had some, names of features.
+        Number and, if the input had some, names of features.
     t_
         Rows learned.
     n_iter_
@@ -171,7 +160,7 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         and (n_classes,), with one row for two classes as usual. An approximation: probabilities are
         averaged, not matrices, and very long rows are shortened.
     expert_weights_, expert_names_
-        Weights of the experts, and what they are.
+        Weights and names of the experts.
 
     Notes
     -----
@@ -181,21 +170,20 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     .. math:: \min_{\lVert Z\rVert_* \le \rho} \sum_{t \in I} f_t(Z)
               + 1.3 \cdot 4\sqrt2\, \rho \sqrt{|I|} + \ln(N e)
 
-    with e the last row of I and N experts, conditional on :math:`f_t` being the loss on the
-    rescaled row :math:`z_t`, whose norm is at most 2; see `ClassExperts`. It says nothing of `fit`,
-    which goes through the rows several times.
+    with e the last row of I and N experts, where :math:`f_t` is the loss on the rescaled row
+    :math:`z_t`, whose norm is at most 2. It does not cover `fit`, which goes through the rows several
+    times.
 
     A whole number w as the weight of a row is the same as w copies of it, one after the other (up
-    to 100); weight 0 is as if the row was not there. What was learned from rows does not depend on
-    how they were cut into calls, nor on whether they were sparse. The result of `fit` does not
-    depend on the order of the rows either.
+    to 100); weight 0 is as if the row was not there. What is learned does not depend on how rows are
+    split into calls, nor on whether they are sparse. The result of `fit` does not depend on the order
+    of the rows either.
 
     Several threads may predict at the same time. While one thread learns, predictions, attributes and
     `save` are refused with a RuntimeError in other threads, and so is learning while another reads.
 
-    Work per row and memory grow with experts x classes x features, where there are 3 experts for
-    each of 5 to 10 lengths; for rows with many zeros and more than 256 features, the work grows
-    with the entries that are not zero.
+    Work per row and memory grow with experts x classes x features, with 3 experts for each of 5 to 10
+    lengths; for sparse rows of more than 256 features, the work grows with the nonzero entries.
 
     References
     ----------
@@ -211,7 +199,7 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(400, 3))
     >>> y = np.where(X[:, 0] > 0, "up", "down")
-    >>> y[200:] = np.where(X[200:, 0] > 0, "down", "up")  # the world turns round
+    >>> y[200:] = np.where(X[200:, 0] > 0, "down", "up")  # the rule is reversed
     >>> model = TraceNormClassifier()
     >>> for k in range(0, 400, 10):
     ...     model = model.partial_fit(X[k : k + 10], y[k : k + 10], classes=["down", "up"])
@@ -236,7 +224,7 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
 
     @writes
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TraceNormClassifier:
-        """Forget everything, and go through the rows several times, in random order."""
+        """Learn from scratch, going through the rows several times, in random order."""
         with self._unchanged_if_refused():
             passes = checks.count(self.passes, "passes")
             rows, labels, weights = self._checked(X, y, sample_weight, first=True)
@@ -257,10 +245,7 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> TraceNormClassifier:
-        """Learn rows one by one, in their order.
-
-        The first call names all classes that will ever come.
-        """
+        """Learn rows one by one, in their order; the first call names all classes that will ever come."""
         with self._unchanged_if_refused():
             first = not self.__sklearn_is_fitted__()
             rows, labels, weights = self._checked(X, y, sample_weight, first)
@@ -333,7 +318,7 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
 
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted classifier to a file; no code is in it."""
+        """Write the fitted classifier to a file, without any code."""
         learner = self._fitted()
         if not isinstance(self.random_state, int | np.integer | None):
             raise TypeError("a classifier is saved with a random_state that is None or a number")
@@ -351,21 +336,20 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TraceNormClassifier:
-        """Return the classifier that `save` wrote; it goes on as that one would have."""
-        settings, learner, keys = read_learner(path, cls.__name__)
-        if learner is None or set(keys) != {"classes", "names"}:
+        """Return the classifier that `save` wrote; it resumes bit-identically."""
+        options, learner, keys = read_learner(
+            path, cls.__name__, SAVED_OPTIONS, ("classes", "names")
+        )
+        if learner is None:
             raise ValueError(f"{path} holds no fitted classifier")
-        labels, passes = settings.pop("labels", None), settings.pop("passes_done", None)
-        _check_settings(settings, passes)
-        loaded = cls(**settings)
+        labels, passes = options.pop("labels"), options.pop("passes_done", None)
+        loaded, names = cls(**options), keys["names"]
         loaded.classes_ = saved_classes(keys["classes"], labels)
         loaded.n_features_in_ = learner.map.features
-        names = keys["names"]
-        if len(loaded.classes_) != learner.experts.classes:
-            raise ValueError(f"{path} holds classes that do not fit its classifier")
-        if names and not (len(names) == learner.map.features and set(map(type, names)) == {str}):
-            raise ValueError(f"{path} holds names of features that do not fit its classifier")
+        require(len(loaded.classes_) == learner.experts.classes, "classes")
         if names:
+            texts = all(type(name) is str for name in names)
+            require(texts and len(names) == learner.map.features, "names of features")
             loaded.feature_names_in_ = np.array(names, dtype=object)
         if passes is not None:
             loaded.n_iter_ = passes
@@ -384,7 +368,7 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
 
     @contextmanager
     def _unchanged_if_refused(self) -> Iterator[None]:
-        """Take back what scikit-learn's checks noted, where a call is refused."""
+        """Undo what scikit-learn's checks have set if a call is refused."""
         before = self.__dict__.copy()
         try:
             yield
@@ -395,7 +379,7 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     def _checked(
         self, X: Any, y: Any, sample_weight: Any, first: bool
     ) -> tuple[Rows, NDArray[Any], Array | None]:
-        """Return rows, labels and weights, or say what is wrong with them."""
+        """Return rows, labels and weights, checked."""
         rows, targets = _sound(X, "X"), _sound(y, "y")
         check_labels(targets, "a label")
         table, labels = validate_data(
@@ -421,17 +405,6 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
 
 
 def _sound(given: Any, name: str) -> Any:
-    """Return what scikit-learn may look at: it knows neither masks nor whether indices are in range."""
+    """Check what scikit-learn does not: masks, and indices of sparse matrices."""
     checks.refuse_masked(given, name)
     return sound_sparse(given, name)
-
-
-def _check_settings(settings: dict[str, Any], passes: Any) -> None:
-    """Raise ValueError unless a file holds what the constructor takes."""
-    names = {"radii", "learner", "fit_intercept", "passes", "random_state"}
-    require(set(settings) == names, "options")
-    check_options(settings)
-    require(type(settings["passes"]) is int and settings["passes"] >= 1, "options")
-    state = settings["random_state"]
-    require(state is None or (type(state) is int and 0 <= state < 1 << 32), "options")
-    require(passes is None or (type(passes) is int and passes >= 1), "options")

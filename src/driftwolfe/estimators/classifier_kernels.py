@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from driftwolfe.estimators.weight_kernels import reweigh
 from driftwolfe.points.compiling import (
     ANSWER,
     NEW_NUMBERS,
@@ -20,13 +20,15 @@ from driftwolfe.points.compiling import (
     jit,
 )
 
+#: Rows, as `Rows` holds them.
+_ROWS = (PLACES, PLACES, NUMBERS)
 #: Sweeps of Jacobi's method; it converges quadratically, so about six are needed.
 _SWEEPS = 40
 
 
 @jit(NEW_TABLE, NEW_TABLE, WHOLE, WHOLE)
-def _rotate(matrix: Any, vectors: Any, p: int, q: int) -> None:
-    """Turn a symmetric matrix such that its entry at p, q becomes 0."""
+def _rotate(matrix, vectors, p, q):
+    """Rotate a symmetric matrix such that its entry at p, q becomes 0."""
     theta = (matrix[q, q] - matrix[p, p]) / (2.0 * matrix[p, q])
     t = math.copysign(1.0, theta) / (abs(theta) + math.sqrt(theta * theta + 1.0))
     cosine = 1.0 / math.sqrt(t * t + 1.0)
@@ -45,15 +47,12 @@ def _rotate(matrix: Any, vectors: Any, p: int, q: int) -> None:
 
 
 @jit(NEW_TABLE, NEW_TABLE)
-def eigen(matrix: Any, vectors: Any) -> None:
-    """Turn a symmetric matrix into the diagonal one of its eigenvalues (Jacobi 1846).
-
-    The eigenvectors stand in columns, in the same order.
-    """
+def eigen(matrix, vectors):
+    """Diagonalise a symmetric matrix (Jacobi 1846); eigenvectors are columns in the same order."""
     n = matrix.shape[0]
+    vectors[:] = 0.0
     for p in range(n):
-        for q in range(n):
-            vectors[p, q] = 1.0 if p == q else 0.0
+        vectors[p, p] = 1.0
     for _ in range(_SWEEPS):
         rest, whole = 0.0, 0.0
         for p in range(n):
@@ -69,10 +68,10 @@ def eigen(matrix: Any, vectors: Any) -> None:
 
 
 @jit(NUMBERS, NUMBER)
-def threshold(values: Any, total: float) -> float:
-    """Return theta such that the values less theta, where positive, sum to `total` (Michelot 1986).
+def threshold(values, total):
+    """Return theta such that the positive parts of values - theta sum to `total` (Michelot 1986).
 
-    The values are positive or 0, and sum to more.
+    The values are not negative and sum to more.
     """
     theta, number = 0.0, 0
     while True:
@@ -87,7 +86,7 @@ def threshold(values: Any, total: float) -> float:
 
 
 @fast_jit(NUMBERS, NUMBERS)
-def _inner(left: Any, right: Any) -> float:
+def _inner(left, right):
     total = 0.0
     for j in range(left.size):
         total += left[j] * right[j]
@@ -95,7 +94,7 @@ def _inner(left: Any, right: Any) -> float:
 
 
 @jit(TABLE, TABLE, NUMBERS, NUMBER)
-def _shrink(lines: Any, vectors: Any, values: Any, theta: float) -> Any:
+def _shrink(lines, vectors, values, theta):
     """Return lines with their singular values lowered by theta: V diag(1 - theta/s) V^T lines."""
     n, width = lines.shape
     shrunk = np.zeros((n, width))
@@ -111,10 +110,8 @@ def _shrink(lines: Any, vectors: Any, values: Any, theta: float) -> Any:
 
 
 @jit(NEW_TABLE, WHOLE, WHOLE, WHOLE, NUMBER)
-def project_columns(table: Any, rows: int, first: int, columns: int, radius: float) -> Any:
-    """Project some columns of a table, `rows` long, onto the ball.
-
-    Returns their trace norm and their squared Frobenius norm then.
+def project_columns(table, rows, first, columns, radius):
+    """Project some columns of a table, `rows` long, onto the ball; return their trace and squared norm.
 
     As `TraceNormBall.project`, from the eigenvalues of the Gram matrix: singular values below 1e-8
     of the largest are lost.
@@ -145,20 +142,20 @@ def project_columns(table: Any, rows: int, first: int, columns: int, radius: flo
     return radius, squared
 
 
-#: No mapped row is longer than this, in units of their root mean square.
+#: Largest norm of a mapped row, in units of their root mean square.
 LONGEST = 2.0
 #: A row counts for that mean with at most this many times its present value, so that one wild row
 #: does not make all others small.
 CAP = 9.0
-#: No entry is mapped to more, so that squares stay in the range of numbers.
+#: Largest mapped entry, so that squares do not overflow.
 WILD = 1e70
-#: Entries up to this share of the root mean square of their feature count as 0: they are rounding.
+#: Entries up to this share of the root mean square of their feature are rounding and count as 0.
 NEGLIGIBLE = 1e-12
 
 
 @jit(NEW_NUMBERS, NUMBER, NUMBER)
-def divisor(totals: Any, squared: float, part: float) -> float:
-    """Count a squared norm, where `part` > 0, and return what its row is to be divided by.
+def divisor(totals, squared, part):
+    """Count a squared norm with weight `part`, and return what its row is to be divided by.
 
     Totals are the weight of all rows and the sum of their squared norms.
     """
@@ -171,9 +168,7 @@ def divisor(totals: Any, squared: float, part: float) -> float:
 
 
 @jit(NUMBERS, NUMBER, ANSWER, NUMBER, NEW_NUMBERS, NEW_NUMBERS, NEW_TABLE)
-def _count_full(
-    row: Any, part: float, centred: bool, weight: float, mean: Any, seen: Any, moments: Any
-) -> None:
+def _count_full(row, part, centred, weight, mean, seen, moments):
     """Count a row for the means and the second moments about them (Welford 1962)."""
     before = row - mean
     if centred:
@@ -189,40 +184,23 @@ def _count_full(
                 moments[i, j] += factor * after[j]
 
 
-@jit(
-    PLACES,
-    PLACES,
-    NUMBERS,
-    NUMBERS,
-    ANSWER,
-    NUMBER,
-    NEW_NUMBERS,
-    NEW_NUMBERS,
-    NEW_NUMBERS,
-    NEW_TABLE,
-    NUMBERS,
-    TABLE,
-    NEW_NUMBERS,
-)
+@jit(*_ROWS, NUMBERS, ANSWER, NUMBER, *[NEW_NUMBERS] * 3, NEW_TABLE, NUMBERS, TABLE, NEW_NUMBERS)
 def full_rows(
-    starts: Any,
-    places: Any,
-    values: Any,
-    parts: Any,
-    learning: bool,
-    constant: float,
-    totals: Any,
-    seen: Any,
-    mean: Any,
-    moments: Any,
-    centre: Any,
-    table: Any,
-    out: Any,
-) -> None:
-    """Map rows to (constant, A (x - centre)), divided by their length; count them where learning.
-
-    The table holds A transposed.
-    """
+    starts,
+    places,
+    values,
+    parts,
+    learning,
+    constant,
+    totals,
+    seen,
+    mean,
+    moments,
+    centre,
+    table,
+    out,
+):
+    """Map rows to (constant, A (x - centre)) / length, with A^T in the table; count them if learning."""
     width = centre.size
     row, mapped = np.empty(width), np.empty(width)
     for k in range(starts.size - 1):
@@ -249,31 +227,9 @@ def full_rows(
             out[first + 1 + i] = mapped[i] / length
 
 
-@jit(
-    PLACES,
-    PLACES,
-    NUMBERS,
-    NUMBERS,
-    ANSWER,
-    NUMBER,
-    NEW_NUMBERS,
-    NEW_NUMBERS,
-    NEW_NUMBERS,
-    NEW_NUMBERS,
-)
-def diagonal_rows(
-    starts: Any,
-    places: Any,
-    values: Any,
-    parts: Any,
-    learning: bool,
-    constant: float,
-    totals: Any,
-    seen: Any,
-    squares: Any,
-    out: Any,
-) -> None:
-    """Map rows to (constant, x / scale), divided by their length; count them where learning."""
+@jit(*_ROWS, NUMBERS, ANSWER, NUMBER, *[NEW_NUMBERS] * 4)
+def diagonal_rows(starts, places, values, parts, learning, constant, totals, seen, squares, out):
+    """Map rows to (constant, x / scale) / length; count them if learning."""
     for k in range(starts.size - 1):
         part = parts[k] if learning else 0.0
         totals[0] += part
@@ -296,26 +252,26 @@ def diagonal_rows(
             out[e + shift] /= length
 
 
-#: Classes up to which plain loops project quicker than LAPACK.
+#: Largest number of classes for which plain loops project faster than LAPACK.
 FEW_CLASSES = 16
 
 
-@jit(NEW_NUMBERS, NUMBER, NUMBERS, WHOLE)
-def _add(total: Any, factor: float, values: Any, number: int) -> None:
-    for c in range(number):
+@jit(NEW_NUMBERS, NUMBER, NUMBERS)
+def _add(total, factor, values):
+    for c in range(values.size):
         total[c] += factor * values[c]
 
 
 @jit(PLACES, NUMBERS, WHOLE, WHOLE, TABLE, NEW_NUMBERS)
-def _score(places: Any, values: Any, first: int, last: int, points: Any, scores: Any) -> None:
+def _score(places, values, first, last, points, scores):
     """Score a row by all classes of all experts."""
     scores[:] = 0.0
     for e in range(first, last):
-        _add(scores, values[e], points[places[e]], scores.size)
+        _add(scores, values[e], points[places[e]])
 
 
 @jit(NEW_NUMBERS, WHOLE, WHOLE)
-def _softmax(scores: Any, first: int, classes: int) -> float:
+def _softmax(scores, first, classes):
     """Turn scores into probabilities; return the logarithm of what they were divided by."""
     top, total = scores[first], 0.0
     for c in range(first + 1, first + classes):
@@ -328,10 +284,8 @@ def _softmax(scores: Any, first: int, classes: int) -> float:
     return top + math.log(total)
 
 
-@jit(PLACES, PLACES, NUMBERS, TABLE, NUMBERS, NEW_TABLE)
-def probabilities(
-    starts: Any, places: Any, values: Any, points: Any, weights: Any, out: Any
-) -> None:
+@jit(*_ROWS, TABLE, NUMBERS, NEW_TABLE)
+def probabilities(starts, places, values, points, weights, out):
     """Mix the experts' probabilities for every row."""
     classes = out.shape[1]
     scores = np.empty(points.shape[1])
@@ -348,28 +302,9 @@ def probabilities(
             out[k, c] /= total
 
 
-@jit(NEW_NUMBERS, NUMBERS, NUMBER, NUMBER)
-def _reweigh(weights: Any, logs: Any, part: float, share: float) -> None:
-    """Multiply weights by likelihoods to the power `part`; spread a share of them evenly."""
-    n, total, top = weights.size, 0.0, logs.max()
-    for i in range(n):
-        weights[i] *= math.exp(part * (logs[i] - top))
-        total += weights[i]
-    for i in range(n):
-        weights[i] = (1.0 - share) * weights[i] / total + share / n
-
-
 @jit()
-def _note_step(
-    scores: Any,
-    slopes: Any,
-    first: int,
-    classes: int,
-    step: float,
-    squared: float,
-    norms: Any,
-) -> None:
-    """Follow the norms of a matrix that takes a step: a bound on its trace norm, and ||Y||^2.
+def _update_norms(scores, slopes, first, classes, step, squared, norms):
+    """Update the norms of a matrix that takes a step: a bound on its trace norm, and ||Y||^2.
 
     The step has rank one, so its norm is its trace norm; and the trace norm of any matrix is at
     most ||Y|| times the root of its number of columns.
@@ -384,43 +319,31 @@ def _note_step(
 
 
 @jit(
-    WHOLE,
-    WHOLE,
-    PLACES,
-    PLACES,
-    NUMBERS,
-    PLACES,
-    NUMBERS,
-    NUMBERS,
-    NUMBERS,
-    NUMBERS,
-    NUMBER,
-    NEW_TABLE,
-    NEW_NUMBERS,
-    NEW_TABLE,
+    *(WHOLE, WHOLE, *_ROWS, PLACES, *[NUMBERS] * 4, NUMBER),
+    *(NEW_TABLE, NEW_NUMBERS, NEW_TABLE),
 )
 def learn_rows(
-    row: int,
-    width: int,
-    starts: Any,
-    places: Any,
-    values: Any,
-    labels: Any,
-    parts: Any,
-    shares: Any,
-    steps: Any,
-    radii: Any,
-    slack: float,
-    points: Any,
-    weights: Any,
-    norms: Any,
-) -> int:
-    """Learn rows one by one: weigh the experts, let them take their steps, project where needed.
+    row,
+    width,
+    starts,
+    places,
+    values,
+    labels,
+    parts,
+    shares,
+    steps,
+    radii,
+    slack,
+    points,
+    weights,
+    norms,
+):
+    """Learn rows from number `row` on: weigh the experts, take their steps, project if needed.
 
     Points have one row per feature, `width` of them, with all classes of all experts side by side.
     Norms have a row of bounds on their trace norms, and one of their squared Frobenius norms.
-    Begins with number `row`. Returns how many rows are learned: all, unless there are so many
-    classes that an expert is to be projected elsewhere.
+    Returns how many rows are learned: all, unless there are so many classes that an expert is to be
+    projected by LAPACK.
     """
     n, scores = weights.size, np.empty(points.shape[1])
     classes, slopes = scores.size // n, np.empty(scores.size)
@@ -435,14 +358,14 @@ def learn_rows(
             own = i * classes + labels[k]
             logs[i] = scores[own] - _softmax(slopes, i * classes, classes)
             slopes[own] = math.expm1(logs[i])  # p - 1, also where p is nearly 1
-        _reweigh(weights, logs, parts[k], shares[k])
+        reweigh(weights, logs, parts[k], shares[k])
         for i in range(n):
             step = parts[k] * steps[i]
-            _note_step(scores, slopes, i * classes, classes, step, squared, norms[:, i])
+            _update_norms(scores, slopes, i * classes, classes, step, squared, norms[:, i])
             for c in range(i * classes, (i + 1) * classes):
                 slopes[c] *= -step
         for e in range(first, last):
-            _add(points[places[e]], values[e], slopes, slopes.size)
+            _add(points[places[e]], values[e], slopes)
         passed = False
         for i in range(n):
             if norms[0, i] > (1.0 + slack) * radii[i]:

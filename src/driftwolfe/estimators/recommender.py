@@ -1,4 +1,4 @@
-"""`MatrixCompleter`: a recommender for ratings that come one after the other."""
+"""`MatrixCompleter`: a recommender for streams of ratings."""
 
 from __future__ import annotations
 
@@ -10,70 +10,33 @@ from itertools import islice
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from driftwolfe.domains import Box, LinfBall, ProductDomain, TraceNormBall
+from driftwolfe.estimators.ids import (
+    Ids,
+    check_keys,
+    distinct_keys,
+    encode_keys,
+    plain_key,
+)
 from driftwolfe.estimators.recommender_archive import check_header, pool_from_state, pool_state
 from driftwolfe.estimators.recommender_experts import LOSSES, PoolSettings, RatingPool
 from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
 from driftwolfe.points.product import ProductPoint
-from driftwolfe.storage import (
-    Archive,
-    Header,
-    check_keys,
-    decode_keys,
-    encode_keys,
-    enough_memory,
-    plain_key,
-    read_archive,
-    write_archive,
-)
+from driftwolfe.storage import Header, enough_memory, read_archive, require, write_archive
 
-
-class Ids:
-    """Anything hashable, numbered 0, 1, 2, ... in order of appearance.
-
-    >>> ids = Ids(["ann"])
-    >>> numbers, new = ids.number(["bob", "ann", "bob"])
-    >>> numbers, new
-    (array([1, 0, 1]), ['bob'])
-    >>> ids.add(new)
-    >>> ids.find(["bob", "eve"])
-    array([ 1, -1])
-    """
-
-    def __init__(self, names: Iterable[Hashable] = ()) -> None:
-        self.names: list[Any] = []
-        self._numbers: dict[Any, int] = {}
-        self.add(names)
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def find(self, keys: Sequence[Hashable]) -> NDArray[np.int64]:
-        """Return the number of each key; -1 for one never seen."""
-        get = self._numbers.get
-        return np.fromiter((get(key, -1) for key in keys), np.int64, len(keys))
-
-    def number(self, keys: Sequence[Hashable]) -> tuple[NDArray[np.int64], list[Any]]:
-        """Return the number that each key has or will have once the new ones, in a list, are added."""
-        numbers = self.find(keys)
-        new: dict[Any, int] = {}
-        for place in np.flatnonzero(numbers < 0).tolist():
-            numbers[place] = new.setdefault(keys[place], len(self.names) + len(new))
-        return numbers, list(new)
-
-    def add(self, names: Iterable[Hashable]) -> None:
-        """Give new keys the next numbers."""
-        for name in names:
-            self._numbers[name] = len(self.names)
-            self.names.append(name)
+LEARNERS = ("both", "pold", "pola")
+#: Options that have the same name in the scikit-learn and river APIs.
+SHARED_OPTIONS = ("loss", "learner", "radii", "weighting", "memory", "keep_seen")
+MOST_RADII = 64
+#: Squares of sums of such numbers stay in range.
+LARGEST_RATING = 1e100
 
 
 def columns(pairs: Any) -> tuple[list[Any], list[Any]]:
-    """Return the users and the items of pairs, or say what is wrong with them.
+    """Return the users and the items of pairs, or raise an error that says what is wrong with them.
 
     >>> columns([("ann", 7), ("bob", 8)])
     (['ann', 'bob'], [7, 8])
@@ -84,27 +47,15 @@ def columns(pairs: Any) -> tuple[list[Any], list[Any]]:
     return _checked(users, "user"), _checked(items, "item")
 
 
-def _checked(ids: list[Any], name: str) -> list[Any]:
-    """Return ids that can be looked up: NumPy's dates would not be found again, plain ones are."""
-    check_keys(ids, f"the id of one {name}")
-    try:
-        distinct = set(ids)
-    except TypeError as error:
-        raise TypeError(f"{name} ids must be hashable: {error}") from None
-    if any(isinstance(key, np.generic) for key in distinct):
-        return [plain_key(key) for key in ids]
-    return ids
-
-
 def _split(pairs: Any) -> tuple[list[Any], list[Any]]:
-    if hasattr(pairs, "iloc"):  # a data frame: columns of different types stay what they are
+    frame = hasattr(pairs, "iloc")  # columns of different types stay what they are
+    if frame or isinstance(pairs, np.ndarray):
         if pairs.ndim != 2 or pairs.shape[1] != 2:
-            raise ValueError(f"pairs must have two columns, user and item, got shape {pairs.shape}")
-        return pairs.iloc[:, 0].tolist(), pairs.iloc[:, 1].tolist()
-    if isinstance(pairs, np.ndarray):
-        if pairs.ndim != 2 or pairs.shape[1] != 2:
-            raise ValueError(f"pairs must have shape (n, 2), got {pairs.shape}")
-        return pairs[:, 0].tolist(), pairs[:, 1].tolist()
+            raise ValueError(
+                f"pairs must have two columns, user and item: shape (n, 2), got {pairs.shape}"
+            )
+        table = pairs.iloc if frame else pairs
+        return table[:, 0].tolist(), table[:, 1].tolist()
     try:
         rows = list(pairs)
         if all(len(row) == 2 and not isinstance(row, str | bytes) for row in rows):
@@ -116,10 +67,16 @@ def _split(pairs: Any) -> tuple[list[Any], list[Any]]:
     )
 
 
-LEARNERS = ("both", "pold", "pola")
-MOST_RADII = 64
-#: Squares of sums of such numbers stay in range.
-LARGEST_RATING = 1e100
+def _checked(ids: list[Any], name: str) -> list[Any]:
+    """Return ids that can be found again; NumPy's dates could not, so scalars become plain."""
+    check_keys(ids, f"the id of one {name}")
+    try:
+        distinct = set(ids)
+    except TypeError as error:
+        raise TypeError(f"{name} ids must be hashable: {error}") from None
+    if any(isinstance(key, np.generic) for key in distinct):
+        return [plain_key(key) for key in ids]
+    return ids
 
 
 class Factors(NamedTuple):
@@ -133,23 +90,21 @@ class Factors(NamedTuple):
 
 
 class MatrixCompleter(Guarded):
-    r"""Predicts ratings of items by users from a stream of them; follows drift, nothing to tune.
+    r"""Recommender for streams of ratings that drift; nothing to tune.
 
-    Users and items are anything hashable, and may appear at any time. The decision lies in a product
-    of four sets: a global mean within the range of ratings, user and item biases in boxes, and
-    interactions in a (weighted) trace-norm ball,
+    Users and items are anything hashable and may appear at any time. A rating is predicted as
 
-    .. math:: \hat r_{ui} = \mu + b_u + c_i + X_{ui}.
+    .. math:: \hat r_{ui} = \mu + b_u + c_i + X_{ui}
 
-    Experts with different step sizes and radii learn it side by side, some of them restarted at the
-    intervals of a geometric cover, as in `POLD` and `POLA`; the prediction is the weighted mean of
-    theirs. Ratings are learned one by one, in the order given, whatever the batches: one call with n
-    ratings leaves the same state, to the last bit, as n calls with one.
+    with the mean within the range of ratings, user and item biases in boxes, and interactions X in a
+    (weighted) trace-norm ball. Experts with different step sizes and radii learn these side by side,
+    some of them restarted at the intervals of a geometric cover, as in `POLD` and `POLA`; the
+    prediction is the weighted mean of theirs. Ratings are learned one by one, in the order given: one
+    call with n ratings leaves bit-identically the state of n calls with one.
 
-    Memory grows with users and items (some 70 numbers for each after 100,000 ratings; their number
-    grows with the logarithm of the number of ratings), and holds the gradients of the latest ratings,
-    at most `memory` of them, however long the stream is. Beyond these, each different (user, item)
-    pair takes 8 bytes, so that `recommend` can leave out what was rated; see `keep_seen`.
+    Memory grows with users and items (some 70 numbers for each after 100,000 ratings, growing with
+    the logarithm of the number of ratings) and holds the gradients of the latest `memory` ratings.
+    Each different (user, item) pair takes 8 bytes more; see `keep_seen`.
 
     Parameters
     ----------
@@ -160,9 +115,9 @@ class MatrixCompleter(Guarded):
         Which experts: ``"pold"``, step sizes times radii; ``"pola"``, restarted ones; ``"both"``.
     radii
         Radii of the trace-norm balls, in units of the mean error times the root of users x items.
-        None at all: only mean and biases.
+        Empty: only mean and biases.
     rank
-        Most directions that the interactions of one expert have.
+        Largest rank of the interactions of one expert.
     weighting
         0 for the plain trace norm, 1 for rows and columns weighted by how often they are rated
         (Srebro and Salakhutdinov 2010), or between.
@@ -170,11 +125,11 @@ class MatrixCompleter(Guarded):
         Most ratings whose gradients are kept exactly: the latest, at least a third as many. Of
         older ones the leading directions are kept.
     seed
-        Of the random directions that the projections look into.
+        Seed of the random directions that projections start from.
     keep_seen
-        Whether to remember which pairs were rated beyond `memory`, 8 bytes for each different one.
-        Without it, memory does not grow with the number of ratings, and `recommend` leaves out only
-        the latest ratings.
+        Whether to remember which pairs were rated before the latest `memory` ratings, 8 bytes for each
+        different one. Without it, memory does not grow with the number of ratings, and `recommend`
+        excludes only the latest ratings.
 
     Attributes
     ----------
@@ -183,26 +138,26 @@ class MatrixCompleter(Guarded):
     n_ratings_
         Number of ratings learned.
     expert_names_, expert_weights_
-        The experts, and how much each counts now.
+        Names and current weights of the experts.
 
     Notes
     -----
     Let :math:`u_t` be the unit of errors once the error of rating t is counted (1.33 times their
     running mean) and :math:`f_t` the loss of a prediction in that unit. For N experts after T ratings,
-    and any sequence of them with S switches, to each only once it is there,
+    and any sequence of experts :math:`e_t` with S switches, each used only after it has joined,
 
     .. math:: \sum_t f_t(\hat r_t) - f_t(\hat r_{t, e_t}) \le
               \frac{(S + 1) \ln (N T) + 1/32}{0.8} + 0.1 \sum_t \Delta_t^2
 
     with :math:`\Delta_t` the range of the experts' losses in round t: fixed share with share
     1/(t + 1) (Herbster and Warmuth 1998) and Hoeffding's lemma; 1/32 is what the others give to
-    experts that join. It supposes errors of at most 1,000 units, as larger ones count as 1,000.
-    For one expert's interactions there is no such statement: its projections look at `rank` leading
-    directions only, and are as good as one round of block iteration finds them. The sets do hold:
-    every decision of every expert lies in its product of sets, at all times.
+    experts that join. Errors of more than 1,000 units count as 1,000. For one expert's interactions
+    there is no such guarantee: its projections use `rank` leading directions only, as one round of
+    block iteration finds them. Feasibility holds: every decision of every expert lies in its product
+    of sets at all times.
 
     Rescaling or shifting all ratings rescales or shifts all predictions.
-    Rounding errors in ratings hardly move predictions: while the mean error is at most 1e-12 of the
+    Rounding errors in ratings hardly change predictions: while the mean error is at most 1e-12 of the
     largest rating, ratings count as equal and nothing is learned; under the absolute loss an error up
     to 1e-9 units has slope 0; and of directions that tie at `rank`, up to 1e-6 of the largest, none
     counts. With a `memory` of a few hundred ratings and radii above 1 the interactions are chaotic,
@@ -269,8 +224,6 @@ class MatrixCompleter(Guarded):
         )
         self._users, self._items = Ids(), Ids()
 
-    # -- learning and predicting -----------------------------------------------------------------
-
     def partial_fit(self, pairs: Any, ratings: Any) -> Self:
         """Learn ratings, in the order given.
 
@@ -288,8 +241,8 @@ class MatrixCompleter(Guarded):
     def prequential(self, pairs: Any, ratings: Any) -> Array:
         """Predict each rating, then learn it, one after the other; return the predictions.
 
-        The same as a call of `predict` and one of `partial_fit` for each rating, and much quicker:
-        the way to judge a learner on a stream.
+        The same as calling `predict` and `partial_fit` for each rating, and much quicker. Use it to
+        evaluate a learner on a stream.
         """
         users, items = columns(pairs)
         if not users:
@@ -306,7 +259,7 @@ class MatrixCompleter(Guarded):
 
     @reads
     def predict(self, pairs: Any) -> Array:
-        """Return a rating for each pair; users and items never seen count as average.
+        """Return a rating for each pair; new users and items count as average.
 
         Before the first rating it is 0.
         """
@@ -314,7 +267,7 @@ class MatrixCompleter(Guarded):
 
     @reads
     def expert_predictions(self, pairs: Any) -> Array:
-        """Return a table of what each expert predicts: a row for each pair."""
+        """Return the predictions of each expert: one row per pair, one column per expert."""
         return self._predicted(*columns(pairs))[1]
 
     @reads
@@ -324,12 +277,12 @@ class MatrixCompleter(Guarded):
         Parameters
         ----------
         user
-            One never seen gets what is liked in general.
+            A new one gets what is liked in general.
         n
-            Most items to return; there are fewer where there are not as many.
+            Most items to return; fewer if there are not as many.
         exclude_seen
-            Leave out what the user has rated. Without `keep_seen`, and after loading a file from before
-            there was this option: only as far as `memory` holds (or held) it.
+            Exclude what the user has rated. Without `keep_seen`, and for files from before there was
+            this option: only as far as `memory` holds (or held) it.
         """
         count = checks.count(n, "n", least=0)
         users, _ = columns([(user, None)])
@@ -343,8 +296,6 @@ class MatrixCompleter(Guarded):
 
     def _predicted(self, users: list[Any], items: list[Any]) -> tuple[Array, Array]:
         return self._pool.predict(self._users.find(users), self._items.find(items))
-
-    # -- what is known ---------------------------------------------------------------------------
 
     @property
     @reads
@@ -366,18 +317,18 @@ class MatrixCompleter(Guarded):
     @property
     @reads
     def expert_names_(self) -> list[str]:
-        """What tells the experts apart."""
+        """Step, radius and restarts of each expert."""
         return [expert.name for expert in self._pool.experts]
 
     @property
     @reads
     def expert_weights_(self) -> Array:
-        """How much each expert counts now; they sum to 1."""
+        """Current weights of the experts; they sum to 1."""
         return self._pool.slots.weights.copy()
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What it was made with."""
+        """The options it was made with."""
         return asdict(self._pool.settings)
 
     @reads
@@ -387,8 +338,7 @@ class MatrixCompleter(Guarded):
         Rows are in the order of `users_` and `items_`. Their prediction is that of `predict` but
         for clipping: `predict` clips each expert to the range of ratings first.
         """
-        mean, user_biases, item_biases, users, items = self._pool.mean_decision()
-        return Factors(mean, user_biases, item_biases, users, items)
+        return Factors(*self._pool.mean_decision())
 
     @property
     @reads
@@ -415,10 +365,8 @@ class MatrixCompleter(Guarded):
         sets = [Box([low], [high]), *(LinfBall(count, high - low) for count in size)]
         return ProductDomain([*sets, TraceNormBall(size, radius)])
 
-    # -- files -----------------------------------------------------------------------------------
-
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file; `load` goes on from there to the last bit.
+        """Write everything to one file; `load` resumes bit-identically.
 
         Ids must be texts, numbers, booleans, None, bytes or tuples of these.
         """
@@ -431,17 +379,15 @@ class MatrixCompleter(Guarded):
 
     @reads_whole
     def write(self, path: str | os.PathLike[str], kind: str, face: dict[str, Any]) -> None:
-        """Write everything for a face of that name, with settings of its own."""
+        """Write everything for a wrapper of that name, with settings of its own."""
         settings, arrays = pool_state(self._pool)
-        ids: dict[str, NDArray[Any]] = {
-            "ids.users": encode_keys(self._users.names),
-            "ids.items": encode_keys(self._items.names),
-        }
-        write_archive(path, kind, {**settings, "face": face}, arrays | ids)
+        for side, ids in (("users", self._users), ("items", self._items)):
+            arrays[f"ids.{side}"] = encode_keys(ids.names)
+        write_archive(path, kind, {**settings, "face": face}, arrays)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], kind: str) -> tuple[Self, dict[str, Any]]:
-        """Read what `write` wrote for a face of that name; its own settings too."""
+        """Read what `write` wrote for a wrapper of that name, and its own settings."""
 
         def check(header: Header) -> None:
             if header.kind != kind:
@@ -449,30 +395,20 @@ class MatrixCompleter(Guarded):
             check_header(header)
 
         with enough_memory(path):
-            return cls._from_archive(read_archive(path, check), path)
-
-    @classmethod
-    def _from_archive(
-        cls, archive: Archive, path: str | os.PathLike[str]
-    ) -> tuple[Self, dict[str, Any]]:
-        try:
-            completer = cls(**archive.settings["settings"])
-            names = [decode_keys(archive.arrays[f"ids.{side}"]) for side in ("users", "items")]
-        except (KeyError, TypeError, ValueError) as error:
-            told = " ".join(str(error).split())[:200]
-            raise ValueError(f"{path} does not hold a complete state: {told}") from error
-        checked = completer._pool.settings
-        completer._pool = pool_from_state(checked, archive.settings, archive.arrays)
-        completer._users, completer._items = map(Ids, names)
-        for ids, grown in zip(
-            (completer._users, completer._items), completer._pool.sides, strict=True
-        ):
-            if not len(ids) == len(set(ids.names)) == grown.size:
-                raise ValueError(f"{path} holds ids that do not fit its {grown.size} rows")
-        face = archive.settings.get("face")
-        if not isinstance(face, dict):
-            raise ValueError(f"{path} does not hold a complete state: no face")
-        return completer, face
+            archive = read_archive(path, check)
+            settings, arrays = archive.settings, archive.arrays
+            try:
+                completer = cls(**settings["settings"])
+            except (TypeError, ValueError) as error:
+                told = " ".join(str(error).split())[:200]
+                raise ValueError(f"{path} does not hold the state of a {kind}: {told}") from error
+            pool = pool_from_state(completer._pool.settings, settings, arrays)
+            completer._pool = pool
+            completer._users = Ids(distinct_keys(arrays["ids.users"]))
+            completer._items = Ids(distinct_keys(arrays["ids.items"]))
+            sizes = pool.users.size, pool.items.size
+            require((len(completer._users), len(completer._items)) == sizes, "ids")
+        return completer, settings["face"]
 
     def __repr__(self) -> str:
         users, items = len(self._users), len(self._items)

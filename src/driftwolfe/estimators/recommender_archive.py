@@ -2,92 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from driftwolfe.estimators.recommender_experts import (
-    Expert,
+from driftwolfe.estimators.recommender_experts import PoolSettings, RatingPool
+from driftwolfe.estimators.recommender_kernels import Interactions, Scale, Side, Slots
+from driftwolfe.estimators.recommender_tables import (
+    ITEM_BITS,
+    LAST_ITEM,
     Older,
-    PoolSettings,
-    RatingPool,
     RecentSteps,
     SeenPairs,
-    fit_together,
 )
-from driftwolfe.estimators.recommender_kernels import Interactions, Scale, Side, Slots
 from driftwolfe.points.kinds import Array
-from driftwolfe.storage import Described, Header, require
+from driftwolfe.storage import Field, Header, check_fields, require
 
-#: Of ratings, errors and steps: ratings are at most 1e100, and errors count as 1,000 units.
+#: Bound of ratings, errors and steps: ratings are at most 1e100, and errors count as 1,000 units.
 LARGEST = 1e110
-#: Of weights of rows, which fall with the root of the number of ratings at most.
+#: Bound of the weights of rows, which fall with the root of the number of ratings at most.
 LARGEST_METRIC = 1e20
 #: What holds exactly may be off by that share.
 ROUNDING = 1e-6
 
-
-def check_decisions(pool: RatingPool) -> None:
-    """Raise ValueError unless means, biases and interactions lie in their sets; shapes are known to fit."""
-    numbers, slots = pool.scale.numbers, pool.slots
-    low, high = numbers[1:3].tolist()
-    require((np.abs(numbers) <= LARGEST).all(), "ratings")
-    require(((slots.means >= low) & (slots.means <= high)).all(), "means")
-    require(low <= numbers[3] <= high, "means")
-    for grown in pool.sides:
-        side = grown.side
-        require(_largest(side.biases) <= (1.0 + ROUNDING) * (high - low), "biases")
-        metric = side.metric
-        require(
-            (metric * LARGEST_METRIC >= 1.0).all() and (metric <= LARGEST_METRIC).all(), "weights"
-        )
-    older = [table for each in pool.older.values() for table in (each.users, each.items)]
-    for table in (pool.recent.steps, *older):
-        require(_largest(table) <= LARGEST, "steps")
-    for e in np.flatnonzero(slots.low >= 0).tolist():
-        _check_interactions(pool, e)
+SETTINGS = {
+    "settings": Field(dict),
+    "experts": Field(list),
+    "first": Field(int, least=0),
+    "older": Field(dict),
+    "next_projection": Field(int),
+    "face": Field(dict),
+}
 
 
-def _check_interactions(pool: RatingPool, e: int) -> None:
-    """The bound on the trace norm that the loop keeps up to date is one, and within the radius."""
-    k, rank = int(pool.slots.low[e]), pool.settings.rank
-    users, items = (
-        grown.side.rows[:, k * rank : (k + 1) * rank] * grown.side.metric[:, None]
-        for grown in pool.sides
-    )
-    users[pool.users.side.touched < pool.slots.starts[e]] = 0.0  # what the expert does not know
-    spread, radius, norm = pool.low.spreads[k], float(pool.low.radii[k]), float(pool.low.norms[k])
-    require(
-        max(_largest(users), _largest(items), float(spread.sum()), radius) <= LARGEST, "factors"
-    )
-    require(norm <= (1.0 + ROUNDING) * radius, "interactions")
-    squares = (users**2).sum(axis=0)
-    known = squares > 0.0
-    require((spread[known] > 0.0).all(), "interactions")
-    least = 0.5 * (squares[known] / spread[known]).sum() + 0.5 * spread.sum()
-    require(norm >= (1.0 - ROUNDING) * least, "interactions")
-    # With directions of items that are at most orthonormal, the bound is one on the trace norm.
-    require(not items.size or np.linalg.norm(items, 2) <= 1.0 + ROUNDING, "factors")
+def _fields(older: Iterable[str]) -> dict[str, Field]:
+    """All arrays of a file; `older` names the experts whose older steps it holds."""
+    real, whole, bounds = np.float64, np.int64, (-LARGEST, LARGEST)
+    fields = {
+        "scale.clock": Field(whole, (1,), 0, below=1 << 62),
+        "scale.numbers": Field(real, (4,), *bounds),
+        "low.spreads": Field(real, ("low", "rank"), 0.0, LARGEST),
+        "low.radii": Field(real, ("low",), 0.0, LARGEST),
+        "low.norms": Field(real, ("low",)),
+        "slots.means": Field(real, ("experts",)),
+        "slots.squares": Field(real, ("experts",), 0.0),
+        "slots.weights": Field(real, ("experts",), 0.0),
+        "slots.steps": Field(real, ("experts",)),
+        "slots.starts": Field(whole, ("experts",), 0, below="end"),
+        "slots.levels": Field(whole, ("experts",)),
+        "slots.low": Field(whole, ("experts",)),
+    }
+    for side in ("users", "items"):
+        fields |= {
+            f"{side}.counts": Field(whole, (side,), 1),
+            f"{side}.touched": Field(whole, (side,), 0, below="t"),
+            f"{side}.metric": Field(real, (side,), 1.0 / LARGEST_METRIC, LARGEST_METRIC),
+            f"{side}.biases": Field(real, (side, "experts")),
+            f"{side}.squares": Field(real, (side, "experts"), 0.0),
+            f"{side}.rows": Field(real, (side, "low rank")),
+            f"ids.{side}": Field(np.uint8, (None,)),
+        }
+    for k in older:
+        fields |= {
+            f"older.{k}.{side}": Field(real, (None, f"columns{k}"), *bounds)
+            for side in ("users", "items")
+        }
+    return fields | {
+        "recent.rows": Field(whole, ("recent",), 0, below="users"),
+        "recent.cols": Field(whole, ("recent",), 0, below="items"),
+        "recent.steps": Field(real, ("recent", "low"), *bounds),
+        "seen.pairs": Field(whole, (None,), 0, optional=True),  # not in the first files
+    }
 
 
-def _largest(table: Array) -> float:
-    return max(float(table.max(initial=0.0)), -float(table.min(initial=0.0)))
-
-
-Arrays = dict[str, NDArray[Any]]
-
-
-def pool_state(pool: RatingPool) -> tuple[dict[str, Any], Arrays]:
-    """Return all that a pool knows; room to spare is left out."""
-    arrays: Arrays = {}
+def pool_state(pool: RatingPool) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return settings and arrays that make up a pool; spare room is left out."""
+    groups: dict[str, Any] = {"slots": pool.slots, "low": pool.low, "scale": pool.scale}
+    arrays = {
+        f"{name}.{part}": table
+        for name, group in groups.items()
+        for part, table in group._asdict().items()
+    }
     for name, grown in (("users", pool.users), ("items", pool.items)):
         for part, table in grown.side._asdict().items():
             arrays[f"{name}.{part}"] = table[: grown.size]
-    for name, group in (("slots", pool.slots), ("low", pool.low), ("scale", pool.scale)):
-        arrays |= {f"{name}.{part}": table for part, table in group._asdict().items()}
     recent = pool.recent
     for part in ("rows", "cols", "steps"):
         arrays[f"recent.{part}"] = getattr(recent, part)[: recent.size]
@@ -105,162 +106,104 @@ def pool_state(pool: RatingPool) -> tuple[dict[str, Any], Arrays]:
 
 
 def check_header(header: Header) -> None:
-    """Raise ValueError where a file's arrays do not fit each other or its settings; none is read yet."""
-    try:
-        fits = _expected(header.settings, header.described) == header.described
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-        told = " ".join(str(error).split())[:200]
-        raise ValueError(f"this archive does not hold a complete state: {told}") from error
-    if not fits:
-        raise ValueError("this archive holds arrays that do not fit together, or its settings")
-
-
-def _expected(
-    settings: Mapping[str, Any], held: Mapping[str, Described]
-) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
-    """Types and shapes of all arrays; what may be of any size is taken from those that are held."""
-    floats, whole, letters = map(np.dtype, (np.float64, np.int64, np.uint8))
-    experts, (low, rank) = len(settings["experts"]), held["low.spreads"].shape
-    if rank != settings["settings"]["rank"] or (not low and settings["settings"]["radii"]):
-        raise ValueError("rank and radii are not those of its arrays")
-    (entries,) = held["recent.rows"].shape
-    expected: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {
-        "scale.clock": (whole, (1,)),
-        "scale.numbers": (floats, (4,)),
-        "low.radii": (floats, (low,)),
-        "low.norms": (floats, (low,)),
-        "low.spreads": (floats, (low, rank)),
-        "recent.rows": (whole, (entries,)),
-        "recent.cols": (whole, (entries,)),
-        "recent.steps": (floats, (entries, low)),
-    }
-    for part in Slots._fields:
-        kind = whole if part in ("starts", "levels", "low") else floats
-        expected[f"slots.{part}"] = (kind, (experts,))
-    for side in ("users", "items"):
-        (size,), (length,) = held[f"{side}.counts"].shape, held[f"ids.{side}"].shape
-        expected |= {f"{side}.{part}": (floats, (size, experts)) for part in ("biases", "squares")}
-        expected |= {f"{side}.{part}": (whole, (size,)) for part in ("touched", "counts")}
-        expected[f"{side}.metric"] = (floats, (size,))
-        expected[f"{side}.rows"] = (floats, (size, low * rank))
-        expected[f"ids.{side}"] = (letters, (length,))
-    if "seen.pairs" in held:  # not in files from before pairs were kept
-        (pairs,) = held["seen.pairs"].shape
-        expected["seen.pairs"] = (whole, (pairs,))
-    for k in settings["older"]:
-        (users, columns), (items, _) = (held[f"older.{k}.{s}"].shape for s in ("users", "items"))
-        expected[f"older.{k}.users"] = (floats, (users, columns))
-        expected[f"older.{k}.items"] = (floats, (items, columns))
-    return expected
+    """Refuse a file whose settings, or types and shapes of arrays, do not fit; no array is read yet."""
+    check_fields(SETTINGS, header.settings, header.kind)
+    older, rank = header.settings["older"], header.settings["settings"].get("rank")
+    require(all(k.isascii() and k.isdigit() for k in older), "older steps")
+    check_fields(dict.fromkeys(older, Field(int, least=0)), older, header.kind)
+    experts = len(header.settings["experts"])
+    check_fields(_fields(older), header.described, header.kind, experts=experts, rank=rank)
 
 
 def pool_from_state(
-    checked: PoolSettings, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+    options: PoolSettings, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> RatingPool:
-    """Make the pool of these settings again; what does not fit together is refused with a ValueError.
-
-    The arrays become the pool's own, and their header has been checked.
-    """
-    try:
-        pool = _pool(checked, settings, arrays)
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError) as error:
-        raise ValueError("this archive does not hold a complete state") from error
-    _check(pool)
-    return pool
-
-
-def _pool(
-    checked: PoolSettings, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-) -> RatingPool:
-    def group(kind: Any, name: str) -> Any:
-        return kind(*(arrays[f"{name}.{part}"] for part in kind._fields))
-
-    pool = RatingPool(checked)
+    """Make a pool of these options again, of arrays whose header has been checked."""
+    t = int(arrays["scale.clock"][0])
+    experts = options.experts(t)
+    interacting = np.array([expert.radius > 0 for expert in experts])
+    sizes = {"experts": len(experts), "low": int(interacting.sum()), "rank": options.rank}
+    fields = _fields(settings["older"])
+    check_fields(fields, arrays, "MatrixCompleter", **sizes, t=t, end=t + 1)
+    require(settings["experts"] == [list(expert) for expert in experts], "experts")
+    pool = RatingPool(options)
     for name, grown in (("users", pool.users), ("items", pool.items)):
-        grown.side = group(Side, name)
+        grown.side = _group(Side, name, arrays)
         grown.size = grown.side.counts.size
-    pool.slots, pool.low = group(Slots, "slots"), group(Interactions, "low")
-    pool.scale = group(Scale, "scale")
-    pool.experts = [Expert(*expert) for expert in settings["experts"]]
+    pool.slots, pool.low = _group(Slots, "slots", arrays), _group(Interactions, "low", arrays)
+    pool.scale, pool.experts = _group(Scale, "scale", arrays), experts
     held = {part: arrays[f"recent.{part}"] for part in ("rows", "cols", "steps")}
-    pool.recent = RecentSteps(held["rows"].size, int(settings["first"]), **held)
+    pool.recent = RecentSteps(held["rows"].size, settings["first"], **held)
     pool.older = {
-        int(k): Older(int(start), arrays[f"older.{k}.users"], arrays[f"older.{k}.items"])
+        int(k): Older(start, arrays[f"older.{k}.users"], arrays[f"older.{k}.items"])
         for k, start in settings["older"].items()
     }
     pool.seen = SeenPairs.restored(arrays.get("seen.pairs", np.zeros(0, np.int64)))
-    pool.next_projection = int(settings["next_projection"])
+    pool.next_projection = settings["next_projection"]
+    _check_slots(pool, interacting)
+    _check_past(pool)
+    _check_decisions(pool)
     return pool
 
 
-def _check(pool: RatingPool) -> None:
-    """The loops trust places and numbers: look at all of them once. Shapes are known to fit."""
-    tables = [table for grown in pool.sides for table in grown.side]
-    tables += [*pool.slots, *pool.low, *pool.scale, pool.recent.steps]
-    tables += [table for older in pool.older.values() for table in (older.users, older.items)]
-    if not all(np.isfinite(table).all() for table in tables):
-        raise ValueError("this archive holds numbers that are not finite")
-    _check_places(pool)
-    check_decisions(pool)
+def _group(kind: Any, name: str, arrays: Mapping[str, NDArray[Any]]) -> Any:
+    return kind(*(arrays[f"{name}.{part}"] for part in kind._fields))
 
 
-def _check_places(pool: RatingPool) -> None:
-    if not (_experts_fit(pool) and _sides_fit(pool) and _steps_fit(pool)):
-        raise ValueError("this archive holds numbers that do not fit together")
+def _check_slots(pool: RatingPool, interacting: NDArray[np.bool_]) -> None:
+    """Options and time say which experts there are; the loops read it off the slots."""
+    slots, experts = pool.slots, pool.experts
+    require(slots.steps.tolist() == [expert.step for expert in experts], "steps of experts")
+    require(slots.levels.tolist() == [expert.level for expert in experts], "levels of experts")
+    low = np.where(interacting, interacting.cumsum() - 1, -1)
+    require(np.array_equal(slots.low, low), "experts with interactions")
+    require(abs(float(slots.weights.sum()) - 1.0) < 1e-6, "weights of experts")
 
 
-def _experts_fit(pool: RatingPool) -> bool:
-    """Settings and time say which experts there are; the loops read off the slots which they are."""
-    slots, low, t = pool.slots, pool.low, pool.t
-    joined = (pool.settings.restarted(level) for level in range(t.bit_length()))
-    experts = pool.settings.grid() + [expert for expert in joined if expert]
-    ranked = np.array([expert.radius > 0 for expert in experts])
-    return (
-        pool.experts == experts
-        and slots.steps.tolist() == [expert.step for expert in experts]
-        and slots.levels.tolist() == [expert.level for expert in experts]
-        and np.array_equal(slots.low, np.where(ranked, ranked.cumsum() - 1, -1))
-        and _within(slots.starts, t + 1)
-        and bool((slots.weights >= 0).all())
-        and abs(float(slots.weights.sum()) - 1.0) < 1e-6
-        and all(bool((table >= 0).all()) for table in (slots.squares, low.radii, low.spreads))
-        and bool(pool.scale.numbers[0] >= 0.0)
-        and bool(pool.scale.numbers[1] <= pool.scale.numbers[2])
-    )
-
-
-def _sides_fit(pool: RatingPool) -> bool:
-    """Every row has been rated, some time before now, and all together as often as there are ratings."""
-    return all(
-        _within(side.touched, pool.t)
-        and bool((side.counts >= 1).all())
-        and int(side.counts.sum()) == pool.t
-        and bool((side.metric > 0).all() and (side.squares >= 0).all())
-        for side in (grown.side for grown in pool.sides)
-    )
-
-
-def _steps_fit(pool: RatingPool) -> bool:
+def _check_past(pool: RatingPool) -> None:
+    """As many ratings as time has passed; recent steps and pairs of known users and items."""
     recent, t = pool.recent, pool.t
-    return (
-        recent.first >= 0
-        and recent.first + recent.size == t
-        and t < pool.next_projection <= t + pool.block()
-        and _within(recent.rows, pool.users.size)
-        and _within(recent.cols, pool.items.size)
-        and set(pool.older) <= set(range(pool.low.radii.size))
-        and _seen_fit(pool)
+    require(all(int(grown.side.counts.sum()) == t for grown in pool.sides), "counts of ratings")
+    require(recent.first + recent.size == t, "recent ratings")
+    require(t < pool.next_projection <= t + pool.block(), "times of projections")
+    require(all(k < pool.low.radii.size for k in pool.older), "older steps")
+    pairs = np.concatenate(pool.seen.runs or [np.zeros(0, np.int64)])
+    require(pairs.size <= (recent.first if pool.settings.keep_seen else 0), "rated pairs")
+    users, items = pairs >> ITEM_BITS, pairs & LAST_ITEM
+    known = (users < pool.users.size).all() and (items < pool.items.size).all()
+    require(known and (np.diff(pairs) > 0).all(), "rated pairs")
+
+
+def _check_decisions(pool: RatingPool) -> None:
+    """Means, biases and interactions lie in their sets."""
+    (error, low, high, recent), means = pool.scale.numbers.tolist(), pool.slots.means
+    require(error >= 0.0 and low <= recent <= high, "ratings")
+    require((means >= low).all() and (means <= high).all(), "means")
+    for grown in pool.sides:
+        require(_largest(grown.side.biases) <= (1.0 + ROUNDING) * (high - low), "biases")
+    for e in np.flatnonzero(pool.slots.low >= 0).tolist():
+        _check_interactions(pool, e)
+
+
+def _check_interactions(pool: RatingPool, e: int) -> None:
+    """The bound on the trace norm that the loop keeps up to date is one, and within the radius."""
+    k, rank = int(pool.slots.low[e]), pool.settings.rank
+    users, items = (
+        grown.side.rows[:, k * rank : (k + 1) * rank] * grown.side.metric[:, None]
+        for grown in pool.sides
     )
+    users[pool.users.side.touched < pool.slots.starts[e]] = 0.0  # what the expert does not know
+    spread, radius, norm = pool.low.spreads[k], float(pool.low.radii[k]), float(pool.low.norms[k])
+    require(max(_largest(users), _largest(items), float(spread.sum())) <= LARGEST, "factors")
+    require(norm <= (1.0 + ROUNDING) * radius, "interactions")
+    squares = (users**2).sum(axis=0)
+    known = squares > 0.0
+    require((spread[known] > 0.0).all(), "interactions")
+    least = 0.5 * (squares[known] / spread[known]).sum() + 0.5 * spread.sum()
+    require(norm >= (1.0 - ROUNDING) * least, "interactions")
+    # If the items' directions are at most orthonormal, this bounds the trace norm.
+    require(not items.size or np.linalg.norm(items, 2) <= 1.0 + ROUNDING, "factors")
 
 
-def _seen_fit(pool: RatingPool) -> bool:
-    """Pairs that are no longer recent: at most as many as ratings, and of known users and items."""
-    pairs = pool.seen.pairs()
-    most = pool.recent.first if pool.settings.keep_seen else 0
-    return pairs.size <= most and all(
-        fit_together(run, pool.users.size, pool.items.size) for run in pool.seen.runs
-    )
-
-
-def _within(places: NDArray[Any], size: int) -> bool:
-    return not places.size or bool(places.min() >= 0 and places.max() < size)
+def _largest(table: Array) -> float:
+    return max(float(table.max(initial=0.0)), -float(table.min(initial=0.0)))

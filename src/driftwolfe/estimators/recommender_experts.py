@@ -7,15 +7,22 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy
-from numpy.typing import NDArray
 
 from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.estimators import recommender_kernels
-from driftwolfe.estimators.recommender_kernels import Interactions, Scale, Side, Slots, by_row
+from driftwolfe.estimators.recommender_kernels import Interactions, Scale, Side, Slots
+from driftwolfe.estimators.recommender_tables import (
+    GrowingSide,
+    Older,
+    RecentSteps,
+    SeenPairs,
+    StepMatrix,
+    StepTable,
+    weighted,
+)
 from driftwolfe.points.decompositions import eigh
 from driftwolfe.points.devices import device_of
-from driftwolfe.points.kinds import Array
+from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.points.orthogonal import RitzSpace, orthonormal
 from driftwolfe.points.rounding import ramp
 
@@ -29,25 +36,15 @@ FIRST_LEVEL, FIRST_LOW_RANK_LEVEL = 6, 12
 
 
 class Expert(NamedTuple):
-    """One expert.
+    """Options of one expert."""
 
-    Attributes
-    ----------
-    step
-        Of the mean and the biases, in units of error.
-    radius
-        Of the interactions, in units of error times the root of users x items; 0: none.
-    level
-        Restarted every 2^level ratings; -1: never.
-    """
-
-    step: float
-    radius: float = 0.0
-    level: int = -1
+    step: float  # of the mean and the biases, in units of error
+    radius: float = 0.0  # of interactions, in units of error times sqrt(users x items); 0: none
+    level: int = -1  # restarted every 2^level ratings; -1: never
 
     @property
     def name(self) -> str:
-        """What tells it apart."""
+        """Its options in words."""
         radius = f", radius {self.radius:g}" if self.radius else ""
         level = f", every {1 << self.level:,}" if self.level >= 0 else ""
         return f"step {self.step:g}{radius}{level}"
@@ -55,7 +52,7 @@ class Expert(NamedTuple):
 
 @dataclass(frozen=True)
 class PoolSettings:
-    """What a `RatingPool` is made of; `MatrixCompleter` says what each means."""
+    """Options of a `RatingPool`, as `MatrixCompleter` describes them."""
 
     loss: str
     learner: str
@@ -67,7 +64,7 @@ class PoolSettings:
     keep_seen: bool = True
 
     def grid(self) -> list[Expert]:
-        """The experts that never restart: steps times radii."""
+        """Experts that never restart: steps times radii."""
         if self.learner == "pola":
             return [Expert(LOW_RANK_STEPS[-1], max(self.radii, default=0.0))]
         return [Expert(step) for step in PLAIN_STEPS] + [
@@ -78,257 +75,16 @@ class PoolSettings:
         """The expert for intervals of 2^level ratings, if there is one."""
         if self.learner == "pold" or level < FIRST_LEVEL:
             return None
-        # Beyond what is remembered, interactions learned since a restart are those of the grid.
+        # Beyond the memory, interactions learned since a restart are those of the grid.
         remembered = 1 << level <= 2 * self.memory
         if level < FIRST_LOW_RANK_LEVEL or not remembered or not self.radii:
             return Expert(PLAIN_RESTARTED, 0.0, level)
         return Expert(LOW_RANK_RESTARTED, max(self.radii), level)
 
-
-@dataclass(eq=False)
-class GrowingSide:
-    """A `Side` with room for rows and columns to come.
-
-    Rows are added by doubling the room, so a stream of new users costs a constant time for each.
-
-    Attributes
-    ----------
-    size
-        Rows in use.
-    side
-        The tables, with room to spare.
-    """
-
-    size: int = 0
-    side: Side = field(default_factory=lambda: _empty())
-
-    def grow(self, size: int, metric: float) -> None:
-        """Make room for `size` rows; new ones know nothing and have this weight."""
-        old = self.side
-        room = old.counts.size
-        if size > room:
-            more = max(size, 2 * room, 16) - room
-            self.side = Side(
-                _pad(old.biases, more, 0),
-                _pad(old.squares, more, 0),
-                _pad(old.rows, more, 0),
-                np.concatenate([old.metric, np.zeros(more)]),
-                np.concatenate([old.touched, np.full(more, -1)]),
-                np.concatenate([old.counts, np.zeros(more, np.int64)]),
-            )
-        self.side.metric[self.size : size] = metric
-        self.size = max(self.size, size)
-
-    def widen(self, experts: int, factors: int) -> None:
-        """Give each row more columns, of zeros: for so many experts, and so many factors."""
-        old = self.side
-        add = experts - old.biases.shape[1]
-        self.side = old._replace(
-            biases=_pad(old.biases, 0, add),
-            squares=_pad(old.squares, 0, add),
-            rows=_pad(old.rows, 0, factors - old.rows.shape[1]),
-        )
-
-    def metrics(self, weighting: float) -> Array:
-        r"""Weights of the rows in use: :math:`((n/\bar n + 1)/2)^{w/2}`, n the number of ratings.
-
-        Half of it is as if all rows were rated alike, which keeps the weights of rare ones away
-        from 0.
-        """
-        counts = self.side.counts[: self.size]
-        weights: Array = ((counts / counts.mean() + 1.0) / 2.0) ** (weighting / 2.0)
-        return weights
-
-
-def _empty() -> Side:
-    table, nowhere = np.zeros((0, 0)), np.zeros(0, np.int64)
-    return Side(table, table, table, np.zeros(0), nowhere, nowhere)
-
-
-def _pad(table: Array, rows: int, columns: int) -> Array:
-    padded = np.zeros((table.shape[0] + rows, table.shape[1] + columns))
-    padded[: table.shape[0], : table.shape[1]] = table
-    return padded
-
-
-Places = NDArray[np.int64]
-
-#: Bits of an item's number in a pair: users and items are fewer than 2^31.
-ITEM_BITS = 32
-LAST_ITEM = (1 << ITEM_BITS) - 1
-
-
-@dataclass(eq=False)
-class SeenPairs:
-    """A set of (user, item) pairs of numbers that grows: 8 bytes for each.
-
-    Pairs are whole numbers, sorted by user and then by item, in runs of falling length. A new run is
-    merged with the one before it unless that is more than twice as long, so that n pairs cost
-    O(n log n) in all. A pair may be in several runs; together they are less than twice as long as the
-    longest.
-
-    >>> seen = SeenPairs()
-    >>> seen.add(np.array([1, 0, 1]), np.array([5, 5, 2]))
-    >>> seen.add(np.array([1, 1]), np.array([3, 2]))
-    >>> seen.items_of(1), seen.pairs().size
-    (array([2, 3, 5]), 4)
-    """
-
-    runs: tuple[Places, ...] = ()
-
-    def add(self, rows: Places, cols: Places) -> None:
-        """Add pairs."""
-        runs = [*self.runs, np.unique(rows << ITEM_BITS | cols)]
-        while len(runs) > 1 and runs[-2].size <= 2 * runs[-1].size:
-            runs[-2:] = [_merged(runs[-2:])]
-        self.runs = tuple(runs)
-
-    def items_of(self, row: int) -> Places:
-        """Return the items of a user, sorted."""
-        first = row << ITEM_BITS
-        ends = np.array([first, first + LAST_ITEM])
-        parts = [run[slice(*run.searchsorted(ends))] for run in self.runs]
-        return _merged(parts) & LAST_ITEM
-
-    def pairs(self) -> Places:
-        """Return all pairs as whole numbers, sorted, each once."""
-        return _merged(list(self.runs))
-
-    @classmethod
-    def restored(cls, pairs: Places) -> SeenPairs:
-        """Return the set that `pairs` is of."""
-        return cls((pairs,) if pairs.size else ())
-
-
-def _merged(runs: list[Places]) -> Places:
-    """Return what is in any of some sorted runs, sorted."""
-    joined = np.concatenate([np.zeros(0, np.int64), *runs])
-    joined.sort(kind="stable")  # in one pass, as runs are sorted
-    return joined[np.flatnonzero(np.diff(joined, prepend=-1))]
-
-
-def fit_together(pairs: Places, users: int, items: int) -> bool:
-    """Whether sorted pairs of so many users and items could have been written by `pairs`."""
-    rows, cols = pairs >> ITEM_BITS, pairs & LAST_ITEM
-    return bool(
-        (np.diff(pairs) > 0).all()
-        and (rows >= 0).all()
-        and (rows < users).all()
-        and (cols < items).all()
-    )
-
-
-@dataclass(eq=False)
-class RecentSteps:
-    """Where the latest ratings were, and the steps that each low-rank expert took there.
-
-    Attributes
-    ----------
-    size
-        Entries in use.
-    first
-        Number of the rating that the first entry belongs to.
-    rows, cols
-        User and item of each entry.
-    steps
-        A column for each low-rank expert.
-    """
-
-    size: int = 0
-    first: int = 0
-    rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    cols: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    steps: Array = field(default_factory=lambda: np.zeros((0, 0)))
-
-    def widen(self, experts: int) -> None:
-        """Add columns of zeros."""
-        more = np.zeros((self.steps.shape[0], experts - self.steps.shape[1]))
-        self.steps = np.concatenate([self.steps, more], axis=1)
-
-    def append(self, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> Array:
-        """Add entries, and return the table for their steps, to be filled."""
-        old, new = self.size, self.size + rows.size
-        if new > self.rows.size:
-            room = max(new, 2 * self.rows.size)
-            self.rows, self.cols = np.resize(self.rows, room), np.resize(self.cols, room)
-            steps = np.zeros((room, self.steps.shape[1]))
-            steps[:old] = self.steps[:old]
-            self.steps = steps
-        self.rows[old:new], self.cols[old:new] = rows, cols
-        self.size = new
-        return self.steps[old:new]
-
-    def drop(self, count: int) -> None:
-        """Forget the oldest entries."""
-        left = self.size - count
-        for held in (self.rows, self.cols, self.steps):
-            held[:left] = held[count : self.size].copy()
-        self.size, self.first = left, self.first + count
-
-    def table(self, users: Array, items: Array, count: int) -> StepTable:
-        """Sort the oldest `count` entries by user; steps are divided by the weights of both sides."""
-        rows, cols = self.rows[:count], self.cols[:count]
-        pointers, order = np.empty(users.size + 1, np.int64), np.empty(count, np.int64)
-        by_row(rows, users.size, pointers, order)
-        scales = 1.0 / (users[rows] * items[cols])
-        # All experts at once: single columns of a table are slow to gather.
-        steps = np.ascontiguousarray((self.steps[:count] * scales[:, None])[order].T)
-        shape = (users.size, items.size)
-        return StepTable(steps, order + self.first, cols[order], pointers, shape)
-
-
-@dataclass(frozen=True, eq=False)
-class StepTable:
-    """Entries sorted by user, ready to become one sparse matrix for each expert.
-
-    Attributes
-    ----------
-    steps
-        A row for each expert.
-    times
-        Number of the rating that each entry belongs to.
-    indices, pointers
-        Its item, and where the entries of each user begin.
-    """
-
-    steps: Array
-    times: NDArray[np.int64]
-    indices: NDArray[np.int64]
-    pointers: NDArray[np.int64]
-    shape: tuple[int, int]
-
-    def matrix(self, expert: int, start: int) -> Any:
-        """The steps that the expert took from rating `start` on."""
-        data = self.steps[expert]
-        if start > 0:
-            data = data * (self.times >= start)
-        return scipy.sparse.csr_array((data, self.indices, self.pointers), shape=self.shape)
-
-
-@dataclass(frozen=True, eq=False)
-class StepMatrix:
-    """Steps of an expert as an operator: the recent ones entry by entry, the older ones of low rank.
-
-    Pairs that were rated more than once have as many entries, so this is no `FactoredMatrix`.
-    """
-
-    recent: Any
-    left: Array
-    right: Array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Users and items."""
-        return self.recent.shape
-
-    def __matmul__(self, block: Array) -> Array:
-        product: Array = self.recent @ block + self.left @ (self.right.T @ block)
-        return product
-
-    def transpose_times(self, block: Array) -> Array:
-        """Return the transpose times a block."""
-        product: Array = self.recent.T @ block + self.right @ (self.left.T @ block)
-        return product
+    def experts(self, t: int) -> list[Expert]:
+        """All experts after t ratings: one for each length of intervals joins once t reaches it."""
+        joined = (self.restarted(level) for level in range(t.bit_length()))
+        return self.grid() + [expert for expert in joined if expert]
 
 
 LOSSES = {
@@ -337,8 +93,8 @@ LOSSES = {
     "squared": recommender_kernels.SQUARED,
 }
 
-#: Step of an interaction's entry, in units of error: so much because the projection spreads it
-#: over a whole row and column.
+#: Step of an interaction's entry, in units of error: large, because the projection spreads it over
+#: a whole row and column.
 INTERACTION_STEP = 8.0
 #: Interactions are projected after so many ratings, or a share of those remembered.
 SHORTEST_BLOCK, BLOCK_SHARE = 1000, 1 / 12
@@ -346,21 +102,19 @@ SHORTEST_BLOCK, BLOCK_SHARE = 1000, 1 / 12
 ROOM = 0.1
 #: Columns of the block iteration beyond the rank.
 SPARE_COLUMNS = 8
-#: A direction counts only if its singular value exceeds 0, and the first one that is left out, by this
-#: share of the largest. Gram matrices leave errors of 1e-8 in those that are 0.
+#: A direction counts only if its singular value exceeds 0, and the first excluded one, by this share
+#: of the largest. Gram matrices leave errors of 1e-8 in those that are 0.
 GAP = 1e-6
 
 
 @dataclass(eq=False)
 class RatingPool:
-    r"""Experts that predict ratings, weighted by how they did.
+    r"""Experts that predict ratings, and their weights; users and items are numbers of rows.
 
     Each expert predicts :math:`\mu + b_u + c_i + X_{ui}`. Mean and biases take AdaGrad steps within
     the range of ratings. Steps of X are collected in a matrix Y, and at the end of a block X becomes
-    the projection of Y on the ball (of the leading directions of Y: `rank` of them); within a block
-    only the row of the rating's user moves, inside the space that X has.
-
-    Numbers of users and items are rows and columns; see `MatrixCompleter` for names.
+    the projection of the `rank` leading directions of Y onto the ball; within a block only the row of
+    the rating's user moves, inside the space that X has.
     """
 
     settings: PoolSettings
@@ -390,39 +144,47 @@ class RatingPool:
         """Ratings learned so far."""
         return int(self.scale.clock[0])
 
-    def predict(self, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> tuple[Array, Array]:
-        """Return the predictions, and a table of what each expert predicts; -1 is one never seen."""
+    def predict(self, rows: Indices, cols: Indices) -> tuple[Array, Array]:
+        """Return the predictions, and those of each expert; -1 is a new user or item."""
         predictions, answers = np.zeros(rows.size), np.zeros((rows.size, len(self.experts)))
         recommender_kernels.predict(rows, cols, *self._tables(), predictions, answers)
         return predictions, answers
 
-    def learn(self, rows: NDArray[np.int64], cols: NDArray[np.int64], ratings: Array) -> Array:
-        """Learn ratings one after the other; new rows and columns are numbered as they appear.
+    def learn(self, rows: Indices, cols: Indices, ratings: Array) -> Array:
+        """Learn ratings one by one; return what was predicted for each just before.
 
-        Returns what was predicted for each just before it was learned.
+        New rows and columns are numbered as they appear.
         """
         done, predictions = 0, np.zeros(rows.size)
+        loss, metric = LOSSES[self.settings.loss], 0.5 ** (self.settings.weighting / 2.0)
         while done < rows.size:
-            stop = min(rows.size, done + self._until_next_event())
-            part = slice(done, stop)
-            self._grow(int(rows[part].max()) + 1, int(cols[part].max()) + 1)
-            steps = self.recent.append(rows[part], cols[part])
+            # Up to the next projection, or the next power of 2, when an expert may join.
+            event = min(self.next_projection, 1 << self.t.bit_length())
+            part = slice(done, min(rows.size, done + event - self.t))
+            u, i = rows[part], cols[part]
+            # No room for the whole call yet: radii and weights depend on how many there are so far.
+            self.users.grow(int(u.max()) + 1, metric)
+            self.items.grow(int(i.max()) + 1, metric)
+            steps = self.recent.append(u, i)
             recommender_kernels.learn(
-                rows[part],
-                cols[part],
-                ratings[part],
-                LOSSES[self.settings.loss],
-                INTERACTION_STEP,
-                *self._tables(),
-                predictions[part],
-                steps,
+                *(u, i, ratings[part], loss, INTERACTION_STEP),
+                *(*self._tables(), predictions[part], steps),
             )
-            self._end_of_part()
-            done = stop
+            expert = None
+            if self.t & (self.t - 1) == 0:
+                expert = self.settings.restarted(self.t.bit_length() - 1)
+            if expert is not None:
+                self._add(expert)
+            if self.t == self.next_projection:
+                self._project()
+                self.next_projection = self.t + self.block()
+                if self.recent.size + self.block() > self.settings.memory:
+                    self._fold()
+            done = part.stop
         return predictions
 
-    def seen_by(self, row: int) -> NDArray[np.int64]:
-        """Return the items that a user has rated, as far as is known, in no order."""
+    def seen_by(self, row: int) -> Indices:
+        """Return the items that a user is known to have rated, in no order."""
         recent = self.recent
         lately = recent.cols[: recent.size][recent.rows[: recent.size] == row]
         return np.concatenate([lately, self.seen.items_of(row)])
@@ -435,7 +197,7 @@ class RatingPool:
     def mean_decision(self) -> tuple[float, Array, Array, Array, Array]:
         """Return the weighted mean of the experts: mean, both biases, and factors of both sides.
 
-        What a restarted expert has not seen since is 0 for it, though not yet cleared.
+        What a restarted expert has not seen since counts as 0, though not yet cleared.
         """
         slots, rank = self.slots, self.settings.rank
         biases = []
@@ -457,40 +219,13 @@ class RatingPool:
     def _tables(self) -> tuple[Side, Side, Slots, Interactions, Scale]:
         return self.users.side, self.items.side, self.slots, self.low, self.scale
 
-    def _grow(self, users: int, items: int) -> None:
-        """Make room for the users and items of a part.
-
-        Not for those of the whole call: radii and weights depend on how many there are so far.
-        """
-        metric = 0.5 ** (self.settings.weighting / 2.0)
-        self.users.grow(users, metric)
-        self.items.grow(items, metric)
-
-    # -- events ----------------------------------------------------------------------------------
-
-    def _until_next_event(self) -> int:
-        """Ratings until a projection is due or the cover has a longer interval."""
-        return min(self.next_projection, 1 << self.t.bit_length()) - self.t
-
-    def _end_of_part(self) -> None:
-        t = self.t
-        if t & (t - 1) == 0:
-            expert = self.settings.restarted(t.bit_length() - 1)
-            if expert is not None:
-                self._add(expert)
-        if t == self.next_projection:
-            self._project()
-            self.next_projection = t + self.block()
-            if self.recent.size + self.block() > self.settings.memory:
-                self._fold()
-
     def block(self) -> int:
         """Ratings between two projections."""
         memory = self.settings.memory
         return max(min(SHORTEST_BLOCK, memory // 4), int(BLOCK_SHARE * min(self.t, memory)))
 
     def _add(self, expert: Expert) -> None:
-        """Let an expert in, with the share that every expert gets in a round."""
+        """Add an expert, with the share of weight that every expert gets in a round."""
         t, slots = self.t, self.slots
         k = self.low.radii.size if expert.radius else -1
         self.slots = Slots(
@@ -517,11 +252,9 @@ class RatingPool:
         self.users.widen(len(self.experts), factors)
         self.items.widen(len(self.experts), factors)
 
-    # -- projections -----------------------------------------------------------------------------
-
     def _project(self) -> None:
         """Set the interactions to the projection of the steps so far."""
-        users, items = self._weights()
+        users, items = (grown.metrics(self.settings.weighting) for grown in self.sides)
         table = self.recent.table(users, items, self.recent.size)
         self.users.side.metric[: users.size] = users
         self.items.side.metric[: items.size] = items
@@ -544,9 +277,9 @@ class RatingPool:
             self.low.norms[k] = 0.5 * (s**2 / spread[: s.size]).sum() + 0.5 * spread.sum()
 
     def _fold(self) -> None:
-        """Keep of the oldest half of the steps only the leading directions."""
+        """Keep only the leading directions of the oldest half of the steps."""
         half = self.recent.size // 2
-        users, items = self._weights()
+        users, items = (grown.metrics(self.settings.weighting) for grown in self.sides)
         table, end = self.recent.table(users, items, half), self.recent.first + half
         older = {}
         for e in np.flatnonzero((self.slots.low >= 0) & (self.slots.starts < end)).tolist():
@@ -560,29 +293,26 @@ class RatingPool:
             self.seen.add(self.recent.rows[:half], self.recent.cols[:half])
         self.recent.drop(half)
 
-    def _weights(self) -> tuple[Array, Array]:
-        weighting = self.settings.weighting
-        return self.users.metrics(weighting), self.items.metrics(weighting)
-
     def _steps(self, e: int, users: Array, items: Array, table: StepTable) -> StepMatrix:
         """All steps of an expert since its start."""
         k, start = int(self.slots.low[e]), int(self.slots.starts[e])
         older = self.older.get(k)
         if older is None or older.start != start:
             older = Older(start, np.zeros((0, 0)), np.zeros((0, 0)))
-        return StepMatrix(table.matrix(k, start), *older.factors(users, items))
+        factors = weighted(older.users, users), weighted(older.items, items)
+        return StepMatrix(table.matrix(k, start), *factors)
 
     def _space(self, k: int, users: Array, items: Array) -> Array:
-        """Where to look for right singular vectors: those of last time, and at random.
+        """Right vectors that block iteration starts from: the last ones, and random ones.
 
-        Of a small matrix everything is looked at, so that its projection is exact.
+        They span everything if the matrix is small, so that its projection is exact.
         """
         rank = self.settings.rank
         random = np.random.default_rng([self.settings.seed, self.t, k])
         last = self.items.side.rows[: items.size, k * rank : (k + 1) * rank] * items[:, None]
         older = self.older.get(k)
         if older is not None:
-            last = np.concatenate([last, _weighted(older.items, items)], axis=1)
+            last = np.concatenate([last, weighted(older.items, items)], axis=1)
         columns, least = last.shape[1] + SPARE_COLUMNS, min(users.size, items.size)
         if columns >= least:
             return random.standard_normal((items.size, least))
@@ -596,8 +326,8 @@ class RatingPool:
 def leading(steps: StepMatrix, space: Array, rank: int) -> tuple[Array, Array, Array, Array]:
     """Return leading singular triplets, by one round of block iteration, and how much each counts.
 
-    Where the last of them ties with the first one that is left out, rounding would say which of the
-    two it is. Such directions count less, down to nothing.
+    If the last of them ties with the first excluded one, rounding would choose between the two. Such
+    directions count less, down to nothing.
     """
     found = _ritz_space(steps, space)
     least = GAP * float(found.s.max(initial=0.0))
@@ -612,9 +342,9 @@ def _ritz_space(steps: StepMatrix, space: Array) -> RitzSpace:
     """Return the image of a block of right vectors, and its triplets.
 
     Right vectors of earlier blocks may depend on each other, and steps since a restart may map them
-    to nearly nothing. Normalised, such images are rounding errors: they are left out.
+    to nearly nothing. Such images, normalised, would be rounding errors: they are excluded.
     """
-    image, trust = _trusted(steps @ space, np.sqrt((space * space).sum(axis=0)))
+    image, trust = _trusted(steps.times(space), np.sqrt((space * space).sum(axis=0)))
     if not image.size:
         return RitzSpace(image, space[:, :0], np.zeros((0, 0)), np.zeros(0))
     basis = orthonormal(image) * trust
@@ -628,7 +358,7 @@ def _trusted(image: Array, lengths: Array) -> tuple[Array, Any]:
     units = 1.0 / np.maximum(lengths, np.finfo(np.float64).tiny)
     gram = (image.T @ image) * units * units[:, None]
     least = GAP * GAP * float(gram.trace())
-    try:  # No eigenvalue is below twice that, so all count: told in a tenth of the time of the rule.
+    try:  # No eigenvalue is below twice that, so all count: a tenth of the time of the rule.
         np.linalg.cholesky(gram - 2.0 * least * np.eye(len(gram)))
         return image, 1.0
     except np.linalg.LinAlgError:
@@ -636,26 +366,3 @@ def _trusted(image: Array, lengths: Array) -> tuple[Array, Any]:
     trust = ramp(squares, GAP * GAP * float(squares.max(initial=0.0)))
     trusted = trust > 0.0
     return (image * units) @ turn[:, trusted], trust[trusted]
-
-
-@dataclass(frozen=True, eq=False)
-class Older:
-    """What is kept of an expert's older steps: a matrix of low rank, since its start.
-
-    As the recent ones, they are kept as they were and meet the weights when they are used.
-    """
-
-    start: int
-    users: Array
-    items: Array
-
-    def factors(self, users: Array, items: Array) -> tuple[Array, Array]:
-        """The factors in weighted coordinates, with zeros for rows that are new since."""
-        return _weighted(self.users, users), _weighted(self.items, items)
-
-
-def _weighted(factor: Array, weights: Array) -> Array:
-    weighted = np.zeros((weights.size, factor.shape[1]))
-    known = min(weights.size, factor.shape[0])
-    weighted[:known] = factor[:known] / weights[:known, None]
-    return weighted

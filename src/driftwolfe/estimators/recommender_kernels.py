@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
+from driftwolfe.estimators.weight_kernels import reweigh
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
     NEW_PLACES,
@@ -24,11 +25,11 @@ from driftwolfe.points.compiling import (
 RATE = 0.8
 #: The unit of errors, over their running mean.
 UNIT = 1.33
-#: The running mean of errors forgets what is longer ago than about so many ratings.
+#: The running mean of errors looks back about so many ratings.
 MEMORY_OF_ERRORS = 1 << 14
 #: The mean that restarted experts begin with looks back about a hundred ratings.
 RECENT = 0.01
-#: Errors beyond so many units count as so many, whatever the loss.
+#: Larger errors, in units, count as this.
 LARGEST = 1000.0
 #: Mean errors up to this share of the largest rating are rounding errors: nothing is learned from them.
 ROUNDING = 1e-12
@@ -41,112 +42,61 @@ ABSOLUTE, HUBER, SQUARED = 0, 1, 2
 
 
 class Side(NamedTuple):
-    """What the experts know of users, or of items: one row for each.
+    """What the experts have learned of users, or of items: one row for each."""
 
-    Attributes
-    ----------
-    biases, squares
-        A column for each expert: the bias, and the sum of squared gradients that scales its steps.
-    rows
-        The factors of the interactions, those of each low-rank expert side by side.
-    metric
-        Weight of the row in the weighted trace norm.
-    touched
-        When the row was last rated; -1 for never. Experts that have restarted since know nothing
-        of it.
-    counts
-        Ratings of the row so far.
-    """
-
-    biases: Any
-    squares: Any
-    rows: Any
-    metric: Any
-    touched: Any
-    counts: Any
+    biases: Any  # a column for each expert
+    squares: Any  # sums of squared gradients, which scale the steps of biases
+    rows: Any  # factors of the interactions, those of each low-rank expert side by side
+    metric: Any  # weights in the weighted trace norm
+    touched: Any  # when last rated, -1 for never; experts restarted since know nothing of the row
+    counts: Any  # ratings so far
 
 
 class Slots(NamedTuple):
-    """The experts.
+    """The experts."""
 
-    Attributes
-    ----------
-    means, squares
-        The global mean, and the sum of squared gradients that scales its steps.
-    weights
-        They sum to 1.
-    steps
-        Step sizes of mean and biases, in units of error.
-    starts
-        When each started, or was restarted last.
-    levels
-        Restart every 2^level ratings; -1: never.
-    low
-        Which of the low-rank experts it is; -1: none.
-    """
-
-    means: Any
-    squares: Any
-    weights: Any
-    steps: Any
-    starts: Any
-    levels: Any
-    low: Any
+    means: Any  # the global mean of each
+    squares: Any  # sums of squared gradients, which scale the steps of means
+    weights: Any  # of sum 1
+    steps: Any  # step sizes of mean and biases, in units of error
+    starts: Any  # when each was started or restarted last
+    levels: Any  # restarted every 2^level ratings; -1: never
+    low: Any  # number among the low-rank experts; -1: none
 
 
 class Interactions(NamedTuple):
     r"""The low-rank experts.
 
-    Attributes
-    ----------
-    radii
-        No interaction has a larger weighted trace norm.
-    norms
-        :math:`\frac12 \sum_k (\|p_k\|^2/d_k + d_k)`, p_k the columns of the users' factors: never
-        below the trace norm, and cheap to keep up to date.
-    spreads
-        The d_k, a row for each expert.
+    `norms` are :math:`\frac12 \sum_k (\|p_k\|^2/d_k + d_k)`, with p_k the columns of the users'
+    factors and d_k the spreads: never below the trace norm, and cheap to keep up to date.
     """
 
-    radii: Any
+    radii: Any  # bounds on the weighted trace norms
     norms: Any
-    spreads: Any
+    spreads: Any  # a row of d_k for each expert
 
 
 class Scale(NamedTuple):
-    """What all experts share.
+    """What all experts share."""
 
-    Attributes
-    ----------
-    clock
-        One number: ratings learned so far.
-    numbers
-        The running mean of errors, the lowest and the highest rating so far, the recent mean.
-    """
-
-    clock: Any
-    numbers: Any
+    clock: Any  # one number: ratings learned so far
+    numbers: Any  # running mean of errors, lowest and highest rating, recent mean
 
 
 def _group(types: tuple[Any, ...], kind: type) -> Any:
     return numba.types.NamedTuple(types, kind)  # type: ignore[no-untyped-call]
 
 
-_SIDE = _group((NEW_TABLE, NEW_TABLE, NEW_TABLE, NEW_NUMBERS, NEW_PLACES, NEW_PLACES), Side)
-_SLOTS = _group(
-    (NEW_NUMBERS, NEW_NUMBERS, NEW_NUMBERS, NEW_NUMBERS, NEW_PLACES, NEW_PLACES, NEW_PLACES), Slots
-)
+_SIDE = _group((NEW_TABLE,) * 3 + (NEW_NUMBERS, NEW_PLACES, NEW_PLACES), Side)
+_SLOTS = _group((NEW_NUMBERS,) * 4 + (NEW_PLACES,) * 3, Slots)
 _LOW = _group((NEW_NUMBERS, NEW_NUMBERS, NEW_TABLE), Interactions)
 _SCALE = _group((NEW_PLACES, NEW_NUMBERS), Scale)
+_TABLES = (_SIDE, _SIDE, _SLOTS, _LOW, _SCALE)
 
 
 @jit(NUMBER, NUMBER)
-def ramp(value: float, width: float) -> float:
-    """Return 0 up to `width`, 1 from twice the width on, and rise linearly in between.
-
-    It stands where a comparison would make the result jump: noise well below `width` in a value that
-    should be 0 changes nothing, and elsewhere a small change of the value makes a small change.
-    """
+def ramp(value, width):
+    """As `points.rounding.ramp`: 0 up to `width`, 1 from twice the width on, linear in between."""
     if value <= width:
         return 0.0
     if value >= 2.0 * width:
@@ -155,11 +105,8 @@ def ramp(value: float, width: float) -> float:
 
 
 @jit(NUMBER, WHOLE)
-def gradient(error: float, loss: int) -> float:
-    """Return the derivative of the loss at an error in units.
-
-    That of the absolute loss is 0 for errors of rounding.
-    """
+def gradient(error, loss):
+    """Return the derivative of the loss at an error in units."""
     if loss == ABSOLUTE:
         return math.copysign(ramp(abs(error), FLAT), error)
     limit = 1.0 if loss == HUBER else LARGEST
@@ -167,7 +114,7 @@ def gradient(error: float, loss: int) -> float:
 
 
 @jit(NUMBER, WHOLE)
-def price(error: float, loss: int) -> float:
+def loss_value(error, loss):
     """Return the loss of an error in units."""
     size = min(abs(error), LARGEST)
     if loss == ABSOLUTE:
@@ -178,8 +125,8 @@ def price(error: float, loss: int) -> float:
 
 
 @fast_jit(WHOLE, WHOLE, _SIDE, _SIDE, _SLOTS, WHOLE, NEW_NUMBERS)
-def ask(u: int, i: int, users: Side, items: Side, slots: Slots, rank: int, answers: Any) -> None:
-    """Write down what each expert predicts for user u and item i; -1 is one never seen."""
+def predict_each(u, i, users, items, slots, rank, answers):
+    """Compute what each expert predicts for user u and item i; -1 is a new one."""
     for e in range(answers.size):
         start, k = slots.starts[e], slots.low[e]
         answer = slots.means[e]
@@ -194,7 +141,7 @@ def ask(u: int, i: int, users: Side, items: Side, slots: Slots, rank: int, answe
 
 
 @jit(NEW_NUMBERS, NUMBERS, NUMBER, NUMBER)
-def combine(answers: Any, weights: Any, low: float, high: float) -> float:
+def combine(answers, weights, low, high):
     """Return the weighted mean of the answers, after they are clipped to the range of ratings."""
     total = 0.0
     for e in range(answers.size):
@@ -203,24 +150,8 @@ def combine(answers: Any, weights: Any, low: float, high: float) -> float:
     return min(max(total, low), high)
 
 
-@jit(NEW_NUMBERS, NUMBERS, NUMBER, NUMBER, WHOLE, NUMBER, NUMBER)
-def weigh(
-    weights: Any, answers: Any, rating: float, unit: float, loss: int, rate: float, share: float
-) -> None:
-    """Exponential weights for the losses of this round, then everyone gets a share."""
-    least = math.inf
-    for e in range(weights.size):
-        least = min(least, price((answers[e] - rating) / unit, loss))
-    total = 0.0
-    for e in range(weights.size):
-        weights[e] *= math.exp(rate * (least - price((answers[e] - rating) / unit, loss)))
-        total += weights[e]
-    for e in range(weights.size):
-        weights[e] = (1.0 - share) * weights[e] / total + share / weights.size
-
-
 @jit(_SIDE, WHOLE, WHOLE, NUMBER, NUMBER, NUMBER)
-def step_bias(side: Side, row: int, e: int, slope: float, step: float, limit: float) -> None:
+def step_bias(side, row, e, slope, step, limit):
     """AdaGrad: the step falls with the root of the sum of squared gradients."""
     side.squares[row, e] += slope * slope
     moved = side.biases[row, e] - step * slope / math.sqrt(1.0 + side.squares[row, e])
@@ -228,12 +159,10 @@ def step_bias(side: Side, row: int, e: int, slope: float, step: float, limit: fl
 
 
 @fast_jit(WHOLE, WHOLE, WHOLE, NUMBER, _SIDE, _SIDE, _LOW)
-def step_row(
-    k: int, u: int, i: int, step: float, users: Side, items: Side, low: Interactions
-) -> None:
+def step_row(k, u, i, step, users, items, low):
     """Step along the item's factors, if the interactions then surely stay in their ball.
 
-    Where they only just would, the step is shortened: the norm is convex along it.
+    A step that ends close to the sphere is shortened: the norm is convex along it.
     """
     rank = low.spreads.shape[1]
     narrowest = low.radii[k]
@@ -258,8 +187,8 @@ def step_row(
 
 
 @jit(_SIDE, WHOLE, _SLOTS, WHOLE, WHOLE)
-def forget(side: Side, row: int, slots: Slots, rank: int, clock: int) -> None:
-    """Clear what restarted experts knew of a row, and count its rating: now they know it."""
+def forget(side, row, slots, rank, clock):
+    """Clear what experts that restarted since had learned of a row, and count its rating."""
     touched = side.touched[row]
     for e in range(slots.means.size):
         if touched < slots.starts[e]:
@@ -272,7 +201,7 @@ def forget(side: Side, row: int, slots: Slots, rank: int, clock: int) -> None:
 
 
 @jit(_SLOTS, _LOW, WHOLE, NUMBER)
-def restart(slots: Slots, low: Interactions, clock: int, mean: float) -> None:
+def restart(slots, low, clock, mean):
     """Restart the experts whose interval ends here; they begin with the recent mean alone."""
     for e in range(slots.means.size):
         level = slots.levels[e]
@@ -284,8 +213,8 @@ def restart(slots: Slots, low: Interactions, clock: int, mean: float) -> None:
 
 
 @jit(NUMBER, NUMBER, _SCALE)
-def note(rating: float, error: float, scale: Scale) -> None:
-    """Count the rating, and note its error, the range and the recent mean."""
+def count(rating, error, scale):
+    """Count a rating: update the mean error, the range and the recent mean."""
     t, numbers = scale.clock[0], scale.numbers
     numbers[0] += (error - numbers[0]) * max(1.0 / (t + 1.0), 1.0 / MEMORY_OF_ERRORS)
     numbers[1], numbers[2] = min(numbers[1], rating), max(numbers[2], rating)
@@ -293,66 +222,33 @@ def note(rating: float, error: float, scale: Scale) -> None:
     scale.clock[0] = t + 1
 
 
-@jit(NUMBER, _SLOTS, _SCALE)
-def begin(rating: float, slots: Slots, scale: Scale) -> None:
-    """Start all means at the first rating."""
-    scale.numbers[1:] = rating
-    slots.means[:] = rating
-
-
-@jit(
-    PLACES,
-    PLACES,
-    NUMBERS,
-    WHOLE,
-    NUMBER,
-    _SIDE,
-    _SIDE,
-    _SLOTS,
-    _LOW,
-    _SCALE,
-    NEW_NUMBERS,
-    NEW_TABLE,
-)
-def learn(
-    rows: Any,
-    cols: Any,
-    ratings: Any,
-    loss: int,
-    rate: float,
-    users: Side,
-    items: Side,
-    slots: Slots,
-    low: Interactions,
-    scale: Scale,
-    predictions: Any,
-    steps: Any,
-) -> None:
-    """Learn ratings one by one.
-
-    `predictions` takes down what was predicted just before, `steps` those of the low-rank experts.
-    """
-    count, rank = slots.means.size, low.spreads.shape[1]
-    answers, clipped = np.empty(count), np.empty(count)
+@jit(PLACES, PLACES, NUMBERS, WHOLE, NUMBER, *_TABLES, NEW_NUMBERS, NEW_TABLE)
+def learn(rows, cols, ratings, loss, rate, users, items, slots, low, scale, predictions, steps):
+    """Learn ratings one by one; fill in the predictions before, and the steps of low-rank experts."""
+    experts, rank = slots.means.size, low.spreads.shape[1]
+    answers, clipped, gains = np.empty(experts), np.empty(experts), np.empty(experts)
     numbers = scale.numbers
     for n in range(rows.size):
         u, i, rating, t = rows[n], cols[n], ratings[n], scale.clock[0]
         forget(users, u, slots, rank, t)
         forget(items, i, slots, 0, t)
-        if t == 0:
-            begin(rating, slots, scale)
-        ask(u, i, users, items, slots, rank, answers)
+        if t == 0:  # all means start at the first rating
+            numbers[1:] = rating
+            slots.means[:] = rating
+        predict_each(u, i, users, items, slots, rank, answers)
         clipped[:] = answers
         predicted = combine(clipped, slots.weights, numbers[1], numbers[2])
         predictions[n] = predicted if t > 0 else 0.0
         error = abs(predicted - rating)
-        note(rating, error, scale)
+        count(rating, error, scale)
         unit = UNIT * numbers[0]
         trust = ramp(unit, ROUNDING * max(abs(numbers[1]), abs(numbers[2])))
         if trust > 0.0:
-            weigh(slots.weights, clipped, rating, unit, loss, trust * RATE, trust / (t + 2.0))
+            for e in range(experts):
+                gains[e] = -loss_value((clipped[e] - rating) / unit, loss)
+            reweigh(slots.weights, gains, trust * RATE, trust / (t + 2.0))
             limit = numbers[2] - numbers[1]
-            for e in range(count):
+            for e in range(experts):
                 slope = trust * gradient((answers[e] - rating) / unit, loss)
                 step = slots.steps[e] * unit
                 slots.squares[e] += slope * slope
@@ -369,31 +265,21 @@ def learn(
         restart(slots, low, scale.clock[0], numbers[3])
 
 
-@jit(PLACES, PLACES, _SIDE, _SIDE, _SLOTS, _LOW, _SCALE, NEW_NUMBERS, NEW_TABLE)
-def predict(
-    rows: Any,
-    cols: Any,
-    users: Side,
-    items: Side,
-    slots: Slots,
-    low: Interactions,
-    scale: Scale,
-    predictions: Any,
-    answers: Any,
-) -> None:
+@jit(PLACES, PLACES, *_TABLES, NEW_NUMBERS, NEW_TABLE)
+def predict(rows, cols, users, items, slots, low, scale, predictions, answers):
     """Predict ratings, all experts together and each alone; nothing changes."""
     for n in range(rows.size):
-        ask(rows[n], cols[n], users, items, slots, low.spreads.shape[1], answers[n])
+        predict_each(rows[n], cols[n], users, items, slots, low.spreads.shape[1], answers[n])
         predictions[n] = combine(answers[n], slots.weights, scale.numbers[1], scale.numbers[2])
 
 
 @jit(PLACES, WHOLE, NEW_PLACES, NEW_PLACES)
-def by_row(rows: Any, count: int, pointers: Any, order: Any) -> None:
-    """Sort entries by row, in the order they came: where each row begins, and which entries it has."""
+def by_row(rows, number, pointers, order):
+    """Sort entries by row, stably: compute where each row begins, and the order of the entries."""
     pointers[:] = 0
     for n in range(rows.size):
         pointers[rows[n] + 1] += 1
-    for row in range(count):
+    for row in range(number):
         pointers[row + 1] += pointers[row]
     place = pointers[:-1].copy()
     for n in range(rows.size):

@@ -11,25 +11,24 @@ import numpy as np
 from river import base
 from river.reco.base import Ranker
 
-from driftwolfe.estimators.classifier_archive import check_options, read_learner, write_learner
-from driftwolfe.estimators.classifier_experts import (
+from driftwolfe.estimators.classifier_archive import OPTIONS, read_learner, write_learner
+from driftwolfe.estimators.classifier_experts import ClassLearner, make_learner, plain_radii
+from driftwolfe.estimators.classifier_features import (
     LARGEST,
     SMALLEST,
     SMALLEST_WEIGHT,
-    ClassLearner,
     Labelled,
     Rows,
     as_rows,
     check_range,
     check_weights,
-    make_learner,
-    plain_radii,
 )
-from driftwolfe.estimators.recommender import MatrixCompleter
+from driftwolfe.estimators.ids import Ids, check_keys, plain_key
+from driftwolfe.estimators.recommender import SHARED_OPTIONS, MatrixCompleter
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
-from driftwolfe.storage import check_keys, plain_key
+from driftwolfe.storage import Field, check_fields, require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,16 +79,8 @@ class RiverMatrixCompleter(Ranker):
         self.weighting = weighting
         self.memory = memory
         self.keep_seen = keep_seen
-        self.completer = MatrixCompleter(
-            loss=loss,
-            learner=learner,
-            radii=radii,
-            rank=n_factors,
-            weighting=weighting,
-            memory=memory,
-            seed=seed or 0,
-            keep_seen=keep_seen,
-        )
+        options = {name: getattr(self, name) for name in SHARED_OPTIONS}
+        self.completer = MatrixCompleter(**options, rank=n_factors, seed=seed or 0)
 
     def learn_one(self, user: Hashable, item: Hashable, y: Any, x: Any = None) -> None:
         """Learn a rating; x is not used."""
@@ -117,16 +108,16 @@ class RiverMatrixCompleter(Ranker):
     def load(cls, path: str | os.PathLike[str]) -> RiverMatrixCompleter:
         """Read what `save` wrote."""
         completer, face = MatrixCompleter.read(path, cls.__name__)
-        made, seed = completer.settings, face.get("seed")
-        if set(face) != {"seed"} or (seed or 0) != made["seed"] or isinstance(seed, bool | float):
-            raise ValueError(f"{path} does not hold a complete state: no seed")
-        made["n_factors"] = made.pop("rank")
-        model = cls(**{**made, "seed": seed})
+        check_fields({"seed": Field(int, least=0, optional=True)}, face, cls.__name__)
+        options, seed = completer.settings, face.get("seed")
+        require((seed or 0) == options["seed"], "seeds")
+        options["n_factors"] = options.pop("rank")
+        model = cls(**{**options, "seed": seed})
         model.completer = completer
         return model
 
     def rank(self, user: Hashable, items: Iterable[Hashable], x: Any = None) -> list[Any]:
-        """Return the items by falling prediction for a user."""
+        """Return the items in the order of their predictions for a user, best first."""
         given = list(items)
         scores = self.completer.predict([(user, item) for item in given])
         order = (-scores).argsort(kind="stable")
@@ -136,9 +127,8 @@ class RiverMatrixCompleter(Ranker):
 class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
     """A linear classifier for streams that drift, with nothing to tune; see `TraceNormClassifier`.
 
-    Classes and features may come at any time; a feature that is missing counts as 0. Labels are of
-    any hashable type, features are numbers. Mini-batches are learned row by row, so they leave the
-    same state as the same rows one by one.
+    Classes and features may appear at any time; a missing feature counts as 0. Labels are of any
+    hashable type, features are numbers. Mini-batches are learned row by row.
 
     Parameters
     ----------
@@ -160,8 +150,7 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
         self.radii = radii
         self.learner = learner
         self.fit_intercept = fit_intercept
-        self._places: dict[Hashable, int] = {}
-        self._numbers: dict[Hashable, int] = {}
+        self._features, self._classes = Ids(), Ids()
         self._learner: ClassLearner | None = None
 
     @property
@@ -171,19 +160,19 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
     @property
     @reads
     def classes(self) -> list[Any]:
-        """The labels seen so far, in the order in which they came."""
-        return list(self._numbers)
+        """The labels seen so far, in order of appearance."""
+        return list(self._classes.names)
 
     @property
     @reads
     def feature_names(self) -> list[Any]:
-        """The features seen so far, in the order in which they came."""
-        return list(self._places)
+        """The features seen so far, in order of appearance."""
+        return list(self._features.names)
 
     @property
     @reads
     def expert_weights(self) -> dict[str, float]:
-        """The weights of the experts by their names; none before anything was learned."""
+        """The weights of the experts by name; empty before anything was learned."""
         if self._learner is None:
             return {}
         experts = self._learner.experts
@@ -198,10 +187,8 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
         if w < SMALLEST_WEIGHT:
             return
         learner = self._grown(x, label)
-        places = np.array([self._places[name] for name in x], dtype=np.int64)
-        rows = _one_row(places, values)
-        number = np.array([self._numbers[label]])
-        learner.learn(Labelled.from_weights(rows, number, weights))
+        rows = _one_row(self._features.find(x), values)
+        learner.learn(Labelled.from_weights(rows, self._classes.find([label]), weights))
 
     @reads
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
@@ -209,11 +196,10 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
         values = _numbers_of(x)
         if self._learner is None:
             return {}
-        known = [(self._places[name], k) for k, name in enumerate(x) if name in self._places]
-        chosen = np.array(known, dtype=np.int64).reshape(-1, 2)
-        rows = _one_row(np.ascontiguousarray(chosen[:, 0]), values[chosen[:, 1]])
+        places = self._features.find(x)
+        rows = _one_row(places[places >= 0], values[places >= 0])
         probabilities = self._learner.probabilities(rows)[0].tolist()
-        return dict(zip(self._numbers, probabilities, strict=True))
+        return dict(zip(self._classes.names, probabilities, strict=True))
 
     @writes
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = None) -> None:
@@ -227,9 +213,9 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
             kept = weights >= SMALLEST_WEIGHT
             table, weights = table[kept], weights[kept]
             labels = [label for label, stays in zip(labels, kept, strict=True) if stays]
-        for first, last in _between_new(labels, self._numbers):
+        for first, last in _between_new(labels, self._classes.numbers):
             learner = self._grown(X.columns, labels[first])
-            numbers = np.array([self._numbers[label] for label in labels[first:last]])
+            numbers = self._classes.find(labels[first:last])
             rows = self._rows(table[first:last], X.columns)
             parts = None if weights is None else weights[first:last]
             learner.learn(Labelled.from_weights(rows, numbers, parts))
@@ -242,7 +228,7 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
         table = _table_of(X)
         if self._learner is None:
             return pd.DataFrame(index=X.index)
-        known = [k for k, name in enumerate(X.columns) if name in self._places]
+        known = self._features.find(X.columns) >= 0
         rows = self._rows(table[:, known], X.columns[known])
         probabilities = self._learner.probabilities(rows)
         return pd.DataFrame(probabilities, index=X.index, columns=pd.Index(self.classes))
@@ -259,67 +245,59 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
 
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the classifier to a file; no code is in it."""
+        """Write the classifier to a file, without any code."""
         settings = {
             "radii": plain_radii(self.radii),
             "learner": self.learner,
             "fit_intercept": bool(self.fit_intercept),
         }
-        keys = {"classes": self._numbers, "features": self._places}
+        keys = {"classes": self._classes.names, "features": self._features.names}
         write_learner(path, type(self).__name__, settings, self._learner, keys)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RiverTraceNormClassifier:
-        """Return the classifier that `save` wrote; it goes on as that one would have."""
-        settings, learner, keys = read_learner(path, cls.__name__)
-        if set(settings) != {"radii", "learner", "fit_intercept"}:
-            raise ValueError(f"{path} holds other options than a {cls.__name__} has")
-        check_options(settings)
+        """Return the classifier that `save` wrote; it resumes bit-identically."""
+        options, learner, keys = read_learner(path, cls.__name__, OPTIONS, ("classes", "features"))
         sizes = (0, 0) if learner is None else (learner.experts.classes, learner.map.features)
-        if sizes != tuple(len(keys.get(name, ())) for name in ("classes", "features")):
-            raise ValueError(f"{path} holds classes or features that do not fit its classifier")
-        loaded = cls(**settings)
+        require(sizes == tuple(map(len, keys.values())), "classes or features")
+        loaded = cls(**options)
         loaded._learner = learner
-        loaded._numbers = {label: k for k, label in enumerate(keys["classes"])}
-        loaded._places = {name: k for k, name in enumerate(keys["features"])}
+        loaded._classes, loaded._features = map(Ids, keys.values())
         return loaded
 
     def _grown(self, features: Iterable[Hashable], label: Hashable) -> ClassLearner:
         """Return the learner, with room for these features and this label."""
         if self._learner is None:
             self._learner = make_learner(self.radii, self.learner, self.fit_intercept, 1, 0)
-        for name in features:
-            self._places.setdefault(plain_key(name), len(self._places))
-        self._numbers.setdefault(label, len(self._numbers))
-        self._learner.grow(len(self._numbers), len(self._places))
+        self._features.add(map(plain_key, features))
+        self._classes.add([label])
+        self._learner.grow(len(self._classes), len(self._features))
         return self._learner
 
-    def _rows(self, table: Array, columns: Iterable[Hashable]) -> Rows:
+    def _rows(self, table: Array, columns: Sequence[Hashable]) -> Rows:
         """The rows of a table whose columns are known features."""
-        places = np.array([self._places[name] for name in columns], dtype=np.int64)
+        places = self._features.find(columns)
         order = places.argsort()
         rows = as_rows(table[:, order])
         return rows._replace(places=places[order][rows.places])
 
 
 def _one_row(places: Any, values: Array) -> Rows:
-    """One row, its places rising and its zeros left out, so that the order of a dict is nothing."""
+    """One row without zeros, its places rising, so that the order of a dict does not matter."""
     order = places.argsort()
     order = order[np.abs(values[order]) >= SMALLEST]
     return Rows(np.array([0, order.size]), places[order], values[order])
 
 
 def _numbers_of(x: Mapping[Any, Any]) -> Array:
-    """The values of a row, or what is wrong with them."""
+    """The values of a row, checked."""
     if not isinstance(x, Mapping):
         raise TypeError(f"x must be a dict of features, got {type(x).__name__}")
     check_keys(x, "the name of a feature")
     values = list(x.values())
     checks.refuse_masked(values, "the row")
     given = np.array(values)
-    if (
-        given.dtype.kind not in "fiub" or given.ndim != 1
-    ):  # of several kinds, or none that is a number
+    if given.dtype.kind not in "fiub" or given.ndim != 1:  # of several types, or no numbers
         given = np.array([_number_of(name, value) for name, value in x.items()])
     numbers = given.astype(np.float64)
     if not (np.abs(numbers) <= LARGEST).all():
@@ -342,7 +320,7 @@ def _number_of(name: Hashable, value: Any) -> float:
 
 
 def _table_of(X: pd.DataFrame) -> Array:
-    """The numbers in a frame, or what is wrong with them."""
+    """The numbers in a frame, checked."""
     if not hasattr(X, "columns"):
         raise TypeError(f"X must be a pandas DataFrame, got {type(X).__name__}")
     check_keys(X.columns, "the name of a feature")
@@ -362,7 +340,7 @@ def _table_of(X: pd.DataFrame) -> Array:
 
 
 def _label_of(y: Any) -> Any:
-    """The label as a key, or what is wrong with it: now, not when half of a row is learned."""
+    """The label as a key, checked before anything is learned."""
     label = plain_key(y)
     check_keys((label,), "a label")
     hash(label)
@@ -378,7 +356,7 @@ def _weights_of(w: Any, number: int) -> Array | None:
 
 
 def _between_new(labels: list[Hashable], known: Mapping[Hashable, int]) -> list[tuple[int, int]]:
-    """Cut labels such that one that was never seen stands only at the start of a piece.
+    """Split labels such that a new one stands only at the start of a piece.
 
     >>> _between_new(["a", "a", "b", "a"], {})
     [(0, 2), (2, 4)]

@@ -10,18 +10,19 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from driftwolfe.estimators.recommender import MatrixCompleter, columns
+from driftwolfe.estimators.recommender import SHARED_OPTIONS, MatrixCompleter, columns
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
+from driftwolfe.storage import Field, check_fields
 
 
 class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
     """`MatrixCompleter` for scikit-learn: X has two columns, the ids of user and item.
 
     Ids may be of any type (an array of objects, or a data frame), so most transformers do not apply
-    to X. Rows are learned in their order, which matters where the world drifts; `fit` starts anew
-    and may pass over the rows several times, `partial_fit` goes on.
+    to X. Rows are learned in their order, which matters if tastes drift; `fit` starts from scratch and
+    may pass over the rows several times, `partial_fit` goes on.
 
     Parameters
     ----------
@@ -73,9 +74,9 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
 
     @writes
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn all rows, forgetting what was known before."""
+        """Learn all rows from scratch."""
         passes = checks.count(self.passes, "passes")
-        completer, pairs = self._fresh(), list(zip(*columns(X), strict=True))
+        completer, pairs = self._new_completer(), list(zip(*columns(X), strict=True))
         ratings = checks.finite_array(y, "y", (len(pairs),))
         random = np.random.default_rng(self.random_state)
         completer.partial_fit(pairs, ratings)
@@ -88,7 +89,7 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
     @writes
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn more rows."""
-        completer = getattr(self, "completer_", None) or self._fresh()
+        completer = getattr(self, "completer_", None) or self._new_completer()
         completer.partial_fit(X, y)
         self.completer_, self.n_features_in_ = completer, 2
         return self
@@ -109,11 +110,10 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
     def load(cls, path: str | os.PathLike[str]) -> MatrixCompletionRegressor:
         """Read what `save` wrote."""
         completer, face = MatrixCompleter.read(path, cls.__name__)
-        if set(face) != {"passes"}:
-            raise ValueError(f"{path} does not hold a complete state: no passes")
-        made = completer.settings
-        made["random_state"] = made.pop("seed")
-        model = cls(**made, passes=checks.count(face["passes"], "passes"))
+        check_fields({"passes": Field((int, float), least=1)}, face, cls.__name__)
+        options = completer.settings
+        options["random_state"] = options.pop("seed")
+        model = cls(**options, passes=checks.count(face["passes"], "passes"))
         model.completer_, model.n_features_in_ = completer, 2
         return model
 
@@ -122,14 +122,6 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
         tags.input_tags.string = tags.input_tags.categorical = True
         return tags
 
-    def _fresh(self) -> MatrixCompleter:
-        return MatrixCompleter(
-            loss=self.loss,
-            learner=self.learner,
-            radii=self.radii,
-            rank=self.rank,
-            weighting=self.weighting,
-            memory=self.memory,
-            seed=self.random_state,
-            keep_seen=self.keep_seen,
-        )
+    def _new_completer(self) -> MatrixCompleter:
+        options = {name: getattr(self, name) for name in SHARED_OPTIONS}
+        return MatrixCompleter(**options, rank=self.rank, seed=self.random_state)

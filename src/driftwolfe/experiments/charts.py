@@ -15,7 +15,7 @@ import numpy as np
 from driftwolfe.experiments import chart_data
 from driftwolfe.experiments.chart_data import ExpertTable, Line, Panel, Tuning
 from driftwolfe.experiments.figure_style import LineStyle, line_styles
-from driftwolfe.experiments.figures import ASLEEP
+from driftwolfe.experiments.figures import INACTIVE
 from driftwolfe.experiments.summary import Spread, Summary, counted
 from driftwolfe.experiments.tables import RegretRow, number, spread_text
 
@@ -197,9 +197,6 @@ def _round_axis(last: int, ticks: int = 7) -> Json:
     return {
         "nticks": ticks,
         "tickangle": 0,
-        "spikethickness": 1,
-        "spikecolor": GREY,
-        "spikedash": "dot",
         **_title("round"),
         "range": [0, last],
         "hoverformat": ",d",
@@ -527,7 +524,7 @@ def _weight_traces(table: ExpertTable, place: int) -> list[Json]:
     shade: Json = {
         **shared,
         "z": [[0 if hidden else None for hidden in row] for row in inactive.tolist()],
-        "colorscale": [[0, ASLEEP], [1, ASLEEP]],
+        "colorscale": [[0, INACTIVE], [1, INACTIVE]],
         "showscale": False,
         "hovertemplate": told + "not active<extra></extra>",
     }

@@ -91,9 +91,9 @@ def work(trial: bytes, folder: str | None) -> bytes:
 
 
 def _outcome(trial: Trial, answer: bytes) -> Outcome:
-    told: Any = msgspec.json.decode(answer)
-    if "problem" in told:
-        return Outcome(trial, None, told["problem"])
+    content: Any = msgspec.json.decode(answer)
+    if "problem" in content:
+        return Outcome(trial, None, content["problem"])
     try:
         return Outcome(trial, decode(answer))
     except ValueError as problem:

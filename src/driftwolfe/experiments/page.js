@@ -32,7 +32,7 @@
         orientation: "h", x: 0, xanchor: "left", yanchor: "bottom", tracegroupgap: 0,
         bgcolor: "rgba(0,0,0,0)",
       },
-      xaxis: axis,
+      xaxis: { ...axis, spikethickness: 1, spikecolor: grey, spikedash: "dot" },
       yaxis: axis,
       // Titles of panels, and drifts.
       annotationdefaults: {

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import math
-import os
-import platform
-import subprocess
 import time
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_limits
 
 from driftwolfe import learners, regret
 from driftwolfe.ensemble import threads
+from driftwolfe.experiments.machine import facts
 from driftwolfe.experiments.trial import AdaptiveRegret, Result, Trial, Weights
 from driftwolfe.game import play
 from driftwolfe.learners.base import Learner
@@ -31,8 +26,6 @@ _EVERY, _WEIGHTS_EVERY = 10, 2
 _REGRET_TOLERANCE = 1e-3
 #: Ader's steps are c 2^(i-1) sqrt(7/(2T)), those of the paper's experiments c 2^(i-1) T^(-1/2).
 _ADER = 1.0 / math.sqrt(3.5)
-#: Packages whose versions are noted.
-PACKAGES = ("driftwolfe", "numpy", "scipy", "numba")
 
 
 def run_trial(trial: Trial, folder: Folder | None = None) -> Result:
@@ -153,63 +146,3 @@ class _Readings:
             for read in self._weights.values()
         ]
         return Weights(list(self._weights), experts, values)
-
-
-def facts(packages: Iterable[str] = PACKAGES) -> dict[str, Any]:
-    """The machine, the versions of packages, the threads, the time and the commit."""
-    return {
-        "cpu": cpu_model(),
-        "cores": os.cpu_count(),
-        "memory_gib": _memory(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        **{name: _version(name) for name in packages},
-        "blas": [
-            {key: pool.get(key) for key in ("internal_api", "version", "num_threads")}
-            for pool in sorted(threadpool_info(), key=lambda pool: str(pool.get("version")))
-        ],
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": commit(),
-    }
-
-
-def cpu_model() -> str:
-    """The name of the processor, as far as the system tells it."""
-    for line in _output("lscpu").splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() == "Model name":
-            return value.strip()
-    return platform.processor() or platform.machine()
-
-
-def commit() -> str | None:
-    """The commit of the checkout, with a plus sign where files differ from it; None outside one."""
-    name = _output("git", "rev-parse", "--short", "HEAD").strip()
-    # Without a lock that a commit made meanwhile would trip over.
-    changed = _output("git", "--no-optional-locks", "status", "--porcelain").strip()
-    return name + ("+" if changed else "") or None
-
-
-def _memory() -> float | None:
-    """GiB of memory, where the system tells."""
-    try:
-        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
-    except (AttributeError, ValueError, OSError):
-        return None
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
-def _output(*command: str) -> str:
-    """What a command prints, run in the folder of this file; nothing if it fails."""
-    folder = Path(__file__).resolve().parent
-    try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    except OSError:
-        return ""
-    return done.stdout if done.returncode == 0 else ""

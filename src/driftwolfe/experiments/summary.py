@@ -100,7 +100,7 @@ class Series:
 
     @property
     def complete(self) -> bool:
-        """Whether all played the whole stream: neither told to stop early nor out of time."""
+        """Whether all played the whole stream: neither stopped after `first` rounds nor out of time."""
         return self.trial.first is None and all(
             result.rounds[-1] == self.played and not result.cut for result in self.results
         )
@@ -207,7 +207,8 @@ class Summary:
     def tuning(self, title: str) -> list[Series]:
         """The series that its c was chosen from, by rising c.
 
-        Of those told to play all rounds and those told to play fewer, the ones with more values of c.
+        Of those that were to play all rounds and those that were to play fewer, the ones with more
+        values of c.
         """
         by_length: dict[int | None, dict[float, Series]] = {}
         for series in self.of(title):

@@ -211,7 +211,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     weights: Weights | None = None  # where the learner has experts
     membership: list[int] = []  # membership tests so far; empty for none
     wall: float  # seconds by the clock, everything included
-    environment: dict[str, Any]  # the machine and the versions, see `run_trial.facts`
+    environment: dict[str, Any]  # the machine and the versions, see `machine.facts`
     format: str = FORMAT
 
     def __post_init__(self) -> None:

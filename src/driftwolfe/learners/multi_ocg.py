@@ -10,6 +10,7 @@ from driftwolfe.ensemble import Hedge
 from driftwolfe.ensemble.leaders import GapRule, Leaders
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners import bounds
+from driftwolfe.learners.base import Learner
 from driftwolfe.learners.options import WeightOptions, make_options
 from driftwolfe.learners.pold import GridLearner
 from driftwolfe.points import checks
@@ -139,7 +140,7 @@ class MultiOCG(GridLearner):
         proved = self._scale is not None and self.strong_convexity is None
         loose = self._leaders.cut_short or self.options.tolerance_scale > 1.0
         if tau is not None or not proved or loose or not self.options.horizon:
-            return super().bound(path_length, tau)
+            return Learner.bound(self, path_length, tau)  # none is known
         G, D = self.lipschitz, 2.0 * self.domain.radius
         return min(
             self._epoch_bound(1 << i, G, D)

@@ -1,11 +1,10 @@
-"""Convex functions: what a decision costs."""
+"""Convex losses."""
 
 from driftwolfe.losses.base import Loss
+from driftwolfe.losses.classification import HingeLoss, LogisticLoss, MulticlassLogistic
 from driftwolfe.losses.entries import AbsoluteEntries, HuberEntries, SquaredEntries
 from driftwolfe.losses.function import FunctionLoss
 from driftwolfe.losses.linear_quadratic import LinearLoss, SquaredDistance
-from driftwolfe.losses.margins import HingeLoss, LogisticLoss
-from driftwolfe.losses.multiclass_logistic import MulticlassLogistic
 
 __all__ = [
     "AbsoluteEntries",

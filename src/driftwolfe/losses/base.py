@@ -1,4 +1,4 @@
-"""`Loss`: a convex function that sees the decision through scores."""
+"""`Loss`: a convex function of linear scores of the decision."""
 
 from __future__ import annotations
 
@@ -12,51 +12,27 @@ from driftwolfe.points.devices import HOST, Device, device_of
 from driftwolfe.points.kinds import Array, Point, Shape
 
 
-class Copies:
-    """Arrays and sparse matrices of the host, each brought to a device once.
+class DeviceCache:
+    """Per-device cache of a loss's data: NumPy arrays and scipy's `csr_array`."""
 
-    Parameters
-    ----------
-    own
-        NumPy's arrays, and scipy's `csr_array`.
-    """
-
-    def __init__(self, *own: Any) -> None:
-        self._own = own
-        self._there: dict[str, tuple[Any, ...]] = {}
+    def __init__(self, *data: Any) -> None:
+        self._data = data
+        self._copies: dict[str, tuple[Any, ...]] = {}
 
     def on(self, device: Device) -> tuple[Any, ...]:
-        """Return them where points live."""
+        """Return the data on a device, copied there once."""
         if device is HOST:
-            return self._own
-        if device.name not in self._there:
-            self._there[device.name] = tuple(_brought(each, device) for each in self._own)
-        return self._there[device.name]
-
-
-def _brought(own: Any, device: Device) -> Any:
-    return device.canonical(own, own.shape) if hasattr(own, "tocsr") else device.put(own)
-
-
-def products(points: Any, features: Copies) -> Array:
-    """Return the inner products of points, the rows of a table, with all features, on the host."""
-    device = device_of(points)
-    (rows,) = features.on(device)
-    if device is HOST:
-        scores: Array = points @ rows.T
-    else:
-        scores = device.host(rows @ points.T).T
-    return scores
-
-
-def combinations(weights: Any, points: Any, features: Copies) -> Any:
-    """Return the features, weighted and added up, for every row of weights, where points live."""
-    device = device_of(points)
-    return device.put(weights) @ features.on(device)[0]
+            return self._data
+        if device.name not in self._copies:
+            self._copies[device.name] = tuple(
+                device.canonical(each, each.shape) if hasattr(each, "tocsr") else device.put(each)
+                for each in self._data
+            )
+        return self._copies[device.name]
 
 
 class Ball(Protocol):
-    """What a Lipschitz bound needs to know of a set: a ball around its centre that holds it."""
+    """A ball that holds a set, for Lipschitz bounds; every `Domain` is one."""
 
     @property
     def center(self) -> Point | None:
@@ -70,18 +46,17 @@ class Ball(Protocol):
 class Loss(ABC):
     r"""A convex loss :math:`f(x) = \varphi(A x)` with A linear.
 
-    Every loss here looks at the point through a linear map: some entries of a matrix, scores of
-    some rows, one inner product, or the point itself. Splitting it there lets an ensemble look once
-    per expert and combine the looks: :math:`A \sum_i w_i x_i = \sum_i w_i A x_i`.
+    The scores A x are some entries of a matrix, products with some rows, one inner product, or the
+    point itself. An ensemble computes them once per expert and combines them:
+    :math:`A \sum_i w_i x_i = \sum_i w_i A x_i`.
 
     A new loss overrides `scores`, `value_at`, `slope_at` and `pull_back`; where it can say more,
     also `shape` or `check_shape` and `lipschitz`; for speed, `value_and_slope_at` and the methods
-    for stacks. Input is checked when the loss is made; whatever looks at a point checks its shape
-    first.
+    for stacks. Check input in the constructor, and the shape of a point in `scores`.
 
     Examples
     --------
-    Squared values of one coordinate, as a loss of one's own:
+    The square of the first coordinate, as a new loss:
 
     >>> import numpy as np, driftwolfe as dw
     >>> class SquaredFirst(dw.losses.Loss):
@@ -107,7 +82,7 @@ class Loss(ABC):
 
     @abstractmethod
     def scores(self, x: Point) -> Array:
-        """Return A x, what this loss sees of the point."""
+        """Return A x."""
 
     @abstractmethod
     def value_at(self, scores: Array) -> Array:
@@ -115,14 +90,14 @@ class Loss(ABC):
 
     @abstractmethod
     def slope_at(self, scores: Array) -> Array:
-        """Return a (sub)gradient of phi at scores, of the same shape; leading axes are kept."""
+        """Return a (sub)gradient of phi at scores, of the same shape."""
 
     @abstractmethod
     def pull_back(self, slope: Array, like: Point) -> Point:
         """Return A^T slope, a gradient of the same kind of point as `like`."""
 
     def value_and_slope_at(self, scores: Array) -> tuple[Array, Array]:
-        """Return phi and its slope at scores; a loss that can share their work does it once here."""
+        """Return phi and its slope at scores; override it where they share work."""
         return self.value_at(scores), self.slope_at(scores)
 
     def stacked_scores(self, stack: Array) -> Array:
@@ -130,13 +105,13 @@ class Loss(ABC):
         return np.stack([self.scores(x) for x in stack])
 
     def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
-        """Return A^T slope for every slope of a stack, as dense points like those of `stack`."""
+        """Return A^T slope for every slope, as dense points like those of `stack`."""
         return np.stack([self.pull_back(s, x) for s, x in zip(slopes, stack, strict=True)])
 
     def stacked_round(self, stack: Array, weights: Array) -> tuple[Array, Array, float]:
         """Return values and gradients at a stack of dense points, and the value at their mean.
 
-        What an ensemble asks in each round; the mean is that with its `weights`.
+        An ensemble asks for these in every round; `weights` are those of the mean.
         """
         scores = self.stacked_scores(stack)
         values, slopes = self.value_and_slope_at(scores)
@@ -155,7 +130,7 @@ class Loss(ABC):
         return self.pull_back(self.slope_at(self.scores(point)), point)
 
     def value_and_gradient(self, x: Point) -> tuple[float, Point]:
-        """Return f(x) and a (sub)gradient at x, looking at x once."""
+        """Return f(x) and a (sub)gradient at x, from the same scores."""
         point = checks.as_point(x)
         value, slope = self.value_and_slope_at(self.scores(point))
         return float(value), self.pull_back(slope, point)
@@ -163,13 +138,12 @@ class Loss(ABC):
     def lipschitz(self, domain: Ball) -> float | None:
         """Return a bound on the gradient norms over a set, or None where none is known.
 
-        In units of the loss over those of the points; `domain` is the set, or anything else with a
-        centre and a radius.
+        In units of the loss over those of the points; `domain` needs only a centre and a radius.
         """
         return None
 
     def check_shape(self, shape: Shape) -> None:
-        """Raise `ValueError` unless this loss can look at points of that shape."""
+        """Raise `ValueError` unless this loss takes points of that shape."""
         if self.shape is not None and shape != self.shape:
             raise ValueError(
                 f"{type(self).__name__} takes points of shape {self.shape}, got {shape}"

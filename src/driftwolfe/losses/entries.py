@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.losses.base import Ball, Copies, Loss
+from driftwolfe.losses.base import Ball, DeviceCache, Loss
 from driftwolfe.losses.inputs import batch_of_indices, batch_of_numbers
 from driftwolfe.points import checks, ops
 from driftwolfe.points.devices import HOST, Device, device_of, namespace, to_host
@@ -18,18 +18,8 @@ from driftwolfe.points.kinds import Array, Indices, Point, Shape
 class EntryLoss(Loss):
     r"""A sum of losses of single entries, :math:`f(X) = \sum_k \varphi(X_{i_k j_k} - M_k)`.
 
-    Looking costs one look-up per entry, and the gradient of a `FactoredMatrix` is sparse. A pair
-    (i, j) may come several times; its terms add up. A new one overrides `value_at` and `slope_at`.
-
-    Parameters
-    ----------
-    rows, cols
-        Indices :math:`i_k, j_k`, from 0.
-    targets
-        The numbers :math:`M_k`.
-    shape
-        Shape of the matrices, if the indices are to be checked now; else every matrix that has
-        these entries will do.
+    The gradient at a `FactoredMatrix` is sparse. A pair (i, j) may come several times; its terms add
+    up. A new one overrides `value_at` and `slope_at`.
     """
 
     on_devices = True
@@ -42,7 +32,7 @@ class EntryLoss(Loss):
                 f"rows and cols must be of one length, got {self.rows.size} and {self.cols.size}"
             )
         self.targets = batch_of_numbers(targets, "targets", self.rows.size)
-        self._copies = Copies(self.rows, self.cols, self.targets)
+        self._cache = DeviceCache(self.rows, self.cols, self.targets)
         self._largest = (int(self.rows.max()), int(self.cols.max()))
         if shape is not None:
             sizes = checks.shape(shape)
@@ -61,6 +51,14 @@ class EntryLoss(Loss):
                     f"has only 0..{size - 1}"
                 )
 
+    def places(self, device: Device) -> tuple[Any, Any]:
+        """Return the rows and columns on a device."""
+        return self._cache.on(device)[:2]
+
+    def errors(self, scores: Any) -> Any:
+        """Return scores minus targets; leading axes are kept."""
+        return scores - self._cache.on(device_of(scores))[2]
+
     def scores(self, x: Point) -> Array:
         """Return the entries of x at (rows, cols)."""
         self.check_shape(x.shape)
@@ -68,14 +66,6 @@ class EntryLoss(Loss):
             return x.entries_at(*self.places(x.device))
         entries: Array = x[self.rows, self.cols]
         return entries
-
-    def places(self, device: Device) -> tuple[Any, Any]:
-        """The rows and columns, where a point lives."""
-        return self._copies.on(device)[:2]
-
-    def errors(self, scores: Any) -> Any:
-        """Scores minus targets, where the scores are; leading axes are kept."""
-        return scores - self._copies.on(device_of(scores))[2]
 
     def pull_back(self, slope: Array, like: Point) -> Point:
         """Return the matrix with these slopes at (rows, cols), sparse for a `FactoredMatrix`."""
@@ -85,7 +75,7 @@ class EntryLoss(Loss):
         return self.stacked_pull_back(slope[None], like[None])[0]
 
     def stacked_scores(self, stack: Array) -> Array:
-        """Return the entries at (rows, cols) of every matrix of a stack."""
+        """Return the entries at (rows, cols) of every matrix of a stack, on the host."""
         self.check_shape(tuple(stack.shape[1:]))
         rows, cols = self.places(device_of(stack))
         entries: Array = to_host(stack[:, rows, cols])  # few, and what follows is quicker there
@@ -110,28 +100,26 @@ class EntryLoss(Loss):
     def gradient_norms(self, slopes: Any) -> Array:
         """Return `gradient_norm` of every row of a table of slopes, on the host."""
         device = device_of(slopes)
-        if self._repeats:
+        if self._pairs is not None:
             pairs, number = self._pairs
-            slopes = device.summed(slopes, device.put(pairs), number)
+            slopes = device.summed(slopes, pairs.on(device)[0], number)
         return np.asarray(device.host(device.xp.linalg.vector_norm(slopes, axis=1)))
-
-    @cached_property
-    def _repeats(self) -> bool:
-        keys = np.sort(self._keys())
-        return bool((keys[1:] == keys[:-1]).any())
-
-    @cached_property
-    def _pairs(self) -> tuple[Indices, int]:
-        """The number of every entry's pair among the distinct ones, and how many these are."""
-        distinct, pairs = np.unique(self._keys(), return_inverse=True)
-        return pairs, distinct.size
-
-    def _keys(self) -> Indices:
-        return self.rows * (self._largest[1] + 1) + self.cols
 
     def multiplicities(self) -> Array:
         """Return how often each distinct pair (row, col) comes, in no particular order."""
         return np.unique_counts(self._keys()).counts.astype(np.float64)
+
+    @cached_property
+    def _pairs(self) -> tuple[DeviceCache, int] | None:
+        """The number of every entry's pair, and how many pairs there are; None if none repeats."""
+        keys = np.sort(self._keys())
+        if not (keys[1:] == keys[:-1]).any():
+            return None
+        distinct, pairs = np.unique(self._keys(), return_inverse=True)
+        return DeviceCache(pairs), distinct.size
+
+    def _keys(self) -> Indices:
+        return self.rows * (self._largest[1] + 1) + self.cols
 
 
 class AbsoluteEntries(EntryLoss):
@@ -143,24 +131,18 @@ class AbsoluteEntries(EntryLoss):
 
     Parameters
     ----------
-    rows, cols
-        Indices :math:`i_k, j_k`, from 0; a pair may come several times.
-    targets
-        The numbers :math:`M_k`.
+    rows, cols, targets
+        Indices :math:`i_k, j_k` from 0, where a pair may come several times, and numbers :math:`M_k`.
     shape
-        Shape of the matrices, if the indices are to be checked now.
+        Shape of the matrices; without it, every matrix that has these entries will do.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from driftwolfe.losses import AbsoluteEntries
-    >>> loss = AbsoluteEntries([0, 1], [2, 0], [3.0, -1.0])
-    >>> value, subgradient = loss.value_and_gradient(np.zeros((2, 3)))
-    >>> value
-    4.0
-    >>> subgradient
-    array([[ 0.,  0., -1.],
-           [ 1.,  0.,  0.]])
+    >>> import numpy as np, driftwolfe as dw
+    >>> loss = dw.losses.AbsoluteEntries([0, 1], [2, 0], [3.0, -1.0])
+    >>> loss.value_and_gradient(np.zeros((2, 3)))
+    (4.0, array([[ 0.,  0., -1.],
+           [ 1.,  0.,  0.]]))
 
     References
     ----------
@@ -186,28 +168,22 @@ class AbsoluteEntries(EntryLoss):
 class SquaredEntries(EntryLoss):
     r"""Matrix completion by squares: :math:`f(X) = \sum_k (X_{i_k j_k} - M_k)^2`.
 
-    The plain sum of squares, without a factor 1/2: the gradient has
-    :math:`2 (X_{i_k j_k} - M_k)` at :math:`(i_k, j_k)`.
+    There is no factor 1/2: the gradient has :math:`2 (X_{i_k j_k} - M_k)` at :math:`(i_k, j_k)`.
 
     Parameters
     ----------
-    rows, cols
-        Indices :math:`i_k, j_k`, from 0; a pair may come several times.
-    targets
-        The numbers :math:`M_k`.
+    rows, cols, targets
+        Indices :math:`i_k, j_k` from 0, where a pair may come several times, and numbers :math:`M_k`.
     shape
-        Shape of the matrices, if the indices are to be checked now.
+        Shape of the matrices; without it, every matrix that has these entries will do.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from driftwolfe.losses import SquaredEntries
-    >>> loss = SquaredEntries([0, 1], [2, 0], [3.0, -1.0])
-    >>> loss.value(np.zeros((2, 3)))
-    10.0
-    >>> loss.gradient(np.zeros((2, 3)))
-    array([[ 0.,  0., -6.],
-           [ 2.,  0.,  0.]])
+    >>> import numpy as np, driftwolfe as dw
+    >>> loss = dw.losses.SquaredEntries([0, 1], [2, 0], [3.0, -1.0])
+    >>> loss.value_and_gradient(np.zeros((2, 3)))
+    (10.0, array([[ 0.,  0., -6.],
+           [ 2.,  0.,  0.]]))
     """
 
     def value_at(self, scores: Array) -> Array:
@@ -226,15 +202,12 @@ class SquaredEntries(EntryLoss):
         The Hessian is diagonal with entries at most 2 m, so the gradient moves by at most 2 m R
         within the distance R = `domain.radius` of the centre c.
         """
-        curvature = 2.0 * float(self.multiplicities().max())
-        return self._norm_at_center(domain) + curvature * domain.radius
-
-    def _norm_at_center(self, domain: Ball) -> float:
         center = domain.center
         if center is None:
             sizes = (self._largest[0] + 1, self._largest[1] + 1)
             center = FactoredMatrix.zeros(sizes if self.shape is None else self.shape)
-        return ops.norm(self.gradient(center))
+        curvature = 2.0 * float(self.multiplicities().max())
+        return ops.norm(self.gradient(center)) + curvature * domain.radius
 
 
 class HuberEntries(EntryLoss):
@@ -242,30 +215,25 @@ class HuberEntries(EntryLoss):
 
     .. math:: h(e) = e^2/2 \text{ if } |e| \le w, \quad w(|e| - w/2) \text{ else.}
 
-    The gradient has the error, clipped to [-w, w], at :math:`(i_k, j_k)`: the absolute loss (times
-    w) made smooth, for methods that need smooth losses.
+    The gradient has the error, clipped to [-w, w], at :math:`(i_k, j_k)`: w times the absolute loss,
+    made smooth.
 
     Parameters
     ----------
-    rows, cols
-        Indices :math:`i_k, j_k`, from 0; a pair may come several times.
-    targets
-        The numbers :math:`M_k`.
+    rows, cols, targets
+        Indices :math:`i_k, j_k` from 0, where a pair may come several times, and numbers :math:`M_k`.
     width
         The error w > 0 from which on h is linear, in units of the targets.
     shape
-        Shape of the matrices, if the indices are to be checked now.
+        Shape of the matrices; without it, every matrix that has these entries will do.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from driftwolfe.losses import HuberEntries
-    >>> loss = HuberEntries([0, 1], [2, 0], [3.0, -0.5], width=1.0)
-    >>> loss.value(np.zeros((2, 3)))
-    2.625
-    >>> loss.gradient(np.zeros((2, 3)))
-    array([[ 0. ,  0. , -1. ],
-           [ 0.5,  0. ,  0. ]])
+    >>> import numpy as np, driftwolfe as dw
+    >>> loss = dw.losses.HuberEntries([0, 1], [2, 0], [3.0, -0.5], width=1.0)
+    >>> loss.value_and_gradient(np.zeros((2, 3)))
+    (2.625, array([[ 0. ,  0. , -1. ],
+           [ 0.5,  0. ,  0. ]]))
     """
 
     def __init__(

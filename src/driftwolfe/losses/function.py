@@ -1,4 +1,4 @@
-"""A loss made of two functions."""
+"""`FunctionLoss`: a loss made of two functions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.losses.base import Ball, Loss
-from driftwolfe.losses.linear_quadratic import FixedPoint
+from driftwolfe.losses.base import Ball
+from driftwolfe.losses.linear_quadratic import FixedPoint, WholePointLoss
 from driftwolfe.points import checks
 from driftwolfe.points.devices import HOST
 from driftwolfe.points.factored import FactoredMatrix
@@ -16,12 +16,12 @@ from driftwolfe.points.kinds import Array, Point, Shape
 from driftwolfe.points.product import ProductPoint
 
 
-class FunctionLoss(Loss):
+class FunctionLoss(WholePointLoss):
     """Your own convex function, by its value and a (sub)gradient.
 
-    Both are called with one point at a time (in an ensemble: once per expert), an array that must
-    not be written to, a `FactoredMatrix` or a `ProductPoint` of those. Convexity is yours to see to;
-    what is returned is checked to be finite and of the right shape.
+    Both are called with one point at a time (in an ensemble: once per expert): a read-only array, a
+    `FactoredMatrix`, or a `ProductPoint` of those. Convexity is not checked; results must be finite
+    and of the right shape.
 
     Parameters
     ----------
@@ -30,15 +30,14 @@ class FunctionLoss(Loss):
     gradient
         Takes a point, returns a (sub)gradient of the same shape.
     shape
-        Shape of the points; if not given, that of the first point looked at.
+        Shape of the points; by default that of the first one.
     lipschitz
-        A bound on the norms of the gradients, if you know one.
+        A bound on the norms of the gradients, if one is known.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from driftwolfe.losses import FunctionLoss
-    >>> loss = FunctionLoss(lambda x: np.abs(x).sum(), np.sign)
+    >>> import numpy as np, driftwolfe as dw
+    >>> loss = dw.losses.FunctionLoss(lambda x: np.abs(x).sum(), np.sign)
     >>> loss.value_and_gradient([1.0, -2.0])
     (3.0, array([ 1., -1.]))
     """
@@ -60,17 +59,9 @@ class FunctionLoss(Loss):
         self._bound = None if lipschitz is None else checks.nonnegative(lipschitz, "lipschitz")
 
     def check_shape(self, shape: Shape) -> None:
-        """Raise `ValueError` unless that is the shape of the points; the first one seen sets it.
-
-        Without it `value_at` could not tell a matrix from a stack of vectors.
-        """
+        """Raise `ValueError` unless that is the shape of the points; the first point sets it."""
         super().check_shape(shape)
-        self.shape = shape
-
-    def scores(self, x: Point) -> Point:
-        """Return x itself."""
-        self.check_shape(x.shape)
-        return x
+        self.shape = shape  # `value_at` must tell a matrix from a stack of vectors
 
     def value_at(self, scores: Point) -> Array:
         """Return the value at every point."""
@@ -87,18 +78,9 @@ class FunctionLoss(Loss):
         ]
         return np.array(gradients).reshape(scores.shape)
 
-    def pull_back(self, slope: Point, like: Point) -> Point:
-        """Return the slope itself."""
-        return slope
-
     def stacked_scores(self, stack: Array) -> Array:
-        """Return a copy of the stack: the points that your functions are given never change."""
-        self.check_shape(stack.shape[1:])
-        return stack.copy()
-
-    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
-        """Return the slopes themselves."""
-        return slopes
+        """Return a copy of the stack: the points that the functions are given never change."""
+        return super().stacked_scores(stack).copy()
 
     def lipschitz(self, domain: Ball) -> float | None:
         """Return the bound that was given."""
@@ -118,7 +100,7 @@ class FunctionLoss(Loss):
 
 
 def _guarded(point: Point) -> Point:
-    """The same point, whose arrays belong to a learner, for functions that may be anything."""
+    """The same point, protected against writing by the user's functions."""
     if isinstance(point, np.ndarray):
         return _read_only_view(point)
     if isinstance(point, ProductPoint):

@@ -1,4 +1,4 @@
-"""What losses are given: checked, copied, and never written to again."""
+"""Checked, read-only copies of the data that losses are given."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ def batch_of_numbers(value: Any, name: str, size: int | None = None) -> Array:
         ...
     ValueError: targets must hold 3 numbers, got 2
     """
-    array = checks.finite_array(to_host(value), name)
-    _check_batch(array, name)
+    array = _finite_vector(to_host(value), name)
     if size is not None and array.size != size:
         raise ValueError(f"{name} must hold {size} numbers, got {array.size}")
     return read_only(array)
@@ -46,8 +45,7 @@ def batch_of_indices(value: Any, name: str, size: int | None = None) -> Indices:
     ValueError: rows must be whole numbers >= 0, got -1
     """
     value = to_host(value)
-    numbers = checks.finite_array(value, name)
-    _check_batch(numbers, name)
+    numbers = _finite_vector(value, name)
     strange = numbers[(numbers < 0) | (numbers != np.floor(numbers))]
     if strange.size or np.asarray(value).dtype.kind == "b":
         shown = f"{strange[0]:g}" if strange.size else "booleans"
@@ -83,8 +81,7 @@ def batch_of_features(value: Any, name: str = "features") -> Features:
 def row_norms(features: Features) -> Array:
     """Return the Euclidean norm of every row."""
     squares = features**2 if isinstance(features, np.ndarray) else features.power(2)
-    norms: Array = np.sqrt(squares.sum(axis=1))
-    return norms
+    return np.sqrt(squares.sum(axis=1), dtype=np.float64)
 
 
 def dense_features(features: Features) -> Array:
@@ -100,6 +97,8 @@ def read_only(array: Array) -> Array:
     return copy
 
 
-def _check_batch(array: NDArray[Any], name: str) -> None:
+def _finite_vector(value: Any, name: str) -> Array:
+    array = checks.finite_array(value, name)
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"{name} must be a non-empty vector, got shape {array.shape}")
+    return array

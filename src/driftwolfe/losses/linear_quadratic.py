@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.losses.base import Ball, Copies, Loss
+from driftwolfe.losses.base import Ball, DeviceCache, Loss
 from driftwolfe.losses.inputs import read_only
 from driftwolfe.points import checks, ops
 from driftwolfe.points.compiled import compiled
@@ -15,23 +15,19 @@ from driftwolfe.points.devices import device_of, is_array, namespace, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Point, Shape
 
+kernels = compiled("driftwolfe.losses.loss_kernels")
+
 
 class FixedPoint:
-    """A dense or factored point that is converted at most once, when it meets the other kind.
+    """A point given by the user: a finite array, which is copied, or a `FactoredMatrix`.
 
-    Parameters
-    ----------
-    value
-        A `FactoredMatrix`, or anything that makes a finite array (which is copied).
-    name
-        What to call it in errors.
+    It is converted to the other kind, or copied to a device, at most once.
     """
 
     def __init__(self, value: Any, name: str) -> None:
-        is_factored = isinstance(value, FactoredMatrix)
-        self.given: Point = (
-            value if is_factored else read_only(checks.finite_array(to_host(value), name))
-        )
+        self.given: Point = value
+        if not isinstance(value, FactoredMatrix):
+            self.given = read_only(checks.finite_array(to_host(value), name))
         self.shape: Shape = self.given.shape
 
     def like(self, point: Point) -> Point:
@@ -39,19 +35,18 @@ class FixedPoint:
         return self.factored if isinstance(point, FactoredMatrix) else self.dense
 
     def stacked_like(self, stack: Any) -> Any:
-        """Return the point as an array where a stack lives, brought there once."""
-        return self._copies.on(device_of(stack))[0]
+        """Return the point as an array on the device of a stack."""
+        return self._cache.on(device_of(stack))[0]
 
     @cached_property
-    def _copies(self) -> Copies:
-        return Copies(self.dense)
+    def _cache(self) -> DeviceCache:
+        return DeviceCache(self.dense)
 
     @cached_property
     def dense(self) -> Array:
         """The point as an array."""
-        if isinstance(self.given, FactoredMatrix):
-            return read_only(self.given.toarray())
-        array: Array = self.given
+        is_factored = isinstance(self.given, FactoredMatrix)
+        array: Array = read_only(self.given.toarray()) if is_factored else self.given
         return array
 
     @cached_property
@@ -75,12 +70,9 @@ class LinearLoss(Loss):
 
     Examples
     --------
-    >>> from driftwolfe.losses import LinearLoss
-    >>> loss = LinearLoss([1.0, -2.0], constant=0.5)
-    >>> loss.value([3.0, 1.0])
-    1.5
-    >>> loss.gradient([3.0, 1.0])
-    array([ 1., -2.])
+    >>> import driftwolfe as dw
+    >>> dw.losses.LinearLoss([1.0, -2.0], constant=0.5).value_and_gradient([3.0, 1.0])
+    (1.5, array([ 1., -2.]))
     """
 
     on_devices = True
@@ -96,7 +88,7 @@ class LinearLoss(Loss):
         return self._g.given
 
     def scores(self, x: Point) -> Array:
-        """Return <g, x>, an array without axes."""
+        """Return <g, x>, an array of shape ()."""
         self.check_shape(x.shape)
         return np.asarray(ops.inner(self._g.given, x))
 
@@ -128,10 +120,29 @@ class LinearLoss(Loss):
         return ops.norm(self.g)
 
 
-kernels = compiled("driftwolfe.losses.loss_kernels")
+class WholePointLoss(Loss):
+    """A loss whose scores are the point itself."""
+
+    def scores(self, x: Point) -> Point:
+        """Return x itself."""
+        self.check_shape(x.shape)
+        return x
+
+    def pull_back(self, slope: Point, like: Point) -> Point:
+        """Return the slope itself."""
+        return slope
+
+    def stacked_scores(self, stack: Array) -> Array:
+        """Return the stack itself."""
+        self.check_shape(tuple(stack.shape[1:]))
+        return stack
+
+    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
+        """Return the slopes themselves."""
+        return slopes
 
 
-class SquaredDistance(Loss):
+class SquaredDistance(WholePointLoss):
     r""":math:`f(x) = w \lVert x - z\rVert^2`, with gradient :math:`2 w (x - z)`.
 
     Parameters
@@ -143,8 +154,8 @@ class SquaredDistance(Loss):
 
     Examples
     --------
-    >>> from driftwolfe.losses import SquaredDistance
-    >>> SquaredDistance([1.0, 2.0]).value_and_gradient([0.0, 0.0])
+    >>> import driftwolfe as dw
+    >>> dw.losses.SquaredDistance([1.0, 2.0]).value_and_gradient([0.0, 0.0])
     (2.5, array([-1., -2.]))
     """
 
@@ -160,30 +171,21 @@ class SquaredDistance(Loss):
         """The target, as it was given."""
         return self._target.given
 
-    def scores(self, x: Point) -> Point:
-        """Return x itself."""
-        self.check_shape(x.shape)
-        return x
-
     def value_at(self, scores: Point) -> Array:
         """Return the weighted squared distance."""
-        return self._value(scores - self._like(scores))
+        return self._value(self._offset(scores))
 
     def slope_at(self, scores: Point) -> Point:
         """Return the gradient."""
-        return (scores - self._like(scores)) * (2.0 * self.weight)
+        return self._offset(scores) * (2.0 * self.weight)
 
     def value_and_slope_at(self, scores: Point) -> tuple[Array, Point]:
         """Return both from one offset."""
-        offset = scores - self._like(scores)
+        offset = self._offset(scores)
         value = self._value(offset)
         if self.weight != 0.5:
             offset *= 2.0 * self.weight
         return value, offset
-
-    def pull_back(self, slope: Point, like: Point) -> Point:
-        """Return the slope itself."""
-        return slope
 
     def stacked_round(self, stack: Any, weights: Array) -> tuple[Array, Array, float]:
         """Return values and gradients at a stack of points, and the value at their mean."""
@@ -195,29 +197,20 @@ class SquaredDistance(Loss):
         value = kernels().squared_distances(points, target, weights, self.weight, values, gradients)
         return values, gradients.reshape(stack.shape), value
 
-    def stacked_scores(self, stack: Array) -> Array:
-        """Return the stack itself."""
-        self.check_shape(tuple(stack.shape[1:]))
-        return stack
-
-    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
-        """Return the slopes themselves."""
-        return slopes
-
-    def _like(self, scores: Point) -> Point:
-        if is_array(scores) and not isinstance(scores, np.ndarray):
-            return self._target.stacked_like(scores)
-        return self._target.like(scores)
-
-    def _value(self, offset: Point) -> Array:
-        if is_array(offset):
-            leading = offset.shape[: offset.ndim - len(self._target.shape)]
-            flat = offset.reshape(*leading, -1)
-            return self.weight * namespace(flat).linalg.vecdot(flat, flat)
-        return np.asarray(self.weight * ops.norm(offset) ** 2)
-
     def lipschitz(self, domain: Ball) -> float:
         r"""Return :math:`2 w (R + \lVert z - c\rVert)`, R the radius and c the centre."""
         center = domain.center
         offset = ops.norm(self.target if center is None else self.target - center)
         return 2.0 * self.weight * (domain.radius + offset)
+
+    def _offset(self, scores: Point) -> Point:
+        if is_array(scores) and not isinstance(scores, np.ndarray):
+            return scores - self._target.stacked_like(scores)
+        return scores - self._target.like(scores)
+
+    def _value(self, offset: Point) -> Array:
+        if not is_array(offset):
+            return np.asarray(self.weight * ops.norm(offset) ** 2)
+        leading = offset.shape[: offset.ndim - len(self._target.shape)]
+        flat = offset.reshape(*leading, -1)
+        return self.weight * namespace(flat).linalg.vecdot(flat, flat)

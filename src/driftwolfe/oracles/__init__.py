@@ -1,4 +1,4 @@
-"""Oracles: from linear minimisation to points that regret theorems can work with."""
+"""Infeasible projections and Frank-Wolfe runs, built on linear minimisation."""
 
 from driftwolfe.oracles.frank_wolfe import Approach, Atoms, InfeasibleProjection, frank_wolfe
 from driftwolfe.oracles.gauge import gauge_by_bisection

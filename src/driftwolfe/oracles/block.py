@@ -1,63 +1,60 @@
-"""Trace norm: the leading singular triplets of the target, thresholded."""
+"""`block`: thresholded leading singular triplets of the target, on trace-norm balls."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Generator
+from typing import TypeAlias
 
 import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.thresholds import threshold_falling
-from driftwolfe.oracles.frank_wolfe import (
-    Asking,
-    InfeasibleProjection,
-    Pair,
-    Stopping,
-    collapse,
-    give_up,
-    slice_off,
-    stay,
-)
+from driftwolfe.oracles.frank_wolfe import InfeasibleProjection, Pair, Run, Stopping
 from driftwolfe.points import FactoredMatrix, distance, norm
 from driftwolfe.points.devices import device_of, namespace
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.orthogonal import RitzSpace, ritz_space
 
-METHOD = "block"
+#: Yields the direction and relative accuracy of an LMO call, receives a vertex and its error (as
+#: from `Domain.lmo_with_error`), and returns the result.
+LMORequests: TypeAlias = Generator[tuple[Point, float], tuple[Point, float], InfeasibleProjection]
+
 #: Random columns added to the warm start: at least this many, and this share of it.
 _RANDOM_COLUMNS, _RANDOM_SHARE = 8, 0.2
-#: Columns from which one and two rounds of power iteration pay: narrower blocks need less.
+#: Columns from which one and two rounds of power iteration pay; narrower blocks need fewer.
 _POWER_COLUMNS = (48, 96)
 #: Share of the shorter side above which a block costs more than all singular values (measured on
-#: 943 x 1,682), and the entries up to which those are taken: 32 MB for the dense matrix.
+#: 943 x 1,682), and the entries up to which those are computed: 32 MB for the dense matrix.
 _FULL_SHARE, _FULL_ENTRIES = 0.4, 4_000_000
-#: Bytes that a block of vectors may take: where more would be needed, the work is cut off there.
+#: Bytes that a block of vectors may take; the work ends where it would need more.
 _LARGEST_BLOCK = 1 << 30
-#: Share of the gap asked for that the certificate's own error may take up, and the roughest
-#: relative residual that it is worth asking for.
-_CERTIFICATE_SHARE, _ROUGHEST = 0.5, 0.1
+#: Share of the allowed gap that the error of the certificate may take, and the largest relative
+#: error that is ever asked for.
+_CERTIFICATE_SHARE, _LARGEST_ERROR = 0.5, 0.1
 #: Up to this accuracy a singular value that the certificate missed cannot break the contract: it
 #: lies within 6.5 residuals of 1/130 or more, so that the gap stays below half the squared distance.
 _SAFE_ACCURACY = 0.1
-#: Squared distances beyond this one's leave the range of numbers when they are added up.
+#: The squares of larger distances overflow when they are added up.
 _FARTHEST = 1e153
 
 
-def block(domain: Domain, x: Point, y: Point, stop: Stopping, rng: np.random.Generator) -> Asking:
+def block(
+    domain: Domain, x: Point, y: Point, stop: Stopping, rng: np.random.Generator
+) -> LMORequests:
     r"""Project nearly exactly onto a trace-norm ball by warm-started block power iteration.
 
     From the right singular space of x and a few random columns, products with y and its transpose
     give Ritz triplets :math:`(u_i, \sigma_i, v_i)` with :math:`U^\top y = \mathrm{diag}(\sigma)
     V^\top` exactly. Thresholding them, :math:`x' = U\,\mathrm{diag}((\sigma - \theta)_+)\,V^\top`,
-    is the projection once they hold all triplets above theta; the block grows while they do not. As
+    is the projection once they hold all triplets above theta; until then the block grows. As
     :math:`\langle y - x', x'\rangle = \theta\cdot radius`, the gap is
-    :math:`radius\,(\sigma_1(y - x') - \theta)`: one linear minimisation certifies it. Where that is
-    not small enough its answer joins the block, which is sharpened by another iteration. Where the
-    block grows beyond 40 % of the shorter side, all singular values cost less, and the set's own
-    projection takes over. Where a block would need more than 1 GiB, the work ends with what it
-    holds: the points of the contract that a limited number of calls keeps are kept here too.
+    :math:`radius\,(\sigma_1(y - x') - \theta)`: one LMO call certifies it. If it is too large, the
+    vertex joins the block, which another iteration sharpens.
 
-    Linear minimisations are asked for, so that several projections can ask together.
+    A block wider than 40 % of the shorter side costs more than all singular values, so the set's
+    own projection takes over. A block of more than 1 GiB ends the work, as if the calls were spent.
+    The LMO calls are yielded, so that several projections can batch them.
     """
     if not domain.rank_one_atoms:
         raise ValueError(
@@ -69,68 +66,59 @@ def block(domain: Domain, x: Point, y: Point, stop: Stopping, rng: np.random.Gen
         raise ValueError("a target is beyond the range of numbers; use a smaller step_scale")
     if apart * apart <= stop.tolerance:
         gap = apart * 2 * domain.radius
-        return InfeasibleProjection(x.copy(), y.copy(), 0, gap, apart, METHOD)
-    radius, calls = domain.radius, 0
+        return InfeasibleProjection(x.copy(), y.copy(), 0, gap, apart, "block")
+    radius = domain.radius
     if isinstance(y, FactoredMatrix) and y.nuclear_norm_bound() <= radius:
-        return InfeasibleProjection(y, y, 0, 0.0, 0.0, METHOD)
+        return InfeasibleProjection(y, y, 0, 0.0, 0.0, "block")
     size = norm(y)
     yy = size * size
     full, dense = min(domain.shape), math.prod(domain.shape) <= _FULL_ENTRIES
     most = full if dense else min(full, max(64, _LARGEST_BLOCK // (8 * sum(domain.shape))))
-    right = _with_random_columns(_warm_space(x), most, _RANDOM_SHARE, rng)
+    right = (x if isinstance(x, FactoredMatrix) else FactoredMatrix.from_dense(x)).V
+    right = _with_random_columns(right, most, _RANDOM_SHARE, rng)
+    calls = 0
     while True:
         if dense and right.shape[1] > _FULL_SHARE * full:
             nearest = domain.project(y)
-            return InfeasibleProjection(nearest, nearest, calls, 0.0, 0.0, METHOD)
+            return InfeasibleProjection(nearest, nearest, calls, 0.0, 0.0, "block")
         space = ritz_space(y, right, sum(right.shape[1] >= wide for wide in _POWER_COLUMNS))
         s = space.s
         kept = threshold_falling(s, radius)
-        scalars = float(kept @ kept), float(s @ kept), yy
+        xx, xy = float(kept @ kept), float(s @ kept)
         growing = kept[-1] > 0 and s.size < most  # theta lies below all that was found
-        if growing and scalars[0] - 2 * scalars[1] + yy > max(stop.tolerance, 1e-6 * yy):
-            right = _with_random_columns(space.right, most, 1.0, rng)
-            continue
-        pair = Pair(_assemble(space, kept, y), y, scalars)
-        if stop.near(pair):
-            return stay(pair, calls, pair.distance * 2 * domain.radius, METHOD)
+        if not (growing and xx - 2 * xy + yy > max(stop.tolerance, 1e-6 * yy)):
+            pair = Pair(_assemble(space, kept, y), y, (xx, xy, yy))
+            run = Run(domain, stop, "block", pair, calls)
+            if run.near():
+                return run.stay()
         if growing:
             right = _with_random_columns(space.right, most, 1.0, rng)
             continue
         theta = float((s - kept).max())
-        vertex, error = yield pair.direction(), _hint(stop, pair, radius * theta)
-        calls += 1
+        vertex, error = yield pair.direction(), _hint(run, radius * theta)
+        calls = run.calls = calls + 1
         gap = pair.gap_at(vertex) + error
-        if stop.collapses(pair.squared, gap):
-            return collapse(pair, calls, gap, METHOD)
-        if stop.slices(pair.squared, gap):
-            return slice_off(pair, calls, gap, METHOD)
-        if stop.spent(calls) or s.size >= most:
-            return give_up(pair, stop, calls, gap, METHOD)
-        right = _beside(space.right, _right_vector(vertex))[:, :most]
+        if (result := run.accept(gap)) is not None:
+            return result
+        if run.spent() or s.size >= most:
+            return run.give_up(gap)
+        fresh = vertex.V if isinstance(vertex, FactoredMatrix) else _largest_row(vertex)
+        right = namespace(fresh).concat((space.right, fresh), axis=1)[:, :most]
 
 
-def _hint(stop: Stopping, pair: Pair, scale: float) -> float:
-    """The relative residual that the certificate needs."""
-    accuracy = min(stop.accuracy or _SAFE_ACCURACY, _SAFE_ACCURACY)
-    allowed = _CERTIFICATE_SHARE * accuracy * pair.squared
-    return min(_ROUGHEST, allowed / scale) if scale > 0 else _ROUGHEST
-
-
-def _warm_space(x: Point) -> Array:
-    """The right singular space of x, in columns."""
-    return x.V if isinstance(x, FactoredMatrix) else FactoredMatrix.from_dense(x).V
+def _hint(run: Run, size: float) -> float:
+    """The relative error that the certificate may have, for an LMO value of this size."""
+    accuracy = min(run.stop.accuracy or _SAFE_ACCURACY, _SAFE_ACCURACY)
+    allowed = _CERTIFICATE_SHARE * accuracy * run.pair.squared
+    return min(_LARGEST_ERROR, allowed / size) if size > 0 else _LARGEST_ERROR
 
 
 def _with_random_columns(right: Array, most: int, share: float, rng: np.random.Generator) -> Array:
-    """The block with random columns added: what it lacks shows up in their images."""
+    """The block with random columns added, whose images show what it lacks."""
     n, held = right.shape
     wanted = min(most, held + max(_RANDOM_COLUMNS, int(share * held)))
     fresh = device_of(right).normal(rng, (n, max(0, wanted - held)))
-    return _beside(right, fresh)[:, :most]
-
-
-def _beside(one: Array, other: Array) -> Array:
-    return namespace(one).concat((one, other), axis=1)
+    return namespace(right).concat((right, fresh), axis=1)[:, :most]
 
 
 def _assemble(space: RitzSpace, kept: Array, like: Point) -> Point:
@@ -142,8 +130,6 @@ def _assemble(space: RitzSpace, kept: Array, like: Point) -> Point:
     return (U * kept[:rank]) @ V.T
 
 
-def _right_vector(atom: Point) -> Array:
-    """The right singular vector of a rank-one atom, as a column."""
-    if isinstance(atom, FactoredMatrix):
-        return atom.V
-    return atom[[np.abs(atom).max(axis=1).argmax()]].T
+def _largest_row(matrix: Array) -> Array:
+    """The right singular direction of a dense rank-one matrix, as a column."""
+    return matrix[[np.abs(matrix).max(axis=1).argmax()]].T

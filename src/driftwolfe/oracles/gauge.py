@@ -1,4 +1,4 @@
-"""The gauge of a set that is known by membership alone."""
+"""`gauge_by_bisection`: the gauge of a set by membership tests alone."""
 
 from __future__ import annotations
 

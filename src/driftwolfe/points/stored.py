@@ -68,7 +68,7 @@ def with_data(stored: Any, data: Any) -> Any:
     return other
 
 
-def parts(stored: Any) -> tuple[Indices, Indices, Array]:
+def parts(stored: Any) -> tuple[Any, Any, Any]:
     """Return `indptr`, `indices` and `data`."""
     return stored.indptr, stored.indices, stored.data
 

@@ -16,6 +16,7 @@ import torch
 
 from driftwolfe.points import checks
 from driftwolfe.points import decompositions as dense
+from driftwolfe.points import stored as places
 from driftwolfe.points.devices import Device
 from driftwolfe.points.kinds import Array, Shape
 
@@ -26,23 +27,15 @@ with warnings.catch_warnings():
 
 
 def _pointers(lines: Any, number: int) -> Any:
-    """Where each line starts in a sorted list, and where the last one ends."""
+    """Return where each row starts in sorted row indices, and where the last one ends."""
     starts = torch.arange(number + 1, device=lines.device, dtype=lines.dtype)
     return torch.searchsorted(lines, starts, out_int32=True)
 
 
 class TorchStored:
-    """Entries sorted by rows and columns, each place once: what scipy calls a canonical `csr_array`.
+    """A sparse matrix as scipy's canonical `csr_array`, with its names: sorted, each entry once."""
 
-    Parameters
-    ----------
-    indptr, indices, data
-        As scipy has them.
-    shape
-        ``(m, n)``.
-    """
-
-    #: In files: as scipy's.
+    #: The kind in files: that of scipy's matrices.
     SAVED_AS = "sparse"
 
     def __init__(self, indptr: Any, indices: Any, data: Any, shape: Shape) -> None:
@@ -50,16 +43,16 @@ class TorchStored:
 
     @classmethod
     def of_entries(cls, rows: Any, cols: Any, values: Any, shape: Shape) -> TorchStored:
-        """The matrix with values[k] at (rows[k], cols[k]); entries given twice add up."""
+        """Return the matrix with values[k] at (rows[k], cols[k]); entries given twice add up."""
         keys, order = torch.sort(torch.add(cols, rows, alpha=shape[1]))
         return cls._of_keys(keys, values[order], shape)
 
     @classmethod
     def _of_keys(cls, keys: Any, data: Any, shape: Shape) -> TorchStored:
-        """The matrix with entries at places row * n + col, in rising order; twins add up."""
+        """Return the matrix of entries by keys row * n + col, which rise; equal keys add up."""
         if bool((keys[1:] == keys[:-1]).any()):
-            keys, twin = torch.unique_consecutive(keys, return_inverse=True)
-            data = data.new_zeros(len(keys)).index_add_(0, twin, data)
+            keys, position = torch.unique_consecutive(keys, return_inverse=True)
+            data = data.new_zeros(len(keys)).index_add_(0, position, data)
         rows = torch.div(keys, shape[1], rounding_mode="floor")
         indices = torch.sub(keys, rows, alpha=shape[1]).int()
         matrix = cls(_pointers(rows, shape[0]), indices, data, shape)
@@ -67,17 +60,15 @@ class TorchStored:
         return matrix
 
     def __getstate__(self) -> dict[str, Any]:
-        """What it is made of: what else is known can be found again, and not all of it be copied."""
+        """Without what is cached: it can be computed again, and not all of it be copied."""
         return {name: self.__dict__[name] for name in ("indptr", "indices", "data", "shape")}
 
     @property
     def nnz(self) -> int:
-        """Stored entries."""
         return len(self.data)
 
     @cached_property
     def rows(self) -> Any:
-        """The row of every entry."""
         counts = torch.diff(self.indptr)
         index = torch.arange(self.shape[0], device=counts.device)
         return torch.repeat_interleave(index, counts, output_size=self.nnz)
@@ -104,9 +95,9 @@ class TorchStored:
 
     @classmethod
     def beside(cls, matrices: Sequence[TorchStored | None], shape: Shape) -> Any:
-        """Several matrices along a diagonal, and the transpose, as PyTorch multiplies them.
+        """Return several matrices along a diagonal, and the transpose, as PyTorch multiplies them.
 
-        None stands for one without entries; the answer is None where all are.
+        None stands for a matrix without entries; None is returned where all are.
         """
         held = [(number, matrix) for number, matrix in enumerate(matrices) if matrix is not None]
         if not held:
@@ -133,7 +124,7 @@ class TorchStored:
 
     @cached_property
     def measures(self) -> tuple[float, float]:
-        """The largest absolute value and the length of all entries, from one look."""
+        """The largest absolute value and the length of all entries, by one transfer."""
         if not self.nnz:
             return 0.0, 0.0
         measure = torch.linalg.vector_norm
@@ -147,7 +138,7 @@ class TorchStored:
         return (self.T @ block.T).T
 
     def with_data(self, data: Any) -> TorchStored:
-        """The same places with other values; what is known of the places is kept."""
+        """Return the same indices with other values; what was cached for them is kept."""
         other = TorchStored(self.indptr, self.indices, data, self.shape)
         for name in ("rows", "_keys", "_order"):
             if name in self.__dict__:
@@ -157,16 +148,14 @@ class TorchStored:
         return other
 
     def scaled(self, factor: float) -> TorchStored:
-        """A multiple of the matrix."""
         other = self.with_data(self.data * factor)
-        # A length whose square has left the range is measured anew: the multiple may be there to help.
+        # A length whose square has left the range is measured anew: scaling may be what mends that.
         if "measures" in self.__dict__ and 1e-150 < self.measures[1] < 1e150:
             largest, length = self.measures
             other.__dict__["measures"] = abs(factor) * largest, abs(factor) * length
         return other
 
     def plus(self, other: TorchStored) -> TorchStored:
-        """The sum of two matrices."""
         keys, order = torch.sort(torch.cat((self._keys, other._keys)))
         total = self._of_keys(keys, torch.cat((self.data, other.data))[order], self.shape)
         if not math.isfinite(total.measures[0]):
@@ -182,22 +171,18 @@ class TorchStored:
         return torch.where(self._keys[found] == wanted, self.data[found], 0.0)
 
     def inner(self, other: TorchStored) -> float:
-        """The inner product of two matrices."""
         return float(other.data @ self.entries(other.rows, other.indices))
 
     def copy(self) -> TorchStored:
-        """A copy that shares no tensor with this one."""
-        parts = self.indptr.clone(), self.indices.clone(), self.data.clone()
-        return TorchStored(*parts, self.shape)
+        indptr, indices, data = (part.clone() for part in places.parts(self))
+        return TorchStored(indptr, indices, data, self.shape)
 
     def toarray(self) -> Any:
-        """The dense tensor."""
         dense = self.data.new_zeros(self.shape)
         dense[self.rows, self.indices.long()] = self.data
         return dense
 
     def __getitem__(self, rows: slice) -> TorchStored:
-        """Some consecutive rows."""
         start, stop, _ = rows.indices(self.shape[0])
         indptr = self.indptr[start : stop + 1]
         first, last = int(indptr[0]), int(indptr[-1])
@@ -208,8 +193,8 @@ class TorchStored:
         """The same matrix on another device of PyTorch's."""
         if self.data.device == device:
             return self
-        parts = self.indptr.to(device), self.indices.to(device), self.data.to(device)
-        return TorchStored(*parts, self.shape)
+        indptr, indices, data = (part.to(device) for part in places.parts(self))
+        return TorchStored(indptr, indices, data, self.shape)
 
     def on_host(self) -> Any:
         """The same matrix as scipy's `csr_array`."""
@@ -287,7 +272,7 @@ class TorchKrylov:
         return found
 
 
-#: Columns up to which LAPACK on the host, with both ways, is quicker than the device (H200).
+#: Columns up to which LAPACK on the host, with both transfers, is quicker than the device (H200).
 _HOST_COLUMNS = 160
 #: Numbers gathered at a time.
 _CHUNK = 1 << 27
@@ -295,7 +280,7 @@ _CHUNK = 1 << 27
 _FEW_ROWS = 1 << 14
 #: Largest seed that every generator takes.
 _LARGEST_SEED = (1 << 63) - 1
-#: Threads that are in `_tensor_cores`, and what PyTorch was set to before the first.
+#: Threads that are in `_tensor_cores`, and PyTorch's setting before the first.
 _rough_threads, _before = 0, False
 _changing = Lock()
 
@@ -477,12 +462,10 @@ class TorchDevice(Device):
         return TorchStored.of_entries(rows, cols, values, shape)
 
     def canonical(self, sparse: Any, shape: Shape) -> Any:
-        from driftwolfe.points import stored
-
         if not isinstance(sparse, TorchStored):
-            host = stored.canonical(sparse, shape)
-            parts = self.put(host.indptr), self.put(host.indices), self.put(host.data)
-            return TorchStored(*parts, shape)
+            host = places.parts(places.canonical(sparse, shape))
+            indptr, indices, data = map(self.put, host)
+            return TorchStored(indptr, indices, data, shape)
         if sparse.shape != shape:
             raise ValueError(f"sparse must have shape {shape}, got {sparse.shape}")
         return sparse.on(self.torch)

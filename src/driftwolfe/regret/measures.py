@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 from driftwolfe.domains import Domain
 from driftwolfe.losses import LinearLoss, Loss, SquaredDistance
 from driftwolfe.points import checks, distance, inner
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.regret.offline import floor, offline_minimum
+from driftwolfe.regret.objective import floor
+from driftwolfe.regret.offline import OfflineMinimum, offline_minimum
 from driftwolfe.regret.record import Certified, Record, Regret, check_record
-from driftwolfe.regret.windows import AnyLength, OneLength, WindowSearch
+from driftwolfe.regret.windows import Windows, WindowSearch
+
+#: Vertices that `function_variation` tries in each of two directions.
+_VERTICES = 8
 
 
 def static_regret(history: Record, tolerance: float = 1e-6) -> Regret:
@@ -31,8 +34,7 @@ def static_regret(history: Record, tolerance: float = 1e-6) -> Regret:
     Returns
     -------
     Regret
-        The regret against the point found (the only one of its `comparators`); the true one is at
-        most `gap` larger.
+        The regret against the point found, its only comparator; the true one is at most `gap` larger.
 
     Examples
     --------
@@ -47,12 +49,11 @@ def static_regret(history: Record, tolerance: float = 1e-6) -> Regret:
     """
     rounds = check_record(history)
     best = offline_minimum(history.domain, history.functions, tolerance=tolerance)
-    suffered = math.fsum(history.losses)
-    return Regret(suffered - best.value, best.gap, (0, rounds), (best.point,))
+    return Regret(math.fsum(history.losses) - best.value, best.gap, (0, rounds), (best.point,))
 
 
 def dynamic_regret(history: Record, comparators: Sequence[Point] | Array) -> Regret:
-    r"""Return the regret against a sequence of comparators.
+    r"""Return the regret against a sequence of comparators, exact up to rounding.
 
     .. math:: \sum_{t=1}^T f_t(x_t) - \sum_{t=1}^T f_t(u_t)
 
@@ -61,13 +62,8 @@ def dynamic_regret(history: Record, comparators: Sequence[Point] | Array) -> Reg
     history
         A game with its losses kept.
     comparators
-        The points :math:`u_t` of the set, one a round: a sequence of points, or an array with the
+        The points :math:`u_t` of the set, one per round: a sequence of points, or an array with the
         rounds along its first axis.
-
-    Returns
-    -------
-    Regret
-        Exact up to rounding: its `gap` is 0.
 
     Examples
     --------
@@ -93,8 +89,8 @@ def worst_case_dynamic_regret(history: Record, tolerance: float = 1e-4) -> Regre
 
     .. math:: \sum_{t=1}^T f_t(x_t) - \sum_{t=1}^T \min_{x \in K} f_t(x)
 
-    No sequence of comparators is harder; where losses are noisy, none is less telling. Every round
-    is one minimisation, started from the last one's minimiser.
+    No sequence of comparators is harder, though with noisy losses it says little. Every round is one
+    minimisation, started from the last one's minimiser.
 
     Parameters
     ----------
@@ -118,24 +114,123 @@ def worst_case_dynamic_regret(history: Record, tolerance: float = 1e-4) -> Regre
     """
     rounds = check_record(history)
     tolerance = checks.nonnegative(tolerance, "tolerance")
-    points, values, gaps = [], [], []
-    start = None
+    best: list[OfflineMinimum] = []
     for function in history.functions:
-        best = offline_minimum(history.domain, [function], start, tolerance)
-        start = best.point
-        points.append(best.point)
-        values.append(best.value)
-        gaps.append(best.gap)
-    suffered = math.fsum(history.losses)
-    return Regret(suffered - math.fsum(values), math.fsum(gaps), (0, rounds), tuple(points))
+        start = best[-1].point if best else None
+        best.append(offline_minimum(history.domain, [function], start, tolerance))
+    value = math.fsum(history.losses) - math.fsum(each.value for each in best)
+    gap = math.fsum(each.gap for each in best)
+    return Regret(value, gap, (0, rounds), tuple(each.point for each in best))
 
 
-#: Vertices tried in each of the two directions.
-_VERTICES = 8
+def adaptive_regret(history: Record, tau: int, tolerance: float = 1e-4) -> Regret:
+    r"""Return the largest regret on any window of `tau` rounds, against its own best fixed point.
+
+    .. math:: \max_{1 \le s \le T-\tau+1} \Big(\sum_{t=s}^{s+\tau-1} f_t(x_t)
+              - \min_{x \in K} \sum_{t=s}^{s+\tau-1} f_t(x)\Big)
+
+    All windows are covered, though few are solved: a certified minimum over the rounds that many
+    windows share bounds them all, and sets of windows that cannot hold the maximum are skipped. That
+    works best where the regret has a peak, as after an abrupt change; a plateau costs a minimisation
+    for each of its windows.
+
+    Parameters
+    ----------
+    history
+        A game with its losses kept.
+    tau
+        Length of the windows, in rounds.
+    tolerance
+        Gap to stop at, relative to the larger of the regret and the absolute losses on its window.
+
+    Returns
+    -------
+    Regret
+        The regret on `window` against the point found there; the maximum over all windows is at
+        most `gap` larger.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> losses = [dw.losses.LinearLoss([slope, 0.0]) for slope in [1.0] * 20 + [-1.0] * 20]
+    >>> history = dw.play(dw.OGD(dw.L1Ball(2), horizon=40, lipschitz=1.0), losses)
+    >>> regret = dw.regret.adaptive_regret(history, tau=10)
+    >>> round(regret, 3), regret.window, regret.gap < 1e-2
+    (7.359, (20, 30), True)
+
+    References
+    ----------
+    Daniely, Gonen, Shalev-Shwartz (2015), Strongly adaptive online learning.
+    """
+    rounds = check_record(history)
+    length = checks.count(tau, "tau")
+    if length > rounds:
+        raise ValueError(f"tau must be at most the {rounds} rounds of the history, got {tau}")
+    search = WindowSearch(history, checks.nonnegative(tolerance, "tolerance"))
+    return search.run([Windows.of_length(length, 0, rounds - length)], (length,))
+
+
+def weak_adaptive_regret(
+    history: Record, lengths: str | Sequence[int] = "all", tolerance: float = 1e-4
+) -> Regret:
+    r"""Return the largest regret on any window, against its own best fixed point.
+
+    .. math:: \max_{1 \le s \le e \le T} \Big(\sum_{t=s}^{e} f_t(x_t)
+              - \min_{x \in K} \sum_{t=s}^{e} f_t(x)\Big)
+
+    By default over all T (T + 1) / 2 windows; sets of windows with starts and ends in two ranges are
+    bounded together. Over windows of some `lengths` only, it is faster and can only be smaller.
+
+    Parameters
+    ----------
+    history
+        A game with its losses kept.
+    lengths
+        ``"all"``; ``"geometric"`` for 1, 2, 4, ... and T; or some lengths, in rounds.
+    tolerance
+        Gap to stop at, relative to the larger of the regret and the absolute losses on its window.
+
+    Returns
+    -------
+    Regret
+        The regret on `window` against the point found there; the maximum over all windows of its
+        `lengths` is at most `gap` larger.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> losses = [dw.losses.LinearLoss([slope, 0.0]) for slope in [1.0] * 20 + [-1.0] * 20]
+    >>> history = dw.play(dw.OGD(dw.L1Ball(2), horizon=40, lipschitz=1.0), losses)
+    >>> regret = dw.regret.weak_adaptive_regret(history)
+    >>> round(regret, 3), regret.lengths
+    (7.359, range(1, 41))
+    >>> dw.regret.weak_adaptive_regret(history, lengths="geometric").lengths
+    [1, 2, 4, 8, 16, 32, 40]
+
+    References
+    ----------
+    Hazan, Seshadhri (2009), Efficient learning algorithms for changing environments.
+    """
+    rounds = check_record(history)
+    search = WindowSearch(history, checks.nonnegative(tolerance, "tolerance"))
+    if not isinstance(lengths, str):
+        chosen = sorted({checks.count(length, "every length") for length in lengths})
+        if not chosen or chosen[-1] > rounds:
+            raise ValueError(f"lengths must be some numbers from 1 to {rounds}, got {lengths!r}")
+    elif lengths == "all":
+        return search.run([Windows((0, rounds - 1), (1, rounds))], range(1, rounds + 1))
+    elif lengths == "geometric":
+        chosen = sorted({*(2**k for k in range(rounds.bit_length())), rounds})
+    else:
+        raise ValueError(
+            f'lengths must be "all", "geometric" or some numbers of rounds, got {lengths!r}'
+        )
+    roots = [Windows.of_length(length, 0, rounds - length) for length in chosen]
+    return search.run(roots, chosen)
 
 
 def path_length(comparators: Sequence[Point] | Array) -> float:
-    r"""Return how far comparators travel: :math:`P = \sum_{t=2}^T \lVert u_t - u_{t-1}\rVert`.
+    r"""Return the path length of comparators, :math:`P = \sum_{t=2}^T \lVert u_t - u_{t-1}\rVert`.
 
     Parameters
     ----------
@@ -157,13 +252,13 @@ def path_length(comparators: Sequence[Point] | Array) -> float:
 
 
 def function_variation(losses: Sequence[Loss], domain: Domain) -> Certified:
-    r"""Return how much the losses change: :math:`V = \sum_{t=2}^T \sup_{x \in K} |f_t(x) - f_{t-1}(x)|`.
+    r"""Return the variation of losses, :math:`V = \sum_{t=2}^T \sup_{x \in K} |f_t(x) - f_{t-1}(x)|`.
 
     Exact where the difference of two losses is linear (linear losses, squared distances of one
-    weight): two oracle calls a round. A difference of other losses is neither convex nor concave,
-    and what is returned is an interval: its lower end from the vertices that a search by the oracle
-    finds, its upper end from Lipschitz bounds around the set's centre, usually far apart. The upper
-    end is infinite where a loss knows no Lipschitz bound.
+    weight): two LMO calls per round. A difference of other losses is neither convex nor concave; the
+    result is then an interval, usually wide: its lower end is the largest difference at vertices
+    found by the LMO, its upper end comes from Lipschitz bounds around the set's centre and is
+    infinite where a loss has none.
 
     Parameters
     ----------
@@ -189,19 +284,14 @@ def function_variation(losses: Sequence[Loss], domain: Domain) -> Certified:
     Besbes, Gur, Zeevi (2015), Non-stationary stochastic optimization.
     """
     changes = [_change(before, now, domain) for before, now in pairwise(losses)]
-    lower = math.fsum(change.lower for change in changes)
-    return Certified(lower, math.fsum(change.upper for change in changes) - lower)
+    lower = math.fsum(low for low, _ in changes)
+    return Certified(lower, math.fsum(high for _, high in changes) - lower)
 
 
-class _Interval(NamedTuple):
-    lower: float
-    upper: float
-
-
-def _change(before: Loss, now: Loss, domain: Domain) -> _Interval:
+def _change(before: Loss, now: Loss, domain: Domain) -> tuple[float, float]:
     """Bounds on the largest difference of two losses on the set."""
     if before is now:
-        return _Interval(0.0, 0.0)
+        return 0.0, 0.0
     if type(before) is LinearLoss and type(now) is LinearLoss:
         return _largest_linear(now.g - before.g, now.constant - before.constant, domain)
     if type(before) is SquaredDistance and type(now) is SquaredDistance:
@@ -210,19 +300,19 @@ def _change(before: Loss, now: Loss, domain: Domain) -> _Interval:
             # w |x - a|^2 - w |x - b|^2 = <2 w (b - a), x> + w <a - b, a + b>
             constant = weight * inner(a - b, a + b)
             return _largest_linear((b - a) * (2.0 * weight), constant, domain)
-    return _Interval(_found(before, now, domain), _bound(before, now, domain))
+    return _largest_found(before, now, domain), _lipschitz_bound(before, now, domain)
 
 
-def _largest_linear(slope: Point, constant: float, domain: Domain) -> _Interval:
-    """Bounds on the largest |<slope, x> + constant|, equal where the oracle is exact."""
+def _largest_linear(slope: Point, constant: float, domain: Domain) -> tuple[float, float]:
+    """Bounds on the largest |<slope, x> + constant|, equal where the LMO is exact."""
     ends = []
     for sign in (1.0, -1.0):
         vertex, error = domain.lmo_with_error(slope * sign)
         ends.append((abs(inner(slope, vertex) + constant), error))
-    return _Interval(max(end for end, _ in ends), max(end + error for end, error in ends))
+    return max(end for end, _ in ends), max(end + error for end, error in ends)
 
 
-def _found(before: Loss, now: Loss, domain: Domain) -> float:
+def _largest_found(before: Loss, now: Loss, domain: Domain) -> float:
     """The largest difference at the vertices that lie in the direction of its growth."""
     largest = 0.0
     for sign in (1.0, -1.0):
@@ -236,130 +326,16 @@ def _found(before: Loss, now: Loss, domain: Domain) -> float:
     return largest
 
 
-def _bound(before: Loss, now: Loss, domain: Domain) -> float:
-    """The smaller of two bounds: by the Lipschitz bound of the difference, and by the ranges."""
+def _lipschitz_bound(before: Loss, now: Loss, domain: Domain) -> float:
+    """A bound by the slopes of the difference, or by the ranges of both, whichever is smaller."""
     old_slope, new_slope = before.lipschitz(domain), now.lipschitz(domain)
     if old_slope is None or new_slope is None:
         return math.inf
-    origin, reach = domain.origin(), domain.radius
+    origin, radius = domain.origin(), domain.radius
     old, new = before.value(origin), now.value(origin)
-    by_difference = abs(new - old) + (old_slope + new_slope) * reach
+    by_difference = abs(new - old) + (old_slope + new_slope) * radius
     by_ranges = max(
-        old + old_slope * reach - floor(now, domain),
-        new + new_slope * reach - floor(before, domain),
+        old + old_slope * radius - floor(now, domain),
+        new + new_slope * radius - floor(before, domain),
     )
     return min(by_difference, by_ranges)
-
-
-def adaptive_regret(history: Record, tau: int, tolerance: float = 1e-4) -> Regret:
-    r"""Return the largest regret on any window of `tau` rounds, against its own best fixed point.
-
-    .. math:: \max_{1 \le s \le T-\tau+1} \Big(\sum_{t=s}^{s+\tau-1} f_t(x_t)
-              - \min_{x \in K} \sum_{t=s}^{s+\tau-1} f_t(x)\Big)
-
-    All :math:`T - \tau + 1` windows are covered, though few are solved: a certified minimum over the
-    rounds that many windows share bounds them all, and sets of windows that cannot hold the maximum
-    are never looked into (`WindowSearch`). That works best where the regret has a peak, as after an
-    abrupt change; a plateau costs a minimisation for each of its windows.
-
-    Parameters
-    ----------
-    history
-        A game with its losses kept.
-    tau
-        Length of the windows, in rounds.
-    tolerance
-        Gap to stop at, relative to the larger of the regret and the absolute losses on its window.
-
-    Returns
-    -------
-    Regret
-        The regret on `window` against the point found there; the maximum over all windows is at
-        most `gap` larger.
-
-    Examples
-    --------
-    >>> import driftwolfe as dw
-    >>> slopes = [1.0] * 20 + [-1.0] * 20
-    >>> losses = [dw.losses.LinearLoss([slope, 0.0]) for slope in slopes]
-    >>> history = dw.play(dw.OGD(dw.L1Ball(2), horizon=40, lipschitz=1.0), losses)
-    >>> regret = dw.regret.adaptive_regret(history, tau=10)
-    >>> round(regret, 3), regret.window, regret.gap < 1e-2
-    (7.359, (20, 30), True)
-
-    References
-    ----------
-    Daniely, Gonen, Shalev-Shwartz (2015), Strongly adaptive online learning.
-    """
-    rounds = check_record(history)
-    length = checks.count(tau, "tau")
-    if length > rounds:
-        raise ValueError(f"tau must be at most the {rounds} rounds of the history, got {tau}")
-    search = WindowSearch(history, checks.nonnegative(tolerance, "tolerance"))
-    return search.run([OneLength(length, 0, rounds - length)], (length,))
-
-
-def weak_adaptive_regret(
-    history: Record, lengths: str | Sequence[int] = "all", tolerance: float = 1e-4
-) -> Regret:
-    r"""Return the largest regret on any window, against its own best fixed point.
-
-    .. math:: \max_{1 \le s \le e \le T} \Big(\sum_{t=s}^{e} f_t(x_t)
-              - \min_{x \in K} \sum_{t=s}^{e} f_t(x)\Big)
-
-    By default this is the maximum over all T (T + 1) / 2 windows, certified by `gap`, found as in
-    `adaptive_regret`: sets of windows with starts and ends in two ranges are bounded together. With
-    `lengths` the maximum, and its certificate, are only over windows of those lengths, which is
-    faster and can only be smaller.
-
-    Parameters
-    ----------
-    history
-        A game with its losses kept.
-    lengths
-        ``"all"``; ``"geometric"`` for 1, 2, 4, ... and T; or some lengths, in rounds.
-    tolerance
-        Gap to stop at, relative to the larger of the regret and the absolute losses on its window.
-
-    Returns
-    -------
-    Regret
-        The regret on `window` against the point found there; the maximum over all windows of the
-        `lengths` that it names is at most `gap` larger.
-
-    Examples
-    --------
-    >>> import driftwolfe as dw
-    >>> slopes = [1.0] * 20 + [-1.0] * 20
-    >>> losses = [dw.losses.LinearLoss([slope, 0.0]) for slope in slopes]
-    >>> history = dw.play(dw.OGD(dw.L1Ball(2), horizon=40, lipschitz=1.0), losses)
-    >>> regret = dw.regret.weak_adaptive_regret(history)
-    >>> round(regret, 3), regret.lengths
-    (7.359, range(1, 41))
-    >>> dw.regret.weak_adaptive_regret(history, lengths="geometric").lengths
-    [1, 2, 4, 8, 16, 32, 40]
-
-    References
-    ----------
-    Hazan, Seshadhri (2009), Efficient learning algorithms for changing environments.
-    """
-    rounds = check_record(history)
-    search = WindowSearch(history, checks.nonnegative(tolerance, "tolerance"))
-    if isinstance(lengths, str) and lengths == "all":
-        return search.run([AnyLength((0, rounds - 1), (1, rounds))], range(1, rounds + 1))
-    chosen = _lengths(lengths, rounds)
-    return search.run([OneLength(length, 0, rounds - length) for length in chosen], chosen)
-
-
-def _lengths(lengths: str | Sequence[int], rounds: int) -> list[int]:
-    """The lengths asked for, without repeats, in order."""
-    if isinstance(lengths, str):
-        if lengths != "geometric":
-            raise ValueError(
-                f'lengths must be "all", "geometric" or some numbers of rounds, got {lengths!r}'
-            )
-        return sorted({*(2**k for k in range(rounds.bit_length())), rounds})
-    chosen = sorted({checks.count(length, "every length") for length in lengths})
-    if not chosen or chosen[-1] > rounds:
-        raise ValueError(f"lengths must be some numbers from 1 to {rounds}, got {lengths!r}")
-    return chosen

@@ -1,20 +1,20 @@
-"""Sums of losses as one objective, smoothed where they have kinks."""
+"""Sums of losses as one objective: pooled by class, and smoothed where they have kinks."""
 
 from __future__ import annotations
 
 import functools
 import math
 import operator
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import expit, softmax
 
+from driftwolfe.domains import Domain
 from driftwolfe.losses import (
     AbsoluteEntries,
-    FunctionLoss,
     HingeLoss,
     HuberEntries,
     LinearLoss,
@@ -24,48 +24,174 @@ from driftwolfe.losses import (
     SquaredDistance,
     SquaredEntries,
 )
+from driftwolfe.losses.classification import MarginLoss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.losses.inputs import dense_features
-from driftwolfe.losses.margins import MarginLoss
+from driftwolfe.points import distance, inner
 from driftwolfe.points.kinds import Array, Point
 
-
-class SoftLoss(Loss):
-    """A loss with smoothed kinks."""
-
-    #: How far from a kink it differs from the loss, in units of the scores.
-    width: float
-
-    @abstractmethod
-    def slack_at(self, scores: Array) -> float:
-        """Return by how much the bound on the loss itself lies above the value here, at scores."""
+#: Entries of a point up to which a dense Hessian is worth its price.
+HESSIAN_SIZE = 256
 
 
-class SoftAbsoluteEntries(SoftLoss, AbsoluteEntries):
-    """The absolute loss, quadratic where an error is below the width."""
+class Term(NamedTuple):
+    r"""A loss of a sum and the factor before it.
 
-    def __init__(self, loss: AbsoluteEntries, width: float) -> None:
-        super().__init__(loss.rows, loss.cols, loss.targets, loss.shape)
-        self.width = width
+    For a smoothed loss, `blur` times the squared slopes is what its tangent may be raised by and
+    still lie below the loss that it stands for.
+    """
 
-    def value_at(self, scores: Array) -> Array:
-        """Return the sum of the Huber function of the errors over its width."""
-        errors = np.abs(self.errors(scores))
-        near = np.minimum(errors, self.width)
-        total: Array = (near * (errors - 0.5 * near)).sum(axis=-1)
-        return total / self.width
-
-    def slope_at(self, scores: Array) -> Array:
-        """Return every error in units of the width, clipped to [-1, 1]."""
-        return np.clip(self.errors(scores) / self.width, -1.0, 1.0)
-
-    def slack_at(self, scores: Array) -> float:
-        """Return half the width times the squared slopes."""
-        slopes = self.slope_at(scores)
-        return 0.5 * self.width * float(slopes @ slopes)
+    weight: float
+    loss: Loss
+    blur: float = 0.0
 
 
-class SoftHinge(SoftLoss, HingeLoss):
+class Evaluation(NamedTuple):
+    r"""Value and gradient of an objective F at x.
+
+    They bound the sum that is to be minimised, whether F is smoothed or not:
+    :math:`value + slack + \langle gradient, z - x\rangle` is at most that sum at z, for all z.
+    """
+
+    value: float
+    gradient: Point
+    slack: float = 0.0
+
+
+class Objective:
+    r""":math:`F(x) = \sum_k w_k f_k(x) + b`, with weights :math:`w_k > 0`.
+
+    A smoothed objective knows the `exact` one that it stands for.
+    """
+
+    def __init__(
+        self, terms: Sequence[Term], constant: float = 0.0, exact: Objective | None = None
+    ) -> None:
+        self.terms, self.constant, self.exact = tuple(terms), constant, exact
+        self._classes = {type(term.loss) for term in self.terms}
+
+    @property
+    def linear(self) -> bool:
+        """Whether every term is."""
+        return self._classes <= {LinearLoss}
+
+    @property
+    def quadratic(self) -> bool:
+        """Whether it is a squared distance plus a linear function, which one projection minimises."""
+        return self._classes <= {LinearLoss, SquaredDistance}
+
+    @property
+    def kinked(self) -> bool:
+        """Whether it has terms with kinks that can be smoothed."""
+        return any(cls in _KNOWN and _KNOWN[cls].smoothed is not None for cls in self._classes)
+
+    @property
+    def unknown(self) -> bool:
+        """Whether it has terms that may have kinks anywhere."""
+        return not self._classes <= _KNOWN.keys()
+
+    @property
+    def lower_bound(self) -> float:
+        """A number that the sum does not fall below anywhere; minus infinity if none is known."""
+        return self.constant if self._classes <= _NONNEGATIVE else -math.inf
+
+    def has_hessian(self, size: int) -> bool:
+        """Whether `hessian` works and is cheap for points of that many entries."""
+        return size <= HESSIAN_SIZE and all(
+            cls in _KNOWN and _KNOWN[cls].hessian is not None for cls in self._classes
+        )
+
+    def value(self, x: Point) -> float:
+        """Return F(x)."""
+        return self.constant + math.fsum(term.weight * term.loss.value(x) for term in self.terms)
+
+    def evaluate(self, x: Point) -> Evaluation:
+        """Return the value, a gradient and the slack at x."""
+        value, slack, gradient = self.constant, 0.0, None
+        for weight, loss, blur in self.terms:
+            part, slope = loss.value_and_slope_at(loss.scores(x))
+            value += weight * float(part)
+            if blur > 0.0:
+                slack += weight * blur * float(slope @ slope)
+            pulled = loss.pull_back(slope, x) * weight
+            gradient = pulled if gradient is None else gradient + pulled
+        return Evaluation(value, gradient, slack)
+
+    def exact_value(self, x: Point, here: Evaluation) -> float:
+        """Return the value at x of the sum that is to be minimised."""
+        return here.value if self.exact is None else self.exact.value(x)
+
+    def hessian(self, x: Array) -> Array:
+        """Return the matrix of second derivatives, for x flattened."""
+        parts = (
+            term.weight * _KNOWN[type(term.loss)].hessian(term.loss, x)  # type: ignore[misc]
+            for term in self.terms
+        )
+        return functools.reduce(operator.add, parts)
+
+    def smoothed(self, share: float) -> Objective:
+        """Return a smooth function below this one, which approaches it as `share` falls to 0."""
+        if not self.kinked:
+            return self
+        smooth = []
+        for term in self.terms:
+            known = _KNOWN.get(type(term.loss))
+            if known is not None and known.smoothed is not None:
+                weight, loss, blur = known.smoothed(term.loss, share)
+                term = Term(term.weight * weight, loss, blur)
+            smooth.append(term)
+        return Objective(smooth, self.constant, exact=self)
+
+
+def pool(losses: Sequence[Loss]) -> Objective:
+    """Return the sum of the losses, those of one class joined into one term.
+
+    Rows of features and lists of entries are concatenated, linear functions added, squared
+    distances replaced by one to the mean target. Losses of other classes stay as they are.
+
+    Examples
+    --------
+    >>> from driftwolfe.losses import LinearLoss
+    >>> objective = pool([LinearLoss([1.0, 2.0]), LinearLoss([3.0, -1.0], constant=1.0)])
+    >>> len(objective.terms), objective.value(np.array([1.0, 1.0]))
+    (1, 6.0)
+    """
+    groups: dict[Hashable, list[Loss]] = {}
+    for index, loss in enumerate(losses):
+        known = _KNOWN.get(type(loss))
+        key = index if known is None else known.key(loss)
+        groups.setdefault(key, []).append(loss)
+    terms, constant = [], 0.0
+    for group in groups.values():
+        term, rest = Term(1.0, group[0]), 0.0
+        if len(group) > 1:
+            term, rest = _KNOWN[type(group[0])].join(group)
+        terms.append(term)
+        constant += rest
+    return Objective(terms, constant)
+
+
+def floor(loss: Loss, domain: Domain) -> float:
+    """Return a number that the loss does not fall below on the set.
+
+    Exact for linear losses; 0 for those that are never negative; for others by the tangent at the
+    set's origin. At most one LMO call.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> floor(dw.losses.LinearLoss([3.0, -4.0]), dw.L1Ball(2))
+    -4.0
+    """
+    if type(loss) in _NONNEGATIVE:
+        return 0.0
+    origin = domain.origin()
+    value, gradient = loss.value_and_gradient(origin)
+    vertex, error = domain.lmo_with_error(gradient)
+    return value + inner(gradient, vertex) - inner(gradient, origin) - error
+
+
+class SmoothHinge(HingeLoss):
     """The hinge loss, quadratic where a margin lacks less than the width to 1."""
 
     def __init__(self, loss: HingeLoss, width: float) -> None:
@@ -81,73 +207,50 @@ class SoftHinge(SoftLoss, HingeLoss):
 
     def slope_at(self, scores: Array) -> Array:
         """Return minus the label times the active share of a row, over the number of rows."""
-        return self._active(scores) * (-self.labels / self.labels.size)
-
-    def slack_at(self, scores: Array) -> float:
-        """Return half the width times the mean squared active share."""
-        active = self._active(scores)
-        return 0.5 * self.width * float(active @ active) / self.labels.size
-
-    def _active(self, scores: Array) -> Array:
-        return np.clip((1.0 - self.labels * scores) / self.width, 0.0, 1.0)
+        active = np.clip((1.0 - self.labels * scores) / self.width, 0.0, 1.0)
+        return active * (-self.labels / self.labels.size)
 
 
-def can_soften(loss: Loss) -> bool:
-    """Whether the loss has kinks that are known here."""
-    return type(loss) in (AbsoluteEntries, HingeLoss)
+def _smoothed_hinge(loss: HingeLoss, share: float) -> Term:
+    return Term(1.0, SmoothHinge(loss, share), blur=0.5 * share * loss.labels.size)
 
 
-def soften(loss: Loss, share: float) -> SoftLoss:
-    """Return a smooth stand-in whose width is that share of the natural size of the scores."""
-    if isinstance(loss, AbsoluteEntries):
-        size = float(np.abs(loss.targets).mean())
-        return SoftAbsoluteEntries(loss, share * (size if size > 0 else 1.0))
-    assert isinstance(loss, HingeLoss)
-    return SoftHinge(loss, share)
+def _smoothed_absolute(loss: AbsoluteEntries, share: float) -> Term:
+    """The Huber loss over its width, a share of the mean absolute target."""
+    width = share * (float(np.abs(loss.targets).mean()) or 1.0)
+    smooth = HuberEntries(loss.rows, loss.cols, loss.targets, width, loss.shape)
+    return Term(1.0 / width, smooth, blur=0.5)
 
 
-def has_hessian(loss: Loss) -> bool:
-    """Whether `hessian` knows this very kind of loss."""
-    return type(loss) in _HESSIANS
+def _entry_hessian(loss: EntryLoss, x: Array, curvatures: Any) -> Array:
+    """The diagonal matrix with second derivatives at the entries."""
+    diagonal = np.zeros(x.size)
+    np.add.at(diagonal, loss.rows * x.shape[1] + loss.cols, curvatures)
+    return np.diag(diagonal)
 
 
-def hessian(loss: Loss, x: Array) -> Array:
-    """Return the matrix of second derivatives at x, for x flattened."""
-    return _HESSIANS[type(loss)](loss, x)
+def _huber_hessian(loss: HuberEntries, x: Array) -> Array:
+    return _entry_hessian(loss, x, np.abs(loss.errors(loss.scores(x))) < loss.width)
 
 
-def _none(loss: LinearLoss, x: Array) -> Array:
-    return np.zeros((x.size, x.size))
+def _margin_hessian(loss: MarginLoss, curvatures: Array) -> Array:
+    """The mean of outer products of rows, weighted by second derivatives."""
+    features = dense_features(loss.features)
+    product: Array = (features.T * (curvatures / loss.labels.size)) @ features
+    return product
 
 
-def _squared_distance(loss: SquaredDistance, x: Array) -> Array:
-    return 2.0 * loss.weight * np.eye(x.size)
+def _logistic_hessian(loss: LogisticLoss, x: Array) -> Array:
+    probabilities = expit(loss.labels * loss.scores(x))
+    return _margin_hessian(loss, probabilities * (1.0 - probabilities))
 
 
-def _on_entries(curvatures: Callable[[Any, Array], Array]) -> Callable[[Any, Array], Array]:
-    """The diagonal matrix with a loss's second derivatives at the entries that it looks at."""
-
-    def diagonal(loss: EntryLoss, x: Array) -> Array:
-        along = np.zeros(x.size)
-        np.add.at(along, loss.rows * x.shape[1] + loss.cols, curvatures(loss, loss.scores(x)))
-        return np.diag(along)
-
-    return diagonal
+def _hinge_hessian(loss: SmoothHinge, x: Array) -> Array:
+    lacking = 1.0 - loss.labels * loss.scores(x)
+    return _margin_hessian(loss, ((lacking > 0) & (lacking < loss.width)) / loss.width)
 
 
-def _on_margins(curvatures: Callable[[Any, Array], Array]) -> Callable[[Any, Array], Array]:
-    """The sum of outer products of rows, weighted by a loss's second derivatives."""
-
-    def gram(loss: MarginLoss, x: Array) -> Array:
-        features = dense_features(loss.features)
-        weights = curvatures(loss, loss.scores(x)) / loss.labels.size
-        product: Array = (features.T * weights) @ features
-        return product
-
-    return gram
-
-
-def _multiclass(loss: MulticlassLogistic, x: Array) -> Array:
+def _multiclass_hessian(loss: MulticlassLogistic, x: Array) -> Array:
     """The sum over rows a with probabilities p of (diag(p) - p p^T) times a a^T, by Kronecker."""
     features = dense_features(loss.features)
     rows, n_features = features.shape
@@ -160,151 +263,68 @@ def _multiclass(loss: MulticlassLogistic, x: Array) -> Array:
     return matrix / rows if loss.reduction == "mean" else matrix
 
 
-def _logistic(loss: LogisticLoss, scores: Array) -> Array:
-    right: Array = expit(loss.labels * scores)
-    return right * (1.0 - right)
+def _joined(losses: Sequence[Any]) -> tuple[Term, float]:
+    """One loss with the data of all: the sum of n means over equally many rows is n times a mean."""
+    first, known = losses[0], _KNOWN[type(losses[0])]
+    data = {name: _stacked([getattr(loss, name) for loss in losses]) for name in known.data}
+    options = {name: getattr(first, name) for name in known.options}
+    weight = float(len(losses)) if _is_mean(first) else 1.0
+    return Term(weight, type(first)(**data, **options)), 0.0
 
 
-def _soft_hinge(loss: SoftHinge, scores: Array) -> Array:
-    lacking = 1.0 - loss.labels * scores
-    return ((lacking > 0) & (lacking < loss.width)) / loss.width
+def _stacked(parts: Sequence[Any]) -> Any:
+    return sp.vstack(parts) if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
-def _squared(loss: SquaredEntries, scores: Array) -> Array:
-    return np.full(scores.shape, 2.0)
+def _is_mean(loss: Loss) -> bool:
+    return isinstance(loss, MarginLoss) or getattr(loss, "reduction", "sum") == "mean"
 
 
-def _huber(loss: HuberEntries, scores: Array) -> Array:
-    return (np.abs(scores - loss.targets) < loss.width).astype(np.float64)
+def _sum_of_linear(losses: Sequence[LinearLoss]) -> tuple[Term, float]:
+    gradient = functools.reduce(operator.add, (loss.g for loss in losses))
+    return Term(1.0, LinearLoss(gradient)), sum(loss.constant for loss in losses)
 
 
-def _soft_absolute(loss: SoftAbsoluteEntries, scores: Array) -> Array:
-    return (np.abs(scores - loss.targets) < loss.width) / loss.width
+def _sum_of_squared_distances(losses: Sequence[SquaredDistance]) -> tuple[Term, float]:
+    """A squared distance to the mean target, and what that leaves over."""
+    weight = sum(loss.weight for loss in losses)
+    parts = (loss.target * (loss.weight / weight) for loss in losses)
+    mean = functools.reduce(operator.add, parts)
+    spread = sum(loss.weight * distance(loss.target, mean) ** 2 for loss in losses)
+    return Term(1.0, SquaredDistance(mean, weight)), spread
 
 
-_HESSIANS: dict[type[Loss], Callable[[Any, Array], Array]] = {
-    HuberEntries: _on_entries(_huber),
-    LinearLoss: _none,
-    LogisticLoss: _on_margins(_logistic),
-    MulticlassLogistic: _multiclass,
-    SoftAbsoluteEntries: _on_entries(_soft_absolute),
-    SoftHinge: _on_margins(_soft_hinge),
-    SquaredDistance: _squared_distance,
-    SquaredEntries: _on_entries(_squared),
+class _Known(NamedTuple):
+    """What is known of a class of losses, but not of its subclasses, which may override anything.
+
+    Losses with equal `options` are joined by stacking their `data`; both are arguments of the class.
+    """
+
+    data: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    hessian: Callable[[Any, Array], Array] | None = None
+    smoothed: Callable[[Any, float], Term] | None = None
+    join: Callable[[Sequence[Any]], tuple[Term, float]] = _joined
+
+    def key(self, loss: Any) -> Hashable:
+        """Losses with equal keys can be joined."""
+        rows = loss.labels.size if _is_mean(loss) else 0
+        sparse = sp.issparse(getattr(loss, "features", None))
+        return type(loss), rows, sparse, *(getattr(loss, name) for name in self.options)
+
+
+_ENTRIES, _ROWS = ("rows", "cols", "targets"), ("features", "labels")
+_KNOWN: dict[type[Loss], _Known] = {
+    AbsoluteEntries: _Known(_ENTRIES, ("shape",), smoothed=_smoothed_absolute),
+    HuberEntries: _Known(_ENTRIES, ("width", "shape"), _huber_hessian),
+    SquaredEntries: _Known(_ENTRIES, ("shape",), lambda f, x: _entry_hessian(f, x, 2.0)),
+    HingeLoss: _Known(_ROWS, smoothed=_smoothed_hinge),
+    SmoothHinge: _Known(hessian=_hinge_hessian),
+    LogisticLoss: _Known(_ROWS, hessian=_logistic_hessian),
+    MulticlassLogistic: _Known(_ROWS, ("n_classes", "reduction"), _multiclass_hessian),
+    LinearLoss: _Known(hessian=lambda f, x: np.zeros((x.size, x.size)), join=_sum_of_linear),
+    SquaredDistance: _Known(
+        hessian=lambda f, x: 2.0 * f.weight * np.eye(x.size), join=_sum_of_squared_distances
+    ),
 }
-
-
-#: Coordinates up to which a dense Hessian is worth its price.
-HESSIAN_SIZE = 256
-
-
-class Term(NamedTuple):
-    """One loss of a sum and the factor before it."""
-
-    weight: float
-    loss: Loss
-
-
-class Evaluation(NamedTuple):
-    r"""What is known of an objective F at a point x.
-
-    The slopes found there bound the true sum from below everywhere:
-    :math:`F(z) \ge value + slack + \langle gradient, z - x\rangle`. The slack is 0 for a sum that is
-    differentiable as it is.
-    """
-
-    value: float
-    gradient: Point
-    slack: float
-
-
-class Objective:
-    r""":math:`F(x) = \sum_k w_k f_k(x) + b`, a few vectorised terms for a whole window of rounds.
-
-    Parameters
-    ----------
-    terms
-        The losses and their weights :math:`w_k > 0`.
-    constant
-        The number b.
-    """
-
-    def __init__(self, terms: Sequence[Term], constant: float = 0.0) -> None:
-        self.terms = tuple(terms)
-        self.constant = constant
-
-    @property
-    def linear(self) -> bool:
-        """Whether every term is."""
-        return all(type(term.loss) is LinearLoss for term in self.terms)
-
-    @property
-    def quadratic(self) -> bool:
-        """Whether it is a squared distance plus a linear function, which one projection minimises."""
-        return all(type(term.loss) in (LinearLoss, SquaredDistance) for term in self.terms)
-
-    @property
-    def kinked(self) -> bool:
-        """Whether it has terms that are not differentiable but have smooth stand-ins."""
-        return any(can_soften(term.loss) for term in self.terms)
-
-    @property
-    def unknown(self) -> bool:
-        """Whether it has terms that may have kinks, nobody knows where."""
-        return any(
-            isinstance(term.loss, FunctionLoss)
-            or not (has_hessian(term.loss) or can_soften(term.loss))
-            for term in self.terms
-        )
-
-    def has_hessian(self, size: int) -> bool:
-        """Whether `hessian` works and is cheap for points of that many entries."""
-        return size <= HESSIAN_SIZE and all(has_hessian(term.loss) for term in self.terms)
-
-    def value(self, x: Point) -> float:
-        """Return F(x)."""
-        return self.constant + math.fsum(term.weight * term.loss.value(x) for term in self.terms)
-
-    def evaluate(self, x: Point) -> Evaluation:
-        """Return the value, a gradient and the slack at x."""
-        value, slack, gradient = self.constant, 0.0, None
-        for weight, loss in self.terms:
-            scores = loss.scores(x)
-            part, slope = loss.value_and_slope_at(scores)
-            value += weight * float(part)
-            if isinstance(loss, SoftLoss):
-                slack += weight * loss.slack_at(scores)
-            pulled = loss.pull_back(slope, x) * weight
-            gradient = pulled if gradient is None else gradient + pulled
-        return Evaluation(value, gradient, slack)
-
-    def hessian(self, x: Array) -> Array:
-        """Return the matrix of second derivatives, for x flattened."""
-        parts = (term.weight * hessian(term.loss, x) for term in self.terms)
-        return functools.reduce(operator.add, parts)
-
-    def true_value(self, x: Point, seen: Evaluation) -> float:
-        """Return the value at x of the sum that is to be minimised in the end."""
-        return seen.value
-
-    def softened(self, share: float) -> Objective:
-        """Return a smooth function below this one that comes near it as `share` falls to 0."""
-        if not self.kinked:
-            return self
-        soft = [
-            Term(weight, soften(loss, share) if can_soften(loss) else loss)
-            for weight, loss in self.terms
-        ]
-        return Softened(soft, self)
-
-
-class Softened(Objective):
-    """A smooth function below another objective."""
-
-    def __init__(self, terms: Sequence[Term], exact: Objective) -> None:
-        super().__init__(terms, exact.constant)
-        self.exact = exact
-
-    def true_value(self, x: Point, seen: Evaluation) -> float:
-        """Return the value of the objective that this one stands in for."""
-        return self.exact.value(x)
+_NONNEGATIVE = _KNOWN.keys() - {LinearLoss}

@@ -2,190 +2,30 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 
 from driftwolfe.domains import Domain
-from driftwolfe.losses import (
-    AbsoluteEntries,
-    HingeLoss,
-    HuberEntries,
-    LinearLoss,
-    LogisticLoss,
-    Loss,
-    MulticlassLogistic,
-    SquaredDistance,
-    SquaredEntries,
-)
-from driftwolfe.points import checks, distance, inner
-from driftwolfe.points.kinds import Point
-from driftwolfe.regret.minimise import minimise
-from driftwolfe.regret.objective import Objective, Term
-from driftwolfe.regret.solvers import Bracket
+from driftwolfe.losses import HuberEntries, Loss
+from driftwolfe.losses.entries import EntryLoss
+from driftwolfe.points import FactoredMatrix, checks
+from driftwolfe.points.kinds import Array, Indices, Point
+from driftwolfe.regret.objective import Objective, pool
+from driftwolfe.regret.solvers import Bracket, accelerated, bundle, corrective, linear, newton
 
-_NONNEGATIVE = (
-    AbsoluteEntries,
-    HingeLoss,
-    HuberEntries,
-    LogisticLoss,
-    MulticlassLogistic,
-    SquaredDistance,
-    SquaredEntries,
-)
+Solver: TypeAlias = Callable[[Objective, Any, Bracket], Any]
 
-
-def floor(loss: Loss, domain: Domain) -> float:
-    """Return a number that the loss does not fall below on the set.
-
-    Exact for linear losses; 0 for those that are sums of squares, distances or negative logarithms
-    of probabilities; for others from the tangent at the set's origin, with one oracle call.
-
-    Examples
-    --------
-    >>> import driftwolfe as dw
-    >>> floor(dw.losses.LinearLoss([3.0, -4.0]), dw.L1Ball(2))
-    -4.0
-    """
-    if type(loss) in _NONNEGATIVE:
-        return 0.0
-    origin = domain.origin()
-    value, gradient = loss.value_and_gradient(origin)
-    vertex, error = domain.lmo_with_error(gradient)
-    return value + inner(gradient, vertex) - inner(gradient, origin) - error
-
-
-def objective_floor(objective: Objective) -> float:
-    """Return a number that the sum does not fall below anywhere; minus infinity if none is known."""
-    if all(type(term.loss) in _NONNEGATIVE for term in objective.terms):
-        return objective.constant
-    return -math.inf
-
-
-class _Kind(NamedTuple):
-    """How losses of one class join: those with equal keys become one term and a constant."""
-
-    key: Callable[[Any], Hashable]
-    join: Callable[[Sequence[Any]], tuple[Term, float]]
-
-
-def pool(losses: Sequence[Loss]) -> Objective:
-    """Return the sum of the losses, those of one kind joined into one.
-
-    Rows of features and lists of entries are concatenated, linear functions added, squared
-    distances replaced by one to the mean target. Losses of other classes stay as they are.
-
-    Examples
-    --------
-    >>> from driftwolfe.losses import LinearLoss
-    >>> objective = pool([LinearLoss([1.0, 2.0]), LinearLoss([3.0, -1.0], constant=1.0)])
-    >>> len(objective.terms), objective.value(np.array([1.0, 1.0]))
-    (1, 6.0)
-    """
-    groups: dict[Hashable, list[Loss]] = {}
-    for index, loss in enumerate(losses):
-        # Only the very classes below: a subclass may compute something else.
-        kind = _KINDS.get(type(loss))
-        key = index if kind is None else (type(loss), kind.key(loss))
-        groups.setdefault(key, []).append(loss)
-    terms, constant = [], 0.0
-    for group in groups.values():
-        if len(group) == 1:
-            terms.append(Term(1.0, group[0]))
-            continue
-        term, rest = _KINDS[type(group[0])].join(group)
-        terms.append(term)
-        constant += rest
-    return Objective(terms, constant)
-
-
-def _entries_key(loss: AbsoluteEntries | SquaredEntries) -> Hashable:
-    return loss.shape
-
-
-def _join_entries(losses: Sequence[Any]) -> tuple[Term, float]:
-    return Term(1.0, type(losses[0])(*_all_entries(losses), shape=losses[0].shape)), 0.0
-
-
-def _huber_key(loss: HuberEntries) -> Hashable:
-    return loss.width, loss.shape
-
-
-def _join_huber(losses: Sequence[HuberEntries]) -> tuple[Term, float]:
-    rows, cols, targets = _all_entries(losses)
-    first = losses[0]
-    return Term(1.0, HuberEntries(rows, cols, targets, first.width, first.shape)), 0.0
-
-
-def _all_entries(losses: Sequence[Any]) -> list[Any]:
-    names = ("rows", "cols", "targets")
-    return [np.concatenate([getattr(loss, name) for loss in losses]) for name in names]
-
-
-def _margin_key(loss: HingeLoss | LogisticLoss) -> Hashable:
-    return loss.labels.size, sp.issparse(loss.features)
-
-
-def _join_margins(losses: Sequence[Any]) -> tuple[Term, float]:
-    # Means over equally many rows: their sum is the number of losses times the mean over all.
-    return Term(float(len(losses)), type(losses[0])(*_all_rows(losses))), 0.0
-
-
-def _multiclass_key(loss: MulticlassLogistic) -> Hashable:
-    return loss.n_classes, _row_weight(loss), sp.issparse(loss.features)
-
-
-def _join_multiclass(losses: Sequence[MulticlassLogistic]) -> tuple[Term, float]:
-    first = losses[0]
-    joined = MulticlassLogistic(*_all_rows(losses), first.n_classes, reduction="sum")
-    return Term(_row_weight(first), joined), 0.0
-
-
-def _row_weight(loss: MulticlassLogistic) -> float:
-    return 1.0 / loss.labels.size if loss.reduction == "mean" else 1.0
-
-
-def _all_rows(losses: Sequence[Any]) -> tuple[Any, Any]:
-    stack = sp.vstack if sp.issparse(losses[0].features) else np.concatenate
-    return (
-        stack([loss.features for loss in losses]),
-        np.concatenate([loss.labels for loss in losses]),
-    )
-
-
-def _join_linear(losses: Sequence[LinearLoss]) -> tuple[Term, float]:
-    gradient = functools.reduce(operator.add, (loss.g for loss in losses))
-    return Term(1.0, LinearLoss(gradient)), sum(loss.constant for loss in losses)
-
-
-def _join_squared_distances(losses: Sequence[SquaredDistance]) -> tuple[Term, float]:
-    weight = sum(loss.weight for loss in losses)
-    parts = (loss.target * (loss.weight / weight) for loss in losses)
-    mean = functools.reduce(operator.add, parts)
-    spread = sum(loss.weight * distance(loss.target, mean) ** 2 for loss in losses)
-    return Term(1.0, SquaredDistance(mean, weight)), spread
-
-
-def _one_group(loss: Loss) -> Hashable:
-    return None
-
-
-_KINDS: dict[type[Loss], _Kind] = {
-    AbsoluteEntries: _Kind(_entries_key, _join_entries),
-    HingeLoss: _Kind(_margin_key, _join_margins),
-    HuberEntries: _Kind(_huber_key, _join_huber),
-    LinearLoss: _Kind(_one_group, _join_linear),
-    LogisticLoss: _Kind(_margin_key, _join_margins),
-    MulticlassLogistic: _Kind(_multiclass_key, _join_multiclass),
-    SquaredDistance: _Kind(_one_group, _join_squared_distances),
-    SquaredEntries: _Kind(_entries_key, _join_entries),
-}
+#: Smoothing of kinks, as a share of the natural size of the scores: the first, the factor to the
+#: next, and where doubles end it.
+_FIRST_SHARE, _NEXT_SHARE, _LAST_SHARE = 0.3, 0.25, 1e-11
+#: Evaluations that smooth methods get of functions of unknown smoothness before the bundle method.
+_TRIAL = 200
+#: Share of the entries from which on a smaller problem is not worth the copying.
+_WORTH = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +41,7 @@ class OfflineMinimum:
     gap
         Width of the certified interval, in units of the loss.
     iterations
-        Gradients of the sum that were looked at.
+        Gradients of the sum that were evaluated.
 
     Examples
     --------
@@ -229,21 +69,21 @@ def offline_minimum(
     tolerance: float = 1e-6,
     max_iterations: int = 2000,
 ) -> OfflineMinimum:
-    r"""Minimise a sum of losses over a set: :math:`\min_{x \in K} \sum_t f_t(x)`, with a certificate.
+    r"""Minimise a sum of losses over a set: :math:`\min_{x \in K} \sum_t f_t(x)`.
 
-    Losses of one kind are joined first, so that a window of a thousand rounds costs one matrix
-    product a look, not a thousand calls. Then, whichever fits:
+    Losses of one class are joined first, so that a window of a thousand rounds costs one matrix
+    product per evaluation, not a thousand calls. Then, whichever fits:
 
-    - linear losses: one oracle call, exact;
+    - linear losses: one LMO call, exact;
     - few entries (up to 256) and a cheap projection: Newton steps over the set;
     - a cheap projection, or matrices: accelerated projected gradient steps;
-    - other sets: fully corrective Frank-Wolfe, which needs only the oracle;
+    - other sets: fully corrective Frank-Wolfe, which needs only the LMO;
     - absolute and hinge losses: the same on smoothed losses, with less and less smoothing;
     - your own functions: a bundle method, where gradient steps do not reach the tolerance.
 
-    The certificate is a linear function below the sum, minimised over the set by one oracle call:
-    for smooth losses the Frank-Wolfe gap, for losses with kinks one made of slopes that need not be
-    the gradient's. It holds whether or not the tolerance was reached.
+    The certificate is a linear function below the sum, minimised over the set by one LMO call: for
+    smooth losses the Frank-Wolfe gap, for losses with kinks one made of slopes that need not be the
+    gradient's. It holds whether or not the tolerance was reached.
 
     Parameters
     ----------
@@ -252,12 +92,12 @@ def offline_minimum(
     losses
         The losses :math:`f_t`, at least one.
     start
-        A point of the set to start from; `domain.origin()` if not given.
+        A point of the set to start from; by default `domain.origin()`.
     tolerance
         Gap to stop at, relative to the larger of the minimum and the sum at the origin, in absolute
         values.
     max_iterations
-        Most gradients of the sum to look at; the answer may then have a larger gap.
+        Most gradients of the sum to evaluate; the gap may then be larger.
 
     Examples
     --------
@@ -274,33 +114,125 @@ def offline_minimum(
     of non-smooth functions.
     """
     origin = domain.origin()
-    first = origin if start is None else _feasible(domain, start)
-    objective = summed(domain, losses)
-    bracket = Bracket(
-        domain,
-        tolerance=checks.nonnegative(tolerance, "tolerance"),
-        scale=abs(objective.value(origin)),
-        floor=objective_floor(objective),
-        limit=checks.count(max_iterations, "max_iterations"),
-    )
-    minimise(objective, first, bracket)
-    return OfflineMinimum(bracket.point, bracket.value, bracket.gap, bracket.looks)
-
-
-def summed(domain: Domain, losses: Sequence[Loss]) -> Objective:
-    """Return the sum of losses that can look at points of the set, or raise `ValueError`."""
-    if not losses:
-        raise ValueError("losses must hold at least one loss, got none")
-    for loss in losses:
-        loss.check_shape(domain.shape)
-    return pool(losses)
-
-
-def _feasible(domain: Domain, start: Any) -> Point:
-    point = domain.check_point(start, "start")
-    if domain.cheap_membership and not domain.contains(point, atol=1e-6):
+    first = origin if start is None else domain.check_point(start, "start")
+    if start is not None and domain.cheap_membership and not domain.contains(first, atol=1e-6):
         raise ValueError(
             f"start must be a point of {domain!r}, but it lies outside; project it first, or leave "
             "it out to start from domain.origin()"
         )
-    return point
+    if not losses:
+        raise ValueError("losses must hold at least one loss, got none")
+    for loss in losses:
+        loss.check_shape(domain.shape)
+    objective = pool(losses)
+    bracket = Bracket(
+        domain,
+        tolerance=checks.nonnegative(tolerance, "tolerance"),
+        scale=abs(objective.value(origin)),
+        lower=objective.lower_bound,
+        limit=checks.count(max_iterations, "max_iterations"),
+    )
+    minimise(objective, first, bracket)
+    return OfflineMinimum(bracket.point, bracket.value, bracket.gap, bracket.evaluations)
+
+
+def minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
+    """Narrow a new bracket around the minimum of an objective until it has no more work."""
+    domain = bracket.domain
+    if (part := submatrix(objective, domain)) is None:
+        _minimise(objective, start, bracket)
+        if isinstance(domain.origin(), FactoredMatrix) and isinstance(bracket.point, np.ndarray):
+            bracket.point = FactoredMatrix.from_dense(bracket.point)
+        return
+    bracket.domain = part.domain
+    _minimise(part.objective, part.restrict(start), bracket)
+    bracket.domain, bracket.point = domain, part.embed(bracket.point, domain.origin())
+
+
+def _minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
+    """Run the solvers that fit, on less and less smoothed objectives."""
+    bracket.offer(start, objective.value(start))
+    limit, x = bracket.limit, start
+    if bracket.domain.affordable_projection or objective.unknown:
+        x = _dense(x)
+    if objective.unknown:
+        bracket.limit = min(limit, bracket.evaluations + _TRIAL)
+    share = _FIRST_SHARE
+    while True:
+        bracket.settled = False
+        smooth = objective.smoothed(share)
+        for solve in _solvers(smooth, bracket.domain):
+            x = solve(smooth, x, bracket)
+        share *= _NEXT_SHARE
+        if not (bracket.is_open() and objective.kinked and share > _LAST_SHARE):
+            break
+    bracket.limit = limit
+    if objective.unknown and bracket.is_open():
+        bundle(objective, _dense(bracket.point), bracket)
+
+
+def _solvers(objective: Objective, domain: Domain) -> Sequence[Solver]:
+    """The solvers for a smooth objective, in the order in which they run."""
+    if objective.linear:
+        return (linear,)
+    if not domain.affordable_projection:
+        return (corrective,)
+    if objective.has_hessian(math.prod(domain.shape)) and not objective.quadratic:
+        return newton, accelerated
+    return (accelerated,)
+
+
+def _dense(x: Point) -> Point:
+    return x.toarray() if isinstance(x, FactoredMatrix) else x
+
+
+class Submatrix(NamedTuple):
+    r"""The same problem on the rows and columns that its losses use.
+
+    Taking a submatrix does not raise the trace norm, nor does filling up with zeros, and neither
+    changes the losses: both problems have the same minimum.
+    """
+
+    objective: Objective
+    domain: Domain
+    rows: Indices
+    cols: Indices
+
+    def restrict(self, x: Point) -> Array:
+        """Return this part of a matrix, as an array."""
+        if not isinstance(x, FactoredMatrix):
+            part: Array = x[np.ix_(self.rows, self.cols)]
+            return part
+        part = (x.U[self.rows] * x.s) @ x.V[self.cols].T
+        if x.sparse is not None:
+            part += x.sparse[self.rows][:, self.cols].toarray()
+        return part
+
+    def embed(self, part: Array, like: Point) -> Point:
+        """Return the matrix with that part and zeros elsewhere, of the same kind as `like`."""
+        if not isinstance(like, FactoredMatrix):
+            matrix = np.zeros(like.shape)
+            matrix[np.ix_(self.rows, self.cols)] = part
+            return matrix
+        small = FactoredMatrix.from_dense(part)
+        U, V = np.zeros((like.shape[0], small.rank)), np.zeros((like.shape[1], small.rank))
+        U[self.rows], V[self.cols] = small.U, small.V
+        return FactoredMatrix(U, small.s, V)
+
+
+def submatrix(objective: Objective, domain: Domain) -> Submatrix | None:
+    """Return the smaller problem, or None where there is none worth the trouble."""
+    losses = [term.loss for term in objective.terms if isinstance(term.loss, EntryLoss)]
+    if not losses or len(losses) < len(objective.terms) or objective.unknown:
+        return None
+    rows = np.unique(np.concatenate([loss.rows for loss in losses]))
+    cols = np.unique(np.concatenate([loss.cols for loss in losses]))
+    small = domain.restricted_to((rows.size, cols.size))
+    if small is None or rows.size * cols.size > _WORTH * math.prod(domain.shape):
+        return None
+    terms = []
+    for term, loss in zip(objective.terms, losses, strict=True):
+        places = np.searchsorted(rows, loss.rows), np.searchsorted(cols, loss.cols)
+        width = (loss.width,) if isinstance(loss, HuberEntries) else ()
+        terms.append(term._replace(loss=type(loss)(*places, loss.targets, *width)))
+    return Submatrix(Objective(terms, objective.constant), small, rows, cols)

@@ -1,4 +1,4 @@
-"""What a game leaves to be measured, and what the offline minimum is certain of."""
+"""Finished games, and numbers with certificates."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from driftwolfe.points.kinds import Array, Point
 
 
 class Record(Protocol):
-    """A finished game: `driftwolfe.game.History` is one.
-
-    The measures ask for no more than this, so that any game can be measured, however it was played.
-    """
+    """A finished game, as the measures need it; `driftwolfe.game.History` is one."""
 
     @property
     def domain(self) -> Domain:
@@ -22,15 +19,15 @@ class Record(Protocol):
 
     @property
     def losses(self) -> Array:
-        """What the decisions suffered, one number a round."""
+        """The losses of the decisions, one number per round."""
 
     @property
     def functions(self) -> Sequence[Loss]:
-        """The losses themselves, one a round."""
+        """The loss functions, one per round."""
 
 
 def check_record(history: Record) -> int:
-    """Return the number of rounds of a game that can be measured, or raise `ValueError`."""
+    """Return the number of rounds, or raise `ValueError` if the game cannot be measured."""
     rounds = len(history.losses)
     if rounds == 0:
         raise ValueError("the history holds no rounds; play at least one before measuring")
@@ -43,9 +40,7 @@ def check_record(history: Record) -> int:
 
 
 class Certified(float):
-    """A number with a certificate: the truth lies between it and it plus `gap`.
-
-    It is a float, so that it adds, compares and plots like one.
+    """A float with a certificate: the truth lies between it and it plus `gap`.
 
     Parameters
     ----------
@@ -64,7 +59,7 @@ class Certified(float):
     gap: float
 
     def __new__(cls, value: float, gap: float = 0.0) -> Self:
-        """Make the number; `float` is immutable, so that it happens here."""
+        """Make the number; `float` is immutable, so `__init__` could not."""
         number = super().__new__(cls, value)
         number.gap = float(gap)
         return number
@@ -82,11 +77,10 @@ class Certified(float):
 
 
 class Regret(Certified):
-    r"""A regret: what a learner suffered beyond its comparators.
+    r"""The loss of a learner beyond that of its comparators.
 
-    Offline minima are known up to a gap: the minimum of a sum of losses lies in
-    :math:`[v - gap, v]`, with v reached by a point of the set. So a regret lies in
-    :math:`[r, r + gap]`, with r reached by the comparators held here.
+    The minimum of a sum of losses is known to lie in :math:`[v - gap, v]`, with v reached by a point
+    of the set. So the regret lies in :math:`[r, r + gap]`, with r reached by `comparators`.
 
     Parameters
     ----------
@@ -97,11 +91,10 @@ class Regret(Certified):
     window
         ``(start, end)``: the rounds it was measured on, as in ``losses[start:end]``.
     comparators
-        What the learner is compared with: one point for each round of the window, or a single one
-        that served all of them.
+        One point per round of the window, or a single one for all of them.
     lengths
-        The lengths of the windows among which this one has the largest regret; empty where the
-        regret is that of the whole game.
+        The lengths of the windows among which this one has the largest regret; empty for the regret
+        of the whole game.
 
     Examples
     --------
@@ -124,7 +117,7 @@ class Regret(Certified):
         comparators: tuple[Point, ...] = (),
         lengths: Sequence[int] = (),
     ) -> Self:
-        """Make the number and note what it was measured on."""
+        """Make the number and keep what it was measured on."""
         regret = super().__new__(cls, value, gap)
         regret.window = window
         regret.comparators = comparators

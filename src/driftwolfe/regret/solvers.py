@@ -1,37 +1,26 @@
-"""Solvers for offline minima: accelerated, corrective, Newton, bundle."""
+"""Solvers for offline minima, and the bracket that they narrow.
+
+Every solver takes an objective, a point of the set and a bracket, and returns the last point. It
+ends when the bracket has no more work or when its steps gain nothing more.
+"""
 
 from __future__ import annotations
 
 import functools
 import math
 import operator
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from driftwolfe.domains import Domain, Simplex
+from driftwolfe.oracles import infeasible_projection
 from driftwolfe.points import inner, norm
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.regret.objective import Evaluation, Objective
 
-#: What rounding may do to a sum of products, in units of its terms.
+#: Rounding error of a sum of products, in units of its terms.
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
-
-
-class LinearGap(NamedTuple):
-    r"""What one linear minimisation told.
-
-    Attributes
-    ----------
-    gap
-        The Frank-Wolfe gap of the function at hand: it is within this of its minimum.
-    vertex
-        The minimiser of the linearised function.
-    """
-
-    gap: float
-    vertex: Point
 
 
 class Bracket:
@@ -41,7 +30,7 @@ class Bracket:
 
     .. math:: \min_K F \ge F(x) - \langle g, x - v\rangle,
 
-    so every look at a point of K moves one end or both.
+    so every evaluation at a point of K may move both ends.
 
     Parameters
     ----------
@@ -49,12 +38,12 @@ class Bracket:
         The set K.
     tolerance, scale, allowed
         The bracket is narrow enough at ``tolerance * max(|value|, scale) + allowed``.
-    floor
+    lower
         A lower bound known from the start.
     target
         The search may end once the minimum is known to be at least this.
     limit
-        Most looks before giving up.
+        Most evaluations before giving up.
     """
 
     def __init__(
@@ -64,37 +53,18 @@ class Bracket:
         tolerance: float = 0.0,
         scale: float = 0.0,
         allowed: float = 0.0,
-        floor: float = -math.inf,
+        lower: float = -math.inf,
         target: float = math.inf,
         limit: int = 2000,
     ) -> None:
-        self.domain = domain
+        self.domain, self.limit, self.lower = domain, limit, lower
         self.point: Point = None
         self.value = math.inf
-        self.lower = floor
-        self.looks = 0
-        self.limit = limit
-        self._settled = False
+        self.evaluations = 0
+        #: Whether the smoothed objective at hand has no more to tell.
+        self.settled = False
         self._tolerance, self._scale, self._allowed = tolerance, scale, allowed
         self._target = target
-
-    def over(self, domain: Domain) -> Bracket:
-        """Return a bracket with the same aims and no point yet, for the same problem on another set."""
-        return Bracket(
-            domain,
-            tolerance=self._tolerance,
-            scale=self._scale,
-            allowed=self._allowed,
-            floor=self.lower,
-            target=self._target,
-            limit=self.limit - self.looks,
-        )
-
-    def take(self, other: Bracket, point: Point) -> None:
-        """Take over what another bracket of the same problem has found, with its point as `point`."""
-        self.looks += other.looks
-        self.lower = max(self.lower, other.lower)
-        self.offer(point, other.value)
 
     @property
     def gap(self) -> float:
@@ -103,52 +73,55 @@ class Bracket:
 
     @property
     def allowed(self) -> float:
-        """The width that will do."""
+        """The width at which it is narrow enough."""
         size = 0.0 if self.point is None else abs(self.value)
         return self._tolerance * max(size, self._scale) + self._allowed
 
     def is_open(self) -> bool:
-        """Whether there is work left and looks to do it with."""
+        """Whether it is still too wide, and evaluations are left."""
         done = self.gap <= self.allowed or self.lower >= self._target
-        return not done and self.looks < self.limit
+        return not done and self.evaluations < self.limit
 
     def has_work(self) -> bool:
-        """Whether more looks at the objective at hand will help."""
-        return self.is_open() and not self._settled
-
-    def gap_at(self, objective: Objective, x: Point, seen: Evaluation) -> LinearGap:
-        """Learn from the objective's evaluation at a point of the set, with one call of the oracle.
-
-        A smoothed objective settles once its gap is below half its blur: then only less smoothing
-        can help.
-        """
-        self.looks += 1
-        true = objective.true_value(x, seen)
-        self.offer(x, true)
-        vertex, error = self.domain.lmo_with_error(seen.gradient)
-        here, there = inner(seen.gradient, x), inner(seen.gradient, vertex)
-        noise = _ROUNDING * (abs(seen.value) + abs(seen.slack) + abs(here) + abs(there))
-        gap = max(0.0, here - there) + error + noise
-        tangent = seen.value + seen.slack
-        self.lower = max(self.lower, tangent - gap)
-        self._settled = gap <= 0.5 * (true - tangent)
-        return LinearGap(gap, vertex)
-
-    def unsettle(self) -> None:
-        """Get ready for the next objective."""
-        self._settled = False
+        """Whether more evaluations of the objective at hand will help."""
+        return self.is_open() and not self.settled
 
     def offer(self, x: Point, value: float) -> None:
         """Keep x if its value is the lowest so far."""
         if value < self.value:
             self.point, self.value = x, value
 
+    def gap_at(self, objective: Objective, x: Point, here: Evaluation) -> tuple[float, Point]:
+        """Update both ends by an evaluation at x; return its Frank-Wolfe gap and vertex.
+
+        A smoothed objective settles once its gap is below half its distance from the exact one:
+        then only less smoothing can help.
+        """
+        self.evaluations += 1
+        value = objective.exact_value(x, here)
+        self.offer(x, value)
+        vertex, error = self.domain.lmo_with_error(here.gradient)
+        at_x, at_vertex = inner(here.gradient, x), inner(here.gradient, vertex)
+        noise = _ROUNDING * (abs(here.value) + abs(here.slack) + abs(at_x) + abs(at_vertex))
+        gap = max(0.0, at_x - at_vertex) + error + noise
+        tangent = here.value + here.slack
+        self.lower = max(self.lower, tangent - gap)
+        self.settled = gap <= 0.5 * (value - tangent)
+        return gap, vertex
+
+
+def linear(objective: Objective, x: Point, bracket: Bracket) -> Point:
+    """Minimise a linear objective by one LMO call."""
+    _, vertex = bracket.gap_at(objective, x, objective.evaluate(x))
+    bracket.offer(vertex, objective.value(vertex))
+    return vertex
+
 
 #: Factor by which the curvature estimate falls after a step that it allowed.
 _RELAX = 0.8
-#: Error of a sum of losses that backtracking must not take for curvature, relative to it.
+#: Relative error of a sum of losses that backtracking must not take for curvature.
 _ACCELERATED_ROUNDING = 1e-13
-#: Doublings after which a step is no longer tried to be explained by curvature: there is a kink.
+#: Doublings of the curvature after which a step must have met a kink.
 _MOST_DOUBLINGS = 60
 
 
@@ -163,8 +136,7 @@ def accelerated(objective: Objective, x: Array, bracket: Bracket) -> Array:
 
     Unlike in other schemes no point leaves the set, so functions need not be defined outside it and
     every evaluation is a certificate. Momentum is dropped whenever it points uphill (O'Donoghue and
-    Candès 2015). One projection, one oracle call and two looks at the data a step. Ends when the
-    bracket has no more work or when no step moves; returns the last point.
+    Candès 2015). One projection, one LMO call and two evaluations per step.
     """
     if not bracket.has_work():
         return x
@@ -172,58 +144,86 @@ def accelerated(objective: Objective, x: Array, bracket: Bracket) -> Array:
     curvature = _first_curvature(objective, x, bracket)
     while bracket.has_work():
         y = (1.0 - theta) * x + theta * z
-        seen = objective.evaluate(y)
-        bracket.gap_at(objective, y, seen)
+        here = objective.evaluate(y)
+        bracket.gap_at(objective, y, here)
         if not bracket.has_work():
             return y
         before = curvature
-        curvature, after, ahead = _step(objective, bracket, x, z, y, seen, theta, curvature)
-        if theta == 1.0 and (ahead == y).all():
+        for _ in range(_MOST_DOUBLINGS):  # until the curvature bounds F between y and the next x
+            next_z = bracket.domain.project(z - here.gradient / (theta * curvature))
+            next_x = (1.0 - theta) * x + theta * next_z
+            move = next_x - y
+            model = here.value + inner(here.gradient, move) + 0.5 * curvature * inner(move, move)
+            if objective.value(next_x) <= model + _ACCELERATED_ROUNDING * abs(here.value):
+                break
+            curvature *= 2.0
+        if theta == 1.0 and (next_x == y).all():
             return y
-        if inner(seen.gradient, ahead - x) > 0.0:
-            x, z, theta = ahead, ahead, 1.0
+        if inner(here.gradient, next_x - x) > 0.0:
+            x, z, theta = next_x, next_x, 1.0
             continue
-        x, z = ahead, after
+        x, z = next_x, next_z
         theta = 2.0 / (1.0 + math.sqrt(1.0 + 4.0 * _RELAX * curvature / (theta**2 * before)))
         curvature *= _RELAX
     return x
 
 
-def _step(
-    objective: Objective,
-    bracket: Bracket,
-    x: Array,
-    z: Array,
-    y: Array,
-    seen: Evaluation,
-    theta: float,
-    curvature: float,
-) -> tuple[float, Array, Array]:
-    """Return a curvature that bounds the function between y and the next x, the next z and x."""
-    for _ in range(_MOST_DOUBLINGS):
-        after = bracket.domain.project(z - seen.gradient / (theta * curvature))
-        ahead = (1.0 - theta) * x + theta * after
-        move = ahead - y
-        model = seen.value + inner(seen.gradient, move) + 0.5 * curvature * inner(move, move)
-        if objective.value(ahead) <= model + _ACCELERATED_ROUNDING * abs(seen.value):
-            break
-        curvature *= 2.0
-    return curvature, after, ahead
-
-
 def _first_curvature(objective: Objective, x: Array, bracket: Bracket) -> float:
     """The change of the gradient on the way to the vertex below x, exact for squared distances."""
-    seen = objective.evaluate(x)
-    move = bracket.gap_at(objective, x, seen).vertex - x
+    here = objective.evaluate(x)
+    move = bracket.gap_at(objective, x, here)[1] - x
     length = norm(move)
     if length == 0.0:
         return 1.0
-    size = norm(objective.evaluate(x + move).gradient - seen.gradient) / length
+    size = norm(objective.evaluate(x + move).gradient - here.gradient) / length
     return size if size > 0.0 else 1.0
 
 
-_SWEEPS = 1000
-_SWEEPS_PER_CHECK = 10
+#: Share of the linear prediction that a step must gain, and the shortest step tried.
+_ARMIJO, _SHORTEST = 0.1, 1e-8
+#: Gap of the quadratic model, as a share of the gap at x: the first, and the largest later on.
+_FIRST_ACCURACY, _LATER_ACCURACY = 0.1, 0.03
+#: Relative error of a sum of losses.
+_NEWTON_ROUNDING = 1e-14
+
+
+def newton(objective: Objective, x: Array, bracket: Bracket) -> Array:
+    r"""Minimise by quadratic models, each minimised over the set, with a line search.
+
+    Every step costs one Hessian, one eigendecomposition and some hundred projections of small
+    points, but only one or two evaluations: 5 to 10 steps from a cold start where gradient methods
+    need thousands.
+    """
+    last_gap, last_value, accuracy = math.inf, math.inf, _FIRST_ACCURACY
+    while bracket.has_work():
+        here = objective.evaluate(x)
+        gap, _ = bracket.gap_at(objective, x, here)
+        gained = here.value < last_value - _NEWTON_ROUNDING * abs(here.value)
+        if not bracket.has_work() or not (gained or gap < 0.5 * last_gap):
+            break
+        if last_gap < math.inf:
+            # A falling share keeps the convergence superlinear.
+            accuracy = min(_LATER_ACCURACY, 0.1 * gap / last_gap)
+        last_gap, last_value = gap, here.value
+        hessian = objective.hessian(x)
+        goal = minimise_quadratic(bracket.domain, here.gradient, hessian, x, accuracy * gap)
+        x = x + _line_search(objective, x, goal - x, here) * (goal - x)
+    return x
+
+
+def _line_search(objective: Objective, x: Array, move: Array, here: Evaluation) -> float:
+    """The longest of 1, 1/2, 1/4, ... that gains enough, up to rounding; 0 if none does."""
+    slope = inner(here.gradient, move)
+    noise = _NEWTON_ROUNDING * abs(here.value)
+    step = 1.0
+    while step > _SHORTEST and slope < 0.0:
+        if objective.value(x + step * move) <= here.value + _ARMIJO * step * slope + noise:
+            return step
+        step *= 0.5
+    return 0.0
+
+
+_SWEEPS, _SWEEPS_PER_CHECK = 1000, 10
 #: Ratio of the two residuals beyond which the penalty is doubled or halved.
 _IMBALANCE = 5.0
 
@@ -233,25 +233,10 @@ def minimise_quadratic(
 ) -> Array:
     r"""Return a point of the set near the minimum of :math:`\langle g, z - x\rangle + \frac12 (z-x)^\top H (z-x)`.
 
-    The alternating direction method of multipliers: a linear system that is diagonal in the basis
-    of H's eigenvectors, then a projection. The penalty follows the residuals, so that badly
-    conditioned H, where projected gradient steps crawl, cost a few hundred projections.
-
-    Parameters
-    ----------
-    domain
-        The set.
-    gradient, hessian
-        g, of the points' shape, and H, positive semidefinite, for points flattened.
-    x
-        The point of the set that the quadratic is expanded at, and the start.
-    accuracy
-        Frank-Wolfe gap of the quadratic at which to stop.
-
-    References
-    ----------
-    Boyd et al. (2011), Distributed optimization and statistical learning via the alternating
-    direction method of multipliers, section 3.4.1.
+    The alternating direction method of multipliers (Boyd et al. 2011, section 3.4.1) from x to a
+    Frank-Wolfe gap of `accuracy`: a linear system that is diagonal in the basis of H's eigenvectors,
+    then a projection. The penalty follows the residuals, so that badly conditioned H, where
+    projected gradient steps crawl, cost a few hundred projections.
     """
     values, vectors = np.linalg.eigh(hessian)
     values = np.maximum(values, 0.0)
@@ -270,139 +255,194 @@ def minimise_quadratic(
             vertex, _ = domain.lmo_with_error(slope)
             if np.vdot(slope, point - vertex) <= accuracy:
                 break
-            factor = _penalty_factor(free, point, before, multiplier)
-            penalty *= factor
-            multiplier = multiplier / factor
+            apart = np.linalg.norm(free - point) * np.linalg.norm(multiplier)
+            moving = np.linalg.norm(point - before) * np.linalg.norm(point)
+            if apart > _IMBALANCE * moving:
+                penalty, multiplier = penalty * 2.0, multiplier / 2.0
+            elif moving > _IMBALANCE * apart:
+                penalty, multiplier = penalty * 0.5, multiplier / 0.5
     return point
 
 
-def _penalty_factor(free: Array, point: Array, before: Array, multiplier: Array) -> float:
-    """2 where the copies disagree more than they still move, 1/2 the other way round."""
-    apart = np.linalg.norm(free - point) * np.linalg.norm(multiplier)
-    moving = np.linalg.norm(point - before) * np.linalg.norm(point)
-    if apart > _IMBALANCE * moving:
-        return 2.0
-    return 0.5 if moving > _IMBALANCE * apart else 1.0
-
-
-#: Share of the linear prediction that a step must gain, and the shortest step tried.
-_ARMIJO, _SHORTEST = 0.1, 1e-8
-#: Gap of the quadratic model, as a share of the gap at x: the first, and the largest later on.
-_FIRST_ACCURACY, _MODEL_ACCURACY = 0.1, 0.03
-#: Error of a sum of losses, relative to it.
-_NEWTON_ROUNDING = 1e-14
-
-
-def newton(objective: Objective, x: Array, bracket: Bracket) -> Array:
-    r"""Minimise by quadratic models, each minimised over the set, with a line search.
-
-    Every step costs one Hessian, one eigendecomposition and some hundred projections of small
-    points, but only one or two looks at the data: 5 to 10 steps from a cold start where gradient
-    methods need thousands. Ends when the bracket has no more work or when rounding stops the
-    progress; returns the last point.
-    """
-    last_gap, last_value, accuracy = math.inf, math.inf, _FIRST_ACCURACY
-    while bracket.has_work():
-        seen = objective.evaluate(x)
-        gap = bracket.gap_at(objective, x, seen).gap
-        gained = seen.value < last_value - _NEWTON_ROUNDING * abs(seen.value)
-        if not bracket.has_work() or not (gained or gap < 0.5 * last_gap):
-            break
-        if last_gap < math.inf:
-            # A falling share keeps the convergence superlinear.
-            accuracy = min(_MODEL_ACCURACY, 0.1 * gap / last_gap)
-        last_gap, last_value = gap, seen.value
-        curvature = objective.hessian(x)
-        goal = minimise_quadratic(bracket.domain, seen.gradient, curvature, x, accuracy * gap)
-        step = _line_search(objective, x, goal - x, seen)
-        x = x + step * (goal - x)
-    return x
-
-
-def _line_search(objective: Objective, x: Array, move: Array, seen: Evaluation) -> float:
-    """The longest of 1, 1/2, 1/4, ... that gains enough, up to rounding; 0 if none does."""
-    slope = inner(seen.gradient, move)
-    noise = _NEWTON_ROUNDING * abs(seen.value)
-    step = 1.0
-    while step > _SHORTEST and slope < 0.0:
-        if objective.value(x + step * move) <= seen.value + _ARMIJO * step * slope + noise:
-            return step
-        step *= 0.5
-    return 0.0
-
-
-#: Gap over the found vertices, as a share of the last gap over the set.
-_INNER_ACCURACY = 0.1
-_INNER_LOOKS = 100
-#: Weight below which a vertex is forgotten.
-_IDLE = 1e-12
+#: Gap over the hull of the vertices, as a share of the last gap over the set.
+_HULL_ACCURACY, _HULL_EVALUATIONS = 0.1, 100
+#: Weight below which a vertex is dropped.
+_IDLE_VERTEX = 1e-12
 
 
 def corrective(objective: Objective, x: Point, bracket: Bracket) -> Point:
     r"""Minimise by fully corrective Frank-Wolfe.
 
-    Every oracle answer joins the vertices found so far, and x becomes a minimiser over their convex
-    hull: a problem in as many weights, over a simplex. Needs nothing of the set but its oracle, and
-    far fewer calls of it than line search. Ends like the other methods; returns the last point.
+    Every vertex joins those found so far, and x becomes a minimiser over their convex hull: a
+    problem in as many weights, over a simplex. Needs only the set's LMO, and far fewer calls of it
+    than line search.
     """
     atoms, weights = [x], np.ones(1)
     while bracket.has_work():
-        seen = objective.evaluate(x)
-        look = bracket.gap_at(objective, x, seen)
+        here = objective.evaluate(x)
+        gap, vertex = bracket.gap_at(objective, x, here)
         if not bracket.has_work():
             break
-        atoms.append(look.vertex)
-        mixture = Mixture(objective, atoms)
-        weights = _best_weights(mixture, np.append(weights, 0.0), bracket, look.gap)
-        if not mixture.value(weights) < seen.value:
+        atoms.append(vertex)
+        hull, weights = _OnHull(objective, atoms), np.append(weights, 0.0)
+        inside = Bracket(
+            Simplex(len(weights)), allowed=_HULL_ACCURACY * gap, limit=_HULL_EVALUATIONS
+        )
+        if hull.has_hessian(len(weights)):
+            weights = newton(hull, weights, inside)
+        accelerated(hull, weights, inside)
+        bracket.evaluations += inside.evaluations
+        weights = np.asarray(inside.point)
+        if not hull.value(weights) < here.value:
             break
-        atoms = [atom for atom, weight in zip(atoms, weights, strict=True) if weight > _IDLE]
-        weights = weights[weights > _IDLE] / weights[weights > _IDLE].sum()
-        x = mix(atoms, weights)
+        used = weights > _IDLE_VERTEX
+        atoms = [atom for atom, keep in zip(atoms, used, strict=True) if keep]
+        weights = weights[used] / weights[used].sum()
+        x = _mixture(atoms, weights)
     return x
 
 
-def _best_weights(mixture: Mixture, weights: Array, bracket: Bracket, gap: float) -> Array:
-    """The minimiser over the hull, to a share of the gap over the set; its looks count as well."""
-    inside = Bracket(Simplex(len(weights)), allowed=_INNER_ACCURACY * gap, limit=_INNER_LOOKS)
-    if mixture.has_hessian(len(weights)):
-        weights = newton(mixture, weights, inside)
-    accelerated(mixture, weights, inside)
-    bracket.looks += inside.looks
-    return np.asarray(inside.point)
-
-
-def mix(atoms: Sequence[Point], weights: Array) -> Point:
-    """Return the combination of the points with these weights."""
+def _mixture(atoms: Sequence[Point], weights: Array) -> Point:
     parts = (atom * float(weight) for atom, weight in zip(atoms, weights, strict=True))
     return functools.reduce(operator.add, parts)
 
 
-class Mixture(Objective):
+class _OnHull(Objective):
     """An objective as a function of the weights of some points."""
 
     def __init__(self, objective: Objective, atoms: Sequence[Point]) -> None:
         super().__init__(objective.terms, objective.constant)
-        self._objective = objective
-        self._atoms = atoms
+        self._objective, self._atoms = objective, atoms
 
     def has_hessian(self, size: int) -> bool:
-        """Whether the objective has one for the points themselves."""
         first = self._atoms[0]
         return isinstance(first, np.ndarray) and self._objective.has_hessian(first.size)
 
     def value(self, x: Array) -> float:
-        """Return the value at the combination with weights x."""
-        return self._objective.value(mix(self._atoms, x))
+        return self._objective.value(_mixture(self._atoms, x))
 
     def evaluate(self, x: Array) -> Evaluation:
-        """Return value and gradient, as a function of the weights."""
-        seen = self._objective.evaluate(mix(self._atoms, x))
-        gradient = np.array([inner(seen.gradient, atom) for atom in self._atoms])
-        return Evaluation(seen.value, gradient, 0.0)
+        here = self._objective.evaluate(_mixture(self._atoms, x))
+        gradient = np.array([inner(here.gradient, atom) for atom in self._atoms])
+        return Evaluation(here.value, gradient)
 
     def hessian(self, x: Array) -> Array:
-        """Return the second derivatives by the weights."""
         rows = np.array([atom.ravel() for atom in self._atoms])
-        product: Array = rows @ self._objective.hessian(mix(self._atoms, x)) @ rows.T
+        product: Array = rows @ self._objective.hessian(_mixture(self._atoms, x)) @ rows.T
         return product
+
+
+#: Share of the predicted gain that moves the centre.
+_SERIOUS = 0.1
+#: Error of the model's minimum, as a share of the gain that it predicts.
+_MODEL_ACCURACY, _MODEL_EVALUATIONS = 0.05, 300
+#: Weight below which a cut is dropped, and most cuts held.
+_IDLE_CUT, _MOST_CUTS = 1e-10, 100
+#: Squared distance of projections by the LMO alone, in units of the squared radius.
+_PROJECTION = 1e-16
+
+
+def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
+    r"""Minimise by proximal steps on the model :math:`\max_i c_i + \langle g_i, z\rangle` of all tangents.
+
+    A single slope certifies nothing at a kink; the mixture :math:`\sum_i \lambda_i g_i` that a
+    proximal step ends with does, since :math:`F(z) \ge \sum_i \lambda_i (c_i + \langle g_i, z\rangle)`
+    for all z. The step is solved by its dual, over the simplex of the weights lambda: one evaluation
+    and some hundred projections per step.
+
+    References
+    ----------
+    Kiwiel (1990), Proximity control in bundle methods for convex nondifferentiable minimization.
+    """
+    project = _projection(bracket.domain)
+    here = objective.evaluate(x)
+    value = here.value
+    offsets, slopes = _cut(x, here)
+    length = bracket.gap / max(float(np.vdot(here.gradient, here.gradient)), 1e-300)
+    while bracket.is_open():
+        dual = _Dual(project, x, offsets - value, slopes, length)
+        weights = np.ones(1)
+        if len(offsets) > 1:
+            inside = Bracket(
+                Simplex(len(offsets)),
+                tolerance=_MODEL_ACCURACY,
+                allowed=_MODEL_ACCURACY * bracket.allowed,
+                limit=_MODEL_EVALUATIONS,
+            )
+            accelerated(dual, np.full(len(offsets), 1.0 / len(offsets)), inside)
+            weights = np.asarray(inside.point)
+        ahead, mixed = dual.minimiser(weights), weights @ slopes
+        tangent = float(weights @ offsets + mixed @ x.ravel())
+        bracket.gap_at(objective, x, Evaluation(value, mixed.reshape(x.shape), tangent - value))
+        predicted = value - float((offsets + slopes @ ahead.ravel()).max())
+        if predicted <= 0.0 or not bracket.is_open():
+            break
+        here = objective.evaluate(ahead)
+        bracket.offer(ahead, here.value)
+        offset, slope = _cut(ahead, here)
+        held = np.argsort(weights)[::-1][:_MOST_CUTS]
+        held = held[weights[held] > _IDLE_CUT]
+        offsets = np.concatenate((offsets[held], offset))
+        slopes = np.concatenate((slopes[held], slope))
+        if here.value <= value - _SERIOUS * predicted:
+            length *= 1.5 if here.value <= value - 0.5 * predicted else 1.0
+            x, value = ahead, here.value
+        elif here.value - value > predicted:
+            length *= 0.7
+    return x
+
+
+def _cut(x: Array, here: Evaluation) -> tuple[Array, Array]:
+    """The tangent at x as offset and slope, each with one row."""
+    offset = np.array([here.value - float(np.vdot(here.gradient, x))])
+    return offset, here.gradient.reshape(1, -1)
+
+
+def _projection(domain: Domain) -> Callable[[Array], Array]:
+    """The set's projection, or one by its LMO alone."""
+    if domain.can("project"):
+        return domain.project
+    start, near = domain.origin(), _PROJECTION * domain.radius**2
+
+    def nearest(y: Array) -> Array:
+        result = infeasible_projection(domain, start, y, near, method="corrective", accuracy=1e-8)
+        point: Array = result.feasible
+        return point
+
+    return nearest
+
+
+class _Dual(Objective):
+    r"""Minus the dual of a proximal step, as a function of the weights of the cuts.
+
+    .. math:: -\sum_i \lambda_i c_i - \min_{z \in K} \Big\langle \sum_i \lambda_i g_i, z\Big\rangle
+              + \frac{1}{2 length}\lVert z - x\rVert^2
+
+    With offsets relative to the value at x its minimum is the gain that the step predicts.
+    """
+
+    def __init__(
+        self,
+        project: Callable[[Array], Array],
+        x: Array,
+        offsets: Array,
+        slopes: Array,
+        length: float,
+    ) -> None:
+        super().__init__(())
+        self._project, self._x, self._length = project, x, length
+        self._offsets, self._slopes = offsets, slopes
+
+    def minimiser(self, weights: Array) -> Array:
+        mixed = (weights @ self._slopes).reshape(self._x.shape)
+        return self._project(self._x - self._length * mixed)
+
+    def value(self, x: Array) -> float:
+        return self.evaluate(x).value
+
+    def evaluate(self, x: Array) -> Evaluation:
+        point = self.minimiser(x)
+        cuts = self._offsets + self._slopes @ point.ravel()
+        move = point - self._x
+        value = -float(x @ cuts) - float(np.vdot(move, move)) / (2.0 * self._length)
+        return Evaluation(value, -cuts)

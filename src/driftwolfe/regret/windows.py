@@ -1,4 +1,4 @@
-"""The worst window of a game."""
+"""The window of a game with the largest regret."""
 
 from __future__ import annotations
 
@@ -7,92 +7,51 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.regret.minimise import minimise
-from driftwolfe.regret.offline import floor, pool
+from driftwolfe.regret.objective import floor, pool
+from driftwolfe.regret.offline import minimise
 from driftwolfe.regret.record import Record, Regret, check_record
 from driftwolfe.regret.solvers import Bracket
 
 #: Rounds ``start, ..., end - 1``, counted from 0.
-Window = tuple[int, int]
+Window: TypeAlias = tuple[int, int]
 
-
-class Windows(Protocol):
-    """Some windows, not none."""
-
-    @property
-    def core(self) -> Window:
-        """The rounds that all of them hold; start = end where there are none."""
-
-    @property
-    def single(self) -> bool:
-        """Whether it is one window only."""
-
-    def best(self, sums: Array) -> tuple[float, Window]:
-        """Return the largest ``sums[end] - sums[start]`` of a window, and that window."""
-
-    def split(self) -> list[Windows]:
-        """Return two or more smaller sets with the same windows."""
+#: Error of a single window's minimum, as a share of the accuracy asked for, and of the minimum that
+#: bounds several, as a share of what they must lose to be ruled out.
+_SINGLE_ACCURACY, _CORE_ACCURACY = 0.25, 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class OneLength:
-    """Windows of one length, with starts from `first` to `last`.
+class Windows:
+    """All windows with starts and ends in two inclusive ranges, the start before the end.
 
-    >>> windows = OneLength(3, first=0, last=2)
-    >>> windows.core, windows.best(np.array([0.0, 1.0, 5.0, 5.0, 7.0, 7.0]))
-    ((2, 3), (6.0, (1, 4)))
-    """
+    With a `length`, only those of that length; the ranges are then equally long.
 
-    length: int
-    first: int
-    last: int
-
-    @property
-    def core(self) -> Window:
-        """The rounds that all of them hold."""
-        return self.last, max(self.last, self.first + self.length)
-
-    @property
-    def single(self) -> bool:
-        """Whether it is one window only."""
-        return self.first == self.last
-
-    def best(self, sums: Array) -> tuple[float, Window]:
-        """Return the largest difference of sums, and its window."""
-        starts, ends = sums[self.first : self.last + 1], sums[self.first + self.length :]
-        differences = ends[: len(starts)] - starts
-        start = self.first + int(differences.argmax())
-        return float(differences.max()), (start, start + self.length)
-
-    def split(self) -> list[Windows]:
-        """Return the first and the second half of the starts."""
-        middle = (self.first + self.last) // 2
-        return [
-            OneLength(self.length, self.first, middle),
-            OneLength(self.length, middle + 1, self.last),
-        ]
-
-
-@dataclass(frozen=True, slots=True)
-class AnyLength:
-    """Windows with starts and ends in two ranges, the start before the end.
-
-    >>> windows = AnyLength((0, 1), (2, 4))
-    >>> windows.core, windows.best(np.array([0.0, -1.0, 5.0, 4.0, 4.0]))
+    >>> sums = np.array([0.0, -1.0, 5.0, 4.0, 4.0])
+    >>> windows = Windows((0, 1), (2, 4))
+    >>> windows.core, windows.best(sums)
     ((1, 2), (6.0, (1, 2)))
+    >>> windows = Windows.of_length(3, first=0, last=1)
+    >>> windows.core, windows.best(sums)
+    ((1, 3), (5.0, (1, 4)))
     """
 
     starts: tuple[int, int]
     ends: tuple[int, int]
+    length: int | None = None
+
+    @classmethod
+    def of_length(cls, length: int, first: int, last: int) -> Windows:
+        """Return the windows of one length with starts from `first` to `last`."""
+        return cls((first, last), (first + length, last + length), length)
 
     @property
     def core(self) -> Window:
-        """The rounds that all of them hold."""
+        """The rounds that all of them hold; start = end where there are none."""
         return self.starts[1], max(self.starts[1], self.ends[0])
 
     @property
@@ -101,10 +60,14 @@ class AnyLength:
         return self.starts[0] == self.starts[1] and self.ends[0] == self.ends[1]
 
     def best(self, sums: Array) -> tuple[float, Window]:
-        """Return the largest difference of sums, and its window."""
-        (first, last), (shortest, longest) = self.starts, self.ends
+        """Return the largest ``sums[end] - sums[start]`` of a window, and that window."""
+        (first, last), (first_end, last_end) = self.starts, self.ends
+        if self.length is not None:
+            differences = sums[first_end : last_end + 1] - sums[first : last + 1]
+            start = first + int(differences.argmax())
+            return float(differences.max()), (start, start + self.length)
         lowest = np.minimum.accumulate(sums[first : last + 1])
-        ends = np.arange(max(shortest, first + 1), longest + 1)
+        ends = np.arange(max(first_end, first + 1), last_end + 1)
         differences = sums[ends] - lowest[np.minimum(ends - 1, last) - first]
         end = int(ends[differences.argmax()])
         start = first + int(sums[first : min(end, last + 1)].argmin())
@@ -112,33 +75,26 @@ class AnyLength:
 
     def split(self) -> list[Windows]:
         """Return the halves of the wider range, without those that hold no window."""
-        (first, last), (shortest, longest) = self.starts, self.ends
-        halves: list[AnyLength]
-        if last - first > longest - shortest:
-            middle = (first + last) // 2
-            halves = [
-                AnyLength((first, middle), self.ends),
-                AnyLength((middle + 1, last), self.ends),
-            ]
+        (first, last), (first_end, last_end) = self.starts, self.ends
+        if self.length is not None:
+            return [self.of_length(self.length, *half) for half in _halves(first, last)]
+        if last - first > last_end - first_end:
+            halves = [Windows(starts, self.ends) for starts in _halves(first, last)]
         else:
-            middle = (shortest + longest) // 2
-            halves = [
-                AnyLength(self.starts, (shortest, middle)),
-                AnyLength(self.starts, (middle + 1, longest)),
-            ]
+            halves = [Windows(self.starts, ends) for ends in _halves(first_end, last_end)]
         return [half for half in halves if half.starts[0] < half.ends[1]]
 
 
-#: Error of a single window's minimum, as a share of the accuracy asked for, and of the minimum that
-#: bounds several, as a share of what they must lose to be ruled out.
-_SINGLE_ACCURACY, _CORE_ACCURACY = 0.25, 0.1
+def _halves(first: int, last: int) -> list[tuple[int, int]]:
+    middle = (first + last) // 2
+    return [(first, middle), (middle + 1, last)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """Some windows and what is known of them: the losses of `core` sum to `lower` at least.
+    """Some windows, whose losses sum to `lower` at least on the rounds of `core`.
 
-    `final` says that this is a single window with its minimum found as accurately as it ever will.
+    `final`: this is a single window, and its minimum has been found.
     """
 
     windows: Windows
@@ -151,12 +107,12 @@ class _Node:
 class WindowSearch:
     r"""Best-first branch and bound over windows.
 
-    Minima are superadditive: a window W that holds a core C has
+    A window W that holds a core C has
     :math:`\min F_W \ge \min F_C + \sum_{t \in W \setminus C} \min f_t`. So one certified minimum over
-    the rounds that a set of windows has in common bounds the regrets of all of them from above, and
-    its minimiser bounds one of them from below. The set with the largest upper bound is looked at
-    first: its core is solved, then it is split. The search ends when no upper bound exceeds the
-    largest regret found by more than the accuracy.
+    the rounds that a set of windows shares bounds all their regrets from above, and its minimiser
+    bounds one of them from below. The set with the largest upper bound comes first: its core is
+    solved, then it is split. The search ends when no upper bound exceeds the largest regret found by
+    more than the accuracy.
 
     Parameters
     ----------
@@ -207,7 +163,7 @@ class WindowSearch:
         return self._tolerance * max(abs(self._best), _on(self._best.window, self._sizes))
 
     def _children(self, node: _Node, upper: float) -> list[_Node]:
-        """What to look at next: the node with its core solved, or its parts; none at the end."""
+        """The node with its core solved, or its parts; none if it is final."""
         if node.final:
             return []
         start, end = node.windows.core
@@ -224,29 +180,26 @@ class WindowSearch:
     def _solve(self, node: _Node, upper: float) -> _Node:
         """The node with the minimum over all rounds that its windows have in common."""
         core = node.windows.core
-        unsolved = _Node(node.windows, core, 0.0, node.start)
+        unsolved = _Node(node.windows, core, 0.0, node.start)  # for the target below
         accuracy = _SINGLE_ACCURACY * self._accuracy
         if not node.windows.single:
             accuracy = max(accuracy, _CORE_ACCURACY * (upper - self._best))
         bracket = Bracket(
             self._domain,
             allowed=accuracy,
-            floor=_on(core, self._floors),
-            # From this minimum on, no window of the node can beat the best one.
+            lower=_on(core, self._floors),
+            # If the minimum is at least this, no window of the node can beat the best one.
             target=self._upper(unsolved) - self._best - self._accuracy,
         )
         objective = pool(self._functions[slice(*core)])
         starts = (node.start, self._origin, *self._best.comparators)
         minimise(objective, min(starts, key=objective.value), bracket)
-        self._try(node.windows, core, bracket)
-        return _Node(node.windows, core, bracket.lower, bracket.point, node.windows.single)
-
-    def _try(self, windows: Windows, core: Window, bracket: Bracket) -> None:
-        """Measure the most promising window against the minimiser of the core."""
-        _, (start, end) = windows.best(self._suffered - self._floors)
+        # The most promising window, against the minimiser of the core:
+        _, (start, end) = node.windows.best(self._suffered - self._floors)
         outside = (*self._functions[start : core[0]], *self._functions[core[1] : end])
         total = bracket.value + math.fsum(loss.value(bracket.point) for loss in outside)
         self._offer(_on((start, end), self._suffered) - total, (start, end), bracket.point)
+        return _Node(node.windows, core, bracket.lower, bracket.point, node.windows.single)
 
     def _offer(self, value: float, window: Window, comparator: Point) -> None:
         if value > self._best:
@@ -254,7 +207,7 @@ class WindowSearch:
 
 
 def _sums(values: Array | list[float]) -> Array:
-    """Sums of the first t values, t = 0, 1, ..."""
+    """The sums of the first 0, 1, 2, ... values."""
     return np.concatenate(([0.0], np.cumsum(values)))
 
 

@@ -1,4 +1,4 @@
-"""Adversaries: sequences and oracles that make learners suffer."""
+"""Adversaries: losses and sets that answer what a learner does."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from driftwolfe.losses import LinearLoss
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.rounding import whole_below
+from driftwolfe.streams.stream import Seed
 from driftwolfe.streams.synthetic import wide_direction, width_along
 
 
@@ -34,11 +35,11 @@ class SignAdversary:
     domain
         The set.
     direction
-        The vector e, scaled to unit length here; if not given, one in which the set is wide.
+        The vector e, scaled to unit length here; by default one in which the set is wide.
     lipschitz
         G, the norm of every gradient, in units of the loss over those of x.
     seed
-        Of the direction, where none is given.
+        Of the default direction.
 
     Examples
     --------
@@ -51,19 +52,14 @@ class SignAdversary:
     """
 
     def __init__(
-        self,
-        domain: Domain,
-        direction: Any = None,
-        lipschitz: float = 1.0,
-        seed: int | np.random.Generator | None = None,
+        self, domain: Domain, direction: Any = None, lipschitz: float = 1.0, seed: Seed = None
     ) -> None:
         self.lipschitz = checks.positive(lipschitz, "lipschitz")
         if direction is None:
             width = wide_direction(domain, np.random.default_rng(seed))
         else:
             width = width_along(domain, domain.check_point(direction, "direction"))
-        self.direction = width.direction
-        self.middle = sum(width.ends) / 2.0
+        self.direction, self.middle = width.direction, width.middle
         slope, height = self.direction * self.lipschitz, self.lipschitz * self.middle
         self._rising = LinearLoss(slope, constant=-height)
         self._falling = LinearLoss(slope * -1.0, constant=height)
@@ -79,14 +75,14 @@ def against(
     rounds: int,
     lipschitz: float = 1.0,
     direction: Any = None,
-    seed: int | np.random.Generator | None = None,
+    seed: Seed = None,
 ) -> Iterator[LinearLoss]:
-    """Yield losses that each look at the learner's decision first; see `SignAdversary`.
+    """Yield losses that each answer the learner's current decision; see `SignAdversary`.
 
     Parameters
     ----------
     learner
-        The one to play against, and to pass to `play` along with this.
+        The one to play against; pass it to `play` together with these losses.
     rounds
         Number of losses.
     lipschitz, direction, seed
@@ -110,36 +106,32 @@ _SLACK = 1e-8
 
 
 class ResistingOracle:
-    r"""A set and losses that make every learner with few linear minimisations pay.
+    r"""A set and losses that force regret on every learner with few linear minimisations.
 
-    The set is decided as the game goes, so that every answer of its oracle was true from the start.
-    Directions :math:`w_1, w_2, \dots` come to light one after the other; with m of them out, a new
-    answer is
+    The set is decided during the game: the hull of 0 and all answers of its oracle. With directions
+    :math:`w_1, \dots, w_m` revealed, a new answer is
 
     .. math:: v = -\sum_{i \le m} a_i w_i + \xi_m e, \qquad \xi_m^2 = R^2 - \sum_{i \le m} a_i^2,
 
-    with e a coordinate of its own, and the set is the hull of 0 and all answers. The comparator u is
-    one more of them, never shown. The loss of a round is G times the distance to what has come to
-    light of u, made linear at the decision: a learner has to mix many answers to lose their parts
-    along e, and after each of them a new direction costs it as much again,
+    with e a coordinate of its own. The comparator u is one more of them, never shown. A round's loss is
+    G times the distance to the revealed part of u, linearised at the decision. To lose the parts along
+    e a learner has to mix many answers, and after each a new direction costs it as much again:
 
     .. math:: a_{m+1}^2 = \frac{n \epsilon^4}{\xi_m^2 + n \epsilon^2}, \qquad
         a_1^2 = \epsilon^2 = \frac{R^2}{1 + \sqrt{2N}},
 
-    n the new answers since the last direction, N those allowed in all. Every decision then suffers
-    at least :math:`G \epsilon`, and u nothing:
+    n the new answers since the last direction, N those allowed in all. Every decision suffers at least
+    :math:`G \epsilon`, and u nothing (proof: docs/theory/lower_bound.md):
 
     .. math:: \mathrm{regret} \ge \frac{G R T}{\sqrt{1 + \sqrt{2N}}}
         \approx 2^{-1/4}\, b^{-1/4}\, G R\, T^{3/4}, \qquad N = b T.
-
-    docs/theory/lower_bound.md has the proof.
 
     Parameters
     ----------
     rounds
         T, the number of losses.
     lmo_budget
-        b, linear minimisations a round: N = bT in all, rounded down, at any time. Those that are
+        b, linear minimisations per round: N = bT in all, rounded down, at any time. Those that are
         answered by 0 or by an old answer are free.
     radius
         R: the set lies in the ball of this radius around 0.
@@ -149,13 +141,13 @@ class ResistingOracle:
     Attributes
     ----------
     domain
-        The set. It refuses queries with a part along coordinates that have not come to light: the
-        bound speaks of learners that combine what they have seen. One learner plays one game.
+        The set. It refuses queries with a part along coordinates that are not revealed: the bound
+        holds for learners that combine what they have seen. One learner plays one game.
     allowed
         N.
     answers
         New answers of the oracle so far. The last one, number N + 1, is u itself: a learner that
-        wants more than N has no guaranteed regret, but the game goes on and `lower_bound` is true.
+        asks for more than N has no guaranteed regret, but the game continues and `lower_bound` holds.
     played
         Rounds played.
 
@@ -172,11 +164,7 @@ class ResistingOracle:
     """
 
     def __init__(
-        self,
-        rounds: int,
-        lmo_budget: float = 1.0,
-        radius: float = 1.0,
-        lipschitz: float = 1.0,
+        self, rounds: int, lmo_budget: float = 1.0, radius: float = 1.0, lipschitz: float = 1.0
     ) -> None:
         self.rounds = checks.count(rounds, "rounds")
         self.lmo_budget = checks.positive(lmo_budget, "lmo_budget")
@@ -185,24 +173,24 @@ class ResistingOracle:
         calls = whole_below(self.lmo_budget * self.rounds)
         self.allowed = checks.count(max(1, calls), "lmo_budget * rounds")
         self.played = self.answers = 0
-        self._share = 1.0 / (1.0 + math.sqrt(2.0 * self.allowed))  # of u, in the first direction
         self._suffered = 0.0
-        self._turn = threading.Lock()  # experts may ask from several threads
-        # In units of R. Coordinates: first the directions, then one for every answer, u's the last.
-        self._room = min(self.rounds, self.allowed + 1)
-        self._out = 0  # directions that have come to light,
-        self._lengths = np.zeros(self._room)  # the a_i,
-        self._left = np.ones(self._room + 1)  # the squares of xi_m,
-        self._fresh = 0  # new answers since the last direction,
-        self._phase = np.zeros(self.allowed + 1, dtype=np.int64)  # and m for every answer.
+        self._lock = threading.Lock()  # experts may ask from several threads
+        # Lengths are in units of R. Coordinates: the directions, then one for every answer, u's last.
+        self._most = min(self.rounds, self.allowed + 1)  # directions, at most
+        self._revealed = 0  # directions
+        self._lengths = np.zeros(self._most)  # a_i
+        self._xi_squared = np.ones(self._most + 1)  # for every number of revealed directions
+        self._new = 0  # answers since the last direction
+        self._phases = np.zeros(self.allowed + 1, dtype=np.int64)  # m, for every answer
+        self._epsilon_squared = 1.0 / (1.0 + math.sqrt(2.0 * self.allowed))
         self.domain = LMODomain(
-            self._room + self.allowed + 1, self._lmo, self.radius, contains=self._contains
+            self._most + self.allowed + 1, self._lmo, self.radius, contains=self._contains
         )
 
     @property
     def guarantee(self) -> float:
-        """What T rounds cost every learner with at most N linear minimisations."""
-        return self.lipschitz * self.radius * self.rounds * math.sqrt(self._share)
+        """The regret that T rounds force on every learner with at most N linear minimisations."""
+        return self.lipschitz * self.radius * self.rounds * math.sqrt(self._epsilon_squared)
 
     @property
     def lower_bound(self) -> float:
@@ -211,11 +199,11 @@ class ResistingOracle:
 
     @property
     def comparator(self) -> Array:
-        """The point u, if no direction follows those that are out: after the game, for good."""
-        return self._vertex(self.allowed, self._out)
+        """The point u, if no more directions are revealed: final when the game is over."""
+        return self._vertex(self.allowed, self._revealed)
 
     def losses(self, learner: Learner) -> Iterator[LinearLoss]:
-        """Yield the losses that are left, each after a look at the learner's decision."""
+        """Yield the remaining losses, each answering the learner's current decision."""
         if learner.domain.unwrapped is not self.domain:
             raise ValueError("learner must play on the domain of this game")
         while self.played < self.rounds:
@@ -224,15 +212,15 @@ class ResistingOracle:
     def answer(self, decision: Point) -> LinearLoss:
         r"""Return the loss of this round, :math:`f(z) = \langle g, z - u\rangle`.
 
-        g is as long as G and points from what is out of u to the decision x, so that f(u) = 0 and
-        f(x) is G times their distance.
+        g has the norm G and points from the revealed part of u to the decision x, so that f(u) = 0
+        and f(x) is G times their distance.
         """
         if self.played == self.rounds:
             raise ValueError(f"the game has {self.rounds} rounds, and all of them are played")
         x = self.domain.check_point(decision, "decision")
         if not self._contains(x):
             raise ValueError("decision must lie in the set: mix 0 and answers of its oracle")
-        self._bring_to_light()
+        self._reveal_direction()
         target = self.comparator
         if self.answers <= self.allowed:
             target[-1] = 0.0
@@ -243,59 +231,61 @@ class ResistingOracle:
         self._suffered += self.lipschitz * distance
         return LinearLoss(gradient, constant=-float(gradient @ target))
 
-    def _bring_to_light(self) -> None:
+    def _reveal_direction(self) -> None:
         """Add the direction that makes up for the answers since the last one."""
-        m, new, e2 = self._out, self._fresh, self._share
-        if self.answers > self.allowed or (m > 0 and new == 0):
+        m, n, e2 = self._revealed, self._new, self._epsilon_squared
+        if self.answers > self.allowed or (m > 0 and n == 0):
             return
-        square = e2 if m == 0 else new * e2**2 / (self._left[m] + new * e2)
+        square = e2 if m == 0 else n * e2**2 / (self._xi_squared[m] + n * e2)
         self._lengths[m] = math.sqrt(square)
-        self._left[m + 1] = self._left[m] - square
-        self._out, self._fresh = m + 1, 0
+        self._xi_squared[m + 1] = self._xi_squared[m] - square
+        self._revealed, self._new = m + 1, 0
 
     def _lmo(self, query: Array) -> Array:
-        with self._turn:
-            return self._minimiser(query)
-
-    def _minimiser(self, query: Array) -> Array:
-        """Return the best of 0, the answers so far and a new one, which must be better than those."""
-        self._require_seen(query, "the query")
-        along = np.zeros(self._out + 1)
-        along[1:] = -np.cumsum(self._lengths[: self._out] * query[: self._out])
-        phases = self._phase[: self.answers]
-        values = along[phases]
-        values += np.sqrt(self._left[phases]) * query[self._room : self._room + self.answers]
-        best = int(np.argmin(values)) if self.answers else -1
-        least = min(0.0, float(values[best])) if self.answers else 0.0
-        if along[-1] < least and self.answers <= self.allowed:
-            best, least = self.answers, along[-1]
-            self._phase[best] = self._out
-            self.answers += 1
-            self._fresh += 1
-        return self._vertex(best, int(self._phase[best])) if least < 0 else np.zeros(query.shape)
+        """The best of 0, the answers so far and a new one, which must be better than those."""
+        with self._lock:
+            self._require_revealed(query, "the query")
+            along = np.zeros(self._revealed + 1)
+            along[1:] = -np.cumsum(self._lengths[: self._revealed] * query[: self._revealed])
+            phases = self._phases[: self.answers]
+            values = along[phases] + np.sqrt(self._xi_squared[phases]) * self._own(query)
+            best = int(np.argmin(values)) if self.answers else -1
+            least = min(0.0, float(values[best])) if self.answers else 0.0
+            if along[-1] < least and self.answers <= self.allowed:
+                best, least = self.answers, along[-1]
+                self._phases[best] = self._revealed
+                self.answers += 1
+                self._new += 1
+            return (
+                self._vertex(best, int(self._phases[best])) if least < 0 else np.zeros(query.shape)
+            )
 
     def _contains(self, x: Array) -> bool:
         """Whether x is a mixture of 0 and the answers so far: each has a coordinate of its own."""
-        self._require_seen(x, "a point")
-        phases = self._phase[: self.answers]
-        sides = x[self._room : self._room + self.answers] / self.radius
-        weights = sides / np.sqrt(self._left[phases])
-        later = np.cumsum(np.bincount(phases, weights, minlength=self._room + 1)[::-1])[::-1]
-        gap = x[: self._room] / self.radius + self._lengths * later[1:]
+        self._require_revealed(x, "a point")
+        phases = self._phases[: self.answers]
+        sides = self._own(x) / self.radius
+        weights = sides / np.sqrt(self._xi_squared[phases])
+        later = np.cumsum(np.bincount(phases, weights, minlength=self._most + 1)[::-1])[::-1]
+        gap = x[: self._most] / self.radius + self._lengths * later[1:]
         small = bool(np.all(sides >= -_SLACK) and np.all(np.abs(gap) <= _SLACK))
         return small and float(weights.sum()) <= 1 + _SLACK
 
-    def _require_seen(self, point: Array, name: str) -> None:
-        """Refuse what has a part along coordinates that have not come to light."""
-        if point[self._out : self._room].any() or point[self._room + self.answers :].any():
+    def _own(self, point: Array) -> Array:
+        """The coordinates of a point that belong to the answers so far."""
+        return point[self._most : self._most + self.answers]
+
+    def _require_revealed(self, point: Array, name: str) -> None:
+        """Refuse a part along coordinates that are not revealed."""
+        if point[self._revealed : self._most].any() or point[self._most + self.answers :].any():
             raise ValueError(
                 f"{name} has a part along coordinates that no loss and no answer has shown; "
                 "the bound speaks of learners that combine what they have seen"
             )
 
     def _vertex(self, index: int, phase: int) -> Array:
-        """Return the answer of that number, made when so many directions were out."""
-        point = np.zeros(self._room + self.allowed + 1)
+        """The answer of that number, given when so many directions were revealed."""
+        point = np.zeros(self._most + self.allowed + 1)
         point[:phase] = -self._lengths[:phase]
-        point[self._room + index] = math.sqrt(self._left[phase])
+        point[self._most + index] = math.sqrt(self._xi_squared[phase])
         return point * self.radius

@@ -1,23 +1,30 @@
-"""MovieLens 100K and Shuttle: found, downloaded, or replaced by a synthetic twin."""
+"""Streams from data: your own, MovieLens 100K and Shuttle, laid out as in the paper."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from driftwolfe.domains import TraceNormBall
-from driftwolfe.losses import AbsoluteEntries
+from driftwolfe.losses import AbsoluteEntries, MulticlassLogistic
 from driftwolfe.losses.entries import EntryLoss
-from driftwolfe.losses.inputs import Indices, batch_of_numbers
+from driftwolfe.losses.inputs import Indices, batch_of_features, batch_of_indices, batch_of_numbers
+from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
 from driftwolfe.streams.data_files import DataFile, Folder
-from driftwolfe.streams.experiment import matrix_completion, multiclass
-from driftwolfe.streams.stream import Stream, rounds_of, rows_played, steepest
+from driftwolfe.streams.stream import Seed, Stream, change_points, steepest
+
+#: Users and films, from 0, and their ratings.
+Ratings: TypeAlias = tuple[Indices, Indices, Array]
+#: Rows of features, and their classes from 0.
+Table: TypeAlias = tuple[Array, NDArray[np.intp]]
+#: A number of rounds, None for no flips, or "auto".
+Flips: TypeAlias = int | Literal["auto"] | None
 
 RATINGS = DataFile(
     path="ml-100k/u.data",
@@ -27,11 +34,139 @@ RATINGS = DataFile(
     url="https://files.grouplens.org/datasets/movielens/ml-100k.zip",
     member="ml-100k/u.data",
 )
-#: Users and films.
+ROWS = DataFile(
+    path="shuttle/shuttle.scale",
+    size=4_646_206,
+    sha256="f9f8ba4159949a451d11f625085c92065e72cce657e7df0633de3aa45ecbc9ba",
+    source="https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass.html#shuttle",
+    url="https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/shuttle.scale",
+)
 USERS_AND_FILMS = (943, 1682)
+CLASSES_AND_FEATURES = (7, 9)
+#: Rounds between flips of Shuttle's features in the paper.
+FLIP_EVERY = 1000
 
-#: Users and films, from 0, and their ratings.
-Ratings: TypeAlias = tuple[Indices, Indices, Array]
+
+def matrix_completion(
+    rows: Any,
+    cols: Any,
+    ratings: Any,
+    shape: tuple[int, int],
+    per_round: int = 100,
+    copies: Sequence[float] = (1, -1, 1),
+    loss: Callable[..., EntryLoss] = AbsoluteEntries,
+    seed: Seed = None,
+) -> Stream:
+    r"""Return rounds of known entries of a matrix, from copies of the data with changing signs.
+
+    Every copy holds all entries once, multiplied by its number from `copies` and cut into rounds of
+    `per_round` entries; the last round of a copy holds the rest. With ``(1, -1, 1)`` the truth is
+    negated for the middle third: abrupt drift. `drifts` holds the rounds where a copy starts whose
+    factor differs from the one before.
+
+    Parameters
+    ----------
+    rows, cols, ratings
+        Indices of the known entries, from 0, and their values.
+    shape
+        ``(m, n)`` of the matrix.
+    per_round, copies
+        Entries per round, and the factor of each copy.
+    loss
+        `AbsoluteEntries` or another loss on entries.
+    seed
+        Shuffles every copy on its own; None keeps the order given.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> stream = dw.streams.matrix_completion([0, 1, 2], [0, 1, 0], [5, 3, 1], (3, 2), per_round=2)
+    >>> len(stream), [loss.targets.tolist() for loss in stream[:4]]
+    (6, [[5.0, 3.0], [1.0], [-5.0, -3.0], [-1.0]])
+    >>> stream.drifts
+    (2, 4)
+
+    References
+    ----------
+    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
+    regret guarantees, AAAI, section "Experiments".
+    """
+    rows, cols = batch_of_indices(rows, "rows"), batch_of_indices(cols, "cols")
+    ratings = batch_of_numbers(ratings, "ratings", rows.size)
+    if cols.size != rows.size:
+        raise ValueError(f"rows and cols must be of one length, got {rows.size} and {cols.size}")
+    step = checks.count(per_round, "per_round")
+    factors = batch_of_numbers(copies, "copies")
+    rng = None if seed is None else np.random.default_rng(seed)
+    losses = []
+    for factor in factors:
+        order = np.arange(rows.size) if rng is None else rng.permutation(rows.size)
+        for start in range(0, rows.size, step):
+            batch = order[start : start + step]
+            losses.append(loss(rows[batch], cols[batch], factor * ratings[batch], shape=shape))
+    length = _rounds(rows.size, step)
+    drifts = tuple(copy * length for copy in change_points(factors))
+    return Stream(losses, "matrix completion", steepest(losses), drifts=drifts)
+
+
+def multiclass(
+    features: Any,
+    labels: Any,
+    n_classes: int,
+    per_round: int = 10,
+    flip_every: int | None = 1000,
+    seed: Seed = None,
+) -> Stream:
+    r"""Return rounds of labelled rows, with the signs of the features flipped from time to time.
+
+    Rows are cut into rounds of `per_round`, the last of which holds the rest; each is a
+    `MulticlassLogistic` loss, the mean over its rows. Features are negated in rounds ``flip_every,
+    ..., 2 * flip_every - 1``, counted from 0, and in every second block after them; `drifts` holds
+    the rounds where they flip.
+
+    Parameters
+    ----------
+    features
+        The rows, shape (rows, n_features); a dense array or a scipy sparse matrix.
+    labels, n_classes
+        The classes, from 0 to n_classes - 1.
+    per_round, flip_every
+        Rows per round, and rounds between flips; None for no flips.
+    seed
+        Shuffles the rows; None keeps their order.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> stream = dw.streams.multiclass([[1.0], [2.0], [3.0]], [0, 1, 1], 2, per_round=1, flip_every=2)
+    >>> [float(loss.features[0, 0]) for loss in stream]
+    [1.0, 2.0, -3.0]
+    >>> stream.drifts
+    (2,)
+
+    References
+    ----------
+    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
+    regret guarantees, AAAI, section "Experiments".
+    """
+    table, classes = batch_of_features(features), batch_of_indices(labels, "labels", n_classes)
+    if classes.size != table.shape[0]:
+        raise ValueError(
+            f"labels must hold one class for each of {table.shape[0]} rows, got {classes.size}"
+        )
+    step = checks.count(per_round, "per_round")
+    rounds = _rounds(classes.size, step)
+    block = rounds if flip_every is None else checks.count(flip_every, "flip_every")
+    if seed is not None:
+        order = np.random.default_rng(seed).permutation(classes.size)
+        table, classes = table[order], classes[order]
+    losses = []
+    for t in range(rounds):
+        batch = slice(t * step, (t + 1) * step)
+        rows = table[batch] if t // block % 2 == 0 else -table[batch]
+        losses.append(MulticlassLogistic(rows, classes[batch], n_classes))
+    drifts = tuple(range(block, rounds, block))
+    return Stream(losses, "multiclass", steepest(losses), drifts=drifts)
 
 
 def movielens_100k(
@@ -39,7 +174,7 @@ def movielens_100k(
     per_round: int = 100,
     copies: Sequence[float] = (1, -1, 1),
     loss: Callable[..., EntryLoss] = AbsoluteEntries,
-    seed: int | np.random.Generator | None = None,
+    seed: Seed = None,
     radius: float = 1e4,
     rounds: int | None = None,
 ) -> Stream:
@@ -50,10 +185,9 @@ def movielens_100k(
     Parameters
     ----------
     data
-        The folder that holds ``ml-100k/u.data`` or ``ml-100k/u.data.gz``; if not given, the one that
-        the environment variable DRIFTWOLFE_DATA names; if that is not set either, the user's cache
-        (see `driftwolfe.streams.data_files`), into which the file is downloaded from its publisher where it
-        is missing. DRIFTWOLFE_OFFLINE=1 forbids that.
+        The folder that holds ``ml-100k/u.data`` or ``ml-100k/u.data.gz``. By default the one that the
+        environment variable DRIFTWOLFE_DATA names; without that, the user's cache, into which the
+        file is downloaded from its publisher if it is missing. DRIFTWOLFE_OFFLINE=1 forbids that.
     per_round, copies, loss, seed
         As in `matrix_completion`.
     radius
@@ -65,10 +199,8 @@ def movielens_100k(
     Raises
     ------
     FileNotFoundError
-        Where a folder is named that does not hold the file.
-    DataUnavailable
-        Where the file is neither on this machine nor to be downloaded; `movielens_twin` makes up
-        ratings of the same shape.
+        If a folder is named that does not hold the file. `DataUnavailable`, a kind of it, if no folder
+        is named and the file cannot be downloaded; `movielens_twin` makes up ratings of that shape.
 
     Examples
     --------
@@ -86,26 +218,6 @@ def movielens_100k(
     return ratings_stream(ratings, "MovieLens 100K", rounds, per_round, copies, loss, seed, radius)
 
 
-def _parse_ratings(content: bytes) -> Ratings:
-    """Rows of ``user film stars time``, whole numbers, users and films counted from 1."""
-    limits = np.array([[1, USERS_AND_FILMS[0]], [1, USERS_AND_FILMS[1]], [1, 5], [0, 2**62]])
-    try:
-        if not content.strip():
-            raise ValueError("it is empty")
-        table = np.loadtxt(io.BytesIO(content), dtype=np.int64, ndmin=2)
-        if table.shape[1] != len(limits):
-            raise ValueError(f"it has {table.shape[1]} columns")
-        if not ((table >= limits[:, 0]) & (table <= limits[:, 1])).all():
-            raise ValueError("a number is out of range")
-    except (ValueError, OverflowError) as error:
-        told = " ".join(str(error).split())[:100]
-        raise ValueError(
-            f"the MovieLens file does not hold rows of user, film, stars and time: {told}"
-        ) from error
-    users, films, stars, _ = table.T
-    return users - 1, films - 1, stars.astype(np.float64)
-
-
 def ratings_stream(
     ratings: Ratings,
     name: str,
@@ -113,42 +225,22 @@ def ratings_stream(
     per_round: int,
     copies: Sequence[float],
     loss: Callable[..., EntryLoss],
-    seed: int | np.random.Generator | None,
+    seed: Seed,
     radius: float,
 ) -> Stream:
-    """Return ratings of that many users and films, real or made up, as `movielens_100k` plays them."""
+    """Return ratings, real or made up, as `movielens_100k` plays them."""
     ball = TraceNormBall(USERS_AND_FILMS, radius)
-    number = batch_of_numbers(copies, "copies").size
-    kept = rows_played(len(ratings[0]), per_round, rounds, number)
+    kept = rows_played(ratings[0].size, per_round, rounds, batch_of_numbers(copies, "copies").size)
     rows, cols, values = (column[:kept] for column in ratings)
     stream = matrix_completion(rows, cols, values, USERS_AND_FILMS, per_round, copies, loss, seed)
-    bound = steepest(stream.losses, ball)
-    return replace(stream, name=name, lipschitz=bound, domain=ball)
-
-
-ROWS = DataFile(
-    path="shuttle/shuttle.scale",
-    size=4_646_206,
-    sha256="f9f8ba4159949a451d11f625085c92065e72cce657e7df0633de3aa45ecbc9ba",
-    source="https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass.html#shuttle",
-    url="https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/shuttle.scale",
-)
-#: Classes and features.
-CLASSES_AND_FEATURES = (7, 9)
-#: Rounds between flips in the paper's stream.
-FLIP_EVERY = 1000
-
-#: A number of rounds, None for no flips, or "auto".
-Flips: TypeAlias = int | Literal["auto"] | None
-#: Rows of features, and their classes from 0.
-Table: TypeAlias = tuple[Array, NDArray[np.intp]]
+    return replace(stream, name=name, lipschitz=steepest(stream.losses, ball), domain=ball)
 
 
 def shuttle(
     data: Folder | None = None,
     per_round: int = 10,
     flip_every: Flips = "auto",
-    seed: int | np.random.Generator | None = None,
+    seed: Seed = None,
     radius: float = 100.0,
     rounds: int | None = None,
 ) -> Stream:
@@ -160,15 +252,15 @@ def shuttle(
     Parameters
     ----------
     data
-        The folder that holds ``shuttle/shuttle.scale`` or ``shuttle/shuttle.scale.gz``; if not given,
-        the one that the environment variable DRIFTWOLFE_DATA names; if that is not set either, the
-        user's cache (see `driftwolfe.streams.data_files`), into which the file is downloaded from its
-        publisher where it is missing. DRIFTWOLFE_OFFLINE=1 forbids that.
+        The folder that holds ``shuttle/shuttle.scale`` or ``shuttle/shuttle.scale.gz``. By default the
+        one that the environment variable DRIFTWOLFE_DATA names; without that, the user's cache, into
+        which the file is downloaded from its publisher if it is missing. DRIFTWOLFE_OFFLINE=1 forbids
+        that.
     per_round, seed
         As in `multiclass`.
     flip_every
-        Rounds between flips; None for none; ``"auto"`` for 1,000, or, in a shorter stream, for so
-        many fewer as the stream is shorter: ``max(1, round(1000 * rounds / 4350))``.
+        Rounds between flips; None for no flips; ``"auto"`` for 1,000, in a shorter stream
+        proportionally fewer: ``max(1, round(1000 * rounds / 4350))``.
     radius
         Of the trace-norm ball that becomes the stream's `domain`.
     rounds
@@ -177,10 +269,8 @@ def shuttle(
     Raises
     ------
     FileNotFoundError
-        Where a folder is named that does not hold the file.
-    DataUnavailable
-        Where the file is neither on this machine nor to be downloaded; `shuttle_twin` makes up rows of
-        the same shape.
+        If a folder is named that does not hold the file. `DataUnavailable`, a kind of it, if no folder
+        is named and the file cannot be downloaded; `shuttle_twin` makes up rows of that shape.
 
     Examples
     --------
@@ -205,33 +295,85 @@ def table_stream(
     rounds: int | None,
     per_round: int,
     flip_every: Flips,
-    seed: int | np.random.Generator | None,
+    seed: Seed,
     radius: float,
 ) -> Stream:
-    """Return rows of that many features and classes, real or made up, as `shuttle` plays them."""
+    """Return labelled rows, real or made up, as `shuttle` plays them."""
     features, labels = table
     kept = rows_played(labels.size, per_round, rounds)
     if flip_every == "auto":
-        share = rounds_of(kept, per_round) / rounds_of(labels.size, per_round)
+        share = _rounds(kept, per_round) / _rounds(labels.size, per_round)
         flip_every = max(1, round(FLIP_EVERY * share))
+    ball = TraceNormBall(CLASSES_AND_FEATURES, radius)
     stream = multiclass(
         features[:kept], labels[:kept], CLASSES_AND_FEATURES[0], per_round, flip_every, seed
     )
-    return replace(stream, name=name, domain=TraceNormBall(CLASSES_AND_FEATURES, radius))
+    return replace(stream, name=name, domain=ball)
+
+
+def _rounds(rows: int, per_round: int) -> int:
+    """Rounds that so many rows fill; the last may hold fewer."""
+    return -(-rows // per_round)
+
+
+def rows_played(rows: int, per_round: int, rounds: int | None, copies: int = 1) -> int:
+    """Return how many rows every copy holds, so that all copies together make `rounds` rounds.
+
+    >>> rows_played(1000, per_round=10, rounds=30, copies=3)
+    100
+    >>> rows_played(1000, per_round=10, rounds=None, copies=3)
+    1000
+    >>> rows_played(1000, per_round=10, rounds=31, copies=3)
+    Traceback (most recent call last):
+        ...
+    ValueError: rounds must be a multiple of the 3 copies, at most 300, got 31
+    """
+    if rows < 1:
+        raise ValueError("there are no rows to play: the file is empty")
+    most = copies * _rounds(rows, checks.count(per_round, "per_round"))
+    wanted = most if rounds is None else checks.count(rounds, "rounds")
+    if wanted > most or wanted % copies:
+        kind = "" if copies == 1 else f"a multiple of the {copies} copies, "
+        raise ValueError(f"rounds must be {kind}at most {most}, got {rounds}")
+    return min(rows, wanted // copies * per_round)
+
+
+def _parse_ratings(content: bytes) -> Ratings:
+    """Read lines of ``user film stars time``, whole numbers, users and films counted from 1."""
+    largest = (*USERS_AND_FILMS, 5, 2**62)
+    try:
+        if not content.strip():
+            raise ValueError("it is empty")
+        table = np.loadtxt(io.BytesIO(content), dtype=np.int64, ndmin=2)
+        if table.shape[1] != len(largest):
+            raise ValueError(f"it has {table.shape[1]} columns")
+        if not ((table >= (1, 1, 1, 0)) & (table <= largest)).all():
+            raise ValueError("a number is out of range")
+    except (ValueError, OverflowError) as error:
+        reason = " ".join(str(error).split())[:100]
+        raise ValueError(
+            f"the MovieLens file does not hold rows of user, film, stars and time: {reason}"
+        ) from error
+    users, films, stars, _ = table.T
+    return users - 1, films - 1, stars.astype(np.float64)
 
 
 def _parse_rows(content: bytes) -> Table:
-    """Rows of LIBSVM text, ``class index:value ...``: features, zeros filled in, and classes from 0."""
+    """Read lines of LIBSVM's format, ``class index:value ...``, both numbers counted from 1."""
+    n_classes, n_features = CLASSES_AND_FEATURES
     lines = content.decode("ascii", errors="replace").splitlines()
-    features = np.zeros((len(lines), CLASSES_AND_FEATURES[1]))
+    features = np.zeros((len(lines), n_features))
     labels = np.empty(len(lines), dtype=np.intp)
     for row, line in enumerate(lines):
         try:
             label, *pairs = line.split()
-            labels[row] = _place(label, CLASSES_AND_FEATURES[0])
+            labels[row] = _index(label, n_classes)
             for pair in pairs:
                 index, _, value = pair.partition(":")
-                features[row, _place(index, CLASSES_AND_FEATURES[1])] = _feature(value)
+                number = float(value)
+                if not -1.0 <= number <= 1.0:
+                    raise ValueError(f"{value!r} is not in [-1, 1]")
+                features[row, _index(index, n_features)] = number
         except ValueError as error:
             raise ValueError(
                 f"line {row + 1} of the Shuttle file is no class with numbered features in [-1, 1]: "
@@ -240,141 +382,8 @@ def _parse_rows(content: bytes) -> Table:
     return features, labels
 
 
-def _place(text: str, size: int) -> int:
-    """A number that counts from 1, counted from 0."""
+def _index(text: str, size: int) -> int:
+    """A number counted from 1, as an index from 0."""
     if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= size):
         raise ValueError(f"{text!r} is not in 1..{size}")
     return int(text) - 1
-
-
-def _feature(text: str) -> float:
-    value = float(text)
-    if not -1.0 <= value <= 1.0:
-        raise ValueError(f"{text!r} is not in [-1, 1]")
-    return value
-
-
-def movielens_twin(
-    rounds: int | None = None,
-    per_round: int = 100,
-    copies: Sequence[float] = (1, -1, 1),
-    loss: Callable[..., EntryLoss] = AbsoluteEntries,
-    seed: int | np.random.Generator | None = None,
-    radius: float = 1e4,
-) -> Stream:
-    """Return made-up ratings, played like `movielens_100k`.
-
-    100,000 different entries of a 943 x 1,682 matrix, at least 20 of every user. A rating is a mean,
-    a bias of the user, a bias of the film, a product of low rank and noise, rounded to 1, ..., 5. Few
-    users and few films hold most of the ratings, and each rating is about as frequent as in
-    MovieLens 100K.
-
-    Parameters
-    ----------
-    rounds, per_round, copies, loss, seed, radius
-        As in `movielens_100k`.
-
-    Examples
-    --------
-    >>> import driftwolfe as dw
-    >>> dw.streams.movielens_twin(rounds=300)
-    Stream('MovieLens 100K (synthetic twin)', 300 rounds, lipschitz=10)
-    """
-    name = "MovieLens 100K (synthetic twin)"
-    return ratings_stream(_ratings(), name, rounds, per_round, copies, loss, seed, radius)
-
-
-def shuttle_twin(
-    rounds: int | None = None,
-    per_round: int = 10,
-    flip_every: Flips = "auto",
-    seed: int | np.random.Generator | None = None,
-    radius: float = 100.0,
-) -> Stream:
-    """Return made-up labelled rows, played like `shuttle`.
-
-    43,500 rows of 9 features in [-1, 1] and 7 classes, as frequent as those of Shuttle. Features 1,
-    3 and 5 are Gaussian around a centre for each class, 7, 8 and 9 their differences, as in Shuttle;
-    2, 4 and 6 are noise with a few large values. All are whole numbers before they are scaled.
-
-    Parameters
-    ----------
-    rounds, per_round, flip_every, seed, radius
-        As in `shuttle`.
-
-    Examples
-    --------
-    >>> import driftwolfe as dw
-    >>> stream = dw.streams.shuttle_twin(rounds=435)
-    >>> len(stream), stream.drifts
-    (435, (100, 200, 300, 400))
-    """
-    name = "Shuttle (synthetic twin)"
-    return table_stream(_table(), name, rounds, per_round, flip_every, seed, radius)
-
-
-def _ratings() -> Ratings:
-    rng = np.random.Generator(np.random.PCG64(100_000))
-    m, n = USERS_AND_FILMS
-    popularity = 1.15 * np.log(rng.gamma(0.5, size=n) + 0.005)
-    tastes = rng.standard_normal((m, 5)) @ rng.standard_normal((5, n))
-    # Users see what is popular and what is to their taste.
-    users, films = _pairs(_activity(m, 100_000, rng), popularity + 0.4 * tastes, rng)
-    liking = 0.1 * popularity + rng.normal(0.0, 0.5, n)
-    scores = rng.normal(0.0, 0.45, m)[users] + liking[films] + 0.28 * tastes[users, films]
-    # Skewed to the left, like the ratings: more are far below the mean than far above it.
-    scores -= rng.gamma(1.0, 0.86, users.size)
-    scores += 3.55 - scores.mean()
-    return users, films, np.clip(np.round(scores), 1.0, 5.0)
-
-
-def _activity(users: int, total: int, rng: np.random.Generator) -> Indices:
-    """How many ratings each user gives: at least 20, a few give hundreds."""
-    shares = np.cumsum(rng.gamma(0.75, size=users))
-    marks = np.round(shares / shares[-1] * (total - 20 * users)).astype(np.intp)
-    return 20 + np.diff(marks, prepend=0)
-
-
-def _pairs(activity: Indices, weights: Array, rng: np.random.Generator) -> tuple[Indices, Indices]:
-    """Different films for each user, by the logarithms of their weights; users come one by one."""
-    # The largest of logarithms plus Gumbel noise are draws without replacement.
-    ranking = np.argsort(-(weights + rng.gumbel(size=weights.shape)), axis=1)
-    chosen = np.arange(weights.shape[1]) < activity[:, None]
-    users, films = np.nonzero(chosen)[0], ranking[chosen]
-    # As in the real file, a third of the users are there at the start; the others join later.
-    joined = 1.3 * np.maximum(0.0, users / activity.size - 0.3)
-    order = np.argsort(joined + (1.0 - joined) * rng.random(users.size))
-    return users[order], films[order]
-
-
-#: For each class: rows; centres of features 1, 3 and 5; their deviations; how they go together.
-_CLASSES = (
-    (34_108, (44, 85, 39), (5.5, 8.7, 14.0), 0.6),
-    (37, (55, 79, -12), (11.5, 2.4, 31.0), 0.0),
-    (132, (54, 90, 26), (18.0, 12.6, 23.0), 0.5),
-    (6_748, (55, 87, 22), (0.5, 8.9, 26.0), 0.3),
-    (2_458, (87, 90, 5), (10.9, 9.7, 46.0), 0.9),
-    (6, (65, 83, 30), (11.0, 10.7, 8.5), 0.5),
-    (11, (37, 92, 31), (0.1, 15.0, 5.6), 0.3),
-)
-#: The values of each feature that are scaled to -1 and to 1.
-_LEAST = np.array([27, -4821, 21, -3939, -188, -13839, -48, -353, -356])
-_LARGEST = np.array([126, 5075, 149, 3830, 436, 13148, 105, 270, 266])
-
-
-def _table() -> Table:
-    rng = np.random.Generator(np.random.PCG64(43_500))
-    counts, centres, deviations, together = zip(*_CLASSES, strict=True)
-    labels = rng.permutation(np.repeat(np.arange(len(counts)), counts))
-    share = np.array(together)[labels, None]
-    noise = np.sqrt(share) * rng.standard_normal((labels.size, 1))
-    noise = noise + np.sqrt(1.0 - share) * rng.standard_normal((labels.size, 3))
-    gauges = np.array(centres)[labels] + np.array(deviations)[labels] * noise
-    raw = np.empty((labels.size, _LEAST.size))
-    raw[:, :6:2] = gauges
-    raw[:, 1:6:2] = rng.normal(0.0, (2.0, 2.0, 13.0), (labels.size, 3))
-    raw[:, 1:6:2] += 0.2 * rng.standard_cauchy((labels.size, 3))
-    first, third, fifth = gauges.T
-    raw[:, 6:] = np.stack([third - first, third - fifth, first - fifth], axis=1)
-    features = -1.0 + 2.0 * (np.round(raw) - _LEAST) / (_LARGEST - _LEAST)
-    return np.clip(features, -1.0, 1.0), labels

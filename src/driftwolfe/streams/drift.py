@@ -1,4 +1,4 @@
-"""Drift: what changes in a stream, and when."""
+"""Drift: streams that change abruptly, gradually, or again and again."""
 
 from __future__ import annotations
 
@@ -21,64 +21,7 @@ from driftwolfe.losses import (
     SquaredEntries,
 )
 from driftwolfe.points import checks
-from driftwolfe.streams.stream import Stream, boundaries
-
-
-def reflected(loss: Loss) -> Loss:
-    r"""Return the loss :math:`x \mapsto f(-x)`, of the same class where that is possible.
-
-    Features, targets or gradients change their sign; other losses become a `FunctionLoss`.
-
-    Examples
-    --------
-    >>> reflected(LinearLoss([1.0, -2.0], constant=3.0)).g
-    array([-1.,  2.])
-    """
-    make = _MIRRORS.get(type(loss))
-    if make is not None:
-        return make(loss)
-    return FunctionLoss(
-        lambda x: loss.value(x * -1.0), lambda x: loss.gradient(x * -1.0) * -1.0, shape=loss.shape
-    )
-
-
-def _entries(loss: Any) -> Loss:
-    mirrored: Loss = type(loss)(loss.rows, loss.cols, -loss.targets, shape=loss.shape)
-    return mirrored
-
-
-def _huber(loss: HuberEntries) -> Loss:
-    return HuberEntries(loss.rows, loss.cols, -loss.targets, loss.width, loss.shape)
-
-
-def _margins(loss: Any) -> Loss:
-    mirrored: Loss = type(loss)(-loss.features, loss.labels)
-    return mirrored
-
-
-def _multiclass(loss: MulticlassLogistic) -> Loss:
-    return MulticlassLogistic(-loss.features, loss.labels, loss.n_classes, loss.reduction)
-
-
-def _linear(loss: LinearLoss) -> Loss:
-    return LinearLoss(loss.g * -1.0, loss.constant)
-
-
-def _squared_distance(loss: SquaredDistance) -> Loss:
-    return SquaredDistance(loss.target * -1.0, loss.weight)
-
-
-_MIRRORS: dict[type[Loss], Callable[[Any], Loss]] = {
-    AbsoluteEntries: _entries,
-    HingeLoss: _margins,
-    HuberEntries: _huber,
-    LinearLoss: _linear,
-    LogisticLoss: _margins,
-    MulticlassLogistic: _multiclass,
-    SquaredDistance: _squared_distance,
-    SquaredEntries: _entries,
-}
-
+from driftwolfe.streams.stream import Seed, Stream, change_points
 
 __all__ = ["abrupt", "gradual", "recurring", "sign_flip"]
 
@@ -106,10 +49,8 @@ def sign_flip(stream: Stream, every: int) -> Stream:
     [True, True, False, False, True, True]
     """
     length = checks.count(every, "every")
-    mirrors: dict[int, Loss] = {}  # by identity: streams share losses between rounds
-    for loss in stream:
-        if id(loss) not in mirrors:
-            mirrors[id(loss)] = reflected(loss)
+    different = {id(loss): loss for loss in stream}  # rounds may share a loss
+    mirrors = {key: reflected(loss) for key, loss in different.items()}
     points = stream.comparators
     mirrored = replace(
         stream,
@@ -128,7 +69,7 @@ def abrupt(first: Stream, second: Stream, at: int) -> Stream:
     first, second
         The streams, of one length.
     at
-        The round from which on losses come from the second, counted from 0.
+        The first round, counted from 0, whose loss comes from the second.
 
     Examples
     --------
@@ -143,13 +84,7 @@ def abrupt(first: Stream, second: Stream, at: int) -> Stream:
     return _pick([first, second], choices, f"{first.name}, then {second.name}")
 
 
-def gradual(
-    first: Stream,
-    second: Stream,
-    start: int,
-    end: int,
-    seed: int | np.random.Generator | None = None,
-) -> Stream:
+def gradual(first: Stream, second: Stream, start: int, end: int, seed: Seed = None) -> Stream:
     """Change from one stream to another little by little.
 
     Before round `start`, counted from 0, losses come from the first stream, from `end` on from the
@@ -182,14 +117,14 @@ def gradual(
 
 
 def recurring(streams: Sequence[Stream], period: int) -> Stream:
-    """Take turns: `period` rounds of each stream, again and again.
+    """Alternate between streams: `period` rounds of each, again and again.
 
     Parameters
     ----------
     streams
         At least one, all of one length.
     period
-        Rounds before the next takes over.
+        Rounds of one stream before the next.
 
     Examples
     --------
@@ -209,7 +144,7 @@ def recurring(streams: Sequence[Stream], period: int) -> Stream:
 def _pick(
     streams: Sequence[Stream], choices: Iterable[int], name: str, sudden: bool = True
 ) -> Stream:
-    """The stream whose round t is that of the stream chosen for it."""
+    """Return the stream whose round t is that of ``streams[choices[t]]``."""
     lengths = [len(stream) for stream in streams]
     if len(set(lengths)) > 1:
         raise ValueError(f"the streams must be of one length, got {lengths}; cut the longer ones")
@@ -218,7 +153,7 @@ def _pick(
     known = len(points) == len(streams)
     drifts = {t for t, choice in chosen if t in streams[choice].drifts}
     if sudden:
-        drifts.update(boundaries(choice for _, choice in chosen))
+        drifts.update(change_points(choice for _, choice in chosen))
     return Stream(
         [streams[choice].losses[t] for t, choice in chosen],
         name,
@@ -227,3 +162,33 @@ def _pick(
         streams[0].domain,
         tuple(sorted(drifts)),
     )
+
+
+def reflected(loss: Loss) -> Loss:
+    r"""Return the loss :math:`x \mapsto f(-x)`, of the same class where that is possible.
+
+    Features, targets or gradients change their sign; other losses become a `FunctionLoss`.
+
+    >>> reflected(LinearLoss([1.0, -2.0], constant=3.0)).g
+    array([-1.,  2.])
+    """
+    if make := _MIRRORS.get(type(loss)):
+        return make(loss)
+    return FunctionLoss(
+        lambda x: loss.value(x * -1.0), lambda x: loss.gradient(x * -1.0) * -1.0, shape=loss.shape
+    )
+
+
+#: By exact class: a subclass may compute something else.
+_MIRRORS: dict[type[Loss], Callable[[Any], Loss]] = {
+    AbsoluteEntries: lambda f: AbsoluteEntries(f.rows, f.cols, -f.targets, shape=f.shape),
+    SquaredEntries: lambda f: SquaredEntries(f.rows, f.cols, -f.targets, shape=f.shape),
+    HuberEntries: lambda f: HuberEntries(f.rows, f.cols, -f.targets, f.width, f.shape),
+    HingeLoss: lambda f: HingeLoss(-f.features, f.labels),
+    LogisticLoss: lambda f: LogisticLoss(-f.features, f.labels),
+    MulticlassLogistic: lambda f: MulticlassLogistic(
+        -f.features, f.labels, f.n_classes, f.reduction
+    ),
+    LinearLoss: lambda f: LinearLoss(f.g * -1.0, f.constant),
+    SquaredDistance: lambda f: SquaredDistance(f.target * -1.0, f.weight),
+}

@@ -1,4 +1,4 @@
-"""`Stream`: losses with the set and the comparators they were made for."""
+"""`Stream`: a sequence of losses with its true comparators and its drifts."""
 
 from __future__ import annotations
 
@@ -9,66 +9,38 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import overload
 
+import numpy as np
+
 from driftwolfe.domains import Domain
 from driftwolfe.losses import Loss
 from driftwolfe.losses.base import Ball
-from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
 
-
-def rounds_of(rows: int, per_round: int) -> int:
-    """Return how many rounds so many rows make, the last of which holds what is left.
-
-    >>> rounds_of(25, per_round=10)
-    3
-    """
-    return -(-rows // checks.count(per_round, "per_round"))
-
-
-def rows_played(rows: int, per_round: int, rounds: int | None, copies: int = 1) -> int:
-    """Return how many rows every copy holds, so that all copies together make `rounds` rounds.
-
-    >>> rows_played(1000, per_round=10, rounds=30, copies=3)
-    100
-    >>> rows_played(1000, per_round=10, rounds=None, copies=3)
-    1000
-    >>> rows_played(1000, per_round=10, rounds=31, copies=3)
-    Traceback (most recent call last):
-        ...
-    ValueError: rounds must be a multiple of the 3 copies, at most 300, got 31
-    """
-    if rows < 1:
-        raise ValueError("there are no rows to play: the file is empty")
-    most = copies * rounds_of(rows, per_round)
-    wanted = most if rounds is None else checks.count(rounds, "rounds")
-    if wanted > most or wanted % copies:
-        kind = "" if copies == 1 else f"a multiple of the {copies} copies, "
-        raise ValueError(f"rounds must be {kind}at most {most}, got {rounds}")
-    return min(rows, wanted // copies * per_round)
+Seed = int | np.random.Generator | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stream:
-    """Losses, one a round, with the comparators to measure a learner against.
+    """A sequence of losses, one per round, with the comparators to measure a learner against.
 
-    It is a sequence: ``play(learner, stream)`` works, and a slice is a stream again.
+    ``play(learner, stream)`` plays it; a slice is a stream again.
 
     Attributes
     ----------
     losses
         The losses :math:`f_t`.
     name
-        What it is called in tables and figures.
+        Its name in tables and figures.
     lipschitz
-        A bound on the gradient norms, over `domain` where the stream has one, else everywhere;
-        infinite where there is none.
+        A bound on the gradient norms, over `domain` if there is one, else everywhere; infinite if
+        none is known.
     comparators
-        The true comparators :math:`u_t`, one a round; None for real data, where nobody knows them.
+        The true comparators :math:`u_t`, one per round; None for real data, where they are unknown.
     domain
         A set that the stream was made for.
     drifts
-        The rounds, counted from 0, before which the truth changes at once, as far as they are known:
-        round t is one if the truth of round t is another than that of round t - 1.
+        Rounds, counted from 0, whose truth differs abruptly from that of the round before, as far as
+        they are known.
 
     Examples
     --------
@@ -118,32 +90,38 @@ class Stream:
     def __getitem__(self, index: int | slice) -> Loss | Stream:
         if not isinstance(index, slice):
             return self.losses[index]
-        kept = None if self.comparators is None else self.comparators[index]
+        comparators = None if self.comparators is None else self.comparators[index]
+        # Number the pieces between drifts: where the number changes in the slice, it drifts.
         pieces = [bisect_right(self.drifts, t) for t in range(len(self))[index]]
-        return replace(self, losses=self.losses[index], comparators=kept, drifts=boundaries(pieces))
+        return replace(
+            self,
+            losses=self.losses[index],
+            comparators=comparators,
+            drifts=change_points(pieces),
+        )
 
     def __repr__(self) -> str:
         return f"Stream({self.name!r}, {len(self)} rounds, lipschitz={self.lipschitz:g})"
 
 
-def boundaries(pieces: Iterable[object]) -> tuple[int, ...]:
-    """Return the places whose element is another than the one before.
+def change_points(values: Iterable[object]) -> tuple[int, ...]:
+    """Return the indices of values that differ from the one before.
 
-    >>> boundaries([1, 1, -1, -1, -1, 1])
+    >>> change_points([1, 1, -1, -1, -1, 1])
     (2, 5)
     """
-    return tuple(t for t, (a, b) in enumerate(pairwise(pieces), start=1) if a != b)
+    return tuple(t for t, (a, b) in enumerate(pairwise(values), start=1) if a != b)
 
 
-class _Everywhere:
-    """The whole space as a ball."""
+class _WholeSpace:
+    """A ball of infinite radius."""
 
     center: Point | None = None
     radius = math.inf
 
 
 def steepest(losses: Iterable[Loss], domain: Ball | None = None) -> float:
-    """Return a bound on all gradient norms over the set, or everywhere; infinite if there is none.
+    """Return a bound on all gradient norms, over a set or everywhere; infinite if there is none.
 
     >>> from driftwolfe.losses import AbsoluteEntries, SquaredEntries
     >>> steepest([AbsoluteEntries([0, 1], [0, 0], [1.0, 2.0])]) == math.sqrt(2)
@@ -151,6 +129,6 @@ def steepest(losses: Iterable[Loss], domain: Ball | None = None) -> float:
     >>> steepest([SquaredEntries([0], [0], [1.0])])
     inf
     """
-    ball = _Everywhere() if domain is None else domain
+    ball = _WholeSpace() if domain is None else domain
     bounds = [loss.lipschitz(ball) for loss in losses]
     return max((math.inf if bound is None else bound for bound in bounds), default=0.0)

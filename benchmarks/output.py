@@ -1,0 +1,41 @@
+"""Markdown tables and figure files, as all benchmarks write them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from driftwolfe.storage import write
+
+
+def markdown(rows: Sequence[Sequence[str]]) -> str:
+    """A table: the head first, all columns but the first aligned right."""
+    head, *rest = (f"| {' | '.join(row)} |" for row in rows)
+    rule = f"| --- |{' ---: |' * (len(rows[0]) - 1)}"
+    return "\n".join([head, rule, *rest])
+
+
+def short_number(value: float) -> str:
+    """Three digits, or all before the decimal point."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def new_figure(title: str, height: float) -> Any:
+    """An empty figure of the report's width with a title."""
+    from matplotlib.figure import Figure
+
+    from driftwolfe.experiments.figure_style import WIDTH
+
+    figure = Figure(figsize=(WIDTH, height), dpi=200, layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left", va="top", fontsize=7.5, color="#444444")
+    return figure
+
+
+def save_figure(figure: Any, folder: Path, name: str, **options: Any) -> None:
+    """Write a figure as PNG and SVG without dates, each atomically."""
+    for ending, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
+        write(
+            folder / f"{name}.{ending}",
+            lambda part, metadata=metadata: figure.savefig(part, metadata=metadata, **options),
+        )

@@ -1,1 +1,0 @@
-"""Plain implementations that the library is held against: simple, honest, slow."""

@@ -1,1 +1,0 @@
-"""Classes: the experts behind `TraceNormClassifier`."""

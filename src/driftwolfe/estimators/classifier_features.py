@@ -1,0 +1,320 @@
+"""Rows of features for `TraceNormClassifier`: sparse, weighted, and rescaled online."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy  # its parts load when first named, which keeps the start quick
+
+from driftwolfe.points.compiled import compiled
+from driftwolfe.points.decompositions import eigh
+from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.points.rounding import ramp
+
+kernels = compiled("driftwolfe.estimators.classifier_kernels")
+
+#: Larger features are refused, smaller ones count as 0: their squares could overflow.
+LARGEST, SMALLEST = 1e100, 1e-100
+
+
+class Rows(NamedTuple):
+    """Sparse rows: the entries of row k are those from ``starts[k]`` to ``starts[k + 1]``.
+
+    Places rise within a row, and entries below 1e-100 are left out, so dense and sparse inputs with
+    the same content give the same rows.
+    """
+
+    starts: Indices
+    places: Indices
+    values: Array
+
+    @property
+    def number(self) -> int:
+        """How many rows there are."""
+        return self.starts.size - 1
+
+    def taken(self, order: Indices) -> Rows:
+        """The rows of those numbers, in that order."""
+        lengths = (self.starts[1:] - self.starts[:-1])[order]
+        starts = np.concatenate((np.zeros(1, np.int64), lengths.cumsum()))
+        shift = np.repeat(self.starts[:-1][order] - starts[:-1], lengths)
+        chosen = np.arange(starts[-1]) + shift
+        return Rows(starts, self.places[chosen], self.values[chosen])
+
+    def stretch(self, first: int, last: int) -> Rows:
+        """The rows from `first` up to, not including, `last`."""
+        starts = self.starts[first : last + 1]
+        entries = slice(int(starts[0]), int(starts[-1]))
+        return Rows(starts - starts[0], self.places[entries], self.values[entries])
+
+
+def as_rows(X: Any) -> Rows:
+    """Return the rows of a dense array or of a sparse matrix that has been checked.
+
+    >>> as_rows(np.array([[0.0, 2.0], [3.0, 4.0]]))
+    Rows(starts=array([0, 1, 3]), places=array([1, 0, 1]), values=array([2., 3., 4.]))
+    """
+    if scipy.sparse.issparse(X):
+        check_range(X.data)
+        table = scipy.sparse.csr_array(X, copy=True)
+        table.sum_duplicates()
+        table.data[np.abs(table.data) < SMALLEST] = 0.0
+        table.eliminate_zeros()
+        starts, places = table.indptr.astype(np.int64), table.indices.astype(np.int64)
+        return Rows(starts, places, np.asarray(table.data, np.float64))
+    check_range(X)
+    mask = np.abs(X) >= SMALLEST
+    starts = np.concatenate((np.zeros(1, np.int64), mask.sum(axis=1).cumsum()))
+    places = np.ascontiguousarray(mask.nonzero()[1])
+    return Rows(starts, places, np.asarray(X[mask], np.float64))
+
+
+def check_range(values: Any) -> None:
+    """Refuse values whose squares would overflow."""
+    if values.size and float(np.abs(values).max()) > LARGEST:
+        raise ValueError(f"features must lie between -{LARGEST:g} and {LARGEST:g}: rescale them")
+
+
+#: A row of larger weight is learned as so many copies.
+MOST_COPIES = 100
+#: Larger weights are refused, smaller ones count as 0.
+LARGEST_WEIGHT, SMALLEST_WEIGHT = 1e9, 1e-12
+
+
+class Labelled(NamedTuple):
+    """Rows, the number of the class of each, and the weight of each."""
+
+    rows: Rows
+    labels: Indices
+    parts: Array
+
+    @property
+    def number(self) -> int:
+        """How many rows there are."""
+        return self.labels.size
+
+    @classmethod
+    def from_weights(cls, rows: Rows, labels: Indices, weights: Array | None) -> Labelled:
+        """Return rows of weight w > 1 as the fewest equal copies of weight at most 1.
+
+        So whole weights stand for repeated rows. Above 100 there are 100 copies of larger weight.
+        Rows of weight 0 are left out.
+
+        >>> rows, labels = as_rows(np.eye(3)), np.arange(3)
+        >>> Labelled.from_weights(rows, labels, np.array([1.0, 0.0, 1.5]))[1:]
+        (array([0, 2, 2]), array([1.  , 0.75, 0.75]))
+        """
+        if weights is None:
+            return cls(rows, labels, np.ones(labels.size))
+        check_weights(weights)
+        numbers = np.minimum(np.ceil(weights), MOST_COPIES).astype(np.int64)
+        numbers[weights < SMALLEST_WEIGHT] = 0
+        order = np.repeat(np.arange(weights.size), numbers)
+        return cls(rows.taken(order), labels[order], weights[order] / numbers[order])
+
+    def taken(self, order: Indices) -> Labelled:
+        """The rows of those numbers, in that order."""
+        return Labelled(self.rows.taken(order), self.labels[order], self.parts[order])
+
+    def stretch(self, first: int, last: int) -> Labelled:
+        """The rows from `first` up to, not including, `last`."""
+        own = slice(first, last)
+        return Labelled(self.rows.stretch(first, last), self.labels[own], self.parts[own])
+
+
+def check_weights(weights: Array) -> None:
+    """Refuse weights that are negative, not finite, or beyond reason."""
+    if not ((weights >= 0.0) & (weights <= LARGEST_WEIGHT)).all():
+        raise ValueError(f"weights of rows must lie between 0 and {LARGEST_WEIGHT:g}")
+
+
+def in_fixed_order(given: Labelled) -> Labelled:
+    """Return labelled rows in an order that does not depend on the one given.
+
+    Rows are compared by six digits of their values first, so that rounding errors reorder only rows
+    that are nearly the same.
+
+    >>> rows = as_rows(np.array([[3.0], [1.0], [2.0]]))
+    >>> in_fixed_order(Labelled(rows, np.array([1, 0, 1]), np.ones(3))).rows.values
+    array([1., 2., 3.])
+    """
+    rows, labels, parts = given
+    exact, rough = rows.values.astype(">f8"), _rounded(rows.values)
+
+    def key(k: int) -> tuple[int, float, bytes, bytes, bytes]:
+        own = slice(rows.starts[k], rows.starts[k + 1])
+        entries = rows.places[own].tobytes(), rough[own].tobytes(), exact[own].tobytes()
+        return int(labels[k]), float(parts[k]), *entries
+
+    return given.taken(np.array(sorted(range(labels.size), key=key), dtype=np.int64))
+
+
+def _rounded(values: Array) -> Array:
+    """Return values rounded to 20 bits, such that whole numbers and halves are no borderline cases."""
+    mantissas, exponents = np.frexp(values)
+    return np.ldexp(np.floor(mantissas * 2.0**20 + 0.37), exponents - 20)
+
+
+#: Largest number of features for which second moments are kept and correlations removed.
+FULL_FEATURES = 256
+#: Exponent of that: 0 would only standardise, 1 whiten. Measured: 0.5 has up to a tenth less log loss
+#: on small tables (digits, breast cancer), 1 has a fortieth less on Shuttle with flipped signs.
+POWER = 0.75
+#: Rows' worth of uncorrelated data that the correlations are mixed with.
+PRIOR_ROWS = 30.0
+#: A feature whose scale is at most this share of its mean is constant: what varies is rounding.
+CONSTANT = 1e-12
+#: The map is recomputed after so many rounds, as a share of those played.
+RENEWAL = 0.05
+
+
+def renewal_gap(features: int, t: int) -> int:
+    """Rounds from round t to the next renewal of the map, which takes the time of many rows."""
+    return max(1, features // 16, int(RENEWAL * t))
+
+
+class FeatureMap:
+    r"""Rescales rows of features by statistics of the rows so far.
+
+    Up to 256 features a row x becomes
+
+    .. math:: z = \tfrac1g (1, A (x - m)), \qquad A = (K + \tfrac{30}{n} I)^{-3/8} S^{-1}
+
+    with m the running mean, S the scales, K the correlations, n the rows counted, and g the root
+    mean square of the norms. So z has norm about 1, correlated features do not crowd out the others,
+    and multiplying the features by a constant changes nothing. The scale of a feature is its standard
+    deviation, or that of its nonzero entries about its mean if larger: so a rare feature is not blown
+    up when it comes, and a late one has its scale at once. A feature whose scale is at most 1e-12 of
+    its mean counts as constant and is left out. Beyond 256 features rows are not centred and stay
+    sparse: m = 0, K = I, and the scale is the root mean square of the nonzero entries.
+
+    A z longer than 2 is shortened to 2. The first entry is the intercept's; without an intercept it is
+    0, and so is m.
+
+    Examples
+    --------
+    >>> features = FeatureMap(2, intercept=True)
+    >>> rows = as_rows(np.array([[1.0, 10.0], [3.0, 10.0], [5.0, 40.0]]))
+    >>> mapped = features.rows(rows, np.ones(3))
+    >>> features.renew()
+    >>> features.centre
+    array([ 3., 20.])
+    >>> features.rows(rows.stretch(0, 1)).values.round(2)  # the intercept's entry first
+    array([ 1.  , -0.49, -0.27])
+    """
+
+    STATE = ("totals", "seen", "mean", "moments", "squares", "centre", "table")
+
+    def __init__(self, features: int, intercept: bool) -> None:
+        self.constant = 1.0 if intercept else 0.0
+        self.totals: Array = np.zeros(2)  # weight of all rows, and sum of their squared norms
+        self.seen: Array = np.zeros(features)  # weight of the rows in which a feature was not 0
+        self.full = features <= FULL_FEATURES
+        width = features if self.full else 0
+        self.mean: Array = np.zeros(width)
+        self.moments: Array = np.zeros((width, width))  # about the mean, lower triangle
+        self.centre: Array = np.zeros(width)  # m of the last renewal
+        self.table: Array = np.zeros((width, width))  # A transposed
+        self.squares: Array = np.zeros(0 if self.full else features)  # sums, of many features
+
+    @property
+    def features(self) -> int:
+        """Number of features."""
+        return self.seen.size
+
+    def rows(self, given: Rows, parts: Array | None = None) -> Rows:
+        """Return the rows mapped; count them if their weights `parts` are given."""
+        if not self.totals.flags.writeable:  # unpickled from read-only memory, as joblib does
+            for name in self.STATE:
+                setattr(self, name, getattr(self, name).copy())
+        learning = parts is not None
+        weights = parts if parts is not None else np.zeros(0)
+        if self.full:
+            width = self.features + 1
+            out = np.empty(given.number * width)
+            kernels().full_rows(
+                *(*given, weights, learning, self.constant, self.totals, self.seen),
+                *(self.mean, self.moments, self.centre, self.table, out),
+            )
+            starts = np.arange(0, out.size + 1, width)
+            return Rows(starts, np.arange(out.size) % width, out)
+        out = np.empty(given.values.size + given.number)
+        kernels().diagonal_rows(
+            *given, weights, learning, self.constant, self.totals, self.seen, self.squares, out
+        )
+        places = np.insert(given.places + 1, given.starts[:-1], 0)
+        return Rows(given.starts + np.arange(given.starts.size), places, out)
+
+    def renew(self) -> None:
+        """Recompute the map; up to 256 features it is constant in between."""
+        if not self.full or self.totals[0] == 0.0:
+            return
+        scales = self._scales()
+        trust = ramp(scales, CONSTANT * np.abs(self.mean))
+        known = (trust > 0.0).nonzero()[0]
+        weight, scales, trust = self.totals[0], scales[known], trust[known]
+        lower = self.moments[np.ix_(known, known)] / weight / scales / scales[:, None]
+        lower *= trust * trust[:, None]
+        # A rare feature has a larger scale than its deviation. The rest of its variance counts as
+        # noise of its own, or whitening would blow it up after all.
+        correlations = np.tril(lower, -1) + np.tril(lower, -1).T + np.eye(known.size)
+        values, vectors = eigh(correlations)
+        powers = (np.maximum(values, 0.0) + PRIOR_ROWS / weight) ** (-POWER / 2.0)
+        root = (vectors * powers) @ vectors.T
+        self.table = np.zeros_like(self.moments)
+        self.table[np.ix_(known, known)] = root * (trust / scales)[:, None]
+        self.centre = self.mean.copy()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether a feature has a scale by now that the map does not have."""
+        rounding = self.totals[0] * (CONSTANT * self.mean) ** 2
+        varies = self.moments.diagonal() > rounding
+        return bool((varies & (self.table.diagonal() == 0.0)).any())
+
+    def grow(self, features: int) -> None:
+        """Make room for more features, which were 0 so far."""
+        more = features - self.features
+        self.seen = np.pad(self.seen, (0, more))
+        if self.full:
+            self.mean, self.centre = np.pad(self.mean, (0, more)), np.pad(self.centre, (0, more))
+            self.moments = np.pad(self.moments, (0, more))
+            self.table = np.pad(self.table, (0, more))
+        else:
+            self.squares = np.pad(self.squares, (0, more))
+
+    def diagonal(self) -> FeatureMap:
+        """Return the map for many features that has counted the same rows."""
+        other = FeatureMap(0, self.constant > 0.0)
+        other.full = False
+        other.seen = self.seen.copy()
+        other.squares = self.moments.diagonal() + self.totals[0] * self.mean**2
+        # The mean of (x / scale)^2 is the share of rows in which x is not 0.
+        other.totals = self.totals * [1.0, 0.0]
+        other.totals[1] = self.seen.sum() + self.constant * self.totals[0]
+        return other
+
+    def to_features(self, inner: Array) -> tuple[Array, Array]:
+        """Return weights of features and intercepts from weights of z, one column each."""
+        length = np.sqrt(self.totals[1] / self.totals[0]) if self.totals[1] > 0.0 else 1.0
+        if self.full:
+            weights = self.table @ inner[1:] / length
+            return weights, self.constant * inner[0] / length - self.centre @ weights
+        inverse = np.divide(1.0, self._scales(), where=self.squares > 0.0, out=0.0 * self.squares)
+        return inverse[:, None] * inner[1:] / length, self.constant * inner[0] / length
+
+    def from_features(self, weights: Array, intercepts: Array) -> Array:
+        """Return weights of z from weights of features and intercepts; for many features only."""
+        length = np.sqrt(self.totals[1] / self.totals[0])
+        return np.vstack((intercepts, self._scales()[:, None] * weights)) * length
+
+    def _scales(self) -> Array:
+        """The scales of the features, 0 if unknown."""
+        present = np.maximum(self.seen, np.finfo(np.float64).tiny)
+        if not self.full:
+            return np.sqrt(self.squares / present)
+        weight, total = self.totals[0], self.moments.diagonal()
+        # The zeros of a feature are at the distance |mean| from the mean.
+        others = np.maximum(total - (weight - self.seen) * self.mean**2, 0.0)
+        return np.sqrt(np.maximum(total / weight, others / present))

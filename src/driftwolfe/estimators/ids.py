@@ -1,0 +1,189 @@
+"""Ids of users, items, classes and features: checked, numbered, and written to files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driftwolfe.storage import require
+
+
+class Ids:
+    """Keys numbered 0, 1, 2, ... in order of appearance.
+
+    >>> ids = Ids(["ann"])
+    >>> numbers, new = ids.number(["bob", "ann", "bob"])
+    >>> numbers, new
+    (array([1, 0, 1]), ['bob'])
+    >>> ids.add(new)
+    >>> ids.find(["bob", "eve"])
+    array([ 1, -1])
+    """
+
+    def __init__(self, names: Iterable[Hashable] = ()) -> None:
+        self.numbers: dict[Any, int] = {}
+        self.names: list[Any] = []
+        self.add(names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def find(self, keys: Collection[Hashable]) -> NDArray[np.int64]:
+        """Return the number of each key; -1 for an unknown one."""
+        get = self.numbers.get
+        return np.fromiter((get(key, -1) for key in keys), np.int64, len(keys))
+
+    def number(self, keys: Sequence[Hashable]) -> tuple[NDArray[np.int64], list[Any]]:
+        """Return the number that each key has or will have, and a list of the new keys."""
+        numbers = self.find(keys)
+        new: dict[Any, int] = {}
+        for place in np.flatnonzero(numbers < 0).tolist():
+            numbers[place] = new.setdefault(keys[place], len(self.names) + len(new))
+        return numbers, list(new)
+
+    def add(self, keys: Iterable[Hashable]) -> None:
+        """Give the next numbers to keys that have none."""
+        for key in keys:
+            if key not in self.numbers:
+                self.numbers[key] = len(self.names)
+                self.names.append(key)
+
+
+#: How keys of each type are written in JSON: as a tag and a text. Numbers are in base 16, which is
+#: exact and also holds infinities and NaN.
+_KEYS: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
+    "text": (str, str, str),
+    "bool": (bool, str, {"True": True, "False": False}.__getitem__),
+    "int": (int, hex, lambda text: int(text, 16)),
+    "float": (float, float.hex, float.fromhex),
+    "bytes": (bytes, bytes.hex, bytes.fromhex),
+    "none": (type(None), lambda _: "", lambda _: None),
+}
+_TAGS = {kind: tag for tag, (kind, _, _) in _KEYS.items()}
+#: How deep tuples in tuples may be, and how many parts one key may have.
+DEEPEST_KEY, LARGEST_KEY = 8, 10_000
+#: Types of keys that hold no others and are equal to themselves.
+_SIMPLE = {str, int, bool, bytes, type(None)}
+_HOLDERS = (tuple, frozenset)
+
+
+def check_keys(keys: Collection[Any], what: str) -> None:
+    """Raise ValueError if a key could not be found again: if it is NaN, or holds NaN.
+
+    Tuples and frozensets may hold others, 8 deep and 10,000 in all. This check comes before a key is
+    hashed or compared, which takes time and stack for all of it.
+
+    >>> check_keys(["ann", 3, ("bob", 1.5)], "the id of one user")
+    >>> check_keys([("bob", float("nan"))], "the id of one user")
+    Traceback (most recent call last):
+        ...
+    ValueError: the id of one user is missing (NaN) or holds NaN; drop such rows or give them a name
+    """
+    if _SIMPLE.issuperset(map(type, keys)):
+        return
+    for key in keys:
+        if isinstance(key, _HOLDERS):
+            _check_parts(key, what)
+    others = [key for key in keys if not isinstance(key, _HOLDERS) and type(key) not in _SIMPLE]
+    with suppress(TypeError):  # not hashable, which the caller says in its own words
+        _refuse_missing(set(others), what)
+
+
+def _check_parts(key: Any, what: str) -> None:
+    level, count = [key], 0
+    for _ in range(DEEPEST_KEY + 1):
+        holders = [part for part in level if isinstance(part, _HOLDERS)]
+        _refuse_missing((part for part in level if not isinstance(part, _HOLDERS)), what)
+        if not holders:
+            return
+        count += sum(map(len, holders))
+        if count > LARGEST_KEY:
+            raise ValueError(f"{what} must hold at most {LARGEST_KEY:,} parts")
+        level = [part for holder in holders for part in holder]
+    raise ValueError(f"{what} must not hold tuples more than {DEEPEST_KEY} deep")
+
+
+def _refuse_missing(keys: Iterable[Any], what: str) -> None:
+    if any(map(_is_missing, keys)):
+        raise ValueError(
+            f"{what} is missing (NaN) or holds NaN; drop such rows or give them a name"
+        )
+
+
+def _is_missing(key: Any) -> bool:
+    try:
+        return bool(key != key)
+    except (TypeError, ArithmeticError):  # the NA of pandas is neither equal nor different
+        return True
+    except ValueError:  # an array, which is no key
+        return False
+
+
+def encode_keys(keys: Iterable[Any]) -> NDArray[np.uint8]:
+    """Return keys as an array of bytes; `decode_keys` gives them back, types and order included.
+
+    Keys are texts, whole numbers, floats, booleans, None, bytes, and tuples of these. NumPy's
+    scalars become Python's. Anything else raises TypeError.
+
+    >>> decode_keys(encode_keys(["a", 1, 1.0, True, None, (b"b", 2)]))
+    ['a', 1, 1.0, True, None, (b'b', 2)]
+    """
+    try:
+        text = json.dumps([_encoded(key) for key in keys], separators=(",", ":"))
+    except RecursionError:
+        raise ValueError(f"a key must not hold tuples more than {DEEPEST_KEY} deep") from None
+    return np.frombuffer(text.encode("ascii"), dtype=np.uint8).copy()
+
+
+def decode_keys(encoded: NDArray[np.uint8]) -> list[Any]:
+    """Return the list of keys that `encode_keys` took, or raise ValueError for other bytes."""
+    try:
+        if encoded.dtype != np.uint8 or encoded.ndim != 1:
+            raise TypeError("keys are a row of bytes")
+        return [_decoded(item) for item in json.loads(encoded.tobytes())]
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        raise ValueError("these bytes are not keys written by encode_keys") from error
+
+
+def distinct_keys(encoded: NDArray[np.uint8]) -> list[Any]:
+    """Return the keys if no two are equal; ValueError otherwise."""
+    keys = decode_keys(encoded)
+    require(len(keys) == len(set(keys)) and all(key == key for key in keys), "keys")
+    return keys
+
+
+def plain_key(key: Any) -> Any:
+    """Return NumPy's scalars as Python objects, and other keys as they are.
+
+    >>> plain_key(np.int64(3))
+    3
+    """
+    return key.item() if isinstance(key, np.generic) else key
+
+
+def _encoded(key: Any) -> list[Any]:
+    plain = plain_key(key)
+    if type(plain) is tuple:
+        return ["tuple", [_encoded(part) for part in plain]]
+    # The exact type: an enumeration that is also an int would come back as a bare int.
+    if type(plain) not in _TAGS:
+        raise TypeError(
+            "only str, int, float, bool, None, bytes and tuples of these can be saved as keys, "
+            f"got {key!r} of type {type(key).__name__}"
+        )
+    tag = _TAGS[type(plain)]
+    return [tag, _KEYS[tag][1](plain)]
+
+
+def _decoded(item: Any) -> Any:
+    tag, content = item
+    if tag == "tuple":
+        return tuple(_decoded(part) for part in content)
+    if not isinstance(content, str):
+        raise TypeError("the content of a key is text")
+    return _KEYS[tag][2](content)

@@ -1,1 +1,0 @@
-"""Ratings: the experts behind `MatrixCompleter`."""

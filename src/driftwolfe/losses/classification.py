@@ -1,0 +1,302 @@
+"""Classification losses: hinge, logistic and multiclass logistic."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+
+from driftwolfe.losses.base import Ball, DeviceCache, Loss
+from driftwolfe.losses.inputs import (
+    batch_of_features,
+    batch_of_indices,
+    batch_of_numbers,
+    dense_features,
+    row_norms,
+)
+from driftwolfe.points import checks
+from driftwolfe.points.compiled import compiled
+from driftwolfe.points.devices import HOST, device_of
+from driftwolfe.points.factored import FactoredMatrix
+from driftwolfe.points.kinds import Array, Point
+
+kernels = compiled("driftwolfe.losses.loss_kernels")
+
+#: Multiplications up to which one compiled loop is quicker than calls of BLAS.
+_COMPILED = 50_000
+
+
+def _products(points: Any, features: DeviceCache) -> Array:
+    """Inner products of points (rows of a table) with all features, on the host."""
+    device = device_of(points)
+    (rows,) = features.on(device)
+    scores: Array = points @ rows.T if device is HOST else device.host(rows @ points.T).T
+    return scores
+
+
+def _combinations(weights: Any, points: Any, features: DeviceCache) -> Any:
+    """Weighted sums of the features, one per row of weights, where the points live."""
+    device = device_of(points)
+    return device.put(weights) @ features.on(device)[0]
+
+
+class MarginLoss(Loss):
+    r"""A mean of losses of margins.
+
+    .. math:: f(x) = \frac1b \sum_{k=1}^b \varphi(y_k \langle a_k, x\rangle)
+
+    A new one overrides `value_at` and `slope_at` by a :math:`\varphi` with slopes in [-1, 0].
+    """
+
+    on_devices = True
+
+    def __init__(self, features: Any, labels: Any) -> None:
+        self.features = batch_of_features(features)
+        self._cache = DeviceCache(self.features)
+        rows, n_features = self.features.shape
+        self.labels = batch_of_numbers(labels, "labels", rows)
+        strange = self.labels[np.abs(self.labels) != 1.0]
+        if strange.size:
+            raise ValueError(f"labels must be -1 or +1, got {strange[0]:g}")
+        self.shape = (n_features,)
+
+    def scores(self, x: Point) -> Array:
+        """Return <a, x> for every row a."""
+        self.check_shape(x.shape)
+        scores: Array = self.features @ x
+        return scores
+
+    def pull_back(self, slope: Array, like: Point) -> Point:
+        """Return the rows, weighted by their slopes and added up."""
+        gradient: Array = slope @ self.features
+        return gradient
+
+    def stacked_scores(self, stack: Array) -> Array:
+        """Return <a, x> for every point and row, shape (points, rows)."""
+        self.check_shape(tuple(stack.shape[1:]))
+        return _products(stack, self._cache)
+
+    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
+        """Return the rows, weighted by their slopes and added up, for every point."""
+        return _combinations(slopes, stack, self._cache)
+
+    def lipschitz(self, domain: Ball) -> float:
+        """Return the mean of the norms of the rows."""
+        return float(row_norms(self.features).mean())
+
+
+class HingeLoss(MarginLoss):
+    r"""Binary classification by margins.
+
+    .. math:: f(x) = \frac1b \sum_{k=1}^b \max(0,\; 1 - y_k \langle a_k, x\rangle)
+
+    A subgradient is :math:`-\frac1b \sum_k y_k a_k` over the rows with margin below 1. Its norm is
+    at most the mean of the :math:`\lVert a_k\rVert`.
+
+    Parameters
+    ----------
+    features
+        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
+    labels
+        The signs :math:`y_k`, each -1 or +1.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> loss = dw.losses.HingeLoss([[1.0, 0.0], [0.0, 2.0]], [1, -1])
+    >>> loss.value_and_gradient([2.0, 0.0])
+    (0.5, array([0., 1.]))
+    """
+
+    def value_at(self, scores: Array) -> Array:
+        """Return the mean of what the margins lack to 1."""
+        value: Array = np.maximum(0.0, 1.0 - self.labels * scores).mean(axis=-1)
+        return value
+
+    def slope_at(self, scores: Array) -> Array:
+        """Return minus the label where the margin is below 1, over the number of rows."""
+        return (self.labels * scores < 1.0) * (-self.labels / self.labels.size)
+
+
+class LogisticLoss(MarginLoss):
+    r"""Binary classification by probabilities.
+
+    .. math:: f(x) = \frac1b \sum_{k=1}^b \log\big(1 + e^{-y_k \langle a_k, x\rangle}\big)
+
+    The gradient is :math:`-\frac1b \sum_k \sigma(-y_k \langle a_k, x\rangle)\, y_k a_k` with
+    :math:`\sigma(m) = 1/(1 + e^{-m})`. Its norm is at most the mean of the
+    :math:`\lVert a_k\rVert`.
+
+    Parameters
+    ----------
+    features
+        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
+    labels
+        The signs :math:`y_k`, each -1 or +1.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> loss = dw.losses.LogisticLoss([[1.0, 0.0], [0.0, 2.0]], [1, -1])
+    >>> round(loss.value([0.0, 0.0]), 6)
+    0.693147
+    >>> loss.gradient([0.0, 0.0])
+    array([-0.25,  0.5 ])
+    """
+
+    def value_at(self, scores: Array) -> Array:
+        """Return the mean of log(1 + exp(-margin))."""
+        value: Array = np.logaddexp(0.0, -self.labels * scores).mean(axis=-1)
+        return value
+
+    def slope_at(self, scores: Array) -> Array:
+        """Return minus the label times the probability of the other one, over the rows."""
+        # 1 / (1 + exp(z)) through its logarithm: no overflow for any z.
+        other = np.exp(-np.logaddexp(0.0, self.labels * scores))
+        return other * (-self.labels / self.labels.size)
+
+
+class MulticlassLogistic(Loss):
+    r"""Classification by a matrix with one row per class.
+
+    .. math::
+
+        f(X) = \frac1b \sum_{k=1}^b \Big(\log \sum_c e^{\langle X_c, a_k\rangle}
+               - \langle X_{y_k}, a_k\rangle\Big), \qquad
+        \nabla f(X) = \frac1b \sum_k (p_k - e_{y_k})\, a_k^\top
+
+    with :math:`p_k` the class probabilities of row k. Every gradient has norm at most
+    :math:`\sqrt2` times the mean (or sum) of the :math:`\lVert a_k\rVert`.
+
+    Parameters
+    ----------
+    features
+        The b rows :math:`a_k`, shape (b, n_features); a dense array or a scipy sparse matrix.
+    labels
+        The classes :math:`y_k`, from 0 to n_classes - 1.
+    n_classes
+        Number of classes; points have shape (n_classes, n_features).
+    reduction
+        ``"mean"`` over the rows (as displayed) or ``"sum"``.
+
+    Examples
+    --------
+    >>> import numpy as np, driftwolfe as dw
+    >>> loss = dw.losses.MulticlassLogistic([[1.0, 0.0], [0.0, 2.0]], [0, 2], n_classes=3)
+    >>> round(loss.value(np.zeros((3, 2))), 6)  # log(3)
+    1.098612
+    >>> loss.gradient(np.zeros((3, 2))).round(3)
+    array([[-0.333,  0.333],
+           [ 0.167,  0.333],
+           [ 0.167, -0.667]])
+
+    References
+    ----------
+    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
+    regret guarantees, AAAI, section "Experiments".
+    """
+
+    on_devices = True
+
+    def __init__(
+        self,
+        features: Any,
+        labels: Any,
+        n_classes: int,
+        reduction: Literal["mean", "sum"] = "mean",
+    ) -> None:
+        if reduction not in ("mean", "sum"):
+            raise ValueError(f'reduction must be "mean" or "sum", got {reduction!r}')
+        self.n_classes = checks.count(n_classes, "n_classes", least=2)
+        self.features = batch_of_features(features)
+        self._cache = DeviceCache(self.features)
+        self.labels = batch_of_indices(labels, "labels", self.n_classes)
+        rows, n_features = self.features.shape
+        if self.labels.size != rows:
+            raise ValueError(
+                f"labels must hold one class for each of {rows} rows of features, "
+                f"got {self.labels.size}"
+            )
+        self.reduction = reduction
+        self.shape = (self.n_classes, n_features)
+        self._row_weight = 1.0 / rows if reduction == "mean" else 1.0
+        self._label_places = np.arange(rows) * self.n_classes + self.labels
+        self._indicator = np.zeros((rows, self.n_classes))
+        self._indicator.flat[self._label_places] = self._row_weight
+
+    def scores(self, x: Point) -> Array:
+        """Return the scores of every row, shape (rows, n_classes)."""
+        self.check_shape(x.shape)
+        columns = self.features.T
+        if isinstance(x, FactoredMatrix) and x.device is HOST:
+            return x.times(columns).T
+        scores: Array = (x @ columns).T
+        return scores
+
+    def value_at(self, scores: Array) -> Array:
+        """Return the mean (or sum) over the rows of the negative log probability of the label."""
+        return self.value_and_slope_at(scores)[0]
+
+    def slope_at(self, scores: Array) -> Array:
+        """Return probabilities less the indicator of the label, times the weight of a row."""
+        return self.value_and_slope_at(scores)[1]
+
+    def value_and_slope_at(self, scores: Array) -> tuple[Array, Array]:
+        """Return both from the same exponentials, which do not overflow."""
+        shifted = scores - scores.max(axis=-1, keepdims=True)
+        label_scores = shifted.reshape(*shifted.shape[:-2], -1).take(self._label_places, axis=-1)
+        slope = np.exp(shifted, out=shifted)
+        totals = slope.sum(axis=-1)
+        value: Array = (np.log(totals) - label_scores).sum(axis=-1)
+        slope *= self._row_weight / totals[..., None]
+        slope -= self._indicator
+        return value * self._row_weight, slope
+
+    def pull_back(self, slope: Array, like: Point) -> Point:
+        """Return the outer products of slopes and rows, low-rank for a `FactoredMatrix`."""
+        if not isinstance(like, FactoredMatrix):
+            gradient: Array = slope.T @ self.features
+            return gradient
+        rows, classes = self.labels.size, self.n_classes
+        if rows <= classes:
+            return FactoredMatrix(slope.T, np.ones(rows), dense_features(self.features).T)
+        return FactoredMatrix(np.eye(classes), np.ones(classes), self.features.T @ slope)
+
+    def stacked_scores(self, stack: Array) -> Array:
+        """Return the scores of every row by every matrix, shape (points, rows, n_classes)."""
+        self.check_shape(tuple(stack.shape[1:]))
+        if self._all_dense(stack):
+            scores: Array = self.features @ stack.swapaxes(1, 2)
+            return scores
+        products = _products(stack.reshape(-1, stack.shape[2]), self._cache)
+        return products.reshape(*stack.shape[:2], -1).swapaxes(1, 2)
+
+    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
+        """Return the outer products of slopes and rows for every matrix."""
+        by_class = slopes.swapaxes(1, 2)
+        if self._all_dense(stack):
+            gradients: Array = by_class @ self.features
+            return gradients
+        rows = by_class.reshape(-1, by_class.shape[2])
+        return _combinations(rows, stack, self._cache).reshape(stack.shape)
+
+    def stacked_round(self, stack: Array, weights: Array) -> tuple[Array, Array, float]:
+        """Return values and gradients at a stack of points, and the value at their mean."""
+        self.check_shape(tuple(stack.shape[1:]))
+        if not self._all_dense(stack) or stack.size * self.labels.size > _COMPILED:
+            return super().stacked_round(stack, weights)
+        points = np.ascontiguousarray(stack.reshape(-1, stack.shape[2]).T)
+        values, pulled = np.zeros(len(stack)), np.zeros(points.shape)
+        value = kernels().logistic_round(
+            points, weights, self.features, self.labels, self._row_weight, values, pulled
+        )
+        return values, np.ascontiguousarray(pulled.T).reshape(stack.shape), value
+
+    def lipschitz(self, domain: Ball) -> float:
+        r"""Return :math:`\sqrt2` times the mean (or sum) of the norms of the rows."""
+        return math.sqrt(2.0) * self._row_weight * float(row_norms(self.features).sum())
+
+    def _all_dense(self, stack: Any) -> bool:
+        """Whether features and points are arrays on the host."""
+        return isinstance(stack, np.ndarray) and isinstance(self.features, np.ndarray)

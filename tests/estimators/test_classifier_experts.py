@@ -1,0 +1,379 @@
+"""The parts of the classifier against independent computations and against their guarantees."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driftwolfe import TraceNormBall
+from driftwolfe.estimators import classifier_experts
+from driftwolfe.estimators.classifier_experts import (
+    BLOCK,
+    SLACK,
+    ClassExperts,
+    ClassLearner,
+)
+from driftwolfe.estimators.classifier_features import FULL_FEATURES, FeatureMap, Labelled, as_rows
+from driftwolfe.estimators.classifier_kernels import divisor, eigen, project_columns
+from driftwolfe.losses import MulticlassLogistic
+from estimators.classifier_streams import state_of, turning
+
+RADII = (2.0, 20.0)
+
+
+def labelled(X, y, weights=None):
+    return Labelled.from_weights(as_rows(np.asarray(X, float)), np.asarray(y, np.int64), weights)
+
+
+def rows_of_norm(rng, number, width, norm=1.0):
+    z = rng.normal(size=(number, width))
+    return z * (norm / np.linalg.norm(z, axis=1, keepdims=True))
+
+
+def matrices(experts):
+    """What each expert holds, one row per class."""
+    stacked = experts.points[: experts.width].reshape(experts.width, -1, experts.classes)
+    return stacked.transpose(1, 2, 0)
+
+
+def trace_norm(matrix):
+    return np.linalg.svd(matrix, compute_uv=False).sum()
+
+
+# --- projection ------------------------------------------------------------------------------
+
+
+@given(
+    rows=st.integers(1, 30),
+    columns=st.integers(1, 9),
+    share=st.floats(0.01, 1.5),
+    size=st.sampled_from([1e-6, 1.0, 1e6]),
+    seed=st.integers(0, 10**6),
+)
+def test_projection_is_that_of_the_ball(rows, columns, share, size, seed):
+    rng = np.random.default_rng(seed)
+    table = rng.normal(size=(rows + 2, 3 * columns)) * size
+    own = (slice(0, rows), slice(columns, 2 * columns))
+    radius = share * trace_norm(table[own])
+    expected = TraceNormBall((rows, columns), radius, representation="dense").project(table[own])
+    projected = table.copy()
+    norm, squared = project_columns(projected, rows, columns, columns, radius)
+    np.testing.assert_allclose(projected[own], expected, atol=1e-7 * size * rows)
+    assert norm == pytest.approx(trace_norm(expected), rel=1e-6)
+    assert squared == pytest.approx((expected**2).sum(), rel=1e-6)
+    projected[own] = table[own]
+    np.testing.assert_array_equal(projected, table)  # nothing else was touched
+
+
+@given(n=st.integers(1, 16), seed=st.integers(0, 10**6), flat=st.booleans())
+def test_eigenvalues_are_those_of_lapack(n, seed, flat):
+    rng = np.random.default_rng(seed)
+    square = rng.normal(size=(n, n))
+    symmetric = square @ square.T
+    if flat:
+        symmetric = np.ones((n, n))
+    matrix, vectors = symmetric.copy(), np.empty((n, n))
+    eigen(matrix, vectors)
+    np.testing.assert_allclose(
+        np.sort(matrix.diagonal()), np.linalg.eigvalsh(symmetric), atol=1e-10
+    )
+    rebuilt = (vectors * matrix.diagonal()) @ vectors.T
+    np.testing.assert_allclose(rebuilt, symmetric, atol=1e-10)
+
+
+# --- experts ---------------------------------------------------------------------------------
+
+
+def test_a_step_is_down_the_gradient():
+    rng = np.random.default_rng(0)
+    experts = ClassExperts((1e6,), 3, 5, adaptive=True)
+    start = rng.normal(size=experts.points.shape)
+    experts.points[:] = start
+    experts.norms[:] = 1.0
+    before = matrices(experts).copy()
+    z, label, part = rows_of_norm(rng, 1, 5), np.array([2]), 0.7
+    experts.learn(labelled(z, label, np.array([part])))
+    for i, length in enumerate(experts.lengths):
+        eta = 1e6 / np.sqrt(2.0 * length)
+        step = (before[i] - matrices(experts)[i]) / (eta * part)
+
+        def loss(flat):
+            scores = flat.reshape(3, 5) @ z[0]
+            return scipy.special.logsumexp(scores) - scores[2]
+
+        numeric = scipy.optimize.approx_fprime(before[i].ravel(), loss, 1e-7).reshape(3, 5)
+        np.testing.assert_allclose(step, numeric, atol=1e-6)
+        exact = MulticlassLogistic(z, label, 3).gradient(before[i])
+        np.testing.assert_allclose(step, exact, atol=1e-9)
+
+
+@pytest.mark.parametrize("classes", [3, 20])
+def test_norms_are_followed_and_kept_within_the_slack(classes):
+    rng = np.random.default_rng(1)
+    experts = ClassExperts(RADII, classes, 6, adaptive=True)
+    rule, reached = rng.normal(size=(6, classes)), 0
+    for _ in range(40):
+        z = rows_of_norm(rng, BLOCK, 6, norm=2.0)
+        experts.learn(labelled(z, (z @ rule).argmax(axis=1)))
+        norms = np.array([trace_norm(matrix) for matrix in matrices(experts)])
+        radii = np.resize(RADII, norms.size)
+        assert (norms <= experts.norms[0] * (1 + 1e-9) + 1e-12).all()
+        assert (experts.norms[0] <= (1.0 + SLACK) * radii).all()
+        squares = (matrices(experts) ** 2).sum(axis=(1, 2))
+        np.testing.assert_allclose(experts.norms[1], squares, rtol=1e-9, atol=1e-12)
+        reached += (norms > 0.99 * radii).sum()
+    assert reached > 50
+
+
+def play(experts, Z, y):
+    """Learn row by row; return the losses of the mixture and of every expert."""
+    mixture, own = [], []
+    for k in range(len(y)):
+        scores = matrices(experts) @ Z[k]
+        losses = scipy.special.logsumexp(scores, axis=1) - scores[:, y[k]]
+        p = experts.probabilities(as_rows(Z[k : k + 1]))[0]
+        assert p.sum() == pytest.approx(1.0)
+        np.testing.assert_allclose(p[y[k]], experts.weights @ np.exp(-losses), rtol=1e-9)
+        mixture.append(-np.log(p[y[k]]))
+        own.append(losses)
+        experts.learn(labelled(Z[k : k + 1], y[k : k + 1]))
+    return np.array(mixture), own
+
+
+def drifting(rows, rng):
+    Z = rows_of_norm(rng, rows, 4, norm=2.0)
+    rule = rng.normal(size=(4, 3)) * 3.0
+    scores = Z @ rule
+    scores[rows // 3 : 2 * rows // 3] *= -1.0
+    return Z, (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+
+
+def test_the_mixture_loses_little_to_any_expert_on_any_interval():
+    rng = np.random.default_rng(2)
+    rows = 1200
+    Z, y = drifting(rows, rng)
+    experts = ClassExperts(RADII, 3, 4, adaptive=True)
+    mixture, own = play(experts, Z, y)
+    number = len(own[0])
+    table = np.array([losses[:number] for losses in own])
+    for start in range(0, rows, 37):
+        ahead = (mixture[start:, None] - table[start:]).cumsum(axis=0)
+        ends = np.arange(start + 1, rows + 1)
+        assert (ahead <= np.log(len(own[-1]) * ends)[:, None] + 0.01).all()
+
+
+def test_on_intervals_of_the_cover_the_loss_is_near_that_of_the_best_matrix():
+    rng = np.random.default_rng(3)
+    rows = 1024
+    Z, y = drifting(rows, rng)
+    experts = ClassExperts(RADII, 3, 4, adaptive=True)
+    mixture, own = play(experts, Z, y)
+    G = 2.0 * np.sqrt(2.0)
+    for radius in RADII:
+        ball = TraceNormBall((3, 4), radius)
+        for length in (16, 64, 256):
+            for start in range(length, rows - length + 1, length):
+                piece = slice(start, start + length)
+                loss = MulticlassLogistic(Z[piece], y[piece], 3, reduction="sum")
+                best = np.zeros((3, 4))
+                for k in range(60):  # Frank-Wolfe: near the best is enough
+                    best += (ball.lmo(loss.gradient(best)) - best) * 2.0 / (k + 2.0)
+                allowed = 1.3 * G * 2.0 * radius * np.sqrt(length)
+                allowed += np.log(len(own[-1]) * (start + length)) + 0.01
+                assert mixture[piece].sum() <= loss.value(best) + allowed
+
+
+def test_experts_restart_at_the_heaviest_of_their_radius_when_intervals_end():
+    rng = np.random.default_rng(4)
+    experts = ClassExperts(RADII, 2, 3, adaptive=True)
+    for b in range(1, 40):
+        Z = rows_of_norm(rng, BLOCK, 3)
+        experts.learn(labelled(Z, (Z[:, 0] > 0).astype(int)))
+        levels = experts.weights.reshape(-1, 2)
+        tied = levels >= levels.max(axis=0) * (1.0 - 1e-9)
+        heaviest = [int(np.flatnonzero(tied[:, r])[-1]) for r in range(2)]  # the longest of them
+        stacked = matrices(experts).reshape(-1, 2, 2, 3)
+        for level, rounds in enumerate((1, 4, 16)):
+            for r in range(2):
+                same = np.array_equal(stacked[level, r], stacked[heaviest[r], r])
+                assert same == (b % rounds == 0 or level == heaviest[r])
+
+
+def test_without_adaptation_nothing_restarts():
+    rng = np.random.default_rng(4)
+    experts = ClassExperts(RADII, 2, 3, adaptive=False)
+    Z = rows_of_norm(rng, BLOCK, 3)
+    experts.learn(labelled(Z, (Z[:, 0] > 0).astype(int)))
+    assert len(np.unique(matrices(experts).reshape(10, -1), axis=0)) == 10
+
+
+def test_longer_intervals_join_in_time(monkeypatch):
+    monkeypatch.setattr(classifier_experts, "FIRST_LEVELS", 1)
+    experts = ClassExperts(RADII, 2, 3, adaptive=True)
+    rng = np.random.default_rng(0)
+    lengths = {}
+    for _ in range(80):
+        experts.learn(labelled(rows_of_norm(rng, BLOCK, 3), rng.integers(0, 2, BLOCK)))
+        lengths[experts.t] = experts.lengths.max()
+        assert experts.weights.sum() == pytest.approx(1.0)
+        assert experts.points.shape[1] == 2 * experts.weights.size == experts.norms.size
+    assert [lengths[t] for t in (16, 64, 240, 256, 1024)] == [64, 256, 256, 1024, 4096]
+
+
+# --- features --------------------------------------------------------------------------------
+
+
+def test_the_map_is_the_one_described():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(200, 4)) @ rng.normal(size=(4, 4)) + 5.0
+    parts = rng.uniform(0.2, 1.0, 200)
+    made = FeatureMap(4, intercept=True)
+    made.rows(as_rows(X), parts)
+    made.renew()
+    mean = np.average(X, axis=0, weights=parts)
+    covariance = np.cov(X.T, aweights=parts, ddof=0)
+    scales = np.sqrt(covariance.diagonal())
+    correlations = covariance / np.outer(scales, scales)
+    inner = correlations + 30.0 / parts.sum() * np.eye(4)
+    expected = scipy.linalg.fractional_matrix_power(inner, -0.375) / scales
+    np.testing.assert_allclose(made.table.T, expected, rtol=1e-9)
+    np.testing.assert_allclose(made.centre, mean, rtol=1e-12)
+    row = X[3] * 1.01
+    plain = np.concatenate(([1.0], expected @ (row - mean)))
+    length = np.sqrt(made.totals[1] / made.totals[0])
+    mapped = made.rows(as_rows(row[None])).values
+    np.testing.assert_allclose(mapped, plain / max(length, np.linalg.norm(plain) / 2.0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("features", [3, 300])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_no_row_is_longer_than_two_whatever_comes(features, intercept):
+    rng = np.random.default_rng(6)
+    made = FeatureMap(features, intercept)
+    for _ in range(30):
+        X = rng.normal(size=(4, features)) * 10.0 ** rng.integers(-9, 9, (4, 1))
+        mapped = made.rows(as_rows(X), np.ones(4))
+        made.renew()
+        for k in range(4):
+            own = slice(mapped.starts[k], mapped.starts[k + 1])
+            assert np.linalg.norm(mapped.values[own]) <= 2.0 + 1e-12
+            assert mapped.values[own][0] == 0.0 or intercept
+
+
+@pytest.mark.parametrize("rare", [False, True])
+def test_a_feature_that_comes_late_or_rarely_has_its_scale_at_once(rare):
+    learner = ClassLearner(RADII, True, True, 2, 3)
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(2000, 3))
+    X[:, 2] = 0.0
+    learner.learn(labelled(X, X[:, 0] > 0))
+    assert learner.map.table[2, 2] == 0.0
+    late = rng.normal(size=(BLOCK, 3))
+    late[:, 2] = rng.normal(size=BLOCK) * 1e4
+    if rare:
+        late[1:, 2] = 0.0
+    learner.learn(labelled(late, late[:, 0] > 0))
+    scale = np.abs(late[0, 2]) if rare else late[:, 2].std()
+    assert 0.3 < learner.map.table[2, 2] * scale < 3.0
+
+
+def test_constant_features_are_left_alone():
+    learner = ClassLearner(RADII, True, True, 2, 3)
+    X = np.random.default_rng(8).normal(size=(100, 3))
+    X[:, 1] = 0.1
+    learner.learn(labelled(X, X[:, 0] > 0, np.random.default_rng(9).uniform(0.1, 3.0, 100)))
+    assert not learner.map.table[1].any() and not learner.map.table[:, 1].any()
+
+
+# --- both together ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("features", [4, 300])
+@given(cuts=st.lists(st.integers(0, 120), max_size=8))
+def test_how_rows_are_cut_into_calls_makes_no_difference(features, cuts):
+    X, y = turning(rows=120, features=features)
+    X[:, 3] *= np.arange(120) > 50  # one comes late
+    whole, pieces = (ClassLearner(RADII, True, True, 3, features) for _ in range(2))
+    whole.learn(labelled(X, y))
+    ends = [0, *sorted(cuts), 120]
+    for first, last in itertools.pairwise(ends):
+        pieces.learn(labelled(X[first:last], y[first:last]))
+    assert state_of(pieces) == state_of(whole)
+
+
+def test_the_map_for_many_features_takes_over_the_classifiers():
+    X, y = turning(rows=400, features=6)
+    learner = ClassLearner((1e3,), True, True, 3, 6)
+    learner.learn(labelled(X, y))
+    weights, intercepts = learner.coefficients()
+    learner.grow(3, FULL_FEATURES + 1)
+    assert not learner.map.full
+    after, also = learner.coefficients()
+    np.testing.assert_allclose(after[:, :6], weights, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(also, intercepts, rtol=1e-8, atol=1e-10)
+    wide = np.pad(X, ((0, 0), (0, FULL_FEATURES - 5)))
+    learner.learn(labelled(wide, y))
+    assert np.isfinite(learner.probabilities(as_rows(wide))).all()
+
+
+@pytest.mark.parametrize("features", [5, 300])
+def test_coefficients_are_those_of_the_probabilities(features):
+    X, y = turning(rows=200, features=features)
+    learner = ClassLearner(RADII, True, True, 3, features)
+    learner.learn(labelled(X, y))
+    learner.experts.weights[:] = 0.0
+    learner.experts.weights[3] = 1.0  # of one expert they are exact
+    weights, intercepts = learner.coefficients()
+    X = X.mean(axis=0) + 0.1 * (X - X.mean(axis=0))  # none so long that it is shortened
+    expected = scipy.special.softmax(X @ weights.T + intercepts, axis=1)
+    np.testing.assert_allclose(learner.probabilities(as_rows(X)), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_map_for_many_features_goes_on_from_what_one_for_few_has_counted(intercept):
+    rng = np.random.default_rng(0)
+    X = 5.0 + rng.standard_normal((40, 3))  # far from 0, so that the mean counts
+    X[rng.random(X.shape) < 0.4] = 0.0
+    weights = rng.uniform(0.5, 2.0, 40)
+    few = FeatureMap(3, intercept)
+    few.rows(as_rows(X), weights)
+    many = few.diagonal()
+    assert not many.full and many.features == 3
+    np.testing.assert_allclose(many.squares, weights @ X**2)
+    np.testing.assert_allclose(many.seen, weights @ (X != 0.0))
+    # Squared norms of (1, x / scale): every entry that is not 0 counts 1 in the mean.
+    lengths = weights.sum() * intercept + (weights @ (X != 0.0)).sum()
+    np.testing.assert_allclose(many.totals, [weights.sum(), lengths])
+    # The same weights of features, on either side of the map.
+    weights_of_features, intercepts = rng.standard_normal((3, 2)), np.zeros(2)
+    inner = many.from_features(weights_of_features, intercepts)
+    back, _ = many.to_features(inner)
+    np.testing.assert_allclose(back, weights_of_features)
+    mapped = many.rows(as_rows(X[:1]))
+    scales = np.sqrt((weights @ X**2) / (weights @ (X != 0.0)))
+    length = max(
+        np.sqrt(lengths / weights.sum()), np.linalg.norm(np.append(intercept, X[0] / scales)) / 2
+    )
+    expected = np.append(float(intercept), (X[0] / scales)[X[0] != 0.0]) / length
+    np.testing.assert_allclose(mapped.values, expected)
+
+
+def test_one_wild_row_does_not_make_all_others_small():
+    # Four rows of squared length 2 so far; a fifth counts for at most nine times their mean.
+    for squared, counted in ((1.0, 1.0), (17.0, 17.0), (18.5, 18.0), (1e9, 18.0)):
+        totals = np.array([5.0, 8.0])
+        length = divisor(totals, squared, 1.0)
+        assert totals.tolist() == [5.0, 8.0 + counted]
+        # No row is longer than 2 in units of the root mean square.
+        expected = max(np.sqrt((8.0 + counted) / 5.0), np.sqrt(squared) / 2.0)
+        assert length == pytest.approx(expected)
+    totals = np.array([0.5, 0.0])
+    assert divisor(totals, 1e9, 0.5) == pytest.approx(
+        np.sqrt(1e9)
+    )  # the first of all counts as it is
+    assert totals.tolist() == [0.5, 0.5e9]
+    assert divisor(totals, 4.0, 0.0) == pytest.approx(np.sqrt(1e9))  # looked at, not counted
+    assert totals.tolist() == [0.5, 0.5e9]

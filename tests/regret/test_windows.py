@@ -1,0 +1,187 @@
+"""Adaptive regret against brute force over all windows."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import driftwolfe as dw
+from driftwolfe.losses import LinearLoss, MulticlassLogistic, SquaredDistance
+from driftwolfe.regret import adaptive_regret, offline_minimum, static_regret, weak_adaptive_regret
+from driftwolfe.regret import windows as search_module
+from driftwolfe.regret.windows import Windows
+from regret.games import KINDS, game, lagging_game, some_losses
+
+
+def brute_force(history, lengths, tolerance=1e-8):
+    """The largest regret over all windows of these lengths: a lower and an upper bound."""
+    lower = upper = -np.inf
+    for length in lengths:
+        for start in range(len(history) - length + 1):
+            window = slice(start, start + length)
+            best = offline_minimum(history.domain, history.functions[window], tolerance=tolerance)
+            regret = history.losses[window].sum() - best.value
+            lower, upper = max(lower, regret), max(upper, regret + best.gap)
+    return lower, upper
+
+
+def assert_same(regret, bounds):
+    lower, upper = bounds
+    rounding = 1e-9 * (1 + abs(lower))
+    assert regret <= upper + rounding
+    assert regret.upper >= lower - rounding
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+@pytest.mark.parametrize("tau", [1, 4, 12])
+def test_every_kind_of_loss(kind, tau):
+    domain = dw.L1Ball(KINDS[kind][1], 0.8)
+    history = lagging_game(domain, some_losses(kind, 12), 0.1)
+    regret = adaptive_regret(history, tau, tolerance=1e-3)
+    assert_same(regret, brute_force(history, [tau], tolerance=1e-4))
+    start, end = regret.window
+    assert end - start == tau
+    compared = sum(f.value(regret.comparators[0]) for f in history.functions[start:end])
+    assert history.losses[start:end].sum() - compared == pytest.approx(regret, abs=1e-9)
+    assert domain.contains(regret.comparators[0], atol=1e-7)
+
+
+def drifting(rounds, seed):
+    """Targets that wander and jump, with a learner that lags behind."""
+    rng = np.random.default_rng(seed)
+    jumps = np.repeat(rng.standard_normal((4, 3)), -(-rounds // 4), axis=0)[:rounds]
+    targets = jumps + 0.3 * rng.standard_normal((rounds, 3))
+    return lagging_game(dw.L2Ball(3, 1.5), [SquaredDistance(target) for target in targets], 0.1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("tau", [1, 5, 17, 60])
+def test_drifting_targets(seed, tau):
+    history = drifting(60, seed)
+    regret = adaptive_regret(history, tau, tolerance=1e-6)
+    assert_same(regret, brute_force(history, [tau]))
+    assert regret.gap <= 1e-5 * (1 + abs(regret))
+    assert regret.lengths == (tau,)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weak_adaptive_regret_over_all_windows(seed):
+    history = drifting(24, seed)
+    regret = weak_adaptive_regret(history, tolerance=1e-6)
+    assert_same(regret, brute_force(history, range(1, 25)))
+    assert list(regret.lengths) == list(range(1, 25))
+
+
+def test_weak_adaptive_regret_over_some_lengths():
+    history = drifting(24, 0)
+    grid = weak_adaptive_regret(history, "geometric", tolerance=1e-6)
+    assert list(grid.lengths) == [1, 2, 4, 8, 16, 24]
+    assert_same(grid, brute_force(history, grid.lengths))
+    some = weak_adaptive_regret(history, [7, 3, 7], tolerance=1e-6)
+    assert list(some.lengths) == [3, 7]
+    each = [adaptive_regret(history, tau, tolerance=1e-6) for tau in (3, 7)]
+    assert some == pytest.approx(max(each), rel=1e-5)
+
+
+def test_one_window_is_static_regret():
+    history = drifting(20, 1)
+    assert adaptive_regret(history, 20) == pytest.approx(static_regret(history), rel=1e-3)
+
+
+def flipping_logistic(rounds, seed):
+    """Separable classes whose features change sign half way, small like experiment 2."""
+    rng = np.random.default_rng(seed)
+    truth = rng.standard_normal((3, 4))
+    features = rng.standard_normal((rounds, 5, 4))
+    labels = (features @ truth.T).argmax(axis=2)
+    signs = np.where(np.arange(rounds) < rounds // 2, 1.0, -1.0)[:, None, None]
+    return [
+        MulticlassLogistic(rows, row_labels, n_classes=3)
+        for rows, row_labels in zip(signs * features, labels, strict=True)
+    ]
+
+
+def test_few_windows_are_solved_after_an_abrupt_change(monkeypatch):
+    functions = flipping_logistic(200, 0)
+    history = lagging_game(dw.TraceNormBall((3, 4), radius=20.0), functions, 1.0)
+    solved = []
+
+    def counting(objective, start, bracket):
+        solved.append(objective)
+        return minimise(objective, start, bracket)
+
+    minimise = search_module.minimise
+    monkeypatch.setattr(search_module, "minimise", counting)
+    regret = adaptive_regret(history, 40)
+    assert regret.window == (100, 140)
+    assert len(solved) < 40  # of 161 windows
+    assert_same(regret, brute_force(history, [40], tolerance=1e-6))
+
+
+def test_linear_losses_that_may_be_negative():
+    rng = np.random.default_rng(2)
+    functions = [LinearLoss(g, constant=-3.0) for g in rng.standard_normal((40, 3))]
+    history = game(dw.Simplex(3), functions, rng.dirichlet(np.ones(3), 40))
+    regret = adaptive_regret(history, 10, tolerance=1e-9)
+    lower, _ = brute_force(history, [10])
+    assert regret == pytest.approx(lower, rel=1e-9)
+
+
+def test_refusals_say_why():
+    history = drifting(8, 0)
+    with pytest.raises(ValueError, match="at most the 8 rounds"):
+        adaptive_regret(history, 9)
+    with pytest.raises(ValueError, match="tau must be a whole number"):
+        adaptive_regret(history, 0)
+    with pytest.raises(ValueError, match='"all", "geometric"'):
+        weak_adaptive_regret(history, "some")
+    with pytest.raises(ValueError, match="from 1 to 8"):
+        weak_adaptive_regret(history, [3, 9])
+    history.functions.clear()
+    with pytest.raises(ValueError, match="keep_losses=True"):
+        adaptive_regret(history, 2)
+
+
+def members(windows):
+    """All windows of a set, by definition."""
+    if windows.length is not None:
+        first, last = windows.starts
+        return [(start, start + windows.length) for start in range(first, last + 1)]
+    ranges = [range(first, last + 1) for first, last in (windows.starts, windows.ends)]
+    return [(start, end) for start, end in itertools.product(*ranges) if start < end]
+
+
+@st.composite
+def window_sets(draw):
+    first, extra, length = (draw(st.integers(0, 6)) for _ in range(3))
+    if draw(st.booleans()):
+        return Windows.of_length(length + 1, first, first + extra)
+    end = draw(st.integers(1, 6))
+    last_end = max(end + length, first + 1)
+    return Windows((first, first + extra), (end, last_end))
+
+
+@given(windows=window_sets(), seed=st.integers(0, 100))
+def test_sets_of_windows(windows, seed):
+    sums = np.random.default_rng(seed).standard_normal(20)
+    inside = members(windows)
+    value, window = windows.best(sums)
+    assert window in inside
+    assert value == max(sums[end] - sums[start] for start, end in inside)
+    assert windows.single == (len(inside) == 1 and _cannot_split(windows))
+    start, end = windows.core
+    common = set.intersection(*(set(range(*one)) for one in inside))
+    assert set(range(start, end)) <= common
+    if not windows.single:
+        parts = [one for part in windows.split() for one in members(part)]
+        assert sorted(parts) == sorted(inside)
+
+
+def _cannot_split(windows):
+    return windows.length is not None or (
+        windows.starts[0] == windows.starts[1] and windows.ends[0] == windows.ends[1]
+    )

@@ -1,0 +1,278 @@
+"""Adversaries: losses that hurt, and the lower bound for learners with few linear minimisations."""
+
+import math
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from driftwolfe.ensemble.threads import set_threads
+from driftwolfe.points import inner, norm
+from driftwolfe.regret import offline_minimum, static_regret
+from driftwolfe.streams import ResistingOracle, SignAdversary, against
+
+DOMAINS = {
+    "L2Ball": dw.L2Ball(4, 2.0),
+    "Simplex": dw.Simplex(4),
+    "TraceNormBall": dw.TraceNormBall((3, 4), 2.0),
+    "TraceNormBall, factored": dw.TraceNormBall((6, 5), 2.0, representation="factored"),
+}
+
+#: Learners, with the budget a round that they keep to.
+CONTENDERS = {
+    "ofw": (1.0, dw.OnlineFrankWolfe, {}),
+    "ofw-classic": (1.0, dw.OnlineFrankWolfe, {"variant": "classic"}),
+    "bogd-certified": (1.0, dw.BOGDIP, {"tuning": "certified", "method": "halfspace"}),
+    "bogd-fine": (1.0, dw.BOGDIP, {"tolerance_scale": 0.5, "method": "halfspace"}),
+    "bogd-finer": (3.0, dw.BOGDIP, {"tolerance_scale": 0.2, "lmo_budget": 3.0}),
+    "bogd": (1.0, dw.BOGDIP, {"lmo_budget": 1.0}),
+    "loo-bogd": (1.0, dw.LOOBOGD, {"lmo_budget": 1.0}),
+    "loo-bogd-finer": (0.5, dw.LOOBOGD, {"tolerance_scale": 0.02, "lmo_budget": 0.5}),
+    "pold": (1.0, dw.POLD, {"lmo_budget": 1.0}),
+    "pola-even": (1.0, dw.POLA, {"lmo_budget": 1.0, "schedule": "even"}),
+    "one-oracle": (0.7, dw.OneOracleAder, {"lmo_budget": 0.7}),
+    "loo-bogd-certified": (0.01, dw.LOOBOGD, {"tuning": "certified"}),
+}
+
+
+def make(name, domain, rounds, lipschitz):
+    _, cls, settings = CONTENDERS[name]
+    return cls(domain, horizon=rounds, lipschitz=lipschitz, **settings)
+
+
+def recorded(game):
+    """The game's set, with a list of the queries and answers that it has seen."""
+    seen = []
+
+    def ask(query):
+        seen.append((query, game.domain.lmo(query)))
+        return seen[-1][1]
+
+    return dw.LMODomain(game.domain.shape, ask, game.radius), seen
+
+
+def newest(game):
+    """Ask for a new answer: old ones lose, as they have coordinates of their own."""
+    query = np.zeros(game.domain.shape)
+    directions = game.domain.shape[0] - game.allowed - 1
+    query[: game._revealed] = 1.0
+    query[directions : directions + game.answers] = 1.0
+    return game.domain.lmo(query)
+
+
+@pytest.mark.parametrize("budget_kept", [True, False])
+@pytest.mark.parametrize("name", CONTENDERS)
+def test_every_answer_is_a_minimiser_over_the_set_as_it_ends_up(name, budget_kept):
+    game = ResistingOracle(40, CONTENDERS[name][0] if budget_kept else 0.2, 2.0, 3.0)
+    domain, seen = recorded(game)
+    learner = make(name, domain, 40, 3.0)
+    for _ in range(40):
+        learner.update(game.answer(learner.decision))
+    assert len(seen) == learner.lmo_calls
+    points = [np.zeros(domain.shape), game.comparator, *(answer for _, answer in seen)]
+    vertices = np.unique(points, axis=0)
+    assert len(vertices) <= game.answers + 2
+    assert np.linalg.norm(vertices, axis=1).max() <= 2.0 * (1 + 1e-12)
+    assert np.linalg.norm(game.comparator) == pytest.approx(2.0)
+    for query, answer in seen:
+        assert query @ answer <= (vertices @ query).min() + 1e-12 * np.linalg.norm(query)
+
+
+@pytest.mark.parametrize("rounds", [7, 64, 300])
+@pytest.mark.parametrize("name", CONTENDERS)
+def test_nobody_who_keeps_the_budget_beats_the_guarantee(name, rounds):
+    game = ResistingOracle(rounds, CONTENDERS[name][0], radius=2.0, lipschitz=3.0)
+    learner = make(name, game.domain, rounds, 3.0)
+    history = dw.play(learner, game.losses(learner), record_decisions=True)
+    assert len(history) == game.played == rounds
+    assert game.answers <= game.allowed
+    of_u = [loss.value(game.comparator) for loss in history.functions]
+    np.testing.assert_allclose(of_u, 0.0, atol=1e-12)
+    assert history.losses.sum() - sum(of_u) == pytest.approx(game.lower_bound, rel=1e-12)
+    assert history.losses.min() >= game.guarantee / rounds * (1 - 1e-12)
+    assert game.lower_bound >= game.guarantee * (1 - 1e-12)
+    for x, loss in zip(history.decisions, history.functions, strict=True):
+        assert np.linalg.norm(loss.gradient(x)) == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize(("rounds", "name"), [(1024, "ofw"), (1024, "bogd-certified")])
+def test_regret_lies_between_the_bounds_from_below_and_from_above(rounds, name):
+    game = ResistingOracle(rounds)
+    learner = make(name, game.domain, rounds, 1.0)
+    dw.play(learner, game.losses(learner), keep_losses=False)
+    assert game.guarantee <= game.lower_bound <= learner.bound()
+    assert game.lower_bound <= 1.15 * game.guarantee  # nor is the guarantee far from what happens
+
+
+@pytest.mark.parametrize("calls", [[1] * 30, [0, 0, 5] * 10, [3, 0, 7, 1, 0] * 6, [0] * 9 + [40]])
+def test_the_best_mixture_there_is_suffers_just_what_is_guaranteed(calls):
+    """The analysis gives nothing away: with all there is to know, a round costs G eps, no less."""
+    game = ResistingOracle(len(calls), sum(calls) / len(calls), radius=2.0, lipschitz=3.0)
+    known = np.zeros((1, *game.domain.shape))
+    for number in calls:
+        target = game.comparator
+        target[-1] = 0.0
+        weights = np.linalg.lstsq(known.T, target, rcond=None)[0]
+        assert weights.min() >= -1e-12 and weights.sum() <= 1 + 1e-12
+        x = weights @ known
+        assert game.answer(x).value(x) == pytest.approx(game.guarantee / game.rounds, rel=1e-9)
+        known = np.vstack([known, *(newest(game)[None] for _ in range(number))])
+    assert game.answers == game.allowed
+    assert np.linalg.matrix_rank(known) == game.answers
+
+
+def test_before_the_first_loss_the_oracle_knows_only_0():
+    game = ResistingOracle(3, 2.0)
+    zero = np.zeros(game.domain.shape)
+    assert not game.domain.lmo(zero).any() and not newest(game).any()
+    assert game.answers == 0
+    assert game.answer(zero).value(zero) == pytest.approx(game.guarantee / 3)
+
+
+def test_a_query_that_an_old_answer_minimises_is_free():
+    game = ResistingOracle(5)
+    game.answer(np.zeros(game.domain.shape))
+    first = newest(game)
+    along_the_direction = np.eye(first.size)[0]  # a new answer would be as good, but not better
+    for query in (-first, along_the_direction):
+        np.testing.assert_array_equal(game.domain.lmo(query), first)
+    assert not game.domain.lmo(first).any()
+    assert game.answers == 1
+
+
+@pytest.mark.parametrize("budget", [0.5, 1.0, 8.0])
+def test_the_rate(budget):
+    for rounds, nearness in ((10**3, 2e-2), (10**6, 1e-3)):
+        game = ResistingOracle(rounds, budget, radius=2.0, lipschitz=3.0)
+        constant = game.guarantee / (6.0 * rounds**0.75) * budget**0.25
+        assert constant == pytest.approx(2**-0.25, rel=nearness)
+        assert game.guarantee == pytest.approx(
+            6.0 * rounds / math.sqrt(1 + math.sqrt(2 * budget * rounds))
+        )
+
+
+def test_the_set_is_known_by_its_weights():
+    game = ResistingOracle(5)
+    x = np.zeros(game.domain.shape)
+    game.answer(x)
+    first = newest(game)
+    game.answer(first)
+    second = newest(game)
+    assert not np.array_equal(first, second)
+    for inside in (x, first, second, 0.25 * first + 0.75 * second):
+        assert game.domain.contains(inside)
+    for outside in (1.1 * first, -0.1 * second, second - 0.2 * first, 0.7 * (first + second)):
+        assert not game.domain.contains(outside)
+        with pytest.raises(ValueError, match="decision must lie in the set"):
+            game.answer(outside)
+    assert game.domain.diameter >= np.linalg.norm(first - second)
+
+
+def test_guesses_beyond_what_has_come_to_light_are_refused():
+    game = ResistingOracle(5)
+    game.answer(np.zeros(game.domain.shape))
+    newest(game)
+    for hidden in (1, -1):
+        guess = np.zeros(game.domain.shape)
+        guess[hidden] = 1e-9
+        for ask in (game.domain.lmo, game.domain.contains, game.answer):
+            with pytest.raises(ValueError, match="no loss and no answer has shown"):
+                ask(guess)
+
+
+def test_beyond_the_budget_the_game_goes_on_and_says_the_truth():
+    game = ResistingOracle(50, 0.1)
+    learner = dw.OnlineFrankWolfe(game.domain, horizon=50, lipschitz=1.0)
+    history = dw.play(learner, game.losses(learner))
+    assert game.answers == game.allowed + 1 == 6
+    regret = history.losses.sum() - sum(f.value(game.comparator) for f in history.functions)
+    assert regret == pytest.approx(game.lower_bound)
+    assert game.domain.contains(game.comparator)
+
+
+def test_whoever_was_given_the_comparator_may_play_it_for_nothing():
+    game = ResistingOracle(5, 0.2)
+    game.answer(np.zeros(game.domain.shape))
+    newest(game)
+    u = newest(game)
+    np.testing.assert_array_equal(u, game.comparator)
+    before = game.lower_bound
+    assert game.answer(u).value(u) == 0.0
+    assert game.lower_bound == before
+    newest(game)
+    assert game.answers == 2
+
+
+def test_experts_in_threads_share_the_oracle():
+    set_threads(3)
+    try:
+        game = ResistingOracle(40, 60.0)
+        learner = dw.POLA(game.domain, horizon=40, lipschitz=1.0, lmo_budget=60.0)
+        dw.play(learner, game.losses(learner))
+    finally:
+        set_threads(None)
+    assert game.answers <= game.allowed
+    assert game.lower_bound >= game.guarantee
+
+
+def test_a_game_ends_and_has_one_set():
+    game = ResistingOracle(2)
+    learner = dw.OnlineFrankWolfe(game.domain, horizon=2, lipschitz=1.0)
+    dw.play(learner, game.losses(learner))
+    assert list(game.losses(learner)) == []
+    with pytest.raises(ValueError, match="2 rounds, and all of them are played"):
+        game.answer(learner.decision)
+    stranger = dw.OnlineFrankWolfe(dw.L2Ball(3), horizon=2, lipschitz=1.0)
+    with pytest.raises(ValueError, match="domain of this game"):
+        next(game.losses(stranger))
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"rounds": 0}, ValueError),
+        ({"rounds": 2.5}, ValueError),
+        ({"rounds": "ten"}, TypeError),
+        ({"rounds": 5, "lmo_budget": 0.0}, ValueError),
+        ({"rounds": 5, "lmo_budget": math.inf}, ValueError),
+        ({"rounds": 5, "radius": -1.0}, ValueError),
+        ({"rounds": 5, "lipschitz": math.nan}, ValueError),
+    ],
+)
+def test_bad_settings_are_refused(settings, error):
+    with pytest.raises(error, match=list(settings)[-1]):
+        ResistingOracle(**settings)
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_the_adversary_hurts_every_round(name):
+    domain = DOMAINS[name]
+    learner = dw.OGD(domain, horizon=60, lipschitz=2.0)
+    history = dw.play(learner, against(learner, 60, lipschitz=2.0, seed=0))
+    assert len(history) == 60
+    assert history.losses.min() >= -1e-12
+    adversary = SignAdversary(domain, lipschitz=2.0, seed=0)
+    low, high = (inner(adversary.direction, domain.lmo(adversary.direction * s)) for s in (1.0, -1))
+    for loss in history.functions:
+        assert norm(loss.g) == pytest.approx(2.0)
+        assert offline_minimum(domain, [loss]).value == pytest.approx(-(high - low))
+    assert static_regret(history) >= 0.0
+
+
+def test_an_adversary_along_a_given_direction():
+    adversary = SignAdversary(dw.L2Ball(2), direction=[0.0, 3.0])
+    np.testing.assert_allclose(adversary.direction, [0.0, 1.0])
+    with pytest.raises(ValueError, match="direction must have shape"):
+        SignAdversary(dw.L2Ball(2), direction=[1.0])
+
+
+def test_a_sign_adversary_measures_from_the_middle_of_a_set_that_is_not_symmetric():
+    # Along the first axis the simplex reaches from 0 to 1: the middle is 1/2.
+    adversary = SignAdversary(dw.Simplex(3), direction=[2.0, 0.0, 0.0], lipschitz=4.0)
+    low, high = np.array([0.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0])
+    for share in (0.0, 0.3, 0.5, 0.6, 1.0):
+        decision = np.array([share, 1.0 - share, 0.0])
+        loss = adversary.answer(decision)
+        assert loss.value(decision) == pytest.approx(4.0 * abs(share - 0.5))
+        assert min(loss.value(low), loss.value(high)) == pytest.approx(-4.0 * 0.5)
+        assert np.linalg.norm(loss.gradient(decision)) == pytest.approx(4.0)

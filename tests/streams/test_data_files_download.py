@@ -1,0 +1,274 @@
+"""Downloads from a real server on this machine: good, broken, endless, or none at all."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from driftwolfe.streams import DataUnavailable, data_files
+from driftwolfe.streams.data_files import DataFile
+
+CONTENT = b"1\t2\t3\n" * 5000
+HUGE = 10 * len(CONTENT)
+
+
+def archive(**members):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as opened:
+        for name, content in members.items():
+            opened.writestr(name, content)
+    return packed.getvalue()
+
+
+GOOD_ZIP = archive(**{"top/where.txt": CONTENT, "top/README": b"hello", "../../evil": b"evil"})
+
+
+def send(handler, body, length):
+    handler.send_response(200)
+    if length is not None:
+        handler.send_header("Content-Length", str(length))
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+def endless(handler):
+    send(handler, b"", None)
+    while True:
+        handler.wfile.write(CONTENT)
+
+
+def dripping(handler):
+    send(handler, b"", len(CONTENT))
+    for byte in CONTENT:
+        handler.wfile.write(bytes([byte]))
+        time.sleep(0.02)
+
+
+def redirect(handler):
+    handler.send_response(302)
+    handler.send_header("Location", "/good")
+    handler.end_headers()
+
+
+ANSWERS = {
+    "/good": lambda h: send(h, CONTENT, len(CONTENT)),
+    "/no-length": lambda h: send(h, CONTENT, None),
+    "/redirect": redirect,
+    "/truncated": lambda h: send(h, CONTENT[:-100], len(CONTENT)),
+    "/short": lambda h: send(h, CONTENT[:-100], len(CONTENT) - 100),
+    "/wrong": lambda h: send(h, CONTENT.replace(b"3", b"4"), len(CONTENT)),
+    "/long": lambda h: send(h, CONTENT * 10, HUGE),
+    "/says-huge": lambda h: send(h, CONTENT, 10**15),
+    "/says-little": lambda h: send(h, CONTENT * 10, 10),
+    "/endless": endless,
+    "/dripping": dripping,
+    "/silent": lambda h: time.sleep(1.0),
+    "/not-http": lambda h: h.wfile.write(b"what?\r\n\r\n"),
+    "/good.zip": lambda h: send(h, GOOD_ZIP, len(GOOD_ZIP)),
+    "/cut.zip": lambda h: send(h, GOOD_ZIP[:-40], len(GOOD_ZIP) - 40),
+    "/bent.zip": lambda h: send(h, GOOD_ZIP[:60] + bytes(20) + GOOD_ZIP[80:], len(GOOD_ZIP)),
+    "/text.zip": lambda h: send(h, CONTENT, len(CONTENT)),
+    "/other.zip": lambda h: send(h, archive(**{"../top/where.txt": CONTENT, "a": b""}), None),
+    "/wrong.zip": lambda h: send(h, archive(**{"top/where.txt": CONTENT[1:]}), None),
+    "/bomb.zip": lambda h: send(h, archive(**{"top/where.txt": bytes(50_000_000)}), None),
+}
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.asked += 1
+        if self.path not in ANSWERS:
+            self.send_error(404)
+            return
+        with suppress(BrokenPipeError, ConnectionResetError):  # the client has had enough
+            ANSWERS[self.path](self)
+
+    def log_message(self, *args):
+        pass
+
+
+@contextmanager
+def serving():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    server.asked = 0
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture(scope="module")
+def server():
+    with serving() as running:
+        yield running
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The cache; nothing else is set, and no proxy stands between."""
+    for name in ("DRIFTWOLFE_DATA", "DRIFTWOLFE_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DRIFTWOLFE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("no_proxy", "*")
+    return tmp_path / "cache"
+
+
+def data_file(server, path):
+    return DataFile(
+        path="some/where.txt",
+        size=len(CONTENT),
+        sha256=hashlib.sha256(CONTENT).hexdigest(),
+        source="https://example.org",
+        url=f"http://127.0.0.1:{server.server_port}{path}",
+        member="top/where.txt" if path.endswith(".zip") else None,
+    )
+
+
+def files(folder):
+    return sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    )
+
+
+@pytest.mark.parametrize("path", ["/good", "/no-length", "/redirect", "/good.zip"])
+def test_a_good_file_is_downloaded_once(server, folder, path):
+    file = data_file(server, path)
+    assert file.find() is None
+    assert file.read() == CONTENT
+    assert files(folder) == ["some/where.txt"]
+    assert file.find() is not None
+    asked = server.asked
+    assert file.read() == CONTENT
+    assert server.asked == asked
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("/missing", "the server answers 404"),
+        ("/truncated", f"{len(CONTENT) - 100} bytes of content"),
+        ("/short", f"{len(CONTENT) - 100} bytes of content"),
+        ("/wrong", "not the published file"),
+        ("/long", f"announces {HUGE} bytes, more than {len(CONTENT) + 1}"),
+        ("/says-huge", "announces 1000000000000000 bytes"),
+        ("/says-little", "10 bytes of content"),
+        ("/endless", f"more than {len(CONTENT)} bytes of content"),
+        ("/not-http", "not HTTP"),
+        ("/cut.zip", "cannot be unpacked"),
+        ("/bent.zip", "cannot be unpacked"),
+        ("/text.zip", "cannot be unpacked"),
+        ("/other.zip", "holds no top/where.txt"),
+        ("/wrong.zip", "not the published file"),
+        ("/bomb.zip", f"more than {len(CONTENT)} bytes of content"),
+    ],
+)
+def test_a_bad_download_leaves_nothing_and_says_what_to_do(server, folder, path, why):
+    file = data_file(server, path)
+    with pytest.raises(DataUnavailable, match=why) as refusal:
+        file.read()
+    message = str(refusal.value)
+    assert isinstance(refusal.value, FileNotFoundError)
+    assert message.startswith(f"some/where.txt is not in the cache folder {folder}")
+    assert file.url in message
+    for remedy in ("pass data=...", "DRIFTWOLFE_DATA", "https://example.org", "synthetic twin"):
+        assert remedy in message
+    assert files(folder) == []
+
+
+@pytest.mark.parametrize("path", ["/endless", "/no-length"])
+def test_no_more_is_taken_than_was_asked_for(server, folder, path):
+    url = data_file(server, path).url
+    assert data_files.downloaded(url, 1000) == CONTENT[:1000]
+
+
+def test_archives_have_a_largest_size(server, folder, monkeypatch):
+    monkeypatch.setattr(data_files, "MAX_ARCHIVE_BYTES", len(GOOD_ZIP) - 1)
+    with pytest.raises(DataUnavailable, match="announces"):
+        data_file(server, "/good.zip").read()
+
+
+def test_patience_ends(server, folder, monkeypatch):
+    monkeypatch.setattr(data_files, "CONNECT_SECONDS", 0.1)
+    with pytest.raises(DataUnavailable, match="timed out"):
+        data_file(server, "/silent").read()
+    monkeypatch.setattr(data_files, "TOTAL_SECONDS", 0.1)
+    with pytest.raises(DataUnavailable, match=r"longer than 0\.1 seconds"):
+        data_file(server, "/dripping").read()
+
+
+def test_no_server_at_all(server, folder):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/good"
+        with pytest.raises(DataUnavailable, match="Connection refused"):
+            replace(data_file(server, "/good"), url=url).read()
+
+
+def test_nothing_is_downloaded_where_a_folder_is_named_or_downloads_are_forbidden(
+    server, folder, tmp_path, monkeypatch
+):
+    file, asked = data_file(server, "/good"), server.asked
+    with pytest.raises(FileNotFoundError, match="neither"):
+        file.read(tmp_path)
+    monkeypatch.setenv("DRIFTWOLFE_OFFLINE", "1")
+    with pytest.raises(DataUnavailable, match="DRIFTWOLFE_OFFLINE"):
+        file.read()
+    monkeypatch.setenv("DRIFTWOLFE_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="neither"):
+        file.read()
+    assert server.asked == asked
+    monkeypatch.delenv("DRIFTWOLFE_DATA")
+    monkeypatch.setenv("DRIFTWOLFE_OFFLINE", "0")
+    assert file.read() == CONTENT
+
+
+def test_a_cache_that_cannot_be_written_says_so(server, folder):
+    folder.write_bytes(b"a file where the folder should be")
+    with pytest.raises(DataUnavailable, match=r"cannot be kept .*DRIFTWOLFE_CACHE"):
+        data_file(server, "/good").read()
+
+
+def start(file, before=""):
+    """Start a process of its own that reads the file."""
+    program = f"""
+import os, signal
+from driftwolfe.streams.data_files import DataFile
+{before}
+print(len({file!r}.read()))
+"""
+    return subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
+def test_processes_neither_disturb_each_other_nor_leave_halves_when_killed(server, folder):
+    file = data_file(server, "/good.zip")
+    dies = "os.rename = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
+    with start(file, dies) as killed:
+        killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    assert all(name.startswith("some/tmp") for name in files(folder))
+    assert file.find() is None
+    processes = [start(file) for _ in range(2)]
+    answers = [process.communicate() for process in processes]
+    assert answers == [(f"{len(CONTENT)}\n".encode(), b"")] * 2
+    assert (folder / "some/where.txt").read_bytes() == CONTENT
