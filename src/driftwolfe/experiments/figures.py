@@ -90,8 +90,8 @@ def panels(summary: Summary) -> Figure:
         _draw_panel(axis, summary, panel, x_ticks=4)
     entries = [key(line.style, line.series.label) for line in found[0].lines]
     if summary.drifts:
-        dotted = {"color": FAINT, "linestyle": ":", "linewidth": 0.9, "marker": ""}
-        entries.append(key(LineStyle(FAINT, (), ""), "abrupt change", **dotted))
+        dotted = key(LineStyle(FAINT, (), ""), "abrupt change", linestyle=":", linewidth=0.9)
+        entries.append(dotted)
     legend_below(figure, entries)
     return figure
 
