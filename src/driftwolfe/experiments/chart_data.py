@@ -88,47 +88,28 @@ def band(series: Series, curve: Curve, *, average: bool = False) -> Band:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A curve of a method.
-
-    Attributes
-    ----------
-    series
-        The method.
-    style
-        Colour, dash and marker.
-    band
-        The curve.
-    kind
-        The oracle whose calls it counts; None for other curves.
-    """
+    """A curve of a method."""
 
     series: Series
     style: LineStyle
     band: Band
-    kind: Calls | None = None
+    kind: Calls | None = None  # the oracle whose calls it counts
+
+    @property
+    def label(self) -> str:
+        """The method, and the oracle whose calls are counted."""
+        return self.series.label + (f": {CALL_LABELS[self.kind]}" if self.kind else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Curves over rounds that share a vertical axis.
-
-    Attributes
-    ----------
-    title, unit
-        Of the panel and of its axis.
-    lines
-        The curves, method by method.
-    log
-        Whether the axis is logarithmic.
-    low, high
-        What the axis shows at least and at most; None: all there is.
-    """
+    """Curves over rounds that share a vertical axis."""
 
     title: str
     unit: str
     lines: list[Line]
     log: bool = False
-    low: float | None = None
+    low: float | None = None  # where the axis starts and ends; None: at the last point
     high: float | None = None
 
 
@@ -209,29 +190,15 @@ def measured(regrets: Sequence[RegretRow]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The loss of a method by c.
-
-    Attributes
-    ----------
-    title, label
-        The method, and what the legend says.
-    style
-        Colour, dash and marker.
-    scales, losses
-        Values of c, rising, and the mean loss per round with each.
-    chosen
-        The c that it was run with; None where that is none of them.
-    partial
-        Whether it was tuned on fewer rounds than it was run on.
-    """
+    """The loss of a method by c."""
 
     title: str
-    label: str
+    label: str  # for the legend
     style: LineStyle
-    scales: list[float]
-    losses: list[Spread]
-    chosen: float | None
-    partial: bool
+    scales: list[float]  # values of c, rising
+    losses: list[Spread]  # mean loss per round with each
+    chosen: float | None  # the c that it was run with, where that is one of them
+    partial: bool  # whether it was tuned on fewer rounds than it was run on
 
 
 def tunings(summary: Summary) -> list[Tuning]:
@@ -256,27 +223,13 @@ def tunings(summary: Summary) -> list[Tuning]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpertTable:
-    """Expert weights of a method in its first seed.
-
-    Attributes
-    ----------
-    label
-        The method.
-    seed
-        The seed.
-    rounds
-        When the weights were read.
-    experts
-        Names by rising step size, epoch or length.
-    values
-        One row per expert, one column for each of `rounds`; nan where it was not active.
-    """
+    """Expert weights of a method in its first seed."""
 
     label: str
     seed: int
     rounds: list[int]
-    experts: list[str]
-    values: Array
+    experts: list[str]  # by rising step size, epoch or length
+    values: Array  # by expert, then by round; nan where it was not active
 
     def thinned(self, most: int) -> ExpertTable:
         """At most `most` of the rounds, the first and the last among them."""

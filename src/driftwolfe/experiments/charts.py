@@ -13,25 +13,23 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.experiments import chart_data
-from driftwolfe.experiments.chart_data import CALL_LABELS, ExpertTable, Line, Panel, Tuning
+from driftwolfe.experiments.chart_data import ExpertTable, Line, Panel, Tuning
 from driftwolfe.experiments.figure_style import LineStyle, line_styles
-from driftwolfe.experiments.figures import ASLEEP
+from driftwolfe.experiments.figures import INACTIVE
 from driftwolfe.experiments.summary import Spread, Summary, counted
 from driftwolfe.experiments.tables import RegretRow, number, spread_text
 
 Json = dict[str, Any]
 
-_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 #: Grey that is seen on white and on black.
 GREY = "#8a8f98"
-#: ColorBrewer's Blues, as in the static figure.
-_BLUES = ("#f7fbff", "#deebf7", "#c6dbef", "#9ecae1", "#6baed6", "#4292c6", "#2171b5", "#084594")
 #: Pixels of a line's width and of an expert's row.
 WIDTH, _ROW = 2, 15
 #: Pixels between rows, above and below all of them, and of a row of the legend.
 _BETWEEN, _ABOVE, _BELOW, _LEGEND = 74, 34, 48, 21
 #: The share of the width between columns.
 _GAP = 0.1
+#: Plotly's names of matplotlib's markers.
 MARKERS = {
     "o": "circle",
     "s": "square",
@@ -45,31 +43,15 @@ MARKERS = {
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """An interactive chart.
+    """An interactive chart; what all have in common is in page.js."""
 
-    Attributes
-    ----------
-    name
-        Of its kind, such as ``"panels"``.
-    heading
-        Its title on the page.
-    caption
-        How to read it.
-    description
-        What it shows, for those who do not see it.
-    traces
-        What is drawn.
-    wide, narrow
-        Layouts for a desk and for a telephone.
-    """
-
-    name: str
+    name: str  # of its kind, such as "panels"
     heading: str
-    caption: str
-    description: str
+    caption: str  # how to read it
+    description: str  # what it shows, for those who do not see it
     traces: list[Json]
-    wide: Json
-    narrow: Json
+    wide: Json  # layout for a desk
+    narrow: Json  # layout for a telephone
 
     @property
     def source(self) -> str:
@@ -144,22 +126,12 @@ def _stroke(style: LineStyle) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A pair of axes.
+    """A pair of axes."""
 
-    Attributes
-    ----------
-    title
-        What stands above it, in one or two lines.
-    x, y
-        Further settings of the axes.
-    height
-        In pixels.
-    """
-
-    title: str
-    x: Json = field(default_factory=dict)
+    title: str  # in one or two lines
+    x: Json = field(default_factory=dict)  # further settings of the axes
     y: Json = field(default_factory=dict)
-    height: int = 260
+    height: int = 260  # in pixels
 
 
 def axis_names(place: int) -> Json:
@@ -183,20 +155,8 @@ def layout(
 ) -> Json:
     """Lay cells out row by row.
 
-    Parameters
-    ----------
-    cells
-        The pairs of axes.
-    columns
-        How many stand side by side.
-    legend
-        Rows that the legend takes; 0 for none.
-    left
-        Pixels for the labels of the leftmost vertical axes.
-    drifts
-        Rounds to mark with dotted lines.
-    layer
-        Whether those lie ``"above"`` or ``"below"`` what is drawn.
+    `legend` is its number of rows, `left` the pixels for labels of vertical axes; `drifts` are marked
+    by dotted lines ``"above"`` or ``"below"`` the curves.
     """
     starts = range(0, len(cells), columns)
     rows = [max(cell.height for cell in cells[at : at + columns]) for at in starts]
@@ -206,22 +166,8 @@ def layout(
     found: Json = {
         "height": inner + above + _BELOW,
         "margin": {"l": left, "r": 22, "t": above, "b": _BELOW, "pad": 0},
-        "font": {"family": _FONT, "size": 12},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "hovermode": "x unified",
-        "dragmode": "zoom",
-        "uirevision": "kept",
         "showlegend": legend > 0,
-        "legend": {
-            "orientation": "h",
-            "x": 0,
-            "xanchor": "left",
-            "y": 1 + 26 / inner,
-            "yanchor": "bottom",
-            "tracegroupgap": 0,
-            "bgcolor": "rgba(0,0,0,0)",
-        },
+        "legend": {"y": 1 + 26 / inner},
         "annotations": [],
         "shapes": [],
     }
@@ -229,60 +175,18 @@ def layout(
     for place, cell in enumerate(cells):
         row, column = divmod(place, columns)
         start, upper = column * (width + _GAP), 1 - tops[row] / inner
-        across = (start, min(1.0, start + width))
-        up = (max(0.0, upper - cell.height / inner), upper)
-        names = axis_names(place)
-        x, y = names["xaxis"], names["yaxis"]
-        found[f"xaxis{x[1:]}"] = {**_axis(across, y), **cell.x}
-        found[f"yaxis{y[1:]}"] = {**_axis(up, x), **cell.y}
+        lower = max(0.0, upper - cell.height / inner)
+        x, y = axis_names(place).values()
+        across, up = [start, min(1.0, start + width)], [lower, upper]
+        found[f"xaxis{x[1:]}"] = {"domain": across, "anchor": y, **cell.x}
+        found[f"yaxis{y[1:]}"] = {"domain": up, "anchor": x, **cell.y}
         if cell.title:
-            found["annotations"].append(_cell_title(cell.title, start, upper))
+            text = f"<b>{plain(cell.title)}</b>".replace("\n", "<br>")
+            found["annotations"].append({"text": text, "x": start, "y": upper})
         found["shapes"] += [
-            {
-                "type": "line",
-                "xref": x,
-                "yref": f"{y} domain",
-                "x0": t,
-                "x1": t,
-                "y0": 0,
-                "y1": 1,
-                "layer": layer,
-                "line": {"color": GREY, "width": 1, "dash": "dot"},
-            }
-            for t in drifts
+            {"xref": x, "yref": f"{y} domain", "x0": t, "x1": t, "layer": layer} for t in drifts
         ]
     return found
-
-
-def _axis(domain: tuple[float, float], anchor: str) -> Json:
-    return {
-        "domain": [round(end, 5) for end in domain],
-        "anchor": anchor,
-        "zeroline": False,
-        "showline": True,
-        "linecolor": GREY,
-        "gridcolor": "#e3e6ea",
-        "separatethousands": True,
-        "ticks": "outside",
-        "ticklen": 4,
-        "tickcolor": GREY,
-        "nticks": 7,
-    }
-
-
-def _cell_title(title: str, x: float, y: float) -> Json:
-    return {
-        "text": f"<b>{plain(title)}</b>".replace("\n", "<br>"),
-        "x": x,
-        "y": y,
-        "xref": "paper",
-        "yref": "paper",
-        "xanchor": "left",
-        "yanchor": "bottom",
-        "yshift": 4,
-        "align": "left",
-        "showarrow": False,
-    }
 
 
 def _title(text: str) -> Json:
@@ -293,9 +197,6 @@ def _round_axis(last: int, ticks: int = 7) -> Json:
     return {
         "nticks": ticks,
         "tickangle": 0,
-        "spikethickness": 1,
-        "spikecolor": GREY,
-        "spikedash": "dot",
         **_title("round"),
         "range": [0, last],
         "hoverformat": ",d",
@@ -314,20 +215,15 @@ def _value_axis(title: str, *, log: bool) -> Json:
 
 def panel_chart(summary: Summary, points: int) -> Chart:
     """Average loss, cumulative loss and run time."""
-    panels = chart_data.loss_panels(summary)
-    cells = []
-    for panel in panels:
-        y = _value_axis(panel.unit, log=panel.log)
-        if panel.high is not None:
-            y["range"] = [panel.low, panel.high]
-        cells.append(Cell(panel.title, _round_axis(summary.length, 5), y))
-    methods = len(summary.chosen)
     ends = ", ".join(
         f"{series.label} {number(series.mean_loss.mean)} "
         f"in {number(series.total('seconds').mean, 3)} s"
         for series in summary.chosen.values()
     )
-    return Chart(
+    return _curve_chart(
+        summary,
+        chart_data.loss_panels(summary),
+        points,
         name="panels",
         heading="Loss and run time",
         caption=f"Lines and bands: {chart_data.seeds(summary.chosen.values())}. "
@@ -335,14 +231,6 @@ def panel_chart(summary: Summary, points: int) -> Chart:
         + "A click on a method hides it in all three panels; drag to zoom, double-click to go back.",
         description=f"Three line charts over {counted(summary.length, 'round')}: average loss, "
         f"cumulative loss and run time. At the end the average losses are: {ends}.",
-        traces=[
-            trace
-            for place, panel in enumerate(panels)
-            for line in panel.lines
-            for trace in _line_traces(panel, line, points, place, line.series.label)
-        ],
-        wide=layout(cells, 3, legend=-(-methods // 5), drifts=summary.drifts),
-        narrow=layout(cells, 1, legend=-(-methods // 2), drifts=summary.drifts),
     )
 
 
@@ -351,39 +239,48 @@ def call_chart(summary: Summary, points: int) -> Chart | None:
     panel = chart_data.call_panel(summary)
     if panel is None:
         return None
-    axes = _round_axis(summary.length), _value_axis(panel.unit, log=True)
-    cells = [Cell(panel.title, *axes, height=300)]
-    labels = [(line.series.label, CALL_LABELS[line.kind or "lmo"]) for line in panel.lines]
     ends = ", ".join(
-        f"{label} {number(float(line.band.mean[-1] / line.band.rounds[-1]), 3)} {kind}"
-        for line, (label, kind) in zip(panel.lines, labels, strict=True)
+        f"{line.label} {number(float(line.band.mean[-1] / line.band.rounds[-1]), 3)}"
+        for line in panel.lines
     )
-    return Chart(
+    return _curve_chart(
+        summary,
+        [panel],
+        points,
         name="calls",
         heading="Oracle calls",
         caption="Solid: linear minimisations (LMO); dashed: projections; dotted: "
         "gauge calls; dash-dotted: membership tests.",
         description=f"Line chart of oracle calls over rounds. Calls per round: {ends}.",
-        traces=[
-            trace
-            for line, words in zip(panel.lines, labels, strict=True)
-            for trace in _line_traces(panel, line, points, 0, ": ".join(words))
-        ],
-        wide=layout(cells, legend=-(-len(labels) // 5)),
-        narrow=layout(cells, legend=-(-len(labels) // 2)),
     )
 
 
-def _line_traces(panel: Panel, line: Line, points: int, place: int, label: str) -> list[Json]:
+def _curve_chart(summary: Summary, panels: list[Panel], points: int, **words: str) -> Chart:
+    """Panels side by side, or below each other on a narrow screen."""
+    several = len(panels) > 1
+    cells, traces = [], list[Json]()
+    for place, panel in enumerate(panels):
+        y = _value_axis(panel.unit, log=panel.log)
+        if panel.high is not None:
+            y["range"] = [panel.low, panel.high]
+        x = _round_axis(summary.length, 5 if several else 7)
+        cells.append(Cell(panel.title, x, y, 260 if several else 300))
+        for line in panel.lines:
+            traces += _line_traces(panel, line, points, place)
+    entries, drifts = len(panels[0].lines), summary.drifts if several else ()
+    wide = layout(cells, len(panels), legend=-(-entries // 5), drifts=drifts)
+    narrow = layout(cells, legend=-(-entries // 2), drifts=drifts)
+    return Chart(**words, traces=traces, wide=wide, narrow=narrow)
+
+
+def _line_traces(panel: Panel, line: Line, points: int, place: int) -> list[Json]:
     """A mean with its band; all curves of a method hide together, and the first cell lists them."""
     band, style = line.band.thinned(points), line.style
-    group = plain(line.series.title)
-    shared: Json = {**axis_names(place), "legendgroup": group, "type": "scatter"}
+    shared: Json = {**axis_names(place), "legendgroup": plain(line.series.title), "mode": "lines"}
     mean: Json = {
         **shared,
-        "name": plain(label),
+        "name": plain(line.label),
         "showlegend": place == 0,
-        "mode": "lines",
         "x": band.rounds.tolist(),
         "y": brief(band.mean),
         "line": _stroke(style),
@@ -399,7 +296,6 @@ def _line_traces(panel: Panel, line: Line, points: int, place: int, label: str) 
         **shared,
         "showlegend": False,
         "hoverinfo": "skip",
-        "mode": "lines",
         "x": coarse.rounds.tolist(),
         "line": {"width": 0, "color": style.colour},
     }
@@ -478,7 +374,6 @@ def _regret_layout(measures: list[str], labels: list[str], columns: int) -> Json
 
 def _dot(label: str, value: Spread, style: LineStyle, place: int) -> Json:
     dot: Json = {
-        "type": "scatter",
         "mode": "markers",
         **axis_names(place),
         "x": brief([value.mean]),
@@ -529,7 +424,7 @@ def scale_chart(summary: Summary) -> Chart | None:
 
 
 def _scale_traces(tuning: Tuning) -> list[Json]:
-    shared: Json = {"type": "scatter", "legendgroup": plain(tuning.title)}
+    shared: Json = {"legendgroup": plain(tuning.title)}
     colour = tuning.style.colour
     symbol = MARKERS[tuning.style.marker] + ("-open" if tuning.partial else "")
     means = [loss.mean for loss in tuning.losses]
@@ -588,11 +483,9 @@ def weight_chart(summary: Summary, points: int) -> Chart | None:
         heaviest.append(f"{table.label}, {best} with {last.max():.2f}")
     found = layout(cells, legend=1, left=96, drifts=summary.drifts, layer="above")
     inner = found["height"] - found["margin"]["t"] - found["margin"]["b"]
-    found |= {
-        "hovermode": "closest",
-        "showlegend": False,
-        "coloraxis": _colours(chart_data.largest_weight(tables), 1 + 24 / inner),
-    }
+    largest = round(chart_data.largest_weight(tables), 4)
+    colours = {"cmin": 0, "cmax": largest, "colorbar": {"y": 1 + 24 / inner}}
+    found |= {"hovermode": "closest", "showlegend": False, "coloraxis": colours}
     return Chart(
         name="weights",
         heading="Expert weights",
@@ -631,30 +524,8 @@ def _weight_traces(table: ExpertTable, place: int) -> list[Json]:
     shade: Json = {
         **shared,
         "z": [[0 if hidden else None for hidden in row] for row in inactive.tolist()],
-        "colorscale": [[0, ASLEEP], [1, ASLEEP]],
+        "colorscale": [[0, INACTIVE], [1, INACTIVE]],
         "showscale": False,
         "hovertemplate": told + "not active<extra></extra>",
     }
     return [weights, shade]
-
-
-def _colours(largest: float, y: float) -> Json:
-    steps = np.linspace(0.0, 1.0, len(_BLUES)).round(4).tolist()
-    return {
-        "cmin": 0,
-        "cmax": round(largest, 4),
-        "colorscale": [[step, colour] for step, colour in zip(steps, _BLUES, strict=True)],
-        "colorbar": {
-            "orientation": "h",
-            "title": {"text": "weight", "side": "right"},
-            "thickness": 10,
-            "len": 0.7,
-            "x": 0,
-            "xanchor": "left",
-            "y": y,
-            "yanchor": "bottom",
-            "nticks": 5,
-            "tickangle": 0,
-            "outlinewidth": 0,
-        },
-    }

@@ -49,15 +49,8 @@ def run_trials(
     """Run trials, and yield each outcome as soon as it is known.
 
     A trial whose process dies is run again after the others, and given up after three deaths.
-
-    Parameters
-    ----------
-    make_executor
-        Makes the executor, which is shut down at the end or when the generator is closed.
-    trials
-        What to run.
-    folder
-        Holds the real data, where the trials run.
+    `make_executor` makes the executor, which is shut down at the end or when the generator is closed;
+    `folder` holds the real data, where the trials run.
     """
     executor = make_executor()
     waiting = list(trials)
@@ -98,9 +91,9 @@ def work(trial: bytes, folder: str | None) -> bytes:
 
 
 def _outcome(trial: Trial, answer: bytes) -> Outcome:
-    told: Any = msgspec.json.decode(answer)
-    if "problem" in told:
-        return Outcome(trial, None, told["problem"])
+    content: Any = msgspec.json.decode(answer)
+    if "problem" in content:
+        return Outcome(trial, None, content["problem"])
     try:
         return Outcome(trial, decode(answer))
     except ValueError as problem:
@@ -114,18 +107,11 @@ def _sentence(problem: BaseException) -> str:
 
 
 class ProcessExecutor(ThreadPoolExecutor):
-    """Processes of this machine, each on one thread.
+    """Processes of this machine, as many as cores unless `jobs` says otherwise.
 
     A `ProcessPoolExecutor` breaks as a whole when one of its processes dies. So each process has
     one to itself, fed by a thread of this executor: only the trial of the dead process is lost.
-
-    Parameters
-    ----------
-    jobs
-        Processes; by default as many as there are cores.
-    start
-        How they start: ``"spawn"``, afresh, or ``"fork"`` or ``"forkserver"`` where the system has
-        them. Results are the same; a fork starts sooner, but not safely in a program with threads.
+    `start` is a start method of `multiprocessing`; all give the same results.
     """
 
     def __init__(self, jobs: int | None = None, start: str = "spawn") -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import product
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -23,41 +24,6 @@ if TYPE_CHECKING:
 #: Width of a page's text, in inches.
 WIDTH = 7.0
 INK, FAINT, WARNING = "#222222", "#8c8c8c", "#a33c00"
-_SETTINGS = {
-    "font.family": "DejaVu Sans",
-    "font.size": 7.5,
-    "axes.titlesize": 8.0,
-    "axes.labelsize": 7.5,
-    "xtick.labelsize": 7.0,
-    "ytick.labelsize": 7.0,
-    "legend.fontsize": 7.5,
-    "axes.linewidth": 0.6,
-    "axes.edgecolor": "#666666",
-    "axes.labelcolor": INK,
-    "text.color": INK,
-    "xtick.color": "#444444",
-    "ytick.color": "#444444",
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.major.size": 2.5,
-    "ytick.major.size": 2.5,
-    "xtick.minor.size": 1.5,
-    "ytick.minor.size": 1.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e6e6e6",
-    "grid.linewidth": 0.5,
-    "legend.frameon": False,
-    "lines.linewidth": 1.2,
-    "lines.markersize": 3.6,
-    "figure.constrained_layout.h_pad": 0.04,
-    "figure.constrained_layout.w_pad": 0.04,
-    "pdf.fonttype": 42,
-    "ps.fonttype": 42,
-    "svg.hashsalt": "driftwolfe",
-}
 #: Okabe and Ito's colours without black and yellow, which a dark and a white page swallow, and a grey.
 COLOURS = ("#0072B2", "#D55E00", "#767676", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES: tuple[tuple[float, ...], ...] = (
@@ -102,27 +68,17 @@ def extra(module: str) -> ModuleType:
 @contextmanager
 def print_style() -> Iterator[None]:
     """Fonts, lines and colours for print, within a ``with`` block or a decorated function."""
-    with extra("matplotlib").rc_context(_SETTINGS):
+    with extra("matplotlib").rc_context(fname=Path(__file__).with_name("figures.mplstyle")):
         yield
 
 
 @dataclass(frozen=True, slots=True)
 class LineStyle:
-    """A colour, a dash and a marker; any two of them tell methods apart, in grey as well.
+    """A colour, a dash and a marker; any two of them tell methods apart, in grey as well."""
 
-    Attributes
-    ----------
-    colour
-        As ``#rrggbb``.
-    dash
-        Lengths of strokes and gaps in units of the line's width; empty for a solid line.
-    marker
-        As matplotlib names it.
-    """
-
-    colour: str
-    dash: tuple[float, ...]
-    marker: str
+    colour: str  # as #rrggbb
+    dash: tuple[float, ...]  # strokes and gaps in units of the line's width; empty for solid
+    marker: str  # as matplotlib names it
 
 
 def line_styles(titles: Iterable[str]) -> dict[str, LineStyle]:

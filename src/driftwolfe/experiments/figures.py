@@ -62,7 +62,7 @@ _MARKS = 6
 #: Panels of regrets side by side.
 _COLUMNS = 4
 #: White to dark blue: lighter is less, to every eye and in grey.
-_COLOUR_MAP, ASLEEP = "Blues", "#e3ddd3"
+_COLOUR_MAP, INACTIVE = "Blues", "#e3ddd3"
 #: Inches of an expert's row, and rows that are named at most.
 _ROW, _NAMED = 0.125, 13
 #: Marks the chosen c.
@@ -90,8 +90,8 @@ def panels(summary: Summary) -> Figure:
         _draw_panel(axis, summary, panel, x_ticks=4)
     entries = [key(line.style, line.series.label) for line in found[0].lines]
     if summary.drifts:
-        dotted = {"color": FAINT, "linestyle": ":", "linewidth": 0.9, "marker": ""}
-        entries.append(key(LineStyle(FAINT, (), ""), "abrupt change", **dotted))
+        dotted = key(LineStyle(FAINT, (), ""), "abrupt change", linestyle=":", linewidth=0.9)
+        entries.append(dotted)
     legend_below(figure, entries)
     return figure
 
@@ -243,8 +243,8 @@ def weights(summary: Summary) -> Figure | None:
     bar.set_label("weight of the expert")
     bar.outline.set_visible(False)
     if any(np.isnan(table.values).any() for table in tables):
-        asleep = extra("matplotlib.patches").Patch(color=ASLEEP, label="expert not active")
-        figure.legend(handles=[asleep], loc="outside lower right")
+        inactive = extra("matplotlib.patches").Patch(color=INACTIVE, label="expert not active")
+        figure.legend(handles=[inactive], loc="outside lower right")
     return figure
 
 
@@ -419,7 +419,7 @@ def _draw_weights(axis: Axes, table: ExpertTable, largest: float) -> Any:
         edges,
         np.arange(count + 1) - 0.5,
         np.ma.masked_invalid(table.values),
-        cmap=extra("matplotlib").colormaps[_COLOUR_MAP].with_extremes(bad=ASLEEP),
+        cmap=extra("matplotlib").colormaps[_COLOUR_MAP].with_extremes(bad=INACTIVE),
         vmin=0.0,
         vmax=largest,
         rasterized=True,

@@ -11,11 +11,51 @@
     plotlyServerURL: "",
     modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
   };
+  const grey = "#8a8f98"; // seen on white and on black
+  const axis = {
+    zeroline: false, showline: true, linecolor: grey, gridcolor: "#e3e6ea",
+    separatethousands: true, ticks: "outside", ticklen: 4, tickcolor: grey, nticks: 7,
+  };
+  // ColorBrewer's Blues, as in the static figures.
+  const blues = ["#f7fbff", "#deebf7", "#c6dbef", "#9ecae1", "#6baed6", "#4292c6", "#2171b5", "#084594"];
+  const template = {
+    layout: {
+      font: {
+        family: "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif",
+        size: 12,
+      },
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      hovermode: "x unified",
+      dragmode: "zoom",
+      legend: {
+        orientation: "h", x: 0, xanchor: "left", yanchor: "bottom", tracegroupgap: 0,
+        bgcolor: "rgba(0,0,0,0)",
+      },
+      xaxis: { ...axis, spikethickness: 1, spikecolor: grey, spikedash: "dot" },
+      yaxis: axis,
+      // Titles of panels, and drifts.
+      annotationdefaults: {
+        xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom", yshift: 4, align: "left",
+        showarrow: false,
+      },
+      shapedefaults: { type: "line", y0: 0, y1: 1, line: { color: grey, width: 1, dash: "dot" } },
+      coloraxis: {
+        colorscale: blues.map((colour, place) => [place / (blues.length - 1), colour]),
+        colorbar: {
+          orientation: "h", title: { text: "weight", side: "right" }, thickness: 10, len: 0.7,
+          x: 0, xanchor: "left", yanchor: "bottom", nticks: 5, tickangle: 0, outlinewidth: 0,
+        },
+      },
+    },
+  };
   const charts = Array.from(document.querySelectorAll(".chart"), (place) => ({
     place,
     ...JSON.parse(document.getElementById(place.dataset.source).textContent),
   }));
-  const layout = (chart) => structuredClone(narrow.matches ? chart.narrow : chart.wide);
+  const layout = (chart) => ({
+    ...structuredClone(narrow.matches ? chart.narrow : chart.wide), uirevision: "kept", template,
+  });
 
   for (const chart of charts) {
     Plotly.newPlot(chart.place, chart.traces, layout(chart), config);

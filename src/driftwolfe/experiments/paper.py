@@ -34,65 +34,31 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Contender:
-    """A method, and what may be spent on it.
-
-    Attributes
-    ----------
-    method, label, options
-        As in `Trial`.
-    scales
-        The values of c to choose from.
-    tuning_first
-        Rounds on which c is chosen; None: all.
-    tuning_limit
-        Processor seconds that each c may take while it is chosen; None: no limit.
-    limit
-        Processor seconds of a run with the chosen c; None: no limit.
-    seeds
-        At most so many seeds with the chosen c; None: as many as the experiment has.
-    """
+    """A method, and what may be spent on it; limits are processor seconds, None for none."""
 
     method: str
     label: str
-    scales: tuple[float, ...]
+    scales: tuple[float, ...]  # the values of c to choose from
     options: dict[str, Option] = field(default_factory=dict)
-    tuning_first: int | None = None
-    tuning_limit: float | None = None
-    limit: float | None = None
-    seeds: int | None = None
+    tuning_first: int | None = None  # rounds on which c is chosen; None: all
+    tuning_limit: float | None = None  # of each c while it is chosen
+    limit: float | None = None  # of a run with the chosen c
+    seeds: int | None = None  # at most so many with the chosen c; None: those of the experiment
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Contenders on a stream.
+    """Contenders on a stream."""
 
-    Attributes
-    ----------
-    name, title
-        On the command line and in the report.
-    real, twin
-        Names of the data set and of its synthetic twin.
-    contenders
-        The methods.
-    rounds
-        Length of the stream; None: all of it.
-    seeds
-        Orders of the data on which each runs with its chosen c.
-    taus
-        Lengths of the windows whose adaptive regret the trials measure.
-    widest
-        How often the grid of c may be widened where the best value lies on its edge.
-    """
-
-    name: str
-    title: str
-    real: str
-    twin: str
+    name: str  # on the command line
+    title: str  # of the report
+    real: str  # the data set
+    twin: str  # its synthetic twin
     contenders: tuple[Contender, ...]
-    rounds: int | None = None
-    seeds: int = 5
-    taus: tuple[int, ...] = ()
-    widest: int = 4
+    rounds: int | None = None  # length of the stream; None: all of it
+    seeds: int = 5  # orders of the data on which each runs with its chosen c
+    taus: tuple[int, ...] = ()  # lengths of windows whose adaptive regret the trials measure
+    widest: int = 4  # how often a grid of c is widened whose best value lies on its edge
 
     def data(self, twin: bool) -> DataSet:
         """The stream, or its twin."""
@@ -232,18 +198,8 @@ def reproduce(
 ) -> int:
     """Run what is still missing of an experiment; return how many trials failed.
 
-    Parameters
-    ----------
-    experiment
-        What to run.
-    store
-        Where results are kept; what is there is not run again.
-    make_executor
-        Makes what the trials run on, see `run_trials`.
-    folder
-        Holds the real data.
-    say
-        Called with a sentence for each step.
+    `folder` holds the real data; `say` is called with a sentence for each step. For the other
+    arguments see `run_sweep`.
     """
     data = find_data(experiment, folder, say)
     failed = _tune(experiment, data, store, make_executor, folder)
@@ -335,22 +291,10 @@ def _best(
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim, what was measured, and whether it held.
+    """A claim, what was measured, and whether it held."""
 
-    Attributes
-    ----------
-    number
-        As the paper counts them: (i), (ii), (iii).
-    text
-        The claim, as we understand it.
-    measured
-        The numbers.
-    held
-        Whether they bear it out.
-    """
-
-    number: str
-    text: str
+    number: str  # as the paper counts them: i, ii, iii
+    text: str  # as we understand it
     measured: str
     held: bool
 

@@ -6,43 +6,21 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from driftwolfe import storage
-from driftwolfe.experiments import paper
+from driftwolfe.experiments import paper, tables
 from driftwolfe.experiments.chart_data import CALL_LABELS
 from driftwolfe.experiments.store import Store
 from driftwolfe.experiments.summary import Summary, summarise
-from driftwolfe.experiments.tables import (
-    RegretRow,
-    markdown_code,
-    markdown_text,
-    method_table,
-    minima_path,
-    number,
-    read_minima,
-    regret_rows,
-    spread_text,
-    trial_table,
-    tuning_notes,
-    write_table,
-)
+from driftwolfe.experiments.tables import RegretRow, markdown_text, number, spread_text
 from driftwolfe.terminal import printable
 
 _HEADS = ("stream, method", "rounds", "loss per round", "seconds", "oracle calls per round")
 
 
 def publish(store: Store, command: str | None = None) -> list[Path]:
-    """Write tables, figures and the report of what is there into the sweep's folder.
+    """Write tables, figures and the report of a sweep, finished or not, into its folder.
 
-    Parameters
-    ----------
-    store
-        The sweep, finished or not.
-    command
-        What made it, for the report.
-
-    Returns
-    -------
-    list of Path
-        The files written, the tables first and the report last.
+    Returns the paths written, the tables first and the report last. `command` is what made the
+    sweep, for the report.
     """
     from driftwolfe.experiments import figures, report
 
@@ -53,7 +31,7 @@ def publish(store: Store, command: str | None = None) -> list[Path]:
     regrets = [_regrets(store, summary) for summary in summaries]
     written = [store.folder / "summary.md", store.folder / "trials.csv"]
     storage.write_text(written[0], as_text(store.title, summaries, regrets, command))
-    storage.write_text(written[1], trial_table(results))
+    storage.write_text(written[1], tables.trial_table(results))
     for i, (summary, rows) in enumerate(zip(summaries, regrets, strict=True), start=1):
         place = store.folder / "figures" / ("" if len(summaries) == 1 else str(i))
         written += figures.draw_all(summary, rows, place)
@@ -70,10 +48,10 @@ def as_text(
 ) -> str:
     """The summary as Markdown: a table for each stream, how c was chosen, and the claims."""
     parts = [f"# {markdown_text(title)}"]
-    parts += [f"Made by {markdown_code(command)}."] if command else []
+    parts += [f"Made by {tables.markdown_code(command)}."] if command else []
     for summary, rows in zip(summaries, regrets, strict=True):
-        parts += [f"## {markdown_text(summary.name)}", method_table(summary, rows)]
-        if notes := tuning_notes(summary):
+        parts += [f"## {markdown_text(summary.name)}", tables.method_table(summary, rows)]
+        if notes := tables.tuning_notes(summary):
             parts.append("\n".join(f"- {markdown_text(note)}" for note in notes))
         if found := paper.claims(summary):
             parts += ["### The paper's claims", paper.as_markdown(found)]
@@ -87,21 +65,15 @@ def _regrets(store: Store, summary: Summary) -> list[RegretRow]:
     """
     data = summary.series[0].data
     seeds = {result.trial.seed for series in summary.series for result in series.results}
-    paths = {seed: minima_path(store.folder, data, seed) for seed in seeds}
-    minima = {seed: read_minima(path) for seed, path in paths.items() if path.exists()}
+    paths = {seed: tables.minima_path(store.folder, data, seed) for seed in seeds}
+    minima = {seed: tables.read_minima(path) for seed, path in paths.items() if path.exists()}
     shortest = min((m.end - m.start for found in minima.values() for m in found), default=0)
     taus = (max(1, shortest // 10), shortest) if shortest else ()
-    return regret_rows(summary, minima, taus)
+    return tables.regret_rows(summary, minima, taus)
 
 
 def overview(places: Iterable[Path]) -> list[str]:
-    """Lines that say what lies in folders of sweeps and in files, and what to open first.
-
-    Parameters
-    ----------
-    places
-        Folders of sweeps or of experiments, and pictures.
-    """
+    """Lines that say what lies in folders of sweeps and which reports and pictures to open."""
     rows: list[list[str]] = []
     notices: list[str] = []
     opened: dict[Path, str] = {}
@@ -117,7 +89,9 @@ def overview(places: Iterable[Path]) -> list[str]:
             opened[place / "report.html"] = f"report: {store.title}"
         for path in sorted(place.glob("figures/**/panels.png")):
             opened[path] = "figure"
-    lines = [*write_table(_HEADS, rows, "terminal").splitlines(), *notices, ""] if rows else []
+    lines = (
+        [*tables.write_table(_HEADS, rows, "terminal").splitlines(), *notices, ""] if rows else []
+    )
     if opened:
         widest = max(len(str(path)) for path in opened)
         lines.append("to open:")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from driftwolfe.experiments.charts import Chart, all_charts, dash
 from driftwolfe.experiments.figure_style import extra, line_styles
-from driftwolfe.experiments.paper import Claim, claims
+from driftwolfe.experiments.paper import claims
 from driftwolfe.experiments.summary import Series, Summary, counted
 from driftwolfe.experiments.tables import RegretRow, method_rows, spread_text, tuning_notes
 from driftwolfe.experiments.trial import short
@@ -113,89 +112,66 @@ def _digest(script: str) -> str:
 
 def _sections(
     summaries: Sequence[Summary], regrets: Sequence[Sequence[RegretRow]]
-) -> list[Section]:
-    """All sections, their curves as fine as the limit on data allows."""
+) -> list[dict[str, Any]]:
+    """What the page says about each stream, with curves as fine as the limit on data allows."""
     for points in _POINTS:
         pairs = zip(summaries, regrets, strict=True)
         charts = [all_charts(summary, rows, points) for summary, rows in pairs]
         if sum(len(chart.source) for each in charts for chart in each) <= DATA_LIMIT:
             break
-    return [Section(*parts) for parts in zip(summaries, regrets, charts, strict=True)]
+    return [_section(*parts) for parts in zip(summaries, regrets, charts, strict=True)]
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """What the page says about a stream."""
-
-    summary: Summary
-    regrets: Sequence[RegretRow]
-    charts: list[Chart]
-
-    @property
-    def best(self) -> Series | None:
-        """The method with the least loss of those that played all rounds; None where one is alone."""
-        chosen = self.summary.chosen.values()
-        whole = [series for series in chosen if series.played == self.summary.length]
-        return min(whole, key=lambda series: series.mean_loss.mean) if len(whole) > 1 else None
-
-    @property
-    def abstract(self) -> str:
-        """The result in a sentence."""
-        summary = self.summary
-        methods, rounds = counted(len(summary.chosen), "method"), counted(summary.length, "round")
-        played = f"{methods} on {rounds} of {summary.stream}"
-        if summary.drifts:
-            played += f" with {counted(len(summary.drifts), 'abrupt change')}"
-        if self.best is None:
-            return f"{played}."
-        loss = spread_text(self.best.mean_loss)
-        return f"{played}: {self.best.title} has the least loss, {loss} per round."
-
-    @property
-    def data(self) -> str:
-        """Where the data come from."""
-        if self.summary.notice:
-            return f"No number below says anything about the real {self.summary.data_name}."
-        made = f"A stream made by this library: {self.summary.stream}."
-        return _REAL.get(self.summary.series[0].data.name, made)
-
-    @property
-    def columns(self) -> list[str]:
-        """Names of the columns of `rows`."""
-        heads, _ = method_rows(self.summary, self.regrets)
-        return [head if head == "c" else head[0].upper() + head[1:] for head in heads]
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """The numbers of each method, its label, its line, and whether it is the best."""
-        style = line_styles(self.summary.titles)
-        _, rows = method_rows(self.summary, self.regrets)
-        return [
+def _section(summary: Summary, regrets: Sequence[RegretRow], charts: list[Chart]) -> dict[str, Any]:
+    chosen = summary.chosen
+    style = line_styles(summary.titles)
+    best = _best(summary)
+    heads, rows = method_rows(summary, regrets)
+    return {
+        "name": summary.name,
+        "abstract": _abstract(summary, best),
+        "warning": summary.notice,
+        "data": _data(summary),
+        "columns": [head if head == "c" else head[0].upper() + head[1:] for head in heads],
+        "rows": [
             {
-                "label": self.summary.chosen[title].label,
+                "label": chosen[title].label,
                 "cells": [cell or "–" for cell in cells],
                 "colour": style[title].colour,
                 "dash": dash(style[title].dash).replace("px", "").replace("solid", "none"),
-                "best": self.best is self.summary.chosen[title],
+                "best": best is chosen[title],
             }
             for title, *cells in rows
-        ]
+        ],
+        "charts": charts,
+        "notes": tuning_notes(summary),
+        "claims": claims(summary),
+        "settings": [(each in chosen.values(), _parameters(each)) for each in summary.series],
+    }
 
-    @property
-    def notes(self) -> list[str]:
-        """How c was chosen, in sentences."""
-        return tuning_notes(self.summary)
 
-    @property
-    def claims(self) -> list[Claim]:
-        """The paper's claims that the methods allow to check."""
-        return claims(self.summary)
+def _best(summary: Summary) -> Series | None:
+    """The method with the least loss of those that played all rounds; None where one is alone."""
+    whole = [series for series in summary.chosen.values() if series.played == summary.length]
+    return min(whole, key=lambda series: series.mean_loss.mean) if len(whole) > 1 else None
 
-    @property
-    def settings(self) -> list[tuple[bool, list[str]]]:
-        """All series: whether each stands for its method, and its parameters."""
-        chosen = self.summary.chosen.values()
-        return [(series in chosen, _parameters(series)) for series in self.summary.series]
+
+def _abstract(summary: Summary, best: Series | None) -> str:
+    methods, rounds = counted(len(summary.chosen), "method"), counted(summary.length, "round")
+    played = f"{methods} on {rounds} of {summary.stream}"
+    if summary.drifts:
+        played += f" with {counted(len(summary.drifts), 'abrupt change')}"
+    if best is None:
+        return f"{played}."
+    return f"{played}: {best.title} has the least loss, {spread_text(best.mean_loss)} per round."
+
+
+def _data(summary: Summary) -> str:
+    """Where the data come from."""
+    if summary.notice:
+        return f"No number below says anything about the real {summary.data_name}."
+    made = f"A stream made by this library: {summary.stream}."
+    return _REAL.get(summary.series[0].data.name, made)
 
 
 def _parameters(series: Series) -> list[str]:

@@ -31,15 +31,8 @@ _ADER = 1.0 / math.sqrt(3.5)
 def run_trial(trial: Trial, folder: Folder | None = None) -> Result:
     """Play the trial's learner on one thread, and measure.
 
-    Parameters
-    ----------
-    trial
-        What to run.
-    folder
-        Holds the real data; by default they are looked for as `driftwolfe.streams` says.
+    `folder` holds the real data; by default they are looked for as `driftwolfe.streams` says.
 
-    Examples
-    --------
     >>> from driftwolfe.experiments.trial import DataSet
     >>> trial = Trial(method="OGD", data=DataSet(name="jumping-target", rounds=40))
     >>> result = run_trial(trial)

@@ -26,13 +26,6 @@ class TrialList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Store:
     """One file for each finished trial, written whole or not at all, and the list of all trials.
 
-    Parameters
-    ----------
-    folder
-        Where they lie; made when the first is written.
-
-    Examples
-    --------
     >>> import tempfile
     >>> from driftwolfe.experiments.trial import DataSet
     >>> trial = Trial(method="OGD", data=DataSet(name="jumping-target"))

@@ -51,10 +51,7 @@ def counted(number: int, noun: str) -> str:
 class Series:
     """Results of one method with one setting, by rising seed.
 
-    Attributes
-    ----------
-    results
-        At least one; their trials differ only in seed and adaptive windows.
+    At least one; their trials differ only in seed and adaptive windows.
     """
 
     results: tuple[Result, ...]
@@ -103,7 +100,7 @@ class Series:
 
     @property
     def complete(self) -> bool:
-        """Whether all played the whole stream: neither told to stop early nor out of time."""
+        """Whether all played the whole stream: neither stopped after `first` rounds nor out of time."""
         return self.trial.first is None and all(
             result.rounds[-1] == self.played and not result.cut for result in self.results
         )
@@ -210,7 +207,8 @@ class Summary:
     def tuning(self, title: str) -> list[Series]:
         """The series that its c was chosen from, by rising c.
 
-        Of those told to play all rounds and those told to play fewer, the ones with more values of c.
+        Of those that were to play all rounds and those that were to play fewer, the ones with more
+        values of c.
         """
         by_length: dict[int | None, dict[float, Series]] = {}
         for series in self.of(title):

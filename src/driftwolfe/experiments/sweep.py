@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import closing
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -20,25 +21,8 @@ from driftwolfe.experiments.trial import DataSet, Option, Result, Trial, short
 from driftwolfe.streams.data_files import Folder
 from driftwolfe.terminal import printable, show
 
-EXAMPLE = """\
-title = "Which steps follow a jumping target?"
-seeds = 3                                   # 0, 1, 2; or a list of them
-data = { name = "jumping-target", rounds = 400 }
-taus = [50]                                 # adaptive regret over all windows of 50 rounds
-
-[[methods]]
-method = "POLA"                             # any learner; c is its scale of steps
-c = [0.5, 1, 2, 4]
-
-[[methods]]
-method = "POLA"
-label = "POLA, cold start"
-c = [0.5, 1, 2, 4]
-options = { start = "origin" }              # any keyword of the learner; a list tries each
-
-[[methods]]
-method = "OGD"                              # no c: its own steps
-"""
+#: A sweep to start from.
+EXAMPLE = files(__package__).joinpath("example.toml").read_text(encoding="utf-8")
 _LARGEST_SPEC = 1 << 20
 #: Characters of an error message, as a file may repeat what it likes.
 LONGEST = 500
@@ -155,16 +139,7 @@ def run_sweep(
     """Run the trials of a store that have no result; return how many failed.
 
     A result is written when its trial ends, so that a sweep that was stopped or killed resumes.
-    Trials that failed are tried again the next time.
-
-    Parameters
-    ----------
-    store
-        The list of trials and their results.
-    make_executor
-        Makes what the trials run on, see `run_trials`.
-    folder
-        Holds the real data, where the trials run.
+    Trials that failed are tried again the next time. For the arguments see `run_trials`.
     """
     failed = 0
     with store.locked():
@@ -186,17 +161,7 @@ def run_sweep(
 
 
 class Progress:
-    """Progress of a sweep: a live line on a terminal, else a line of log now and then.
-
-    Parameters
-    ----------
-    store
-        What is there already counts as done.
-    total
-        Number of trials.
-    stream
-        Where to print; by default the standard error.
-    """
+    """Progress of a sweep: a live line on a terminal, else a line of log now and then."""
 
     def __init__(self, store: Store, total: int, stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stderr

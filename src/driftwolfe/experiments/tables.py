@@ -213,15 +213,9 @@ def read_minima(path: Path) -> list[Minimum]:
 class RegretRow:
     """The regrets of a method.
 
-    Attributes
-    ----------
-    title
-        The method.
-    dynamic
-        Against the best fixed point of each stretch between drifts; None where that is not known
-        or the method did not play all rounds.
-    adaptive
-        The largest regret over windows, by their length.
+    Dynamic regret is that against the best fixed point of each stretch between drifts; None where
+    that is not known or the method did not play all rounds. Adaptive regret is the largest over
+    windows, by their length.
     """
 
     title: str

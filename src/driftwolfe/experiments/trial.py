@@ -24,35 +24,18 @@ MOST_ROUNDS = 10_000_000
 
 
 class Source(NamedTuple):
-    """Where a stream comes from.
+    """Where a stream comes from."""
 
-    Attributes
-    ----------
-    make
-        Makes it from a seed and a number of rounds, and from a folder where there is a file.
-    file
-        What it is read from; None where it is made up.
-    order_within_stretches
-        Whether the seed only changes the order of rounds between two drifts.
-    """
-
-    make: Callable[..., Stream]
-    file: DataFile | None = None
-    order_within_stretches: bool = False
+    make: Callable[..., Stream]  # of seed and rounds, and of a folder where there is a file
+    file: DataFile | None = None  # what it is read from; None where it is made up
+    order_within_stretches: bool = False  # whether the seed moves no round across a drift
 
 
 class DataSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A stream by its name.
+    """A stream by its name, one of `DATA_SETS`.
 
-    Attributes
-    ----------
-    name
-        One of `DATA_SETS`.
-    rounds
-        Length of a shorter version with the same shape of drift; None: all of it.
+    `rounds` is the length of a shorter version with the same shape of drift; None: all of it.
 
-    Examples
-    --------
     >>> stream = DataSet(name="jumping-target", rounds=40).load(seed=0)
     >>> len(stream)
     40
@@ -108,33 +91,10 @@ Option = float | int | str | bool | None
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one run is: small, checked, and the same on every machine.
+    """One run: small, checked, and the same on every machine.
 
-    Attributes
-    ----------
-    method
-        Name of a learner's class, such as ``"POLD"``.
-    data
-        The stream.
-    c
-        Scale of the step sizes as in the paper's experiments, see `step_options`; None: the
-        learner's default.
-    options
-        Further keywords of the learner.
-    seed
-        Of the order of the data; 0, 1, ...
-    first
-        Play only so many rounds of the stream, whose horizon stays; None: all.
-    limit
-        Processor seconds after which a run ends; None: no limit.
-    taus
-        Lengths of the windows whose adaptive regret is measured when the run has ended.
-    label
-        Name in tables and figures; the method's name unless given. Two trials that differ only in
-        this are the same.
+    Two trials that differ only in their label are the same.
 
-    Examples
-    --------
     >>> trial = Trial(method="POLD", data=DataSet(name="movielens-100k"), c=1e4, seed=3)
     >>> trial.name
     'POLD-c1e4-seed3-...'
@@ -144,15 +104,15 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ValueError: unknown method 'POLDA'; there are Ader, BOGDIP, ...
     """
 
-    method: str
+    method: str  # name of a learner's class
     data: DataSet
-    c: float | None = None
-    options: dict[str, Option] = {}
-    seed: int = 0
-    first: int | None = None
-    limit: float | None = None
-    taus: tuple[int, ...] = ()
-    label: str = ""
+    c: float | None = None  # scale of the steps, see `step_options`; None: the learner's default
+    options: dict[str, Option] = {}  # further keywords of the learner
+    seed: int = 0  # of the order of the data
+    first: int | None = None  # play only so many rounds; the horizon stays that of the stream
+    limit: float | None = None  # processor seconds after which the run ends
+    taus: tuple[int, ...] = ()  # lengths of windows whose adaptive regret is measured
+    label: str = ""  # name in tables and figures; by default the method's
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -215,21 +175,11 @@ def _keywords(method: str) -> frozenset[str]:
 
 
 class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Expert weights before the first round (round 0) and after some others.
-
-    Attributes
-    ----------
-    rounds
-        When they were read.
-    experts
-        Names, see `Learner.expert_names`.
-    values
-        One row per round, one entry per expert; None where the expert was not active.
-    """
+    """Expert weights before the first round (round 0) and after some others."""
 
     rounds: list[int]
-    experts: list[str]
-    values: list[list[float | None]]
+    experts: list[str]  # see `Learner.expert_names`
+    values: list[list[float | None]]  # by round, then by expert; None where it was not active
 
 
 class AdaptiveRegret(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -245,51 +195,23 @@ class AdaptiveRegret(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The curves of a trial, and the machine it ran on.
-
-    Attributes
-    ----------
-    trial
-        What was run.
-    rounds
-        Numbers of rounds after which the curves were read, rising; the last is all that were played.
-    loss
-        Cumulative loss after each.
-    seconds
-        Processor seconds of one thread, spent on the learner's updates, up to each.
-    lmo, projection, gauge, membership
-        Oracle calls up to each; an empty list of membership tests means none.
-    drifts
-        Rounds at which the truth changed abruptly.
-    stream
-        Name of the data.
-    cut
-        Whether the trial's time limit ended it.
-    adaptive
-        Adaptive regret, where it was asked for.
-    weights
-        Expert weights, where the learner has experts.
-    wall
-        Seconds by the clock, everything included.
-    environment
-        The machine and the versions, see `machine.facts`.
-    """
+    """The curves of a trial, read after some numbers of rounds, and the machine it ran on."""
 
     trial: Trial
-    rounds: list[int]
-    loss: list[float]
-    seconds: list[float]
-    lmo: list[int]
+    rounds: list[int]  # when curves were read, rising; the last is all that were played
+    loss: list[float]  # cumulative
+    seconds: list[float]  # processor seconds of one thread, spent on the learner's updates
+    lmo: list[int]  # oracle calls so far
     projection: list[int]
     gauge: list[int]
-    drifts: list[int]
-    stream: str
-    cut: bool = False
+    drifts: list[int]  # rounds at which the truth changed abruptly
+    stream: str  # name of the data
+    cut: bool = False  # whether the trial's time limit ended it
     adaptive: list[AdaptiveRegret] = []
-    weights: Weights | None = None
-    membership: list[int] = []
-    wall: float
-    environment: dict[str, Any]
+    weights: Weights | None = None  # where the learner has experts
+    membership: list[int] = []  # membership tests so far; empty for none
+    wall: float  # seconds by the clock, everything included
+    environment: dict[str, Any]  # the machine and the versions, see `machine.facts`
     format: str = FORMAT
 
     def __post_init__(self) -> None:
