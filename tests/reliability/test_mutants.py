@@ -87,6 +87,7 @@ def test_every_module_named_has_tests_and_every_test_named_exists():
         assert all((mutants.ROOT / name).exists() for name in relevant_tests(path))
     assert relevant_tests(Path("src/driftwolfe/regret/measures.py")) == (
         "tests/regret/test_measures.py",
+        "tests/regret/test_measures_variation.py",
         "tests/regret",
     )
     assert relevant_tests(Path("src/driftwolfe/game.py")) == (
