@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse.linalg import svds
 
 import driftwolfe as dw
+from driftwolfe.learners.options import Epoch
 
 # -- exact projections -----------------------------------------------------------------------------
 
@@ -223,7 +224,7 @@ class LearnerExpert:
 
     def __init__(self, domain, start, length, last, c):
         self.learner = dw.BOGDIP(domain, horizon=length, step_scale=c)
-        self.learner._begin(length, start)  # from the point played, not from the centre
+        self.learner._begin(Epoch(0, length, 0), start)  # not from the centre
         self.last = last
         self.regret = 0.0
         self.movement = 0.0

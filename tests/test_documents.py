@@ -116,8 +116,10 @@ def _files_named(page):
 
 def test_the_architecture_page_names_every_source_file_once():
     named = _files_named("docs/architecture.md")
-    paths = [path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py")]
-    assert sorted(named) == sorted(path for path in paths if not path.endswith("__init__.py"))
+    paths = {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py")}
+    there = {path for path in paths if not path.endswith("__init__.py")}
+    assert (there - set(named), set(named) - there) == (set(), set()), "to add, and to remove"
+    assert len(named) == len(set(named)), "each file once"
 
 
 def test_the_page_on_one_round_names_at_most_15_files_that_exist():

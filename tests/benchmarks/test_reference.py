@@ -49,6 +49,13 @@ def test_pola_in_a_loop_is_the_librarys():
     assert total_and_distance(ours, theirs, stream)[1] < 1e-10
 
 
+def test_pola_with_learners_in_a_loop_is_the_librarys():
+    stream = dw.streams.synthetic.drifting_logistic((3, 4), rounds=70, seed=0)
+    ours = dw.POLA(stream.domain, step_scale=8.0)
+    theirs = reference.LearnerLoop(stream.domain, 8.0)
+    assert total_and_distance(ours, theirs, stream)[1] < 1e-10
+
+
 @pytest.mark.parametrize("domain", [dw.L1Ball(5), dw.Simplex(5)])
 def test_pold_in_a_loop_is_the_librarys(domain):
     rng = np.random.default_rng(0)

@@ -131,7 +131,7 @@ class ClassExperts:
     def learn(self, given: Labelled) -> None:
         """Learn rows of one round of the cover; at its end, restart experts."""
         rows, labels, parts = given
-        if not self.points.flags.writeable:  # unpickled from read-only memory, as joblib does
+        if not self.points.flags.writeable:  # unpickled from read-only memory
             for name in self.STATE:
                 setattr(self, name, getattr(self, name).copy())
         clock = self.t + 2.0 + np.arange(labels.size)

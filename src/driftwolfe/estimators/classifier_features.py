@@ -225,7 +225,7 @@ class FeatureMap:
 
     def rows(self, given: Rows, parts: Array | None = None) -> Rows:
         """Return the rows mapped; count them if their weights `parts` are given."""
-        if not self.totals.flags.writeable:  # unpickled from read-only memory, as joblib does
+        if not self.totals.flags.writeable:  # unpickled from read-only memory
             for name in self.STATE:
                 setattr(self, name, getattr(self, name).copy())
         learning = parts is not None
