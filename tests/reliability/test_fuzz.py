@@ -136,7 +136,7 @@ def test_classifiers_of_absurd_size(change, tmp_path, little_memory):
     TraceNormClassifier().partial_fit(np.eye(2), ["a", "b"], classes=["a", "b"]).save(path)
     rewritten(path, change)
     with pytest.raises(
-        ValueError, match=r"holds a TraceNormClassifier whose .* (do not fit together|does not fit)"
+        ValueError, match="do not fit together|does not fit"
     ):
         dw.load(path)
 
