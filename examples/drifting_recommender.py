@@ -60,8 +60,8 @@ print(f"{'mean error in stars':28}", *(f"{name:>12}" for name in [*parts, "all"]
 for name, error in errors.items():
     shown = [error[start:stop].mean() for start, stop in [*parts.values(), (0, RATINGS)]]
     print(f"{name:28}", *(f"{value:12.3f}" for value in shown))
-somebody = completer.users_[0]
-print(f"recommended to {somebody}:", ", ".join(completer.recommend(somebody, 5)))
+user = completer.users_[0]
+print(f"recommended to {user}:", ", ".join(completer.recommend(user, 5)))
 print("recommended to a new user:", ", ".join(completer.recommend("new user", 5)))
 best = min(errors, key=lambda name: errors[name].mean())
 assert best == "MatrixCompleter", f"{best} did better"

@@ -96,7 +96,7 @@ PAPER = ("POLD", "POLA", "BOGD_IP")
 
 @dataclass(frozen=True)
 class Setting:
-    """A learner and its options; `kind` names what is special about them."""
+    """A learner and its options; `kind` names what is special, and is part of stored records."""
 
     title: str
     kind: str

@@ -98,7 +98,7 @@ def _entries():
         # The largest of logarithms plus Gumbel noise are a draw without replacement.
         keys = (popular + rng.gumbel(size=SHAPE)).ravel()
         chosen = np.argpartition(-keys, STORED)[:STORED]
-        return "made-up entries", np.divmod(chosen, SHAPE[1])
+        return "synthetic entries", np.divmod(chosen, SHAPE[1])
     losses = stream[: len(stream) // 3]
     parts = ([loss.rows for loss in losses], [loss.cols for loss in losses])
     return "MovieLens 100K", tuple(np.concatenate(part) for part in parts)

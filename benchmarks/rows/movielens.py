@@ -32,14 +32,14 @@ def matrix_completion(short: bool) -> list[Ratio]:
     rounds, sampled, stretches, compared = SIZES[short]
     stream = movielens()
     ours, exact = Played(pold()), Played(pold(method="exact"))
-    theirs, quicker = Played(ader(gram=True)), Played(ader())
+    theirs, faster = Played(ader(gram=True)), Played(ader())
     with threads(1):
         Played(pold()).play(stream[:20])
         timings = race(
             {
                 "POLD": stretch(ours.update, stream, rounds),
                 "Ader": stretch(theirs.update, stream, sampled),
-                "Ader, our exact projections": stretch(quicker.update, stream, sampled),
+                "Ader, our exact projections": stretch(faster.update, stream, sampled),
             },
             stretches,
             warm_up=False,
