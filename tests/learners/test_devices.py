@@ -362,7 +362,7 @@ def test_a_device_that_is_not_here_falls_back_to_the_host(saved, name):
 def test_a_device_that_is_no_name_is_refused(saved, name):
     _, path = saved
     rewritten(path, lambda held: held.update(device=name))
-    with pytest.raises(ValueError, match="names no device"):
+    with pytest.raises(ValueError, match="whose device does not fit"):
         dw.load(path)
     assert is_there(dw.load(path, device="cpu").decision, "cpu")
 
