@@ -20,7 +20,7 @@ from driftwolfe.oracles import Atoms, InfeasibleProjection, infeasible_projectio
 from driftwolfe.points import FactoredMatrix, norm
 from driftwolfe.points.devices import namespace, to_host
 from driftwolfe.points.kinds import Array, Indices, Point
-from driftwolfe.points.product import at_home
+from driftwolfe.points.product import in_kind_of
 from driftwolfe.storage import require
 
 
@@ -46,7 +46,7 @@ class GradientSum:
             rows, cols = loss.places(like.device)
             lists = ([*self.rows, rows], [*self.cols, cols], [*self.values, slope])
             return GradientSum(*lists, self.rest), None
-        gradient = at_home(loss.pull_back(slope, like), like)
+        gradient = in_kind_of(loss.pull_back(slope, like), like)
         total = gradient if self.rest is None else self.rest + gradient
         return GradientSum(self.rows, self.cols, self.values, total), norm(gradient)
 

@@ -232,7 +232,7 @@ class POLA(CoverLearner):
     lower order, for rounding blocks up) and the price of weighing, with r = 1, or 3 for the even
     schedule. That is a statement about long runs: with b = 1, experts on fewer than 256 rounds
     (even: 2048) never ask the set. It needs an exact oracle, see `POLD`. The practical tuning keeps
-    its short blocks, and spends on any interval what nobody has a claim to.
+    its short blocks; unused calls are pooled.
 
     Errata of the paper resolved here: 1 (the weight function), 2 (experts leave after they have
     played), 3, 8, 12 (local clock), 13, 14, 18-20 (dynamic bound), 24, 25.
