@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -200,9 +200,9 @@ class Descent(ABC):
     def mean(self, weights: Array) -> Point:
         """Return the weighted mean of what the experts play."""
 
-    def restart_point(self, weights: Array, heaviest: int) -> Point:
+    def restart_point(self, weights: Array, heaviest: Callable[[Array], int]) -> Point:
         """Return the mean, or, where its factors would pile up, what the heaviest expert plays."""
-        leader = self.point(heaviest)
+        leader = self.point(heaviest(weights))
         return leader if isinstance(leader, FactoredMatrix) else self.mean(weights)
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -131,9 +131,9 @@ class Leaders:
         """Return the weighted mean of what the experts play."""
         return weighted_sum(weights, [expert.x for expert in self.experts])
 
-    def restart_point(self, weights: Array, heaviest: int) -> Point:
+    def restart_point(self, weights: Array, heaviest: Callable[[Array], int]) -> Point:
         """Return the mean, or, where its factors would pile up, what the heaviest expert plays."""
-        leader = self.experts[heaviest].x
+        leader = self.experts[heaviest(weights)].x
         return leader if isinstance(leader, FactoredMatrix) else self.mean(weights)
 
     def evaluate(self, loss: Loss, weights: Array, linear: bool) -> Evaluation:

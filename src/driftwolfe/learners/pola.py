@@ -124,8 +124,11 @@ class CoverLearner(Learner):
         """Where new experts start."""
         if self.start == "origin":
             return self.domain.origin()
-        heaviest = max(near_largest(weights).tolist(), key=self._lengths.__getitem__)
-        return self._experts.restart_point(weights, heaviest)
+        return self._experts.restart_point(weights, self._heaviest)
+
+    def _heaviest(self, weights: Array) -> int:
+        """The expert of the largest weight; of several, that of the longest interval."""
+        return max(near_largest(weights).tolist(), key=self._lengths.__getitem__)
 
     def _wake_and_retire(self, start: Point) -> None:
         """Retire the experts whose interval has ended, and wake those whose interval starts.
@@ -133,11 +136,12 @@ class CoverLearner(Learner):
         In the geometric cover the shortest intervals end, and others of the same lengths follow: these
         experts restart in place. Now and then a longer one comes.
         """
-        number = int((self._ends == self.t).sum())
+        starting = self._cover.starting(self.t + 1)
+        number = min(len(starting), len(self._lengths))
         self._experts.restart(number, start)
         self._meta.restart(number)
-        self._ends[:number] += self._lengths[:number]
-        if longer := self._cover.starting(self.t + 1)[number:]:
+        self._ends[:number] = [self.t + length for length in starting[:number]]
+        if longer := starting[number:]:
             self._add(longer, start)
 
     def _add(self, lengths: list[int], start: Point) -> None:
