@@ -28,8 +28,7 @@ Folder = str | os.PathLike[str]
 class DataUnavailable(FileNotFoundError):  # noqa: N818 - named like FileNotFoundError
     """A published file is not on this machine and could not be downloaded.
 
-    Where a folder was named that does not hold the file, a plain FileNotFoundError is raised instead:
-    that is surely a mistake.
+    A named folder without the file is surely a mistake: that raises a plain FileNotFoundError.
 
     Examples
     --------
@@ -99,11 +98,8 @@ class DataFile:
         path = found or self._download()
         content = _content(path, self.size + 1)
         if fault := self._fault(content):
-            remedy = (
-                f"get it again from {self.source}"
-                if named is not None
-                else f"delete {path}, and it is downloaded again"
-            )
+            again = f"get it again from {self.source}"
+            remedy = again if named else f"delete {path}, and it is downloaded again"
             raise ValueError(f"{path} {fault}; it is truncated or altered: {remedy}")
         return content
 
@@ -129,13 +125,9 @@ class DataFile:
         try:
             # Into a temporary file, whose checksum is checked and which then takes its place at once:
             # neither a kill nor another process can leave half a file.
-            pooch.retrieve(
-                self.url,
-                f"sha256:{self.sha256}",
-                fname=target.name,
-                path=target.parent,
-                downloader=self._write_download,
-            )
+            place = {"fname": target.name, "path": target.parent}
+            checksum = f"sha256:{self.sha256}"
+            pooch.retrieve(self.url, checksum, **place, downloader=self._write_download)
         except DataUnavailable:
             raise
         except OSError as error:
@@ -147,11 +139,9 @@ class DataFile:
     def _write_download(self, url: str, target: str, _pooch: object) -> None:
         """Download the content into a file; pooch calls this."""
         try:
-            if self.member is None:
-                content = downloaded(url, self.size + 1)
-            else:
-                archive = downloaded(url, MAX_ARCHIVE_BYTES)
-                content = _unzipped(archive, self.member, self.size + 1)
+            content = downloaded(url, MAX_ARCHIVE_BYTES if self.member else self.size + 1)
+            if self.member:
+                content = _unzipped(content, self.member, self.size + 1)
         except OSError as error:
             raise self._unavailable(f"downloading {url} failed: {error}") from error
         if fault := self._fault(content):

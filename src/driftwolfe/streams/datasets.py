@@ -1,4 +1,4 @@
-"""Streams from data: your own, MovieLens 100K and Shuttle, laid out as in the paper."""
+"""Streams from data, laid out as in the paper: your own, MovieLens 100K, Shuttle, and synthetic twins."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from driftwolfe.domains import TraceNormBall
 from driftwolfe.losses import AbsoluteEntries, MulticlassLogistic
 from driftwolfe.losses.entries import EntryLoss
-from driftwolfe.losses.inputs import Indices, batch_of_features, batch_of_indices, batch_of_numbers
+from driftwolfe.losses.inputs import batch_of_features, batch_of_indices, batch_of_numbers
 from driftwolfe.points import checks
-from driftwolfe.points.kinds import Array
 from driftwolfe.streams.data_files import DataFile, Folder
 from driftwolfe.streams.stream import Seed, Stream, change_points, steepest
+from driftwolfe.streams.twins import (
+    CLASSES_AND_FEATURES,
+    USERS_AND_FILMS,
+    Ratings,
+    Table,
+    synthetic_ratings,
+    synthetic_table,
+)
 
-#: Users and films, from 0, and their ratings.
-Ratings: TypeAlias = tuple[Indices, Indices, Array]
-#: Rows of features, and their classes from 0.
-Table: TypeAlias = tuple[Array, NDArray[np.intp]]
 #: A number of rounds, None for no flips, or "auto".
 Flips: TypeAlias = int | Literal["auto"] | None
 
@@ -41,8 +43,6 @@ ROWS = DataFile(
     source="https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass.html#shuttle",
     url="https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/shuttle.scale",
 )
-USERS_AND_FILMS = (943, 1682)
-CLASSES_AND_FEATURES = (7, 9)
 #: Rounds between flips of Shuttle's features in the paper.
 FLIP_EVERY = 1000
 
@@ -61,15 +61,12 @@ def matrix_completion(
 
     Every copy holds all entries once, multiplied by its number from `copies` and cut into rounds of
     `per_round` entries; the last round of a copy holds the rest. With ``(1, -1, 1)`` the truth is
-    negated for the middle third: abrupt drift. `drifts` holds the rounds where a copy starts whose
-    factor differs from the one before.
+    negated for the middle third: abrupt drift, and the stream's `drifts` say where.
 
     Parameters
     ----------
-    rows, cols, ratings
-        Indices of the known entries, from 0, and their values.
-    shape
-        ``(m, n)`` of the matrix.
+    rows, cols, ratings, shape
+        Indices of the known entries, from 0, their values, and ``(m, n)`` of the matrix.
     per_round, copies
         Entries per round, and the factor of each copy.
     loss
@@ -81,10 +78,8 @@ def matrix_completion(
     --------
     >>> import driftwolfe as dw
     >>> stream = dw.streams.matrix_completion([0, 1, 2], [0, 1, 0], [5, 3, 1], (3, 2), per_round=2)
-    >>> len(stream), [loss.targets.tolist() for loss in stream[:4]]
-    (6, [[5.0, 3.0], [1.0], [-5.0, -3.0], [-1.0]])
-    >>> stream.drifts
-    (2, 4)
+    >>> [loss.targets.tolist() for loss in stream[:4]], stream.drifts
+    ([[5.0, 3.0], [1.0], [-5.0, -3.0], [-1.0]], (2, 4))
 
     References
     ----------
@@ -97,15 +92,15 @@ def matrix_completion(
         raise ValueError(f"rows and cols must be of one length, got {rows.size} and {cols.size}")
     step = checks.count(per_round, "per_round")
     factors = batch_of_numbers(copies, "copies")
-    rng = None if seed is None else np.random.default_rng(seed)
+    rng, order = np.random.default_rng(seed), np.arange(rows.size)
     losses = []
     for factor in factors:
-        order = np.arange(rows.size) if rng is None else rng.permutation(rows.size)
+        if seed is not None:
+            order = rng.permutation(rows.size)
         for start in range(0, rows.size, step):
             batch = order[start : start + step]
             losses.append(loss(rows[batch], cols[batch], factor * ratings[batch], shape=shape))
-    length = _rounds(rows.size, step)
-    drifts = tuple(copy * length for copy in change_points(factors))
+    drifts = tuple(copy * _rounds(rows.size, step) for copy in change_points(factors))
     return Stream(losses, "matrix completion", steepest(losses), drifts=drifts)
 
 
@@ -121,8 +116,7 @@ def multiclass(
 
     Rows are cut into rounds of `per_round`, the last of which holds the rest; each is a
     `MulticlassLogistic` loss, the mean over its rows. Features are negated in rounds ``flip_every,
-    ..., 2 * flip_every - 1``, counted from 0, and in every second block after them; `drifts` holds
-    the rounds where they flip.
+    ..., 2 * flip_every - 1``, counted from 0, and in every second block after them.
 
     Parameters
     ----------
@@ -139,10 +133,8 @@ def multiclass(
     --------
     >>> import driftwolfe as dw
     >>> stream = dw.streams.multiclass([[1.0], [2.0], [3.0]], [0, 1, 1], 2, per_round=1, flip_every=2)
-    >>> [float(loss.features[0, 0]) for loss in stream]
-    [1.0, 2.0, -3.0]
-    >>> stream.drifts
-    (2,)
+    >>> [float(loss.features[0, 0]) for loss in stream], stream.drifts
+    ([1.0, 2.0, -3.0], (2,))
 
     References
     ----------
@@ -185,9 +177,8 @@ def movielens_100k(
     Parameters
     ----------
     data
-        The folder that holds ``ml-100k/u.data`` or ``ml-100k/u.data.gz``. By default the one that the
-        environment variable DRIFTWOLFE_DATA names; without that, the user's cache, into which the
-        file is downloaded from its publisher if it is missing. DRIFTWOLFE_OFFLINE=1 forbids that.
+        The folder that holds ``ml-100k/u.data[.gz]``; by default $DRIFTWOLFE_DATA, without that the
+        user's cache, into which a missing file is downloaded unless DRIFTWOLFE_OFFLINE=1.
     per_round, copies, loss, seed
         As in `matrix_completion`.
     radius
@@ -199,8 +190,8 @@ def movielens_100k(
     Raises
     ------
     FileNotFoundError
-        If a folder is named that does not hold the file. `DataUnavailable`, a kind of it, if no folder
-        is named and the file cannot be downloaded; `movielens_twin` makes up ratings of that shape.
+        If the named folder does not hold the file. `DataUnavailable`, a kind of it, if none is named
+        and the file cannot be downloaded; `movielens_twin` makes up ratings of that shape.
 
     Examples
     --------
@@ -214,25 +205,48 @@ def movielens_100k(
     ----------
     Harper, Konstan (2015), The MovieLens datasets: history and context, ACM TiiS 5(4).
     """
-    ratings = _parse_ratings(RATINGS.read(data))
-    return ratings_stream(ratings, "MovieLens 100K", rounds, per_round, copies, loss, seed, radius)
+    ratings, batches = _parse_ratings(RATINGS.read(data)), (per_round, copies, loss, seed)
+    return _ratings_stream("MovieLens 100K", ratings, rounds, radius, *batches)
 
 
-def ratings_stream(
-    ratings: Ratings,
-    name: str,
-    rounds: int | None,
-    per_round: int,
-    copies: Sequence[float],
-    loss: Callable[..., EntryLoss],
-    seed: Seed,
-    radius: float,
+def movielens_twin(
+    rounds: int | None = None,
+    per_round: int = 100,
+    copies: Sequence[float] = (1, -1, 1),
+    loss: Callable[..., EntryLoss] = AbsoluteEntries,
+    seed: Seed = None,
+    radius: float = 1e4,
 ) -> Stream:
-    """Return ratings, real or made up, as `movielens_100k` plays them."""
+    """Return made-up ratings, played like `movielens_100k`.
+
+    100,000 different entries of a 943 x 1,682 matrix, at least 20 of every user. A rating is the sum
+    of a mean, biases of the user and the film, a product of low rank and noise, rounded to 1, ..., 5.
+    As in MovieLens 100K, few users and films hold most ratings; each rating is about as frequent.
+
+    Parameters
+    ----------
+    rounds, per_round, copies, loss, seed, radius
+        As in `movielens_100k`.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> dw.streams.movielens_twin(rounds=300)
+    Stream('MovieLens 100K (synthetic twin)', 300 rounds, lipschitz=10)
+    """
+    ratings, batches = synthetic_ratings(), (per_round, copies, loss, seed)
+    return _ratings_stream("MovieLens 100K (synthetic twin)", ratings, rounds, radius, *batches)
+
+
+def _ratings_stream(
+    name: str, ratings: Ratings, rounds: int | None, radius: float, *batches: Any
+) -> Stream:
+    """Ratings, real or made up, as `movielens_100k` plays them; the rest as `matrix_completion` takes."""
+    per_round, copies, *_ = batches
     ball = TraceNormBall(USERS_AND_FILMS, radius)
     kept = rows_played(ratings[0].size, per_round, rounds, batch_of_numbers(copies, "copies").size)
     rows, cols, values = (column[:kept] for column in ratings)
-    stream = matrix_completion(rows, cols, values, USERS_AND_FILMS, per_round, copies, loss, seed)
+    stream = matrix_completion(rows, cols, values, USERS_AND_FILMS, *batches)
     return replace(stream, name=name, lipschitz=steepest(stream.losses, ball), domain=ball)
 
 
@@ -252,10 +266,8 @@ def shuttle(
     Parameters
     ----------
     data
-        The folder that holds ``shuttle/shuttle.scale`` or ``shuttle/shuttle.scale.gz``. By default the
-        one that the environment variable DRIFTWOLFE_DATA names; without that, the user's cache, into
-        which the file is downloaded from its publisher if it is missing. DRIFTWOLFE_OFFLINE=1 forbids
-        that.
+        The folder that holds ``shuttle/shuttle.scale[.gz]``; by default $DRIFTWOLFE_DATA, without that
+        the user's cache, into which a missing file is downloaded unless DRIFTWOLFE_OFFLINE=1.
     per_round, seed
         As in `multiclass`.
     flip_every
@@ -269,8 +281,8 @@ def shuttle(
     Raises
     ------
     FileNotFoundError
-        If a folder is named that does not hold the file. `DataUnavailable`, a kind of it, if no folder
-        is named and the file cannot be downloaded; `shuttle_twin` makes up rows of that shape.
+        If the named folder does not hold the file. `DataUnavailable`, a kind of it, if none is named
+        and the file cannot be downloaded; `shuttle_twin` makes up rows of that shape.
 
     Examples
     --------
@@ -286,34 +298,60 @@ def shuttle(
     (2011), LIBSVM: a library for support vector machines, ACM TIST 2(27).
     """
     table = _parse_rows(ROWS.read(data))
-    return table_stream(table, "Shuttle", rounds, per_round, flip_every, seed, radius)
+    return _table_stream("Shuttle", table, rounds, radius, per_round, flip_every, seed)
 
 
-def table_stream(
-    table: Table,
-    name: str,
-    rounds: int | None,
-    per_round: int,
-    flip_every: Flips,
-    seed: Seed,
-    radius: float,
+def shuttle_twin(
+    rounds: int | None = None,
+    per_round: int = 10,
+    flip_every: Flips = "auto",
+    seed: Seed = None,
+    radius: float = 100.0,
 ) -> Stream:
-    """Return labelled rows, real or made up, as `shuttle` plays them."""
+    """Return made-up labelled rows, played like `shuttle`.
+
+    43,500 rows of 9 features in [-1, 1] and 7 classes, as frequent as those of Shuttle. Features 1,
+    3 and 5 are Gaussian around a centre for each class, 7, 8 and 9 their differences, as in Shuttle;
+    2, 4 and 6 are noise with a few large values. All are whole numbers before they are scaled.
+
+    Parameters
+    ----------
+    rounds, per_round, flip_every, seed, radius
+        As in `shuttle`.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> stream = dw.streams.shuttle_twin(rounds=435)
+    >>> len(stream), stream.drifts
+    (435, (100, 200, 300, 400))
+    """
+    name, table = "Shuttle (synthetic twin)", synthetic_table()
+    return _table_stream(name, table, rounds, radius, per_round, flip_every, seed)
+
+
+def _table_stream(
+    name: str,
+    table: Table,
+    rounds: int | None,
+    radius: float,
+    per_round: int,
+    flip: Flips,
+    seed: Seed,
+) -> Stream:
+    """Labelled rows, real or made up, as `shuttle` plays them."""
     features, labels = table
     kept = rows_played(labels.size, per_round, rounds)
-    if flip_every == "auto":
+    if flip == "auto":
         share = _rounds(kept, per_round) / _rounds(labels.size, per_round)
-        flip_every = max(1, round(FLIP_EVERY * share))
+        flip = max(1, round(FLIP_EVERY * share))
     ball = TraceNormBall(CLASSES_AND_FEATURES, radius)
-    stream = multiclass(
-        features[:kept], labels[:kept], CLASSES_AND_FEATURES[0], per_round, flip_every, seed
-    )
+    stream = multiclass(features[:kept], labels[:kept], ball.shape[0], per_round, flip, seed)
     return replace(stream, name=name, domain=ball)
 
 
 def _rounds(rows: int, per_round: int) -> int:
-    """Rounds that so many rows fill; the last may hold fewer."""
-    return -(-rows // per_round)
+    return -(-rows // per_round)  # the last may hold fewer rows
 
 
 def rows_played(rows: int, per_round: int, rounds: int | None, copies: int = 1) -> int:
@@ -360,30 +398,23 @@ def _parse_ratings(content: bytes) -> Ratings:
 
 def _parse_rows(content: bytes) -> Table:
     """Read lines of LIBSVM's format, ``class index:value ...``, both numbers counted from 1."""
-    n_classes, n_features = CLASSES_AND_FEATURES
+    classes, columns = (range(1, size + 1) for size in CLASSES_AND_FEATURES)
     lines = content.decode("ascii", errors="replace").splitlines()
-    features = np.zeros((len(lines), n_features))
+    features = np.zeros((len(lines), len(columns)))
     labels = np.empty(len(lines), dtype=np.intp)
     for row, line in enumerate(lines):
         try:
             label, *pairs = line.split()
-            labels[row] = _index(label, n_classes)
+            labels[row] = classes.index(int(label))
             for pair in pairs:
                 index, _, value = pair.partition(":")
                 number = float(value)
                 if not -1.0 <= number <= 1.0:
                     raise ValueError(f"{value!r} is not in [-1, 1]")
-                features[row, _index(index, n_features)] = number
+                features[row, columns.index(int(index))] = number
         except ValueError as error:
             raise ValueError(
                 f"line {row + 1} of the Shuttle file is no class with numbered features in [-1, 1]: "
                 f"{line[:60]!r}"
             ) from error
     return features, labels
-
-
-def _index(text: str, size: int) -> int:
-    """A number counted from 1, as an index from 0."""
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= size):
-        raise ValueError(f"{text!r} is not in 1..{size}")
-    return int(text) - 1

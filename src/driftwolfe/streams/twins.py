@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from driftwolfe.losses import AbsoluteEntries
-from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.losses.inputs import Indices
 from driftwolfe.points.kinds import Array
-from driftwolfe.streams.datasets import (
-    USERS_AND_FILMS,
-    Flips,
-    Ratings,
-    Table,
-    ratings_stream,
-    table_stream,
-)
-from driftwolfe.streams.stream import Seed, Stream
 
+#: Users and films, from 0, and their ratings.
+Ratings: TypeAlias = tuple[Indices, Indices, Array]
+#: Rows of features, and their classes from 0.
+Table: TypeAlias = tuple[Array, NDArray[np.intp]]
+
+USERS_AND_FILMS = (943, 1682)
+CLASSES_AND_FEATURES = (7, 9)
 #: For each class of Shuttle: rows; means of features 1, 3 and 5; their deviations; their correlation.
 _CLASSES = (
     (34_108, (44, 85, 39), (5.5, 8.7, 14.0), 0.6),
@@ -35,84 +32,24 @@ _LEAST = np.array([27, -4821, 21, -3939, -188, -13839, -48, -353, -356])
 _LARGEST = np.array([126, 5075, 149, 3830, 436, 13148, 105, 270, 266])
 
 
-def movielens_twin(
-    rounds: int | None = None,
-    per_round: int = 100,
-    copies: Sequence[float] = (1, -1, 1),
-    loss: Callable[..., EntryLoss] = AbsoluteEntries,
-    seed: Seed = None,
-    radius: float = 1e4,
-) -> Stream:
-    """Return made-up ratings, played like `movielens_100k`.
-
-    100,000 different entries of a 943 x 1,682 matrix, at least 20 of every user. A rating is the sum
-    of a mean, biases of the user and the film, a product of low rank and noise, rounded to 1, ..., 5.
-    As in MovieLens 100K, few users and films hold most ratings; each rating is about as frequent.
-
-    Parameters
-    ----------
-    rounds, per_round, copies, loss, seed, radius
-        As in `movielens_100k`.
-
-    Examples
-    --------
-    >>> import driftwolfe as dw
-    >>> dw.streams.movielens_twin(rounds=300)
-    Stream('MovieLens 100K (synthetic twin)', 300 rounds, lipschitz=10)
-    """
-    name = "MovieLens 100K (synthetic twin)"
-    return ratings_stream(_ratings(), name, rounds, per_round, copies, loss, seed, radius)
-
-
-def shuttle_twin(
-    rounds: int | None = None,
-    per_round: int = 10,
-    flip_every: Flips = "auto",
-    seed: Seed = None,
-    radius: float = 100.0,
-) -> Stream:
-    """Return made-up labelled rows, played like `shuttle`.
-
-    43,500 rows of 9 features in [-1, 1] and 7 classes, as frequent as those of Shuttle. Features 1,
-    3 and 5 are Gaussian around a centre for each class, 7, 8 and 9 their differences, as in Shuttle;
-    2, 4 and 6 are noise with a few large values. All are whole numbers before they are scaled.
-
-    Parameters
-    ----------
-    rounds, per_round, flip_every, seed, radius
-        As in `shuttle`.
-
-    Examples
-    --------
-    >>> import driftwolfe as dw
-    >>> stream = dw.streams.shuttle_twin(rounds=435)
-    >>> len(stream), stream.drifts
-    (435, (100, 200, 300, 400))
-    """
-    name = "Shuttle (synthetic twin)"
-    return table_stream(_table(), name, rounds, per_round, flip_every, seed, radius)
-
-
-def _ratings() -> Ratings:
+def synthetic_ratings() -> Ratings:
+    """Return ratings as those of MovieLens 100K, the same every time."""
     rng = np.random.Generator(np.random.PCG64(100_000))
     m, n = USERS_AND_FILMS
     popularity = 1.15 * np.log(rng.gamma(0.5, size=n) + 0.005)
     tastes = rng.standard_normal((m, 5)) @ rng.standard_normal((5, n))
+    # At least 20 ratings of every user; a few users give hundreds.
+    shares = np.cumsum(rng.gamma(0.75, size=m))
+    marks = np.round(shares / shares[-1] * (100_000 - 20 * m)).astype(np.intp)
+    counts = 20 + np.diff(marks, prepend=0)
     # Users watch what is popular and what is to their taste.
-    users, films = _pairs(_ratings_per_user(m, 100_000, rng), popularity + 0.4 * tastes, rng)
+    users, films = _pairs(counts, popularity + 0.4 * tastes, rng)
     liking = 0.1 * popularity + rng.normal(0.0, 0.5, n)
     scores = rng.normal(0.0, 0.45, m)[users] + liking[films] + 0.28 * tastes[users, films]
     # Skewed to the left, like the ratings: more are far below the mean than far above it.
     scores -= rng.gamma(1.0, 0.86, users.size)
     scores += 3.55 - scores.mean()
     return users, films, np.clip(np.round(scores), 1.0, 5.0)
-
-
-def _ratings_per_user(users: int, total: int, rng: np.random.Generator) -> Indices:
-    """At least 20 each; a few users give hundreds."""
-    shares = np.cumsum(rng.gamma(0.75, size=users))
-    marks = np.round(shares / shares[-1] * (total - 20 * users)).astype(np.intp)
-    return 20 + np.diff(marks, prepend=0)
 
 
 def _pairs(counts: Indices, weights: Array, rng: np.random.Generator) -> tuple[Indices, Indices]:
@@ -127,7 +64,8 @@ def _pairs(counts: Indices, weights: Array, rng: np.random.Generator) -> tuple[I
     return users[order], films[order]
 
 
-def _table() -> Table:
+def synthetic_table() -> Table:
+    """Return rows as those of Shuttle, the same every time."""
     rng = np.random.Generator(np.random.PCG64(43_500))
     counts, means, deviations, correlations = zip(*_CLASSES, strict=True)
     labels = rng.permutation(np.repeat(np.arange(len(counts)), counts))
@@ -135,7 +73,7 @@ def _table() -> Table:
     noise = np.sqrt(shared) * rng.standard_normal((labels.size, 1))
     noise = noise + np.sqrt(1.0 - shared) * rng.standard_normal((labels.size, 3))
     gaussian = np.array(means)[labels] + np.array(deviations)[labels] * noise
-    raw = np.empty((labels.size, _LEAST.size))
+    raw = np.empty((labels.size, CLASSES_AND_FEATURES[1]))
     raw[:, :6:2] = gaussian
     raw[:, 1:6:2] = rng.normal(0.0, (2.0, 2.0, 13.0), (labels.size, 3))
     raw[:, 1:6:2] += 0.2 * rng.standard_cauchy((labels.size, 3))
