@@ -24,19 +24,6 @@ if TYPE_CHECKING:
 #: Runs a command; returns its exit status, None for 0.
 Command = Callable[[argparse.Namespace], int | None]
 
-#: In the order of the help; each is run by the function ``run_NAME``, whose docstring is its help.
-COMMANDS = (
-    "demo",
-    "doctor",
-    "reproduce",
-    "sweep",
-    "status",
-    "report",
-    "claims",
-    "overview",
-    "oracles",
-)
-
 _EPILOG = """\
 start here:
   driftwolfe demo                            a drifting target, in seconds
@@ -66,23 +53,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("stopped", file=sys.stderr)
         return 130
     except ImportError as problem:
-        show(
-            f"driftwolfe: {problem.name or problem} is missing; "
-            "pip install 'driftwolfe[experiments]' brings what experiments need",
-            sys.stderr,
-        )
+        remedy = "pip install 'driftwolfe[experiments]' brings what experiments need"
+        _note(f"driftwolfe: {problem.name or problem} is missing; {remedy}")
         return 2
     except (ValueError, FileNotFoundError) as problem:
-        show(f"driftwolfe: {problem}", sys.stderr)
+        _note(f"driftwolfe: {problem}")
         return 2
     except MemoryError:
-        show("driftwolfe: there is not enough memory for that; ask for less", sys.stderr)
+        _note("driftwolfe: there is not enough memory for that; ask for less")
         return 1
     except BrokenPipeError:  # a reader such as `head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as problem:  # such as a full disk: what was asked for was right
-        show(f"driftwolfe: {problem}", sys.stderr)
+        _note(f"driftwolfe: {problem}")
         return 1
 
 
@@ -104,8 +88,8 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"driftwolfe {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for name in COMMANDS:
-        run: Command = globals()[f"run_{name}"]
+    for function, options in _OPTIONS.items():
+        run, name = globals()[function], function.removeprefix("run_")
         summary, _, description = (inspect.getdoc(run) or "").partition("\n\n")
         command = commands.add_parser(
             name,
@@ -115,12 +99,12 @@ def make_parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.set_defaults(run=run)
-        for option, settings in _OPTIONS[f"run_{name}"]:
+        for option, settings in options:
             command.add_argument(option, **settings)
     return parser
 
 
-#: Names and settings of options, by the function of their command.
+#: The options of each command, ``run_NAME``, in the order of the help. Its docstring is its help.
 _OPTIONS: dict[str, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
 
 
@@ -147,9 +131,8 @@ def _natural(text: str, least: int = 0) -> int:
 _positive = partial(_natural, least=1)
 _DATA = _option("--data", metavar="DIR", help="folder with the real data")
 _JOBS = _option("--jobs", type=_positive, metavar="N", help="processes (default: as many as cores)")
-_SCHEDULER = _option(
-    "--scheduler", metavar="ADDRESS", help="run on the Dask cluster of tcp://HOST:PORT"
-)
+_CLUSTER = "run on the Dask cluster of tcp://HOST:PORT"
+_SCHEDULER = _option("--scheduler", metavar="ADDRESS", help=_CLUSTER)
 _FOLDER = _option("folder", metavar="DIR", help="folder of a sweep or of an experiment")
 _RESULTS = "folder for results (default: results/%s)"
 _PICTURE = Path("results", "demo.png")
@@ -255,11 +238,9 @@ def _run_trials(
     """Run trials, draw their results, print the table, and say what was written and what failed."""
     from driftwolfe.experiments.executors import DaskExecutor, ProcessExecutor
 
-    def executor() -> Executor:
-        return (
-            DaskExecutor(options.scheduler) if options.scheduler else ProcessExecutor(options.jobs)
-        )
-
+    executor: Callable[[], Executor] = partial(ProcessExecutor, options.jobs)
+    if options.scheduler:
+        executor = partial(DaskExecutor, options.scheduler)
     # Absolute: workers may run elsewhere on this machine.
     data = None if options.data is None else os.path.abspath(options.data)
     try:

@@ -24,7 +24,6 @@ from driftwolfe.game import History, play
 from driftwolfe.learners import OGD, POLA, Learner
 from driftwolfe.losses import LinearLoss
 from driftwolfe.points.kinds import Array, Indices
-from driftwolfe.regret import dynamic_regret
 from driftwolfe.storage import write
 from driftwolfe.streams import Stream
 from driftwolfe.terminal import Terminal, table
@@ -163,7 +162,7 @@ class Run:
 
     @cached_property
     def regret(self) -> float:
-        return float(dynamic_regret(self.history, self.targets))
+        return float(self.excess.sum())
 
     @cached_property
     def worst_window(self) -> float:

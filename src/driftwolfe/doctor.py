@@ -13,8 +13,6 @@ from importlib import import_module, metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import numpy as np
-
 from driftwolfe import __version__
 from driftwolfe.streams import data_files
 from driftwolfe.streams.data_files import DATA_VARIABLE, Folder
@@ -67,10 +65,8 @@ def examine(terminal: Terminal, data: Folder | None = None) -> int:
     data
         The folder of the real data; by default the one that the environment names.
     """
-    terminal.tell(
-        f"driftwolfe {__version__}, Python {platform.python_version()}, "
-        f"{platform.system()} {platform.machine()}"
-    )
+    python, system = platform.python_version(), f"{platform.system()} {platform.machine()}"
+    terminal.tell(f"driftwolfe {__version__}, Python {python}, {system}")
     sections: dict[str, Callable[[], Iterable[Finding]]] = {
         "core": core,
         "threads": threads,
@@ -258,35 +254,30 @@ def self_test() -> Finding:
     except Exception as problem:  # whatever is broken may raise anything
         return _failed(name, problem)
     text = f"POLA, {ROUNDS} rounds on an L1 ball: regret {regret:.1f}, bound {bound:.0f}"
-    if not (feasible and regret <= bound):
-        return Finding(name, f"{text}: this must not be", "broken", _REINSTALL)
-    return Finding(name, text)
+    if feasible and regret <= bound:
+        return Finding(name, text)
+    return Finding(name, f"{text}: this must not be", "broken", _REINSTALL)
 
 
 def _play_test_game() -> tuple[float, float, bool]:
     """The regret, its bound, and whether every decision was in the set."""
-    from driftwolfe import POLA, L1Ball, losses, play, regret
+    from driftwolfe import POLA, L1Ball, play, regret, streams
 
-    ball, rng = L1Ball(DIMENSION), np.random.default_rng(0)
-    targets = np.eye(DIMENSION)[np.arange(ROUNDS) * 2 // ROUNDS]
-    noisy = targets + 0.1 * rng.standard_normal(targets.shape)
+    ball = L1Ball(DIMENSION)
+    stream = streams.synthetic.piecewise_constant(ball, ROUNDS, pieces=2, seed=0)
     learner = POLA(ball)
-    history = play(
-        learner, list(map(losses.SquaredDistance, noisy)), record_decisions=True, progress=False
-    )
-    bound = learner.bound(path_length=regret.path_length(list(targets)))
+    history = play(learner, stream, record_decisions=True, progress=False)
+    bound = learner.bound(path_length=regret.path_length(stream.comparators or []))
     feasible = all(map(ball.contains, history.decisions))
-    return float(regret.dynamic_regret(history, targets)), bound, feasible
+    return float(regret.dynamic_regret(history, stream.comparators or [])), bound, feasible
 
 
 def data_sets(folder: Folder | None = None) -> Iterator[Finding]:
     """Say whether the real data are here, as published; nothing is downloaded."""
-    named = data_files.named_folder(folder)
-    into = str(named.absolute()) if named else "the cache folder"
+    named, cache = data_files.named_folder(folder), data_files.cache_folder()
+    into, why = f"the cache folder {cache or '(none: this user has no home)'}", ""
     if named:
-        searched = f"{into} only, as --data or {DATA_VARIABLE} says"
-    else:
-        searched = f"{into} {data_files.cache_folder() or '(none: this user has no home)'}"
+        into, why = str(named.absolute()), f" only, as --data or {DATA_VARIABLE} says"
     for name, file in (("MovieLens 100K", RATINGS), ("Shuttle", ROWS)):
         if path := file.find(folder):
             try:
@@ -296,7 +287,7 @@ def data_sets(folder: Folder | None = None) -> Iterator[Finding]:
                 remedy = f"get {file.path} again from {file.source}"
                 yield Finding(name, str(problem), "note", remedy)
             continue
-        missing = f"{file.path} not found; looked in {searched}"
+        missing = f"{file.path} not found; looked in {into}{why}"
         if named or data_files.offline():
             remedy = f"put {file.path} from {file.source} into {into}"
             yield Finding(name, missing, "note", remedy)

@@ -103,7 +103,7 @@ class History:
 
 @dataclass(eq=False)
 class GameRecord:
-    """What has been recorded of a game so far: of each round its row and, if asked for, its points."""
+    """What has been recorded of a game so far: a row per round and, if asked for, its points."""
 
     rows: list[tuple[float, ...]] = field(default_factory=list)  # seconds, loss and `CALLS`
     decisions: list[Point] = field(default_factory=list)
@@ -111,7 +111,6 @@ class GameRecord:
 
     @property
     def table(self) -> Array:
-        """The rows as an array."""
         return np.array(self.rows, dtype=np.float64).reshape(-1, 6)
 
 
@@ -252,10 +251,7 @@ class Checkpoint:
             storage.destination(self.path)
 
     def resume(self, learner: Learner) -> GameRecord:
-        """Bring the learner to where the file left it, and return the record; empty without a file.
-
-        A file of another game is refused, and the learner stays as it is.
-        """
+        """Bring the learner to where the file left it, and return the record; empty without a file."""
         if not self.path.exists():
             return GameRecord()
         saved = storage.read_archive(self.path, self._check)

@@ -52,13 +52,11 @@ class SignAdversary:
     ) -> None:
         self.lipschitz = checks.positive(lipschitz, "lipschitz")
         if direction is None:
-            width = wide_direction(domain, np.random.default_rng(seed))
+            width = wide_direction(domain, seed)
         else:
             width = width_along(domain, domain.check_point(direction, "direction"))
         self.direction, self.middle = width.direction, width.middle
-        slope, height = self.direction * self.lipschitz, self.lipschitz * self.middle
-        self._rising = LinearLoss(slope, constant=-height)
-        self._falling = LinearLoss(slope * -1.0, constant=height)
+        self._rising, self._falling = width.opposite_losses(self.lipschitz, self.middle)
 
     def answer(self, decision: Point) -> LinearLoss:
         """Return the loss that hurts this decision."""
@@ -241,9 +239,9 @@ class ResistingOracle:
                 self._phases[best] = self._revealed
                 self.answers += 1
                 self._new += 1
-            return (
-                self._vertex(best, int(self._phases[best])) if least < 0 else np.zeros(query.shape)
-            )
+            if least >= 0:
+                return np.zeros(query.shape)
+            return self._vertex(best, int(self._phases[best]))
 
     def _contains(self, x: Array) -> bool:
         """Whether x is a mixture of 0 and the answers so far: each has a coordinate of its own."""

@@ -44,11 +44,7 @@ def named_folder(folder: Folder | None = None) -> Path | None:
 
 
 def cache_folder() -> Path | None:
-    """Return the cache folder, which need not exist; None for a user without a home.
-
-    DRIFTWOLFE_CACHE names it; by default it is ``driftwolfe`` where the system keeps caches, such as
-    ``~/.cache``.
-    """
+    """Return $DRIFTWOLFE_CACHE, else ``driftwolfe`` in the system's cache; None without a home."""
     if given := os.environ.get(CACHE_VARIABLE):
         return Path(given).expanduser()
     import pooch  # here and below: slow to import, and seldom needed
@@ -70,11 +66,7 @@ def offline() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A published file.
-
-    If a data folder is named, by an argument or by DRIFTWOLFE_DATA, the file is read only from there;
-    otherwise from the cache, into which it is downloaded if it is missing.
-    """
+    """A published file, read from the named data folder, or else from the cache or its publisher."""
 
     path: str  # in the folder, as it is or compressed with .gz after its name
     size: int  # of its content, in bytes
@@ -84,10 +76,7 @@ class DataFile:
     member: str | None = None  # its name in the zip archive at `url`, if that is one
 
     def read(self, folder: Folder | None = None) -> bytes:
-        """Return the content, checked against its checksum.
-
-        Never unpacks more than the known size, whatever a compressed file claims to hold.
-        """
+        """Return the content, checked by its checksum; never unpacks more than the known size."""
         named = named_folder(folder)
         found = self.find(folder)
         if found is None and named is not None:

@@ -52,11 +52,12 @@ def linear_signs(
     count, flips = checks.count(rounds, "rounds"), checks.count(changes, "changes", least=0)
     if flips >= count:
         raise ValueError(f"changes must be fewer than the {count} rounds, got {changes}")
-    width, pair = _opposite_losses(domain, lipschitz, np.random.default_rng(seed))
+    G, width = checks.positive(lipschitz, "lipschitz"), wide_direction(domain, seed)
+    pair = width.opposite_losses(G)
     sides = [t * (flips + 1) // count % 2 for t in range(count)]
     losses = [pair[side] for side in sides]
     ends = [(width.lowest, width.highest)[side] for side in sides]
-    return Stream(losses, "linear signs", float(lipschitz), ends, domain, change_points(sides))
+    return Stream(losses, "linear signs", G, ends, domain, change_points(sides))
 
 
 def hard_linear(domain: Domain, rounds: int, seed: Seed = None, lipschitz: float = 1.0) -> Stream:
@@ -87,11 +88,12 @@ def hard_linear(domain: Domain, rounds: int, seed: Seed = None, lipschitz: float
     online convex games.
     """
     count, rng = checks.count(rounds, "rounds"), np.random.default_rng(seed)
-    width, (rising, falling) = _opposite_losses(domain, lipschitz, rng)
+    G, width = checks.positive(lipschitz, "lipschitz"), wide_direction(domain, rng)
+    rising, falling = width.opposite_losses(G)
     rises = rng.random(count) < 0.5
     best = width.lowest if 2 * int(rises.sum()) >= count else width.highest
     losses = [rising if rise else falling for rise in rises]
-    return Stream(losses, "hard linear", float(lipschitz), [best] * count, domain)
+    return Stream(losses, "hard linear", G, [best] * count, domain)
 
 
 def rotating_quadratic(
@@ -275,6 +277,11 @@ class Width(NamedTuple):
         """The mean of the direction's inner products with both ends."""
         return (inner(self.direction, self.lowest) + inner(self.direction, self.highest)) / 2.0
 
+    def opposite_losses(self, G: float, middle: float = 0.0) -> tuple[LinearLoss, LinearLoss]:
+        """Return G(<e, x> - middle) and its negative, which all rounds share to save memory."""
+        slope, height = self.direction * G, G * middle
+        return LinearLoss(slope, constant=-height), LinearLoss(slope * -1.0, constant=height)
+
 
 def width_along(domain: Domain, direction: Point) -> Width:
     """Return the two ends of the set along a direction, which is scaled to unit length."""
@@ -282,9 +289,9 @@ def width_along(domain: Domain, direction: Point) -> Width:
     return Width(unit, domain.lmo(unit), domain.lmo(unit * -1.0))
 
 
-def wide_direction(domain: Domain, rng: np.random.Generator) -> Width:
+def wide_direction(domain: Domain, seed: Seed) -> Width:
     """Return a direction in which the set is wide: a local maximum of the distance of two vertices."""
-    direction = _random_direction(domain, rng)
+    direction = _random_direction(domain, np.random.default_rng(seed))
     for _ in range(5):
         width = width_along(domain, direction)
         across = width.highest - width.lowest
@@ -292,15 +299,6 @@ def wide_direction(domain: Domain, rng: np.random.Generator) -> Width:
             across = across.recompress()
         direction = across / norm(across)
     return width_along(domain, direction)
-
-
-def _opposite_losses(
-    domain: Domain, lipschitz: float, rng: np.random.Generator
-) -> tuple[Width, tuple[LinearLoss, LinearLoss]]:
-    """A wide direction e with the losses G<e, x> and -G<e, x>, which all rounds share to save memory."""
-    G = checks.positive(lipschitz, "lipschitz")
-    width = wide_direction(domain, rng)
-    return width, (LinearLoss(width.direction * G), LinearLoss(width.direction * -G))
 
 
 def _squared_distances(
