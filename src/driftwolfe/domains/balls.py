@@ -65,8 +65,6 @@ class NormBall(Domain):
     `scale` is also the Euclidean radius; `scale` / `width` is the radius of a Euclidean ball inside.
     """
 
-    _made_from = (("n", "shape"), ("radius", "scale"))
-
     def __init__(self, shape: Shape, radius: float, width: float, device: str = "cpu") -> None:
         self.scale = checks.positive(radius, "radius")
         super().__init__(shape, self.scale, inner_radius=self.scale / width, stack_device=device)
@@ -106,6 +104,7 @@ class L1Ball(NormBall):
     array([2., 0., 0.])
     """
 
+    _made_from = (("n", "shape"), ("radius", "scale"))
     warm_up = load_kernels
 
     def __init__(self, n: int | Shape, radius: float = 1.0, *, device: str = "cpu") -> None:
@@ -155,6 +154,8 @@ class L2Ball(NormBall):
     >>> ball.project([6.0, 8.0])
     array([3., 4.])
     """
+
+    _made_from = (("n", "shape"), ("radius", "scale"))
 
     def __init__(self, n: int | Shape, radius: float = 1.0, *, device: str = "cpu") -> None:
         super().__init__(checks.shape(n, "n"), radius, 1.0, device)

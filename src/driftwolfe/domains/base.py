@@ -319,10 +319,11 @@ class OracleCalls:
 
 
 def _counted(name: str, **calls: int) -> Any:
-    """Return the method of that name of the set inside, counted as these calls."""
+    """Return a method that counts these calls and calls the method of that name of the set inside."""
+    numbers = OracleCalls(**calls).numbers()
 
     def method(self: CountedDomain, *given: Any) -> Any:
-        self.calls.add(**calls)
+        self.calls.add(*numbers)
         return getattr(self.domain, name)(*given)
 
     return method

@@ -465,10 +465,10 @@ class FlowPolytope(Domain):
             return math.inf
         return max(0.0, 1 - float((y[self._usable] / self.origin()[self._usable]).min()))
 
-    def _surplus(self, tails: Indices, heads: Indices, flow: Array) -> Array:
+    def _surplus(self, tails: Indices, heads: Indices, flow: Array) -> Any:
         """What flows out of each vertex less what flows in."""
-        n = self._n_vertices
-        return np.bincount(tails, flow, n) - np.bincount(heads, flow, n)
+        surplus: Any = np.bincount(tails, flow, self._n_vertices)
+        return surplus - np.bincount(heads, flow, self._n_vertices)
 
     def _offset(self, x: Array) -> float:
         """The largest violation of an equation of the set, in units of distance."""

@@ -23,7 +23,6 @@ from driftwolfe.points.decompositions import singular_values, svd
 from driftwolfe.points.devices import HOST, best_device, device_named, device_of, to_host
 from driftwolfe.points.kinds import Array, Point, Shape
 from driftwolfe.points.lanczos import leading_triplet_of_each
-from driftwolfe.points.stored import as_factors
 
 factored_kernels = compiled("driftwolfe.points.sparse_kernels")
 
@@ -271,7 +270,7 @@ class TraceNormBall(NormBall):
             return None
         if not x.nnz:
             return x.recompress()
-        lines = as_factors(x.to("cpu").sparse, int(_NARROW * min(self.shape)) - x.rank)
+        lines = _as_factors(x.to("cpu").sparse, int(_NARROW * min(self.shape)) - x.rank)
         if lines is None:
             return None
         left, right = map(x.device.put, lines)
@@ -287,6 +286,22 @@ class TraceNormBall(NormBall):
                 "leading ones"
             )
         return x.toarray()
+
+
+def _as_factors(stored: Any, most: int) -> tuple[Array, Array] | None:
+    """Return U and V with U V^T the sparse matrix: a column for each row that holds entries.
+
+    For each column, where these are fewer than rows. None for more than `most`.
+    """
+    if stored.shape[0] > stored.shape[1]:
+        flipped = _as_factors(stored.T.tocsr(), most)
+        return None if flipped is None else flipped[::-1]
+    lines = np.flatnonzero(np.diff(stored.indptr))
+    if lines.size > most:
+        return None
+    places = np.zeros((stored.shape[0], lines.size))
+    places[lines, np.arange(lines.size)] = 1.0
+    return places, stored[lines].toarray().T
 
 
 class Spectrahedron(Domain):
