@@ -70,7 +70,7 @@ def test_shares_are_safe_and_the_rate_is_kept(eighths, spare, seed):
             calls = int(rng.integers(0, limit + 1)) if rng.random() < 0.7 else limit
             round_budget.pay(i, calls)
             plain.pay(i, calls)
-        budget_left.close(round_budget.paid)
+        budget_left = budget_left.after(round_budget.paid)
         assert 8 * plain.spent <= plain.rate * t - sum(plain.savings)
         assert (budget_left.rounds, budget_left.spent) == (t, plain.spent)
     budget_left.check_state()
@@ -89,7 +89,7 @@ def test_a_share_that_is_the_whole_rate_is_never_short_of_a_call(rate):
             assert math.floor(exact * t) - 1 <= spent + limit <= exact * t
             round_budget.pay(0, limit)
             spent += limit
-        budget_left.close(round_budget.paid)
+        budget_left = budget_left.after(round_budget.paid)
     assert spent >= math.floor(exact * 198) - 1
 
 
@@ -143,7 +143,7 @@ def test_what_arrives_adds_up(rate, rounds):
         arriving = budget_left.arriving()
         assert 0 <= arriving <= math.ceil(rate)
         total += arriving
-        budget_left.close(arriving)
+        budget_left = budget_left.after(arriving)
     assert total == math.floor(rate * rounds)
 
 

@@ -141,41 +141,41 @@ def library_keeps_the_budget() -> Iterator[Case]:
 
 
 def _accounts(seed: int) -> Iterator[tuple[LMOBudget, np.ndarray, float, int, float]]:
-    """A random trace of the library's purse; savings are kept here, in fractions of the shares.
+    """A random trace of the library's lmo_budget; savings are kept here, in fractions of the shares.
 
-    Yields the purse after each round with all savings, and for each expert that is due what it
+    Yields the lmo_budget after each round with all savings, and for each expert that is due what it
     saved, and what it was allowed.
     """
     rng = np.random.default_rng(seed)
     blocks = rng.integers(1, 12, size=6)
     shares = rng.dirichlet(np.ones(6)) * (b := float(rng.uniform(0.2, 5)))
-    purse, clocks = LMOBudget(b), np.zeros(6, dtype=int)
+    lmo_budget, clocks = LMOBudget(b), np.zeros(6, dtype=int)
     for _ in range(300):
         clocks += 1
-        round_budget = purse.round_budget(shares * clocks)
+        round_budget = lmo_budget.round_budget(shares * clocks)
         for i in np.flatnonzero(clocks % blocks == 0):
             limit = round_budget.limit(i)
-            yield purse, np.empty(0), float(shares[i] * clocks[i]), limit, b
+            yield lmo_budget, np.empty(0), float(shares[i] * clocks[i]), limit, b
             round_budget.pay(i, int(rng.integers(limit + 1)) if rng.random() < 0.7 else limit)
             clocks[i] = 0
-        purse.close(round_budget.paid)
-        yield purse, shares * clocks, 0.0, 0, b
+        lmo_budget = lmo_budget.after(round_budget.paid)
+        yield lmo_budget, shares * clocks, 0.0, 0, b
 
 
-@check("purse: spent + sum of savings <= b t")
-def purse_invariant() -> Iterator[Case]:
+@check("lmo_budget: spent + sum of savings <= b t")
+def budget_invariant() -> Iterator[Case]:
     """After every round of random traces."""
     for seed in range(20):
-        for purse, savings, _, _, b in _accounts(seed):
+        for lmo_budget, savings, _, _, b in _accounts(seed):
             if savings.size:
-                left = purse.spent + float(savings.sum())
-                yield left, b * purse.rounds + 2e-9, f"trace {seed}, t = {purse.rounds}"
+                left = lmo_budget.spent + float(savings.sum())
+                yield left, b * lmo_budget.rounds + 2e-9, f"trace {seed}, t = {lmo_budget.rounds}"
 
 
-@check("purse: floor of an expert's savings <= what it may spend")
+@check("lmo_budget: floor of an expert's savings <= what it may spend")
 def purse_is_fair() -> Iterator[Case]:
     """For every expert whose block ends, whatever the others did."""
     for seed in range(20):
-        for purse, savings, own, limit, _ in _accounts(seed):
+        for lmo_budget, savings, own, limit, _ in _accounts(seed):
             if not savings.size:
-                yield math.floor(own), limit, f"trace {seed}, t = {purse.rounds + 1}"
+                yield math.floor(own), limit, f"trace {seed}, t = {lmo_budget.rounds + 1}"

@@ -128,7 +128,6 @@ class DenseDescent(Descent):
         self._sums: Any = empty  # gradients of the current block
 
     def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
         super().check_state()
         for table in (self._x, self._y, self._sums):
             require(len(table) == self.size and table.flags.c_contiguous, "points of experts")
@@ -292,7 +291,6 @@ class GaugeDescent(DenseDescent):
         self.gauges: Array = np.empty(0)
 
     def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
         super().check_state()
         require(self.gauges.size == self.size and (self.gauges >= 0.0).all(), "gauges of experts")
 

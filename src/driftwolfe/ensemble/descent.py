@@ -120,11 +120,6 @@ class Descent(ABC):
         self.atoms = Atoms(oracle.lazy) if oracle.lazy else None
 
     @property
-    def parts(self) -> tuple[Any, ...]:
-        """The objects whose attributes a step replaces."""
-        return (self,) if self.pooled_budget is None else (self, self.pooled_budget)
-
-    @property
     def size(self) -> int:
         """Number of experts."""
         return int(self.steps.size)
@@ -190,7 +185,7 @@ class Descent(ABC):
         """Add each expert's gradient; where its block ends, take a step and project.
 
         `leaving` marks experts that will not play on. Nothing is written into arrays before all that
-        can fail is done: who catches an error puts the attributes of `parts` back.
+        can fail is done: whoever catches an error puts the attributes back.
         """
 
     @abstractmethod
@@ -278,7 +273,7 @@ class Descent(ABC):
             results.append(result)
         self.atoms = atoms
         if pool is not None:
-            pool.close(shared.paid)
+            self.pooled_budget = pool.after(shared.paid)
         self._count(results)
         return results
 

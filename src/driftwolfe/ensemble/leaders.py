@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -121,11 +120,6 @@ class Leaders:
             require(shelf is None or (len(shelf.U), len(shelf.V)) == self.domain.shape, "shelves")
         require(self.largest_gradient >= 0.0, "experts")
         require_feasible(self.domain, (each.x for each in self.experts))
-
-    @property
-    def parts(self) -> tuple[Any, ...]:
-        """The objects whose attributes a step replaces."""
-        return (self,)
 
     @property
     def size(self) -> int:

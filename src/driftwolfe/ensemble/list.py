@@ -83,7 +83,6 @@ class ListDescent(Descent):
         self.sums: list[GradientSum] = []  # gradients of the current block
 
     def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
         super().check_state()
         for points in (self.x, self.y):
             require(len(points) == self.size, "points of experts")
@@ -305,7 +304,6 @@ class EvenDescent(ListDescent):
         self.missed = 0
 
     def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
         super().check_state()
         require(len(self.jobs) == self.size and self.missed >= 0, "projections under way")
         require(all(type(job) is Job for job in self.jobs), "projections under way")
@@ -333,7 +331,7 @@ class EvenDescent(ListDescent):
         self.x, self.y, self.sums, self.jobs = x, y, sums, jobs
         self.largest_gradient = largest
         self.clocks = self.clocks + 1
-        cast(LMOBudget, self.pooled_budget).close(calls)
+        self.pooled_budget = cast(LMOBudget, self.pooled_budget).after(calls)
 
     def _spend(self) -> tuple[list[Job], int]:
         """The jobs after the calls of this round, and the number of calls."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -323,10 +323,9 @@ class LMOBudget:
         """Return the whole calls that the coming round brings, where none can be saved."""
         return math.floor(self.rate * (self.rounds + 1)) - math.floor(self.rate * self.rounds)
 
-    def close(self, calls: int) -> None:
-        """Count a round in which so many calls were made."""
-        self.rounds += 1
-        self.spent += calls
+    def after(self, calls: int) -> LMOBudget:
+        """Return the budget after a round in which so many calls were made."""
+        return replace(self, rounds=self.rounds + 1, spent=self.spent + calls)
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""

@@ -182,7 +182,6 @@ class AdaNormalHedge(SleepingMeta):
         kernels()  # compiled now, not in a round
 
     def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
         super().check_state()
         # A sum is at most the sum of sizes, rounding apart.
         slack = (1.0 + 1e-6) * self.movements + 1e-6
@@ -294,7 +293,6 @@ class MultiplicativeWeights(SleepingMeta):
     rates: Array = field(init=False)
 
     def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
         super().check_state()
         require(((self.rates > 0.0) & (self.rates <= 0.5)).all(), "weights")
 

@@ -37,7 +37,7 @@ SAVED_OPTIONS = OPTIONS | {
     "passes": Field(int, least=1),
     "random_state": Field(int, least=0, below=1 << 32, optional=True),
     "labels": Field(str),
-    "passes_done": Field(int, least=1, optional=True),
+    "passes_done": Field(int, least=1, optional=True, newer=True),
 }
 
 
@@ -342,7 +342,7 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         )
         if learner is None:
             raise ValueError(f"{path} holds no fitted classifier")
-        labels, passes = options.pop("labels"), options.pop("passes_done")
+        labels, passes = options.pop("labels"), options.pop("passes_done", None)
         loaded, names = cls(**options), keys["names"]
         loaded.classes_ = saved_classes(keys["classes"], labels)
         loaded.n_features_in_ = learner.map.features

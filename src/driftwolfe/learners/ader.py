@@ -25,10 +25,6 @@ class Ader(GridLearner):
     ----------
     domain
         A set that can project.
-    horizon
-        Rounds T; None: epochs of doubling length.
-    lipschitz
-        G, a bound on gradient norms; ``"auto"``: the largest norm seen so far.
     method
         ``"exact"`` is Ader; any other method of `infeasible_projection` makes it approximate, and the
         bound allows for that.

@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, Self, cast, get_args, get_type_hints
 
 from driftwolfe.domains import CountedDomain, Domain, OracleCalls
-from driftwolfe.learners.options import OPTIONS
+from driftwolfe.learners.options import OPTIONS, Options
 from driftwolfe.losses import FunctionLoss, Loss
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Point
@@ -38,14 +38,14 @@ class Round(NamedTuple):
 def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
     """Make an update undo itself where it raises: a refused update changes nothing.
 
-    Updates replace attributes of the learner and its `parts`; only what cannot fail, at the end,
-    writes into arrays. So a shallow copy of the attributes is a snapshot. Oracle calls that were made
-    stay counted.
+    Updates replace attributes of the learner and its ``PARTS``; only what cannot fail, at the end,
+    writes into arrays. So a shallow copy of the attributes is a snapshot. Oracle calls stay counted.
     """
 
     @wraps(update)
     def undoing(self: Learner, *given: Any, **named: Any) -> Any:
-        before = [(part, part.__dict__.copy()) for part in self.parts]
+        parts = (self, *(getattr(self, name) for name in self.PARTS))
+        before = [(part, part.__dict__.copy()) for part in parts]
         try:
             return update(self, *given, **named)
         except BaseException:
@@ -98,7 +98,11 @@ class Learner(Guarded, ABC):
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("t", "_counted")
+    #: Attributes that hold experts and weights, whose attributes an update replaces.
+    PARTS: ClassVar[tuple[str, ...]] = ()
 
+    #: Checked options, of learners that have some.
+    options: Options | None = None
     #: The constructor's arguments by name, the set too; and its parameters, with all options.
     _arguments: dict[str, Any]
     __signature__: ClassVar[inspect.Signature]
@@ -159,11 +163,6 @@ class Learner(Guarded, ABC):
         """Reveal the loss of this round, return its value at the decision, move to the next."""
 
     @property
-    def parts(self) -> tuple[Any, ...]:
-        """The objects whose attributes an update replaces: the learner, its experts, its weights."""
-        return (self,)
-
-    @property
     def runs_ahead(self) -> bool:
         """Whether `update_many` is quicker than as many updates."""
         return False
@@ -195,7 +194,7 @@ class Learner(Guarded, ABC):
     @property
     def lmo_budget(self) -> float | None:
         """LMO calls per round, never exceeded in total; None for no limit."""
-        return None
+        return None if self.options is None else self.options.oracle.budget
 
     @property
     def expert_weights(self) -> Array | None:

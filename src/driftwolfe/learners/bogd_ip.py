@@ -14,7 +14,7 @@ from driftwolfe.ensemble.list import descent
 from driftwolfe.ensemble.plan import Plan, budgeted_step
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
-from driftwolfe.learners.options import BudgetOptions, Epoch, epochs, make_options
+from driftwolfe.learners.options import BudgetOptions, Epoch, Options, epochs, make_options
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.rounding import whole_below
 from driftwolfe.storage import require
@@ -37,10 +37,6 @@ class BOGDIP(Learner):
     ----------
     domain
         The set.
-    horizon
-        Rounds T; None: epochs of doubling length.
-    lipschitz
-        G, a bound on gradient norms; ``"auto"``: the largest norm seen so far.
     tuning
         ``"practical"``: tolerance_scale 1e-6, so that the oracle's accuracy decides;
         ``"certified"``: tolerance_scale 1, the paper's constants. On large sets those leave the
@@ -78,6 +74,8 @@ class BOGDIP(Learner):
     """
 
     STATE = ("_epoch_start", "_epoch_length", "_expert")
+    PARTS = ("_expert",)
+    options: Options
 
     _expert: Descent
 
@@ -110,11 +108,6 @@ class BOGDIP(Learner):
         return self._expert.point(0).copy()
 
     @property
-    def lmo_budget(self) -> float | None:
-        """LMO calls per round; None for no limit."""
-        return self.options.oracle.budget
-
-    @property
     def lipschitz(self) -> float:
         """G: the larger of what was given and the largest gradient norm seen."""
         return max(self.options.lipschitz or 0.0, self._expert.largest_gradient)
@@ -138,16 +131,10 @@ class BOGDIP(Learner):
         return total
 
     def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
         super().check_state()
         *_, epoch = epochs(self.options.horizon, self.t)
         require((self._epoch_start, self._epoch_length) == epoch[:2], "epochs and rounds")
         require(self._expert.size == 1, "experts")
-
-    @property
-    def parts(self) -> tuple[Any, ...]:
-        """The objects whose attributes an update replaces."""
-        return (self, *self._expert.parts)
 
     def _begin(self, epoch: Epoch, start: Point) -> None:
         self._epoch_start, self._epoch_length = epoch.start, epoch.horizon
@@ -181,10 +168,6 @@ class LOOBOGD(BOGDIP):
     ----------
     domain
         The set.
-    horizon
-        Rounds T; None: epochs of doubling length.
-    lipschitz
-        G, a bound on gradient norms; ``"auto"``: the largest norm seen so far.
     step_scale
         In place of D/G; :math:`\eta` is half of it times :math:`T^{-3/4}`.
     {options}

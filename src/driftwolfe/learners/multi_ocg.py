@@ -35,8 +35,6 @@ class MultiOCG(GridLearner):
     horizon
         Rounds T; sets the number of epoch lengths, :math:`\lceil\log_2 T\rceil + 1`, and the rate of
         the weights. None: epochs of doubling length.
-    lipschitz
-        G, a bound on gradient norms; ``"auto"``: the largest norm seen so far.
     step_scale
         c, in place of 2D/G.
     tolerance_scale

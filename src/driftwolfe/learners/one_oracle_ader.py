@@ -14,7 +14,7 @@ from driftwolfe.ensemble.evaluate import require_finite
 from driftwolfe.ensemble.plan import granted
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
-from driftwolfe.learners.options import Epoch, StepOptions, epochs, make_options
+from driftwolfe.learners.options import Epoch, Options, StepOptions, epochs, make_options
 from driftwolfe.oracles import infeasible_projection
 from driftwolfe.oracles.frank_wolfe import CALLS
 from driftwolfe.points import distance, inner, norm
@@ -43,10 +43,6 @@ class OneOracleAder(Learner):
     ----------
     domain
         The set.
-    horizon
-        Rounds T; None: epochs of doubling length.
-    lipschitz
-        G, a bound on gradient norms; ``"auto"``: the largest norm seen so far.
     loss_scale
         Range of a round's losses over the ball: a number, ``"certified"`` (2 G R) or ``"auto"``.
     tolerance_scale
@@ -101,6 +97,8 @@ class OneOracleAder(Learner):
         *("_epoch_start", "_epoch_length", "_experts", "_meta", "_x", "_sum", "_clock", "_outside"),
         *("_error", "_steepest"),
     )
+    PARTS = ("_experts", "_meta")
+    options: Options
 
     def __init__(
         self,
@@ -199,11 +197,6 @@ class OneOracleAder(Learner):
         return [f"h = {step:.3g}" for step in self._experts.steps]
 
     @property
-    def lmo_budget(self) -> float | None:
-        """LMO calls per round."""
-        return self._budget
-
-    @property
     def lipschitz(self) -> float:
         """G: the larger of what was given and the largest gradient norm seen."""
         return max(self.options.lipschitz or 0.0, self._steepest)
@@ -237,7 +230,6 @@ class OneOracleAder(Learner):
         return total
 
     def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
         super().check_state()
         *_, epoch = epochs(self.options.horizon, self.t)
         require((self._epoch_start, self._epoch_length) == epoch[:2], "epochs and rounds")
@@ -247,11 +239,6 @@ class OneOracleAder(Learner):
         require(min(self._steepest, self._error) >= 0, "experts")
         number = self._steps(self._epoch_length).size
         require(self._meta.size == self._experts.steps.size == number, "experts and weights")
-
-    @property
-    def parts(self) -> tuple[Any, ...]:
-        """The objects whose attributes an update replaces."""
-        return (self, self._experts, self._meta)
 
     def _limit(self) -> int:
         """LMO calls that the run at the end of this round may make."""

@@ -70,6 +70,10 @@ class Option(NamedTuple):
 
 #: All shared options. `Learner` puts the texts in place of ``{options}`` in a docstring.
 OPTIONS = {
+    "horizon": Option(None, "Rounds T; None: epochs of doubling length."),
+    "lipschitz": Option(
+        "auto", """G, a bound on gradient norms; ``"auto"``: the largest norm seen so far."""
+    ),
     "step_scale": Option(None, r"c in :math:`\eta = c h`, in place of D/G."),
     "loss_scale": Option(
         None,

@@ -31,8 +31,6 @@ class PAMO(CoverLearner):
         A set with a gauge and a known inner radius; dense points.
     horizon
         Rounds T: sets the accuracy of the bisection, :math:`1/(\kappa T^2)`; 10,000 where None.
-    lipschitz
-        G, a bound on gradient norms; ``"auto"``: the largest norm seen so far.
     accuracy
         Accuracy of the bisection, in place of the default.
     tolerance_scale

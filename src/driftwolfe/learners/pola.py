@@ -44,6 +44,8 @@ class CoverLearner(Learner):
     """
 
     STATE = ("_experts", "_meta", "_ends", "_lengths")
+    PARTS = ("_experts", "_meta")
+    options: Options
 
     def __init__(
         self,
@@ -104,17 +106,11 @@ class CoverLearner(Learner):
         return [f"{n:,} round{'s' if n > 1 else ''}" for n in self._lengths]
 
     @property
-    def lmo_budget(self) -> float | None:
-        """LMO calls per round for all experts together; None for no limit."""
-        return self.options.oracle.budget
-
-    @property
     def lipschitz(self) -> float:
         """G: the larger of what was given and the largest gradient norm seen."""
         return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
 
     def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
         super().check_state()
         sizes = {self._experts.size, self._meta.size, self._ends.size, len(self._lengths)}
         require(len(sizes) == 1, "experts and intervals")
@@ -123,11 +119,6 @@ class CoverLearner(Learner):
         awake = sorted((each.end, each.length) for each in self._cover.active(self.t + 1))
         held = sorted(zip(self._ends.tolist(), self._lengths, strict=True))
         require(held == awake, "intervals and rounds")
-
-    @property
-    def parts(self) -> tuple[Any, ...]:
-        """The objects whose attributes an update replaces."""
-        return (self, self._meta, *self._experts.parts)
 
     def _restart_point(self, weights: Array) -> Point:
         """Where new experts start."""
@@ -215,8 +206,6 @@ class POLA(CoverLearner):
         The set.
     horizon
         Accepted so that all learners share a signature; not used.
-    lipschitz
-        G, a bound on gradient norms; ``"auto"``: the largest norm seen so far.
     loss_scale
         B, a bound on :math:`|f_t(x_t) - f_t(x_{t,I})|`: a number, ``"certified"`` (G * diameter), or
         ``"auto"``, the largest difference so far; the bound is then conditional, see

@@ -48,6 +48,8 @@ class GridLearner(Learner):
     """
 
     STATE = ("_epoch_start", "_epoch_length", "_experts", "_meta")
+    PARTS = ("_experts", "_meta")
+    options: Options
 
     _experts: Descent | Leaders
     _meta: Hedge
@@ -88,11 +90,6 @@ class GridLearner(Learner):
         return [f"η = {float(f'{c * step:.3g}'):,g}" for step in steps]
 
     @property
-    def lmo_budget(self) -> float | None:
-        """LMO calls per round for all experts together; None for no limit."""
-        return self.options.oracle.budget
-
-    @property
     def lipschitz(self) -> float:
         """G: the larger of what was given and the largest gradient norm seen."""
         return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
@@ -118,17 +115,11 @@ class GridLearner(Learner):
         return total
 
     def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
         super().check_state()
         *_, epoch = epochs(self.options.horizon, self.t)
         require((self._epoch_start, self._epoch_length) == epoch[:2], "epochs and rounds")
         number = self._make_meta(self._epoch_length).size
         require(self._experts.size == self._meta.size == number, "experts and weights")
-
-    @property
-    def parts(self) -> tuple[Any, ...]:
-        """The objects whose attributes an update replaces."""
-        return (self, self._meta, *self._experts.parts)
 
     def _next_round(self) -> None:
         """Count a round, and start the next epoch where one ends."""
@@ -225,10 +216,6 @@ class POLD(GridLearner):
     ----------
     domain
         The set.
-    horizon
-        Rounds T; None: epochs of doubling length.
-    lipschitz
-        G, a bound on gradient norms; ``"auto"``: the largest norm seen so far.
     grid
         ``"tight"``: the steps with the best bound; ``"paper"``: those of the paper's theorem;
         ``"experiment"``: those of its experiments.

@@ -25,8 +25,6 @@ class SAOL(CoverLearner):
         A set that can project.
     horizon
         Accepted so that all learners share a signature; not used.
-    lipschitz
-        G, a bound on gradient norms; ``"auto"``: the largest norm seen so far.
     method
         ``"exact"`` is SAOL; any other method of `infeasible_projection` makes it approximate, and the
         bound allows for that.

@@ -11,7 +11,7 @@ from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble.evaluate import require_finite
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
-from driftwolfe.learners.options import make_options, require_projection
+from driftwolfe.learners.options import Options, make_options, require_projection
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.rounding import line_search_share
@@ -31,7 +31,6 @@ class SinglePointLearner(Learner):
         self._x = domain.origin()
 
     def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
         super().check_state()
         require_feasible(self.domain, [self._x])
 
@@ -111,13 +110,12 @@ class OGD(SinglePointLearner):
         step_scale: float | None = None,
     ) -> None:
         super().__init__(domain)
-        self.options = make_options(domain, horizon, lipschitz, step_scale=step_scale)
+        self.options: Options = make_options(domain, horizon, lipschitz, step_scale=step_scale)
         require_projection(domain, "OGD", "BOGDIP")
         self._largest = 0.0
         self._steps = 0.0  # sum of eta_t
 
     def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
         super().check_state()
         require(min(self._largest, self._steps) >= 0.0, "steps")
 
@@ -216,13 +214,12 @@ class OnlineFrankWolfe(SinglePointLearner):
         if variant not in ("optimized", "classic"):
             raise ValueError(f'variant must be "optimized" or "classic", got {variant!r}')
         self.variant = variant
-        self.options = make_options(domain, horizon, lipschitz, step_scale=step_scale)
+        self.options: Options = make_options(domain, horizon, lipschitz, step_scale=step_scale)
         self._first = self._x
         self._gradients = 0.0 * self._x
         self._largest = 0.0
 
     def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
         super().check_state()
         require_feasible(self.domain, [self._first])
         require(self._gradients.shape == self._x.shape and self._largest >= 0.0, "gradients")
