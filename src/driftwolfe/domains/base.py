@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from operator import attrgetter
 from threading import Lock
 from typing import Any, ClassVar
@@ -322,6 +323,7 @@ def _counted(name: str, **calls: int) -> Any:
     """Return a method that counts these calls and calls the method of that name of the set inside."""
     numbers = OracleCalls(**calls).numbers()
 
+    @wraps(getattr(Domain, name), updated=())  # which would hand on that some are abstract
     def method(self: CountedDomain, *given: Any) -> Any:
         self.calls.add(*numbers)
         return getattr(self.domain, name)(*given)
