@@ -14,15 +14,13 @@ import numpy as np
 
 from driftwolfe.experiments import chart_data
 from driftwolfe.experiments.chart_data import ExpertTable, Line, Panel
-from driftwolfe.experiments.figure_style import LineStyle, line_styles
+from driftwolfe.experiments.figure_style import MARKERS, LineStyle, line_styles
 from driftwolfe.experiments.figures import INACTIVE
 from driftwolfe.experiments.summary import Spread, Summary, counted
 from driftwolfe.experiments.tables import RegretRow, number, spread_text
 
 Json = dict[str, Any]
 
-#: Grey that is seen on white and on black.
-GREY = "#8a8f98"
 #: Pixels of a line's width and of an expert's row.
 WIDTH, _ROW = 2, 15
 #: Pixels between rows, above and below all of them, and of a row of the legend.
@@ -30,15 +28,8 @@ _BETWEEN, _ABOVE, _BELOW, _LEGEND = 74, 34, 48, 21
 #: The share of the width between columns.
 _GAP = 0.1
 #: Plotly's names of matplotlib's markers.
-MARKERS = {
-    "o": "circle",
-    "s": "square",
-    "^": "triangle-up",
-    "D": "diamond",
-    "v": "triangle-down",
-    "P": "cross",
-    "X": "x",
-}
+_SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x")
+SYMBOLS = dict(zip(MARKERS, _SYMBOLS, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +115,7 @@ class Cell(NamedTuple):
     """A pair of axes with their settings."""
 
     title: str  # in one or two lines
-    x: Json
+    x: Json  # with a kind that page.js knows
     y: Json
     height: int  # in pixels
 
@@ -184,29 +175,8 @@ def layout(
     return found
 
 
-def _title(text: str) -> Json:
-    return {"title": {"text": text, "standoff": 6}}
-
-
-def _round_axis(last: int, ticks: int = 7) -> Json:
-    return {
-        "nticks": ticks,
-        "tickangle": 0,
-        **_title("round"),
-        "range": [0, last],
-        "hoverformat": ",d",
-        "tickformat": ",d",
-        "unifiedhovertitle": {"text": "round %{x:,d}"},
-    }
-
-
-_SCALE_AXIS = {
-    **_title("scale c of the step sizes"),
-    "type": "log",
-    "exponentformat": "power",
-    "dtick": 1,
-    "unifiedhovertitle": {"text": "c = %{x:,~g}"},
-}
+def _rounds(summary: Summary, ticks: int = 7) -> Json:
+    return {"kind": "rounds", "range": [0, summary.length], "nticks": ticks}
 
 
 # -- lines -----------------------------------------------------------------------------------------
@@ -279,10 +249,8 @@ def _line_chart(summary: Summary, panels: list[Panel], points: int, **words: str
     several, over_c = len(panels) > 1, panels[0].over_c
     cells, traces = [], list[Json]()
     for place, panel in enumerate(panels):
-        x = _SCALE_AXIS if over_c else _round_axis(summary.length, 5 if several else 7)
-        y = _title(panel.unit)
-        if panel.log:
-            y |= {"type": "log", "dtick": 1, "tickformat": ","}
+        x = {"kind": "scales"} if over_c else _rounds(summary, 5 if several else 7)
+        y: Json = {"kind": "log" if panel.log else "linear", "title": {"text": panel.unit}}
         if panel.high is not None:
             y["range"] = [panel.low, panel.high]
         cells.append(Cell(panel.title, x, y, 260 if several else 300))
@@ -322,7 +290,7 @@ def _line_traces(panel: Panel, line: Line, points: int, place: int) -> list[Json
         mean["customdata"] = brief(band.deviation, 3)
         mean["hovertemplate"] = "%{y:,.4~g} ± %{customdata:,.2~g}"
     if panel.over_c:
-        symbol = MARKERS[line.style.marker] + ("-open" if line.partial else "")
+        symbol = SYMBOLS[line.style.marker] + ("-open" if line.partial else "")
         mean |= {"mode": "lines+markers", "marker": _marker(symbol, 8, colour)}
         if varies:
             mean["error_y"] = {"array": mean["customdata"], "thickness": 1.2, "width": 3}
@@ -378,29 +346,11 @@ def _regret_chart(summary: Summary, regrets: Sequence[RegretRow]) -> Chart | Non
 
 
 def _regret_layout(measures: list[str], labels: list[str], columns: int) -> Json:
-    across = {
-        **_title("regret (loss)"),
-        "rangemode": "tozero",
-        "zeroline": True,
-        "zerolinecolor": GREY,
-        "nticks": 5,
-        "showgrid": False,
-    }
-    methods = {
-        "type": "category",
-        "categoryorder": "array",
-        "categoryarray": labels,
-        "range": [len(labels) - 0.5, -0.5],
-        "showline": False,
-        "ticks": "",
-        "ticklabelstandoff": 6,
-        "nticks": 0,
-        "fixedrange": True,
-    }
+    methods = {"kind": "methods", "categoryarray": labels, "range": [len(labels) - 0.5, -0.5]}
     cells = [
         Cell(
             measure.replace(", ", "\n") if columns > 1 else measure,
-            across,
+            {"kind": "regret"},
             {**methods, "showticklabels": place % columns == 0},
             height=30 * len(labels) + 20,
         )
@@ -419,7 +369,7 @@ def _dot(label: str, value: Spread, style: LineStyle, place: int) -> Json:
         "y": [label],
         "name": label,
         "showlegend": False,
-        "marker": _marker(MARKERS[style.marker], 9, style.colour),
+        "marker": _marker(SYMBOLS[style.marker], 9, style.colour),
         "hovertemplate": f"%{{y}}: {spread_text(value)}<extra></extra>",
     }
     if value.deviation:
@@ -435,18 +385,11 @@ def _weight_chart(summary: Summary, points: int) -> Chart | None:
     if not tables:
         return None
     # The rounds are named in the caption: between maps there is no room.
-    across = {**_round_axis(summary.length), "showgrid": False, "title": None}
+    across = {**_rounds(summary), "showgrid": False, "title": None}
     cells, heaviest = [], []
     for table in tables:
         height = max(70, min(_ROW * len(table.experts), 400))
-        experts = {
-            "type": "category",
-            "tickfont": {"size": 11},
-            "dtick": -(-_ROW * len(table.experts) // height),
-            "nticks": 0,
-            "showgrid": False,
-            "fixedrange": True,
-        }
+        experts = {"kind": "experts", "dtick": -(-_ROW * len(table.experts) // height)}
         cells.append(Cell(table.label, across, experts, height))
         last = np.nan_to_num(table.values[:, -1], nan=-1.0)
         best = table.experts[int(last.argmax())]

@@ -178,16 +178,16 @@ def mark_drifts(axis: Axes, rounds: Iterable[int], **line: Any) -> None:
         axis.axvline(t, **style)
 
 
-def key(line_style: LineStyle, text: str, **line: Any) -> Line2D:
+def pen(style: LineStyle, **more: Any) -> dict[str, Any]:
+    """A line style as matplotlib takes it, and further options."""
+    line = {"color": style.colour, "linestyle": stroke(style.dash), "marker": style.marker}
+    return {**line, **more}
+
+
+def key(style: LineStyle, text: str, **line: Any) -> Line2D:
     """A legend's entry for a method."""
-    style: dict[str, Any] = {
-        "color": line_style.colour,
-        "linestyle": stroke(line_style.dash),
-        "marker": line_style.marker,
-        "markeredgewidth": 0.0,
-        "label": literal(text),
-    }
-    entry: Line2D = extra("matplotlib.lines").Line2D([], [], **{**style, **line})
+    options = pen(style, label=literal(text), **{"markeredgewidth": 0.0, **line})
+    entry: Line2D = extra("matplotlib.lines").Line2D([], [], **options)
     return entry
 
 

@@ -28,8 +28,8 @@ from driftwolfe.experiments.figure_style import (
     line_styles,
     literal,
     mark_drifts,
+    pen,
     print_style,
-    stroke,
 )
 from driftwolfe.experiments.summary import Spread, Summary, counted
 from driftwolfe.experiments.tables import RegretRow, spread_text
@@ -339,15 +339,8 @@ def _draw_curve(axis: Axes, line: Line, place: int, *, positive: bool) -> None:
     band, colour = line.band, line.style.colour
     step = max(1, len(band.x) // _MARKS)
     start = min((place * step) // _MARKS % step, len(band.x) - 1)
-    axis.plot(
-        band.x,
-        band.mean,
-        color=colour,
-        linestyle=stroke(line.style.dash),
-        marker=line.style.marker,
-        markevery=slice(start, None, step),
-        markeredgewidth=0.0,
-    )
+    marks = slice(start, None, step)
+    axis.plot(band.x, band.mean, **pen(line.style, markeredgewidth=0.0, markevery=marks))
     if band.deviation.any():
         low = band.low(positive=positive)
         axis.fill_between(band.x, low, band.high, color=colour, alpha=0.18, linewidth=0.0)
@@ -356,18 +349,9 @@ def _draw_curve(axis: Axes, line: Line, place: int, *, positive: bool) -> None:
 def _draw_scales(axis: Axes, line: Line) -> None:
     """A line with error bars, and a ring at the chosen c."""
     band, colour = line.band, line.style.colour
-    axis.errorbar(
-        band.x,
-        band.mean,
-        yerr=band.deviation,
-        color=colour,
-        linestyle=stroke(line.style.dash),
-        marker=line.style.marker,
-        markersize=4.2,
-        capsize=1.8,
-        elinewidth=0.8,
-        **(_HOLLOW if line.partial else {"markeredgewidth": 0.8}),
-    )
+    marker = _HOLLOW if line.partial else {"markeredgewidth": 0.8}
+    bars: dict[str, Any] = {"yerr": band.deviation, "capsize": 1.8, "elinewidth": 0.8}
+    axis.errorbar(band.x, band.mean, **bars, **pen(line.style, markersize=4.2, **marker))
     if line.chosen is not None:
         x, y = band.x[line.chosen], band.mean[line.chosen]
         axis.plot(x, y, "o", color=colour, zorder=4, **_RING)
@@ -375,18 +359,9 @@ def _draw_scales(axis: Axes, line: Line) -> None:
 
 def _draw_regret(axis: Axes, place: int, value: Spread, style: LineStyle, highest: float) -> None:
     """A dot, and its number on the side where there is room for it."""
-    bars: dict[str, Any] = {"xerr": value.deviation} if value.deviation else {}
-    axis.errorbar(
-        value.mean,
-        place,
-        color=style.colour,
-        marker=style.marker,
-        markersize=3.6,
-        markeredgewidth=0.8,
-        capsize=2.5,
-        elinewidth=1.0,
-        **bars,
-    )
+    bars: dict[str, Any] = {"xerr": value.deviation or None, "capsize": 2.5, "elinewidth": 1.0}
+    marker = pen(style, markersize=3.6, markeredgewidth=0.8)
+    axis.errorbar(value.mean, place, **bars, **marker)
     left = value.mean - value.deviation > 0.6 * highest
     side = -1 if left else 1
     axis.annotate(

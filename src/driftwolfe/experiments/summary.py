@@ -132,6 +132,23 @@ class Series:
         return -self.played, -len(self.results), self.mean_loss.mean
 
 
+def compare(one: Series, other: Series, name: Curve) -> tuple[float, float, int] | None:
+    """Both means after the last round that both were read at, over the seeds that both have.
+
+    And that round; None where there is no such round or seed.
+    """
+    rounds = np.intersect1d(one.rounds, other.rounds)
+    shared = {r.trial.seed for r in one.results} & {r.trial.seed for r in other.results}
+    if not (rounds.size and shared):
+        return None
+    means = []
+    for series in (one, other):
+        kept = Series(tuple(r for r in series.results if r.trial.seed in shared))
+        at = int(np.searchsorted(kept.rounds, rounds[-1]))
+        means.append(float(kept.curve(name)[:, at].mean()))
+    return means[0], means[1], int(rounds[-1])
+
+
 def group(results: Iterable[Result]) -> list[Series]:
     """Join results that differ only in their seed, in the order in which they came.
 
