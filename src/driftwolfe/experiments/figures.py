@@ -21,7 +21,6 @@ from driftwolfe.experiments.figure_style import (
     LineStyle,
     count_axis,
     extra,
-    in_two_lines,
     key,
     legend_below,
     legend_beside,
@@ -114,7 +113,7 @@ def oracle_calls(summary: Summary) -> Figure | None:
     _draw_panel(figure.subplots(), summary, panel, y_ticks=8)
     entries = []
     for title, style in {line.title: line.style for line in panel.lines}.items():
-        label = in_two_lines(summary.chosen[title].label)
+        label = summary.chosen[title].label
         entries.append(key(style, label, linestyle="none", markersize=5))
     called = {line.kind for line in panel.lines}
     for kind, name in chart_data.CALL_LABELS.items():
@@ -163,7 +162,7 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
     for axis in axes.flat[len(found) :]:
         axis.set_visible(False)
     for axis in axes[:, 0]:
-        names = [literal(in_two_lines(label)) for label in labels.values()]
+        names = [literal(label.replace(" (", "\n(")) for label in labels.values()]
         axis.set_yticks(range(len(names)), names)
         axis.set_ylim(len(names) - 0.5, -0.5)
     return figure
@@ -188,8 +187,7 @@ def sensitivity(summary: Summary) -> Figure | None:
     figure = _sheet(summary, chart_data.seeds(tried), 2.7)
     _draw_panel(figure.subplots(), summary, panel, x_ticks=8)
     entries = [
-        key(line.style, in_two_lines(line.label), **(_HOLLOW if line.partial else {}))
-        for line in panel.lines
+        key(line.style, line.label, **(_HOLLOW if line.partial else {})) for line in panel.lines
     ]
     if any(line.chosen is not None for line in panel.lines):
         entries.append(key(LineStyle(INK, (), "o"), "chosen c", linestyle="none", **_RING))

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from driftwolfe.experiments.trial import DataSet, Result, Trial, canonical
+from driftwolfe.experiments.trial import Result, Trial, canonical
 from driftwolfe.points.kinds import Array, Indices
 
 Calls = Literal["lmo", "projection", "gauge", "membership"]
@@ -71,11 +71,6 @@ class Series:
         """The title, and how far it came where that is not the end."""
         played = "" if self.complete else f" (first {counted(self.played, 'round')})"
         return self.title + played
-
-    @property
-    def data(self) -> DataSet:
-        """The data they ran on."""
-        return self.trial.data
 
     @property
     def c(self) -> float | None:

@@ -9,13 +9,14 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from driftwolfe import storage, terminal
+from driftwolfe import storage
 from driftwolfe.experiments.summary import CALLS, Series, Spread, Summary, compare, spread
 from driftwolfe.experiments.trial import DATA_SETS, DataSet, Result, short
 from driftwolfe.regret.offline import offline_minimum
@@ -103,29 +104,16 @@ def csv_cell(value: Any) -> Any:
     return printable(value)
 
 
-def write_table(
-    heads: Sequence[str],
-    rows: Iterable[Sequence[Any]],
-    form: Literal["markdown", "csv", "terminal"] = "markdown",
-    *,
-    left: int = 1,
-) -> str:
-    """A table as text; in Markdown the first `left` columns are aligned to the left.
+def write_table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
+    """A table in Markdown, whose first `left` columns are aligned to the left.
 
-    Cells for Markdown must be escaped where they come from outside, see `markdown_text`.
+    Cells must be escaped where they come from outside, see `markdown_text`.
 
     >>> print(write_table(["a", "b"], [["x", "1"]]))
     | a | b |
     | --- | ---: |
     | x | 1 |
     """
-    if form == "terminal":
-        return "\n".join(terminal.table(heads, list(rows)))
-    if form == "csv":
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerows([heads, *(map(csv_cell, row) for row in rows)])
-        return text.getvalue()
     rule = ["---" if place < left else "---:" for place in range(len(heads))]
     return "\n".join(f"| {' | '.join(line)} |" for line in (heads, rule, *rows))
 
@@ -150,16 +138,6 @@ class Minimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 Minima = Mapping[int, Sequence[Minimum]]
 
 
-def stretches(rounds: int, drifts: Sequence[int]) -> list[tuple[int, int]]:
-    """The runs of rounds between drifts.
-
-    >>> stretches(10, [4, 8])
-    [(0, 4), (4, 8), (8, 10)]
-    """
-    ends = [t for t in drifts if 0 < t < rounds]
-    return list(zip([0, *ends], [*ends, rounds], strict=True))
-
-
 def minima(data: DataSet, seed: int, folder: Folder | None = None) -> list[Minimum]:
     """Solve for the best fixed point of every stretch between drifts.
 
@@ -170,7 +148,7 @@ def minima(data: DataSet, seed: int, folder: Folder | None = None) -> list[Minim
     assert stream.domain is not None  # every data set has one
     tolerance = _FINE if math.prod(stream.domain.shape) <= _FEW else _ROUGH
     found = []
-    for start, end in stretches(len(stream), stream.drifts):
+    for start, end in pairwise([0, *stream.drifts, len(stream)]):
         best = offline_minimum(stream.domain, stream.losses[start:end], tolerance=tolerance)
         found.append(Minimum(start, end, best.value, best.gap))
     return found
@@ -315,8 +293,9 @@ def method_table(summary: Summary, regrets: Sequence[RegretRow] = ()) -> str:
 
 def trial_table(results: Iterable[Result]) -> str:
     """One line of CSV for each trial."""
-    rows = []
-    for result in results:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    for place, result in enumerate(results):
         trial = result.trial
         row: dict[str, Any] = {
             "label": trial.title,
@@ -334,8 +313,10 @@ def trial_table(results: Iterable[Result]) -> str:
             "processor_seconds": f"{result.seconds[-1]:.3f}",
             **{name: (getattr(result, name) or [0])[-1] for name in CALLS},
         }
-        rows.append(row)
-    return write_table(list(rows[0]), (list(row.values()) for row in rows), "csv")
+        if place == 0:
+            writer.writerow(row)
+        writer.writerow(map(csv_cell, row.values()))
+    return text.getvalue()
 
 
 def tuning_notes(summary: Summary) -> list[str]:
