@@ -262,6 +262,9 @@ def method_rows(
 ) -> tuple[list[str], list[list[str]]]:
     """Heads and one row per method: loss, time, oracle calls and regret, mean ± deviation."""
     known = {row.title: row for row in regrets}
+    called = [
+        name for name in CALLS if any(each.curve(name).any() for each in summary.chosen.values())
+    ]
     rows = []
     for title, series in summary.chosen.items():
         regret = known.get(title, RegretRow(title, None))
@@ -274,9 +277,8 @@ def method_rows(
             "cumulative loss": spread_text(series.total("loss")),
             "seconds": spread_text(series.total("seconds")),
         }
-        for name in CALLS:
-            if any(each.curve(name).any() for each in summary.chosen.values()):
-                row[f"{CALL_NAMES[name]} per round"] = number(series.per_round(name), 3)
+        for name in called:
+            row[f"{CALL_NAMES[name]} per round"] = number(series.per_round(name), 3)
         if any(each.dynamic for each in regrets):
             row["dynamic regret"] = spread_text(regret.dynamic)
         for tau in sorted({tau for each in regrets for tau in each.adaptive}):
