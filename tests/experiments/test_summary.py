@@ -129,7 +129,7 @@ def test_there_is_a_summary_for_each_data_set_in_order():
     ]
     results = [_result(data=data, seed=seed) for seed in (0, 1) for data in sets]
     summaries = summarise(results)
-    assert [s.series[0].data for s in summaries] == sets
+    assert [s.series[0].trial.data for s in summaries] == sets
     assert all(len(s.series) == 1 and len(s.series[0].results) == 2 for s in summaries)
     assert summarise([]) == []
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from driftwolfe.experiments.figure_style import CALL_DASHES, LineStyle, line_styles
-from driftwolfe.experiments.summary import CALLS, Calls, Curve, Series, Spread, Summary, counted
+from driftwolfe.experiments.summary import Calls, Curve, Series, Spread, Summary, counted
 from driftwolfe.experiments.tables import RegretRow
 from driftwolfe.points.kinds import Array, Indices
 
@@ -52,14 +52,14 @@ def spans_widely(values: Iterable[float]) -> bool:
     return bool(found) and min(found) > 0.0 and max(found) > WIDE * min(found)
 
 
-# -- curves ----------------------------------------------------------------------------------------
+# -- lines -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Band:
-    """A mean over seeds and its standard deviation, after each of `rounds`."""
+    """A mean over seeds and its standard deviation at each of `x`: rounds, or values of c."""
 
-    rounds: Indices
+    x: Array | Indices
     mean: Array
     deviation: Array
 
@@ -74,9 +74,9 @@ class Band:
         return np.maximum(low, 0.1 * self.mean) if positive else low
 
     def thinned(self, most: int) -> Band:
-        """At most `most` of the rounds, the first and the last among them."""
-        kept = evenly(len(self.rounds), most)
-        return Band(self.rounds[kept], self.mean[kept], self.deviation[kept])
+        """At most `most` of the points, the first and the last among them."""
+        kept = evenly(len(self.x), most)
+        return Band(self.x[kept], self.mean[kept], self.deviation[kept])
 
 
 def band(series: Series, curve: Curve, *, average: bool = False) -> Band:
@@ -88,29 +88,28 @@ def band(series: Series, curve: Curve, *, average: bool = False) -> Band:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A curve of a method."""
+    """A line of a method."""
 
-    series: Series
+    title: str  # of the method
+    label: str  # for a legend
     style: LineStyle
     band: Band
     kind: Calls | None = None  # the oracle whose calls it counts
-
-    @property
-    def label(self) -> str:
-        """The method, and the oracle whose calls are counted."""
-        return self.series.label + (f": {CALL_LABELS[self.kind]}" if self.kind else "")
+    chosen: int | None = None  # the place of the c that the method was run with
+    partial: bool = False  # whether c was chosen on fewer rounds than the method was run on
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Curves over rounds that share a vertical axis."""
+    """Lines that share their axes."""
 
     title: str
-    unit: str
+    unit: str  # of the vertical axis
     lines: list[Line]
-    log: bool = False
-    low: float | None = None  # where the axis starts and ends; None: at the last point
+    log: bool = False  # whether the vertical axis is logarithmic
+    low: float | None = None  # where it starts and ends; None: at the last point
     high: float | None = None
+    over_c: bool = False  # whether the lines run over c, with a logarithmic axis, or over rounds
 
 
 def loss_panels(summary: Summary) -> list[Panel]:
@@ -123,7 +122,7 @@ def loss_panels(summary: Summary) -> list[Panel]:
 
     def lines(curve: Curve, *, average: bool = False) -> list[Line]:
         return [
-            Line(series, style[title], band(series, curve, average=average))
+            Line(title, series.label, style[title], band(series, curve, average=average))
             for title, series in summary.chosen.items()
         ]
 
@@ -144,13 +143,10 @@ def settled_range(bands: Sequence[Band]) -> tuple[float, float]:
 
     Curves that end before those are held from their middle on.
     """
-    last = max(int(each.rounds[-1]) for each in bands)
-    lows, highs = [], []
-    for each in bands:
-        kept = each.rounds >= min(EARLY * last, 0.5 * each.rounds[-1])
-        lows.append(float(each.low()[kept].min()))
-        highs.append(float(each.high[kept].max()))
-    low, high = min(lows), max(highs)
+    last = max(int(each.x[-1]) for each in bands)
+    kept = [each.x >= min(EARLY * last, 0.5 * each.x[-1]) for each in bands]
+    low = min(float(each.low()[part].min()) for each, part in zip(bands, kept, strict=True))
+    high = max(float(each.high[part].max()) for each, part in zip(bands, kept, strict=True))
     margin = 0.04 * (high - low) or 0.04 * abs(high) or 1.0
     return low - margin, high + margin
 
@@ -160,62 +156,51 @@ def call_panel(summary: Summary) -> Panel | None:
     style = line_styles(summary.titles)
     lines = []
     for title, series in summary.chosen.items():
-        for kind in CALLS:
+        for kind, name in CALL_LABELS.items():
             calls = band(series, kind)
             if calls.mean[-1] > 0:
                 dashed = replace(style[title], dash=CALL_DASHES[kind])
-                lines.append(Line(series, dashed, calls, kind))
+                lines.append(Line(title, f"{series.label}: {name}", dashed, calls, kind))
     return Panel("", "oracle calls so far", lines, log=True) if lines else None
+
+
+def scale_panel(summary: Summary) -> Panel | None:
+    """Mean loss per round by c; None where no method was run with several."""
+    style = line_styles(summary.titles)
+    lines = []
+    for title, chosen in summary.chosen.items():
+        tried = summary.tuning(title)
+        if len(tried) > 1:
+            scales = [series.c or 0.0 for series in tried]
+            losses = [series.mean_loss for series in tried]
+            first = max(series.played for series in tried)
+            partial = first < chosen.played
+            label = f"{title} (tuned on the first {counted(first, 'round')})" if partial else title
+            best = scales.index(chosen.c) if chosen.c in scales else None
+            points = Band(
+                np.array(scales),
+                np.array([loss.mean for loss in losses]),
+                np.array([loss.deviation for loss in losses]),
+            )
+            lines.append(Line(title, label, style[title], points, None, best, partial))
+    log = spans_widely(float(mean) for line in lines for mean in line.band.mean)
+    return Panel("", "mean loss per round", lines, log, over_c=True) if lines else None
 
 
 # -- regret ----------------------------------------------------------------------------------------
 
 
-def measures(regrets: Sequence[RegretRow]) -> dict[str, dict[str, Spread]]:
-    """Known regrets, by measure and then by method."""
+def regret_measures(
+    summary: Summary, regrets: Sequence[RegretRow]
+) -> tuple[dict[str, dict[str, Spread]], dict[str, str]]:
+    """Known regrets by measure and then by method, and the labels of these methods."""
     found = {"Dynamic regret": {row.title: row.dynamic for row in regrets if row.dynamic}}
     for tau in sorted({tau for row in regrets for tau in row.adaptive}):
         known = {row.title: row.adaptive[tau] for row in regrets if tau in row.adaptive}
         found[f"Adaptive regret, τ = {tau:,}"] = known
-    return {name: values for name, values in found.items() if values}
-
-
-def measured(regrets: Sequence[RegretRow]) -> list[str]:
-    """The methods of which any regret is known."""
-    return [row.title for row in regrets if row.dynamic is not None or row.adaptive]
-
-
-# -- values of c -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Tuning:
-    """The loss of a method by c."""
-
-    title: str
-    label: str  # for the legend
-    style: LineStyle
-    scales: list[float]  # values of c, rising
-    losses: list[Spread]  # mean loss per round with each
-    chosen: float | None  # the c that it was run with, where that is one of them
-    partial: bool  # whether it was tuned on fewer rounds than it was run on
-
-
-def tunings(summary: Summary) -> list[Tuning]:
-    """The methods that were run with several c."""
-    style = line_styles(summary.titles)
-    found = []
-    for title, chosen in summary.chosen.items():
-        tried = summary.tuning(title)
-        if len(tried) > 1:
-            scales = [series.c or 0.0 for series in tried]
-            first = max(series.played for series in tried)
-            partial = first < chosen.played
-            label = f"{title} (tuned on the first {counted(first, 'round')})" if partial else title
-            losses = [series.mean_loss for series in tried]
-            best = chosen.c if chosen.c in scales else None
-            found.append(Tuning(title, label, style[title], scales, losses, best, partial))
-    return found
+    titles = [row.title for row in regrets if row.dynamic or row.adaptive]
+    labels = {title: summary.chosen[title].label for title in titles}
+    return {name: values for name, values in found.items() if values}, labels
 
 
 # -- expert weights --------------------------------------------------------------------------------

@@ -6,23 +6,21 @@ import html
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftwolfe.experiments import chart_data
-from driftwolfe.experiments.chart_data import ExpertTable, Line, Panel, Tuning
-from driftwolfe.experiments.figure_style import LineStyle, line_styles
+from driftwolfe.experiments.chart_data import ExpertTable, Line, Panel
+from driftwolfe.experiments.figure_style import MARKERS, LineStyle, line_styles
 from driftwolfe.experiments.figures import INACTIVE
 from driftwolfe.experiments.summary import Spread, Summary, counted
 from driftwolfe.experiments.tables import RegretRow, number, spread_text
 
 Json = dict[str, Any]
 
-#: Grey that is seen on white and on black.
-GREY = "#8a8f98"
 #: Pixels of a line's width and of an expert's row.
 WIDTH, _ROW = 2, 15
 #: Pixels between rows, above and below all of them, and of a row of the legend.
@@ -30,15 +28,8 @@ _BETWEEN, _ABOVE, _BELOW, _LEGEND = 74, 34, 48, 21
 #: The share of the width between columns.
 _GAP = 0.1
 #: Plotly's names of matplotlib's markers.
-MARKERS = {
-    "o": "circle",
-    "s": "square",
-    "^": "triangle-up",
-    "D": "diamond",
-    "v": "triangle-down",
-    "P": "cross",
-    "X": "x",
-}
+_SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x")
+SYMBOLS = dict(zip(MARKERS, _SYMBOLS, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +53,11 @@ class Chart:
 def all_charts(summary: Summary, regrets: Sequence[RegretRow], points: int) -> list[Chart]:
     """Every chart that there is something for, with at most `points` on a curve."""
     made = [
-        panel_chart(summary, points),
-        call_chart(summary, points),
-        weight_chart(summary, points),
-        regret_chart(summary, regrets),
-        scale_chart(summary),
+        _loss_chart(summary, points),
+        _call_chart(summary, points),
+        _weight_chart(summary, points),
+        _regret_chart(summary, regrets),
+        _scale_chart(summary, points),
     ]
     return [chart for chart in made if chart is not None]
 
@@ -117,21 +108,16 @@ def dash(lengths: Sequence[float]) -> str:
     return ",".join(f"{WIDTH * part:g}px" for part in lengths) or "solid"
 
 
-def _stroke(style: LineStyle) -> Json:
-    return {"color": style.colour, "width": WIDTH, "dash": dash(style.dash)}
-
-
 # -- layout ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A pair of axes."""
+class Cell(NamedTuple):
+    """A pair of axes with their settings."""
 
     title: str  # in one or two lines
-    x: Json = field(default_factory=dict)  # further settings of the axes
-    y: Json = field(default_factory=dict)
-    height: int = 260  # in pixels
+    x: Json  # with a kind that page.js knows
+    y: Json
+    height: int  # in pixels
 
 
 def axis_names(place: int) -> Json:
@@ -148,7 +134,7 @@ def layout(
     cells: Sequence[Cell],
     columns: int = 1,
     *,
-    legend: int = 0,
+    legend: int,
     left: int = 62,
     drifts: Sequence[int] = (),
     layer: str = "below",
@@ -166,7 +152,7 @@ def layout(
     found: Json = {
         "height": inner + above + _BELOW,
         "margin": {"l": left, "r": 22, "t": above, "b": _BELOW, "pad": 0},
-        "showlegend": legend > 0,
+        "showlegend": True,
         "legend": {"y": 1 + 26 / inner},
         "annotations": [],
         "shapes": [],
@@ -189,38 +175,20 @@ def layout(
     return found
 
 
-def _title(text: str) -> Json:
-    return {"title": {"text": text, "standoff": 6}}
+def _rounds(summary: Summary, ticks: int = 7) -> Json:
+    return {"kind": "rounds", "range": [0, summary.length], "nticks": ticks}
 
 
-def _round_axis(last: int, ticks: int = 7) -> Json:
-    return {
-        "nticks": ticks,
-        "tickangle": 0,
-        **_title("round"),
-        "range": [0, last],
-        "hoverformat": ",d",
-        "tickformat": ",d",
-        "unifiedhovertitle": {"text": "round %{x:,d}"},
-    }
+# -- lines -----------------------------------------------------------------------------------------
 
 
-def _value_axis(title: str, *, log: bool) -> Json:
-    scale: Json = {"type": "log", "dtick": 1, "tickformat": ","} if log else {}
-    return {**_title(title), **scale}
-
-
-# -- curves ----------------------------------------------------------------------------------------
-
-
-def panel_chart(summary: Summary, points: int) -> Chart:
-    """Average loss, cumulative loss and run time."""
+def _loss_chart(summary: Summary, points: int) -> Chart:
     ends = ", ".join(
         f"{series.label} {number(series.mean_loss.mean)} "
         f"in {number(series.total('seconds').mean, 3)} s"
         for series in summary.chosen.values()
     )
-    return _curve_chart(
+    return _line_chart(
         summary,
         chart_data.loss_panels(summary),
         points,
@@ -234,16 +202,15 @@ def panel_chart(summary: Summary, points: int) -> Chart:
     )
 
 
-def call_chart(summary: Summary, points: int) -> Chart | None:
-    """Calls of each oracle so far; None where no method called any."""
+def _call_chart(summary: Summary, points: int) -> Chart | None:
     panel = chart_data.call_panel(summary)
     if panel is None:
         return None
     ends = ", ".join(
-        f"{line.label} {number(float(line.band.mean[-1] / line.band.rounds[-1]), 3)}"
+        f"{line.label} {number(float(line.band.mean[-1] / line.band.x[-1]), 3)}"
         for line in panel.lines
     )
-    return _curve_chart(
+    return _line_chart(
         summary,
         [panel],
         points,
@@ -255,66 +222,106 @@ def call_chart(summary: Summary, points: int) -> Chart | None:
     )
 
 
-def _curve_chart(summary: Summary, panels: list[Panel], points: int, **words: str) -> Chart:
+def _scale_chart(summary: Summary, points: int) -> Chart | None:
+    panel = chart_data.scale_panel(summary)
+    if panel is None:
+        return None
+    ranges = []
+    for line in panel.lines:
+        means = line.band.mean
+        chosen = "" if line.chosen is None else f", chosen c = {line.band.x[line.chosen]:,g}"
+        ranges.append(f"{line.label} {number(means.min())} to {number(means.max())}{chosen}")
+    return _line_chart(
+        summary,
+        [panel],
+        points,
+        name="scales",
+        heading="Sensitivity to c",
+        caption="A ring marks the c that was chosen; hollow markers, that it was chosen on fewer "
+        "rounds than the method was run on.",
+        description="Line chart of the mean loss per round against c. "
+        f"Losses: {', '.join(ranges)}.",
+    )
+
+
+def _line_chart(summary: Summary, panels: list[Panel], points: int, **words: str) -> Chart:
     """Panels side by side, or below each other on a narrow screen."""
-    several = len(panels) > 1
+    several, over_c = len(panels) > 1, panels[0].over_c
     cells, traces = [], list[Json]()
     for place, panel in enumerate(panels):
-        y = _value_axis(panel.unit, log=panel.log)
+        x = {"kind": "scales"} if over_c else _rounds(summary, 5 if several else 7)
+        y: Json = {"kind": "log" if panel.log else "linear", "title": {"text": panel.unit}}
         if panel.high is not None:
             y["range"] = [panel.low, panel.high]
-        x = _round_axis(summary.length, 5 if several else 7)
         cells.append(Cell(panel.title, x, y, 260 if several else 300))
         for line in panel.lines:
             traces += _line_traces(panel, line, points, place)
-    entries, drifts = len(panels[0].lines), summary.drifts if several else ()
-    wide = layout(cells, len(panels), legend=-(-entries // 5), drifts=drifts)
-    narrow = layout(cells, legend=-(-entries // 2), drifts=drifts)
-    return Chart(**words, traces=traces, wide=wide, narrow=narrow)
+    drifts = summary.drifts if several else ()
+    # Labels over c are long.
+    wide, narrow = (-(-len(panels[0].lines) // each) for each in ((4, 1) if over_c else (5, 2)))
+    return Chart(
+        **words,
+        traces=traces,
+        wide=layout(cells, len(panels), legend=wide, drifts=drifts),
+        narrow=layout(cells, legend=narrow, drifts=drifts),
+    )
 
 
 def _line_traces(panel: Panel, line: Line, points: int, place: int) -> list[Json]:
-    """A mean with its band; all curves of a method hide together, and the first cell lists them."""
-    band, style = line.band.thinned(points), line.style
-    shared: Json = {**axis_names(place), "legendgroup": plain(line.series.title), "mode": "lines"}
+    """A mean with its band over rounds, or with error bars and a ring at the chosen c.
+
+    All traces of a method hide together, and the first cell lists them.
+    """
+    band = line.band if panel.over_c else line.band.thinned(points)
+    colour = line.style.colour
+    shared: Json = {**axis_names(place), "legendgroup": plain(line.title), "mode": "lines"}
+    silent: Json = {**shared, "showlegend": False, "hoverinfo": "skip"}
     mean: Json = {
         **shared,
         "name": plain(line.label),
         "showlegend": place == 0,
-        "x": band.rounds.tolist(),
+        "x": band.x.tolist(),
         "y": brief(band.mean),
-        "line": _stroke(style),
+        "line": {"color": colour, "width": WIDTH, "dash": dash(line.style.dash)},
         "hovertemplate": "%{y:,.4~g}",
     }
-    if not band.deviation.any():
+    varies = band.deviation.any()
+    if varies:
+        mean["customdata"] = brief(band.deviation, 3)
+        mean["hovertemplate"] = "%{y:,.4~g} ± %{customdata:,.2~g}"
+    if panel.over_c:
+        symbol = SYMBOLS[line.style.marker] + ("-open" if line.partial else "")
+        mean |= {"mode": "lines+markers", "marker": _marker(symbol, 8, colour)}
+        if varies:
+            mean["error_y"] = {"array": mean["customdata"], "thickness": 1.2, "width": 3}
+        if line.chosen is None:
+            return [mean]
+        x, y = [mean["x"][line.chosen]], [mean["y"][line.chosen]]
+        ring = {"mode": "markers", "marker": _marker("circle-open", 16, colour)}
+        return [mean, {**silent, "x": x, "y": y, **ring}]
+    if not varies:
         return [mean]
-    mean["customdata"] = brief(band.deviation, 3)
-    mean["hovertemplate"] = "%{y:,.4~g} ± %{customdata:,.2~g}"
     # Two lines that are not seen, and the colour between them; coarser than the mean.
-    coarse = band.thinned(max(2, len(band.rounds) // 2))
-    border: Json = {
-        **shared,
-        "showlegend": False,
-        "hoverinfo": "skip",
-        "x": coarse.rounds.tolist(),
-        "line": {"width": 0, "color": style.colour},
-    }
-    red, green, blue = (int(style.colour[at : at + 2], 16) for at in (1, 3, 5))
+    coarse = band.thinned(max(2, len(band.x) // 2))
+    border: Json = {**silent, "x": coarse.x.tolist(), "line": {"width": 0, "color": colour}}
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     fill = {"fill": "tonexty", "fillcolor": f"rgba({red},{green},{blue},0.18)"}
     low = coarse.low(positive=panel.log)
     return [{**border, "y": brief(low, 5)}, {**border, **fill, "y": brief(coarse.high, 5)}, mean]
 
 
+def _marker(symbol: str, size: int, colour: str) -> Json:
+    return {"symbol": symbol, "size": size, "color": colour}
+
+
 # -- regret ----------------------------------------------------------------------------------------
 
 
-def regret_chart(summary: Summary, regrets: Sequence[RegretRow]) -> Chart | None:
-    """Dynamic regret, and adaptive regret by length of window; None where none is known."""
-    found = chart_data.measures(regrets)
+def _regret_chart(summary: Summary, regrets: Sequence[RegretRow]) -> Chart | None:
+    found, names = chart_data.regret_measures(summary, regrets)
     if not found:
         return None
     style = line_styles(summary.titles)
-    names = {title: summary.chosen[title].label for title in chart_data.measured(regrets)}
     labels = {title: plain(name).replace(" (", "<br>(") for title, name in names.items()}
     parts = [
         f"{measure}: "
@@ -339,29 +346,11 @@ def regret_chart(summary: Summary, regrets: Sequence[RegretRow]) -> Chart | None
 
 
 def _regret_layout(measures: list[str], labels: list[str], columns: int) -> Json:
-    across = {
-        **_title("regret (loss)"),
-        "rangemode": "tozero",
-        "zeroline": True,
-        "zerolinecolor": GREY,
-        "nticks": 5,
-        "showgrid": False,
-    }
-    methods = {
-        "type": "category",
-        "categoryorder": "array",
-        "categoryarray": labels,
-        "range": [len(labels) - 0.5, -0.5],
-        "showline": False,
-        "ticks": "",
-        "ticklabelstandoff": 6,
-        "nticks": 0,
-        "fixedrange": True,
-    }
+    methods = {"kind": "methods", "categoryarray": labels, "range": [len(labels) - 0.5, -0.5]}
     cells = [
         Cell(
             measure.replace(", ", "\n") if columns > 1 else measure,
-            across,
+            {"kind": "regret"},
             {**methods, "showticklabels": place % columns == 0},
             height=30 * len(labels) + 20,
         )
@@ -380,7 +369,7 @@ def _dot(label: str, value: Spread, style: LineStyle, place: int) -> Json:
         "y": [label],
         "name": label,
         "showlegend": False,
-        "marker": {"symbol": MARKERS[style.marker], "size": 9, "color": style.colour},
+        "marker": _marker(SYMBOLS[style.marker], 9, style.colour),
         "hovertemplate": f"%{{y}}: {spread_text(value)}<extra></extra>",
     }
     if value.deviation:
@@ -388,95 +377,19 @@ def _dot(label: str, value: Spread, style: LineStyle, place: int) -> Json:
     return dot
 
 
-# -- values of c -----------------------------------------------------------------------------------
-
-
-def scale_chart(summary: Summary) -> Chart | None:
-    """Mean loss per round by c; None where no method was run with several."""
-    found = chart_data.tunings(summary)
-    if not found:
-        return None
-    across = {
-        **_title("scale c of the step sizes"),
-        "type": "log",
-        "exponentformat": "power",
-        "dtick": 1,
-        "unifiedhovertitle": {"text": "c = %{x:,~g}"},
-    }
-    log = chart_data.spans_widely(loss.mean for each in found for loss in each.losses)
-    cells = [Cell("", across, _value_axis("mean loss per round", log=log), height=300)]
-    ranges = []
-    for each in found:
-        means = [loss.mean for loss in each.losses]
-        chosen = "" if each.chosen is None else f", chosen c = {each.chosen:,g}"
-        ranges.append(f"{each.label} {number(min(means))} to {number(max(means))}{chosen}")
-    return Chart(
-        name="scales",
-        heading="Sensitivity to c",
-        caption="A ring marks the c that was chosen; hollow markers, that it was chosen on fewer "
-        "rounds than the method was run on.",
-        description="Line chart of the mean loss per round against c. "
-        f"Losses: {', '.join(ranges)}.",
-        traces=[trace for each in found for trace in _scale_traces(each)],
-        wide=layout(cells, legend=-(-len(found) // 4)),
-        narrow=layout(cells, legend=len(found)),
-    )
-
-
-def _scale_traces(tuning: Tuning) -> list[Json]:
-    shared: Json = {"legendgroup": plain(tuning.title)}
-    colour = tuning.style.colour
-    symbol = MARKERS[tuning.style.marker] + ("-open" if tuning.partial else "")
-    means = [loss.mean for loss in tuning.losses]
-    deviations = [loss.deviation for loss in tuning.losses]
-    line: Json = {
-        **shared,
-        "name": plain(tuning.label),
-        "mode": "lines+markers",
-        "x": tuning.scales,
-        "y": brief(means),
-        "line": _stroke(tuning.style),
-        "marker": {"symbol": symbol, "size": 8, "color": colour},
-        "hovertemplate": "%{y:,.4~g}",
-    }
-    if any(deviations):
-        line["error_y"] = {"array": brief(deviations, 3), "thickness": 1.2, "width": 3}
-        line["hovertemplate"] = "%{y:,.4~g} ± %{error_y.array:,.2~g}"
-    if tuning.chosen is None:
-        return [line]
-    ring: Json = {
-        **shared,
-        "mode": "markers",
-        "showlegend": False,
-        "hoverinfo": "skip",
-        "x": [tuning.chosen],
-        "y": brief([means[tuning.scales.index(tuning.chosen)]]),
-        "marker": {"symbol": "circle-open", "size": 16, "color": colour},
-    }
-    return [line, ring]
-
-
 # -- expert weights --------------------------------------------------------------------------------
 
 
-def weight_chart(summary: Summary, points: int) -> Chart | None:
-    """A heat map for each method with experts; None where there are none."""
+def _weight_chart(summary: Summary, points: int) -> Chart | None:
     tables = chart_data.expert_tables(summary)
     if not tables:
         return None
     # The rounds are named in the caption: between maps there is no room.
-    across = {**_round_axis(summary.length), "showgrid": False, "title": None}
+    across = {**_rounds(summary), "showgrid": False, "title": None}
     cells, heaviest = [], []
     for table in tables:
         height = max(70, min(_ROW * len(table.experts), 400))
-        experts = {
-            "type": "category",
-            "tickfont": {"size": 11},
-            "dtick": -(-_ROW * len(table.experts) // height),
-            "nticks": 0,
-            "showgrid": False,
-            "fixedrange": True,
-        }
+        experts = {"kind": "experts", "dtick": -(-_ROW * len(table.experts) // height)}
         cells.append(Cell(table.label, across, experts, height))
         last = np.nan_to_num(table.values[:, -1], nan=-1.0)
         best = table.experts[int(last.argmax())]

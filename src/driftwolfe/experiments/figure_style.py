@@ -111,10 +111,6 @@ def _plain(title: str) -> str:
     return "".join(letter for letter in title.lower() if letter.isalnum())
 
 
-_FIXED = {
-    _plain(title): LineStyle(colour, dash, marker)
-    for title, colour, dash, marker in zip(KNOWN, COLOURS, DASHES, MARKERS, strict=True)
-}
 _CANDIDATES = [
     LineStyle(
         COLOURS[start],
@@ -123,6 +119,7 @@ _CANDIDATES = [
     )
     for shift, start in product(range(len(MARKERS)), range(len(COLOURS)))
 ]
+_FIXED = dict(zip(map(_plain, KNOWN), _CANDIDATES, strict=False))
 
 
 def stroke(dash: Sequence[float]) -> Any:
@@ -137,11 +134,6 @@ def literal(text: str) -> str:
     characters have no place in an SVG file.
     """
     return ("\u200a" if text.startswith("_") else "") + printable(text).replace("$", r"\$")
-
-
-def in_two_lines(text: str) -> str:
-    """A label with what is in brackets below it."""
-    return text.replace(" (", "\n(")
 
 
 def count_axis(axis: Axes, which: str, ticks: int = 5) -> None:
@@ -178,16 +170,16 @@ def mark_drifts(axis: Axes, rounds: Iterable[int], **line: Any) -> None:
         axis.axvline(t, **style)
 
 
-def key(line_style: LineStyle, text: str, **line: Any) -> Line2D:
+def pen(style: LineStyle, **more: Any) -> dict[str, Any]:
+    """A line style as matplotlib takes it, and further options."""
+    line = {"color": style.colour, "linestyle": stroke(style.dash), "marker": style.marker}
+    return {**line, **more}
+
+
+def key(style: LineStyle, text: str, **line: Any) -> Line2D:
     """A legend's entry for a method."""
-    style: dict[str, Any] = {
-        "color": line_style.colour,
-        "linestyle": stroke(line_style.dash),
-        "marker": line_style.marker,
-        "markeredgewidth": 0.0,
-        "label": literal(text),
-    }
-    entry: Line2D = extra("matplotlib.lines").Line2D([], [], **{**style, **line})
+    options = pen(style, label=literal(text), **{"markeredgewidth": 0.0, **line})
+    entry: Line2D = extra("matplotlib.lines").Line2D([], [], **options)
     return entry
 
 
@@ -207,9 +199,16 @@ def legend_below(figure: Figure, entries: Sequence[Line2D]) -> None:
 
 
 def legend_beside(figure: Figure, entries: Sequence[Line2D]) -> None:
-    """One legend to the right, and the figure at least as high as that."""
-    lines = sum(str(entry.get_label()).count("\n") + 1 for entry in entries)
-    figure.set_figheight(max(figure.get_figheight(), _ROW * (lines + 2)))
+    """One legend to the right, what is in brackets on a line of its own.
+
+    The figure becomes at least as high as the legend.
+    """
+    lines = 2
+    for entry in entries:
+        label = str(entry.get_label()).replace(" (", "\n(")
+        entry.set_label(label)
+        lines += label.count("\n") + 1
+    figure.set_figheight(max(figure.get_figheight(), _ROW * lines))
     figure.legend(handles=list(entries), loc="outside right upper", handlelength=3.2)
 
 

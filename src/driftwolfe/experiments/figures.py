@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftwolfe.experiments import chart_data
-from driftwolfe.experiments.chart_data import ExpertTable, Line, Panel, Tuning
+from driftwolfe.experiments.chart_data import ExpertTable, Line, Panel
 from driftwolfe.experiments.figure_style import (
     CALL_DASHES,
     FAINT,
@@ -21,17 +21,16 @@ from driftwolfe.experiments.figure_style import (
     LineStyle,
     count_axis,
     extra,
-    in_two_lines,
     key,
     legend_below,
     legend_beside,
     line_styles,
     literal,
     mark_drifts,
+    pen,
     print_style,
-    stroke,
 )
-from driftwolfe.experiments.summary import CALLS, Spread, Summary, counted
+from driftwolfe.experiments.summary import Spread, Summary, counted
 from driftwolfe.experiments.tables import RegretRow, spread_text
 from driftwolfe.storage import write
 
@@ -65,8 +64,9 @@ _COLUMNS = 4
 _COLOUR_MAP, INACTIVE = "Blues", "#e3ddd3"
 #: Inches of an expert's row, and rows that are named at most.
 _ROW, _NAMED = 0.125, 13
-#: Marks the chosen c.
+#: Marks the chosen c, and a c that was chosen on fewer rounds.
 _RING: dict[str, Any] = {"markersize": 8.5, "markerfacecolor": "none", "markeredgewidth": 1.0}
+_HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": 1.0}
 
 
 @print_style()
@@ -85,10 +85,9 @@ def panels(summary: Summary) -> Figure:
     found = chart_data.loss_panels(summary)
     for axis, panel in zip(figure.subplots(1, 3), found, strict=True):
         mark_drifts(axis, summary.drifts)
-        axis.set_title(panel.title, loc="left", fontweight="bold")
         axis.grid(visible=False, axis="x")  # changes are marked there
         _draw_panel(axis, summary, panel, x_ticks=4)
-    entries = [key(line.style, line.series.label) for line in found[0].lines]
+    entries = [key(line.style, line.label) for line in found[0].lines]
     if summary.drifts:
         dotted = key(LineStyle(FAINT, (), ""), "abrupt change", linestyle=":", linewidth=0.9)
         entries.append(dotted)
@@ -112,15 +111,14 @@ def oracle_calls(summary: Summary) -> Figure | None:
         return None
     figure = _sheet(summary, chart_data.seeds(summary.chosen.values()), 2.7)
     _draw_panel(figure.subplots(), summary, panel, y_ticks=8)
-    methods = {line.series.title: line for line in panel.lines}.values()
-    entries = [
-        key(line.style, in_two_lines(line.series.label), linestyle="none", markersize=5)
-        for line in methods
-    ]
-    for kind in CALLS:
-        if any(line.kind == kind for line in panel.lines):
-            dashed = LineStyle(INK, CALL_DASHES[kind], "")
-            entries.append(key(dashed, f"{chart_data.CALL_LABELS[kind]} calls"))
+    entries = []
+    for title, style in {line.title: line.style for line in panel.lines}.items():
+        label = summary.chosen[title].label
+        entries.append(key(style, label, linestyle="none", markersize=5))
+    called = {line.kind for line in panel.lines}
+    for kind, name in chart_data.CALL_LABELS.items():
+        if kind in called:
+            entries.append(key(LineStyle(INK, CALL_DASHES[kind], ""), f"{name} calls"))
     legend_beside(figure, entries)
     return figure
 
@@ -136,7 +134,7 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
     regrets
         Known regrets of its methods.
     """
-    found, titles = chart_data.measures(regrets), chart_data.measured(regrets)
+    found, labels = chart_data.regret_measures(summary, regrets)
     if not found:
         return None
     columns = min(_COLUMNS, len(found))
@@ -144,15 +142,15 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
     figure = _sheet(
         summary,
         chart_data.seeds(summary.chosen.values()),
-        height=lines * (0.22 * len(titles) + 0.75) + 0.4,
+        height=lines * (0.22 * len(labels) + 0.75) + 0.4,
         width=WIDTH * (columns + 1) / (_COLUMNS + 1),
     )
     axes = figure.subplots(lines, columns, sharey=True, squeeze=False)
-    style = line_styles(summary.titles)
+    style, rows = line_styles(summary.titles), list(labels)
     for axis, (name, values) in zip(axes.flat, found.items(), strict=False):
+        highest = max(abs(each.mean) + each.deviation for each in values.values())
         for title, value in values.items():
-            highest = max(abs(each.mean) + each.deviation for each in values.values())
-            _draw_regret(axis, titles.index(title), value, style[title], highest)
+            _draw_regret(axis, rows.index(title), value, style[title], highest)
         axis.axvline(0.0, color=FAINT, linewidth=0.7)
         axis.margins(x=0.12)
         axis.set_xlabel("regret (loss)")
@@ -163,10 +161,10 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
         axis.set_title(name.replace(", ", "\n"), loc="left")
     for axis in axes.flat[len(found) :]:
         axis.set_visible(False)
-    names = [literal(in_two_lines(summary.chosen[title].label)) for title in titles]
     for axis in axes[:, 0]:
-        axis.set_yticks(range(len(titles)), names)
-        axis.set_ylim(len(titles) - 0.5, -0.5)
+        names = [literal(label.replace(" (", "\n(")) for label in labels.values()]
+        axis.set_yticks(range(len(names)), names)
+        axis.set_ylim(len(names) - 0.5, -0.5)
     return figure
 
 
@@ -182,23 +180,16 @@ def sensitivity(summary: Summary) -> Figure | None:
     summary
         The trials of a sweep, summed up.
     """
-    found = chart_data.tunings(summary)
-    if not found:
+    panel = chart_data.scale_panel(summary)
+    if panel is None:
         return None
-    tried = (series for each in found for series in summary.tuning(each.title))
+    tried = (series for line in panel.lines for series in summary.tuning(line.title))
     figure = _sheet(summary, chart_data.seeds(tried), 2.7)
-    axis = figure.subplots()
-    axis.set_xscale("log")
-    if chart_data.spans_widely(loss.mean for tuning in found for loss in tuning.losses):
-        axis.set_yscale("log")
-    for tuning in found:
-        _draw_tuning(axis, tuning)
-    axis.set_xlabel("scale c of the step sizes")
-    axis.set_ylabel("mean loss per round")
-    count_axis(axis, "x", 8)
-    count_axis(axis, "y")
-    entries = [key(each.style, in_two_lines(each.label), **_face(each)) for each in found]
-    if any(each.chosen is not None for each in found):
+    _draw_panel(figure.subplots(), summary, panel, x_ticks=8)
+    entries = [
+        key(line.style, line.label, **(_HOLLOW if line.partial else {})) for line in panel.lines
+    ]
+    if any(line.chosen is not None for line in panel.lines):
         entries.append(key(LineStyle(INK, (), "o"), "chosen c", linestyle="none", **_RING))
     legend_beside(figure, entries)
     return figure
@@ -319,55 +310,56 @@ def _sheet(summary: Summary, shown: str, height: float, width: float = WIDTH) ->
 def _draw_panel(
     axis: Axes, summary: Summary, panel: Panel, *, x_ticks: int = 5, y_ticks: int = 5
 ) -> None:
-    """Curves with bands; a cross where one ended before the stream."""
+    axis.set_title(panel.title, loc="left", fontweight="bold")
+    axis.set_xscale("log" if panel.over_c else "linear")
     axis.set_yscale("log" if panel.log else "linear")
     methods = list(summary.chosen)
     for line in panel.lines:
-        _draw_line(axis, line, methods.index(line.series.title), positive=panel.log)
-    axis.set_xlabel("round")
+        if panel.over_c:
+            _draw_scales(axis, line)
+        else:
+            _draw_curve(axis, line, methods.index(line.title), positive=panel.log)
+            if not summary.chosen[line.title].complete:
+                end: dict[str, Any] = {"markersize": 6, "markeredgewidth": 1.4}
+                x, y = line.band.x[-1:], line.band.mean[-1:]
+                axis.plot(x, y, "x", color=line.style.colour, **end)
+    axis.set_xlabel("scale c of the step sizes" if panel.over_c else "round")
     axis.set_ylabel(panel.unit)
-    axis.set_xlim(0, summary.length)
+    if not panel.over_c:
+        axis.set_xlim(0, summary.length)
     count_axis(axis, "x", x_ticks)
     count_axis(axis, "y", y_ticks)
     axis.set_ylim(panel.low, panel.high)
 
 
-def _draw_line(axis: Axes, line: Line, place: int, *, positive: bool) -> None:
+def _draw_curve(axis: Axes, line: Line, place: int, *, positive: bool) -> None:
     """A line with a few markers and its band; `place` keeps the markers of methods apart."""
     band, colour = line.band, line.style.colour
-    step = max(1, len(band.rounds) // _MARKS)
-    start = min((place * step) // _MARKS % step, len(band.rounds) - 1)
-    axis.plot(
-        band.rounds,
-        band.mean,
-        color=colour,
-        linestyle=stroke(line.style.dash),
-        marker=line.style.marker,
-        markevery=slice(start, None, step),
-        markeredgewidth=0.0,
-    )
+    step = max(1, len(band.x) // _MARKS)
+    start = min((place * step) // _MARKS % step, len(band.x) - 1)
+    marks = slice(start, None, step)
+    axis.plot(band.x, band.mean, **pen(line.style, markeredgewidth=0.0, markevery=marks))
     if band.deviation.any():
         low = band.low(positive=positive)
-        axis.fill_between(band.rounds, low, band.high, color=colour, alpha=0.18, linewidth=0.0)
-    if not line.series.complete:
-        end: dict[str, Any] = {"markersize": 6, "markeredgewidth": 1.4}
-        axis.plot(band.rounds[-1:], band.mean[-1:], "x", color=colour, **end)
+        axis.fill_between(band.x, low, band.high, color=colour, alpha=0.18, linewidth=0.0)
+
+
+def _draw_scales(axis: Axes, line: Line) -> None:
+    """A line with error bars, and a ring at the chosen c."""
+    band, colour = line.band, line.style.colour
+    marker = _HOLLOW if line.partial else {"markeredgewidth": 0.8}
+    bars: dict[str, Any] = {"yerr": band.deviation, "capsize": 1.8, "elinewidth": 0.8}
+    axis.errorbar(band.x, band.mean, **bars, **pen(line.style, markersize=4.2, **marker))
+    if line.chosen is not None:
+        x, y = band.x[line.chosen], band.mean[line.chosen]
+        axis.plot(x, y, "o", color=colour, zorder=4, **_RING)
 
 
 def _draw_regret(axis: Axes, place: int, value: Spread, style: LineStyle, highest: float) -> None:
     """A dot, and its number on the side where there is room for it."""
-    bars: dict[str, Any] = {"xerr": value.deviation} if value.deviation else {}
-    axis.errorbar(
-        value.mean,
-        place,
-        color=style.colour,
-        marker=style.marker,
-        markersize=3.6,
-        markeredgewidth=0.8,
-        capsize=2.5,
-        elinewidth=1.0,
-        **bars,
-    )
+    bars: dict[str, Any] = {"xerr": value.deviation or None, "capsize": 2.5, "elinewidth": 1.0}
+    marker = pen(style, markersize=3.6, markeredgewidth=0.8)
+    axis.errorbar(value.mean, place, **bars, **marker)
     left = value.mean - value.deviation > 0.6 * highest
     side = -1 if left else 1
     axis.annotate(
@@ -381,31 +373,6 @@ def _draw_regret(axis: Axes, place: int, value: Spread, style: LineStyle, highes
         color=INK,
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
     )
-
-
-def _face(tuning: Tuning) -> dict[str, Any]:
-    """Hollow markers where the rounds were fewer."""
-    return {"markerfacecolor": "white", "markeredgewidth": 1.0} if tuning.partial else {}
-
-
-def _draw_tuning(axis: Axes, tuning: Tuning) -> None:
-    means = [loss.mean for loss in tuning.losses]
-    colour = tuning.style.colour
-    axis.errorbar(
-        tuning.scales,
-        means,
-        yerr=[loss.deviation for loss in tuning.losses],
-        color=colour,
-        linestyle=stroke(tuning.style.dash),
-        marker=tuning.style.marker,
-        markersize=4.2,
-        capsize=1.8,
-        elinewidth=0.8,
-        **{"markeredgewidth": 0.8, **_face(tuning)},
-    )
-    if tuning.chosen is not None:
-        at = means[tuning.scales.index(tuning.chosen)]
-        axis.plot(tuning.chosen, at, "o", color=colour, zorder=4, **_RING)
 
 
 def _draw_weights(axis: Axes, table: ExpertTable, largest: float) -> Any:

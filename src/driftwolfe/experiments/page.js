@@ -15,6 +15,31 @@
   const axis = {
     zeroline: false, showline: true, linecolor: grey, gridcolor: "#e3e6ea",
     separatethousands: true, ticks: "outside", ticklen: 4, tickcolor: grey, nticks: 7,
+    title: { standoff: 6 },
+  };
+  // What a chart leaves to the kind that it gives an axis.
+  const kinds = {
+    rounds: {
+      title: { text: "round" }, tickangle: 0, hoverformat: ",d", tickformat: ",d",
+      unifiedhovertitle: { text: "round %{x:,d}" },
+    },
+    scales: {
+      title: { text: "scale c of the step sizes" }, type: "log", exponentformat: "power", dtick: 1,
+      unifiedhovertitle: { text: "c = %{x:,~g}" },
+    },
+    regret: {
+      title: { text: "regret (loss)" }, rangemode: "tozero", zeroline: true, zerolinecolor: grey,
+      nticks: 5, showgrid: false,
+    },
+    linear: {},
+    log: { type: "log", dtick: 1, tickformat: "," },
+    methods: {
+      type: "category", categoryorder: "array", showline: false, ticks: "", ticklabelstandoff: 6,
+      nticks: 0, fixedrange: true,
+    },
+    experts: {
+      type: "category", tickfont: { size: 11 }, nticks: 0, showgrid: false, fixedrange: true,
+    },
   };
   // ColorBrewer's Blues, as in the static figures.
   const blues = ["#f7fbff", "#deebf7", "#c6dbef", "#9ecae1", "#6baed6", "#4292c6", "#2171b5", "#084594"];
@@ -53,9 +78,15 @@
     place,
     ...JSON.parse(document.getElementById(place.dataset.source).textContent),
   }));
-  const layout = (chart) => ({
-    ...structuredClone(narrow.matches ? chart.narrow : chart.wide), uirevision: "kept", template,
-  });
+  const layout = (chart) => {
+    const made = structuredClone(narrow.matches ? chart.narrow : chart.wide);
+    for (const [name, { kind, ...own }] of Object.entries(made)) {
+      if (kind) {
+        made[name] = { ...structuredClone(kinds[kind]), ...own };
+      }
+    }
+    return { ...made, uirevision: "kept", template };
+  };
 
   for (const chart of charts) {
     Plotly.newPlot(chart.place, chart.traces, layout(chart), config);

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
-import numpy as np
-
 from driftwolfe.experiments.store import Store
-from driftwolfe.experiments.summary import Curve, Series, Summary, group
+from driftwolfe.experiments.summary import Series, Summary, compare, group
 from driftwolfe.experiments.sweep import run_sweep
 from driftwolfe.experiments.tables import number, stored_minima, write_table
 from driftwolfe.experiments.trial import DATA_SETS, DataSet, Option, Trial
@@ -24,7 +23,13 @@ TENS = tuple(10.0**k for k in range(-1, 7))
 TWOS = tuple(2.0**k for k in range(-4, 5))
 #: Times quicker that count as much faster, and the share of loss that counts as slight.
 MUCH_FASTER, SLIGHT = 5.0, 0.10
-PROJECTION_FREE = ("BOGD_IP", "POLD", "POLA")
+_PROJECTION_FREE = ("BOGD_IP", "POLD", "POLA")
+#: The number of a claim, and each of whom it compares with whom.
+_CLAIMS = (
+    ("i", _PROJECTION_FREE, ("Ader",)),
+    ("ii", _PROJECTION_FREE, ("Multi-OCG",)),
+    ("iii", ("POLA", "POLA, paper's oracle"), ("PAMO", "PAMO, exact gauge")),
+)
 
 Say = Callable[[str], None]
 
@@ -86,86 +91,64 @@ class Experiment:
         )
 
 
-def matrix_completion_paper() -> Experiment:
-    """MovieLens 100K, three copies, the middle one negated: 3,000 rounds of 100 ratings.
-
-    On large matrices small steps keep the decision at full rank, and each projection then costs a
-    decomposition: while c is chosen, a run ends after five minutes of processor time, one of
-    Multi-OCG after ten. Ader projects every expert in every round: its c is chosen on 50 rounds, and
-    it then runs for twenty minutes on each order of the data.
-    """
-    return Experiment(
-        name="matrix-completion",
-        title="Online matrix completion: dynamic regret",
-        real="movielens-100k",
-        twin="movielens-100k-twin",
-        contenders=(
-            Contender("BOGDIP", "BOGD_IP", TENS, tuning_limit=300.0),
-            Contender("POLD", "POLD", TENS, tuning_limit=300.0),
-            Contender("POLA", "POLA", TENS, tuning_limit=300.0),
-            Contender("MultiOCG", "Multi-OCG", TENS, {"max_inner": 1}, tuning_limit=600.0),
-            Contender("Ader", "Ader", TENS, tuning_first=50, tuning_limit=300.0, limit=1200.0),
-        ),
-    )
-
-
-def matrix_completion_short() -> Experiment:
-    """The same on the first 10,000 ratings, 300 rounds, where Ader can play all of them.
-
-    Values of c around the best of the full setting; those of Ader are compared on 50 rounds.
-    """
-    whole = matrix_completion_paper()
-    scales = tuple(c for c in TENS if 1e2 <= c <= 1e5)
-    contenders = tuple(
-        replace(contender, scales=scales, tuning_limit=90.0, limit=None)
-        for contender in whole.contenders
-    )
-    return replace(whole, rounds=300, contenders=contenders, widest=1)
+#: MovieLens 100K, three copies, the middle one negated: 3,000 rounds of 100 ratings. Small steps keep
+#: large matrices at full rank, and each projection then costs a decomposition: hence the limits while
+#: c is chosen. Ader projects every expert in every round: it runs for twenty minutes on each order.
+_MATRICES = Experiment(
+    name="matrix-completion",
+    title="Online matrix completion: dynamic regret",
+    real="movielens-100k",
+    twin="movielens-100k-twin",
+    contenders=(
+        Contender("BOGDIP", "BOGD_IP", TENS, tuning_limit=300.0),
+        Contender("POLD", "POLD", TENS, tuning_limit=300.0),
+        Contender("POLA", "POLA", TENS, tuning_limit=300.0),
+        Contender("MultiOCG", "Multi-OCG", TENS, {"max_inner": 1}, tuning_limit=600.0),
+        Contender("Ader", "Ader", TENS, tuning_first=50, tuning_limit=300.0, limit=1200.0),
+    ),
+)
+#: Shuttle, the features negated every 1,000 rounds: 4,350 rounds of 10 rows.
+_CLASSES = Experiment(
+    name="classification",
+    title="Online multiclass classification: adaptive regret",
+    real="shuttle",
+    twin="shuttle-twin",
+    contenders=(
+        Contender("POLA", "POLA", TWOS),
+        Contender("POLA", "POLA, paper's oracle", TWOS, {"method": "paper"}),
+        Contender("PAMO", "PAMO", TWOS),
+        Contender("PAMO", "PAMO, exact gauge", TWOS, {"gauge": "exact"}),
+    ),
+    taus=(100, 1000),
+)
 
 
-def matrix_completion_quick() -> Experiment:
-    """The same in minutes: 900 rounds, two orders, and slow methods as far as they come.
-
-    c = 1e4, the best of the full setting for all but Ader, which would be slower still with its own.
-    """
-    whole = matrix_completion_paper()
-    contenders = tuple(
-        replace(contender, scales=(1e4,), tuning_first=None, tuning_limit=20.0, limit=20.0)
-        for contender in whole.contenders
-    )
-    return replace(whole, rounds=900, contenders=contenders, seeds=2, widest=0)
-
-
-def classification_paper() -> Experiment:
-    """Shuttle, the features negated every 1,000 rounds: 4,350 rounds of 10 rows."""
-    return Experiment(
-        name="classification",
-        title="Online multiclass classification: adaptive regret",
-        real="shuttle",
-        twin="shuttle-twin",
-        contenders=(
-            Contender("POLA", "POLA", TWOS),
-            Contender("POLA", "POLA, paper's oracle", TWOS, {"method": "paper"}),
-            Contender("PAMO", "PAMO", TWOS),
-            Contender("PAMO", "PAMO, exact gauge", TWOS, {"gauge": "exact"}),
-        ),
-        taus=(100, 1000),
-    )
-
-
-def classification_quick() -> Experiment:
-    """The same on a tenth of the rows, with two orders."""
-    return replace(classification_paper(), rounds=435, seeds=2, taus=(10, 100))
+def _matrices(changes: dict[str, Any], **fields: Any) -> Experiment:
+    """Matrix completion with other limits, the same for all contenders, and another size."""
+    contenders = tuple(replace(each, **changes) for each in _MATRICES.contenders)
+    return replace(_MATRICES, contenders=contenders, **fields)
 
 
 #: By experiment and preset.
-EXPERIMENTS: dict[str, dict[str, Callable[[], Experiment]]] = {
+EXPERIMENTS: dict[str, dict[str, Experiment]] = {
     "matrix-completion": {
-        "quick": matrix_completion_quick,
-        "short": matrix_completion_short,
-        "paper": matrix_completion_paper,
+        # With the best c of the full setting for all but Ader, which would be slower with its own.
+        "quick": _matrices(
+            {"scales": (1e4,), "tuning_first": None, "tuning_limit": 20.0, "limit": 20.0},
+            rounds=900,
+            seeds=2,
+            widest=0,
+        ),
+        # 10,000 ratings, so that Ader can play all rounds, with c around the best of the full setting.
+        "short": _matrices(
+            {"scales": TENS[3:7], "tuning_limit": 90.0, "limit": None}, rounds=300, widest=1
+        ),
+        "paper": _MATRICES,
     },
-    "classification": {"quick": classification_quick, "paper": classification_paper},
+    "classification": {
+        "quick": replace(_CLASSES, rounds=435, seeds=2, taus=(10, 100)),
+        "paper": _CLASSES,
+    },
 }
 
 
@@ -180,7 +163,7 @@ def experiment(name: str, preset: str = "quick", seeds: int | None = None) -> Ex
     presets = EXPERIMENTS[name]
     if preset not in presets:
         raise ValueError(f"{name} has no preset {preset!r}; there are {', '.join(presets)}")
-    made = presets[preset]()
+    made = presets[preset]
     if seeds is None:
         return made
     return replace(made, seeds=checks.count(seeds, "seeds", most=MOST_SEEDS))
@@ -239,49 +222,40 @@ def _tune(
     folder: str | None,
 ) -> int:
     """Try every c; where the best lies on the edge of the grid, continue beyond it."""
-    grids = {contender.label: list(contender.scales) for contender in experiment.contenders}
+    grids = [list(contender.scales) for contender in experiment.contenders]
     for widening in range(experiment.widest + 1):
-        trials = [
-            experiment.tuning(contender, data, c)
-            for contender in experiment.contenders
-            for c in grids[contender.label]
-        ]
+        pairs = list(zip(experiment.contenders, grids, strict=True))
+        trials = [experiment.tuning(each, data, c) for each, grid in pairs for c in grid]
         store.add(experiment.title, trials)
         failed = run_sweep(store, make_executor, folder)
         if widening == experiment.widest:
             break
-        widened = [
-            _widen(grids[contender.label], _best(experiment, contender, data, store))
-            for contender in experiment.contenders
-        ]
-        if not any(widened):
+        best = [_best(experiment, each, data, store) for each in experiment.contenders]
+        wider = [_widened(grid, found) for grid, found in zip(grids, best, strict=True)]
+        if wider == grids:
             break
+        grids = wider
     return failed
 
 
-def _widen(grid: list[float], best: Series | None) -> bool:
-    """Add a value of c beyond the edge that the best one lies on; say whether there was need."""
+def _widened(grid: list[float], best: Series | None) -> list[float]:
+    """The grid with a value of c beyond the edge that the best one lies on, if it does."""
     ratio = grid[1] / grid[0]
     if best is not None and best.c == grid[-1]:
-        grid.append(grid[-1] * ratio)
-    elif best is not None and best.c == grid[0]:
-        grid.insert(0, grid[0] / ratio)
-    else:
-        return False
-    return True
+        return [*grid, grid[-1] * ratio]
+    if best is not None and best.c == grid[0]:
+        return [grid[0] / ratio, *grid]
+    return grid
 
 
 def _best(
     experiment: Experiment, contender: Contender, data: DataSet, store: Store
 ) -> Series | None:
     """Of the contender's values of c, the one with most rounds and then least loss."""
-    like = experiment.tuning(contender, data, 1.0)
-    wanted = (like.data, like.first, like.limit, like.options, like.title)
     tuned = group(
         result
         for result in store.results
-        if (t := result.trial).seed == 0
-        and (t.data, t.first, t.limit, t.options, t.title) == wanted
+        if result.trial == experiment.tuning(contender, data, result.trial.c or 1.0)
     )
     return min(tuned, key=lambda series: series.preference, default=None)
 
@@ -311,50 +285,29 @@ def as_markdown(found: list[Claim]) -> str:
 
 def claims(summary: Summary) -> list[Claim]:
     """The claims that the methods of a summary allow to check."""
-    chosen, found = summary.chosen, list[Claim]()
-    for ours in PROJECTION_FREE:
-        if ours in chosen and "Ader" in chosen:
-            found += _faster_at_slight_cost("i", chosen[ours], chosen["Ader"])
-    for ours in PROJECTION_FREE:
-        if ours in chosen and "Multi-OCG" in chosen:
-            loss, other, rounds = _at_end(chosen[ours], chosen["Multi-OCG"], "loss")
-            text = f"{ours} has a lower cumulative loss than Multi-OCG"
-            measured = f"{loss:,.0f} against {other:,.0f} after {rounds:,} rounds"
-            found.append(Claim("ii", text, measured, loss < other))
-    for ours in ("POLA", "POLA, paper's oracle"):
-        for theirs in ("PAMO", "PAMO, exact gauge"):
-            if ours in chosen and theirs in chosen:
-                found += _faster_at_slight_cost("iii", chosen[ours], chosen[theirs])
+    found = []
+    for numeral, all_ours, all_theirs in _CLAIMS:
+        for ours, theirs in product(all_ours, all_theirs):
+            if ours not in summary.chosen or theirs not in summary.chosen:
+                continue
+            pair = summary.chosen[ours], summary.chosen[theirs]
+            losses, times = compare(*pair, "loss"), compare(*pair, "seconds")
+            if losses is None or times is None:
+                continue
+            loss, other, rounds = losses
+            if numeral == "ii":
+                text = f"{ours} has a lower cumulative loss than {theirs}"
+                measured = f"{loss:,.0f} against {other:,.0f} after {rounds:,} rounds"
+                found.append(Claim("ii", text, measured, loss < other))
+                continue
+            seconds, their_seconds, _ = times
+            text = f"{ours} is much faster than {theirs} (at least {MUCH_FASTER:g} times)"
+            measured = f"{number(seconds, 3)} s against {number(their_seconds, 3)} s "
+            measured += f"for {rounds:,} rounds: {number(their_seconds / seconds, 3)} times"
+            found.append(Claim(numeral, text, measured, their_seconds >= MUCH_FASTER * seconds))
+            text = f"{ours} pays for it with a slightly higher loss than {theirs} "
+            text += f"(at most {SLIGHT:.0%})"
+            more = loss / other - 1.0
+            measured = f"{number(loss, 6)} against {number(other, 6)} after {rounds:,} rounds"
+            found.append(Claim(numeral, text, f"{measured}: {more:+.1%}", more <= SLIGHT))
     return found
-
-
-def _faster_at_slight_cost(numeral: str, ours: Series, theirs: Series) -> Iterator[Claim]:
-    seconds, other, rounds = _at_end(ours, theirs, "seconds")
-    yield Claim(
-        numeral,
-        f"{ours.title} is much faster than {theirs.title} (at least {MUCH_FASTER:g} times)",
-        f"{number(seconds, 3)} s against {number(other, 3)} s for {rounds:,} rounds: "
-        f"{number(other / seconds, 3)} times",
-        other >= MUCH_FASTER * seconds,
-    )
-    loss, other, rounds = _at_end(ours, theirs, "loss")
-    more = loss / other - 1.0
-    yield Claim(
-        numeral,
-        f"{ours.title} pays for it with a slightly higher loss than {theirs.title} "
-        f"(at most {SLIGHT:.0%})",
-        f"{number(loss, 6)} against {number(other, 6)} after {rounds:,} rounds: {more:+.1%}",
-        more <= SLIGHT,
-    )
-
-
-def _at_end(one: Series, other: Series, name: Curve) -> tuple[float, float, int]:
-    """Both means after the last round that both were read at, over the seeds that both have."""
-    rounds = int(np.intersect1d(one.rounds, other.rounds)[-1])
-    shared = {r.trial.seed for r in one.results} & {r.trial.seed for r in other.results}
-    means = []
-    for series in (one, other):
-        kept = Series(tuple(r for r in series.results if r.trial.seed in shared))
-        at = int(np.searchsorted(kept.rounds, rounds))
-        means.append(float(kept.curve(name)[:, at].mean()))
-    return means[0], means[1], rounds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from driftwolfe import storage
+from driftwolfe import storage, terminal
 from driftwolfe.experiments import paper, tables
 from driftwolfe.experiments.chart_data import CALL_LABELS
 from driftwolfe.experiments.store import Store
@@ -63,7 +63,7 @@ def _regrets(store: Store, summary: Summary) -> list[RegretRow]:
 
     Adaptive regret over windows as long as the shortest stretch, and a tenth of it.
     """
-    data = summary.series[0].data
+    data = summary.series[0].trial.data
     seeds = {result.trial.seed for series in summary.series for result in series.results}
     paths = {seed: tables.minima_path(store.folder, data, seed) for seed in seeds}
     minima = {seed: tables.read_minima(path) for seed, path in paths.items() if path.exists()}
@@ -89,9 +89,7 @@ def overview(places: Iterable[Path]) -> list[str]:
             opened[place / "report.html"] = f"report: {store.title}"
         for path in sorted(place.glob("figures/**/panels.png")):
             opened[path] = "figure"
-    lines = (
-        [*tables.write_table(_HEADS, rows, "terminal").splitlines(), *notices, ""] if rows else []
-    )
+    lines = [*terminal.table(_HEADS, rows), *notices, ""] if rows else []
     if opened:
         widest = max(len(str(path)) for path in opened)
         lines.append("to open:")

@@ -171,7 +171,7 @@ def _data(summary: Summary) -> str:
     if summary.notice:
         return f"No number below says anything about the real {summary.data_name}."
     made = f"A stream made by this library: {summary.stream}."
-    return _REAL.get(summary.series[0].data.name, made)
+    return _REAL.get(summary.series[0].trial.data.name, made)
 
 
 def _parameters(series: Series) -> list[str]:

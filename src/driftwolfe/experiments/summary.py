@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from driftwolfe.experiments.trial import DataSet, Result, Trial, canonical
+from driftwolfe.experiments.trial import Result, Trial, canonical
 from driftwolfe.points.kinds import Array, Indices
 
 Calls = Literal["lmo", "projection", "gauge", "membership"]
@@ -73,11 +73,6 @@ class Series:
         return self.title + played
 
     @property
-    def data(self) -> DataSet:
-        """The data they ran on."""
-        return self.trial.data
-
-    @property
     def c(self) -> float | None:
         """The scale of the steps."""
         return self.trial.c
@@ -130,6 +125,23 @@ class Series:
     def preference(self) -> tuple[int, int, float]:
         """The least of these stands for a method: most rounds, then most seeds, then least loss."""
         return -self.played, -len(self.results), self.mean_loss.mean
+
+
+def compare(one: Series, other: Series, name: Curve) -> tuple[float, float, int] | None:
+    """Both means after the last round that both were read at, over the seeds that both have.
+
+    And that round; None where there is no such round or seed.
+    """
+    rounds = np.intersect1d(one.rounds, other.rounds)
+    shared = {r.trial.seed for r in one.results} & {r.trial.seed for r in other.results}
+    if not (rounds.size and shared):
+        return None
+    means = []
+    for series in (one, other):
+        kept = Series(tuple(r for r in series.results if r.trial.seed in shared))
+        at = int(np.searchsorted(kept.rounds, rounds[-1]))
+        means.append(float(kept.curve(name)[:, at].mean()))
+    return means[0], means[1], int(rounds[-1])
 
 
 def group(results: Iterable[Result]) -> list[Series]:

@@ -48,30 +48,21 @@ class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
                 raise ValueError(f"{name} of {self.method} is an empty list; give some values")
 
     @property
-    def number(self) -> int:
-        """How many combinations of values there are."""
-        lists = [v for v in (self.c, *self.options.values()) if isinstance(v, list)]
-        return math.prod(len(values) for values in lists)
+    def values(self) -> list[list[Any]]:
+        """The values of c, and those of each option."""
+        return [v if isinstance(v, list) else [v] for v in (self.c, *self.options.values())]
 
     def settings(self) -> Iterator[dict[str, Any]]:
         """Every combination of values, as keywords of `Trial`.
 
         The label names the options that have several values; without one, all options.
         """
-        scales = self.c if isinstance(self.c, list) else [self.c]
-        values = [v if isinstance(v, list) else [v] for v in self.options.values()]
         named = [n for n, v in self.options.items() if isinstance(v, list) or not self.label]
-        for c, *chosen in itertools.product(scales, *values):
+        for c, *chosen in itertools.product(*self.values):
             options = dict(zip(self.options, chosen, strict=True))
             told = [self.label or self.method, *(f"{name}={options[name]}" for name in named)]
-            yield {
-                "method": self.method,
-                "label": ", ".join(told),
-                "c": c,
-                "options": options,
-                "first": self.first,
-                "limit": self.limit,
-            }
+            changed = {"label": ", ".join(told), "c": c, "options": options}
+            yield {**msgspec.structs.asdict(self), **changed}
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -92,7 +83,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         seeds = range(self.seeds) if isinstance(self.seeds, int) else self.seeds
         # Not len(seeds), which cannot be larger than a machine word.
         times = max(self.seeds, 0) if isinstance(self.seeds, int) else len(self.seeds)
-        number = times * sum(method.number for method in self.methods)
+        number = times * sum(math.prod(map(len, method.values)) for method in self.methods)
         if number > _MOST_TRIALS:
             raise ValueError(f"{number:,} trials are more than {_MOST_TRIALS:,}; split the sweep")
         trials: dict[str, Trial] = {}

@@ -9,14 +9,15 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from driftwolfe import storage, terminal
-from driftwolfe.experiments.summary import CALLS, Series, Spread, Summary, spread
+from driftwolfe import storage
+from driftwolfe.experiments.summary import CALLS, Series, Spread, Summary, compare, spread
 from driftwolfe.experiments.trial import DATA_SETS, DataSet, Result, short
 from driftwolfe.regret.offline import offline_minimum
 from driftwolfe.streams.data_files import Folder
@@ -96,37 +97,23 @@ def csv_cell(value: Any) -> Any:
     """
     if not isinstance(value, str):
         return value
-    text = printable(value)
     try:
         float(value)
     except ValueError:
-        return f"'{text}" if value.startswith(_FORMULA) else text
-    return text
+        return ("'" if value.startswith(_FORMULA) else "") + printable(value)
+    return printable(value)
 
 
-def write_table(
-    heads: Sequence[str],
-    rows: Iterable[Sequence[Any]],
-    form: Literal["markdown", "csv", "terminal"] = "markdown",
-    *,
-    left: int = 1,
-) -> str:
-    """A table as text; in Markdown the first `left` columns are aligned to the left.
+def write_table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
+    """A table in Markdown, whose first `left` columns are aligned to the left.
 
-    Cells for Markdown must be escaped where they come from outside, see `markdown_text`.
+    Cells must be escaped where they come from outside, see `markdown_text`.
 
     >>> print(write_table(["a", "b"], [["x", "1"]]))
     | a | b |
     | --- | ---: |
     | x | 1 |
     """
-    if form == "terminal":
-        return "\n".join(terminal.table(heads, list(rows)))
-    if form == "csv":
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerows([heads, *(map(csv_cell, row) for row in rows)])
-        return text.getvalue()
     rule = ["---" if place < left else "---:" for place in range(len(heads))]
     return "\n".join(f"| {' | '.join(line)} |" for line in (heads, rule, *rows))
 
@@ -151,16 +138,6 @@ class Minimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 Minima = Mapping[int, Sequence[Minimum]]
 
 
-def stretches(rounds: int, drifts: Sequence[int]) -> list[tuple[int, int]]:
-    """The runs of rounds between drifts.
-
-    >>> stretches(10, [4, 8])
-    [(0, 4), (4, 8), (8, 10)]
-    """
-    ends = [t for t in drifts if 0 < t < rounds]
-    return list(zip([0, *ends], [*ends, rounds], strict=True))
-
-
 def minima(data: DataSet, seed: int, folder: Folder | None = None) -> list[Minimum]:
     """Solve for the best fixed point of every stretch between drifts.
 
@@ -171,7 +148,7 @@ def minima(data: DataSet, seed: int, folder: Folder | None = None) -> list[Minim
     assert stream.domain is not None  # every data set has one
     tolerance = _FINE if math.prod(stream.domain.shape) <= _FEW else _ROUGH
     found = []
-    for start, end in stretches(len(stream), stream.drifts):
+    for start, end in pairwise([0, *stream.drifts, len(stream)]):
         best = offline_minimum(stream.domain, stream.losses[start:end], tolerance=tolerance)
         found.append(Minimum(start, end, best.value, best.gap))
     return found
@@ -192,11 +169,9 @@ def stored_minima(
 ) -> list[Minimum]:
     """The result of `minima`, solved once and kept in the folder of a sweep."""
     path = minima_path(place, data, seed)
-    if path.exists():
-        return read_minima(path)
-    found = minima(data, seed, folder)
-    storage.write_bytes(path, msgspec.json.encode(found) + b"\n")
-    return found
+    if not path.exists():
+        storage.write_bytes(path, msgspec.json.encode(minima(data, seed, folder)) + b"\n")
+    return read_minima(path)
 
 
 def read_minima(path: Path) -> list[Minimum]:
@@ -231,21 +206,20 @@ def regret_rows(summary: Summary, minima: Minima, taus: Sequence[int] = ()) -> l
     """
     rows = []
     for title, series in summary.chosen.items():
-        comparable = [r for r in series.results if series.complete and r.trial.seed in minima]
-        dynamic = [sum(stretch_regrets(r, minima[r.trial.seed])) for r in comparable]
-        measured: dict[int, list[float]] = {}
+        dynamic, adaptive = list[float](), dict[int, list[float]]()
         for result in series.results:
-            found = {regret.tau: regret.value for regret in result.adaptive}
-            if not found and result in comparable:
-                bounds = {
-                    tau: window_regret(result, minima[result.trial.seed], tau) for tau in taus
-                }
-                found = {tau: bound for tau, bound in bounds.items() if bound is not None}
+            found: dict[int, float | None] = {each.tau: each.value for each in result.adaptive}
+            best = minima.get(result.trial.seed) if series.complete else None
+            if best is not None:
+                dynamic.append(sum(stretch_regrets(result, best)))
+                found = found or {tau: window_regret(result, best, tau) for tau in taus}
             for tau, value in found.items():
-                measured.setdefault(tau, []).append(value)
+                if value is not None:
+                    adaptive.setdefault(tau, []).append(value)
+        # Only what is known of every seed is a mean over seeds.
         seeds = len(series.results)
-        adaptive = {tau: spread(each) for tau, each in measured.items() if len(each) == seeds}
-        rows.append(RegretRow(title, spread(dynamic) if len(dynamic) == seeds else None, adaptive))
+        whole = {tau: spread(each) for tau, each in adaptive.items() if len(each) == seeds}
+        rows.append(RegretRow(title, spread(dynamic) if len(dynamic) == seeds else None, whole))
     return rows
 
 
@@ -287,27 +261,30 @@ def method_rows(
     summary: Summary, regrets: Sequence[RegretRow] = ()
 ) -> tuple[list[str], list[list[str]]]:
     """Heads and one row per method: loss, time, oracle calls and regret, mean ± deviation."""
-    calls = [
+    known = {row.title: row for row in regrets}
+    called = [
         name for name in CALLS if any(each.curve(name).any() for each in summary.chosen.values())
     ]
-    by_title = {row.title: row for row in regrets}
-    dynamic = any(row.dynamic for row in regrets)
-    taus = sorted({tau for row in regrets for tau in row.adaptive})
-    heads = ["method", "c", "seeds", "rounds", "loss per round", "cumulative loss", "seconds"]
-    heads += [f"{CALL_NAMES[name]} per round" for name in calls]
-    heads += ["dynamic regret"] if dynamic else []
-    heads += [f"regret, worst {tau:,} rounds" for tau in taus]
     rows = []
     for title, series in summary.chosen.items():
-        regret = by_title.get(title, RegretRow(title, None))
-        row = [title, "" if series.c is None else short(series.c)]
-        row += [str(len(series.results)), f"{series.played:,}"]
-        row += map(spread_text, (series.mean_loss, series.total("loss"), series.total("seconds")))
-        row += [number(series.per_round(name), 3) for name in calls]
-        row += [spread_text(regret.dynamic)] if dynamic else []
-        row += [spread_text(regret.adaptive.get(tau)) for tau in taus]
+        regret = known.get(title, RegretRow(title, None))
+        row = {
+            "method": title,
+            "c": "" if series.c is None else short(series.c),
+            "seeds": str(len(series.results)),
+            "rounds": f"{series.played:,}",
+            "loss per round": spread_text(series.mean_loss),
+            "cumulative loss": spread_text(series.total("loss")),
+            "seconds": spread_text(series.total("seconds")),
+        }
+        for name in called:
+            row[f"{CALL_NAMES[name]} per round"] = number(series.per_round(name), 3)
+        if any(each.dynamic for each in regrets):
+            row["dynamic regret"] = spread_text(regret.dynamic)
+        for tau in sorted({tau for each in regrets for tau in each.adaptive}):
+            row[f"regret, worst {tau:,} rounds"] = spread_text(regret.adaptive.get(tau))
         rows.append(row)
-    return heads, rows
+    return list(rows[0]), [list(row.values()) for row in rows]
 
 
 def method_table(summary: Summary, regrets: Sequence[RegretRow] = ()) -> str:
@@ -318,28 +295,30 @@ def method_table(summary: Summary, regrets: Sequence[RegretRow] = ()) -> str:
 
 def trial_table(results: Iterable[Result]) -> str:
     """One line of CSV for each trial."""
-    rows = [_trial_columns(result) for result in results]
-    return write_table(list(rows[0]), (list(row.values()) for row in rows), "csv")
-
-
-def _trial_columns(result: Result) -> dict[str, Any]:
-    trial = result.trial
-    return {
-        "label": trial.title,
-        "method": trial.method,
-        "data": trial.data.name,
-        "stream_rounds": trial.data.rounds,
-        "c": trial.c,
-        "options": msgspec.json.encode(trial.options, order="sorted").decode(),
-        "seed": trial.seed,
-        "first": trial.first,
-        "limit": trial.limit,
-        "rounds": result.rounds[-1],
-        "cut": result.cut,
-        "cumulative_loss": repr(result.loss[-1]),
-        "processor_seconds": f"{result.seconds[-1]:.3f}",
-        **{name: (getattr(result, name) or [0])[-1] for name in CALLS},
-    }
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    for place, result in enumerate(results):
+        trial = result.trial
+        row: dict[str, Any] = {
+            "label": trial.title,
+            "method": trial.method,
+            "data": trial.data.name,
+            "stream_rounds": trial.data.rounds,
+            "c": trial.c,
+            "options": msgspec.json.encode(trial.options, order="sorted").decode(),
+            "seed": trial.seed,
+            "first": trial.first,
+            "limit": trial.limit,
+            "rounds": result.rounds[-1],
+            "cut": result.cut,
+            "cumulative_loss": repr(result.loss[-1]),
+            "processor_seconds": f"{result.seconds[-1]:.3f}",
+            **{name: (getattr(result, name) or [0])[-1] for name in CALLS},
+        }
+        if place == 0:
+            writer.writerow(row)
+        writer.writerow(map(csv_cell, row.values()))
+    return text.getvalue()
 
 
 def tuning_notes(summary: Summary) -> list[str]:
@@ -347,29 +326,25 @@ def tuning_notes(summary: Summary) -> list[str]:
     notes = []
     for title, chosen in summary.chosen.items():
         tried = summary.tuning(title)
-        if len(tried) > 1:
-            notes += [f"{title}: {note}" for note in _notes(chosen, tried)]
-    return notes
-
-
-def _notes(chosen: Series, tried: list[Series]) -> list[str]:
-    cut = [series for series in tried if any(result.cut for result in series.results)]
-    text = f"{_c(chosen)} of {', '.join(short(series.c or 0.0) for series in tried)}"
-    if (first := tried[0].trial.first) is not None:
-        text += f", chosen on the first {first:,} rounds of one order"
-    if cut:
-        ended = ", ".join(f"{_c(series)} after {series.played:,}" for series in cut)
-        limit = tried[0].trial.limit or 0.0
-        text += f"; {limit:,.0f} s of processor time each, which ended {ended} rounds"
-    notes = [text + "."]
-    best = next((series for series in tried if series.c == chosen.c), chosen)
-    if ahead := [series for series in cut if series is not best and _ahead(series, best)]:
-        notes.append(
-            f"{', '.join(map(_c, ahead))} was ahead of {_c(chosen)} when its time was up; "
-            "with more time it might have won."
-        )
-    if chosen.c in (tried[0].c, tried[-1].c):
-        notes.append("the best c lies on the edge of what was tried.")
+        if len(tried) < 2:
+            continue
+        cut = [series for series in tried if any(result.cut for result in series.results)]
+        text = f"{title}: {_c(chosen)} of {', '.join(short(series.c or 0.0) for series in tried)}"
+        if (first := tried[0].trial.first) is not None:
+            text += f", chosen on the first {first:,} rounds of one order"
+        if cut:
+            ended = ", ".join(f"{_c(series)} after {series.played:,}" for series in cut)
+            limit = tried[0].trial.limit or 0.0
+            text += f"; {limit:,.0f} s of processor time each, which ended {ended} rounds"
+        notes.append(text + ".")
+        best = next((series for series in tried if series.c == chosen.c), chosen)
+        if ahead := [series for series in cut if series is not best and _ahead(series, best)]:
+            notes.append(
+                f"{title}: {', '.join(map(_c, ahead))} was ahead of {_c(chosen)} when its time was "
+                "up; with more time it might have won."
+            )
+        if chosen.c in (tried[0].c, tried[-1].c):
+            notes.append(f"{title}: the best c lies on the edge of what was tried.")
     return notes
 
 
@@ -379,11 +354,5 @@ def _c(series: Series) -> str:
 
 def _ahead(one: Series, other: Series) -> bool:
     """Whether one had less loss at the last round that both were read at."""
-    rounds = np.intersect1d(one.rounds, other.rounds)
-    if not rounds.size:
-        return False
-    mine, theirs = (
-        series.curve("loss")[0, int(np.searchsorted(series.rounds, rounds[-1]))]
-        for series in (one, other)
-    )
-    return bool(mine < theirs)
+    found = compare(one, other, "loss")
+    return found is not None and found[0] < found[1]

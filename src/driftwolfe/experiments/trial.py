@@ -80,10 +80,6 @@ DATA_SETS: dict[str, Source] = {
 
 #: The learners that a trial can name.
 METHODS: tuple[str, ...] = tuple(sorted(set(learners.__all__) - {"Learner"}))
-#: Keywords of learners that a trial sets itself.
-_SET_BY_TRIAL = {"domain", "horizon", "lipschitz", "step_scale"}
-#: No file name and no generator needs a larger seed.
-_LARGEST_SEED = 2**63 - 1
 #: Of result files.
 FORMAT = "driftwolfe result 1"
 
@@ -121,36 +117,30 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise TypeError(f"data must be a DataSet, got {self.data!r}")
         if not isinstance(self.taus, tuple | list):
             raise TypeError(f"taus must be a list of whole numbers, got {self.taus!r}")
-        seed = checks.count(self.seed, "seed", least=0, most=math.inf)
-        if seed > _LARGEST_SEED:
-            raise ValueError(f"seed must be less than 2^63, got {self.seed!r}")
         # Numbers as they are read back from a file, so that 1 and 1.0 make one trial.
         numbers = {
             "c": None if self.c is None else checks.positive(self.c, "c"),
             "limit": None if self.limit is None else checks.positive(self.limit, "limit"),
-            "seed": seed,
+            "seed": checks.count(self.seed, "seed", least=0, most=math.inf),
             "first": None if self.first is None else checks.count(self.first, "first"),
             "taus": tuple(checks.count(tau, "every one of taus") for tau in self.taus),
         }
         for name, value in numbers.items():
             msgspec.structs.force_setattr(self, name, value)
-        self._check_options()
-
-    def _check_options(self) -> None:
+        if self.seed >= 2**63:  # as large as file names and generators need it
+            raise ValueError(f"seed must be less than 2^63, got {self.seed!r}")
         known = _keywords(self.method)
         if self.c is not None and "step_scale" not in known:
             raise ValueError(f"{self.method} has no steps that c could scale; leave c out")
-        allowed = known - _SET_BY_TRIAL
-        if unknown := self.options.keys() - allowed:
-            raise ValueError(
-                f"{self.method} has no option {sorted(unknown)[0]!r}; there are "
-                f"{', '.join(sorted(allowed)) or 'none'}"
-            )
-        for name, value in self.options.items():
-            if not isinstance(value, Option):
-                raise TypeError(f"option {name} must be a number, a text, true or false")
-            if isinstance(value, float) and not math.isfinite(value):
-                raise ValueError(f"option {name} must be finite, got {value!r}")
+        allowed = sorted(known - {"domain", "horizon", "lipschitz", "step_scale"})
+        for option, chosen in self.options.items():
+            if option not in allowed:
+                there = ", ".join(allowed) or "none"
+                raise ValueError(f"{self.method} has no option {option!r}; there are {there}")
+            if not isinstance(chosen, Option):
+                raise TypeError(f"option {option} must be a number, a text, true or false")
+            if isinstance(chosen, float) and not math.isfinite(chosen):
+                raise ValueError(f"option {option} must be finite, got {chosen!r}")
 
     @property
     def title(self) -> str:
@@ -226,9 +216,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if not all(map(math.isfinite, (*self.loss, *self.seconds))):
             raise ValueError("curves must be finite")
         if self.weights is not None:
-            rows = self.weights.values
-            widths = {len(row) for row in rows}
-            if len(rows) != len(self.weights.rounds) or not widths <= {len(self.weights.experts)}:
+            rows, width = self.weights.values, len(self.weights.experts)
+            if len(rows) != len(self.weights.rounds) or any(len(row) != width for row in rows):
                 raise ValueError("weights must have one row per round and one entry per expert")
             if not all(math.isfinite(entry or 0.0) for row in rows for entry in row):
                 raise ValueError("weights must be finite")
