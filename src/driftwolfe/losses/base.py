@@ -32,15 +32,12 @@ class DeviceCache:
 
 
 class Ball(Protocol):
-    """A ball that holds a set, for Lipschitz bounds; every `Domain` is one."""
+    """A ball that holds a set: its centre (None for 0) and radius. Every `Domain` is one."""
 
     @property
-    def center(self) -> Point | None:
-        """The centre c, or None for 0."""
-
+    def center(self) -> Point | None: ...
     @property
-    def radius(self) -> float:
-        """A bound on the distance of any point of the set from the centre."""
+    def radius(self) -> float: ...
 
 
 class Loss(ABC):
@@ -115,10 +112,9 @@ class Loss(ABC):
         """
         scores = self.stacked_scores(stack)
         values, slopes = self.value_and_slope_at(scores)
-        device, flat = device_of(scores), scores.reshape(len(scores), -1)
-        mean = weights.dot(flat) if device is HOST else device.put(weights) @ flat
-        combined = mean.reshape(scores.shape[1:])
-        return values, self.stacked_pull_back(slopes, stack), float(self.value_at(combined))
+        flat = scores.reshape(len(scores), -1)
+        mean = (device_of(scores).put(weights) @ flat).reshape(scores.shape[1:])
+        return values, self.stacked_pull_back(slopes, stack), float(self.value_at(mean))
 
     def value(self, x: Point) -> float:
         """Return f(x), in units of the loss."""

@@ -31,8 +31,7 @@ def _products(points: Any, features: DeviceCache) -> Array:
     """Inner products of points (rows of a table) with all features, on the host."""
     device = device_of(points)
     (rows,) = features.on(device)
-    scores: Array = points @ rows.T if device is HOST else device.host(rows @ points.T).T
-    return scores
+    return points @ rows.T if device is HOST else device.host(rows @ points.T).T
 
 
 def _combinations(weights: Any, points: Any, features: DeviceCache) -> Any:
@@ -62,27 +61,20 @@ class MarginLoss(Loss):
         self.shape = (n_features,)
 
     def scores(self, x: Point) -> Array:
-        """Return <a, x> for every row a."""
         self.check_shape(x.shape)
-        scores: Array = self.features @ x
-        return scores
+        return self.features @ x
 
     def pull_back(self, slope: Array, like: Point) -> Point:
-        """Return the rows, weighted by their slopes and added up."""
-        gradient: Array = slope @ self.features
-        return gradient
+        return slope @ self.features
 
     def stacked_scores(self, stack: Array) -> Array:
-        """Return <a, x> for every point and row, shape (points, rows)."""
         self.check_shape(tuple(stack.shape[1:]))
         return _products(stack, self._cache)
 
     def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
-        """Return the rows, weighted by their slopes and added up, for every point."""
         return _combinations(slopes, stack, self._cache)
 
     def lipschitz(self, domain: Ball) -> float:
-        """Return the mean of the norms of the rows."""
         return float(row_norms(self.features).mean())
 
 
@@ -110,12 +102,9 @@ class HingeLoss(MarginLoss):
     """
 
     def value_at(self, scores: Array) -> Array:
-        """Return the mean of what the margins lack to 1."""
-        value: Array = np.maximum(0.0, 1.0 - self.labels * scores).mean(axis=-1)
-        return value
+        return np.maximum(0.0, 1.0 - self.labels * scores).mean(axis=-1)
 
     def slope_at(self, scores: Array) -> Array:
-        """Return minus the label where the margin is below 1, over the number of rows."""
         return (self.labels * scores < 1.0) * (-self.labels / self.labels.size)
 
 
@@ -146,12 +135,9 @@ class LogisticLoss(MarginLoss):
     """
 
     def value_at(self, scores: Array) -> Array:
-        """Return the mean of log(1 + exp(-margin))."""
-        value: Array = np.logaddexp(0.0, -self.labels * scores).mean(axis=-1)
-        return value
+        return np.logaddexp(0.0, -self.labels * scores).mean(axis=-1)
 
     def slope_at(self, scores: Array) -> Array:
-        """Return minus the label times the probability of the other one, over the rows."""
         # 1 / (1 + exp(z)) through its logarithm: no overflow for any z.
         other = np.exp(-np.logaddexp(0.0, self.labels * scores))
         return other * (-self.labels / self.labels.size)
@@ -200,11 +186,7 @@ class MulticlassLogistic(Loss):
     on_devices = True
 
     def __init__(
-        self,
-        features: Any,
-        labels: Any,
-        n_classes: int,
-        reduction: Literal["mean", "sum"] = "mean",
+        self, features: Any, labels: Any, n_classes: int, reduction: Literal["mean", "sum"] = "mean"
     ) -> None:
         if reduction not in ("mean", "sum"):
             raise ValueError(f'reduction must be "mean" or "sum", got {reduction!r}')
@@ -226,63 +208,51 @@ class MulticlassLogistic(Loss):
         self._indicator.flat[self._label_places] = self._row_weight
 
     def scores(self, x: Point) -> Array:
-        """Return the scores of every row, shape (rows, n_classes)."""
         self.check_shape(x.shape)
         columns = self.features.T
         if isinstance(x, FactoredMatrix) and x.device is HOST:
             return x.times(columns).T
-        scores: Array = (x @ columns).T
-        return scores
+        return (x @ columns).T
 
     def value_at(self, scores: Array) -> Array:
-        """Return the mean (or sum) over the rows of the negative log probability of the label."""
         return self.value_and_slope_at(scores)[0]
 
     def slope_at(self, scores: Array) -> Array:
-        """Return probabilities less the indicator of the label, times the weight of a row."""
         return self.value_and_slope_at(scores)[1]
 
     def value_and_slope_at(self, scores: Array) -> tuple[Array, Array]:
-        """Return both from the same exponentials, which do not overflow."""
         shifted = scores - scores.max(axis=-1, keepdims=True)
         label_scores = shifted.reshape(*shifted.shape[:-2], -1).take(self._label_places, axis=-1)
         slope = np.exp(shifted, out=shifted)
         totals = slope.sum(axis=-1)
-        value: Array = (np.log(totals) - label_scores).sum(axis=-1)
+        value = (np.log(totals) - label_scores).sum(axis=-1)
         slope *= self._row_weight / totals[..., None]
         slope -= self._indicator
         return value * self._row_weight, slope
 
     def pull_back(self, slope: Array, like: Point) -> Point:
-        """Return the outer products of slopes and rows, low-rank for a `FactoredMatrix`."""
         if not isinstance(like, FactoredMatrix):
-            gradient: Array = slope.T @ self.features
-            return gradient
+            return slope.T @ self.features
         rows, classes = self.labels.size, self.n_classes
         if rows <= classes:
             return FactoredMatrix(slope.T, np.ones(rows), dense_features(self.features).T)
         return FactoredMatrix(np.eye(classes), np.ones(classes), self.features.T @ slope)
 
     def stacked_scores(self, stack: Array) -> Array:
-        """Return the scores of every row by every matrix, shape (points, rows, n_classes)."""
         self.check_shape(tuple(stack.shape[1:]))
         if self._all_dense(stack):
-            scores: Array = self.features @ stack.swapaxes(1, 2)
-            return scores
+            return self.features @ stack.swapaxes(1, 2)
         products = _products(stack.reshape(-1, stack.shape[2]), self._cache)
         return products.reshape(*stack.shape[:2], -1).swapaxes(1, 2)
 
     def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
-        """Return the outer products of slopes and rows for every matrix."""
         by_class = slopes.swapaxes(1, 2)
         if self._all_dense(stack):
-            gradients: Array = by_class @ self.features
-            return gradients
+            return by_class @ self.features
         rows = by_class.reshape(-1, by_class.shape[2])
         return _combinations(rows, stack, self._cache).reshape(stack.shape)
 
     def stacked_round(self, stack: Array, weights: Array) -> tuple[Array, Array, float]:
-        """Return values and gradients at a stack of points, and the value at their mean."""
         self.check_shape(tuple(stack.shape[1:]))
         if not self._all_dense(stack) or stack.size * self.labels.size > _COMPILED:
             return super().stacked_round(stack, weights)
@@ -294,7 +264,6 @@ class MulticlassLogistic(Loss):
         return values, np.ascontiguousarray(pulled.T).reshape(stack.shape), value
 
     def lipschitz(self, domain: Ball) -> float:
-        r"""Return :math:`\sqrt2` times the mean (or sum) of the norms of the rows."""
         return math.sqrt(2.0) * self._row_weight * float(row_norms(self.features).sum())
 
     def _all_dense(self, stack: Any) -> bool:

@@ -60,29 +60,23 @@ class EntryLoss(Loss):
         return scores - self._cache.on(device_of(scores))[2]
 
     def scores(self, x: Point) -> Array:
-        """Return the entries of x at (rows, cols)."""
         self.check_shape(x.shape)
         if isinstance(x, FactoredMatrix):
             return x.entries_at(*self.places(x.device))
-        entries: Array = x[self.rows, self.cols]
-        return entries
+        return x[self.rows, self.cols]
 
     def pull_back(self, slope: Array, like: Point) -> Point:
-        """Return the matrix with these slopes at (rows, cols), sparse for a `FactoredMatrix`."""
         if isinstance(like, FactoredMatrix):
             self.check_shape(like.shape)
             return FactoredMatrix._stored(like.shape, *self.places(like.device), slope)
         return self.stacked_pull_back(slope[None], like[None])[0]
 
     def stacked_scores(self, stack: Array) -> Array:
-        """Return the entries at (rows, cols) of every matrix of a stack, on the host."""
         self.check_shape(tuple(stack.shape[1:]))
         rows, cols = self.places(device_of(stack))
-        entries: Array = to_host(stack[:, rows, cols])  # few, and what follows is quicker there
-        return entries
+        return to_host(stack[:, rows, cols])  # few, and what follows is quicker there
 
     def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
-        """Return the dense matrices with these slopes at (rows, cols)."""
         number, m, n = stack.shape
         if (device := device_of(stack)) is not HOST:
             rows, cols = self.places(device)
@@ -151,17 +145,13 @@ class AbsoluteEntries(EntryLoss):
     """
 
     def value_at(self, scores: Array) -> Array:
-        """Return the sum of absolute errors."""
-        total: Array = abs(self.errors(scores)).sum(axis=-1)
-        return total
+        return abs(self.errors(scores)).sum(axis=-1)
 
     def slope_at(self, scores: Array) -> Array:
-        """Return the sign of every error."""
         errors = self.errors(scores)
         return namespace(errors).sign(errors)
 
     def lipschitz(self, domain: Ball) -> float:
-        """Return the largest norm a subgradient can have, on any set."""
         return float(np.linalg.norm(self.multiplicities()))
 
 
@@ -187,13 +177,10 @@ class SquaredEntries(EntryLoss):
     """
 
     def value_at(self, scores: Array) -> Array:
-        """Return the sum of squared errors."""
         errors = self.errors(scores)
-        total: Array = (errors * errors).sum(axis=-1)
-        return total
+        return (errors * errors).sum(axis=-1)
 
     def slope_at(self, scores: Array) -> Array:
-        """Return twice every error."""
         return 2.0 * self.errors(scores)
 
     def lipschitz(self, domain: Ball) -> float:
@@ -243,18 +230,13 @@ class HuberEntries(EntryLoss):
         self.width = checks.positive(width, "width")
 
     def value_at(self, scores: Array) -> Array:
-        """Return the sum of h over the errors."""
         errors = abs(self.errors(scores))
         near = errors.clip(None, self.width)
         # Where |e| <= w this is e^2/2; beyond, w|e| - w^2/2.
-        total: Array = (near * (errors - 0.5 * near)).sum(axis=-1)
-        return total
+        return (near * (errors - 0.5 * near)).sum(axis=-1)
 
     def slope_at(self, scores: Array) -> Array:
-        """Return every error, clipped to [-width, width]."""
-        clipped: Array = self.errors(scores).clip(-self.width, self.width)
-        return clipped
+        return self.errors(scores).clip(-self.width, self.width)
 
     def lipschitz(self, domain: Ball) -> float:
-        """Return the largest norm a gradient can have, on any set."""
         return self.width * float(np.linalg.norm(self.multiplicities()))

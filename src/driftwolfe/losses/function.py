@@ -53,8 +53,7 @@ class FunctionLoss(WholePointLoss):
         for name, given in (("value", value), ("gradient", gradient)):
             if not callable(given):
                 raise TypeError(f"{name} must be callable, got {type(given).__name__}")
-        self._value = value
-        self._gradient = gradient
+        self._value, self._gradient = value, gradient
         self.shape = None if shape is None else checks.shape(shape)
         self._bound = None if lipschitz is None else checks.nonnegative(lipschitz, "lipschitz")
 
@@ -64,58 +63,43 @@ class FunctionLoss(WholePointLoss):
         self.shape = shape  # `value_at` must tell a matrix from a stack of vectors
 
     def value_at(self, scores: Point) -> Array:
-        """Return the value at every point."""
-        points = self._points(scores)
-        values = np.array([_checked_value(self._value(point)) for point in points])
-        return values.reshape(self._leading(scores))
+        points, leading = self._points(scores)
+        values = [_checked_value(self._value(point)) for point in points]
+        return np.array(values).reshape(leading)
 
     def slope_at(self, scores: Point) -> Point:
-        """Return the gradient at every point."""
-        if not isinstance(scores, np.ndarray):
-            return _checked_gradient(self._gradient(_guarded(scores)), scores)
-        gradients = [
-            _checked_gradient(self._gradient(point), point) for point in self._points(scores)
-        ]
-        return np.array(gradients).reshape(scores.shape)
+        points, _ = self._points(scores)
+        gradients = [_checked_gradient(self._gradient(point), point) for point in points]
+        is_array = isinstance(scores, np.ndarray)
+        return np.array(gradients).reshape(scores.shape) if is_array else gradients[0]
 
     def stacked_scores(self, stack: Array) -> Array:
-        """Return a copy of the stack: the points that the functions are given never change."""
-        return super().stacked_scores(stack).copy()
+        return super().stacked_scores(stack).copy()  # the points given to users never change
 
     def lipschitz(self, domain: Ball) -> float | None:
-        """Return the bound that was given."""
         return self._bound
 
-    def _leading(self, scores: Point) -> Shape:
-        """The axes before those of one point."""
-        axes = len(scores.shape) - len(scores.shape if self.shape is None else self.shape)
-        leading: Shape = scores.shape[:axes]
-        return leading
-
-    def _points(self, scores: Point) -> Any:
-        """The single points in scores, as views that cannot be written to."""
+    def _points(self, scores: Point) -> tuple[Any, Shape]:
+        """The single points in scores, protected against writing, and the axes before theirs."""
         if not isinstance(scores, np.ndarray):
-            return [_guarded(scores)]
-        return _read_only_view(scores.reshape(-1, *scores.shape[len(self._leading(scores)) :]))
+            return [_guarded(scores)], ()
+        axes = 0 if self.shape is None else scores.ndim - len(self.shape)
+        return _guarded(scores.reshape(-1, *scores.shape[axes:])), scores.shape[:axes]
 
 
 def _guarded(point: Point) -> Point:
     """The same point, protected against writing by the user's functions."""
     if isinstance(point, np.ndarray):
-        return _read_only_view(point)
+        view = point.view()
+        view.setflags(write=False)
+        return view
     if isinstance(point, ProductPoint):
         return ProductPoint(_guarded(part) for part in point.parts)
     if point.device is not HOST:  # tensors cannot be made read-only
         return point.copy()
-    U, s, V = (_read_only_view(part) for part in (point.U, point.s, point.V))
+    U, s, V = (_guarded(part) for part in (point.U, point.s, point.V))
     stored = None if point.sparse is None else point.sparse.copy()
     return FactoredMatrix._of(U, s, V, stored, point.orthonormal)
-
-
-def _read_only_view(array: Array) -> Array:
-    view = array.view()
-    view.setflags(write=False)
-    return view
 
 
 def _checked_value(result: Any) -> float:

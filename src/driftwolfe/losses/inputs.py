@@ -9,7 +9,6 @@ import scipy  # its parts load when first named, which keeps the start quick
 from numpy.typing import NDArray
 
 from driftwolfe.points import checks
-from driftwolfe.points.checks import sound_sparse
 from driftwolfe.points.devices import to_host
 from driftwolfe.points.kinds import Array
 
@@ -23,56 +22,39 @@ _EXACT_WHOLE_NUMBERS = 2**53
 
 
 def batch_of_numbers(value: Any, name: str, size: int | None = None) -> Array:
-    """Return a read-only copy of a non-empty vector of finite numbers.
-
-    >>> batch_of_numbers([1.0, 2.0], "targets", 3)
-    Traceback (most recent call last):
-        ...
-    ValueError: targets must hold 3 numbers, got 2
-    """
-    array = _finite_vector(to_host(value), name)
+    """Return a read-only copy of a non-empty vector of finite numbers."""
+    array = checks.finite_array(to_host(value), name)
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"{name} must be a non-empty vector, got shape {array.shape}")
     if size is not None and array.size != size:
         raise ValueError(f"{name} must hold {size} numbers, got {array.size}")
     return read_only(array)
 
 
-def batch_of_indices(value: Any, name: str, size: int | None = None) -> Indices:
-    """Return a read-only copy of a non-empty vector of indices, all below `size` if it is given.
-
-    >>> batch_of_indices([0, -1], "rows")
-    Traceback (most recent call last):
-        ...
-    ValueError: rows must be whole numbers >= 0, got -1
-    """
+def batch_of_indices(value: Any, name: str, size: int = _EXACT_WHOLE_NUMBERS) -> Indices:
+    """Return a read-only copy of a non-empty vector of indices, all below `size`."""
     value = to_host(value)
-    numbers = _finite_vector(value, name)
+    numbers = batch_of_numbers(value, name)
     strange = numbers[(numbers < 0) | (numbers != np.floor(numbers))]
     if strange.size or np.asarray(value).dtype.kind == "b":
         shown = f"{strange[0]:g}" if strange.size else "booleans"
         raise ValueError(f"{name} must be whole numbers >= 0, got {shown}")
-    limit = _EXACT_WHOLE_NUMBERS if size is None else size
-    if numbers.max() >= limit:
-        raise ValueError(f"{name} must lie in 0..{limit - 1}, got {numbers.max():.0f}")
-    indices: Indices = numbers.astype(np.intp)
+    if numbers.max() >= size:
+        raise ValueError(f"{name} must lie in 0..{size - 1}, got {numbers.max():.0f}")
+    indices = numbers.astype(np.intp)
     indices.setflags(write=False)
     return indices
 
 
 def batch_of_features(value: Any, name: str = "features") -> Features:
-    """Return a read-only copy of a non-empty table (rows, features), dense or sparse as given.
-
-    >>> batch_of_features([1.0, 2.0])
-    Traceback (most recent call last):
-        ...
-    ValueError: features must be a non-empty table (rows, features), got shape (2,)
-    """
+    """Return a read-only copy of a non-empty table (rows, features), dense or sparse as given."""
     dense = None if hasattr(value, "tocsr") else checks.finite_array(value, name)
     shape = np.shape(value) if dense is None else dense.shape
     if len(shape) != 2 or 0 in shape:
         raise ValueError(f"{name} must be a non-empty table (rows, features), got shape {shape}")
     if dense is not None:
         return read_only(dense)
-    table = scipy.sparse.csr_array(sound_sparse(value, name), dtype=np.float64, copy=True)
+    table = scipy.sparse.csr_array(checks.sound_sparse(value, name), dtype=np.float64, copy=True)
     if not np.isfinite(table.data).all():
         raise ValueError(f"{name} has entries that are not finite")
     return table
@@ -86,8 +68,7 @@ def row_norms(features: Features) -> Array:
 
 def dense_features(features: Features) -> Array:
     """Return the table as an array."""
-    table: Array = features if isinstance(features, np.ndarray) else features.toarray()
-    return table
+    return features if isinstance(features, np.ndarray) else features.toarray()
 
 
 def read_only(array: Array) -> Array:
@@ -95,10 +76,3 @@ def read_only(array: Array) -> Array:
     copy = np.array(array, order="C")
     copy.setflags(write=False)
     return copy
-
-
-def _finite_vector(value: Any, name: str) -> Array:
-    array = checks.finite_array(value, name)
-    if array.ndim != 1 or array.size == 0:
-        raise ValueError(f"{name} must be a non-empty vector, got shape {array.shape}")
-    return array

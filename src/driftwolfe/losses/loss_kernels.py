@@ -63,13 +63,7 @@ def _softmax(scores: Any, first: int, classes: int, label: int, weight: float) -
 
 @fast_jit(TABLE, NUMBERS, TABLE, PLACES, NUMBER, NEW_NUMBERS, NEW_TABLE)
 def logistic_round(
-    points: Any,
-    weights: Any,
-    features: Any,
-    labels: Any,
-    row_weight: float,
-    values: Any,
-    gradients: Any,
+    points: Any, weights: Any, features: Any, labels: Any, scale: float, values: Any, gradients: Any
 ) -> float:
     """Do `MulticlassLogistic.stacked_round`; return the value at the mean.
 
@@ -88,8 +82,8 @@ def logistic_round(
             for c in range(classes):
                 scores[mean + c] += weights[i] * scores[i * classes + c]
         for i in range(n):
-            values[i] += _softmax(scores, i * classes, classes, labels[k], row_weight)
-        value += _softmax(scores, mean, classes, labels[k], row_weight)
+            values[i] += _softmax(scores, i * classes, classes, labels[k], scale)
+        value += _softmax(scores, mean, classes, labels[k], scale)
         for j in range(width):
             _add(gradients[j], features[k, j], scores, mean)
     return value

@@ -199,14 +199,11 @@ class SmoothHinge(HingeLoss):
         self.width = width
 
     def value_at(self, scores: Array) -> Array:
-        """Return the mean of what the margins lack to 1, less the smoothing."""
         lacking = 1.0 - self.labels * scores
         active = np.clip(lacking / self.width, 0.0, 1.0)
-        mean: Array = (active * (lacking - 0.5 * self.width * active)).mean(axis=-1)
-        return mean
+        return (active * (lacking - 0.5 * self.width * active)).mean(axis=-1)
 
     def slope_at(self, scores: Array) -> Array:
-        """Return minus the label times the active share of a row, over the number of rows."""
         active = np.clip((1.0 - self.labels * scores) / self.width, 0.0, 1.0)
         return active * (-self.labels / self.labels.size)
 
@@ -236,8 +233,7 @@ def _huber_hessian(loss: HuberEntries, x: Array) -> Array:
 def _margin_hessian(loss: MarginLoss, curvatures: Array) -> Array:
     """The mean of outer products of rows, weighted by second derivatives."""
     features = dense_features(loss.features)
-    product: Array = (features.T * (curvatures / loss.labels.size)) @ features
-    return product
+    return (features.T * (curvatures / loss.labels.size)) @ features
 
 
 def _logistic_hessian(loss: LogisticLoss, x: Array) -> Array:
