@@ -24,17 +24,15 @@ def static_regret(history: Record, tolerance: float = 1e-6) -> Regret:
 
     .. math:: \sum_{t=1}^T f_t(x_t) - \min_{x \in K} \sum_{t=1}^T f_t(x)
 
+    The result is against the point found, its only comparator; the true regret is at most `gap`
+    larger.
+
     Parameters
     ----------
     history
         A game with its losses kept.
     tolerance
         Relative gap of the offline minimum; see `offline_minimum`.
-
-    Returns
-    -------
-    Regret
-        The regret against the point found, its only comparator; the true one is at most `gap` larger.
 
     Examples
     --------
@@ -47,9 +45,8 @@ def static_regret(history: Record, tolerance: float = 1e-6) -> Regret:
     >>> round(regret, 4), regret.comparators[0], regret.gap < 1e-9
     (2.1547, array([-1.,  0.]), True)
     """
-    rounds = check_record(history)
-    best = offline_minimum(history.domain, history.functions, tolerance=tolerance)
-    return Regret(math.fsum(history.losses) - best.value, best.gap, (0, rounds), (best.point,))
+    check_record(history)
+    return _regret(history, [offline_minimum(history.domain, history.functions, None, tolerance)])
 
 
 def dynamic_regret(history: Record, comparators: Sequence[Point] | Array) -> Regret:
@@ -90,7 +87,8 @@ def worst_case_dynamic_regret(history: Record, tolerance: float = 1e-4) -> Regre
     .. math:: \sum_{t=1}^T f_t(x_t) - \sum_{t=1}^T \min_{x \in K} f_t(x)
 
     No sequence of comparators is harder, though with noisy losses it says little. Every round is one
-    minimisation, started from the last one's minimiser.
+    minimisation, started from the last one's minimiser. The result is against the points found, its
+    `comparators`; the true regret is at most `gap` larger.
 
     Parameters
     ----------
@@ -98,11 +96,6 @@ def worst_case_dynamic_regret(history: Record, tolerance: float = 1e-4) -> Regre
         A game with its losses kept.
     tolerance
         Relative gap of every round's minimum; see `offline_minimum`.
-
-    Returns
-    -------
-    Regret
-        The regret against the points found, its `comparators`; the true one is at most `gap` larger.
 
     Examples
     --------
@@ -112,15 +105,19 @@ def worst_case_dynamic_regret(history: Record, tolerance: float = 1e-4) -> Regre
     >>> round(dw.regret.worst_case_dynamic_regret(history), 4)
     4.1547
     """
-    rounds = check_record(history)
-    tolerance = checks.nonnegative(tolerance, "tolerance")
+    check_record(history)
     best: list[OfflineMinimum] = []
     for function in history.functions:
         start = best[-1].point if best else None
         best.append(offline_minimum(history.domain, [function], start, tolerance))
+    return _regret(history, best)
+
+
+def _regret(history: Record, best: Sequence[OfflineMinimum]) -> Regret:
+    """The regret on the whole game against minima that add up to it."""
     value = math.fsum(history.losses) - math.fsum(each.value for each in best)
-    gap = math.fsum(each.gap for each in best)
-    return Regret(value, gap, (0, rounds), tuple(each.point for each in best))
+    gap, points = math.fsum(each.gap for each in best), tuple(each.point for each in best)
+    return Regret(value, gap, (0, len(history.losses)), points)
 
 
 def adaptive_regret(history: Record, tau: int, tolerance: float = 1e-4) -> Regret:
@@ -132,7 +129,8 @@ def adaptive_regret(history: Record, tau: int, tolerance: float = 1e-4) -> Regre
     All windows are covered, though few are solved: a certified minimum over the rounds that many
     windows share bounds them all, and sets of windows that cannot hold the maximum are skipped. That
     works best where the regret has a peak, as after an abrupt change; a plateau costs a minimisation
-    for each of its windows.
+    for each of its windows. The result is the regret on its `window` against the point found there;
+    the maximum is at most `gap` larger.
 
     Parameters
     ----------
@@ -142,12 +140,6 @@ def adaptive_regret(history: Record, tau: int, tolerance: float = 1e-4) -> Regre
         Length of the windows, in rounds.
     tolerance
         Gap to stop at, relative to the larger of the regret and the absolute losses on its window.
-
-    Returns
-    -------
-    Regret
-        The regret on `window` against the point found there; the maximum over all windows is at
-        most `gap` larger.
 
     Examples
     --------
@@ -179,7 +171,9 @@ def weak_adaptive_regret(
               - \min_{x \in K} \sum_{t=s}^{e} f_t(x)\Big)
 
     By default over all T (T + 1) / 2 windows; sets of windows with starts and ends in two ranges are
-    bounded together. Over windows of some `lengths` only, it is faster and can only be smaller.
+    bounded together. Over windows of some `lengths` only, it is faster and can only be smaller. The
+    result is the regret on its `window` against the point found there; the maximum over all windows
+    of its `lengths` is at most `gap` larger.
 
     Parameters
     ----------
@@ -189,12 +183,6 @@ def weak_adaptive_regret(
         ``"all"``; ``"geometric"`` for 1, 2, 4, ... and T; or some lengths, in rounds.
     tolerance
         Gap to stop at, relative to the larger of the regret and the absolute losses on its window.
-
-    Returns
-    -------
-    Regret
-        The regret on `window` against the point found there; the maximum over all windows of its
-        `lengths` is at most `gap` larger.
 
     Examples
     --------
@@ -257,8 +245,8 @@ def function_variation(losses: Sequence[Loss], domain: Domain) -> Certified:
     Exact where the difference of two losses is linear (linear losses, squared distances of one
     weight): two LMO calls per round. A difference of other losses is neither convex nor concave; the
     result is then an interval, usually wide: its lower end is the largest difference at vertices
-    found by the LMO, its upper end comes from Lipschitz bounds around the set's centre and is
-    infinite where a loss has none.
+    found by the LMO; its upper end, `gap` above, comes from Lipschitz bounds around the set's centre
+    and is infinite where a loss has none.
 
     Parameters
     ----------
@@ -266,11 +254,6 @@ def function_variation(losses: Sequence[Loss], domain: Domain) -> Certified:
         The losses, in order.
     domain
         The set K.
-
-    Returns
-    -------
-    Certified
-        The lower end; the variation is at most `gap` larger.
 
     Examples
     --------

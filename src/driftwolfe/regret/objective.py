@@ -35,10 +35,10 @@ HESSIAN_SIZE = 256
 
 
 class Term(NamedTuple):
-    r"""A loss of a sum and the factor before it.
+    """A loss of a sum and the factor before it.
 
-    For a smoothed loss, `blur` times the squared slopes is what its tangent may be raised by and
-    still lie below the loss that it stands for.
+    The tangent of a smoothed loss may be raised by `blur` times its squared slopes and still lies
+    below the exact loss.
     """
 
     weight: float
@@ -61,45 +61,25 @@ class Evaluation(NamedTuple):
 class Objective:
     r""":math:`F(x) = \sum_k w_k f_k(x) + b`, with weights :math:`w_k > 0`.
 
-    A smoothed objective knows the `exact` one that it stands for.
+    `exact` is the objective that a smoothed one stands for.
     """
 
     def __init__(
         self, terms: Sequence[Term], constant: float = 0.0, exact: Objective | None = None
     ) -> None:
         self.terms, self.constant, self.exact = tuple(terms), constant, exact
-        self._classes = {type(term.loss) for term in self.terms}
-
-    @property
-    def linear(self) -> bool:
-        """Whether every term is."""
-        return self._classes <= {LinearLoss}
-
-    @property
-    def quadratic(self) -> bool:
-        """Whether it is a squared distance plus a linear function, which one projection minimises."""
-        return self._classes <= {LinearLoss, SquaredDistance}
-
-    @property
-    def kinked(self) -> bool:
-        """Whether it has terms with kinks that can be smoothed."""
-        return any(cls in _KNOWN and _KNOWN[cls].smoothed is not None for cls in self._classes)
-
-    @property
-    def unknown(self) -> bool:
-        """Whether it has terms that may have kinks anywhere."""
-        return not self._classes <= _KNOWN.keys()
-
-    @property
-    def lower_bound(self) -> float:
-        """A number that the sum does not fall below anywhere; minus infinity if none is known."""
-        return self.constant if self._classes <= _NONNEGATIVE else -math.inf
+        classes = {type(term.loss) for term in self.terms}
+        known = [_KNOWN.get(cls, _Known()) for cls in classes]
+        self.linear = classes <= {LinearLoss}
+        self.quadratic = classes <= {LinearLoss, SquaredDistance}  # one projection minimises it
+        self.kinked = any(each.smoothed for each in known)  # has kinks that can be smoothed
+        self.unknown = not classes <= _KNOWN.keys()  # may have kinks anywhere
+        self.lower_bound = constant if classes <= _NONNEGATIVE else -math.inf
+        self._twice_differentiable = all(each.hessian for each in known)
 
     def has_hessian(self, size: int) -> bool:
         """Whether `hessian` works and is cheap for points of that many entries."""
-        return size <= HESSIAN_SIZE and all(
-            cls in _KNOWN and _KNOWN[cls].hessian is not None for cls in self._classes
-        )
+        return size <= HESSIAN_SIZE and self._twice_differentiable
 
     def value(self, x: Point) -> float:
         """Return F(x)."""
@@ -117,10 +97,6 @@ class Objective:
             gradient = pulled if gradient is None else gradient + pulled
         return Evaluation(value, gradient, slack)
 
-    def exact_value(self, x: Point, here: Evaluation) -> float:
-        """Return the value at x of the sum that is to be minimised."""
-        return here.value if self.exact is None else self.exact.value(x)
-
     def hessian(self, x: Array) -> Array:
         """Return the matrix of second derivatives, for x flattened."""
         parts = (
@@ -135,8 +111,8 @@ class Objective:
             return self
         smooth = []
         for term in self.terms:
-            known = _KNOWN.get(type(term.loss))
-            if known is not None and known.smoothed is not None:
+            known = _KNOWN.get(type(term.loss), _Known())
+            if known.smoothed is not None:
                 weight, loss, blur = known.smoothed(term.loss, share)
                 term = Term(term.weight * weight, loss, blur)
             smooth.append(term)
@@ -231,7 +207,7 @@ def _huber_hessian(loss: HuberEntries, x: Array) -> Array:
 
 
 def _margin_hessian(loss: MarginLoss, curvatures: Array) -> Array:
-    """The mean of outer products of rows, weighted by second derivatives."""
+    """The mean of the outer products of rows, weighted by second derivatives."""
     features = dense_features(loss.features)
     return (features.T * (curvatures / loss.labels.size)) @ features
 
@@ -262,14 +238,12 @@ def _multiclass_hessian(loss: MulticlassLogistic, x: Array) -> Array:
 def _joined(losses: Sequence[Any]) -> tuple[Term, float]:
     """One loss with the data of all: the sum of n means over equally many rows is n times a mean."""
     first, known = losses[0], _KNOWN[type(losses[0])]
-    data = {name: _stacked([getattr(loss, name) for loss in losses]) for name in known.data}
-    options = {name: getattr(first, name) for name in known.options}
+    arguments = {name: getattr(first, name) for name in known.options}
+    for name in known.data:
+        parts = [getattr(loss, name) for loss in losses]
+        arguments[name] = sp.vstack(parts) if sp.issparse(parts[0]) else np.concatenate(parts)
     weight = float(len(losses)) if _is_mean(first) else 1.0
-    return Term(weight, type(first)(**data, **options)), 0.0
-
-
-def _stacked(parts: Sequence[Any]) -> Any:
-    return sp.vstack(parts) if sp.issparse(parts[0]) else np.concatenate(parts)
+    return Term(weight, type(first)(**arguments)), 0.0
 
 
 def _is_mean(loss: Loss) -> bool:

@@ -13,17 +13,10 @@ from driftwolfe.points.kinds import Array, Point
 class Record(Protocol):
     """A finished game, as the measures need it; `driftwolfe.game.History` is one."""
 
-    @property
-    def domain(self) -> Domain:
-        """The learner's set."""
-
-    @property
-    def losses(self) -> Array:
-        """The losses of the decisions, one number per round."""
-
-    @property
-    def functions(self) -> Sequence[Loss]:
-        """The loss functions, one per round."""
+    domain: Domain
+    #: The losses of the decisions, and the loss functions, one per round.
+    losses: Array
+    functions: list[Loss]
 
 
 def check_record(history: Record) -> int:
@@ -59,7 +52,6 @@ class Certified(float):
     gap: float
 
     def __new__(cls, value: float, gap: float = 0.0) -> Self:
-        """Make the number; `float` is immutable, so `__init__` could not."""
         number = super().__new__(cls, value)
         number.gap = float(gap)
         return number
@@ -117,11 +109,8 @@ class Regret(Certified):
         comparators: tuple[Point, ...] = (),
         lengths: Sequence[int] = (),
     ) -> Self:
-        """Make the number and keep what it was measured on."""
         regret = super().__new__(cls, value, gap)
-        regret.window = window
-        regret.comparators = comparators
-        regret.lengths = lengths
+        regret.window, regret.comparators, regret.lengths = window, comparators, lengths
         return regret
 
     def __repr__(self) -> str:

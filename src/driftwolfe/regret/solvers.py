@@ -1,7 +1,7 @@
 """Solvers for offline minima, and the bracket that they narrow.
 
-Every solver takes an objective, a point of the set and a bracket, and returns the last point. It
-ends when the bracket has no more work or when its steps gain nothing more.
+Every solver takes an objective, a start and a bracket, and returns the last point. It ends when the
+bracket has no more work or its steps gain nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,7 +81,7 @@ class Bracket:
         then only less smoothing can help.
         """
         self.evaluations += 1
-        value = objective.exact_value(x, here)
+        value = here.value if objective.exact is None else objective.exact.value(x)
         self.offer(x, value)
         vertex, error = self.domain.lmo_with_error(here.gradient)
         at_x, at_vertex = inner(here.gradient, x), inner(here.gradient, vertex)
@@ -306,13 +306,11 @@ class _OnHull(Objective):
 
     def evaluate(self, x: Array) -> Evaluation:
         here = self._objective.evaluate(_mixture(self._atoms, x))
-        gradient = np.array([inner(here.gradient, atom) for atom in self._atoms])
-        return Evaluation(here.value, gradient)
+        return Evaluation(here.value, np.array([inner(here.gradient, v) for v in self._atoms]))
 
     def hessian(self, x: Array) -> Array:
         rows = np.array([atom.ravel() for atom in self._atoms])
-        product: Array = rows @ self._objective.hessian(_mixture(self._atoms, x)) @ rows.T
-        return product
+        return rows @ self._objective.hessian(_mixture(self._atoms, x)) @ rows.T
 
 
 #: Share of the predicted gain that moves the centre.
@@ -337,21 +335,16 @@ def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
     ----------
     Kiwiel (1990), Proximity control in bundle methods for convex nondifferentiable minimization.
     """
-    project = _projection(bracket.domain)
     here = objective.evaluate(x)
     value = here.value
     offsets, slopes = _cut(x, here)
     length = bracket.gap / max(float(np.vdot(here.gradient, here.gradient)), 1e-300)
     while bracket.is_open():
-        dual = _Dual(project, x, offsets - value, slopes, length)
+        dual = _Dual(bracket.domain, x, (offsets - value, slopes), length)
         weights = np.ones(1)
         if len(offsets) > 1:
-            inside = Bracket(
-                Simplex(len(offsets)),
-                tolerance=_MODEL_ACCURACY,
-                absolute=_MODEL_ACCURACY * bracket.allowed,
-                limit=_MODEL_EVALUATIONS,
-            )
+            inside = Bracket(Simplex(len(offsets)), _MODEL_ACCURACY, limit=_MODEL_EVALUATIONS)
+            inside.absolute = _MODEL_ACCURACY * bracket.allowed
             accelerated(dual, np.full(len(offsets), 1.0 / len(offsets)), inside)
             weights = np.asarray(inside.point)
         ahead, mixed = dual.minimiser(weights), weights @ slopes
@@ -381,20 +374,6 @@ def _cut(x: Array, here: Evaluation) -> tuple[Array, Array]:
     return offset, here.gradient.reshape(1, -1)
 
 
-def _projection(domain: Domain) -> Callable[[Array], Array]:
-    """The set's projection, or one by its LMO alone."""
-    if domain.can("project"):
-        return domain.project
-    start, near = domain.origin(), _PROJECTION * domain.radius**2
-
-    def nearest(y: Array) -> Array:
-        result = infeasible_projection(domain, start, y, near, method="corrective", accuracy=1e-8)
-        point: Array = result.feasible
-        return point
-
-    return nearest
-
-
 class _Dual(Objective):
     r"""Minus the dual of a proximal step, as a function of the weights of the cuts.
 
@@ -404,21 +383,20 @@ class _Dual(Objective):
     With offsets relative to the value at x its minimum is the gain that the step predicts.
     """
 
-    def __init__(
-        self,
-        project: Callable[[Array], Array],
-        x: Array,
-        offsets: Array,
-        slopes: Array,
-        length: float,
-    ) -> None:
+    def __init__(self, domain: Domain, x: Array, cuts: tuple[Array, Array], length: float) -> None:
         super().__init__(())
-        self._project, self._x, self._length = project, x, length
-        self._offsets, self._slopes = offsets, slopes
+        self._domain, self._x, self._length = domain, x, length
+        self._offsets, self._slopes = cuts
 
     def minimiser(self, weights: Array) -> Array:
-        mixed = (weights @ self._slopes).reshape(self._x.shape)
-        return self._project(self._x - self._length * mixed)
+        """Return the z of the inner minimum, by the set's projection or its LMO alone."""
+        y = self._x - self._length * (weights @ self._slopes).reshape(self._x.shape)
+        if (domain := self._domain).can("project"):
+            return domain.project(y)
+        near = _PROJECTION * domain.radius**2
+        return infeasible_projection(
+            domain, domain.origin(), y, near, method="corrective", accuracy=1e-8
+        ).feasible
 
     def value(self, x: Array) -> float:
         return self.evaluate(x).value
