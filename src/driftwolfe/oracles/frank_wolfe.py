@@ -1,4 +1,4 @@
-"""Frank-Wolfe runs towards a point: the pair (x, y), when to stop, known vertices, half-space steps."""
+"""Frank-Wolfe runs towards a point: the pair (x, y), when to stop, known vertices, half-spaces."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SLACK_COLUMNS = 40
 _ERROR_SHARE = 0.03
 #: A gap of at most this share of ||x - y||^2 makes y' = x' nearer to every point of K than y is.
 COLLAPSE = 0.5
-#: `halfspace` makes at most this times D^2 / tolerance calls of an exact oracle; the proof is in
+#: `HalfspaceRun` makes at most this times D^2 / tolerance calls of an exact oracle; the proof is in
 #: docs/theory/oracles.md.
 CALLS = 2.6
 #: Error of an inexact oracle, in units of sqrt(tolerance) ||x - y||, with which it still ends.
@@ -95,15 +95,24 @@ class Pair:
         """Move x to the nearest point to y on the segment to v; return whether that gained anything."""
         if not self.gap > 0:
             return False
-        before = self.squared
+        before, vv = self.squared, inner(self._move, self._move)
         if self.dense:
-            length2 = inner(self._move, self._move)
-            self._move *= line_search_share(self.gap, length2)
+            self._move *= line_search_share(self.gap, vv)
             self.x += self._move
             self._residual += self._move
             self.squared = inner(self._residual, self._residual)
+            return self.squared < before
+        xv, yv = self._xv, self._xv - self.slope
+        share = line_search_share(self.gap, vv - 2 * xv + self._xx)
+        rest = 1.0 - share
+        if self._buffer is None:
+            mixed = rest * self.x + share * self._move
         else:
-            self._step_factored()
+            mixed = self._buffer.mix(rest, self.x, share, self._move)
+        self.x, self._residual = self._trimmed(0, mixed), None
+        self._xy = rest * self._xy + share * yv
+        self._xx = rest**2 * self._xx + 2 * share * rest * xv + share**2 * vv
+        self._expand()
         return self.squared < before
 
     def pull(self, share: float) -> None:
@@ -122,25 +131,6 @@ class Pair:
     def snapshot(self) -> Point:
         """Return x as it is now; later steps do not change it."""
         return self.x.copy() if self.dense else self.x
-
-    def between(self, share: float) -> Point:
-        """Return y + share (x - y)."""
-        return self.y + share * self.direction()
-
-    def _step_factored(self) -> None:
-        vertex, vv = self._move, inner(self._move, self._move)
-        xv, yv = self._xv, self._xv - self.slope
-        share = line_search_share(self.gap, vv - 2 * xv + self._xx)
-        rest = 1.0 - share
-        if self._buffer is None:
-            mixed = rest * self.x + share * vertex
-        else:
-            mixed = self._buffer.mix(rest, self.x, share, vertex)
-        self.x = self._trimmed(0, mixed)
-        self._xy = rest * self._xy + share * yv
-        self._xx = rest**2 * self._xx + 2 * share * rest * xv + share**2 * vv
-        self._residual = None
-        self._expand()
 
     def _expand(self) -> None:
         """Compute ||x - y||^2 from the scalars, or directly where they cancel."""
@@ -247,7 +237,10 @@ def frank_wolfe(
         spent = max_lmo_calls is not None and calls >= max_lmo_calls
         enough = max(gap, (accuracy or 0.0) * pair.squared)
         if not pair.dense:
-            hint = _next_hint(hint, error, _ERROR_SHARE * max(reached, enough), abs(pair.slope))
+            wanted, size = _ERROR_SHARE * max(reached, enough), abs(pair.slope)
+            asked = min(_ERROR_SHARE, wanted / size) if size > 0 else _ERROR_SHARE
+            # Where the last error was larger than asked, as far from the origin, ask for less.
+            hint = asked if error <= wanted else min(asked, hint * wanted / error)
             if reached <= 2.0 * enough:  # the next gap may end the run
                 hint = min(hint, careful)
         if reached <= enough or not pair.step() or spent:
@@ -256,15 +249,6 @@ def frank_wolfe(
         return Approach(pair.snapshot(), reached, calls, Memory())
     length = max(0.0, reached) / pair.distance if pair.squared > 0 else 0.0
     return Approach(pair.x, reached, calls, Memory(pair.scalars, hint, known.shelf, length))
-
-
-def _next_hint(hint: float, error: float, wanted: float, size: float) -> float:
-    """The relative accuracy that gives the wanted error for a vertex whose value has this size.
-
-    Where the last error was larger than asked, as on sets far from the origin, the hint shrinks.
-    """
-    asked = min(_ERROR_SHARE, wanted / size) if size > 0 else _ERROR_SHARE
-    return asked if error <= wanted else min(asked, hint * wanted / error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,9 +383,9 @@ class Run:
         """Return x and the projection of y on the half-space that the gap certifies."""
         pair = self.pair
         share = max(0.0, 1.0 - max(gap, 0.0) / pair.squared)
-        x, y, apart = pair.snapshot(), pair.between(share), (1.0 - share) * pair.distance
+        y, apart = pair.y + share * pair.direction(), (1.0 - share) * pair.distance
         lands = gap <= self.stop.half_space_gap(pair.squared)
-        return InfeasibleProjection(x, y, self.calls, gap, apart, self.method, lands)
+        return InfeasibleProjection(pair.snapshot(), y, self.calls, gap, apart, self.method, lands)
 
     def give_up(self, gap: float) -> InfeasibleProjection:
         """Return the best that the last gap allows: no call is left, or none would help."""
@@ -464,10 +448,8 @@ class Atoms:
         self._table = None
 
 
-def halfspace(
-    domain: Domain, x: Point, y: Point, stop: Stopping, atoms: Atoms | None = None
-) -> InfeasibleProjection:
-    r"""Project infeasibly by one Frank-Wolfe run and one half-space step.
+class HalfspaceRun(Run):
+    r"""One Frank-Wolfe run and one half-space step, by one LMO call at a time.
 
     Line-search Frank-Wolfe on :math:`\tfrac12\lVert x - y\rVert^2` until the gap g falls to
     :math:`\sqrt{tolerance}\, d`. The last LMO answer bounds a half-space that holds K; y' is the
@@ -475,19 +457,8 @@ def halfspace(
 
     At most :math:`2.6\, D^2/tolerance` LMO calls, or 6.66 in place of 2.6 where the oracle has the
     error asked of it, whatever the `accuracy`: the run continues to a finer accuracy as long as
-    this cap allows, and else returns the answer that was within the tolerance before.
-    """
-    run = HalfspaceRun(domain, x, y, stop, atoms)
-    result = None
-    while result is None:
-        result = run.advance()
-    return result
-
-
-class HalfspaceRun(Run):
-    """A run of `halfspace`, which advances by one LMO call at a time; `pair` holds its points.
-
-    Vertices found before (`atoms`) are tried before every LMO call; new ones are added to them.
+    this cap allows, and else returns the answer that was within the tolerance before. Vertices found
+    before (`atoms`) are tried before every LMO call; new ones are added to them.
     """
 
     def __init__(
@@ -526,9 +497,9 @@ class HalfspaceRun(Run):
         pair = self.pair
         for _ in range(_FREE_STEPS):
             vertex = None if self.near() else atoms.best(pair.direction())
-            if vertex is None:
+            if vertex is None or not pair.gap_at(vertex) > self.stop.final_gap(pair.squared):
                 return
-            if not pair.gap_at(vertex) > self.stop.final_gap(pair.squared) or not pair.step():
+            if not pair.step():
                 return
 
     def _give_up_or_fall_back(self, gap: float) -> InfeasibleProjection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,11 +13,11 @@ from driftwolfe.oracles.block import LMORequests, block
 from driftwolfe.oracles.corrective import corrective
 from driftwolfe.oracles.frank_wolfe import (
     Atoms,
+    HalfspaceRun,
     InfeasibleProjection,
     Pair,
     Run,
     Stopping,
-    halfspace,
 )
 from driftwolfe.points import checks, clip_to_ball, distance, norm
 from driftwolfe.points.kinds import Point
@@ -187,57 +188,13 @@ def _project(
 ) -> LMORequests:
     """Check the input, choose the method and run it; yields the LMO calls that can be batched."""
     x, y = domain.check_point(x, "x"), domain.check_point(y, "y")
-    stop = _stopping(domain, x, tolerance, method, accuracy, max_lmo_calls)
-    if method == "auto":
-        method = domain.default_method
-    if method == "exact":
-        nearest = domain.project(y)
-        return InfeasibleProjection(nearest, nearest, 0, 0.0, 0.0, "exact")
-    if stop.tolerance == 0:
-        raise ValueError(f'tolerance must be positive for method "{method}", got 0')
-    if method != "paper":
-        y = in_hull(domain, y)
-    if method in ("halfspace", "corrective") and not domain.rank_one_atoms:
-        stop = replace(stop, largest_squared=_LARGEST_SQUARED * domain.radius**2)
-    # The call bounds of these two need ||x - y|| <= D; the others move y' to the ball at the end.
-    from_ball = method in ("paper", "halfspace")
-    target = clip_to_ball(y, domain.center, domain.radius) if from_ball else y
-    accurate = method != "paper" and not (method == "halfspace" and accuracy is None)
-    if accurate and domain.cheap_membership and domain.contains(target, atol=_ROUNDING):
-        inside = target.copy()
-        return InfeasibleProjection(inside, inside, 0, 0.0, 0.0, method)
-    if stop.max_lmo_calls == 0:
-        inside = clip_to_ball(y, domain.center, domain.radius)
-        return Run(domain, stop, method, Pair(x, inside)).stay()
-    if method == "paper":
-        return paper(domain, x, target, stop, given=y)
-    if method == "halfspace":
-        return halfspace(domain, x, target, stop, atoms)
-    if method == "corrective":
-        result = corrective(domain, x, y, stop)
-    else:
-        random = np.random.default_rng(0 if rng is None else rng)
-        result = yield from block(domain, x, y, stop, random)
-    return _in_ball(domain, result, stop)
-
-
-def _stopping(
-    domain: Domain,
-    x: Point,
-    tolerance: float,
-    method: str,
-    accuracy: float | None,
-    max_lmo_calls: int | None,
-) -> Stopping:
-    """The checked stopping rule."""
     if method != "auto" and method not in METHODS:
         known = ", ".join(f'"{name}"' for name in ("auto", *METHODS))
         raise ValueError(f"method must be one of {known}, got {method!r}")
     tolerance = checks.nonnegative(tolerance, "tolerance")
+    final = DEFAULT_ACCURACY if method in ("auto", "corrective", "block") else None
     if accuracy is not None:
-        accuracy = checks.positive(accuracy, "accuracy")
-    elif method in ("auto", "corrective", "block"):
-        accuracy = DEFAULT_ACCURACY
+        final = checks.positive(accuracy, "accuracy")
     if max_lmo_calls is not None:
         max_lmo_calls = checks.count(max_lmo_calls, "max_lmo_calls", least=0)
     far = norm(x if domain.center is None else x - domain.center)
@@ -246,7 +203,41 @@ def _stopping(
             f"x must be a point of the set, but lies {far:g} from its centre, "
             f"outside the radius {domain.radius:g}; start from domain.origin()"
         )
-    return Stopping(tolerance, accuracy, max_lmo_calls)
+    if method == "auto":
+        method = domain.default_method
+    if method == "exact":
+        nearest = domain.project(y)
+        return InfeasibleProjection(nearest, nearest, 0, 0.0, 0.0, "exact")
+    if tolerance == 0:
+        raise ValueError(f'tolerance must be positive for method "{method}", got 0')
+    if method != "paper":
+        y = in_hull(domain, y)
+    relative = domain.rank_one_atoms or method not in ("halfspace", "corrective")
+    largest_squared = math.inf if relative else _LARGEST_SQUARED * domain.radius**2
+    stop = Stopping(tolerance, final, max_lmo_calls, largest_squared)
+    # The call bounds of these two need ||x - y|| <= D; the others move y' to the ball at the end.
+    from_ball = method in ("paper", "halfspace")
+    target = clip_to_ball(y, domain.center, domain.radius) if from_ball else y
+    accurate = method != "paper" and not (method == "halfspace" and accuracy is None)
+    if accurate and domain.cheap_membership and domain.contains(target, atol=_ROUNDING):
+        inside = target.copy()
+        return InfeasibleProjection(inside, inside, 0, 0.0, 0.0, method)
+    if max_lmo_calls == 0:
+        inside = clip_to_ball(y, domain.center, domain.radius)
+        return Run(domain, stop, method, Pair(x, inside)).stay()
+    if method == "paper":
+        return paper(domain, x, target, stop, given=y)
+    if method == "halfspace":
+        run, result = HalfspaceRun(domain, x, target, stop, atoms), None
+        while result is None:
+            result = run.advance()
+        return result
+    if method == "corrective":
+        result = corrective(domain, x, y, stop)
+    else:
+        random = np.random.default_rng(0 if rng is None else rng)
+        result = yield from block(domain, x, y, stop, random)
+    return _in_ball(domain, result, stop)
 
 
 def in_hull(domain: Domain, y: Point) -> Point:
