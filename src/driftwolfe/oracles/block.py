@@ -102,7 +102,11 @@ def block(
             return result
         if run.spent() or s.size >= most:
             return run.give_up(gap)
-        fresh = vertex.V if isinstance(vertex, FactoredMatrix) else _largest_row(vertex)
+        # A dense vertex has rank one: its largest row is its right singular direction.
+        largest = (
+            None if isinstance(vertex, FactoredMatrix) else np.abs(vertex).max(axis=1).argmax()
+        )
+        fresh = vertex.V if largest is None else vertex[[largest]].T
         right = namespace(fresh).concat((space.right, fresh), axis=1)[:, :most]
 
 
@@ -128,8 +132,3 @@ def _assemble(space: RitzSpace, kept: Array, like: Point) -> Point:
     if isinstance(like, FactoredMatrix):
         return FactoredMatrix.from_orthonormal(U, kept[:rank], V)
     return (U * kept[:rank]) @ V.T
-
-
-def _largest_row(matrix: Array) -> Array:
-    """The right singular direction of a dense rank-one matrix, as a column."""
-    return matrix[[np.abs(matrix).max(axis=1).argmax()]].T

@@ -314,11 +314,6 @@ class Stopping:
     max_lmo_calls: int | None
     largest_squared: float = math.inf
 
-    @property
-    def collapses(self) -> bool:
-        """Whether the run ends with y' = x'."""
-        return self.accuracy is not None and self.accuracy <= COLLAPSE
-
     def half_space_gap(self, squared: float) -> float:
         """The largest gap whose half-space step lands within the tolerance."""
         return math.sqrt(self.tolerance) * math.sqrt(squared)
@@ -365,7 +360,8 @@ class Run:
         """Return the result if the certified gap is small enough, else None."""
         if not gap <= self.stop.final_gap(self.pair.squared):
             return None
-        return self.collapse(gap) if self.stop.collapses else self.half_space_step(gap)
+        collapses = self.stop.accuracy is not None and self.stop.accuracy <= COLLAPSE
+        return self.collapse(gap) if collapses else self.half_space_step(gap)
 
     def stay(self, gap: float | None = None) -> InfeasibleProjection:
         """Return (x, y) as they are."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -159,19 +160,18 @@ def _run_in_lockstep(
 ) -> list[InfeasibleProjection]:
     """Run projections in lockstep, batching their LMO calls."""
     results: dict[int, InfeasibleProjection] = {}
-    answers: dict[int, tuple[Point, float] | None] = dict.fromkeys(range(len(projections)))
+    answers: dict[int, Any] = dict.fromkeys(range(len(projections)))
     while answers:
         requests: dict[int, tuple[Point, float]] = {}
         for i, answer in answers.items():
             try:
-                requests[i] = projections[i].send(answer)  # type: ignore[arg-type]
+                requests[i] = projections[i].send(answer)
             except StopIteration as end:
                 results[i] = end.value
-        answers = {}
-        if requests:
-            directions, accuracies = zip(*requests.values(), strict=True)
-            found = domain.lmo_many_with_error(directions, accuracies)
-            answers.update(zip(requests, found, strict=True))
+        if not requests:
+            break
+        found = domain.lmo_many_with_error(*zip(*requests.values(), strict=True))
+        answers = dict(zip(requests, found, strict=True))
     return [results[i] for i in range(len(projections))]
 
 

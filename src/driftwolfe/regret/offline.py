@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,6 @@ from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.regret.objective import Objective, pool
 from driftwolfe.regret.solvers import Bracket, accelerated, bundle, corrective, linear, newton
-
-Solver: TypeAlias = Callable[[Objective, Any, Bracket], Any]
 
 #: Smoothing of kinks, as a share of the natural size of the scores: the first, the factor to the
 #: next, and where doubles end it.
@@ -81,9 +79,8 @@ def offline_minimum(
     - absolute and hinge losses: the same on smoothed losses, with less and less smoothing;
     - your own functions: a bundle method, where gradient steps do not reach the tolerance.
 
-    The certificate is a linear function below the sum, minimised over the set by one LMO call: for
-    smooth losses the Frank-Wolfe gap, for losses with kinks one made of slopes that need not be the
-    gradient's. It holds whether or not the tolerance was reached.
+    The certificate is a linear function below the sum, minimised over the set by one LMO call. It
+    holds whether or not the tolerance was reached.
 
     Parameters
     ----------
@@ -171,15 +168,17 @@ def _minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
         bundle(objective, _dense(bracket.point), bracket)
 
 
-def _solvers(objective: Objective, domain: Domain) -> Sequence[Solver]:
+def _solvers(
+    objective: Objective, domain: Domain
+) -> list[Callable[[Objective, Any, Bracket], Any]]:
     """The solvers for a smooth objective, in the order in which they run."""
     if objective.linear:
-        return (linear,)
+        return [linear]
     if not domain.affordable_projection:
-        return (corrective,)
+        return [corrective]
     if objective.has_hessian(math.prod(domain.shape)) and not objective.quadratic:
-        return newton, accelerated
-    return (accelerated,)
+        return [newton, accelerated]
+    return [accelerated]
 
 
 def _dense(x: Point) -> Point:
@@ -187,10 +186,10 @@ def _dense(x: Point) -> Point:
 
 
 class Submatrix(NamedTuple):
-    r"""The same problem on the rows and columns that its losses use.
+    """The same problem on the rows and columns that its losses use.
 
-    Taking a submatrix does not raise the trace norm, nor does filling up with zeros, and neither
-    changes the losses: both problems have the same minimum.
+    It has the same minimum: neither taking a submatrix nor filling up with zeros raises the trace
+    norm or changes the losses.
     """
 
     objective: Objective
@@ -201,9 +200,8 @@ class Submatrix(NamedTuple):
     def restrict(self, x: Point) -> Array:
         """Return this part of a matrix, as an array."""
         if not isinstance(x, FactoredMatrix):
-            part: Array = x[np.ix_(self.rows, self.cols)]
-            return part
-        part = (x.U[self.rows] * x.s) @ x.V[self.cols].T
+            return x[np.ix_(self.rows, self.cols)]
+        part: Array = (x.U[self.rows] * x.s) @ x.V[self.cols].T
         if x.sparse is not None:
             part += x.sparse[self.rows][:, self.cols].toarray()
         return part

@@ -370,8 +370,7 @@ def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
 
 def _cut(x: Array, here: Evaluation) -> tuple[Array, Array]:
     """The tangent at x as offset and slope, each with one row."""
-    offset = np.array([here.value - float(np.vdot(here.gradient, x))])
-    return offset, here.gradient.reshape(1, -1)
+    return np.array([here.value - np.vdot(here.gradient, x)]), here.gradient.reshape(1, -1)
 
 
 class _Dual(Objective):
