@@ -33,6 +33,11 @@ def played(both, monkeypatch):
     monkeypatch.setattr(demo, "best_in_hindsight", lambda hunt: (16, 40.0))
 
 
+def places(made):
+    """Where the target is, in each round."""
+    return np.argmax(made.comparators, axis=1)
+
+
 def run_by_hand(made, name, decisions, **counts):
     """A game whose decisions are given."""
     rounds = len(made.losses)
@@ -50,10 +55,10 @@ def run_by_hand(made, name, decisions, **counts):
 
 
 def test_the_target_jumps_and_every_loss_is_known(made):
-    moved = np.flatnonzero(np.diff(made.places)) + 1
-    assert moved.tolist() == made.jumps
-    assert made.targets.sum(axis=1).tolist() == [1.0] * len(made.losses)
-    assert made.steepest >= max(np.linalg.norm(loss.g) for loss in made.losses)
+    moved = np.flatnonzero(np.diff(places(made))) + 1
+    assert tuple(moved.tolist()) == made.drifts
+    assert np.sum(made.comparators, axis=1).tolist() == [1.0] * len(made.losses)
+    assert made.lipschitz >= max(np.linalg.norm(loss.g) for loss in made.losses)
 
 
 def test_ogd_loses_the_target_and_pola_follows_on_every_seed_tried(both):
@@ -68,18 +73,18 @@ def test_pola_never_projects_and_ogd_is_told_more(both, made):
     assert not pola.history.projection.any() and pola.history.lmo.any()
     assert ogd.history.projection.sum() == len(made.losses) and not ogd.history.lmo.any()
     given, free = demo.learners(made)
-    assert given.options.horizon == 1000 and given.lipschitz == pytest.approx(made.steepest)
+    assert given.options.horizon == 1000 and given.lipschitz == pytest.approx(made.lipschitz)
     assert free.options.horizon is None and free.options.lipschitz is None
 
 
 def test_measures_are_those_of_their_definitions(made):
-    still = run_by_hand(made, "still", [np.eye(8)[made.places[0]]] * 1000)
+    still = run_by_hand(made, "still", [np.eye(8)[places(made)[0]]] * 1000)
     assert still.regret == pytest.approx(still.excess.sum())
     windows = [still.excess[i : i + 100].sum() for i in range(901)]
     assert still.worst_window == pytest.approx(max(windows))
-    expected = np.where(made.places[made.jumps] == made.places[0], 0, -1)
+    expected = np.where(places(made)[list(made.drifts)] == places(made)[0], 0, -1)
     assert still.catches.tolist() == expected.tolist()
-    assert run_by_hand(made, "best", list(made.targets)).regret == pytest.approx(0.0)
+    assert run_by_hand(made, "best", made.comparators).regret == pytest.approx(0.0)
 
 
 def test_the_step_of_hindsight_is_the_best_of_those_tried(both, made, monkeypatch):
@@ -104,7 +109,7 @@ def test_what_is_said_follows_from_the_numbers(both):
 
 
 def test_other_numbers_make_other_sentences(made):
-    perfect = run_by_hand(made, "OGD", list(made.targets), projection=7)
+    perfect = run_by_hand(made, "OGD", made.comparators, projection=7)
     still = run_by_hand(made, "POLA", [np.full(8, 1 / 8)] * 1000, lmo=3)
     told = demo.findings((perfect, still))
     assert "OGD takes 0 rounds" in told
@@ -150,9 +155,9 @@ def test_the_chart_fits_and_uses_letters_that_can_be_printed(both, width, unicod
 
 def test_the_chart_shows_where_the_weight_is_and_where_the_target_is_missed(made):
     terminal = Terminal(sys.stdout, 80)
-    follows = chart(run_by_hand(made, "POLA", list(made.targets)), terminal)
-    still = chart(run_by_hand(made, "OGD", [np.eye(8)[made.places[0]]] * 1000), terminal)
-    row = 7 - made.places[0]
+    follows = chart(run_by_hand(made, "POLA", made.comparators), terminal)
+    still = chart(run_by_hand(made, "OGD", [np.eye(8)[places(made)[0]]] * 1000), terminal)
+    row = 7 - places(made)[0]
     assert follows[row].count("█") >= 20 and "○" not in "".join(follows)
     assert still[row].split()[1].count("█") == 76
     assert 30 < "".join(still).count("○") < 60

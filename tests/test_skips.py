@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 SELECTED = (
     "tests/benchmarks/test_gpu.py",
     "tests/learners/test_stacks_on_devices.py",
-    "tests/streams/test_twins.py::test_learners_fare_alike_on_movielens_and_its_twin",
+    "tests/streams/test_datasets_twins.py::test_learners_fare_alike_on_movielens_and_its_twin",
     "src/driftwolfe/points/devices.py",
 )
 

@@ -7,9 +7,11 @@ import inspect
 import os
 import shlex
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from driftwolfe import __version__
 from driftwolfe.terminal import Terminal, printable, show
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 
     from driftwolfe.experiments.store import Store
 
-Command = Callable[[argparse.Namespace], int]
+#: Runs a command; returns its exit status, None for 0.
+Command = Callable[[argparse.Namespace], int | None]
 
 _EPILOG = """\
 start here:
@@ -45,30 +48,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit status."""
     options = make_parser().parse_args(arguments)
     try:
-        status: int = options.run(options)
+        return options.run(options) or 0
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
     except ImportError as problem:
-        show(
-            f"driftwolfe: {problem.name or problem} is missing; "
-            "pip install 'driftwolfe[experiments]' brings what experiments need",
-            sys.stderr,
-        )
+        remedy = "pip install 'driftwolfe[experiments]' brings what experiments need"
+        _note(f"driftwolfe: {problem.name or problem} is missing; {remedy}")
         return 2
     except (ValueError, FileNotFoundError) as problem:
-        show(f"driftwolfe: {problem}", sys.stderr)
+        _note(f"driftwolfe: {problem}")
         return 2
     except MemoryError:
-        show("driftwolfe: there is not enough memory for that; ask for less", sys.stderr)
+        _note("driftwolfe: there is not enough memory for that; ask for less")
         return 1
     except BrokenPipeError:  # a reader such as `head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as problem:  # such as a full disk: what was asked for was right
-        show(f"driftwolfe: {problem}", sys.stderr)
+        _note(f"driftwolfe: {problem}")
         return 1
-    return status
 
 
 class _Parser(argparse.ArgumentParser):
@@ -89,79 +88,37 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"driftwolfe {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-
-    def add(name: str, run: Command, epilog: str = "") -> argparse.ArgumentParser:
-        """Add a command; its docstring is its help."""
+    for function, options in _OPTIONS.items():
+        run, name = globals()[function], function.removeprefix("run_")
         summary, _, description = (inspect.getdoc(run) or "").partition("\n\n")
-        command: argparse.ArgumentParser = commands.add_parser(
+        command = commands.add_parser(
             name,
             help=summary[:1].lower() + summary[1:].rstrip("."),
             description=description,
-            epilog=epilog,
+            epilog=_ON_CLUSTER if name == "sweep" else "",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.set_defaults(run=run)
-        return command
-
-    picture = Path("results", "demo.png")
-    demo = add("demo", run_demo)
-    demo.add_argument(
-        "--out", metavar="FILE", type=Path, default=picture, help=f"a PNG (default: {picture})"
-    )
-    demo.add_argument(
-        "--seed", type=_natural, default=0, metavar="N", help="of jumps and noise (default: 0)"
-    )
-    demo.add_argument("--no-picture", action="store_true", help="only print")
-
-    doctor = add("doctor", run_doctor)
-    doctor.add_argument("--data", metavar="DIR", help="folder with the real data")
-
-    reproduce = add("reproduce", run_reproduce)
-    reproduce.add_argument("experiment", choices=("matrix-completion", "classification"))
-    reproduce.add_argument(
-        "--preset", choices=("quick", "short", "paper"), default="quick", help="default: quick"
-    )
-    reproduce.add_argument(
-        "--seeds", type=_positive, metavar="N", help="orders of the data (default: the preset's)"
-    )
-    _add_running(reproduce, "results/EXPERIMENT-PRESET")
-
-    sweep = add("sweep", run_sweep, _ON_CLUSTER)
-    sweep.add_argument("spec", nargs="?", metavar="SPEC", help="a TOML file")
-    sweep.add_argument("--example", action="store_true", help="print an example of one and end")
-    _add_running(sweep, "results/NAME-OF-SPEC")
-
-    for name, run in (("status", run_status), ("report", run_report), ("claims", run_claims)):
-        reader = add(name, run)
-        reader.add_argument("folder", metavar="DIR", help="folder of a sweep or of an experiment")
-
-    overview = add("overview", run_overview)
-    overview.add_argument(
-        "places", metavar="PATH", type=Path, nargs="+", help="folder of a sweep, or a picture"
-    )
-
-    oracles = add("oracles", run_oracles)
-    oracles.add_argument(
-        "--repeats", type=_positive, default=3, metavar="N", help="runs per row (default: 3)"
-    )
+        for option, settings in options:
+            command.add_argument(option, **settings)
     return parser
 
 
-def _add_running(command: argparse.ArgumentParser, out: str) -> None:
-    """Options of the commands that run trials."""
-    command.add_argument("--data", metavar="DIR", help="folder with the real data")
-    command.add_argument(
-        "--out", metavar="DIR", type=Path, help=f"folder for results (default: {out})"
-    )
-    command.add_argument(
-        "--jobs", type=_positive, metavar="N", help="processes (default: as many as cores)"
-    )
-    command.add_argument(
-        "--scheduler", metavar="ADDRESS", help="run on the Dask cluster of tcp://HOST:PORT"
-    )
+#: The options of each command, ``run_NAME``, in the order of the help. Its docstring is its help.
+_OPTIONS: dict[str, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
 
 
-def _positive(text: str, least: int = 1) -> int:
+def _option(name: str, **settings: Any) -> Callable[[Command], Command]:
+    """Give a command an option; several are listed in the order of their decorators."""
+
+    def add(run: Command) -> Command:
+        _OPTIONS[run.__name__].insert(0, (name, settings))
+        return run
+
+    return add
+
+
+def _natural(text: str, least: int = 0) -> int:
     try:
         number = int(text)
     except ValueError:
@@ -171,11 +128,20 @@ def _positive(text: str, least: int = 1) -> int:
     return number
 
 
-def _natural(text: str) -> int:
-    return _positive(text, least=0)
+_positive = partial(_natural, least=1)
+_DATA = _option("--data", metavar="DIR", help="folder with the real data")
+_JOBS = _option("--jobs", type=_positive, metavar="N", help="processes (default: as many as cores)")
+_CLUSTER = "run on the Dask cluster of tcp://HOST:PORT"
+_SCHEDULER = _option("--scheduler", metavar="ADDRESS", help=_CLUSTER)
+_FOLDER = _option("folder", metavar="DIR", help="folder of a sweep or of an experiment")
+_RESULTS = "folder for results (default: results/%s)"
+_PICTURE = Path("results", "demo.png")
 
 
-def run_demo(options: argparse.Namespace) -> int:
+@_option("--out", metavar="FILE", type=Path, default=_PICTURE, help=f"a PNG (default: {_PICTURE})")
+@_option("--seed", type=_natural, default=0, metavar="N", help="of jumps and noise (default: 0)")
+@_option("--no-picture", action="store_true", help="only print")
+def run_demo(options: argparse.Namespace) -> None:
     """See a drifting target lost and followed.
 
     A target hides in one of eight places and jumps; each round gives a noisy hint of where it is. OGD,
@@ -189,9 +155,9 @@ def run_demo(options: argparse.Namespace) -> int:
     from driftwolfe.demo import show
 
     show(Terminal.of(), None if options.no_picture else options.out, options.seed)
-    return 0
 
 
+@_DATA
 def run_doctor(options: argparse.Namespace) -> int:
     """Check what is installed, found and working.
 
@@ -205,6 +171,13 @@ def run_doctor(options: argparse.Namespace) -> int:
     return examine(Terminal.of(), options.data)
 
 
+@_option("experiment", choices=("matrix-completion", "classification"))
+@_option("--preset", choices=("quick", "short", "paper"), default="quick", help="default: quick")
+@_option("--seeds", type=_positive, metavar="N", help="orders of the data (default: the preset's)")
+@_DATA
+@_option("--out", metavar="DIR", type=Path, help=_RESULTS % "EXPERIMENT-PRESET")
+@_JOBS
+@_SCHEDULER
 def run_reproduce(options: argparse.Namespace) -> int:
     """Run an experiment of the paper.
 
@@ -228,10 +201,15 @@ def run_reproduce(options: argparse.Namespace) -> int:
     command = f"driftwolfe reproduce {options.experiment} --preset {options.preset}"
     if options.seeds:
         command += f" --seeds {options.seeds}"
-    executor, data = _executor(options), _data_folder(options)
-    return _finish(store, command, lambda: reproduce(chosen, store, executor, data, _note))
+    return _run_trials(options, store, command, partial(reproduce, chosen, say=_note))
 
 
+@_option("spec", nargs="?", metavar="SPEC", help="a TOML file")
+@_option("--example", action="store_true", help="print an example of one and end")
+@_DATA
+@_option("--out", metavar="DIR", type=Path, help=_RESULTS % "NAME-OF-SPEC")
+@_JOBS
+@_SCHEDULER
 def run_sweep(options: argparse.Namespace) -> int:
     """Run trials of your own, resumable.
 
@@ -251,28 +229,22 @@ def run_sweep(options: argparse.Namespace) -> int:
     store = Store(options.out or Path("results") / Path(options.spec).stem)
     store.add(spec.title, spec.trials())
     command = f"driftwolfe sweep {shlex.quote(Path(options.spec).name)}"
-    executor, data = _executor(options), _data_folder(options)
-    return _finish(store, command, lambda: sweep.run_sweep(store, executor, data))
+    return _run_trials(options, store, command, sweep.run_sweep)
 
 
-def _executor(options: argparse.Namespace) -> Callable[[], Executor]:
-    """Return a function that makes the executor of the trials."""
+def _run_trials(
+    options: argparse.Namespace, store: Store, command: str, run: Callable[..., int]
+) -> int:
+    """Run trials, draw their results, print the table, and say what was written and what failed."""
     from driftwolfe.experiments.executors import DaskExecutor, ProcessExecutor
 
+    executor: Callable[[], Executor] = partial(ProcessExecutor, options.jobs)
     if options.scheduler:
-        return lambda: DaskExecutor(options.scheduler)
-    return lambda: ProcessExecutor(options.jobs)
-
-
-def _data_folder(options: argparse.Namespace) -> str | None:
-    """The folder of the data, absolute: workers may run elsewhere on this machine."""
-    return None if options.data is None else os.path.abspath(options.data)
-
-
-def _finish(store: Store, command: str, run: Callable[[], int]) -> int:
-    """Run trials, draw their results, print the table, and say what was written and what failed."""
+        executor = partial(DaskExecutor, options.scheduler)
+    # Absolute: workers may run elsewhere on this machine.
+    data = None if options.data is None else os.path.abspath(options.data)
     try:
-        failed = run()
+        failed = run(store, executor, data)
     except KeyboardInterrupt:
         done = len(store.trials) - len(store.missing)
         _note(f"stopped: {done} of {len(store.trials)} trials are done and kept in {store.folder}")
@@ -298,7 +270,8 @@ def _note(sentence: str) -> None:
     show(sentence, sys.stderr)
 
 
-def run_status(options: argparse.Namespace) -> int:
+@_FOLDER
+def run_status(options: argparse.Namespace) -> None:
     """Show the progress of a sweep.
 
     Prints trials done, the best so far, and failures.
@@ -307,10 +280,10 @@ def run_status(options: argparse.Namespace) -> int:
     from driftwolfe.experiments.sweep import status
 
     show(status(Store(options.folder)))
-    return 0
 
 
-def run_report(options: argparse.Namespace) -> int:
+@_FOLDER
+def run_report(options: argparse.Namespace) -> None:
     """Draw the results of a sweep so far.
 
     Writes summary.md, trials.csv, figures/ and report.html into the folder of the sweep.
@@ -320,10 +293,10 @@ def run_report(options: argparse.Namespace) -> int:
 
     for path in publish(Store(options.folder)):
         show(str(path))
-    return 0
 
 
-def run_claims(options: argparse.Namespace) -> int:
+@_FOLDER
+def run_claims(options: argparse.Namespace) -> None:
     """Compare results with the claims of the paper.
 
     Prints each claim of the paper that the results in a folder can decide, what was measured, and
@@ -337,10 +310,10 @@ def run_claims(options: argparse.Namespace) -> int:
         found = [str(claim) for claim in claims(summary)]
         show(f"{summary.name}:")
         show("\n".join(found or ["no claim of the paper is about these methods"]))
-    return 0
 
 
-def run_overview(options: argparse.Namespace) -> int:
+@_option("places", metavar="PATH", type=Path, nargs="+", help="folder of a sweep, or a picture")
+def run_overview(options: argparse.Namespace) -> None:
     """Put several results into one table.
 
     Prints the methods of several sweeps or experiments, and which reports and pictures to open.
@@ -350,10 +323,10 @@ def run_overview(options: argparse.Namespace) -> int:
     terminal = Terminal.of()
     for line in overview(options.places):
         terminal.say(line)
-    return 0
 
 
-def run_oracles(options: argparse.Namespace) -> int:
+@_option("--repeats", type=_positive, default=3, metavar="N", help="runs per row (default: 3)")
+def run_oracles(options: argparse.Namespace) -> None:
     """Measure the infeasible projections.
 
     Runs every method of infeasible projection on five sets and prints its linear minimisations,
@@ -367,7 +340,6 @@ def run_oracles(options: argparse.Namespace) -> int:
     hidden = not sys.stderr.isatty()
     rows = tqdm(oracle_table(options.repeats), unit="row", total=20, disable=hidden, leave=False)
     print(as_markdown(list(rows)))
-    return 0
 
 
 if __name__ == "__main__":

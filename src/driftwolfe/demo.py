@@ -12,20 +12,20 @@ import numpy as np
 
 from driftwolfe.domains import Simplex
 from driftwolfe.experiments.figure_style import (
-    FAINT,
     INK,
     WIDTH,
     count_axis,
     extra,
     line_styles,
+    mark_drifts,
     print_style,
 )
 from driftwolfe.game import History, play
 from driftwolfe.learners import OGD, POLA, Learner
 from driftwolfe.losses import LinearLoss
 from driftwolfe.points.kinds import Array, Indices
-from driftwolfe.regret import dynamic_regret
 from driftwolfe.storage import write
+from driftwolfe.streams import Stream
 from driftwolfe.terminal import Terminal, table
 
 if TYPE_CHECKING:
@@ -43,10 +43,9 @@ NOISE = 0.4
 _FAR = 2
 #: Step sizes tried for OGD in hindsight, in units of the one that its theory gives.
 HINDSIGHT = (0.5, 1, 2, 4, 8, 16, 32, 64, 128)
-#: Letters for rising weight, and for a target that is missed: with Unicode, and without.
-SHADES = {True: " ░▒▓█", False: " .:+#"}
-MISSED = {True: "○", False: "o"}
-#: The least weight of each shade but the first.
+#: With Unicode and without: letters for rising weight, for a missed target, for an axis and its marks.
+LETTERS = {True: (" ░▒▓█", "○", "─", "┴"), False: (" .:+#", "o", "-", "+")}
+#: The least weight of each letter but the first.
 _LEVELS = (0.1, 0.3, 0.55, 0.8)
 #: ANSI colours of the learners, and of a target that is missed.
 _COLOURS = {"OGD": "38;5;32", "POLA": "38;5;166"}
@@ -72,17 +71,17 @@ def show(terminal: Terminal, out: Path | None, seed: int = 0) -> None:
     """
     if out is not None and out.suffix.lower() != ".png":
         raise ValueError(f"the picture is a PNG: its name must end in .png, got {out}")
-    made = hunt(seed)
+    stream = hunt(seed)
     terminal.tell(
-        f"A target hides in one of {PLACES} places and jumps {len(made.jumps)} times in "
-        f"{len(made.losses):,} rounds. Each round a learner spreads its weight over the places and "
+        f"A target hides in one of {PLACES} places and jumps {len(stream.drifts)} times in "
+        f"{len(stream):,} rounds. Each round a learner spreads its weight over the places and "
         "then sees a noisy sighting; its loss is 1 less what it caught."
     )
     terminal.tell(
         "OGD is told the number of rounds and the steepest loss, takes the step size that its theory "
         "gives for them, and projects. POLA is told neither, and only minimises linear functions."
     )
-    runs = play_both(made)
+    runs = play_both(stream)
     for run in runs:
         terminal.say()
         terminal.say(terminal.paint(f"{run.name}, places by rounds", "1"))
@@ -94,91 +93,76 @@ def show(terminal: Terminal, out: Path | None, seed: int = 0) -> None:
         terminal.say(line)
     terminal.say()
     terminal.tell(findings(runs))
-    terminal.tell(hindsight(runs[0].name, *best_in_hindsight(made)))
+    terminal.tell(hindsight(runs[0].name, *best_in_hindsight(stream)))
     if out is None:
         return
     terminal.say()
     try:
         figure = picture(runs)
     except ImportError:
-        terminal.tell(
-            "no picture: it needs matplotlib, which pip install 'driftwolfe[plot]' brings"
-        )
+        needed = "it needs matplotlib, which pip install 'driftwolfe[plot]' brings"
+        terminal.tell(f"no picture: {needed}")
         return
-    save(figure, out)
+    options: dict[str, Any] = {"format": "png", "dpi": 200, "metadata": {"Software": None}}
+    with print_style():
+        write(out, lambda part: figure.savefig(part, **options))
     terminal.say(f"picture: {out}")
 
 
 # -- the game --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Hunt:
-    """The places of a target, and a loss per round: 1 less what the weights catch of a sighting."""
+def hunt(seed: int = 0, rounds: int = ROUNDS) -> Stream:
+    """Return losses, 1 less what the weights catch of a target that stays for a while, then jumps.
 
-    domain: Simplex  # weights over the places
-    losses: list[LinearLoss]
-    places: Indices  # of the target, in each round
-    jumps: list[int]  # rounds whose place differs from that of the round before
-
-    @cached_property
-    def targets(self) -> Array:
-        """The comparators: all weight on the target, one row per round."""
-        return np.eye(self.domain.shape[0])[self.places]
-
-    @cached_property
-    def steepest(self) -> float:
-        """G, the largest gradient norm of all rounds."""
-        return max(float(np.linalg.norm(np.asarray(loss.g))) for loss in self.losses)
-
-
-def hunt(seed: int = 0, rounds: int = ROUNDS) -> Hunt:
-    """Hide a target that stays for 300 rounds, then jumps every 100 rounds.
-
-    >>> made = hunt(seed=0)
-    >>> len(made.losses), made.jumps
-    (1000, [300, 400, 500, 600, 700, 800, 900])
+    >>> stream = hunt(seed=0)
+    >>> len(stream), stream.drifts
+    (1000, (300, 400, 500, 600, 700, 800, 900))
     """
     rng = np.random.default_rng(seed)
-    jumps = list(range(CALM, rounds, STAY))
+    jumps = tuple(range(CALM, rounds, STAY))
     places = np.empty(rounds, dtype=np.int64)
     last = -_FAR
-    for start in [0, *jumps]:
+    for start in (0, *jumps):
         last = int(rng.choice([i for i in range(PLACES) if abs(i - last) >= _FAR]))
         places[start:] = last
-    sightings = np.eye(PLACES)[places] + NOISE * rng.standard_normal((rounds, PLACES))
+    targets = np.eye(PLACES)[places]
+    sightings = targets + NOISE * rng.standard_normal((rounds, PLACES))
     losses = [LinearLoss(-sighting, constant=1.0) for sighting in sightings]
-    return Hunt(Simplex(PLACES), losses, places, jumps)
+    steepest = float(np.linalg.norm(sightings, axis=1).max())
+    return Stream(losses, "hunt", steepest, list(targets), Simplex(PLACES), jumps)
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """The game of one learner, and its measures."""
+    """The game of one learner, and its measures; arrays have an entry per round."""
 
     name: str
-    hunt: Hunt
+    stream: Stream
     history: History
 
     @cached_property
     def weights(self) -> Array:
-        """The decisions, one row per round."""
         return np.array(self.history.decisions)
 
     @cached_property
+    def targets(self) -> Array:
+        return np.array(self.stream.comparators)
+
+    @cached_property
     def on_target(self) -> Array:
-        """In each round, the weight on the target's place."""
-        return np.asarray((self.weights * self.hunt.targets).sum(axis=1))
+        """The weight on the target's place."""
+        return np.asarray((self.weights * self.targets).sum(axis=1))
 
     @cached_property
     def excess(self) -> Array:
-        """In each round, the loss above that of all weight on the target."""
-        best = [f.value(u) for f, u in zip(self.hunt.losses, self.hunt.targets, strict=True)]
+        """The loss above that of all weight on the target."""
+        best = [loss.value(u) for loss, u in zip(self.stream, self.targets, strict=True)]
         return self.history.losses - np.array(best)
 
     @cached_property
     def regret(self) -> float:
-        """The dynamic regret against the target."""
-        return float(dynamic_regret(self.history, self.hunt.targets))
+        return float(self.excess.sum())
 
     @cached_property
     def worst_window(self) -> float:
@@ -190,37 +174,38 @@ class Run:
     def catches(self) -> Indices:
         """For each jump, the rounds until half the weight is on the target; -1 if the next comes first."""
         waits = []
-        for start, end in pairwise([*self.hunt.jumps, len(self.history)]):
+        for start, end in pairwise([*self.stream.drifts, len(self.history)]):
             caught = np.flatnonzero(self.on_target[start:end] >= 0.5)
             waits.append(int(caught[0]) if caught.size else -1)
         return np.array(waits, dtype=np.int64)
 
 
-def learners(hunt: Hunt) -> tuple[Learner, Learner]:
+def learners(stream: Stream) -> tuple[Learner, Learner]:
     """Make OGD with the step size of its theory, and POLA, which only minimises linear functions."""
-    ogd = OGD(hunt.domain, horizon=len(hunt.losses), lipschitz=hunt.steepest)
-    return ogd, POLA(hunt.domain, method="corrective")
+    domain = Simplex(PLACES)
+    ogd = OGD(domain, horizon=len(stream), lipschitz=stream.lipschitz)
+    return ogd, POLA(domain, method="corrective")
 
 
-def play_both(hunt: Hunt) -> tuple[Run, Run]:
+def play_both(stream: Stream) -> tuple[Run, Run]:
     """Play OGD and POLA."""
-    for learner in learners(hunt):  # compiled code is loaded before the clock starts
-        play(learner, hunt.losses[:4], progress=False)
+    for learner in learners(stream):  # compiled code is loaded before the clock starts
+        play(learner, stream[:4], progress=False)
     first, second = (
-        play(learner, hunt.losses, record_decisions=True, progress=False)
-        for learner in learners(hunt)
+        play(learner, stream, record_decisions=True, progress=False) for learner in learners(stream)
     )
-    return Run("OGD", hunt, first), Run("POLA", hunt, second)
+    return Run("OGD", stream, first), Run("POLA", stream, second)
 
 
-def best_in_hindsight(hunt: Hunt) -> tuple[float, float]:
+def best_in_hindsight(stream: Stream) -> tuple[float, float]:
     """Return the multiple of its step size that would have served OGD best, and its regret with it."""
-    usual = 2.0 * hunt.domain.radius / hunt.steepest
+    domain = Simplex(PLACES)
+    usual = 2.0 * domain.radius / stream.lipschitz
     found = []
     for times in HINDSIGHT:
-        learner = OGD(hunt.domain, horizon=len(hunt.losses), step_scale=times * usual)
-        history = play(learner, hunt.losses, progress=False)
-        found.append((float(dynamic_regret(history, hunt.targets)), times))
+        learner = OGD(domain, horizon=len(stream), step_scale=times * usual)
+        run = Run("OGD", stream, play(learner, stream, progress=False))
+        found.append((run.regret, times))
     regret, times = min(found)
     return times, regret
 
@@ -230,7 +215,7 @@ def best_in_hindsight(hunt: Hunt) -> tuple[float, float]:
 
 def legend(terminal: Terminal) -> str:
     """Explain the letters of a chart."""
-    shades, missed = SHADES[terminal.unicode], MISSED[terminal.unicode]
+    shades, missed, *_ = LETTERS[terminal.unicode]
     return (
         f"{shades[1:]} weight on a place, from little to all; {missed} the target, "
         "where less than half the weight is on it"
@@ -239,32 +224,28 @@ def legend(terminal: Terminal) -> str:
 
 def chart(run: Run, terminal: Terminal) -> list[str]:
     """Draw a row for each place, a column for some rounds, and an axis with a mark at each jump."""
-    margin = 3
-    columns = terminal.width - margin - 1
-    shades, missed = SHADES[terminal.unicode], MISSED[terminal.unicode]
+    columns = terminal.width - 4
+    shades, missed, line, mark = LETTERS[terminal.unicode]
     edges = np.linspace(0, len(run.history), columns + 1).astype(int)
-    cells = np.full((columns, PLACES), " ", dtype=object)
-    for i, (start, end) in enumerate(pairwise(edges)):
+    cells = np.full((PLACES, columns), " ", dtype=object)
+    for column, (start, end) in enumerate(pairwise(edges)):
         weights = run.weights[start:end].mean(axis=0)
         for place, level in enumerate(np.digitize(weights, _LEVELS)):
             if level:
-                cells[i, place] = terminal.paint(shades[level], _COLOURS.get(run.name, "0"))
+                colour = _COLOURS.get(run.name, "0")
+                cells[place, column] = terminal.paint(shades[level], colour)
         # In a column with a jump, the target is where it stays longer.
-        target = int(np.bincount(run.hunt.places[start:end]).argmax())
+        target = int(run.targets[start:end].sum(axis=0).argmax())
         if weights[target] < 0.5:
-            cells[i, target] = terminal.paint(missed, _ALARM)
-    rows = [
-        f"{place + 1:{margin - 1}d} {''.join(cells[:, place])}".rstrip()
-        for place in reversed(range(PLACES))
-    ]
-    line, mark = ("─", "┴") if terminal.unicode else ("-", "+")
-    marks = [int(np.searchsorted(edges, jump, side="right")) - 1 for jump in run.hunt.jumps]
+            cells[target, column] = terminal.paint(missed, _ALARM)
+    rows = [f"{i + 1:2d} {''.join(cells[i])}".rstrip() for i in reversed(range(PLACES))]
+    jumps, last = run.stream.drifts, str(len(run.history))
+    marks = [int(np.searchsorted(edges, jump, side="right")) - 1 for jump in jumps]
     axis = "".join(mark if i in marks else line for i in range(columns))
     numbers = [" "] * columns
-    last = str(len(run.history))
-    for place, text in ((0, "1"), (marks[0], str(run.hunt.jumps[0])), (columns - len(last), last)):
+    for place, text in ((0, "1"), (marks[0], str(jumps[0])), (columns - len(last), last)):
         numbers[place : place + len(text)] = text
-    return [*rows, " " * margin + axis, " " * margin + "".join(numbers)]
+    return [*rows, f"   {axis}", f"   {''.join(numbers)}"]
 
 
 def measures(runs: tuple[Run, Run]) -> list[str]:
@@ -286,7 +267,7 @@ def findings(runs: tuple[Run, Run]) -> str:
     one, two = runs
     return (
         f"After a jump {one.name} {_wait(one)} until half its weight is on the target, "
-        f"{two.name} {_wait(two)} (median of {len(one.hunt.jumps)} jumps). "
+        f"{two.name} {_wait(two)} (median of {len(one.stream.drifts)} jumps). "
         f"{two.name}'s regret is {_compared(two.regret, one.regret)} {one.name}'s, with "
         f"{_calls(two)} in place of {_calls(one)}."
     )
@@ -334,61 +315,47 @@ def _calls(run: Run) -> str:
 
 def picture(runs: tuple[Run, Run]) -> Figure:
     """Draw a map of weights for each learner, and the growth of their regrets."""
-    styles = line_styles(run.name for run in runs)
-    made = runs[0].hunt
+    colours = {name: style.colour for name, style in line_styles(r.name for r in runs).items()}
+    stream = runs[0].stream
     with print_style():
         figure: Figure = extra("matplotlib.figure").Figure(figsize=(WIDTH, 5.2), dpi=100)
         # The right margin is for names and numbers.
         room = {"left": 0.07, "right": 0.87, "top": 0.855, "bottom": 0.08, "hspace": 0.26}
         grid = figure.add_gridspec(3, 1, height_ratios=[1, 1, 1.1], **room)
         axes = [figure.add_subplot(grid[i]) for i in range(3)]
+        for axis in axes:
+            mark_drifts(axis, stream.drifts)
+            axis.set_xlim(0, len(stream))
         for axis, run in zip(axes, runs, strict=False):
-            _draw_map(axis, run, styles[run.name].colour)
-        _draw_regrets(axes[2], runs, {name: style.colour for name, style in styles.items()})
+            _draw_map(axis, run, colours[run.name])
+        _draw_regrets(axes[2], runs, colours)
         heading = "A target that jumps, and two learners after it"
         figure.text(0.012, 0.982, heading, fontsize=11, fontweight="bold", va="top")
         told = (
-            f"{PLACES} places, {len(made.losses):,} rounds, {len(made.jumps)} jumps, noisy "
+            f"{PLACES} places, {len(stream):,} rounds, {len(stream.drifts)} jumps, noisy "
             "sightings. Frames: where the target is. Shades: where a learner puts its weight."
         )
         figure.text(0.012, 0.938, told, fontsize=8, color=_GREY, va="top")
     return figure
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write a picture as PNG, whole or not at all; the same picture gives the same bytes."""
-    options: dict[str, Any] = {"format": "png", "dpi": 200, "metadata": {"Software": None}}
-    with print_style():
-        write(path, lambda part: figure.savefig(part, **options))
-
-
 def _draw_map(axis: Axes, run: Run, colour: str) -> None:
     """Draw the weights as shades of the learner's colour, and the target's places as frames."""
-    rounds, places = run.weights.shape
-    colours = extra("matplotlib.colors").LinearSegmentedColormap
-    axis.imshow(
-        run.weights.T,
-        cmap=colours.from_list(run.name, ["#ffffff", colour]),
-        vmin=0.0,
-        vmax=1.0,
-        aspect="auto",
-        origin="lower",
-        interpolation="nearest",
-        extent=(0, rounds, 0.5, places + 0.5),
-    )
+    rounds = len(run.stream)
+    shades = extra("matplotlib.colors").LinearSegmentedColormap
+    cmap, extent = shades.from_list(run.name, ["#ffffff", colour]), (0, rounds, 0.5, PLACES + 0.5)
+    fill: dict[str, Any] = {"aspect": "auto", "origin": "lower", "interpolation": "nearest"}
+    axis.imshow(run.weights.T, cmap=cmap, vmin=0.0, vmax=1.0, extent=extent, **fill)
     frame: dict[str, Any] = {"fill": False, "edgecolor": INK, "linewidth": 0.8, "clip_on": False}
-    for start, end in pairwise([0, *run.hunt.jumps, rounds]):
-        corner = (start, run.hunt.places[start] + 0.5)
-        patches = extra("matplotlib.patches")
-        axis.add_patch(patches.Rectangle(corner, end - start, 1.0, zorder=3, **frame))
-    _mark_jumps(axis, run)
-    axis.set(xlim=(0, rounds), ylim=(0.5, places + 0.5), ylabel="place")
-    axis.set_yticks(range(1, places + 1))
+    rectangle = extra("matplotlib.patches").Rectangle
+    for start, end in pairwise([0, *run.stream.drifts, rounds]):
+        corner = (start, run.targets[start].argmax() + 0.5)
+        axis.add_patch(rectangle(corner, end - start, 1.0, zorder=3, **frame))
+    axis.set(ylim=(0.5, PLACES + 0.5), ylabel="place", yticks=range(1, PLACES + 1))
     axis.grid(visible=False)
     axis.tick_params(length=0)
     axis.tick_params(axis="x", labelbottom=False)
-    for spine in axis.spines.values():
-        spine.set_visible(False)
+    axis.spines[:].set_visible(False)
     offset: dict[str, Any] = {"textcoords": "offset points"}
     bold: dict[str, Any] = {"fontweight": "bold", "color": colour}
     name = axis.annotate(
@@ -404,11 +371,10 @@ def _draw_map(axis: Axes, run: Run, colour: str) -> None:
 def _draw_regrets(axis: Axes, runs: tuple[Run, Run], colours: dict[str, str]) -> None:
     """Draw the regrets up to each round, with names and totals at the ends of the curves."""
     rounds = len(runs[0].history)
-    _mark_jumps(axis, runs[0])
     for run in runs:
         curve = np.concatenate([[0.0], np.cumsum(run.excess)])
         axis.plot(np.arange(rounds + 1), curve, color=colours[run.name], linewidth=1.5)
-    axis.set(xlim=(0, rounds), xlabel="round; the target jumps at the dotted lines")
+    axis.set_xlabel("round; the target jumps at the dotted lines")
     axis.set_title("Regret against the target, up to each round", loc="left", pad=4)
     axis.grid(visible=False, axis="x")
     count_axis(axis, "x", 10)
@@ -416,20 +382,9 @@ def _draw_regrets(axis: Axes, runs: tuple[Run, Run], colours: dict[str, str]) ->
     low, high = sorted(runs, key=lambda run: run.regret)
     bottom, top = axis.get_ylim()
     close = high.regret - low.regret < 0.1 * (top - bottom)  # keep the names apart
+    at: dict[str, Any] = {"xytext": (5, 0), "textcoords": "offset points", "annotation_clip": False}
+    bold: dict[str, Any] = {"fontsize": 9, "fontweight": "bold"}
     for run, where in ((low, "top"), (high, "bottom")):
-        axis.annotate(
-            f"{run.name} {run.regret:.0f}",
-            (rounds, run.regret),
-            xytext=(5, 0),
-            textcoords="offset points",
-            fontsize=9,
-            fontweight="bold",
-            color=colours[run.name],
-            va=where if close else "center",
-            annotation_clip=False,
-        )
-
-
-def _mark_jumps(axis: Axes, run: Run) -> None:
-    for jump in run.hunt.jumps:
-        axis.axvline(jump, color=FAINT, linestyle=":", linewidth=0.7, zorder=0.5)
+        text, end = f"{run.name} {run.regret:.0f}", (rounds, run.regret)
+        vertical: Any = where if close else "center"
+        axis.annotate(text, end, color=colours[run.name], va=vertical, **at, **bold)

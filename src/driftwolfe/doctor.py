@@ -9,12 +9,9 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from driftwolfe import __version__
 from driftwolfe.streams import data_files
@@ -46,8 +43,7 @@ _REINSTALL = "pip install --force-reinstall driftwolfe"
 _NUMBA_CACHE = "set NUMBA_CACHE_DIR to a folder that you can write to"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One line of the report: what was examined, what was found, and what to do about it.
 
     "note": something that not everybody needs is missing; "broken": the core does not work.
@@ -69,10 +65,8 @@ def examine(terminal: Terminal, data: Folder | None = None) -> int:
     data
         The folder of the real data; by default the one that the environment names.
     """
-    terminal.tell(
-        f"driftwolfe {__version__}, Python {platform.python_version()}, "
-        f"{platform.system()} {platform.machine()}"
-    )
+    python, system = platform.python_version(), f"{platform.system()} {platform.machine()}"
+    terminal.tell(f"driftwolfe {__version__}, Python {python}, {system}")
     sections: dict[str, Callable[[], Iterable[Finding]]] = {
         "core": core,
         "threads": threads,
@@ -89,8 +83,7 @@ def examine(terminal: Terminal, data: Folder | None = None) -> int:
         try:
             found = list(section())
         except Exception as problem:  # the doctor itself must not fail
-            text = f"{type(problem).__name__}: {problem}"
-            found = [Finding(title, text, "broken", _REINSTALL)]
+            found = [_failed(title, problem)]
         for finding in found:
             _print(terminal, finding)
         findings += found
@@ -111,6 +104,10 @@ def verdict(findings: Sequence[Finding]) -> str:
     if missing := first.get("note"):
         return f"The core works. First of what is missing, {missing.name}: {missing.remedy}"
     return "All is well. See it at work: driftwolfe demo"
+
+
+def _failed(name: str, problem: Exception) -> Finding:
+    return Finding(name, f"{type(problem).__name__}: {problem}", "broken", _REINSTALL)
 
 
 def _print(terminal: Terminal, finding: Finding) -> None:
@@ -183,6 +180,23 @@ def extras() -> Iterator[Finding]:
             yield Finding(name, f"for {use}; {versions}")
 
 
+def gpu() -> Finding:
+    """Say whether PyTorch finds a GPU; most users need none."""
+    from driftwolfe.points.devices import HOST, best_device
+
+    if best_device() is HOST:
+        return Finding("GPU", 'none that PyTorch finds; device="cuda" is refused')
+    import torch
+
+    return Finding("GPU", torch.cuda.get_device_name())
+
+
+def browser() -> Finding:
+    """Say whether the tests of the report have a browser; users need none."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    return Finding("browser", found or f"none of {', '.join(BROWSERS)}; its tests are skipped")
+
+
 def threads() -> Iterator[Finding]:
     """Count cores, threads of each BLAS, and threads of experts."""
     from threadpoolctl import threadpool_info
@@ -192,10 +206,8 @@ def threads() -> Iterator[Finding]:
     number, cores = threads_of_experts(), _cores()  # which loads every BLAS there is
     yield Finding("cores", str(cores))
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
-    for text in sorted(
-        {f"{p['internal_api']} {p['version']}, threads: {p['num_threads']}" for p in pools}
-    ):
-        yield Finding("BLAS", text)
+    found = {f"{p['internal_api']} {p['version']}, threads: {p['num_threads']}" for p in pools}
+    yield from (Finding("BLAS", text) for text in sorted(found))
     if number > cores:
         remedy = f"set OPENBLAS_NUM_THREADS={cores}, or call driftwolfe.set_threads({cores})"
         yield Finding("threads of experts", f"{number}, more than cores", "note", remedy)
@@ -240,65 +252,56 @@ def self_test() -> Finding:
     try:
         regret, bound, feasible = _play_test_game()
     except Exception as problem:  # whatever is broken may raise anything
-        return Finding(name, f"{type(problem).__name__}: {problem}", "broken", _REINSTALL)
+        return _failed(name, problem)
     text = f"POLA, {ROUNDS} rounds on an L1 ball: regret {regret:.1f}, bound {bound:.0f}"
-    if not (feasible and regret <= bound):
-        return Finding(name, f"{text}: this must not be", "broken", _REINSTALL)
-    return Finding(name, text)
+    if feasible and regret <= bound:
+        return Finding(name, text)
+    return Finding(name, f"{text}: this must not be", "broken", _REINSTALL)
 
 
 def _play_test_game() -> tuple[float, float, bool]:
     """The regret, its bound, and whether every decision was in the set."""
-    from driftwolfe.domains import L1Ball
-    from driftwolfe.game import play
-    from driftwolfe.learners import POLA
-    from driftwolfe.losses import SquaredDistance
-    from driftwolfe.regret import dynamic_regret, path_length
+    from driftwolfe import POLA, L1Ball, play, regret, streams
 
-    ball, rng = L1Ball(DIMENSION), np.random.default_rng(0)
-    targets = np.eye(DIMENSION)[np.arange(ROUNDS) * 2 // ROUNDS]
-    losses = [SquaredDistance(u + 0.1 * rng.standard_normal(DIMENSION)) for u in targets]
+    ball = L1Ball(DIMENSION)
+    stream = streams.synthetic.piecewise_constant(ball, ROUNDS, pieces=2, seed=0)
     learner = POLA(ball)
-    history = play(learner, losses, record_decisions=True, progress=False)
-    bound = learner.bound(path_length=path_length(list(targets)))
-    feasible = all(ball.contains(point) for point in history.decisions)
-    return float(dynamic_regret(history, targets)), bound, feasible
+    history = play(learner, stream, record_decisions=True, progress=False)
+    bound = learner.bound(path_length=regret.path_length(stream.comparators or []))
+    feasible = all(map(ball.contains, history.decisions))
+    return float(regret.dynamic_regret(history, stream.comparators or [])), bound, feasible
 
 
 def data_sets(folder: Folder | None = None) -> Iterator[Finding]:
     """Say whether the real data are here, as published; nothing is downloaded."""
-    named = data_files.named_folder(folder)
+    named, cache = data_files.named_folder(folder), data_files.cache_folder()
+    into, why = f"the cache folder {cache or '(none: this user has no home)'}", ""
     if named:
-        searched = f"{named.absolute()} only, as --data or {DATA_VARIABLE} says"
-    else:
-        cache = data_files.cache_folder() or "(none: this user has no home)"
-        searched = f"the cache folder {cache}"
+        into, why = str(named.absolute()), f" only, as --data or {DATA_VARIABLE} says"
     for name, file in (("MovieLens 100K", RATINGS), ("Shuttle", ROWS)):
-        path = file.find(folder)
-        missing = f"{file.path} not found; looked in {searched}"
-        if path is None and not named and not data_files.offline():
-            yield Finding(name, f"{missing}; driftwolfe reproduce downloads it", "note")
-        elif path is None:
-            into = named.absolute() if named else "the cache folder"
-            remedy = f"put {file.path} from {file.source} into {into}"
-            yield Finding(name, missing, "note", remedy)
-        else:
+        if path := file.find(folder):
             try:
                 file.read(folder)
                 yield Finding(name, f"{path}, as published")
             except (OSError, ValueError) as problem:
                 remedy = f"get {file.path} again from {file.source}"
                 yield Finding(name, str(problem), "note", remedy)
+            continue
+        missing = f"{file.path} not found; looked in {into}{why}"
+        if named or data_files.offline():
+            remedy = f"put {file.path} from {file.source} into {into}"
+            yield Finding(name, missing, "note", remedy)
+        else:
+            yield Finding(name, f"{missing}; driftwolfe reproduce downloads it", "note")
 
 
 def folders() -> Iterator[Finding]:
     """Say whether the cache and the results can be written."""
-    cache = data_files.cache_folder()
-    remedy = f"set {data_files.CACHE_VARIABLE} to a folder that you can write to"
-    if cache is None:
-        yield Finding("cache", "this user has no home folder", "note", remedy)
+    variable = f"set {data_files.CACHE_VARIABLE} to a folder that you can write to"
+    if cache := data_files.cache_folder():
+        yield _writable("cache", cache, variable)
     else:
-        yield _writable("cache", cache, remedy)
+        yield Finding("cache", "this user has no home folder", "note", variable)
     remedy = "run it in a folder that you can write to, or give --out"
     yield _writable("results", Path("results").absolute(), remedy)
 
@@ -313,20 +316,3 @@ def _writable(name: str, folder: Path, remedy: str) -> Finding:
         text = f"{folder} cannot be written: {problem.strerror or problem}"
         return Finding(name, text, "note", remedy)
     return Finding(name, f"{folder}" + ("" if folder.exists() else ", made when needed"))
-
-
-def gpu() -> Finding:
-    """Say whether PyTorch finds a GPU; most users need none."""
-    from driftwolfe.points.devices import HOST, best_device
-
-    if best_device() is HOST:
-        return Finding("GPU", 'none that PyTorch finds; device="cuda" is refused')
-    import torch
-
-    return Finding("GPU", torch.cuda.get_device_name())
-
-
-def browser() -> Finding:
-    """Say whether the tests of the report have a browser; users need none."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    return Finding("browser", found or f"none of {', '.join(BROWSERS)}; its tests are skipped")

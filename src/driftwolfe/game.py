@@ -27,6 +27,8 @@ from driftwolfe.storage import Field, Header, TreeReader, TreeWriter, check_fiel
 Callback = Callable[[Learner, float], None]
 #: Rounds per batch where experts run ahead of their combination.
 _BATCH = 512
+#: The oracles whose calls are counted.
+CALLS = ("lmo", "projection", "gauge", "membership")
 
 
 @dataclass(eq=False, repr=False)
@@ -85,8 +87,7 @@ class History:
     @property
     def oracle_calls(self) -> dict[str, Indices]:
         """Calls made in each round, by the name of the oracle."""
-        names = ("lmo", "projection", "gauge", "membership")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in CALLS}
 
     def __len__(self) -> int:
         return len(self.losses)
@@ -102,15 +103,14 @@ class History:
 
 @dataclass(eq=False)
 class GameRecord:
-    """What has been recorded of a game so far: of each round its row and, if asked for, its points."""
+    """What has been recorded of a game so far: a row per round and, if asked for, its points."""
 
-    rows: list[tuple[float, ...]] = field(default_factory=list)  # seconds, loss and calls
+    rows: list[tuple[float, ...]] = field(default_factory=list)  # seconds, loss and `CALLS`
     decisions: list[Point] = field(default_factory=list)
     weights: list[Array] = field(default_factory=list)
 
     @property
     def table(self) -> Array:
-        """The rows as an array."""
         return np.array(self.rows, dtype=np.float64).reshape(-1, 6)
 
 
@@ -161,7 +161,16 @@ def play(
     saved = None if checkpoint is None else Checkpoint(checkpoint, learner, recording)
     record = GameRecord() if saved is None else saved.resume(learner)
     stream = iter(_with_progress(losses, progress))
-    functions = _already_played(stream, len(record.rows), keep_losses)
+    functions, played = [], 0
+    for loss in islice(stream, len(record.rows)):  # those before the checkpoint
+        played += 1
+        if keep_losses:
+            functions.append(loss)
+    if played < len(record.rows):
+        raise ValueError(
+            f"the checkpoint has {len(record.rows):,} rounds, but there are only {played:,} losses; "
+            "give the whole stream again, from its start"
+        )
 
     # Losses known beforehand go in batches, in which experts run ahead, unless each round is watched.
     known = hasattr(losses, "__len__") and hasattr(losses, "__getitem__")
@@ -189,35 +198,17 @@ def play(
     if saved is not None and unsaved:
         saved.save(learner, record)
 
-    times, suffered, *calls = record.table.T
-    lmo, projection, gauge, membership = (count.astype(np.int64) for count in calls)
+    seconds_spent, suffered, *counts = record.table.T
+    calls = {name: made.astype(np.int64) for name, made in zip(CALLS, counts, strict=True)}
     return History(
         learner.domain,
         suffered,
-        times,
-        lmo,
-        projection,
-        gauge,
-        functions,
-        record.decisions,
-        record.weights,
-        membership,
+        seconds_spent,
+        functions=functions,
+        decisions=record.decisions,
+        weights=record.weights,
+        **calls,
     )
-
-
-def _already_played(stream: Iterator[Loss], rounds: int, keep: bool) -> list[Loss]:
-    """Skip the losses that were played before a checkpoint; return them if they are kept."""
-    played, number = [], 0
-    for loss in islice(stream, rounds):
-        number += 1
-        if keep:
-            played.append(loss)
-    if number < rounds:
-        raise ValueError(
-            f"the checkpoint has {rounds:,} rounds, but there are only {number:,} losses; "
-            "give the whole stream again, from its start"
-        )
-    return played
 
 
 def _with_progress(losses: Iterable[Loss], progress: bool | None) -> Iterable[Loss]:
@@ -247,17 +238,7 @@ PACKED = {"lengths": Field(np.int64, ("rounds",), 0), "numbers": Field(np.float6
 
 
 class Checkpoint:
-    """A file that holds a learner and the record of its game.
-
-    Parameters
-    ----------
-    path
-        The file; it is replaced whole, so a kill leaves the last one.
-    learner
-        As it is before the game.
-    recording
-        Whether decisions and weights are recorded.
-    """
+    """A file that holds a learner and the record of its game; a kill leaves the last whole one."""
 
     def __init__(
         self, path: str | os.PathLike[str], learner: Learner, recording: tuple[bool, bool]
@@ -270,10 +251,7 @@ class Checkpoint:
             storage.destination(self.path)
 
     def resume(self, learner: Learner) -> GameRecord:
-        """Bring the learner to where the file left it, and return the record; empty without a file.
-
-        A file of another game is refused, and the learner stays as it is.
-        """
+        """Bring the learner to where the file left it, and return the record; empty without a file."""
         if not self.path.exists():
             return GameRecord()
         saved = storage.read_archive(self.path, self._check)
@@ -282,12 +260,32 @@ class Checkpoint:
             record = _read_record(saved.settings, saved.arrays)
             if reached.t != self.first + len(record.rows):
                 raise ValueError("its rounds do not add up")
-        _move(learner, reached)
+        writes(lambda learner: learner.__dict__.update(reached.__dict__))(learner)
         return record
 
     def save(self, learner: Learner, record: GameRecord) -> None:
         """Write where the game is; refuse if something else moved the learner meanwhile."""
-        _write_game(learner, record, self)
+        reads_whole(self._write)(learner, record)
+
+    def _write(self, learner: Learner, record: GameRecord) -> None:
+        rounds = len(record.rows)
+        if learner.t != self.first + rounds:
+            raise RuntimeError(
+                f"the game has played {rounds:,} rounds from round {self.first:,} on, but its learner "
+                f"is at round {learner.t:,}: a callback or another thread has moved it; {self.path} "
+                "stays as it was"
+            )
+        writer = TreeWriter(archive.ensemble_kinds())
+        settings = {
+            **archive.learner_settings(learner, writer),
+            "learner": type(learner).__name__,
+            "first": self.first,
+            "recording": self.recording,
+            "decisions": writer.write(_packed(record.decisions)),
+            "weights": writer.write(_packed(record.weights)),
+        }
+        arrays = {**writer.arrays, "rows": record.table}
+        storage.write_archive(self.path, KIND, settings, arrays)
 
     def _check(self, header: Header) -> set[str]:
         """Require a file of this game; return the names of the arrays to read."""
@@ -312,33 +310,6 @@ class Checkpoint:
             raise ValueError(
                 f"{self.path} is no checkpoint of this game: {error}; remove it to start anew"
             ) from error
-
-
-@writes
-def _move(learner: Learner, reached: Learner) -> None:
-    """Put a learner into the state of another one."""
-    learner.__dict__.update(reached.__dict__)
-
-
-@reads_whole
-def _write_game(learner: Learner, record: GameRecord, checkpoint: Checkpoint) -> None:
-    first, rounds = checkpoint.first, len(record.rows)
-    if learner.t != first + rounds:
-        raise RuntimeError(
-            f"the game has played {rounds:,} rounds from round {first:,} on, but its learner is at round "
-            f"{learner.t:,}: a callback or another thread has moved it; {checkpoint.path} stays as it was"
-        )
-    writer = TreeWriter(archive.ensemble_kinds())
-    settings = {
-        **archive.learner_settings(learner, writer),
-        "learner": type(learner).__name__,
-        "first": first,
-        "recording": checkpoint.recording,
-        "decisions": writer.write(_packed(record.decisions)),
-        "weights": writer.write(_packed(record.weights)),
-    }
-    arrays = {**writer.arrays, "rows": record.table}
-    storage.write_archive(checkpoint.path, KIND, settings, arrays)
 
 
 def _read_record(settings: dict[str, Any], arrays: dict[str, Any]) -> GameRecord:

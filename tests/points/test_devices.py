@@ -379,13 +379,13 @@ def test_matrices_live_where_their_arrays_do(place, device):
 
 
 def test_tensors_that_autograd_follows_and_of_other_precision(place, device, torch):
-    U = torch.ones((3, 1), device=device.torch, requires_grad=True)
+    U = torch.ones((3, 1), device=device.place, requires_grad=True)
     A = FactoredMatrix(U, [2.0], torch.nn.Parameter(torch.ones((2, 1))))
     assert not A.U.requires_grad and A.U.dtype == torch.float64
     close(A, np.full((3, 2), 2.0))
     whole = FactoredMatrix(torch.ones((3, 1), dtype=torch.int32), [2.0], [[1.0], [1.0]])
     close(whole, np.full((3, 2), 2.0))
-    half = torch.ones(1, dtype=torch.float16, device=device.torch)
+    half = torch.ones(1, dtype=torch.float16, device=device.place)
     close(FactoredMatrix.from_entries((1, 1), [0], [0], half), [[1.0]])
 
 
@@ -417,7 +417,7 @@ def test_tensors_that_autograd_follows_and_of_other_precision(place, device, tor
 )
 def test_bad_tensors_are_refused(place, device, torch, make, message):
     def tensor(values, **options):
-        return torch.tensor(values, **({"device": device.torch} | options))
+        return torch.tensor(values, **({"device": device.place} | options))
 
     with pytest.raises(ValueError, match=message):
         make(tensor)

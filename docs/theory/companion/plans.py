@@ -43,7 +43,7 @@ def best_block() -> Iterator[Case]:
         yield least, closed * (1 + 1e-6), f"b = {b}, r = {r}, h = {h}, from above"
 
 
-@check("block rounded up: at most r h/2 more a round")
+@check("block rounded up: at most r h/2 more per round")
 def rounded_block() -> Iterator[Case]:
     """The library's plan in the master inequality, for every step."""
     for b, r, h in product(BUDGETS, DRAGS, np.geomspace(1e-6, 3.0, 200)):

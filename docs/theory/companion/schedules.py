@@ -24,7 +24,7 @@ class Expert(NamedTuple):
 
 
 def late_jobs(experts: Sequence[Expert], b: Fraction, rounds: int) -> int:
-    """Serve the earliest deadline first, b calls a round; return the number of late jobs."""
+    """Serve the earliest deadline first, b calls per round; return the number of late jobs."""
     left, late = [0] * len(experts), 0
     for t in range(1, rounds + 1):
         for i, (block, size, offset) in enumerate(experts):
@@ -113,7 +113,7 @@ def demand() -> Iterator[Case]:
 
 @check("even schedule in the library: runs that end too late")
 def library_is_on_time() -> Iterator[Case]:
-    """POLD and POLA, certified, on an L1 ball, pulled to and fro: `missed`, and calls a round."""
+    """POLD and POLA, certified, on an L1 ball, pulled to and fro: `missed`, and calls per round."""
     for make, b in ((dw.POLD, 3.0), (dw.POLD, 30.0), (dw.POLA, 60.0)):
         options = {"horizon": 400, "lipschitz": 1.0, "tuning": "certified"}
         learner = make(dw.L1Ball(20), **options, lmo_budget=b, schedule="even")

@@ -11,7 +11,7 @@ from driftwolfe.domains.base import Domain, unit_vector
 from driftwolfe.domains.thresholds import load_kernels, project_nonnegative_sum, threshold_to_sum
 from driftwolfe.points import checks, norm
 from driftwolfe.points.devices import device_of, namespace
-from driftwolfe.points.kinds import Array, Indices, Shape
+from driftwolfe.points.kinds import Array, Indices, Point, Shape
 
 
 def group_labels(groups: Any, name: str) -> Indices:
@@ -59,7 +59,27 @@ def room_shares(step: Array, up: Array, down: Array) -> Array:
     return np.divide(np.abs(step), room, out=np.zeros(step.shape), where=room > 0)
 
 
-class L1Ball(Domain):
+class NormBall(Domain):
+    """The points whose norm `_norm` is at most `scale`.
+
+    `scale` is also the Euclidean radius; `scale` / `width` is the radius of a Euclidean ball inside.
+    """
+
+    def __init__(self, shape: Shape, radius: float, width: float, device: str = "cpu") -> None:
+        self.scale = checks.positive(radius, "radius")
+        super().__init__(shape, self.scale, inner_radius=self.scale / width, stack_device=device)
+
+    def _norm(self, x: Point) -> float:
+        raise NotImplementedError
+
+    def _contains(self, x: Point, slack: float) -> bool:
+        return self._norm(x) <= self.scale + slack
+
+    def _gauge(self, y: Point) -> float:
+        return self._norm(y) / self.scale
+
+
+class L1Ball(NormBall):
     r"""Sparse points: :math:`\{x : \sum_i |x_i| \le radius\}`.
 
     The oracle returns one signed, scaled unit vector in O(n); the projection soft-thresholds in
@@ -72,8 +92,7 @@ class L1Ball(Domain):
     radius
         Bound on the sum of absolute values; also the Euclidean radius.
     device
-        Where ensembles keep experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``: a GPU where
-        there is one and it is quicker. Decisions are NumPy arrays.
+        Where ensembles keep experts' points: ``"cpu"``, ``"cuda"`` or ``"auto"``, the quicker one.
 
     Examples
     --------
@@ -90,9 +109,7 @@ class L1Ball(Domain):
 
     def __init__(self, n: int | Shape, radius: float = 1.0, *, device: str = "cpu") -> None:
         shape = checks.shape(n, "n")
-        self.scale = checks.positive(radius, "radius")
-        inner = self.scale / math.sqrt(math.prod(shape))
-        super().__init__(shape, self.scale, inner_radius=inner, stack_device=device)
+        super().__init__(shape, radius, math.sqrt(math.prod(shape)), device)
 
     def _lmo(self, direction: Array) -> Array:
         vertex = np.zeros(self.shape)
@@ -100,25 +117,21 @@ class L1Ball(Domain):
         vertex.flat[largest] = -math.copysign(self.scale, direction.flat[largest])
         return vertex
 
-    def _contains(self, x: Array, slack: float) -> bool:
-        return bool(np.abs(x).sum() <= self.scale + slack)
+    def _norm(self, x: Array) -> float:
+        return float(np.abs(x).sum())
 
     def project_many(self, stack: Array) -> Array:
-        """Return the projections of points along the first axis, worked out together."""
         flat = stack.reshape(len(stack), -1)
         return threshold_to_sum(flat, self.scale).reshape(stack.shape)
 
     def _project(self, y: Array) -> Array:
         return self.project_many(y[None])[0]
 
-    def _gauge(self, y: Array) -> float:
-        return float(np.abs(y).sum() / self.scale)
-
     def _gauge_subgradient(self, y: Array) -> Array:
         return np.sign(y) / self.scale
 
 
-class L2Ball(Domain):
+class L2Ball(NormBall):
     r"""Short vectors: :math:`\{x : \lVert x\rVert \le radius\}`.
 
     The oracle and the projection each scale one vector, in O(n).
@@ -130,8 +143,7 @@ class L2Ball(Domain):
     radius
         Bound on the Euclidean norm.
     device
-        Where ensembles keep experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``: a GPU where
-        there is one and it is quicker. Decisions are NumPy arrays.
+        Where ensembles keep experts' points: ``"cpu"``, ``"cuda"`` or ``"auto"``, the quicker one.
 
     Examples
     --------
@@ -146,18 +158,15 @@ class L2Ball(Domain):
     _made_from = (("n", "shape"), ("radius", "scale"))
 
     def __init__(self, n: int | Shape, radius: float = 1.0, *, device: str = "cpu") -> None:
-        self.scale = checks.positive(radius, "radius")
-        shape = checks.shape(n, "n")
-        super().__init__(shape, self.scale, inner_radius=self.scale, stack_device=device)
+        super().__init__(checks.shape(n, "n"), radius, 1.0, device)
 
     def _lmo(self, direction: Array) -> Array:
         return unit_vector(direction) * -self.scale
 
-    def _contains(self, x: Array, slack: float) -> bool:
-        return norm(x) <= self.scale + slack
+    def _norm(self, x: Array) -> float:
+        return norm(x)
 
     def project_many(self, stack: Any) -> Any:
-        """Return the projections of points along the first axis."""
         if isinstance(stack, np.ndarray):
             return super().project_many(stack)
         lengths = namespace(stack).linalg.vector_norm(stack.reshape(len(stack), -1), axis=1)
@@ -167,9 +176,6 @@ class L2Ball(Domain):
     def _project(self, y: Array) -> Array:
         length = norm(y)
         return y.copy() if length <= self.scale else y * (self.scale / length)
-
-    def _gauge(self, y: Array) -> float:
-        return norm(y) / self.scale
 
     def _gauge_subgradient(self, y: Array) -> Array:
         return y / (norm(y) * self.scale)
@@ -187,8 +193,7 @@ class Box(Domain):
     lower, upper
         The bounds: arrays of one shape, or one of them a number. At least one coordinate is free.
     device
-        Where ensembles keep experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``: a GPU where
-        there is one and it is quicker. Decisions are NumPy arrays.
+        Where ensembles keep experts' points: ``"cpu"``, ``"cuda"`` or ``"auto"``, the quicker one.
 
     Examples
     --------
@@ -234,7 +239,6 @@ class Box(Domain):
         )
 
     def tangent(self, direction: Array) -> Array:
-        """Return the direction without the coordinates that cannot move, where lower is upper."""
         return direction if self._free.all() else np.where(self._free, direction, 0.0)
 
     def _lmo(self, direction: Array) -> Array:
@@ -244,7 +248,6 @@ class Box(Domain):
         return bool((x >= self.lower - slack).all() and (x <= self.upper + slack).all())
 
     def project_many(self, stack: Any) -> Any:
-        """Return the projections of points along the first axis: clipped."""
         put = device_of(stack).put
         return stack.clip(put(self.lower), put(self.upper))
 
@@ -252,10 +255,9 @@ class Box(Domain):
         return np.clip(y, self.lower, self.upper)
 
     def _gauge(self, y: Array) -> float:
-        step = self._from_center(y)
         if self._outside_hull(y):
             return math.inf
-        return float(room_shares(step, self._up, self._down).max())
+        return float(room_shares(self._from_center(y), self._up, self._down).max())
 
     def _gauge_subgradient(self, y: Array) -> Array:
         step = self._from_center(y)
@@ -278,8 +280,7 @@ class LinfBall(Box):
     radius
         Bound on each absolute value; the Euclidean radius is sqrt(n) times as large.
     device
-        Where ensembles keep experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``: a GPU where
-        there is one and it is quicker. Decisions are NumPy arrays.
+        Where ensembles keep experts' points: ``"cpu"``, ``"cuda"`` or ``"auto"``, the quicker one.
 
     Examples
     --------
@@ -299,7 +300,7 @@ class LinfBall(Box):
         super().__init__(-bound, bound, device=device)
 
 
-class GroupLassoBall(Domain):
+class GroupLassoBall(NormBall):
     r"""Few groups at a time: :math:`\{x : \sum_g \lVert x_g\rVert \le radius\}`.
 
     The groups g partition the coordinates. The oracle returns one group's scaled direction in O(n);
@@ -335,19 +336,16 @@ class GroupLassoBall(Domain):
                 f"groups must cover the n = {self._size} coordinates, got {self._labels.size}"
             )
         self._n_groups = int(self._labels.max()) + 1
-        self.scale = checks.positive(radius, "radius")
-        inner = self.scale / math.sqrt(self._n_groups)
-        super().__init__(self._size, self.scale, inner_radius=inner)
+        super().__init__((self._size,), radius, math.sqrt(self._n_groups))
 
     def _lmo(self, direction: Array) -> Array:
-        largest = self._norms(direction).argmax()
-        group = np.flatnonzero(self._labels == largest)
+        group = np.flatnonzero(self._labels == self._norms(direction).argmax())
         vertex = np.zeros(self.shape)
         vertex[group] = unit_vector(direction[group]) * -self.scale
         return vertex
 
-    def _contains(self, x: Array, slack: float) -> bool:
-        return bool(self._norms(x).sum() <= self.scale + slack)
+    def _norm(self, x: Array) -> float:
+        return float(self._norms(x).sum())
 
     def _project(self, y: Array) -> Array:
         norms = self._norms(y)
@@ -355,9 +353,6 @@ class GroupLassoBall(Domain):
             return y.copy()
         kept = project_nonnegative_sum(norms, self.scale)
         return y * self._ratios(kept, norms)[self._labels] + 0.0
-
-    def _gauge(self, y: Array) -> float:
-        return float(self._norms(y).sum() / self.scale)
 
     def _gauge_subgradient(self, y: Array) -> Array:
         norms = self._norms(y)

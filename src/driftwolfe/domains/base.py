@@ -101,10 +101,10 @@ class Domain(ABC):
         if isinstance(center, np.ndarray):
             center.flags.writeable = False
         self.stack_chosen = stack_device == "auto"
-        if self.stack_chosen:
-            self.stack_device = best_device() if math.prod(self.shape) >= DEVICE_SIZE else HOST
-        else:
+        if not self.stack_chosen:
             self.stack_device = device_named(stack_device)
+        elif math.prod(self.shape) >= DEVICE_SIZE:
+            self.stack_device = best_device()
 
     # -- what every set offers ---------------------------------------------------------------
 
@@ -318,6 +318,17 @@ class OracleCalls:
         self.lmo = self.projection = self.gauge = self.membership = 0
 
 
+def _counted(name: str, **calls: int) -> Any:
+    """Return a method that counts these calls and calls the method of that name of the set inside."""
+    numbers = OracleCalls(**calls).numbers()
+
+    def method(self: CountedDomain, *given: Any) -> Any:
+        self.calls.add(*numbers)
+        return getattr(self.domain, name)(*given)
+
+    return method
+
+
 class CountedDomain(Domain):
     """A set that counts its calls and is otherwise the set inside; see `count_calls`.
 
@@ -343,7 +354,6 @@ class CountedDomain(Domain):
         self.calls = OracleCalls()
 
     def arguments(self) -> dict[str, Any]:
-        """The set inside."""
         return {"domain": self.domain}
 
     def __getattr__(self, name: str) -> Any:
@@ -355,41 +365,24 @@ class CountedDomain(Domain):
     def lmo_with_error(
         self, direction: Point, accuracy: float | None = None
     ) -> tuple[Point, float]:
-        """The set's own answer, counted."""
         self.calls.add(lmo=1)
         return self.domain.lmo_with_error(direction, accuracy)
 
     def lmo_many_with_error(
         self, directions: Sequence[Point], accuracies: Sequence[float | None]
     ) -> list[tuple[Point, float]]:
-        """The set's own answers, each counted."""
         self.calls.add(lmo=len(directions))
         return self.domain.lmo_many_with_error(directions, accuracies)
 
     def project_many(self, stack: Array) -> Array:
-        """The set's own answers, each counted."""
         self.calls.add(projection=len(stack))
         return self.domain.project_many(stack)
 
-    def _lmo(self, direction: Point) -> Point:
-        self.calls.add(lmo=1)
-        return self.domain._lmo(direction)
-
-    def _contains(self, x: Point, slack: float) -> bool:
-        self.calls.add(membership=1)
-        return self.domain._contains(x, slack)
-
-    def _project(self, y: Point) -> Point:
-        self.calls.add(projection=1)
-        return self.domain._project(y)
-
-    def _gauge(self, y: Point) -> float:
-        self.calls.add(gauge=1)
-        return self.domain._gauge(y)
-
-    def _gauge_subgradient(self, y: Point) -> Point:
-        self.calls.add(gauge=1)
-        return self.domain._gauge_subgradient(y)
+    _lmo = _counted("_lmo", lmo=1)
+    _contains = _counted("_contains", membership=1)
+    _project = _counted("_project", projection=1)
+    _gauge = _counted("_gauge", gauge=1)
+    _gauge_subgradient = _counted("_gauge_subgradient", gauge=1)
 
     def __repr__(self) -> str:
         return f"count_calls({self.domain!r})"
@@ -437,9 +430,7 @@ def unit_vector(direction: Array) -> Array:
     """
     largest = np.abs(direction).max()
     if largest == 0:
-        first = np.zeros(direction.shape)
-        first.flat[0] = 1.0
-        return first
+        return np.eye(1, direction.size).reshape(direction.shape)
     # Scaled by the largest entry first, so that squares neither over- nor underflow.
     scaled = direction / largest
     return scaled / norm(scaled)

@@ -16,7 +16,7 @@ from driftwolfe.domains.balls import group_labels, room_shares
 from driftwolfe.domains.base import Domain
 from driftwolfe.domains.hull import comes_near
 from driftwolfe.domains.simplices import NonnegativePolytope
-from driftwolfe.domains.thresholds import project_capped_sums
+from driftwolfe.domains.thresholds import kernels, project_capped_sums
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.points.rounding import tilt, tilted
@@ -46,18 +46,17 @@ class BirkhoffPolytope(NonnegativePolytope):
     _made_from = (("n", "_side"),)
 
     def __init__(self, n: int) -> None:
-        self._side = checks.count(n, "n", least=2)
-        self._tilt = tilt(self._side**2).reshape(self._side, self._side)
+        self._side = side = checks.count(n, "n", least=2)
+        self._tilt = tilt(side**2).reshape(side, side)
         super().__init__(
-            (self._side, self._side),
-            math.sqrt(self._side - 1),
-            diameter=math.sqrt(2 * self._side),
-            center=np.full((self._side, self._side), 1 / self._side),
-            inner_radius=1 / (self._side - 1),
+            (side, side),
+            math.sqrt(side - 1),
+            diameter=math.sqrt(2 * side),
+            center=np.full((side, side), 1 / side),
+            inner_radius=1 / (side - 1),
         )
 
     def tangent(self, direction: Array) -> Array:
-        """Return the direction with rows and columns of sum 0."""
         rows = direction.sum(axis=1, keepdims=True) / self._side
         columns = direction.sum(axis=0) / self._side
         return direction - rows - columns + columns.sum() / self._side
@@ -108,32 +107,25 @@ class SpanningTreePolytope(Domain):
         self.n_vertices = checks.count(n_vertices, "n_vertices", least=2)
         self.edges = _checked_edges(self.n_vertices, edges)
         self._tails, self._heads = np.ascontiguousarray(self.edges.T)
-        self._check_several_trees()
+        laplacian = _laplacian(self._tails, self._heads, self.n_vertices)
+        _check_several_trees(laplacian, len(self.edges))
         self._tilt = tilt(len(self.edges))
-        center = self._effective_resistances()
+        center = self._effective_resistances(laplacian.toarray())
         # ||tree - c||^2 is linear in a 0/1 vector, so the oracle finds the farthest tree.
         farthest = self._lmo(2 * center - 1)
-        rank, spare = self.n_vertices - 1, len(self.edges) - self.n_vertices + 1
-        super().__init__(
-            len(self.edges),
-            norm(farthest - center),
-            diameter=math.sqrt(2 * min(rank, spare)),
-            center=center,
-        )
+        rank = self.n_vertices - 1
+        diameter = math.sqrt(2 * min(rank, center.size - rank))
+        super().__init__(center.size, norm(farthest - center), diameter=diameter, center=center)
 
     def tangent(self, direction: Array) -> Array:
-        """Return the direction less its mean: all trees have as many edges."""
-        return direction - direction.mean()
+        return direction - direction.mean()  # all trees have as many edges
 
     def warm_up(self) -> None:
-        """Compile the oracle."""
         self._lmo(np.zeros(self.shape))
 
     def _lmo(self, direction: Array) -> Array:
-        from driftwolfe.domains.set_kernels import spanning_tree
-
         order = np.argsort(tilted(direction, self._tilt), kind="stable")
-        tree: Array = spanning_tree(order, self._tails, self._heads, self.n_vertices)
+        tree: Array = kernels().spanning_tree(order, self._tails, self._heads, self.n_vertices)
         return tree
 
     def _contains(self, x: Array, slack: float) -> bool:
@@ -141,20 +133,8 @@ class SpanningTreePolytope(Domain):
             return False
         return comes_near(self._lmo, x, self.origin(), slack)
 
-    def _check_several_trees(self) -> None:
-        from scipy.sparse.csgraph import connected_components  # a slow import, for this set alone
-
-        n, m = self.n_vertices, len(self.edges)
-        graph = scipy.sparse.coo_array((np.ones(m), (self._tails, self._heads)), shape=(n, n))
-        pieces = connected_components(graph, directed=False, return_labels=False)
-        if pieces > 1:
-            raise ValueError(f"the graph must be connected, but falls into {pieces} pieces")
-        if m == n - 1:
-            raise ValueError("the graph is a tree, so there is one spanning tree; add an edge")
-
-    def _effective_resistances(self) -> Array:
+    def _effective_resistances(self, laplacian: Array) -> Array:
         """The chance that a uniformly random spanning tree holds each edge (Kirchhoff 1847)."""
-        laplacian = _laplacian(self._tails, self._heads, self.n_vertices).toarray()
         potentials = np.zeros_like(laplacian)
         grounded = scipy.linalg.cho_factor(laplacian[1:, 1:])
         potentials[1:, 1:] = scipy.linalg.cho_solve(grounded, np.eye(self.n_vertices - 1))
@@ -170,6 +150,16 @@ def _laplacian(tails: Indices, heads: Indices, n_vertices: int) -> Any:
     cols = np.concatenate((tails, heads, heads, tails))
     values = np.repeat([1.0, 1.0, -1.0, -1.0], tails.size)
     return scipy.sparse.coo_array((values, (rows, cols)), shape=(n_vertices, n_vertices)).tocsc()
+
+
+def _check_several_trees(laplacian: Any, n_edges: int) -> None:
+    from scipy.sparse.csgraph import connected_components  # a slow import, for this set alone
+
+    pieces = connected_components(laplacian, directed=False, return_labels=False)
+    if pieces > 1:
+        raise ValueError(f"the graph must be connected, but falls into {pieces} pieces")
+    if n_edges == laplacian.shape[0] - 1:
+        raise ValueError("the graph is a tree, so there is one spanning tree; add an edge")
 
 
 def _checked_edges(n_vertices: int, edges: Any) -> Indices:
@@ -254,7 +244,6 @@ class PartitionMatroidPolytope(Domain):
         )
 
     def tangent(self, direction: Array) -> Array:
-        """Return the direction with sum 0 on every part, for bases; else all of it."""
         if not self._bases:
             return direction
         level = direction - (self._sums(direction) / self._sizes)[self._labels]
@@ -431,18 +420,13 @@ class FlowPolytope(Domain):
         # ||path - c||^2 is linear in a 0/1 vector, so the oracle finds the farthest path.
         farthest = self._lmo(2 * center - 1)
         longest = float(self._lmo(-np.ones(center.size)).sum())
-        super().__init__(
-            center.size,
-            norm(farthest - center),
-            diameter=math.sqrt(2 * longest),
-            center=center,
-        )
+        diameter = math.sqrt(2 * longest)
+        super().__init__(center.size, norm(farthest - center), diameter=diameter, center=center)
 
     def tangent(self, direction: Array) -> Array:
-        """Return the circulation nearest to the direction: what flows in flows out, everywhere."""
+        # The circulation nearest to the direction: what flows in flows out, everywhere.
         tails, heads, along = self._path_tails, self._path_heads, direction[self._usable]
-        surplus = np.bincount(tails, along, self._n_vertices)
-        surplus -= np.bincount(heads, along, self._n_vertices)
+        surplus = self._surplus(tails, heads, along)
         level = np.zeros(self._n_vertices)
         inner, laplacian = self._potentials()
         level[inner] = laplacian.solve(surplus[inner])
@@ -463,20 +447,13 @@ class FlowPolytope(Domain):
         return _POTENTIALS[self]
 
     def warm_up(self) -> None:
-        """Compile the oracle."""
         self._lmo(np.zeros(self.shape))
 
     def _lmo(self, direction: Array) -> Array:
-        from driftwolfe.domains.set_kernels import shortest_path
-
-        path = np.zeros(direction.size)
-        path[self._usable] = shortest_path(
-            tilted(direction, self._tilt)[self._usable],
-            self._path_tails,
-            self._path_heads,
-            self._n_vertices,
-            self._source,
-            self._sink,
+        costs, path = tilted(direction, self._tilt)[self._usable], np.zeros(direction.size)
+        ends = self._n_vertices, self._source, self._sink
+        path[self._usable] = kernels().shortest_path(
+            costs, self._path_tails, self._path_heads, *ends
         )
         return path
 
@@ -488,10 +465,14 @@ class FlowPolytope(Domain):
             return math.inf
         return max(0.0, 1 - float((y[self._usable] / self.origin()[self._usable]).min()))
 
+    def _surplus(self, tails: Indices, heads: Indices, flow: Array) -> Any:
+        """What flows out of each vertex less what flows in."""
+        surplus: Any = np.bincount(tails, flow, self._n_vertices)
+        return surplus - np.bincount(heads, flow, self._n_vertices)
+
     def _offset(self, x: Array) -> float:
         """The largest violation of an equation of the set, in units of distance."""
-        surplus = np.bincount(self._tails, x, self._n_vertices)
-        surplus -= np.bincount(self._heads, x, self._n_vertices)
+        surplus = self._surplus(self._tails, self._heads, x)
         surplus[self._source] -= 1
         surplus[self._sink] += 1
         unusable = np.delete(x, self._usable)

@@ -64,41 +64,33 @@ class ProductDomain(Domain):
         return self.origin() if centred else None
 
     def warm_up(self) -> None:
-        """Every part's own."""
         for domain in self.domains:
             domain.warm_up()
 
     @property
     def cheap_projection(self) -> bool:
-        """Whether it is for every part."""
         return all(domain.cheap_projection for domain in self.domains)
 
     @property
     def cheap_membership(self) -> bool:
-        """Whether it is for every part."""
         return all(domain.cheap_membership for domain in self.domains)
 
     def origin(self) -> ProductPoint:
-        """A fresh point of the parts' origins."""
         return ProductPoint(domain.origin() for domain in self.domains)
 
     def tangent(self, direction: Point) -> ProductPoint:
-        """Return the parts' answers."""
         return ProductPoint(self._each("tangent", direction))
 
     def can(self, operation: str) -> bool:
-        """Whether every part offers `operation`."""
         return all(domain.can(operation) for domain in self.domains)
 
     def lmo_with_error(
         self, direction: Point, accuracy: float | None = None
     ) -> tuple[ProductPoint, float]:
-        """Return the parts' answers and the sum of their errors."""
         vertices, errors = zip(*self._each("lmo_with_error", direction, accuracy), strict=True)
         return ProductPoint(vertices), sum(errors)
 
     def check_point(self, value: Any, name: str) -> ProductPoint:
-        """Return `value` as a point with a well-formed part for each set, or raise `ValueError`."""
         parts = value.parts if isinstance(value, ProductPoint) else value
         if not isinstance(parts, Sequence) or len(parts) != len(self.domains):
             raise ValueError(f"{name} must be a ProductPoint with {len(self.domains)} parts")
@@ -199,18 +191,15 @@ class LMODomain(Domain):
             )
 
     def can(self, operation: str) -> bool:
-        """Whether `operation` was given as a function."""
         return self._functions.get(operation) is not None
 
     @property
     def cheap_membership(self) -> bool:
-        """Whether a function for it was given."""
         return self.can("contains")
 
     def lmo_with_error(
         self, direction: Array, accuracy: float | None = None
     ) -> tuple[Array, float]:
-        """Return the oracle's answer and what its relative error allows."""
         return self._lmo(direction), self.error * self.radius * norm(direction)
 
     def _lmo(self, direction: Array) -> Array:
@@ -258,7 +247,5 @@ class LMODomain(Domain):
 
     def _call(self, name: str, argument: Array) -> Array:
         """Call a function of the user's with copies of what it gets and gives."""
-        function = self._functions[name]
-        assert function is not None
-        answer = function(argument.copy())
+        answer = self._functions[name](argument.copy())  # type: ignore[misc]
         return checks.finite_array(answer, f"the answer of {name}", self.shape).copy()

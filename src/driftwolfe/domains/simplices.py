@@ -48,8 +48,7 @@ class Simplex(NonnegativePolytope):
     radius
         The sum. The Euclidean radius is ``radius * sqrt(1 - 1 / n)``.
     device
-        Where ensembles keep experts' points: ``"cpu"``, ``"cuda"``, ..., or ``"auto"``: a GPU where
-        there is one and it is quicker. Decisions are NumPy arrays.
+        Where ensembles keep experts' points: ``"cpu"``, ``"cuda"`` or ``"auto"``, the quicker one.
 
     Examples
     --------
@@ -82,7 +81,6 @@ class Simplex(NonnegativePolytope):
         )
 
     def tangent(self, direction: Array) -> Array:
-        """Return the direction less its mean."""
         return direction - direction.sum() / self._size
 
     def _lmo(self, direction: Array) -> Array:
@@ -91,7 +89,6 @@ class Simplex(NonnegativePolytope):
         return vertex
 
     def project_many(self, stack: Array) -> Array:
-        """Return the projections of points along the first axis, worked out together."""
         flat = stack.reshape(len(stack), -1)
         return project_nonnegative_sum(flat, self.scale).reshape(stack.shape)
 
@@ -134,11 +131,8 @@ class KSparsePolytope(Domain):
         self.k = checks.count(k, "k")
         if self.k > size:
             raise ValueError(f"k must be at most the number of coordinates, {size}, got {k}")
-        super().__init__(
-            shape,
-            self.scale * math.sqrt(self.k),
-            inner_radius=self.scale * min(1.0, self.k / math.sqrt(size)),
-        )
+        inner = self.scale * min(1.0, self.k / math.sqrt(size))
+        super().__init__(shape, self.scale * math.sqrt(self.k), inner_radius=inner)
 
     def _lmo(self, direction: Array) -> Array:
         sizes = np.abs(direction).ravel()
@@ -148,10 +142,8 @@ class KSparsePolytope(Domain):
         return vertex
 
     def _contains(self, x: Array, slack: float) -> bool:
-        sizes = np.abs(x)
-        return bool(
-            sizes.max() <= self.scale + slack and sizes.sum() <= self.k * self.scale + slack
-        )
+        largest, total = np.abs(x).max(), np.abs(x).sum()
+        return bool(largest <= self.scale + slack and total <= self.k * self.scale + slack)
 
     def _project(self, y: Array) -> Array:
         clipped = np.clip(y, -self.scale, self.scale)

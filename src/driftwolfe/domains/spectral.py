@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
+from driftwolfe.domains.balls import NormBall
 from driftwolfe.domains.base import Domain
 from driftwolfe.domains.thresholds import (
     kernels,
@@ -19,10 +20,9 @@ from driftwolfe.domains.thresholds import (
 from driftwolfe.points import FactoredMatrix, Triplet, checks, leading_triplet, norm
 from driftwolfe.points.compiled import compiled
 from driftwolfe.points.decompositions import singular_values, svd
-from driftwolfe.points.devices import HOST, Device, best_device, device_named, device_of, to_host
+from driftwolfe.points.devices import HOST, best_device, device_named, device_of, to_host
 from driftwolfe.points.kinds import Array, Point, Shape
 from driftwolfe.points.lanczos import leading_triplet_of_each
-from driftwolfe.points.stored import as_factors
 
 factored_kernels = compiled("driftwolfe.points.sparse_kernels")
 
@@ -47,7 +47,7 @@ _GRAM_SIDE = 200
 _LANCZOS_SIDE = 350
 
 
-class TraceNormBall(Domain):
+class TraceNormBall(NormBall):
     r"""Matrices of small trace norm: :math:`\{X \in \mathbb{R}^{m \times n} : \sum_i \sigma_i(X) \le radius\}`.
 
     The oracle returns :math:`-radius\, u_1 v_1^\top` from the leading singular pair of the
@@ -107,13 +107,11 @@ class TraceNormBall(Domain):
             raise ValueError(
                 f'representation must be "auto", "dense" or "factored", got {representation!r}'
             )
-        self.scale = checks.positive(radius, "radius")
+        super().__init__(sizes, radius, math.sqrt(min(sizes)))
         self.lmo_tolerance = checks.positive(lmo_tolerance, "lmo_tolerance")
-        super().__init__(sizes, self.scale, inner_radius=self.scale / math.sqrt(min(sizes)))
         entries = math.prod(sizes)
         small = entries <= (THIN_ENTRIES if min(sizes) <= _CHEAP_SIDE else DENSE_ENTRIES)
         self.factored = representation == "factored" or (representation == "auto" and not small)
-        self.device: Device = HOST
         if device != "auto":
             self.device = device_named(device)
         elif self.factored and entries >= DEVICE_ENTRIES:
@@ -131,38 +129,32 @@ class TraceNormBall(Domain):
         return "factored" if self.factored else "dense"
 
     def origin(self) -> Point:
-        """The zero matrix, in this set's representation."""
         if not self.factored:
             return np.zeros(self.shape)
         return FactoredMatrix.zeros(self.shape, self.device.name)
 
     def warm_up(self) -> None:
-        """Load the compiled loops over factored matrices, or over stacks of dense ones."""
         if self.device is HOST:
             (factored_kernels if self.factored else kernels)()
 
     @property
     def cheap_projection(self) -> bool:
-        """Whether a full decomposition is as quick as the iterations that would avoid it."""
         return min(self.shape) <= _CHEAP_SIDE or math.prod(self.shape) <= DENSE_ENTRIES
 
     @property
     def cheap_membership(self) -> bool:
-        """As for the projection: both need all singular values."""
-        return self.cheap_projection
+        return self.cheap_projection  # both need all singular values
 
     @property
     def affordable_projection(self) -> bool:
-        """Up to 20 million entries: minimisers have high rank, and every atom adds rank one."""
+        # Minimisers have high rank, and every atom adds rank one.
         return math.prod(self.shape) <= FULL_SVD_ENTRIES
 
     @property
     def default_method(self) -> str:
-        """``"exact"`` for small matrices, ``"block"`` for large ones."""
         return "exact" if self.cheap_projection else "block"
 
     def restricted_to(self, shape: Shape) -> TraceNormBall:
-        """Return the ball of submatrices: taking one, or filling up with zeros, raises no norm."""
         return TraceNormBall(shape, self.scale, representation="dense")
 
     def lmo_with_error(
@@ -183,7 +175,6 @@ class TraceNormBall(Domain):
     def lmo_many_with_error(
         self, directions: Sequence[Point], accuracies: Sequence[float | None]
     ) -> list[tuple[Point, float]]:
-        """As `lmo_with_error`; on a device, factored directions share all products."""
         ranks = [getattr(direction, "rank", math.inf) for direction in directions]
         if self.device is HOST or len(directions) == 1 or sum(ranks) > _TOGETHER:
             return super().lmo_many_with_error(directions, accuracies)
@@ -200,7 +191,6 @@ class TraceNormBall(Domain):
         return (-self.scale * u) @ v.T, error
 
     def project_many(self, stack: Array) -> Array:
-        """Return the projections of dense matrices along the first axis, decomposed together."""
         if not self.cheap_projection:
             return super().project_many(stack)
         projected = stack.copy()
@@ -215,7 +205,6 @@ class TraceNormBall(Domain):
         return projected
 
     def check_point(self, value: Any, name: str) -> Point:
-        """Return a finite matrix of this shape, factored or dense, or raise `ValueError`."""
         if not isinstance(value, FactoredMatrix):
             return super().check_point(value, name)
         if value.shape != self.shape:
@@ -225,8 +214,10 @@ class TraceNormBall(Domain):
     def _lmo(self, direction: Point) -> Point:
         return self.lmo_with_error(direction)[0]
 
-    def _contains(self, x: Point, slack: float) -> bool:
-        return bool(self._singular_values(x).sum() <= self.scale + slack)
+    def _norm(self, x: Point) -> float:
+        compact = self._compact(x)
+        values = singular_values(to_host(self._dense(x))) if compact is None else compact.s
+        return float(values.sum())
 
     def _project(self, y: Point) -> Point:
         U, s, V = self._svd(y, leading=True)
@@ -237,9 +228,6 @@ class TraceNormBall(Domain):
         U, kept, V = U[:, :rank], kept[:rank], V[:, :rank]
         return FactoredMatrix(U, kept, V) if isinstance(y, FactoredMatrix) else (U * kept) @ V.T
 
-    def _gauge(self, y: Point) -> float:
-        return float(self._singular_values(y).sum() / self.scale)
-
     def _gauge_subgradient(self, y: Point) -> Point:
         U, s, V = self._svd(y)
         rank = np.count_nonzero(s > 1e-12 * s.max(initial=0.0))
@@ -247,10 +235,6 @@ class TraceNormBall(Domain):
         if isinstance(y, FactoredMatrix):
             return FactoredMatrix(U, np.full(rank, 1 / self.scale), V)
         return U @ V.T / self.scale
-
-    def _singular_values(self, x: Point) -> Array:
-        compact = self._compact(x)
-        return singular_values(to_host(self._dense(x))) if compact is None else compact.s
 
     def _svd(self, x: Point, leading: bool = False) -> tuple[Array, Array, Array]:
         """Return all singular values, falling, and vectors: all, or those a projection keeps.
@@ -286,7 +270,7 @@ class TraceNormBall(Domain):
             return None
         if not x.nnz:
             return x.recompress()
-        lines = as_factors(x.to("cpu").sparse, int(_NARROW * min(self.shape)) - x.rank)
+        lines = _as_factors(x.to("cpu").sparse, int(_NARROW * min(self.shape)) - x.rank)
         if lines is None:
             return None
         left, right = map(x.device.put, lines)
@@ -302,6 +286,22 @@ class TraceNormBall(Domain):
                 "leading ones"
             )
         return x.toarray()
+
+
+def _as_factors(stored: Any, most: int) -> tuple[Array, Array] | None:
+    """Return U and V with U V^T the sparse matrix: a column for each row that holds entries.
+
+    For each column, where these are fewer than rows. None for more than `most`.
+    """
+    if stored.shape[0] > stored.shape[1]:
+        flipped = _as_factors(stored.T.tocsr(), most)
+        return None if flipped is None else flipped[::-1]
+    lines = np.flatnonzero(np.diff(stored.indptr))
+    if lines.size > most:
+        return None
+    places = np.zeros((stored.shape[0], lines.size))
+    places[lines, np.arange(lines.size)] = 1.0
+    return places, stored[lines].toarray().T
 
 
 class Spectrahedron(Domain):
@@ -348,21 +348,17 @@ class Spectrahedron(Domain):
 
     @property
     def cheap_projection(self) -> bool:
-        """Whether all eigenvalues cost no more than a few times the lowest one."""
         return self._side < _LANCZOS_SIDE
 
     @property
     def cheap_membership(self) -> bool:
-        """As for the projection: both need all eigenvalues."""
-        return self.cheap_projection
+        return self.cheap_projection  # both need all eigenvalues
 
     @property
     def affordable_projection(self) -> bool:
-        """Up to 20 million entries: minimisers have high rank, and every vertex adds rank one."""
         return math.prod(self.shape) <= FULL_SVD_ENTRIES
 
     def tangent(self, direction: Array) -> Array:
-        """Return the symmetric part with trace 0."""
         symmetric = _symmetric_part(direction)
         return symmetric - np.eye(self._side) * (np.trace(symmetric) / self._side)
 

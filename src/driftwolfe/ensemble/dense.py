@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -160,7 +161,7 @@ class DenseDescent(Descent):
         mean: Array = to_host(self._device.put(weights) @ self._x)
         return mean.reshape(self._shape)
 
-    def restart_point(self, weights: Array, heaviest: int) -> Array:
+    def restart_point(self, weights: Array, heaviest: Callable[[Array], int]) -> Array:
         """Return the weighted mean."""
         return self.mean(weights)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -20,7 +20,7 @@ from driftwolfe.oracles import Atoms, InfeasibleProjection, infeasible_projectio
 from driftwolfe.points import FactoredMatrix, norm
 from driftwolfe.points.devices import namespace, to_host
 from driftwolfe.points.kinds import Array, Indices, Point
-from driftwolfe.points.product import at_home
+from driftwolfe.points.product import in_kind_of
 from driftwolfe.storage import require
 
 
@@ -46,7 +46,7 @@ class GradientSum:
             rows, cols = loss.places(like.device)
             lists = ([*self.rows, rows], [*self.cols, cols], [*self.values, slope])
             return GradientSum(*lists, self.rest), None
-        gradient = at_home(loss.pull_back(slope, like), like)
+        gradient = in_kind_of(loss.pull_back(slope, like), like)
         total = gradient if self.rest is None else self.rest + gradient
         return GradientSum(self.rows, self.cols, self.values, total), norm(gradient)
 
@@ -200,9 +200,9 @@ class Descent(ABC):
     def mean(self, weights: Array) -> Point:
         """Return the weighted mean of what the experts play."""
 
-    def restart_point(self, weights: Array, heaviest: int) -> Point:
+    def restart_point(self, weights: Array, heaviest: Callable[[Array], int]) -> Point:
         """Return the mean, or, where its factors would pile up, what the heaviest expert plays."""
-        leader = self.point(heaviest)
+        leader = self.point(heaviest(weights))
         return leader if isinstance(leader, FactoredMatrix) else self.mean(weights)
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -66,7 +66,7 @@ class GapRule:
     scale
         Factor on the gap that theory asks for.
     accuracy
-        A gap of this share of the squared distance to the target will do as well; None for no.
+        Stop also at a gap of this share of the squared distance to the target; None for no.
     max_calls
         LMO calls that one run may make; None for no limit.
     """
@@ -116,8 +116,9 @@ class Leaders:
         for each in self.experts:
             points = [each.x, each.anchor, *([] if each.gradients is None else [each.gradients])]
             require_kind(self.domain, points, "points of experts")
-            shelf = each.memory.shelf
-            require(shelf is None or (len(shelf.U), len(shelf.V)) == self.domain.shape, "shelves")
+            buffer = each.memory.shelf
+            fits = buffer is None or (len(buffer.U), len(buffer.V)) == self.domain.shape
+            require(fits, "buffers of factors")
         require(self.largest_gradient >= 0.0, "experts")
         require_feasible(self.domain, (each.x for each in self.experts))
 
@@ -130,9 +131,9 @@ class Leaders:
         """Return the weighted mean of what the experts play."""
         return weighted_sum(weights, [expert.x for expert in self.experts])
 
-    def restart_point(self, weights: Array, heaviest: int) -> Point:
+    def restart_point(self, weights: Array, heaviest: Callable[[Array], int]) -> Point:
         """Return the mean, or, where its factors would pile up, what the heaviest expert plays."""
-        leader = self.experts[heaviest].x
+        leader = self.experts[heaviest(weights)].x
         return leader if isinstance(leader, FactoredMatrix) else self.mean(weights)
 
     def evaluate(self, loss: Loss, weights: Array, linear: bool) -> Evaluation:
@@ -221,10 +222,10 @@ class Leaders:
         of its gap. x stays feasible, and the next run starts from there, so that the gap it finds is
         that of the point played.
         """
-        x, anchor, shelf = expert.x, expert.anchor, expert.memory.shelf
+        x, anchor, buffer = expert.x, expert.anchor, expert.memory.shelf
         if not isinstance(x, FactoredMatrix):
             return expert
-        if shelf is not None and shelf.holds(x) and shelf.room >= columns:
+        if buffer is not None and buffer.holds(x) and buffer.room >= columns:
             return expert
         error = min(_NEGLIGIBLE * self.domain.radius, _SHARE_OF_GAP * expert.memory.length)
         kept = [x.truncate(error=error).matrix]
@@ -232,8 +233,8 @@ class Leaders:
             held = without_idle_columns(anchor)
             kept.append(held if self.strong_convexity is None else held.recompress())
         room = max(min(_ROOM, expert.epoch), int(_SHARE_OF_RANK * kept[0].rank))
-        shelf, placed = FactorBuffer.holding(kept, room)
-        memory = expert.memory._replace(scalars=None, shelf=shelf)
+        buffer, placed = FactorBuffer.holding(kept, room)
+        memory = expert.memory._replace(scalars=None, shelf=buffer)
         return replace(expert, x=placed[0], anchor=placed[-1], memory=memory)
 
 

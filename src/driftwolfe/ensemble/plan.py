@@ -294,7 +294,7 @@ class LMOBudget:
     r"""At most `rate` LMO calls per round in total, after every round.
 
     Shares are reserved; unused calls are pooled. Every expert saves its share in each round of its
-    block. When the block ends it may spend its savings and whatever nobody has reserved: with
+    block. When the block ends it may spend its savings and all calls that are not reserved: with
     :math:`A_j` the savings of expert j, the total spent after t rounds stays below
     :math:`rate \cdot t - \sum_j A_j`.
 

@@ -235,6 +235,8 @@ def load_learner(
     """Read a learner of the class that `find` returns; `domain` is needed if the file has none."""
 
     def check(header: Header) -> set[str]:
+        if device is not None:  # whatever the file says
+            header.settings["device"] = device
         needed = needed_arrays(header, LEARNER, find(header).__name__)
         if domain is None and header.settings.get("domain") is None:
             raise ValueError(

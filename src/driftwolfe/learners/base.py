@@ -43,14 +43,15 @@ def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @wraps(update)
-    def undoing(self: Learner, *given: Any, **named: Any) -> Any:
-        parts = (self, *(getattr(self, name) for name in self.PARTS))
-        before = [(part, part.__dict__.copy()) for part in parts]
+    def undoing(self: Learner, *given: Any) -> Any:
+        own = self.__dict__
+        parts = [own, *(own[name].__dict__ for name in self.PARTS)]
+        before = [part.copy() for part in parts]
         try:
-            return update(self, *given, **named)
+            return update(self, *given)
         except BaseException:
-            for part, attributes in before:
-                part.__dict__.update(attributes)
+            for part, attributes in zip(parts, before, strict=True):
+                part.update(attributes)
             raise
 
     return undoing

@@ -196,7 +196,7 @@ def _worst_split(tau: int, sums: Array, one: float) -> float:
 def frank_wolfe_tracking(
     G: float, D: float, diameter: float, rounds: int, eta: float, share: float
 ) -> float:
-    r"""Return the bound for online Frank-Wolfe with one linear minimisation a round.
+    r"""Return the bound for online Frank-Wolfe with one LMO call per round.
 
     With :math:`F_t(x) = \eta\sum_{\tau \le t}\langle g_\tau, x\rangle + \tfrac12\lVert x - x_1\rVert^2`
     and a step of fixed share s, the gap :math:`F_t(x_t) - \min F_t` stays below H, the root of

@@ -124,8 +124,11 @@ class CoverLearner(Learner):
         """Where new experts start."""
         if self.start == "origin":
             return self.domain.origin()
-        heaviest = max(near_largest(weights).tolist(), key=self._lengths.__getitem__)
-        return self._experts.restart_point(weights, heaviest)
+        return self._experts.restart_point(weights, self._heaviest)
+
+    def _heaviest(self, weights: Array) -> int:
+        """The expert of the largest weight; of several, that of the longest interval."""
+        return max(near_largest(weights).tolist(), key=self._lengths.__getitem__)
 
     def _wake_and_retire(self, start: Point) -> None:
         """Retire the experts whose interval has ended, and wake those whose interval starts.
@@ -133,11 +136,12 @@ class CoverLearner(Learner):
         In the geometric cover the shortest intervals end, and others of the same lengths follow: these
         experts restart in place. Now and then a longer one comes.
         """
-        number = int((self._ends == self.t).sum())
+        starting = self._cover.starting(self.t + 1)
+        number = min(len(starting), len(self._lengths))
         self._experts.restart(number, start)
         self._meta.restart(number)
-        self._ends[:number] += self._lengths[:number]
-        if longer := self._cover.starting(self.t + 1)[number:]:
+        self._ends[:number] = [self.t + length for length in starting[:number]]
+        if longer := starting[number:]:
             self._add(longer, start)
 
     def _add(self, lengths: list[int], start: Point) -> None:
@@ -232,7 +236,7 @@ class POLA(CoverLearner):
     lower order, for rounding blocks up) and the price of weighing, with r = 1, or 3 for the even
     schedule. That is a statement about long runs: with b = 1, experts on fewer than 256 rounds
     (even: 2048) never ask the set. It needs an exact oracle, see `POLD`. The practical tuning keeps
-    its short blocks, and spends on any interval what nobody has a claim to.
+    its short blocks; unused calls are pooled.
 
     Errata of the paper resolved here: 1 (the weight function), 2 (experts leave after they have
     played), 3, 8, 12 (local clock), 13, 14, 18-20 (dynamic bound), 24, 25.

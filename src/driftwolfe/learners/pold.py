@@ -125,8 +125,7 @@ class GridLearner(Learner):
         """Count a round, and start the next epoch where one ends."""
         self.t += 1
         if self.options.horizon is None and self.t == self._epoch_start + self._epoch_length:
-            weights = self._meta.weights
-            start = self._experts.restart_point(weights, int(near_largest(weights)[0]))
+            start = self._experts.restart_point(self._meta.weights, _first_heaviest)
             self._begin(Epoch(self.t, 2 * self._epoch_length, 0), start)
 
     def _begin(self, epoch: Epoch, start: Point) -> None:
@@ -198,6 +197,10 @@ class GridLearner(Learner):
             self._counted.calls.add(*done[1:])
             self._next_round()
         return rounds
+
+
+def _first_heaviest(weights: Array) -> int:
+    return int(near_largest(weights)[0])
 
 
 class POLD(GridLearner):

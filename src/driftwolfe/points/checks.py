@@ -30,29 +30,26 @@ def positive(value: Any, name: str) -> float:
         ...
     ValueError: radius must be a positive finite number, got -1
     """
-    number = _number(value, name, "a positive finite number")
-    if not 0 < number < math.inf:
-        raise ValueError(f"{name} must be a positive finite number, got {value!r}")
-    return number
+    return _number(value, name, "a positive finite number", least=math.ulp(0.0))
 
 
 def nonnegative(value: Any, name: str) -> float:
     """Return `value` as a float, or raise an error: it must be a finite number >= 0."""
-    number = _number(value, name, "a finite number >= 0")
-    if not 0 <= number < math.inf:
-        raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
-    return number
+    return _number(value, name, "a finite number >= 0", least=0.0)
 
 
-def _number(value: Any, name: str, what: str) -> float:
+def _number(value: Any, name: str, what: str, least: float) -> float:
     try:
         if isinstance(value, bool | np.bool_ | str | bytes):
             raise TypeError
-        return float(value)
+        number = float(value)
     except OverflowError:
         raise ValueError(f"{name} must be {what}, got one beyond the range of numbers") from None
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be {what}, got {_kind(value)}") from None
+    if not least <= number < math.inf:
+        raise ValueError(f"{name} must be {what}, got {value!r}")
+    return number
 
 
 def count(value: Any, name: str, least: int = 1, most: float = LARGEST_COUNT) -> int:
@@ -265,9 +262,7 @@ def _check_lines(matrix: Any) -> None:
 def _check_entries(matrix: Any) -> None:
     """Check a matrix that is a list of entries."""
     number = np.asarray(matrix.data).size
-    names = (
-        ("row indices", "column indices") if len(matrix.shape) == 2 else ("indices",) * matrix.ndim
-    )
+    names = ["row indices", "column indices"] if matrix.ndim == 2 else ["indices"] * matrix.ndim
     for name, given, size in zip(names, matrix.coords, matrix.shape, strict=True):
         indices = _whole(given)
         if indices.size != number:

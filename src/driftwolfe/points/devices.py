@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import re
 from contextlib import AbstractContextManager, nullcontext
@@ -13,31 +14,29 @@ import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.points import checks
 from driftwolfe.points import decompositions as dense
-from driftwolfe.points import stored as places
 from driftwolfe.points.compiled import compiled
 from driftwolfe.points.kinds import Array, Shape
 
 _kernels = compiled("driftwolfe.points.sparse_kernels")
+#: Entries up to which scipy's conversions cost more than the work itself.
+_FEW_ENTRIES = 10_000
 
 
 class Device:
     """The operations on large arrays that depend on where these live: here NumPy's, on the host.
 
-    `TorchDevice` overrides all of them. Large arrays (factors, entries) stay on their device; arrays
-    as small as the rank of a matrix, such as singular values, live on the host.
-
-    Attributes
-    ----------
-    name
-        As users write it: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"torch"``.
-    xp
-        The library: numpy or torch. Only functions that both have, called alike.
-    workers
-        Threads beyond which more only wait for each other.
+    `TorchDevice` overrides them. Large arrays (factors, entries) stay on their device; arrays as small
+    as the rank of a matrix, such as singular values, live on the host. A sparse matrix ("stored") is
+    a `csr_array` of float64 with sorted, unique 32-bit indices.
     """
 
+    #: As users write it: "cpu", "cuda", "cuda:1", "torch".
     name: str = "cpu"
+    #: The library: numpy or torch. Only functions that both have, called alike.
     xp: Any = np
+    #: The library's own name of the device.
+    place: Any = "cpu"
+    #: Threads beyond which more only wait for each other.
     workers: float = math.inf
 
     # -- moving ------------------------------------------------------------------------------
@@ -73,11 +72,11 @@ class Device:
 
     def zeros(self, shape: Shape) -> Any:
         """An array of zeros."""
-        return np.zeros(shape)
+        return self.xp.zeros(shape, dtype=self.xp.float64, device=self.place)
 
     def unit(self, size: int) -> Any:
         """The unit matrix of that size."""
-        return np.eye(size)
+        return self.xp.eye(size, dtype=self.xp.float64, device=self.place)
 
     def normal(self, rng: np.random.Generator, shape: Shape) -> Any:
         """Random numbers, the same for the same state of the generator on the same device."""
@@ -89,11 +88,11 @@ class Device:
 
     def single(self, array: Any) -> Any:
         """The same numbers in single precision."""
-        return array.astype(np.float32)
+        return self.xp.asarray(array, dtype=self.xp.float32)
 
     def double(self, array: Any) -> Any:
         """The same numbers in double precision."""
-        return array.astype(np.float64)
+        return self.xp.asarray(array, dtype=self.xp.float64)
 
     # -- measuring ---------------------------------------------------------------------------
 
@@ -149,37 +148,79 @@ class Device:
 
     def stored(self, rows: Any, cols: Any, values: Any, shape: Shape) -> Any:
         """A sparse matrix of checked entries, by rows; entries given twice add up."""
-        return places.stored_entries(rows, cols, values, shape)
+        if rows.size > _FEW_ENTRIES:
+            return self.canonical(
+                scipy.sparse.coo_array((values, (rows, cols)), shape=shape), shape
+            )
+        indptr = np.zeros(shape[0] + 1, dtype=np.int32)
+        indices, data = np.empty(rows.size, dtype=np.int32), np.empty(rows.size)
+        size = _kernels().sum_entries(rows, cols, values, indptr, indices, data)
+        return scipy.sparse.csr_array((data[:size], indices[:size], indptr), shape=shape)
 
     def canonical(self, sparse: Any, shape: Shape) -> Any:
         """A sparse matrix of any kind, checked, brought here and by rows."""
-        return places.canonical(sparse.on_host() if hasattr(sparse, "on_host") else sparse, shape)
+        if hasattr(sparse, "on_host"):
+            sparse = sparse.on_host()
+        if not scipy.sparse.issparse(sparse):
+            raise TypeError(
+                f"sparse must be a scipy sparse matrix or None, got {type(sparse).__name__}"
+            )
+        if sparse.shape != shape:
+            raise ValueError(f"sparse must have shape {shape}, got {sparse.shape}")
+        stored = scipy.sparse.csr_array(sparse, dtype=np.float64)
+        stored.sum_duplicates()
+        stored.indices = stored.indices.astype(np.int32, copy=False)  # a third less to read
+        stored.indptr = stored.indptr.astype(np.int32, copy=False)
+        return _finite(stored)
 
-    def added(self, one: Any, other: Any) -> Any:
-        """The sum of two sparse matrices."""
-        return places.added(one, other)
+    def with_data(self, stored: Any, data: Any) -> Any:
+        """The same indices with other values, without scipy's checks of what is known to fit."""
+        other = copy.copy(stored)
+        other.data = data
+        return other
 
     def scaled(self, stored: Any, factor: float) -> Any:
         """A multiple of a sparse matrix, which shares its indices."""
-        return places.with_data(stored, stored.data * factor)
+        return self.with_data(stored, stored.data * factor)
+
+    def added(self, one: Any, other: Any) -> Any:
+        """The sum of two sparse matrices, in one pass."""
+        most = one.nnz + other.nnz
+        indptr, indices = np.empty_like(one.indptr), np.empty(most, dtype=np.int32)
+        data = np.empty(most)
+        size = _kernels().add_stored(*parts(one), *parts(other), indptr, indices, data)
+        stored = scipy.sparse.csr_array((data[:size], indices[:size], indptr), shape=one.shape)
+        stored.has_canonical_format = True
+        return _finite(stored)
 
     def add_stored(self, stored: Any, rows: Any, cols: Any, values: Any) -> None:
         """Add the stored entries at these pairs to `values`."""
-        _kernels().add_sparse_entries(*places.parts(stored), rows, cols, values)
+        _kernels().add_sparse_entries(*parts(stored), rows, cols, values)
 
     def stored_inner(self, stored: Any, U: Any, s: Any, V: Any) -> float:
         """The inner product of a sparse matrix with U diag(s) V^T."""
-        return float(_kernels().stored_inner(*places.parts(stored), U, s, V))
+        return float(_kernels().stored_inner(*parts(stored), U, s, V))
 
     def stored_product(self, one: Any, other: Any) -> float:
         """The inner product of two sparse matrices."""
-        return float(_kernels().stored_product(*places.parts(one), *places.parts(other)))
+        return float(_kernels().stored_product(*parts(one), *parts(other)))
 
     def __repr__(self) -> str:
         return f"Device({self.name!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return device_named, (self.name,)  # one object for each device, in copies too
+
+
+def parts(stored: Any) -> tuple[Any, Any, Any]:
+    """Return `indptr`, `indices` and `data` of a sparse matrix."""
+    return stored.indptr, stored.indices, stored.data
+
+
+def _finite(stored: Any) -> Any:
+    if not checks.all_finite(stored.data):
+        raise ValueError("sparse has entries that are not finite")
+    return stored
 
 
 #: NumPy, SciPy and compiled loops.

@@ -16,14 +16,7 @@ class FactorBuffer:
 
     Matrices that share a buffer differ in their values s only: sums and differences cost as much as
     those of two vectors. A column is written once, while no matrix has a value there, so earlier
-    matrices never change.
-
-    Attributes
-    ----------
-    U, V
-        The columns.
-    used
-        How many are taken.
+    matrices never change. `used` counts the columns that are taken.
 
     Examples
     --------

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftwolfe.points import checks
-from driftwolfe.points import stored as places
 from driftwolfe.points.decompositions import svd
 from driftwolfe.points.devices import HOST, Device, device_named, device_of, is_array, to_host
 from driftwolfe.points.kinds import Array, Indices, Shape
@@ -172,12 +171,13 @@ class FactoredMatrix:
         device = next((A.device for A in matrices if A.device is not HOST), HOST)
         scaled = [float(w) * A.to(device.name) for w, A in zip(weights, matrices, strict=True)]
         stored = [A.sparse for A in scaled if A.sparse is not None]
-        return cls._of(
-            device.xp.concat([A.U for A in scaled], axis=1),
-            np.concat([A.s for A in scaled]),
-            device.xp.concat([A.V for A in scaled], axis=1),
-            reduce(device.added, stored) if stored else None,
-        )
+        return cls._side_by_side(scaled, reduce(device.added, stored) if stored else None)
+
+    @classmethod
+    def _side_by_side(cls, matrices: Sequence[FactoredMatrix], stored: Any) -> FactoredMatrix:
+        concat = matrices[0].device.xp.concat
+        U, V = concat([A.U for A in matrices], axis=1), concat([A.V for A in matrices], axis=1)
+        return cls._of(U, np.concat([A.s for A in matrices]), V, stored)
 
     # -- facts -------------------------------------------------------------------------------
 
@@ -251,7 +251,7 @@ class FactoredMatrix:
         unit, single = self / (self.largest_part() or 1.0), self.device.single
         stored = unit.sparse
         if stored is not None:
-            stored = places.with_data(stored, single(stored.data))
+            stored = self.device.with_data(stored, single(stored.data))
         s: Any = HOST.single(unit.s)
         return FactoredMatrix._of(single(unit.U), s, single(unit.V), stored)
 
@@ -293,13 +293,7 @@ class FactoredMatrix:
             return FactoredMatrix._of(kept.U, kept.s, kept.V, stored, kept.orthonormal)
         if self.U is other.U and self.V is other.V:  # a step away from a point and back
             return self._with_values(self.s + other.s, stored)
-        xp = self.device.xp
-        total = FactoredMatrix._of(
-            xp.concat((self.U, other.U), axis=1),
-            np.concat((self.s, other.s)),
-            xp.concat((self.V, other.V), axis=1),
-            stored,
-        )
+        total = FactoredMatrix._side_by_side((self, other), stored)
         # More columns than the shorter side are redundant: long sums stay bounded.
         return total if total.rank <= min(self.shape) + _SPARE_COLUMNS else total.recompress()
 

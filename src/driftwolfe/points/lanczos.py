@@ -207,27 +207,11 @@ def lanczos(
     the largest eigenvalue of :math:`A^\top A` it is at most 1/|c|, where c is the leading component
     of the start (Hochstenbach 2013), and a random c is rarely tiny. A run therefore also goes on
     until, with probability 0.999, no singular value lies more than max(`tolerance`, 0.05) s above s.
-
-    Parameters
-    ----------
-    matrices
-        Factored matrices, or one operator on the host.
-    starts
-        A start for each, with a random part.
-    tolerances
-        Relative residual of each at which to stop.
-    max_products
-        Products with a matrix or its transpose after which to stop in any case.
-    randomness
-        Length of the random part as a share of the start's.
+    `randomness` is the length of the starts' random part as a share of theirs.
     """
-    if (
-        len(matrices) > 1 and matrices[0].device is HOST
-    ):  # which gains nothing by taking them together
-        return [
-            lanczos([A], [start], [tolerance], max_products, randomness)[0]
-            for A, start, tolerance in zip(matrices, starts, tolerances, strict=True)
-        ]
+    if len(matrices) > 1 and matrices[0].device is HOST:  # it gains nothing from sharing calls
+        each = zip(matrices, starts, tolerances, strict=True)
+        return [lanczos([A], [q], [tol], max_products, randomness)[0] for A, q, tol in each]
     # A uniform unit vector in n dimensions has |c| < delta with probability <= delta sqrt(2 n / pi).
     least = _FAILURE * randomness * math.sqrt(math.pi / (2.0 * len(starts[0])))
     units = [_unit(start) for start in starts]
@@ -236,21 +220,13 @@ def lanczos(
     return [_finished(matrix, run, tol, max_products) for matrix, run, tol in triples]
 
 
-class _Run(NamedTuple):
-    image: Array  # A v; only its direction counts
-    s: float
-    v: Array
-    error: float
-    steps: int
-
-
-def _finished(matrix: Any, run: _Run, tolerance: float, max_products: int) -> Triplet:
+def _finished(matrix: Any, run: Triplet, tolerance: float, max_products: int) -> Triplet:
     """Restart from the best vector until the residual is small or the products are spent."""
-    spent = 2 * run.steps
+    spent = run.products
     while run.error > tolerance * run.s and spent + 2 <= max_products:
         run = _run([matrix], [run.v], [tolerance], (max_products - spent) // 2, 0.0)[0]
-        spent += 2 * run.steps
-    u = _unit(run.image) if run.s > 0 else matrix.device.put(np.eye(1, matrix.shape[0])[0])
+        spent += run.products
+    u = _unit(run.u) if run.s > 0 else matrix.device.put(np.eye(1, matrix.shape[0])[0])
     return Triplet(u, run.s, _unit(run.v), run.error, spent)
 
 
@@ -261,8 +237,11 @@ def _run(
     most: int,
     luck: float,
     rescaled: bool = False,
-) -> list[_Run]:
-    """Grow one Krylov basis per matrix; `luck` is -log|c|, 0 where nothing is to be ruled out."""
+) -> list[Triplet]:
+    """Grow one Krylov basis per matrix; of u, v only the directions count.
+
+    `luck` is -log|c|, 0 where nothing is to be ruled out.
+    """
     steps = max(1, min(_LARGEST_BASIS, most, matrices[0].shape[1]))
     spaces = _krylov(matrices, starts, steps)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -283,7 +262,7 @@ def _run(
         k = min(steps, k + max(1, k // 4))
     vectors = spaces.combine([coordinates for coordinates, *_ in found])
     return [
-        _Run(image, s, v, error, taken)
+        Triplet(image, s, v, error, 2 * taken)
         for (_, s, error, taken), (image, v) in zip(found, vectors, strict=True)
     ]
 

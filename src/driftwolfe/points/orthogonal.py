@@ -59,23 +59,12 @@ class RitzSpace(NamedTuple):
     With the decomposition :math:`A^\top Q = V\,\mathrm{diag}(s)\,W^\top` and U = Q W it holds that
     :math:`U^\top A = \mathrm{diag}(s) V^\top`: s are lower bounds of the leading singular values,
     exact where Q holds the leading left vectors.
-
-    Attributes
-    ----------
-    basis
-        Q, in columns.
-    image
-        :math:`A^\top Q`.
-    rotation
-        W.
-    s
-        Falling.
     """
 
-    basis: Array
-    image: Array
-    rotation: Array
-    s: Array
+    basis: Array  # Q, in columns
+    image: Array  # A^T Q
+    rotation: Array  # W
+    s: Array  # falling
 
     @property
     def right(self) -> Array:
@@ -105,22 +94,16 @@ def ritz_space(operator: Any, right: Array, powers: int = 0) -> RitzSpace:
 
 
 def _powered(operator: Any, right: Array, powers: int) -> Array:
-    rough, device = _single(operator), device_of(right)
-    unit = device.unit_columns
+    device = device_of(right)
+    single, unit = device.single, device.unit_columns
+    dense = is_array(operator)
+    rough = single(operator / (device.largest(operator) or 1.0)) if dense else operator.single()
     with device.reduced_precision():
         # Columns at unit length: powers of large matrices stay in range.
-        image = rough @ device.single(unit(right))
+        image = rough @ single(unit(right))
         for _ in range(powers):
             image = rough @ unit(transpose_times(rough, unit(image)))
     return device.double(unit(image))
-
-
-def _single(operator: Any) -> Any:
-    """Return the matrix in single precision, scaled to entries of at most 1."""
-    if not is_array(operator):
-        return operator.single()
-    device = device_of(operator)
-    return device.single(operator / (device.largest(operator) or 1.0))
 
 
 def transpose_times(operator: Any, block: Array) -> Array:

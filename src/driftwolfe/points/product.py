@@ -101,11 +101,11 @@ class ProductPoint:
         return zip(self._parts, other._parts, strict=True)
 
 
-def at_home(gradient: Point, like: Point) -> Point:
+def in_kind_of(gradient: Point, like: Point) -> Point:
     """Return a gradient as a point that can be added to `like`: on a device, arrays become matrices."""
     if isinstance(like, ProductPoint) and isinstance(gradient, ProductPoint):
         pairs = zip(gradient.parts, like.parts, strict=True)
-        return ProductPoint(at_home(*pair) for pair in pairs)
+        return ProductPoint(in_kind_of(*pair) for pair in pairs)
     if not isinstance(like, FactoredMatrix) or like.device is HOST or not is_array(gradient):
         return gradient
     dense = to_host(gradient)

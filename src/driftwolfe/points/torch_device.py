@@ -16,8 +16,7 @@ import torch
 
 from driftwolfe.points import checks
 from driftwolfe.points import decompositions as dense
-from driftwolfe.points import stored as places
-from driftwolfe.points.devices import Device
+from driftwolfe.points.devices import HOST, Device, parts
 from driftwolfe.points.kinds import Array, Shape
 
 # Trigger PyTorch's one-time warning here, suppressed: the sparse format is a beta, and unchecked.
@@ -174,7 +173,7 @@ class TorchStored:
         return float(other.data @ self.entries(other.rows, other.indices))
 
     def copy(self) -> TorchStored:
-        indptr, indices, data = (part.clone() for part in places.parts(self))
+        indptr, indices, data = map(torch.clone, parts(self))
         return TorchStored(indptr, indices, data, self.shape)
 
     def toarray(self) -> Any:
@@ -193,13 +192,13 @@ class TorchStored:
         """The same matrix on another device of PyTorch's."""
         if self.data.device == device:
             return self
-        indptr, indices, data = (part.to(device) for part in places.parts(self))
+        indptr, indices, data = (part.to(device) for part in parts(self))
         return TorchStored(indptr, indices, data, self.shape)
 
     def on_host(self) -> Any:
         """The same matrix as scipy's `csr_array`."""
-        parts = (part.cpu().numpy() for part in (self.data, self.indices, self.indptr))
-        return scipy.sparse.csr_array(tuple(parts), shape=self.shape)
+        arrays = (part.cpu().numpy() for part in (self.data, self.indices, self.indptr))
+        return scipy.sparse.csr_array(tuple(arrays), shape=self.shape)
 
 
 class TorchKrylov:
@@ -305,22 +304,22 @@ def _tensor_cores() -> Iterator[None]:
 
 
 class TorchDevice(Device):
-    """A device of PyTorch's.
-
-    Parameters
-    ----------
-    name
-        ``"cuda"``, ``"cuda:1"``, ..., or ``"torch"`` for the host.
-    """
+    """A device of PyTorch's: ``"cuda"``, ``"cuda:1"``, ..., or ``"torch"`` for the host."""
 
     xp = torch
+    krylov = TorchKrylov
+    stored: Any = staticmethod(TorchStored.of_entries)
+    with_data: Any = staticmethod(TorchStored.with_data)
+    scaled: Any = staticmethod(TorchStored.scaled)
+    added: Any = staticmethod(TorchStored.plus)
+    stored_product: Any = staticmethod(TorchStored.inner)
     workers = 2  # one waits for the device while the other gives it work; three were slower
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._threads = local()
         try:
-            self.torch = torch.device("cpu" if name == "torch" else name)
+            self.place = torch.device("cpu" if name == "torch" else name)
             self._warm_up()
         except (RuntimeError, TypeError, AssertionError) as error:
             reason = str(error).splitlines()[0].rstrip(".")
@@ -331,20 +330,18 @@ class TorchDevice(Device):
 
     def _warm_up(self) -> None:
         """Load the libraries now: PyTorch does not let several threads be the first."""
-        unit = torch.eye(2, dtype=torch.float64, device=self.torch)
+        unit = torch.eye(2, dtype=torch.float64, device=self.place)
         self.inverse_cholesky(unit @ unit)
         torch.linalg.eigh(unit)
         torch.linalg.qr(unit)
 
-    # -- moving ------------------------------------------------------------------------------
-
     def put(self, array: Any) -> Any:
         if isinstance(array, torch.Tensor):
-            return array.to(self.torch)
+            return array.to(self.place)
         rows = np.ascontiguousarray(array)
         if min(rows.strides, default=0) < 0:  # along an axis of one entry, where that is contiguous
             rows = rows.copy()
-        return torch.tensor(rows, device=self.torch)
+        return torch.tensor(rows, device=self.place)
 
     def host(self, array: Any) -> Any:
         return array.detach().cpu().numpy()
@@ -358,21 +355,21 @@ class TorchDevice(Device):
             raise ValueError(f"{name} must be a dense tensor, got one of layout {value.layout}")
         if shape is not None and tuple(value.shape) != shape:
             raise ValueError(f"{name} must have shape {shape}, got {tuple(value.shape)}")
-        tensor = value.detach().to(self.torch, torch.float64).contiguous()
+        tensor = value.detach().to(self.place, torch.float64).contiguous()
         if not bool(torch.isfinite(tensor).all()):
             raise ValueError(f"{name} has entries that are not finite")
         return tensor
 
     def beside(self) -> AbstractContextManager[None]:
         """A stream of this thread's own, on a GPU."""
-        if self.torch.type != "cuda":
+        if self.place.type != "cuda":
             return nullcontext()
-        return self._beside(torch.cuda.current_stream(self.torch))
+        return self._beside(torch.cuda.current_stream(self.place))
 
     @contextmanager
     def _beside(self, first: Any) -> Iterator[None]:
         if not hasattr(self._threads, "stream"):
-            self._threads.stream = torch.cuda.Stream(self.torch)
+            self._threads.stream = torch.cuda.Stream(self.place)
         own = self._threads.stream
         own.wait_stream(first)
         try:
@@ -383,34 +380,18 @@ class TorchDevice(Device):
 
     def reduced_precision(self) -> AbstractContextManager[None]:
         """The tensor cores of a GPU, which read 10 bits of each number: four times as quick."""
-        return _tensor_cores() if self.torch.type == "cuda" else nullcontext()
-
-    # -- making ------------------------------------------------------------------------------
-
-    def zeros(self, shape: Shape) -> Any:
-        return torch.zeros(shape, dtype=torch.float64, device=self.torch)
-
-    def unit(self, size: int) -> Any:
-        return torch.eye(size, dtype=torch.float64, device=self.torch)
+        return _tensor_cores() if self.place.type == "cuda" else nullcontext()
 
     def normal(self, rng: np.random.Generator, shape: Shape) -> Any:
         """Random numbers: as the host's if few, else drawn here from a seed that the generator gives."""
         if shape[0] <= _FEW_ROWS:
             return self.put(rng.standard_normal(shape))
-        generator = torch.Generator(self.torch)
+        generator = torch.Generator(self.place)
         generator.manual_seed(int(rng.integers(_LARGEST_SEED)))
-        return torch.randn(shape, generator=generator, dtype=torch.float64, device=self.torch)
+        return torch.randn(shape, generator=generator, dtype=torch.float64, device=self.place)
 
     def by_rows(self, array: Any) -> Any:
         return array.contiguous()
-
-    def single(self, array: Any) -> Any:
-        return array.float()
-
-    def double(self, array: Any) -> Any:
-        return array.double()
-
-    # -- measuring ---------------------------------------------------------------------------
 
     def largest(self, array: Any) -> float:
         return float(torch.linalg.vector_norm(array, math.inf)) if array.numel() else 0.0
@@ -430,8 +411,6 @@ class TorchDevice(Device):
     def unit_columns(self, block: Any) -> Any:
         return block / self.lengths(block).clamp_min_(torch.finfo(block.dtype).tiny)
 
-    # -- decomposing -------------------------------------------------------------------------
-
     def inverse_cholesky(self, gram: Any) -> Any:
         lower = torch.linalg.cholesky_ex(gram)[0]
         return torch.linalg.solve_triangular(lower, self.unit(len(gram)), upper=False).T
@@ -449,29 +428,20 @@ class TorchDevice(Device):
         inner, s, Vt = dense.svd(self.host(core))
         return basis @ self.put(inner), s, self.put(Vt)
 
-    # -- entries -----------------------------------------------------------------------------
-
     def entries(self, U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
         step = max(1, _CHUNK // max(1, len(s)))
         if len(rows) > step:
-            parts = zip(rows.split(step), cols.split(step), strict=True)
-            return torch.cat([self.entries(U, s, V, *part) for part in parts])
+            pairs = zip(rows.split(step), cols.split(step), strict=True)
+            return torch.cat([self.entries(U, s, V, *pair) for pair in pairs])
         return U[rows].mul_(V[cols]) @ s
-
-    def stored(self, rows: Any, cols: Any, values: Any, shape: Shape) -> Any:
-        return TorchStored.of_entries(rows, cols, values, shape)
 
     def canonical(self, sparse: Any, shape: Shape) -> Any:
         if not isinstance(sparse, TorchStored):
-            host = places.parts(places.canonical(sparse, shape))
-            indptr, indices, data = map(self.put, host)
+            indptr, indices, data = map(self.put, parts(HOST.canonical(sparse, shape)))
             return TorchStored(indptr, indices, data, shape)
         if sparse.shape != shape:
             raise ValueError(f"sparse must have shape {shape}, got {sparse.shape}")
-        return sparse.on(self.torch)
-
-    def added(self, one: Any, other: Any) -> Any:
-        return one.plus(other)
+        return sparse.on(self.place)
 
     def add_stored(self, stored: Any, rows: Any, cols: Any, values: Any) -> None:
         values += stored.entries(rows, cols)
@@ -480,12 +450,3 @@ class TorchDevice(Device):
         if stored.nnz <= stored.shape[0]:
             return float(stored.data @ self.entries(U, s, V, stored.rows, stored.indices))
         return float(torch.vdot((U * s).ravel(), (stored @ V).ravel()))
-
-    def stored_product(self, one: Any, other: Any) -> float:
-        return one.inner(other)
-
-    def scaled(self, stored: Any, factor: float) -> Any:
-        return stored.scaled(factor)
-
-    def krylov(self, matrices: Sequence[Any], starts: Sequence[Any], most: int) -> TorchKrylov:
-        return TorchKrylov(matrices, starts, most)

@@ -3,9 +3,15 @@
 from driftwolfe.streams import drift, synthetic
 from driftwolfe.streams.adversary import ResistingOracle, SignAdversary, against
 from driftwolfe.streams.data_files import DataUnavailable
-from driftwolfe.streams.datasets import matrix_completion, movielens_100k, multiclass, shuttle
+from driftwolfe.streams.datasets import (
+    matrix_completion,
+    movielens_100k,
+    movielens_twin,
+    multiclass,
+    shuttle,
+    shuttle_twin,
+)
 from driftwolfe.streams.stream import Stream
-from driftwolfe.streams.twins import movielens_twin, shuttle_twin
 
 __all__ = [
     "DataUnavailable",

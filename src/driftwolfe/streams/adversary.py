@@ -34,21 +34,17 @@ class SignAdversary:
     ----------
     domain
         The set.
-    direction
-        The vector e, scaled to unit length here; by default one in which the set is wide.
+    direction, seed
+        The vector e, scaled to unit length; by default a random one in which the set is wide.
     lipschitz
         G, the norm of every gradient, in units of the loss over those of x.
-    seed
-        Of the default direction.
 
     Examples
     --------
     >>> import numpy as np, driftwolfe as dw
     >>> adversary = SignAdversary(dw.L2Ball(2), direction=[1.0, 0.0])
-    >>> adversary.answer(np.array([0.25, 0.0])).value([0.25, 0.0])
-    0.25
-    >>> adversary.answer(np.array([-0.5, 0.0])).value([-0.5, 0.0])
-    0.5
+    >>> [adversary.answer(x).value(x) for x in np.array([[0.25, 0.0], [-0.5, 0.0]])]
+    [0.25, 0.5]
     """
 
     def __init__(
@@ -56,13 +52,11 @@ class SignAdversary:
     ) -> None:
         self.lipschitz = checks.positive(lipschitz, "lipschitz")
         if direction is None:
-            width = wide_direction(domain, np.random.default_rng(seed))
+            width = wide_direction(domain, seed)
         else:
             width = width_along(domain, domain.check_point(direction, "direction"))
         self.direction, self.middle = width.direction, width.middle
-        slope, height = self.direction * self.lipschitz, self.lipschitz * self.middle
-        self._rising = LinearLoss(slope, constant=-height)
-        self._falling = LinearLoss(slope * -1.0, constant=height)
+        self._rising, self._falling = width.opposite_losses(self.lipschitz, self.middle)
 
     def answer(self, decision: Point) -> LinearLoss:
         """Return the loss that hurts this decision."""
@@ -77,10 +71,8 @@ def against(
 
     Parameters
     ----------
-    learner
-        The one to play against; pass it to `play` together with these losses.
-    rounds
-        Number of losses.
+    learner, rounds
+        The learner to `play` with these losses, and their number.
     lipschitz, direction, seed
         As in `SignAdversary`.
 
@@ -124,13 +116,11 @@ class ResistingOracle:
 
     Parameters
     ----------
-    rounds
-        T, the number of losses.
+    rounds, radius
+        T, the number of losses, and R: the set lies in the ball of this radius around 0.
     lmo_budget
         b, linear minimisations per round: N = bT in all, rounded down, at any time. Those that are
         answered by 0 or by an old answer are free.
-    radius
-        R: the set lies in the ball of this radius around 0.
     lipschitz
         G, the norm of every gradient, in units of the loss over those of x.
 
@@ -139,13 +129,11 @@ class ResistingOracle:
     domain
         The set. It refuses queries with a part along coordinates that are not revealed: the bound
         holds for learners that combine what they have seen. One learner plays one game.
-    allowed
-        N.
+    allowed, played
+        N, and the rounds played.
     answers
         New answers of the oracle so far. The last one, number N + 1, is u itself: a learner that
         asks for more than N has no guaranteed regret, but the game continues and `lower_bound` holds.
-    played
-        Rounds played.
 
     Examples
     --------
@@ -216,7 +204,8 @@ class ResistingOracle:
         x = self.domain.check_point(decision, "decision")
         if not self._contains(x):
             raise ValueError("decision must lie in the set: mix 0 and answers of its oracle")
-        self._reveal_direction()
+        if self.answers <= self.allowed and (self._new or not self._revealed):
+            self._reveal_direction()
         target = self.comparator
         if self.answers <= self.allowed:
             target[-1] = 0.0
@@ -230,8 +219,6 @@ class ResistingOracle:
     def _reveal_direction(self) -> None:
         """Add the direction that makes up for the answers since the last one."""
         m, n, e2 = self._revealed, self._new, self._epsilon_squared
-        if self.answers > self.allowed or (m > 0 and n == 0):
-            return
         square = e2 if m == 0 else n * e2**2 / (self._xi_squared[m] + n * e2)
         self._lengths[m] = math.sqrt(square)
         self._xi_squared[m + 1] = self._xi_squared[m] - square
@@ -252,9 +239,9 @@ class ResistingOracle:
                 self._phases[best] = self._revealed
                 self.answers += 1
                 self._new += 1
-            return (
-                self._vertex(best, int(self._phases[best])) if least < 0 else np.zeros(query.shape)
-            )
+            if least >= 0:
+                return np.zeros(query.shape)
+            return self._vertex(best, int(self._phases[best]))
 
     def _contains(self, x: Array) -> bool:
         """Whether x is a mixture of 0 and the answers so far: each has a coordinate of its own."""

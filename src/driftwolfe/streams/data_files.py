@@ -28,8 +28,7 @@ Folder = str | os.PathLike[str]
 class DataUnavailable(FileNotFoundError):  # noqa: N818 - named like FileNotFoundError
     """A published file is not on this machine and could not be downloaded.
 
-    Where a folder was named that does not hold the file, a plain FileNotFoundError is raised instead:
-    that is surely a mistake.
+    A named folder without the file is surely a mistake: that raises a plain FileNotFoundError.
 
     Examples
     --------
@@ -45,11 +44,7 @@ def named_folder(folder: Folder | None = None) -> Path | None:
 
 
 def cache_folder() -> Path | None:
-    """Return the cache folder, which need not exist; None for a user without a home.
-
-    DRIFTWOLFE_CACHE names it; by default it is ``driftwolfe`` where the system keeps caches, such as
-    ``~/.cache``.
-    """
+    """Return $DRIFTWOLFE_CACHE, else ``driftwolfe`` in the system's cache; None without a home."""
     if given := os.environ.get(CACHE_VARIABLE):
         return Path(given).expanduser()
     import pooch  # here and below: slow to import, and seldom needed
@@ -71,11 +66,7 @@ def offline() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A published file.
-
-    If a data folder is named, by an argument or by DRIFTWOLFE_DATA, the file is read only from there;
-    otherwise from the cache, into which it is downloaded if it is missing.
-    """
+    """A published file, read from the named data folder, or else from the cache or its publisher."""
 
     path: str  # in the folder, as it is or compressed with .gz after its name
     size: int  # of its content, in bytes
@@ -85,10 +76,7 @@ class DataFile:
     member: str | None = None  # its name in the zip archive at `url`, if that is one
 
     def read(self, folder: Folder | None = None) -> bytes:
-        """Return the content, checked against its checksum.
-
-        Never unpacks more than the known size, whatever a compressed file claims to hold.
-        """
+        """Return the content, checked by its checksum; never unpacks more than the known size."""
         named = named_folder(folder)
         found = self.find(folder)
         if found is None and named is not None:
@@ -99,11 +87,8 @@ class DataFile:
         path = found or self._download()
         content = _content(path, self.size + 1)
         if fault := self._fault(content):
-            remedy = (
-                f"get it again from {self.source}"
-                if named is not None
-                else f"delete {path}, and it is downloaded again"
-            )
+            again = f"get it again from {self.source}"
+            remedy = again if named else f"delete {path}, and it is downloaded again"
             raise ValueError(f"{path} {fault}; it is truncated or altered: {remedy}")
         return content
 
@@ -129,13 +114,9 @@ class DataFile:
         try:
             # Into a temporary file, whose checksum is checked and which then takes its place at once:
             # neither a kill nor another process can leave half a file.
-            pooch.retrieve(
-                self.url,
-                f"sha256:{self.sha256}",
-                fname=target.name,
-                path=target.parent,
-                downloader=self._write_download,
-            )
+            place = {"fname": target.name, "path": target.parent}
+            checksum = f"sha256:{self.sha256}"
+            pooch.retrieve(self.url, checksum, **place, downloader=self._write_download)
         except DataUnavailable:
             raise
         except OSError as error:
@@ -147,11 +128,9 @@ class DataFile:
     def _write_download(self, url: str, target: str, _pooch: object) -> None:
         """Download the content into a file; pooch calls this."""
         try:
-            if self.member is None:
-                content = downloaded(url, self.size + 1)
-            else:
-                archive = downloaded(url, MAX_ARCHIVE_BYTES)
-                content = _unzipped(archive, self.member, self.size + 1)
+            content = downloaded(url, MAX_ARCHIVE_BYTES if self.member else self.size + 1)
+            if self.member:
+                content = _unzipped(content, self.member, self.size + 1)
         except OSError as error:
             raise self._unavailable(f"downloading {url} failed: {error}") from error
         if fault := self._fault(content):

@@ -1,4 +1,4 @@
-"""Streams from data: your own, MovieLens 100K and Shuttle, laid out as in the paper."""
+"""Streams from data, laid out as in the paper: your own, MovieLens 100K, Shuttle, and synthetic twins."""
 
 from __future__ import annotations
 
@@ -8,21 +8,19 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from driftwolfe.domains import TraceNormBall
 from driftwolfe.losses import AbsoluteEntries, MulticlassLogistic
 from driftwolfe.losses.entries import EntryLoss
-from driftwolfe.losses.inputs import Indices, batch_of_features, batch_of_indices, batch_of_numbers
+from driftwolfe.losses.inputs import batch_of_features, batch_of_indices, batch_of_numbers
 from driftwolfe.points import checks
-from driftwolfe.points.kinds import Array
+from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.streams.data_files import DataFile, Folder
 from driftwolfe.streams.stream import Seed, Stream, change_points, steepest
 
-#: Users and films, from 0, and their ratings.
+#: Users and films, from 0, and their ratings; rows of features, and their classes from 0.
 Ratings: TypeAlias = tuple[Indices, Indices, Array]
-#: Rows of features, and their classes from 0.
-Table: TypeAlias = tuple[Array, NDArray[np.intp]]
+Table: TypeAlias = tuple[Array, Indices]
 #: A number of rounds, None for no flips, or "auto".
 Flips: TypeAlias = int | Literal["auto"] | None
 
@@ -61,15 +59,12 @@ def matrix_completion(
 
     Every copy holds all entries once, multiplied by its number from `copies` and cut into rounds of
     `per_round` entries; the last round of a copy holds the rest. With ``(1, -1, 1)`` the truth is
-    negated for the middle third: abrupt drift. `drifts` holds the rounds where a copy starts whose
-    factor differs from the one before.
+    negated for the middle third: abrupt drift, and the stream's `drifts` say where.
 
     Parameters
     ----------
-    rows, cols, ratings
-        Indices of the known entries, from 0, and their values.
-    shape
-        ``(m, n)`` of the matrix.
+    rows, cols, ratings, shape
+        Indices of the known entries, from 0, their values, and ``(m, n)`` of the matrix.
     per_round, copies
         Entries per round, and the factor of each copy.
     loss
@@ -81,10 +76,8 @@ def matrix_completion(
     --------
     >>> import driftwolfe as dw
     >>> stream = dw.streams.matrix_completion([0, 1, 2], [0, 1, 0], [5, 3, 1], (3, 2), per_round=2)
-    >>> len(stream), [loss.targets.tolist() for loss in stream[:4]]
-    (6, [[5.0, 3.0], [1.0], [-5.0, -3.0], [-1.0]])
-    >>> stream.drifts
-    (2, 4)
+    >>> [loss.targets.tolist() for loss in stream[:4]], stream.drifts
+    ([[5.0, 3.0], [1.0], [-5.0, -3.0], [-1.0]], (2, 4))
 
     References
     ----------
@@ -97,15 +90,15 @@ def matrix_completion(
         raise ValueError(f"rows and cols must be of one length, got {rows.size} and {cols.size}")
     step = checks.count(per_round, "per_round")
     factors = batch_of_numbers(copies, "copies")
-    rng = None if seed is None else np.random.default_rng(seed)
+    rng, order = np.random.default_rng(seed), np.arange(rows.size)
     losses = []
     for factor in factors:
-        order = np.arange(rows.size) if rng is None else rng.permutation(rows.size)
+        if seed is not None:
+            order = rng.permutation(rows.size)
         for start in range(0, rows.size, step):
             batch = order[start : start + step]
             losses.append(loss(rows[batch], cols[batch], factor * ratings[batch], shape=shape))
-    length = _rounds(rows.size, step)
-    drifts = tuple(copy * length for copy in change_points(factors))
+    drifts = tuple(copy * _rounds(rows.size, step) for copy in change_points(factors))
     return Stream(losses, "matrix completion", steepest(losses), drifts=drifts)
 
 
@@ -121,8 +114,7 @@ def multiclass(
 
     Rows are cut into rounds of `per_round`, the last of which holds the rest; each is a
     `MulticlassLogistic` loss, the mean over its rows. Features are negated in rounds ``flip_every,
-    ..., 2 * flip_every - 1``, counted from 0, and in every second block after them; `drifts` holds
-    the rounds where they flip.
+    ..., 2 * flip_every - 1``, counted from 0, and in every second block after them.
 
     Parameters
     ----------
@@ -139,10 +131,8 @@ def multiclass(
     --------
     >>> import driftwolfe as dw
     >>> stream = dw.streams.multiclass([[1.0], [2.0], [3.0]], [0, 1, 1], 2, per_round=1, flip_every=2)
-    >>> [float(loss.features[0, 0]) for loss in stream]
-    [1.0, 2.0, -3.0]
-    >>> stream.drifts
-    (2,)
+    >>> [float(loss.features[0, 0]) for loss in stream], stream.drifts
+    ([1.0, 2.0, -3.0], (2,))
 
     References
     ----------
@@ -185,9 +175,8 @@ def movielens_100k(
     Parameters
     ----------
     data
-        The folder that holds ``ml-100k/u.data`` or ``ml-100k/u.data.gz``. By default the one that the
-        environment variable DRIFTWOLFE_DATA names; without that, the user's cache, into which the
-        file is downloaded from its publisher if it is missing. DRIFTWOLFE_OFFLINE=1 forbids that.
+        The folder that holds ``ml-100k/u.data[.gz]``; by default $DRIFTWOLFE_DATA, without that the
+        user's cache, into which a missing file is downloaded unless DRIFTWOLFE_OFFLINE=1.
     per_round, copies, loss, seed
         As in `matrix_completion`.
     radius
@@ -199,8 +188,8 @@ def movielens_100k(
     Raises
     ------
     FileNotFoundError
-        If a folder is named that does not hold the file. `DataUnavailable`, a kind of it, if no folder
-        is named and the file cannot be downloaded; `movielens_twin` makes up ratings of that shape.
+        If the named folder does not hold the file. `DataUnavailable`, a kind of it, if none is named
+        and the file cannot be downloaded; `movielens_twin` makes up ratings of that shape.
 
     Examples
     --------
@@ -214,25 +203,48 @@ def movielens_100k(
     ----------
     Harper, Konstan (2015), The MovieLens datasets: history and context, ACM TiiS 5(4).
     """
-    ratings = _parse_ratings(RATINGS.read(data))
-    return ratings_stream(ratings, "MovieLens 100K", rounds, per_round, copies, loss, seed, radius)
+    ratings, batches = _parse_ratings(RATINGS.read(data)), (per_round, copies, loss, seed)
+    return _ratings_stream("MovieLens 100K", ratings, rounds, radius, *batches)
 
 
-def ratings_stream(
-    ratings: Ratings,
-    name: str,
-    rounds: int | None,
-    per_round: int,
-    copies: Sequence[float],
-    loss: Callable[..., EntryLoss],
-    seed: Seed,
-    radius: float,
+def movielens_twin(
+    rounds: int | None = None,
+    per_round: int = 100,
+    copies: Sequence[float] = (1, -1, 1),
+    loss: Callable[..., EntryLoss] = AbsoluteEntries,
+    seed: Seed = None,
+    radius: float = 1e4,
 ) -> Stream:
-    """Return ratings, real or made up, as `movielens_100k` plays them."""
+    """Return made-up ratings, played like `movielens_100k`.
+
+    100,000 different entries of a 943 x 1,682 matrix, at least 20 of every user. A rating is the sum
+    of a mean, biases of the user and the film, a product of low rank and noise, rounded to 1, ..., 5.
+    As in MovieLens 100K, few users and films hold most ratings; each rating is about as frequent.
+
+    Parameters
+    ----------
+    rounds, per_round, copies, loss, seed, radius
+        As in `movielens_100k`.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> dw.streams.movielens_twin(rounds=300)
+    Stream('MovieLens 100K (synthetic twin)', 300 rounds, lipschitz=10)
+    """
+    ratings, batches = _made_up_ratings(), (per_round, copies, loss, seed)
+    return _ratings_stream("MovieLens 100K (synthetic twin)", ratings, rounds, radius, *batches)
+
+
+def _ratings_stream(
+    name: str, ratings: Ratings, rounds: int | None, radius: float, *batches: Any
+) -> Stream:
+    """Ratings, real or made up, as `movielens_100k` plays them; the rest as `matrix_completion` takes."""
+    per_round, copies, *_ = batches
     ball = TraceNormBall(USERS_AND_FILMS, radius)
     kept = rows_played(ratings[0].size, per_round, rounds, batch_of_numbers(copies, "copies").size)
     rows, cols, values = (column[:kept] for column in ratings)
-    stream = matrix_completion(rows, cols, values, USERS_AND_FILMS, per_round, copies, loss, seed)
+    stream = matrix_completion(rows, cols, values, USERS_AND_FILMS, *batches)
     return replace(stream, name=name, lipschitz=steepest(stream.losses, ball), domain=ball)
 
 
@@ -252,10 +264,8 @@ def shuttle(
     Parameters
     ----------
     data
-        The folder that holds ``shuttle/shuttle.scale`` or ``shuttle/shuttle.scale.gz``. By default the
-        one that the environment variable DRIFTWOLFE_DATA names; without that, the user's cache, into
-        which the file is downloaded from its publisher if it is missing. DRIFTWOLFE_OFFLINE=1 forbids
-        that.
+        The folder that holds ``shuttle/shuttle.scale[.gz]``; by default $DRIFTWOLFE_DATA, without that
+        the user's cache, into which a missing file is downloaded unless DRIFTWOLFE_OFFLINE=1.
     per_round, seed
         As in `multiclass`.
     flip_every
@@ -269,8 +279,8 @@ def shuttle(
     Raises
     ------
     FileNotFoundError
-        If a folder is named that does not hold the file. `DataUnavailable`, a kind of it, if no folder
-        is named and the file cannot be downloaded; `shuttle_twin` makes up rows of that shape.
+        If the named folder does not hold the file. `DataUnavailable`, a kind of it, if none is named
+        and the file cannot be downloaded; `shuttle_twin` makes up rows of that shape.
 
     Examples
     --------
@@ -286,34 +296,56 @@ def shuttle(
     (2011), LIBSVM: a library for support vector machines, ACM TIST 2(27).
     """
     table = _parse_rows(ROWS.read(data))
-    return table_stream(table, "Shuttle", rounds, per_round, flip_every, seed, radius)
+    return _table_stream("Shuttle", table, rounds, radius, per_round, flip_every, seed)
 
 
-def table_stream(
-    table: Table,
-    name: str,
-    rounds: int | None,
-    per_round: int,
-    flip_every: Flips,
-    seed: Seed,
-    radius: float,
+def shuttle_twin(
+    rounds: int | None = None,
+    per_round: int = 10,
+    flip_every: Flips = "auto",
+    seed: Seed = None,
+    radius: float = 100.0,
 ) -> Stream:
-    """Return labelled rows, real or made up, as `shuttle` plays them."""
+    """Return made-up labelled rows, played like `shuttle`.
+
+    43,500 rows of 9 features in [-1, 1] and 7 classes, as frequent as those of Shuttle. Features 1,
+    3 and 5 are Gaussian around a centre for each class, 7, 8 and 9 their differences, as in Shuttle;
+    2, 4 and 6 are noise with a few large values. All are whole numbers before they are scaled.
+
+    Parameters
+    ----------
+    rounds, per_round, flip_every, seed, radius
+        As in `shuttle`.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> stream = dw.streams.shuttle_twin(rounds=435)
+    >>> len(stream), stream.drifts
+    (435, (100, 200, 300, 400))
+    """
+    name, table = "Shuttle (synthetic twin)", _made_up_table()
+    return _table_stream(name, table, rounds, radius, per_round, flip_every, seed)
+
+
+def _table_stream(
+    name: str, table: Table, rounds: int | None, radius: float, *batches: Any
+) -> Stream:
+    """Labelled rows, real or made up, as `shuttle` plays them; the rest as `multiclass` takes."""
+    per_round, flip_every, seed = batches
     features, labels = table
     kept = rows_played(labels.size, per_round, rounds)
     if flip_every == "auto":
         share = _rounds(kept, per_round) / _rounds(labels.size, per_round)
         flip_every = max(1, round(FLIP_EVERY * share))
     ball = TraceNormBall(CLASSES_AND_FEATURES, radius)
-    stream = multiclass(
-        features[:kept], labels[:kept], CLASSES_AND_FEATURES[0], per_round, flip_every, seed
-    )
+    n_classes, batches = ball.shape[0], (per_round, flip_every, seed)
+    stream = multiclass(features[:kept], labels[:kept], n_classes, *batches)
     return replace(stream, name=name, domain=ball)
 
 
 def _rounds(rows: int, per_round: int) -> int:
-    """Rounds that so many rows fill; the last may hold fewer."""
-    return -(-rows // per_round)
+    return -(-rows // per_round)  # the last may hold fewer rows
 
 
 def rows_played(rows: int, per_round: int, rounds: int | None, copies: int = 1) -> int:
@@ -360,20 +392,20 @@ def _parse_ratings(content: bytes) -> Ratings:
 
 def _parse_rows(content: bytes) -> Table:
     """Read lines of LIBSVM's format, ``class index:value ...``, both numbers counted from 1."""
-    n_classes, n_features = CLASSES_AND_FEATURES
+    classes, columns = (range(1, size + 1) for size in CLASSES_AND_FEATURES)
     lines = content.decode("ascii", errors="replace").splitlines()
-    features = np.zeros((len(lines), n_features))
+    features = np.zeros((len(lines), len(columns)))
     labels = np.empty(len(lines), dtype=np.intp)
     for row, line in enumerate(lines):
         try:
             label, *pairs = line.split()
-            labels[row] = _index(label, n_classes)
+            labels[row] = classes.index(int(label))
             for pair in pairs:
                 index, _, value = pair.partition(":")
                 number = float(value)
                 if not -1.0 <= number <= 1.0:
                     raise ValueError(f"{value!r} is not in [-1, 1]")
-                features[row, _index(index, n_features)] = number
+                features[row, columns.index(int(index))] = number
         except ValueError as error:
             raise ValueError(
                 f"line {row + 1} of the Shuttle file is no class with numbered features in [-1, 1]: "
@@ -382,8 +414,67 @@ def _parse_rows(content: bytes) -> Table:
     return features, labels
 
 
-def _index(text: str, size: int) -> int:
-    """A number counted from 1, as an index from 0."""
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= size):
-        raise ValueError(f"{text!r} is not in 1..{size}")
-    return int(text) - 1
+def _made_up_ratings() -> Ratings:
+    """Ratings as those of MovieLens 100K, the same every time."""
+    rng = np.random.Generator(np.random.PCG64(100_000))
+    m, n = USERS_AND_FILMS
+    popularity = 1.15 * np.log(rng.gamma(0.5, size=n) + 0.005)
+    tastes = rng.standard_normal((m, 5)) @ rng.standard_normal((5, n))
+    # At least 20 ratings of every user; a few users give hundreds.
+    shares = np.cumsum(rng.gamma(0.75, size=m))
+    marks = np.round(shares / shares[-1] * (100_000 - 20 * m)).astype(np.intp)
+    counts = 20 + np.diff(marks, prepend=0)
+    # Users watch what is popular and what is to their taste.
+    users, films = _pairs(counts, popularity + 0.4 * tastes, rng)
+    liking = 0.1 * popularity + rng.normal(0.0, 0.5, n)
+    scores = rng.normal(0.0, 0.45, m)[users] + liking[films] + 0.28 * tastes[users, films]
+    # Skewed to the left, like the ratings: more are far below the mean than far above it.
+    scores -= rng.gamma(1.0, 0.86, users.size)
+    scores += 3.55 - scores.mean()
+    return users, films, np.clip(np.round(scores), 1.0, 5.0)
+
+
+def _pairs(counts: Indices, weights: Array, rng: np.random.Generator) -> tuple[Indices, Indices]:
+    """Different films for each user, drawn by the logarithms of their weights, in the order of time."""
+    # The largest of logarithms plus Gumbel noise are draws without replacement.
+    ranking = np.argsort(-(weights + rng.gumbel(size=weights.shape)), axis=1)
+    chosen = np.arange(weights.shape[1]) < counts[:, None]
+    users, films = np.nonzero(chosen)[0], ranking[chosen]
+    # As in the real file, a third of the users are there at the start; the others join later.
+    joined = 1.3 * np.maximum(0.0, users / counts.size - 0.3)
+    order = np.argsort(joined + (1.0 - joined) * rng.random(users.size))
+    return users[order], films[order]
+
+
+#: For each class of Shuttle: rows; means of features 1, 3 and 5; their deviations; their correlation.
+_CLASSES = (
+    (34_108, (44, 85, 39), (5.5, 8.7, 14.0), 0.6),
+    (37, (55, 79, -12), (11.5, 2.4, 31.0), 0.0),
+    (132, (54, 90, 26), (18.0, 12.6, 23.0), 0.5),
+    (6_748, (55, 87, 22), (0.5, 8.9, 26.0), 0.3),
+    (2_458, (87, 90, 5), (10.9, 9.7, 46.0), 0.9),
+    (6, (65, 83, 30), (11.0, 10.7, 8.5), 0.5),
+    (11, (37, 92, 31), (0.1, 15.0, 5.6), 0.3),
+)
+#: The values of each feature that are scaled to -1 and to 1.
+_LEAST = np.array([27, -4821, 21, -3939, -188, -13839, -48, -353, -356])
+_LARGEST = np.array([126, 5075, 149, 3830, 436, 13148, 105, 270, 266])
+
+
+def _made_up_table() -> Table:
+    """Rows as those of Shuttle, the same every time."""
+    rng = np.random.Generator(np.random.PCG64(43_500))
+    counts, means, deviations, correlations = zip(*_CLASSES, strict=True)
+    labels = rng.permutation(np.repeat(np.arange(len(counts)), counts))
+    shared = np.array(correlations)[labels, None]
+    noise = np.sqrt(shared) * rng.standard_normal((labels.size, 1))
+    noise = noise + np.sqrt(1.0 - shared) * rng.standard_normal((labels.size, 3))
+    gaussian = np.array(means)[labels] + np.array(deviations)[labels] * noise
+    raw = np.empty((labels.size, CLASSES_AND_FEATURES[1]))
+    raw[:, :6:2] = gaussian
+    raw[:, 1:6:2] = rng.normal(0.0, (2.0, 2.0, 13.0), (labels.size, 3))
+    raw[:, 1:6:2] += 0.2 * rng.standard_cauchy((labels.size, 3))
+    first, third, fifth = gaussian.T
+    raw[:, 6:] = np.stack([third - first, third - fifth, first - fifth], axis=1)
+    features = -1.0 + 2.0 * (np.round(raw) - _LEAST) / (_LARGEST - _LEAST)
+    return np.clip(features, -1.0, 1.0), labels

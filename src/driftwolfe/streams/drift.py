@@ -8,18 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.losses import (
-    AbsoluteEntries,
-    FunctionLoss,
-    HingeLoss,
-    HuberEntries,
-    LinearLoss,
-    LogisticLoss,
-    Loss,
-    MulticlassLogistic,
-    SquaredDistance,
-    SquaredEntries,
-)
+from driftwolfe import losses
+from driftwolfe.losses import Loss
 from driftwolfe.points import checks
 from driftwolfe.streams.stream import Seed, Stream, change_points
 
@@ -35,18 +25,16 @@ def sign_flip(stream: Stream, every: int) -> Stream:
 
     Parameters
     ----------
-    stream
-        The stream to change.
-    every
-        Rounds between flips.
+    stream, every
+        The stream to change, and the rounds between flips.
 
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> stream = dw.streams.synthetic.piecewise_constant(dw.L1Ball(2), 6, pieces=1, seed=0)
+    >>> stream = dw.streams.synthetic.hard_linear(dw.L1Ball(2), 5, seed=0)
     >>> flipped = dw.streams.drift.sign_flip(stream, every=2)
-    >>> [bool((loss.target == stream[0].target).all()) for loss in flipped]
-    [True, True, False, False, True, True]
+    >>> [bool((new.g == old.g).all()) for new, old in zip(flipped, stream)]
+    [True, True, False, False, True]
     """
     length = checks.count(every, "every")
     different = {id(loss): loss for loss in stream}  # rounds may share a loss
@@ -66,10 +54,8 @@ def abrupt(first: Stream, second: Stream, at: int) -> Stream:
 
     Parameters
     ----------
-    first, second
-        The streams, of one length.
-    at
-        The first round, counted from 0, whose loss comes from the second.
+    first, second, at
+        The streams, of one length, and the round, counted from 0, where the second takes over.
 
     Examples
     --------
@@ -87,15 +73,13 @@ def abrupt(first: Stream, second: Stream, at: int) -> Stream:
 def gradual(first: Stream, second: Stream, start: int, end: int, seed: Seed = None) -> Stream:
     """Change from one stream to another little by little.
 
-    Before round `start`, counted from 0, losses come from the first stream, from `end` on from the
-    second; between, from the second with a probability that grows linearly.
-
     Parameters
     ----------
     first, second
         The streams, of one length.
     start, end
-        The rounds where the change begins and where it is complete.
+        Before round `start`, counted from 0, losses come from the first stream, from `end` on from
+        the second; between, from the second with a probability that grows linearly.
     seed
         Of the draws.
 
@@ -121,10 +105,8 @@ def recurring(streams: Sequence[Stream], period: int) -> Stream:
 
     Parameters
     ----------
-    streams
-        At least one, all of one length.
-    period
-        Rounds of one stream before the next.
+    streams, period
+        At least one, all of one length, and the rounds of each before the next.
 
     Examples
     --------
@@ -167,28 +149,24 @@ def _pick(
 def reflected(loss: Loss) -> Loss:
     r"""Return the loss :math:`x \mapsto f(-x)`, of the same class where that is possible.
 
-    Features, targets or gradients change their sign; other losses become a `FunctionLoss`.
-
-    >>> reflected(LinearLoss([1.0, -2.0], constant=3.0)).g
+    >>> reflected(losses.LinearLoss([1.0, -2.0], constant=3.0)).g
     array([-1.,  2.])
     """
-    if make := _MIRRORS.get(type(loss)):
+    if make := _REFLECTIONS.get(type(loss)):
         return make(loss)
-    return FunctionLoss(
+    return losses.FunctionLoss(
         lambda x: loss.value(x * -1.0), lambda x: loss.gradient(x * -1.0) * -1.0, shape=loss.shape
     )
 
 
 #: By exact class: a subclass may compute something else.
-_MIRRORS: dict[type[Loss], Callable[[Any], Loss]] = {
-    AbsoluteEntries: lambda f: AbsoluteEntries(f.rows, f.cols, -f.targets, shape=f.shape),
-    SquaredEntries: lambda f: SquaredEntries(f.rows, f.cols, -f.targets, shape=f.shape),
-    HuberEntries: lambda f: HuberEntries(f.rows, f.cols, -f.targets, f.width, f.shape),
-    HingeLoss: lambda f: HingeLoss(-f.features, f.labels),
-    LogisticLoss: lambda f: LogisticLoss(-f.features, f.labels),
-    MulticlassLogistic: lambda f: MulticlassLogistic(
-        -f.features, f.labels, f.n_classes, f.reduction
-    ),
-    LinearLoss: lambda f: LinearLoss(f.g * -1.0, f.constant),
-    SquaredDistance: lambda f: SquaredDistance(f.target * -1.0, f.weight),
+_REFLECTIONS: dict[type[Loss], Callable[[Any], Loss]] = {
+    losses.AbsoluteEntries: lambda f: type(f)(f.rows, f.cols, -f.targets, f.shape),
+    losses.SquaredEntries: lambda f: type(f)(f.rows, f.cols, -f.targets, f.shape),
+    losses.HuberEntries: lambda f: type(f)(f.rows, f.cols, -f.targets, f.width, f.shape),
+    losses.HingeLoss: lambda f: type(f)(-f.features, f.labels),
+    losses.LogisticLoss: lambda f: type(f)(-f.features, f.labels),
+    losses.MulticlassLogistic: lambda f: type(f)(-f.features, f.labels, f.n_classes, f.reduction),
+    losses.LinearLoss: lambda f: type(f)(f.g * -1.0, f.constant),
+    losses.SquaredDistance: lambda f: type(f)(f.target * -1.0, f.weight),
 }

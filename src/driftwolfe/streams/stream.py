@@ -27,10 +27,8 @@ class Stream:
 
     Attributes
     ----------
-    losses
-        The losses :math:`f_t`.
-    name
-        Its name in tables and figures.
+    losses, name
+        The losses :math:`f_t`, and the name of the stream in tables and figures.
     lipschitz
         A bound on the gradient norms, over `domain` if there is one, else everywhere; infinite if
         none is known.
@@ -39,18 +37,14 @@ class Stream:
     domain
         A set that the stream was made for.
     drifts
-        Rounds, counted from 0, whose truth differs abruptly from that of the round before, as far as
-        they are known.
+        Known rounds, counted from 0, whose truth differs abruptly from that of the round before.
 
     Examples
     --------
     >>> import driftwolfe as dw
     >>> stream = dw.streams.synthetic.linear_signs(dw.L1Ball(2), rounds=6, changes=2, seed=0)
-    >>> len(stream), stream.name, stream.lipschitz
-    (6, 'linear signs', 1.0)
-    >>> history = dw.play(dw.OGD(stream.domain, horizon=6, lipschitz=stream.lipschitz), stream)
-    >>> len(stream[2:4].comparators)
-    2
+    >>> stream, len(stream[2:4].comparators)
+    (Stream('linear signs', 6 rounds, lipschitz=1), 2)
     >>> stream.drifts, stream[1:].drifts
     ((2, 4), (1, 3))
     """

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -28,17 +30,15 @@ def linear_signs(
 ) -> Stream:
     r"""Linear losses :math:`f_t(x) = \pm G \langle e, x\rangle` whose sign flips from time to time.
 
-    The unit vector e is a direction in which the set is wide. The sign flips `changes` times, at
-    equal distances; the comparators are the ends of the set, each optimal in its rounds.
+    The unit vector e is a direction in which the set is wide; the comparators are the two ends of
+    the set along it, each optimal in its rounds.
 
     Parameters
     ----------
-    domain, rounds
-        The set, and the number of losses.
+    domain, rounds, seed
+        The set, the number of losses, and the seed of the direction.
     changes
-        How often the sign flips, fewer than `rounds`.
-    seed
-        Of the direction.
+        How often the sign flips, at equal distances; fewer than `rounds`.
     lipschitz
         G, the norm of every gradient, in units of the loss over those of x.
 
@@ -52,33 +52,26 @@ def linear_signs(
     count, flips = checks.count(rounds, "rounds"), checks.count(changes, "changes", least=0)
     if flips >= count:
         raise ValueError(f"changes must be fewer than the {count} rounds, got {changes}")
-    width, pair = _opposite_losses(domain, lipschitz, np.random.default_rng(seed))
-    ends = (width.lowest, width.highest)
-    pieces = [t * (flips + 1) // count for t in range(count)]
-    return Stream(
-        [pair[piece % 2] for piece in pieces],
-        "linear signs",
-        float(lipschitz),
-        [ends[piece % 2] for piece in pieces],
-        domain,
-        change_points(pieces),
-    )
+    G, width = checks.positive(lipschitz, "lipschitz"), wide_direction(domain, seed)
+    pair = width.opposite_losses(G)
+    sides = [t * (flips + 1) // count % 2 for t in range(count)]
+    losses = [pair[side] for side in sides]
+    ends = [(width.lowest, width.highest)[side] for side in sides]
+    return Stream(losses, "linear signs", G, ends, domain, change_points(sides))
 
 
 def hard_linear(domain: Domain, rounds: int, seed: Seed = None, lipschitz: float = 1.0) -> Stream:
     r"""Linear losses with random signs: the construction behind the :math:`\sqrt T` lower bound.
 
     :math:`f_t(x) = \epsilon_t G \langle e, x\rangle` with fair random signs. Whatever a learner does,
-    its expected loss relative to the middle of the set is 0, while the best fixed point gains
-    :math:`\frac{G w}2 \mathbb{E}|\sum_t \epsilon_t| \approx G w \sqrt{T/(2\pi)}`, w the width of the set
-    along e. The comparator is that best fixed point.
+    its expected loss relative to the middle of the set is 0, while the best fixed point, which is the
+    comparator, gains :math:`\frac{G w}2 \mathbb{E}|\sum_t \epsilon_t| \approx G w \sqrt{T/(2\pi)}`, w the
+    width of the set along e.
 
     Parameters
     ----------
-    domain, rounds
-        The set, and the number of losses T.
-    seed
-        Of the direction and the signs.
+    domain, rounds, seed
+        The set, the number of losses T, and the seed of the direction and the signs.
     lipschitz
         G, the norm of every gradient, in units of the loss over those of x.
 
@@ -86,8 +79,7 @@ def hard_linear(domain: Domain, rounds: int, seed: Seed = None, lipschitz: float
     --------
     >>> import driftwolfe as dw
     >>> stream = hard_linear(dw.L2Ball(3), rounds=1000, seed=0)
-    >>> regret = sum(-loss.value(stream.comparators[0]) for loss in stream)
-    >>> bool(regret > 1)
+    >>> sum(-loss.value(u) for loss, u in zip(stream, stream.comparators)) > 1
     True
 
     References
@@ -96,11 +88,12 @@ def hard_linear(domain: Domain, rounds: int, seed: Seed = None, lipschitz: float
     online convex games.
     """
     count, rng = checks.count(rounds, "rounds"), np.random.default_rng(seed)
-    width, (rising, falling) = _opposite_losses(domain, lipschitz, rng)
+    G, width = checks.positive(lipschitz, "lipschitz"), wide_direction(domain, rng)
+    rising, falling = width.opposite_losses(G)
     rises = rng.random(count) < 0.5
     best = width.lowest if 2 * int(rises.sum()) >= count else width.highest
     losses = [rising if rise else falling for rise in rises]
-    return Stream(losses, "hard linear", float(lipschitz), [best] * count, domain)
+    return Stream(losses, "hard linear", G, [best] * count, domain)
 
 
 def rotating_quadratic(
@@ -112,12 +105,10 @@ def rotating_quadratic(
 
     Parameters
     ----------
-    domain, rounds
-        The set, and the number of losses.
+    domain, rounds, seed
+        The set, the number of losses, and the seed of the vertices.
     speed
         Radians per round.
-    seed
-        Of the vertices.
     weight
         The factor w, in units of the loss over squared units of x.
 
@@ -128,11 +119,10 @@ def rotating_quadratic(
     >>> max(loss.value(u) for loss, u in zip(stream, stream.comparators))
     0.0
     """
-    angles = _angles(speed, checks.count(rounds, "rounds"), "speed")
+    count = checks.count(rounds, "rounds")
+    angles = _angles(speed, count, "speed")
     targets = _closed_curve(domain, angles, np.random.default_rng(seed))
-    losses = [SquaredDistance(target, weight) for target in targets]
-    bound = 2.0 * losses[0].weight * domain.diameter  # targets lie in the set
-    return Stream(losses, "rotating quadratic", bound, targets, domain)
+    return _squared_distances("rotating quadratic", targets, range(count), weight, domain)
 
 
 def piecewise_constant(
@@ -140,17 +130,15 @@ def piecewise_constant(
 ) -> Stream:
     r"""Squared distances :math:`w \lVert x - z_t\rVert^2` to a target that jumps.
 
-    After about ``rounds / pieces`` rounds the target jumps to another random point of the set. It is
-    the comparator.
+    After about ``rounds / pieces`` rounds the target, which is the comparator, jumps to another random
+    point of the set.
 
     Parameters
     ----------
-    domain, rounds
-        The set, and the number of losses.
+    domain, rounds, seed
+        The set, the number of losses, and the seed of the targets.
     pieces
         How many different targets, at most `rounds`.
-    seed
-        Of the targets.
     weight
         The factor w, in units of the loss over squared units of x.
 
@@ -166,17 +154,9 @@ def piecewise_constant(
         raise ValueError(f"pieces must be at most the {count} rounds, got {pieces}")
     rng = np.random.default_rng(seed)
     targets = [_random_point(domain, rng) for _ in range(number)]
-    losses = [SquaredDistance(target, weight) for target in targets]
-    bound = 2.0 * losses[0].weight * domain.diameter  # targets lie in the set
     order = [t * number // count for t in range(count)]
-    return Stream(
-        [losses[piece] for piece in order],
-        "piecewise constant",
-        bound,
-        [targets[piece] for piece in order],
-        domain,
-        change_points(order),
-    )
+    stream = _squared_distances("piecewise constant", targets, order, weight, domain)
+    return replace(stream, drifts=change_points(order))
 
 
 def drifting_logistic(
@@ -189,22 +169,20 @@ def drifting_logistic(
 ) -> Stream:
     r"""Classification by a matrix that changes slowly: labels are drawn from its class probabilities.
 
-    Every round brings `rows` random unit vectors a with labels drawn with probabilities
-    :math:`\mathrm{softmax}(W_t a)`. The matrices :math:`W_t` run on a closed curve in the trace-norm
+    Every round brings random unit vectors a with labels drawn with probabilities
+    :math:`\mathrm{softmax}(W_t a)`. The matrices :math:`W_t` run on a closed curve in a trace-norm
     ball and are the comparators: they minimise the expected loss, not that of the drawn labels.
 
     Parameters
     ----------
-    shape
-        ``(n_classes, n_features)``.
-    rounds
-        Number of losses.
+    shape, rounds
+        ``(n_classes, n_features)``, and the number of losses.
     rows, speed
-        Rows of features, and radians that the matrix moves, per round.
+        Vectors, and radians that the matrix moves, per round.
     seed
         Of the matrices, the features and the labels.
     radius
-        Of the trace-norm ball that holds the matrices, the stream's `domain`.
+        Of the ball, the stream's `domain`.
 
     Examples
     --------
@@ -213,16 +191,17 @@ def drifting_logistic(
     ((10, 4), TraceNormBall(shape=(3, 4), radius=10))
     """
     ball = TraceNormBall(shape, radius, representation="dense")
+    n_classes, n_features = ball.shape
     count, rows = checks.count(rounds, "rounds"), checks.count(rows, "rows")
     rng = np.random.default_rng(seed)
     matrices = _closed_curve(ball, _angles(speed, count, "speed"), rng)
     losses = []
     for matrix in matrices:
-        features = rng.standard_normal((rows, ball.shape[1]))
+        features = rng.standard_normal((rows, n_features))
         features /= np.linalg.norm(features, axis=1, keepdims=True)
         # The largest of scores plus Gumbel noise is a draw from the softmax.
-        scores = features @ matrix.T + rng.gumbel(size=(rows, ball.shape[0]))
-        losses.append(MulticlassLogistic(features, scores.argmax(axis=1), ball.shape[0]))
+        scores = features @ matrix.T + rng.gumbel(size=(rows, n_classes))
+        losses.append(MulticlassLogistic(features, scores.argmax(axis=1), n_classes))
     return Stream(losses, "drifting logistic", math.sqrt(2.0), matrices, ball)
 
 
@@ -237,32 +216,27 @@ def absolute_entries(
 ) -> Stream:
     r"""Entries of a low-rank matrix that turns: :math:`f_t(X) = \sum_k |X_{i_k j_k} - (M_t)_{i_k j_k}|`.
 
-    :math:`M_t = U_t\,\mathrm{diag}(s)\,V^\top` has the trace norm `radius` in every round; its column
-    space turns by `drift` radians per round. Each round shows `per_round` different entries. The
-    comparators are the :math:`M_t`, with no loss at all.
+    :math:`M_t = U_t\,\mathrm{diag}(s)\,V^\top` has a fixed trace norm; its column space turns. The
+    :math:`M_t` are the comparators, with no loss at all; each round shows different entries of one.
 
     Parameters
     ----------
-    shape
-        ``(m, n)``.
+    shape, rounds
+        ``(m, n)``, and the number of losses.
     rank
         Rank of the matrices; twice that must not exceed m.
     radius
         Their trace norm, in units of the entries; the stream's `domain` is the ball of that radius.
-    rounds
-        Number of losses.
     per_round, drift
-        Entries, and radians, per round.
+        Entries shown, and radians turned, per round.
     seed
         Of the matrices and the entries.
 
     Examples
     --------
     >>> stream = absolute_entries((30, 20), rank=2, rounds=10, per_round=25, seed=0)
-    >>> stream[0].targets.size, stream.lipschitz, stream.comparators[0]
-    (25, 5.0, FactoredMatrix(shape=(30, 20), rank=2, stored=0))
-    >>> round(stream.comparators[9].nuclear_norm(), 6)
-    100.0
+    >>> stream[0].targets.size, stream.lipschitz, round(stream.comparators[9].nuclear_norm(), 6)
+    (25, 5.0, 100.0)
     """
     ball = TraceNormBall(shape, radius)
     m, n = ball.shape
@@ -303,6 +277,11 @@ class Width(NamedTuple):
         """The mean of the direction's inner products with both ends."""
         return (inner(self.direction, self.lowest) + inner(self.direction, self.highest)) / 2.0
 
+    def opposite_losses(self, G: float, middle: float = 0.0) -> tuple[LinearLoss, LinearLoss]:
+        """Return G(<e, x> - middle) and its negative, which all rounds share to save memory."""
+        slope, height = self.direction * G, G * middle
+        return LinearLoss(slope, constant=-height), LinearLoss(slope * -1.0, constant=height)
+
 
 def width_along(domain: Domain, direction: Point) -> Width:
     """Return the two ends of the set along a direction, which is scaled to unit length."""
@@ -310,9 +289,9 @@ def width_along(domain: Domain, direction: Point) -> Width:
     return Width(unit, domain.lmo(unit), domain.lmo(unit * -1.0))
 
 
-def wide_direction(domain: Domain, rng: np.random.Generator) -> Width:
+def wide_direction(domain: Domain, seed: Seed) -> Width:
     """Return a direction in which the set is wide: a local maximum of the distance of two vertices."""
-    direction = _random_direction(domain, rng)
+    direction = _random_direction(domain, np.random.default_rng(seed))
     for _ in range(5):
         width = width_along(domain, direction)
         across = width.highest - width.lowest
@@ -322,13 +301,14 @@ def wide_direction(domain: Domain, rng: np.random.Generator) -> Width:
     return width_along(domain, direction)
 
 
-def _opposite_losses(
-    domain: Domain, lipschitz: float, rng: np.random.Generator
-) -> tuple[Width, tuple[LinearLoss, LinearLoss]]:
-    """A wide direction e with the losses G<e, x> and -G<e, x>, which all rounds share to save memory."""
-    G = checks.positive(lipschitz, "lipschitz")
-    width = wide_direction(domain, rng)
-    return width, (LinearLoss(width.direction * G), LinearLoss(width.direction * -G))
+def _squared_distances(
+    name: str, targets: list[Point], order: Iterable[int], weight: float, domain: Domain
+) -> Stream:
+    """Squared distances to targets of the set, in an order that may repeat them."""
+    losses = [SquaredDistance(target, weight) for target in targets]
+    steepest = 2.0 * losses[0].weight * domain.diameter
+    chosen = [(losses[i], targets[i]) for i in order]
+    return Stream([f for f, _ in chosen], name, steepest, [u for _, u in chosen], domain)
 
 
 def _random_direction(domain: Domain, rng: np.random.Generator) -> Point:
