@@ -12,7 +12,7 @@ import secrets
 import stat
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -48,11 +48,9 @@ def write(path: Path, fill: Callable[[Path], Any]) -> None:
     """Let `fill` write a temporary file beside `path`, and rename it once it is complete.
 
     A kill or a power cut at any moment leaves the old file or the new one, each whole; the next write
-    removes temporary files of killed writers. The folder is not synchronised, so after a power cut it
-    may be the old one: synchronising would double the cost.
-
-    A new file gets the usual mode (umask). A replaced file keeps its mode and, where the system
-    permits, its owner and group. If `path` is a link, the file it leads to is replaced.
+    removes temporary files of killed writers. The folder is not synchronised, which would double the
+    cost. A replaced file keeps its mode and, where the system permits, its owner and group. If `path`
+    is a link, the file it leads to is replaced.
     """
     with explained(path):
         place = destination(path)
@@ -181,9 +179,8 @@ CHUNK = 1 << 20
 LONGEST_HEADER = 100_000_000
 #: Types as safetensors names them: F64, I32, U8, ...
 DTYPES = {"BOOL": np.dtype("?"), "C64": np.dtype("<c8")} | {
-    f"{letter.upper()}{8 * size}": np.dtype(f"<{letter}{size}")
-    for letter, sizes in (("f", (2, 4, 8)), ("i", (1, 2, 4, 8)), ("u", (1, 2, 4, 8)))
-    for size in sizes
+    f"{name[0].upper()}{8 * int(name[1])}": np.dtype(f"<{name}")
+    for name in ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 }
 
 
@@ -242,17 +239,10 @@ Check = Callable[[Header], Collection[str] | None]
 def write_archive(
     path: PathLike, kind: str, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Write arrays and settings to one file: whole, or not at all.
+    """Write arrays and settings, as in `Archive`, to one file: whole, or not at all.
 
     The file is a safetensors file whose header carries the version, the kind, the settings and a
-    SHA-256 sum over all of it.
-
-    Parameters
-    ----------
-    path
-        The file; an existing one is replaced.
-    kind, settings, arrays
-        As in `Archive`.
+    SHA-256 sum over all of it. An existing file is replaced.
 
     Examples
     --------
@@ -263,30 +253,23 @@ def write_archive(
     array([0., 1.])
     """
     held = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    text = json.dumps(
-        {"version": VERSION, "kind": kind, "settings": dict(settings)}, allow_nan=False
-    )
+    content = {"version": VERSION, "kind": kind, "settings": dict(settings)}
+    text = json.dumps(content, allow_nan=False)
     try:
-        content = safetensors.numpy.save(held, {ENTRY: text, "sha256": digest(text, held)})
+        file = safetensors.numpy.save(held, {ENTRY: text, "sha256": digest(text, held)})
     except safetensors.SafetensorError as error:  # a header of more than 100 MB
         raise ValueError(
             f"could not write {path}: {len(held):,} arrays are too many for one file"
         ) from error
-    write_bytes(Path(path), content)
+    write_bytes(Path(path), file)
 
 
-def read_archive(path: PathLike, check: Check | None = None) -> Archive:
+def read_archive(path: PathLike, check: Check | None = None, kind: str | None = None) -> Archive:
     """Read what `write_archive` wrote; nothing in it is ever executed.
 
-    The checksum is computed a chunk at a time, and arrays are made only if it agrees: loading takes as
-    much memory as the arrays take in the file, plus the header and a chunk.
-
-    Parameters
-    ----------
-    path
-        The file.
-    check
-        Called with the header before anything else is read; it may refuse the file.
+    `check` is called with the header before anything else is read, and may refuse the file; so is a
+    file of another kind than `kind`, if given. Arrays are made only if the checksum agrees: loading
+    takes as much memory as the arrays take in the file, plus the header and a chunk.
 
     Raises
     ------
@@ -305,8 +288,10 @@ def read_archive(path: PathLike, check: Check | None = None) -> Archive:
     """
     with _opened(path) as file:
         header = _read_header(file, path)
+        if kind not in (None, header.kind):
+            raise ValueError(f"{path} holds a {header.kind[:40]}, not a {kind}")
         needed = None if check is None else check(header)
-        if header.sha256 != _stored_digest(file, header):
+        if header.sha256 != digest(header.text, header.described, file):
             raise ValueError(f"{path} is damaged: its checksum does not agree with its content")
         arrays = {
             name: _array(file, each)
@@ -322,9 +307,24 @@ def read_header(path: PathLike) -> Header:
         return _read_header(file, path)
 
 
-def digest(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
-    """Return the checksum of an archive with this header and these arrays."""
-    return _digest(text, arrays, lambda name: [np.ascontiguousarray(arrays[name]).data])
+def digest(text: str, arrays: Mapping[str, Any], file: IO[bytes] | None = None) -> str:
+    """Return the checksum of an archive with this header and these arrays, or `Described` ones.
+
+    Of a file, one chunk at a time is in memory.
+    """
+    total = hashlib.sha256(text.encode(errors="surrogatepass"))
+    for name in sorted(arrays):
+        array = arrays[name]
+        total.update(json.dumps([name, array.dtype.str, array.shape]).encode())
+        if file is None:
+            total.update(np.ascontiguousarray(array).data)
+            continue
+        file.seek(array.start)
+        left = array.nbytes
+        while left and (chunk := file.read(min(left, CHUNK))):
+            total.update(chunk)
+            left -= len(chunk)
+    return total.hexdigest()
 
 
 @contextmanager
@@ -394,28 +394,6 @@ def _container(file: IO[bytes]) -> tuple[dict[str, str], dict[str, Described]]:
     return metadata, arrays
 
 
-def _stored_digest(file: IO[bytes], header: Header) -> str:
-    """The checksum of a file, of which one chunk at a time is in memory."""
-
-    def chunks(name: str) -> Iterator[bytes]:
-        file.seek(header.described[name].start)
-        left = header.described[name].nbytes
-        while left and (chunk := file.read(min(left, CHUNK))):
-            yield chunk
-            left -= len(chunk)
-
-    return _digest(header.text, header.described, chunks)
-
-
-def _digest(text: str, arrays: Mapping[str, Any], chunks: Callable[[str], Iterable[Any]]) -> str:
-    total = hashlib.sha256(text.encode(errors="surrogatepass"))
-    for name in sorted(arrays):
-        total.update(json.dumps([name, arrays[name].dtype.str, arrays[name].shape]).encode())
-        for chunk in chunks(name):
-            total.update(chunk)
-    return total.hexdigest()
-
-
 def _array(file: Any, described: Described) -> NDArray[Any]:
     array = np.empty(described.shape, described.dtype)
     file.seek(described.start)
@@ -433,33 +411,18 @@ LARGEST_FLOAT = sys.float_info.max
 class Field:
     """What one part of a saved state must be.
 
-    Attributes
-    ----------
-    kind
-        The exact type of the value, or several types. NumPy's scalar types stand for arrays of them.
-    shape
-        Sizes of an array, or the length of a list or tuple: a number, None for any size, a name for
-        the same size wherever it appears, or "a b" for the product of two named sizes.
-    least, most
-        Bounds of all numbers. The defaults refuse NaN and infinities.
-    below
-        A number, or a named size, that all numbers are less than: the bound of indices.
-    items
-        What each item of a list or tuple must be.
-    optional
-        Whether it may be None.
-    newer
-        Whether it may be missing, in files from before there was such a part.
+    The shape is that of an array, or the length of a list or tuple. Each size is a number, None for
+    any size, a name for the same size wherever it appears, or "a b" for the product of two named sizes.
     """
 
-    kind: Any
+    kind: Any  # the exact type, or several; NumPy's scalar types stand for arrays of them
     shape: tuple[Any, ...] | None = None
-    least: float = -LARGEST_FLOAT
+    least: float = -LARGEST_FLOAT  # the default bounds refuse NaN and infinities
     most: float = LARGEST_FLOAT
-    below: int | str | None = None
-    items: Field | None = None
-    optional: bool = False
-    newer: bool = False
+    below: int | str | None = None  # a number or a named size: the bound of indices
+    items: Field | None = None  # what each item of a list or tuple must be
+    optional: bool = False  # whether it may be None
+    newer: bool = False  # whether it may be missing, in files from before there was such a part
 
     def fits(self, value: Any, sizes: dict[str, int]) -> bool:
         """Whether a value is that; names of sizes that are new are added to `sizes`."""
@@ -540,21 +503,11 @@ DEEPEST = 40
 
 
 class Kind(NamedTuple):
-    """How objects of one class are saved.
+    """How objects of one class are saved."""
 
-    Attributes
-    ----------
-    of
-        The class.
-    fields
-        The attributes that make it up.
-    make
-        Makes one from these by name, once they are checked; it checks how they fit together.
-    """
-
-    of: type
-    fields: Mapping[str, Field]
-    make: Callable[..., Any]
+    of: type  # the class
+    fields: Mapping[str, Field]  # the attributes that make it up
+    make: Callable[..., Any]  # makes one from these by name; it checks how they fit together
 
 
 def array_names(written: Any) -> Iterator[str]:
@@ -583,17 +536,12 @@ class TreeWriter:
     An array, or an object of a known kind, that appears twice is written once, and is one again
     when it is read. Tensors are written as arrays; a class whose ``SAVED_AS`` names a kind, as objects
     of that kind.
-
-    Attributes
-    ----------
-    arrays
-        By the names that the JSON has for them.
     """
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:
         self._names = {kind.of: name for name, kind in kinds.items()}
         self._kinds = kinds
-        self.arrays: dict[str, NDArray[Any]] = {}
+        self.arrays: dict[str, NDArray[Any]] = {}  # by the names that the JSON has for them
         self._known: dict[int, tuple[Any, dict[str, Any]]] = {}
 
     def write(self, value: Any) -> Any:
@@ -628,15 +576,8 @@ class TreeWriter:
 class TreeReader:
     """Turns what `TreeWriter` wrote into values again; anything else is refused with a ValueError.
 
-    Parameters
-    ----------
-    kinds
-        How objects are put together.
-    arrays
-        Arrays by name. They become parts of what is read, and are not copied.
-    shared
-        Names of those that are read more than once, or by several readers: these are copied, so that
-        every reader has its own. None: all of them.
+    Arrays become parts of what is read. Only the `shared` ones, which are read more than once or by
+    several readers, are copied, so that every reader has its own. None: all of them.
     """
 
     def __init__(
@@ -687,13 +628,12 @@ class TreeReader:
         return self._arrays[name]
 
     def _object(self, name: str, content: dict[str, Any], number: Any, depth: int) -> Any:
-        kind = self._kinds[name]
         if not isinstance(number, int) or self._made.get(number, (name, None))[0] != name:
             raise ValueError(f"this archive does not hold the state of a {name}")
         if number not in self._made:
             parts = {part: self.read(value, depth + 1) for part, value in content.items()}
-            check_fields(kind.fields, parts, name)
-            self._made[number] = (name, kind.make(**parts))
+            check_fields(self._kinds[name].fields, parts, name)
+            self._made[number] = (name, self._kinds[name].make(**parts))
         return self._made[number][1]
 
 

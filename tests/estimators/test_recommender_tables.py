@@ -115,7 +115,7 @@ def test_seen_pairs_are_a_set(parts):
         assert seen.items_of(user).tolist() == sorted(i for u, i in plain if u == user)
     assert seen.items_of(-1).size == 0
     expected = [(u << 32) + i for u, i in sorted(plain)]
-    assert seen.pairs().tolist() == SeenPairs.restored(seen.pairs()).pairs().tolist() == expected
+    assert seen.pairs().tolist() == SeenPairs((seen.pairs(),)).pairs().tolist() == expected
     assert sum(run.size for run in seen.runs) <= 2 * len(plain)
 
 

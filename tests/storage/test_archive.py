@@ -147,14 +147,14 @@ def test_a_file_is_refused_by_its_header_before_any_array_is_read(path, header, 
     def read(*_):
         raise AssertionError("an array was read")
 
-    monkeypatch.setattr(storage, "_stored_digest", read)
+    monkeypatch.setattr(storage, "digest", read)
     monkeypatch.setattr(storage, "_array", read)
     with pytest.raises(ValueError, match=why):
         dw.load(sparse(path, header, HUGE))
 
 
 def test_a_checkpoint_of_another_game_is_refused_by_its_header(path, monkeypatch):
-    monkeypatch.setattr(storage, "_stored_digest", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(storage, "digest", lambda *_: pytest.fail("it was read"))
     with pytest.raises(ValueError, match="is no checkpoint of this game: it holds a POLA"):
         dw.play(
             dw.POLA(dw.L1Ball(3)), [], checkpoint=sparse(path, declared({}, "POLA", HUGE), HUGE)
@@ -299,8 +299,11 @@ def test_no_memory_while_it_is_put_together_is_a_refusal_too(load, path, monkeyp
         raise MemoryError
 
     kinds = {dw.load: (_learner, "driftwolfe.learners.archive.read_state")}
-    kinds[MatrixCompleter.load] = (_completer, "driftwolfe.estimators.recommender_archive._group")
-    classes = "driftwolfe.estimators.classifier_archive.check_state"
+    kinds[MatrixCompleter.load] = (
+        _completer,
+        "driftwolfe.estimators.recommender_archive._check_slots",
+    )
+    classes = "driftwolfe.estimators.classifier_archive._check_map"
     save, inner = kinds.get(load, (_classifier, classes))
     save(path)
     monkeypatch.setattr(inner, none)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -18,20 +18,16 @@ from driftwolfe.estimators.classifier_archive import OPTIONS, read_learner, writ
 from driftwolfe.estimators.classifier_experts import ClassLearner, make_learner, plain_radii
 from driftwolfe.estimators.classifier_features import (
     Labelled,
-    Rows,
     as_rows,
-    check_weights,
+    checked_weights,
     in_fixed_order,
 )
 from driftwolfe.estimators.ids import check_keys
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
-from driftwolfe.points.checks import sound_sparse
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.storage import Field, require
 
-#: Bytes that the classes of a file may take.
-LARGEST_CLASSES = 1 << 26
 #: What a file says besides the state.
 SAVED_OPTIONS = OPTIONS | {
     "passes": Field(int, least=1),
@@ -64,28 +60,14 @@ def saved_classes(keys: list[Any], kind: str) -> NDArray[Any]:
     """Return the classes of a file as an array of that type; they are sorted and distinct."""
     try:
         dtype = np.dtype(kind)
-        # A file of a few bytes can name a type of any width.
-        if dtype.kind in "biufUSO" and dtype.itemsize * len(keys) <= LARGEST_CLASSES:
+        # At most 64 MB: a file of a few bytes can name a type of any width.
+        if dtype.kind in "biufUSO" and dtype.itemsize * len(keys) <= 1 << 26:
             classes = np.array(keys, dtype=dtype)
             if classes.ndim == 1 and np.array_equal(np.unique(classes), classes):
                 return classes
     except (TypeError, ValueError, OverflowError):
         pass
     raise ValueError("this archive holds classes that do not fit together")
-
-
-def agreed_classes(classes: Any, known: NDArray[Any] | None) -> NDArray[Any]:
-    """Return the classes: those of the first call of partial_fit, which later calls may repeat."""
-    if classes is None:
-        if known is None:
-            raise ValueError("classes must be passed on the first call to partial_fit")
-        return known
-    given = sorted_classes(classes)
-    if known is not None and not np.array_equal(given, known):
-        raise ValueError(
-            f"classes must be those of the first call, {known.tolist()}, got {given.tolist()}"
-        )
-    return given
 
 
 def class_numbers(y: NDArray[Any], classes: NDArray[Any]) -> Indices:
@@ -99,24 +81,6 @@ def class_numbers(y: NDArray[Any], classes: NDArray[Any]) -> Indices:
             "name all classes that will ever come in the first call of partial_fit"
         )
     return places.astype(np.int64)
-
-
-def row_weights(sample_weight: Any, number: int) -> Array | None:
-    """Return the weights of that many rows, None if all are 1."""
-    if sample_weight is None:
-        return None
-    checks.refuse_masked(sample_weight, "sample_weight")
-    if np.isscalar(sample_weight):
-        sample_weight = np.full(number, sample_weight)
-    weights: Array = check_array(
-        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
-    )
-    if weights.shape != (number,):
-        raise ValueError(
-            f"sample_weight must hold one number for each of {number} rows, got {weights.shape}"
-        )
-    check_weights(weights)
-    return weights
 
 
 class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
@@ -174,10 +138,9 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     :math:`z_t`, whose norm is at most 2. It does not cover `fit`, which goes through the rows several
     times.
 
-    A whole number w as the weight of a row is the same as w copies of it, one after the other (up
-    to 100); weight 0 is as if the row was not there. What is learned does not depend on how rows are
-    split into calls, nor on whether they are sparse. The result of `fit` does not depend on the order
-    of the rows either.
+    A whole number w as the weight of a row is the same as w copies of it, up to 100; rows of weight 0
+    are left out. What is learned does not depend on how rows are split into calls, nor on whether they
+    are sparse; the result of `fit` does not depend on the order of the rows either.
 
     Several threads may predict at the same time. While one thread learns, predictions, attributes and
     `save` are refused with a RuntimeError in other threads, and so is learning while another reads.
@@ -227,14 +190,11 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         """Learn from scratch, going through the rows several times, in random order."""
         with self._unchanged_if_refused():
             passes = checks.count(self.passes, "passes")
-            rows, labels, weights = self._checked(X, y, sample_weight, first=True)
-            self.classes_ = sorted_classes(labels)
-            numbers = class_numbers(labels, self.classes_)
+            learner, copied = self._checked(X, y, sample_weight, first=True)
             generator = check_random_state(self.random_state)
-            copied = in_fixed_order(Labelled.from_weights(rows, numbers, weights))
             if not copied.number:
                 raise ValueError("sample_weight is zero for all rows: there is nothing to learn")
-            learner = self._new_learner()
+            copied = in_fixed_order(copied)
         for _ in range(passes):
             learner.learn(copied.taken(generator.permutation(copied.number)))
         self._learner = learner
@@ -248,11 +208,15 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         """Learn rows one by one, in their order; the first call names all classes that will ever come."""
         with self._unchanged_if_refused():
             first = not self.__sklearn_is_fitted__()
-            rows, labels, weights = self._checked(X, y, sample_weight, first)
-            self.classes_ = agreed_classes(classes, None if first else self.classes_)
-            numbers = class_numbers(labels, self.classes_)
-            copied = Labelled.from_weights(rows, numbers, weights)
-            learner = self._new_learner() if first else self._learner
+            if classes is None and first:
+                raise ValueError("classes must be passed on the first call to partial_fit")
+            given = self.classes_ if classes is None else sorted_classes(classes)
+            if not first and not np.array_equal(given, self.classes_):
+                raise ValueError(
+                    f"classes must be those of the first call, {self.classes_.tolist()}, "
+                    f"got {given.tolist()}"
+                )
+            learner, copied = self._checked(X, y, sample_weight, first, given)
         learner.learn(copied)
         self._learner = learner
         return self
@@ -275,10 +239,8 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> Array:
         """Return log probabilities, or, of two classes, the log odds of the second."""
         logs = self.predict_log_proba(X)
-        if self.classes_.size == 2:
-            odds: Array = logs[:, 1] - logs[:, 0]
-            return odds
-        return logs
+        odds: Array = logs[:, 1] - logs[:, 0] if self.classes_.size == 2 else logs
+        return odds
 
     @reads
     def predict(self, X: Any) -> NDArray[Any]:
@@ -329,10 +291,8 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
             "labels": self.classes_.dtype.str,
             "passes_done": getattr(self, "n_iter_", None),
         }
-        names = getattr(self, "feature_names_in_", ())
-        write_learner(
-            path, type(self).__name__, settings, learner, {"classes": self.classes_, "names": names}
-        )
+        keys = {"classes": self.classes_, "names": getattr(self, "feature_names_in_", ())}
+        write_learner(path, type(self).__name__, settings, learner, keys)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TraceNormClassifier:
@@ -377,21 +337,24 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
             raise
 
     def _checked(
-        self, X: Any, y: Any, sample_weight: Any, first: bool
-    ) -> tuple[Rows, NDArray[Any], Array | None]:
-        """Return rows, labels and weights, checked."""
+        self, X: Any, y: Any, sample_weight: Any, first: bool, classes: Any = None
+    ) -> tuple[ClassLearner, Labelled]:
+        """Return the learner, a new one the first time, and the rows, checked; set `classes_`."""
         rows, targets = _sound(X, "X"), _sound(y, "y")
         check_labels(targets, "a label")
         table, labels = validate_data(
             self, rows, targets, accept_sparse="csr", dtype=np.float64, reset=first
         )
         check_classification_targets(labels)
-        return as_rows(table), labels, row_weights(sample_weight, labels.size)
-
-    def _new_learner(self) -> ClassLearner:
-        return make_learner(
-            self.radii, self.learner, self.fit_intercept, self.classes_.size, self.n_features_in_
+        weights = checked_weights(sample_weight, labels.size, "sample_weight")
+        self.classes_ = sorted_classes(labels) if classes is None else classes
+        copied = Labelled.from_weights(
+            as_rows(table), class_numbers(labels, self.classes_), weights
         )
+        if not first:
+            return self._learner, copied
+        sizes = self.classes_.size, self.n_features_in_
+        return make_learner(self.radii, self.learner, self.fit_intercept, *sizes), copied
 
     def _fitted(self) -> ClassLearner:
         check_is_fitted(self)
@@ -407,4 +370,4 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
 def _sound(given: Any, name: str) -> Any:
     """Check what scikit-learn does not: masks, and indices of sparse matrices."""
     checks.refuse_masked(given, name)
-    return sound_sparse(given, name)
+    return checks.sound_sparse(given, name)

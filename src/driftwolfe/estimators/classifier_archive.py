@@ -14,12 +14,17 @@ from driftwolfe.estimators.classifier_experts import (
     LEARNERS,
     LEVEL_BITS,
     SLACK,
+    ClassExperts,
     ClassLearner,
     checked_radii,
 )
-from driftwolfe.estimators.classifier_features import FULL_FEATURES, SMALLEST_WEIGHT, renewal_gap
+from driftwolfe.estimators.classifier_features import (
+    FULL_FEATURES,
+    SMALLEST_WEIGHT,
+    FeatureMap,
+    renewal_gap,
+)
 from driftwolfe.estimators.ids import distinct_keys, encode_keys
-from driftwolfe.points.kinds import Array
 from driftwolfe.storage import (
     Field,
     Header,
@@ -39,7 +44,7 @@ ROUNDING = 1.0 + 1e-6
 
 #: Options that both classifiers have.
 OPTIONS = {
-    "radii": Field((str, list, int, float)),
+    "radii": Field((str, list, int, float), items=Field((int, float))),
     "learner": Field(str),
     "fit_intercept": Field((bool, int), least=0, most=1),
 }
@@ -53,21 +58,20 @@ NUMBERS = {
 }
 
 
-def _fields() -> dict[str, Field]:
-    """Arrays of a learner; there are `full` features with moments, `others` with squares only."""
-    real, scale = np.float64, (-LARGEST_SCALE, LARGEST_SCALE)
-    return {
-        "map.totals": Field(real, (2,), 0.0, LARGEST_SCALE),
-        "map.seen": Field(real, ("features",), 0.0),
-        "map.mean": Field(real, ("full",), *scale),
-        "map.moments": Field(real, ("full", "full")),
-        "map.squares": Field(real, ("others",)),
-        "map.centre": Field(real, ("full",), *scale),
-        "map.table": Field(real, ("full", "full"), *scale),
-        "experts.points": Field(real, ("width", "experts classes")),
-        "experts.norms": Field(real, (2, "experts"), 0.0),
-        "experts.weights": Field(real, ("experts",), 0.0),
-    }
+_REAL, _SCALE = np.float64, (-LARGEST_SCALE, LARGEST_SCALE)
+#: Arrays of a learner; there are `full` features with moments, `others` with squares only.
+ARRAYS = {
+    "map.totals": Field(_REAL, (2,), 0.0, LARGEST_SCALE),
+    "map.seen": Field(_REAL, ("features",), 0.0),
+    "map.mean": Field(_REAL, ("full",), *_SCALE),
+    "map.moments": Field(_REAL, ("full", "full")),
+    "map.squares": Field(_REAL, ("others",)),
+    "map.centre": Field(_REAL, ("full",), *_SCALE),
+    "map.table": Field(_REAL, ("full", "full"), *_SCALE),
+    "experts.points": Field(_REAL, ("width", "experts classes")),
+    "experts.norms": Field(_REAL, (2, "experts"), 0.0),
+    "experts.weights": Field(_REAL, ("experts",), 0.0),
+}
 
 
 def write_learner(
@@ -91,10 +95,9 @@ def read_learner(
     key_fields = {f"keys.{name}": Field(np.uint8, (None,)) for name in keys}
 
     def check(header: Header) -> None:
-        if header.kind != kind:
-            raise ValueError(f"{path} holds a {header.kind[:40]}, not a {kind}")
         check_fields(fields, header.settings, kind)
-        check_options(header.settings)
+        require(header.settings["learner"] in LEARNERS, "options")
+        checked_radii(header.settings["radii"])
         numbers, features = header.settings["learner_state"], header.described.get("map.seen")
         if numbers is None or features is None:
             require(numbers is None, "arrays of a classifier")
@@ -102,37 +105,22 @@ def read_learner(
         else:
             check_fields(NUMBERS, numbers, kind)
             sizes = _sizes(numbers, features.nbytes // 8)
-            check_fields(_fields() | key_fields, header.described, kind, **sizes)
+            check_fields(ARRAYS | key_fields, header.described, kind, **sizes)
 
     with enough_memory(path):
-        archive = read_archive(path, check)
+        archive = read_archive(path, check, kind)
         settings, arrays = dict(archive.settings), archive.arrays
         held = {name: distinct_keys(arrays.pop(f"keys.{name}")) for name in keys}
         numbers = settings.pop("learner_state")
         if numbers is None:
             return settings, None, held
-        check_state(kind, numbers, arrays)
-        return settings, ClassLearner.restored(numbers, arrays), held
-
-
-def check_options(options: Mapping[str, Any]) -> None:
-    """Refuse options that no classifier has."""
-    radii = options["radii"]
-    require(not isinstance(radii, str) or radii == "auto", "radii")
-    numbers = radii if isinstance(radii, list) else []
-    require(all(type(each) in (int, float) for each in numbers), "radii")
-    require(options["learner"] in LEARNERS, "options")
-    checked_radii(radii)
-
-
-def check_state(kind: str, numbers: Mapping[str, Any], arrays: dict[str, Array]) -> None:
-    """Refuse numbers and arrays that make no learner: the loops trust all of it."""
-    features, t = arrays["map.seen"].size, numbers["t"]
-    check_fields(_fields(), arrays, kind, **_sizes(numbers, features))
-    require(t < numbers["renewal"] <= t + renewal_gap(features, t), "rounds of a classifier")
-    _check_map({name[4:]: each for name, each in arrays.items() if name.startswith("map.")})
-    radii = np.array(numbers["radii"])
-    _check_experts(radii, *(arrays[f"experts.{name}"] for name in ("weights", "norms", "points")))
+        features, t = arrays["map.seen"].size, numbers["t"]
+        check_fields(ARRAYS, arrays, kind, **_sizes(numbers, features))
+        require(t < numbers["renewal"] <= t + renewal_gap(features, t), "rounds of a classifier")
+        learner = ClassLearner.restored(numbers, arrays)
+        _check_map(learner.map)
+        _check_experts(learner.experts)
+        return settings, learner, held
 
 
 def _sizes(numbers: Mapping[str, Any], features: int) -> dict[str, int]:
@@ -152,26 +140,27 @@ def _sizes(numbers: Mapping[str, Any], features: int) -> dict[str, int]:
     }
 
 
-def _check_map(own: Mapping[str, Array]) -> None:
+def _check_map(features: FeatureMap) -> None:
     """Sums of squares are such, and no scale can leave the range of numbers."""
-    squares = np.concatenate((own["moments"].diagonal(), own["squares"]))
+    moments, seen, (weight, lengths) = features.moments, features.seen, features.totals
+    squares = np.concatenate((moments.diagonal(), features.squares))
     in_range = (squares == 0.0) | ((squares >= SMALLEST_SQUARE) & (squares <= LARGEST_SQUARE))
     require(in_range.all(), "squares of features")
     # Cauchy and Schwarz: correlations are at most 1.
-    roots = np.sqrt(own["moments"].diagonal())
-    lower = np.abs(np.tril(own["moments"], -1))
+    roots = np.sqrt(moments.diagonal())
+    lower = np.abs(np.tril(moments, -1))
     require((lower <= ROUNDING * roots * roots[:, None]).all(), "moments of features")
-    (weight, lengths), seen = own["totals"], own["seen"]
     require(weight > 0.0 or (lengths == 0.0 and not squares.any()), "totals")
     require((seen <= ROUNDING * weight).all(), "totals")
     require((seen[squares > 0.0] >= SMALLEST_WEIGHT / 2).all(), "totals")
 
 
-def _check_experts(radii: Array, weights: Array, norms: Array, points: Array) -> None:
+def _check_experts(experts: ClassExperts) -> None:
     """Weights of sum 1, and matrices no larger than experts may let theirs grow."""
+    points, weights = experts.points, experts.weights
     require(abs(weights.sum() - 1.0) < 1e-6, "weights of experts")
-    limits = ROUNDING * (1.0 + SLACK) * np.resize(radii, weights.size)
-    require((norms[0] <= limits).all(), "norms of experts")
+    limits = ROUNDING * (1.0 + SLACK) * np.resize(experts.radii, weights.size)
+    require((experts.norms[0] <= limits).all(), "norms of experts")
     stacked = points.reshape(len(points), weights.size, -1)
     largest = np.maximum(stacked.max(axis=(0, 2)), -stacked.min(axis=(0, 2)))
     require((largest <= limits).all(), "experts")  # so that squares have a range

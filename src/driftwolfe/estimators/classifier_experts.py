@@ -43,33 +43,21 @@ class ClassExperts:
     .. math:: Y \leftarrow P(Y - \eta \nabla f(Y)), \qquad \eta = \frac{D}{G \sqrt L}
               = \frac{\rho}{\sqrt{2 L}}
 
-    with D = 2 rho and :math:`G = 2\sqrt2`, a bound on the gradients for rows of norm at most 2. P is
-    an infeasible projection onto the trace-norm ball of radius rho: it leaves Y where it is while a
-    running bound on its trace norm is at most 1.5 rho, and projects it otherwise. Either brings no
-    point of the ball farther away, which is all that the regret needs; and as only the
-    probabilities are played, Y itself may be outside.
+    with D = 2 rho and :math:`G = 2\sqrt2`, a bound on the gradients for rows of norm at most 2. P
+    leaves Y where it is while a running bound on its trace norm is at most 1.5 rho, and projects it
+    onto the ball otherwise. Either brings no point of the ball farther away, which is all that the
+    regret needs: only probabilities are played, so Y itself may be outside.
 
-    When an interval ends, the expert of the next one of that length starts at the heaviest of the
-    experts of its radius, with the weight of the one before.
+    When an interval ends, the expert of the next one of that length starts at the heaviest expert of
+    its radius, with the weight of the one before. Weights are multiplied by the probability that an
+    expert gave to the label; then a share 1/(t+1) of them is spread evenly. With `adaptive` False
+    experts never restart and shares are :math:`1/(t+1)^2`, as in POLD.
 
-    The experts' probabilities are averaged. Weights are multiplied by the probability that an expert
-    gave to the label; then a share 1/(t+1) of them is spread evenly.
-
-    Notes
-    -----
-    The logarithmic loss is 1-mixable, so this mixture has, over the rows s to e, at most the loss of
-    any expert plus :math:`\ln(N e)` (rounded up by less than 0.01 for experts that join later), N
-    experts. An expert has, on each of its intervals, at most the loss of any fixed matrix in its ball plus
-    :math:`1.3\, G D \sqrt L`: the usual sum :math:`\lVert Y_s - Z\rVert^2/(2\eta) + \eta G^2 L/2`
-    with :math:`\lVert Y_s - Z\rVert \le 2.5 \rho`. Together, on every interval of the cover,
-
-    .. math:: \sum_{t \in I} f_t - \min_{\lVert Z\rVert_* \le \rho} \sum_{t \in I} f_t(Z)
-              \le 1.3\, G D \sqrt{|I|} + \ln(N e)
-
-    with matrices and losses in terms of the rescaled rows.
-
-    With `adaptive` False experts never restart and shares are :math:`1/(t+1)^2`, as in POLD; lengths
-    are then only a grid of step sizes.
+    The guarantee of `TraceNormClassifier` has two parts. The logarithmic loss is 1-mixable, so the
+    mixture has, over the rows s to e, at most the loss of any of N experts plus :math:`\ln(N e)`
+    (rounded up by less than 0.01 for experts that join later). An expert has, on each of its intervals,
+    at most the loss of any fixed matrix Z in its ball plus :math:`1.3\, G D \sqrt L`: the usual sum
+    :math:`\lVert Y_s - Z\rVert^2/(2\eta) + \eta G^2 L/2`, with :math:`\lVert Y_s - Z\rVert \le 2.5 \rho`.
 
     Examples
     --------
@@ -111,22 +99,11 @@ class ClassExperts:
         pairs = zip(self._radii.tolist(), self.lengths.tolist(), strict=True)
         return [f"radius {radius:g}, {length:,} rows" for radius, length in pairs]
 
-    @property
-    def rows_to_end(self) -> int:
-        """Rows until the present round of the cover ends."""
-        return BLOCK - self.t % BLOCK
-
     def probabilities(self, rows: Rows) -> Array:
         """Return the class probabilities of every row."""
         out = np.zeros((rows.number, self.classes))
         kernels().probabilities(*rows, self.points, self.weights, out)
         return out
-
-    def mean(self) -> Array:
-        """The weighted mean of the experts' matrices, one column per class."""
-        stacked = self.points[: self.width].reshape(self.width, -1, self.classes)
-        mean: Array = np.einsum("jic,i->jc", stacked, self.weights)
-        return mean
 
     def learn(self, given: Labelled) -> None:
         """Learn rows of one round of the cover; at its end, restart experts."""
@@ -139,10 +116,10 @@ class ClassExperts:
         done = 0
         while done < labels.size:
             done = kernels().learn_rows(
-                *(done, self.width, *rows, labels, parts, shares, self._steps, self._radii, SLACK),
-                *(self.points, self.weights, self.norms),
+                *(done, *rows, labels, parts, shares, self._steps, self._radii, SLACK),
+                *(self.points[: self.width], self.weights, self.norms),
             )
-            self._project((self.norms[0] > (1.0 + SLACK) * self._radii).nonzero()[0])
+            self.project((self.norms[0] > (1.0 + SLACK) * self._radii).nonzero()[0])
         self.t += labels.size
         if self.t % BLOCK == 0:
             self._end_round()
@@ -157,11 +134,6 @@ class ClassExperts:
             room = max(features, 2 * len(self.points))
             self.points = np.pad(self.points, ((0, room - len(self.points)), (0, 0)))
         self.width = max(self.width, features)
-
-    def replace(self, points: Array) -> None:
-        """Set the points of all experts, projected onto their balls."""
-        self.points = np.ascontiguousarray(points)
-        self._project(np.arange(self.weights.size))
 
     def _end_round(self) -> None:
         """Restart the experts whose interval has ended, and add those for longer intervals."""
@@ -186,16 +158,16 @@ class ClassExperts:
             self.weights = np.concatenate(((1.0 - share) * self.weights, new))
             self._set_steps()
 
-    def _project(self, experts: Indices) -> None:
+    def project(self, experts: Indices) -> None:
         """Project experts onto their balls, and compute their norms."""
         for i in experts.tolist():
             own = slice(i * self.classes, (i + 1) * self.classes)
-            ball = TraceNormBall((self.width, self.classes), self._radii[i], representation="dense")
             point, radius = self.points[: self.width, own], self._radii[i]
+            ball = TraceNormBall(point.shape, radius, representation="dense")
             norm = ball.gauge(point) * radius
             if norm > radius:
-                self.points[: self.width, own] = ball.project(point)
-            self.norms[:, i] = min(norm, radius), (self.points[: self.width, own] ** 2).sum()
+                point[:] = ball.project(point)
+            self.norms[:, i] = min(norm, radius), (point**2).sum()
 
     def _set_steps(self) -> None:
         """Set the radius and the step size of every expert."""
@@ -230,11 +202,10 @@ class ClassLearner:
         """Learn rows, up to the next renewal of the map or end of a round at a time."""
         done = 0
         while done < given.number:
-            end = done + min(self.experts.rows_to_end, self.renewal - self.t)
+            end = done + min(BLOCK - self.t % BLOCK, self.renewal - self.t)
             rows, labels, parts = given.stretch(done, end)
             self.experts.learn(Labelled(self.map.rows(rows, parts), labels, parts))
-            round_ends = self.experts.rows_to_end == BLOCK
-            if self.t >= self.renewal or (round_ends and self.map.is_behind):
+            if self.t >= self.renewal or (self.t % BLOCK == 0 and self.map.is_behind):
                 self.map.renew()
                 self.renewal = self.t + renewal_gap(self.map.features, self.t)
             done = end
@@ -248,7 +219,10 @@ class ClassLearner:
 
     def coefficients(self) -> tuple[Array, Array]:
         """Return the experts' mean in units of the features: a row of weights per class, intercepts."""
-        weights, intercepts = self.map.to_features(self.experts.mean())
+        experts = self.experts
+        stacked = experts.points[: experts.width].reshape(experts.width, -1, experts.classes)
+        mean = np.einsum("jic,i->jc", stacked, experts.weights)
+        weights, intercepts = self.map.to_features(mean)
         return np.ascontiguousarray(weights.T), intercepts
 
     def grow(self, classes: int, features: int) -> None:
@@ -258,7 +232,9 @@ class ClassLearner:
             weights, intercepts = self.map.to_features(self.experts.points[: self.experts.width])
             self.map = self.map.diagonal()
             if self.t:
-                self.experts.replace(self.map.from_features(weights, intercepts))
+                points = self.map.from_features(weights, intercepts)
+                self.experts.points = np.ascontiguousarray(points)
+                self.experts.project(np.arange(self.experts.weights.size))
         if features > self.map.features:
             self.map.grow(features)
         self.experts.grow(classes, features + 1)

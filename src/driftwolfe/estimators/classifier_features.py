@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
+from driftwolfe.points import checks
 from driftwolfe.points.compiled import compiled
 from driftwolfe.points.decompositions import eigh
 from driftwolfe.points.kinds import Array, Indices
@@ -107,7 +108,6 @@ class Labelled(NamedTuple):
         """
         if weights is None:
             return cls(rows, labels, np.ones(labels.size))
-        check_weights(weights)
         numbers = np.minimum(np.ceil(weights), MOST_COPIES).astype(np.int64)
         numbers[weights < SMALLEST_WEIGHT] = 0
         order = np.repeat(np.arange(weights.size), numbers)
@@ -123,10 +123,18 @@ class Labelled(NamedTuple):
         return Labelled(self.rows.stretch(first, last), self.labels[own], self.parts[own])
 
 
-def check_weights(weights: Array) -> None:
-    """Refuse weights that are negative, not finite, or beyond reason."""
+def checked_weights(given: Any, number: int, what: str) -> Array | None:
+    """Return the weights of that many rows, from one number or as many; None if all are 1."""
+    if given is None:
+        return None
+    weights = checks.real_array(given, what)
+    if weights.ndim and weights.shape != (number,):
+        raise ValueError(
+            f"{what} must hold one number for each of {number} rows, got {weights.shape}"
+        )
     if not ((weights >= 0.0) & (weights <= LARGEST_WEIGHT)).all():
-        raise ValueError(f"weights of rows must lie between 0 and {LARGEST_WEIGHT:g}")
+        raise ValueError(f"{what} must lie between 0 and {LARGEST_WEIGHT:g}")
+    return np.array(np.broadcast_to(weights, (number,)))
 
 
 def in_fixed_order(given: Labelled) -> Labelled:
@@ -140,7 +148,10 @@ def in_fixed_order(given: Labelled) -> Labelled:
     array([1., 2., 3.])
     """
     rows, labels, parts = given
-    exact, rough = rows.values.astype(">f8"), _rounded(rows.values)
+    exact = rows.values.astype(">f8")
+    # Rounded to 20 bits, such that whole numbers and halves are no borderline cases.
+    mantissas, exponents = np.frexp(rows.values)
+    rough = np.ldexp(np.floor(mantissas * 2.0**20 + 0.37), exponents - 20)
 
     def key(k: int) -> tuple[int, float, bytes, bytes, bytes]:
         own = slice(rows.starts[k], rows.starts[k + 1])
@@ -148,12 +159,6 @@ def in_fixed_order(given: Labelled) -> Labelled:
         return int(labels[k]), float(parts[k]), *entries
 
     return given.taken(np.array(sorted(range(labels.size), key=key), dtype=np.int64))
-
-
-def _rounded(values: Array) -> Array:
-    """Return values rounded to 20 bits, such that whole numbers and halves are no borderline cases."""
-    mantissas, exponents = np.frexp(values)
-    return np.ldexp(np.floor(mantissas * 2.0**20 + 0.37), exponents - 20)
 
 
 #: Largest number of features for which second moments are kept and correlations removed.
@@ -228,20 +233,19 @@ class FeatureMap:
         if not self.totals.flags.writeable:  # unpickled from read-only memory
             for name in self.STATE:
                 setattr(self, name, getattr(self, name).copy())
-        learning = parts is not None
-        weights = parts if parts is not None else np.zeros(0)
+        weights = np.zeros(0) if parts is None else parts
         if self.full:
             width = self.features + 1
             out = np.empty(given.number * width)
             kernels().full_rows(
-                *(*given, weights, learning, self.constant, self.totals, self.seen),
+                *(*given, weights, self.constant, self.totals, self.seen),
                 *(self.mean, self.moments, self.centre, self.table, out),
             )
             starts = np.arange(0, out.size + 1, width)
             return Rows(starts, np.arange(out.size) % width, out)
         out = np.empty(given.values.size + given.number)
         kernels().diagonal_rows(
-            *given, weights, learning, self.constant, self.totals, self.seen, self.squares, out
+            *given, weights, self.constant, self.totals, self.seen, self.squares, out
         )
         places = np.insert(given.places + 1, given.starts[:-1], 0)
         return Rows(given.starts + np.arange(given.starts.size), places, out)
@@ -276,13 +280,9 @@ class FeatureMap:
     def grow(self, features: int) -> None:
         """Make room for more features, which were 0 so far."""
         more = features - self.features
-        self.seen = np.pad(self.seen, (0, more))
-        if self.full:
-            self.mean, self.centre = np.pad(self.mean, (0, more)), np.pad(self.centre, (0, more))
-            self.moments = np.pad(self.moments, (0, more))
-            self.table = np.pad(self.table, (0, more))
-        else:
-            self.squares = np.pad(self.squares, (0, more))
+        kept = ("mean", "centre", "moments", "table") if self.full else ("squares",)
+        for name in ("seen", *kept):
+            setattr(self, name, np.pad(getattr(self, name), (0, more)))
 
     def diagonal(self) -> FeatureMap:
         """Return the map for many features that has counted the same rows."""

@@ -93,33 +93,14 @@ def _inner(left, right):
     return total
 
 
-@jit(TABLE, TABLE, NUMBERS, NUMBER)
-def _shrink(lines, vectors, values, theta):
-    """Return lines with their singular values lowered by theta: V diag(1 - theta/s) V^T lines."""
-    n, width = lines.shape
-    shrunk = np.zeros((n, width))
-    for p in range(n):
-        for q in range(n):
-            factor = 0.0
-            for k in range(n):
-                if values[k] > theta:
-                    factor += vectors[p, k] * vectors[q, k] * (1.0 - theta / values[k])
-            for j in range(width):
-                shrunk[p, j] += factor * lines[q, j]
-    return shrunk
-
-
-@jit(NEW_TABLE, WHOLE, WHOLE, WHOLE, NUMBER)
-def project_columns(table, rows, first, columns, radius):
-    """Project some columns of a table, `rows` long, onto the ball; return their trace and squared norm.
+@jit(NEW_TABLE, WHOLE, WHOLE, NUMBER)
+def project_columns(table, first, columns, radius):
+    """Project some columns of a table onto the ball; return their trace norm and squared norm.
 
     As `TraceNormBall.project`, from the eigenvalues of the Gram matrix: singular values below 1e-8
     of the largest are lost.
     """
-    lines = np.empty((columns, rows))
-    for j in range(rows):
-        for p in range(columns):
-            lines[p, j] = table[j, first + p]
+    lines = table[:, first : first + columns].T.copy()
     gram, vectors = np.empty((columns, columns)), np.empty((columns, columns))
     for p in range(columns):
         for q in range(p + 1):
@@ -135,10 +116,16 @@ def project_columns(table, rows, first, columns, radius):
     theta, squared = threshold(values, radius), 0.0
     for k in range(columns):
         squared += max(values[k] - theta, 0.0) ** 2
-    shrunk = _shrink(lines, vectors, values, theta)
-    for j in range(rows):
-        for p in range(columns):
-            table[j, first + p] = shrunk[p, j]
+    shrunk = np.zeros(lines.shape)  # V diag(1 - theta/s) V^T lines
+    for p in range(columns):
+        for q in range(columns):
+            factor = 0.0
+            for k in range(columns):
+                if values[k] > theta:
+                    factor += vectors[p, k] * vectors[q, k] * (1.0 - theta / values[k])
+            for j in range(lines.shape[1]):
+                shrunk[p, j] += factor * lines[q, j]
+    table[:, first : first + columns] = shrunk.T
     return radius, squared
 
 
@@ -184,24 +171,12 @@ def _count_full(row, part, centred, weight, mean, seen, moments):
                 moments[i, j] += factor * after[j]
 
 
-@jit(*_ROWS, NUMBERS, ANSWER, NUMBER, *[NEW_NUMBERS] * 3, NEW_TABLE, NUMBERS, TABLE, NEW_NUMBERS)
+@jit(*_ROWS, NUMBERS, NUMBER, *[NEW_NUMBERS] * 3, NEW_TABLE, NUMBERS, TABLE, NEW_NUMBERS)
 def full_rows(
-    starts,
-    places,
-    values,
-    parts,
-    learning,
-    constant,
-    totals,
-    seen,
-    mean,
-    moments,
-    centre,
-    table,
-    out,
+    starts, places, values, parts, constant, totals, seen, mean, moments, centre, table, out
 ):
-    """Map rows to (constant, A (x - centre)) / length, with A^T in the table; count them if learning."""
-    width = centre.size
+    """Map rows to (constant, A (x - centre)) / length, A^T the table; count those with weights `parts`."""
+    width, learning = centre.size, parts.size > 0
     row, mapped = np.empty(width), np.empty(width)
     for k in range(starts.size - 1):
         row[:] = 0.0
@@ -227,9 +202,10 @@ def full_rows(
             out[first + 1 + i] = mapped[i] / length
 
 
-@jit(*_ROWS, NUMBERS, ANSWER, NUMBER, *[NEW_NUMBERS] * 4)
-def diagonal_rows(starts, places, values, parts, learning, constant, totals, seen, squares, out):
-    """Map rows to (constant, x / scale) / length; count them if learning."""
+@jit(*_ROWS, NUMBERS, NUMBER, *[NEW_NUMBERS] * 4)
+def diagonal_rows(starts, places, values, parts, constant, totals, seen, squares, out):
+    """Map rows to (constant, x / scale) / length; count them if they have weights `parts`."""
+    learning = parts.size > 0
     for k in range(starts.size - 1):
         part = parts[k] if learning else 0.0
         totals[0] += part
@@ -318,29 +294,13 @@ def _update_norms(scores, slopes, first, classes, step, squared, norms):
     norms[0] = min(norms[0] + step * math.sqrt(length), math.sqrt(classes * norms[1]))
 
 
-@jit(
-    *(WHOLE, WHOLE, *_ROWS, PLACES, *[NUMBERS] * 4, NUMBER),
-    *(NEW_TABLE, NEW_NUMBERS, NEW_TABLE),
-)
+@jit(WHOLE, *_ROWS, PLACES, *[NUMBERS] * 4, NUMBER, NEW_TABLE, NEW_NUMBERS, NEW_TABLE)
 def learn_rows(
-    row,
-    width,
-    starts,
-    places,
-    values,
-    labels,
-    parts,
-    shares,
-    steps,
-    radii,
-    slack,
-    points,
-    weights,
-    norms,
+    row, starts, places, values, labels, parts, shares, steps, radii, slack, points, weights, norms
 ):
     """Learn rows from number `row` on: weigh the experts, take their steps, project if needed.
 
-    Points have one row per feature, `width` of them, with all classes of all experts side by side.
+    Points have one row per feature, with all classes of all experts side by side.
     Norms have a row of bounds on their trace norms, and one of their squared Frobenius norms.
     Returns how many rows are learned: all, unless there are so many classes that an expert is to be
     projected by LAPACK.
@@ -372,7 +332,7 @@ def learn_rows(
                 passed = True
                 if classes <= FEW_CLASSES:
                     norms[0, i], norms[1, i] = project_columns(
-                        points, width, i * classes, classes, radii[i]
+                        points, i * classes, classes, radii[i]
                     )
         if passed and classes > FEW_CLASSES:
             return k + 1

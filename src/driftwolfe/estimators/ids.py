@@ -49,8 +49,7 @@ class Ids:
     def add(self, keys: Iterable[Hashable]) -> None:
         """Give the next numbers to keys that have none."""
         for key in keys:
-            if key not in self.numbers:
-                self.numbers[key] = len(self.names)
+            if self.numbers.setdefault(key, len(self.names)) == len(self.names):
                 self.names.append(key)
 
 
@@ -127,8 +126,8 @@ def _is_missing(key: Any) -> bool:
 def encode_keys(keys: Iterable[Any]) -> NDArray[np.uint8]:
     """Return keys as an array of bytes; `decode_keys` gives them back, types and order included.
 
-    Keys are texts, whole numbers, floats, booleans, None, bytes, and tuples of these. NumPy's
-    scalars become Python's. Anything else raises TypeError.
+    Keys are of the types above, or tuples of these; anything else raises TypeError. NumPy's scalars
+    become Python's.
 
     >>> decode_keys(encode_keys(["a", 1, 1.0, True, None, (b"b", 2)]))
     ['a', 1, 1.0, True, None, (b'b', 2)]
@@ -150,10 +149,11 @@ def decode_keys(encoded: NDArray[np.uint8]) -> list[Any]:
         raise ValueError("these bytes are not keys written by encode_keys") from error
 
 
-def distinct_keys(encoded: NDArray[np.uint8]) -> list[Any]:
-    """Return the keys if no two are equal; ValueError otherwise."""
+def distinct_keys(encoded: NDArray[np.uint8], number: int | None = None) -> list[Any]:
+    """Return the keys; ValueError if two are equal, or if there are not that many."""
     keys = decode_keys(encoded)
     require(len(keys) == len(set(keys)) and all(key == key for key in keys), "keys")
+    require(number is None or len(keys) == number, "ids")
     return keys
 
 

@@ -12,20 +12,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from driftwolfe.domains import Box, LinfBall, ProductDomain, TraceNormBall
-from driftwolfe.estimators.ids import (
-    Ids,
-    check_keys,
-    distinct_keys,
-    encode_keys,
-    plain_key,
-)
+from driftwolfe.estimators.ids import Ids, check_keys, distinct_keys, encode_keys, plain_key
 from driftwolfe.estimators.recommender_archive import check_header, pool_from_state, pool_state
 from driftwolfe.estimators.recommender_experts import LOSSES, PoolSettings, RatingPool
 from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
 from driftwolfe.points.product import ProductPoint
-from driftwolfe.storage import Header, enough_memory, read_archive, require, write_archive
+from driftwolfe.storage import enough_memory, read_archive, write_archive
 
 LEARNERS = ("both", "pold", "pola")
 #: Options that have the same name in the scikit-learn and river APIs.
@@ -99,8 +93,8 @@ class MatrixCompleter(Guarded):
     with the mean within the range of ratings, user and item biases in boxes, and interactions X in a
     (weighted) trace-norm ball. Experts with different step sizes and radii learn these side by side,
     some of them restarted at the intervals of a geometric cover, as in `POLD` and `POLA`; the
-    prediction is the weighted mean of theirs. Ratings are learned one by one, in the order given: one
-    call with n ratings leaves bit-identically the state of n calls with one.
+    prediction is the weighted mean of theirs. Ratings are learned one by one: one call with n ratings
+    is bit-identical to n calls with one.
 
     Memory grows with users and items (some 70 numbers for each after 100,000 ratings, growing with
     the logarithm of the number of ratings) and holds the gradients of the latest `memory` ratings.
@@ -156,12 +150,11 @@ class MatrixCompleter(Guarded):
     block iteration finds them. Feasibility holds: every decision of every expert lies in its product
     of sets at all times.
 
-    Rescaling or shifting all ratings rescales or shifts all predictions.
-    Rounding errors in ratings hardly change predictions: while the mean error is at most 1e-12 of the
-    largest rating, ratings count as equal and nothing is learned; under the absolute loss an error up
-    to 1e-9 units has slope 0; and of directions that tie at `rank`, up to 1e-6 of the largest, none
-    counts. With a `memory` of a few hundred ratings and radii above 1 the interactions are chaotic,
-    and small differences grow along the stream.
+    Rescaling or shifting all ratings rescales or shifts all predictions, and rounding errors in ratings
+    hardly change them: while the mean error is at most 1e-12 of the largest rating nothing is learned;
+    under the absolute loss an error up to 1e-9 units has slope 0; and of directions that tie at `rank`,
+    up to 1e-6 of the largest, none counts. But with a `memory` of a few hundred ratings and radii above
+    1, small differences grow along the stream.
 
     Several threads may predict, recommend or save at the same time. While one thread learns, these
     calls are refused with a RuntimeError in other threads, and so is learning while another thread
@@ -210,18 +203,11 @@ class MatrixCompleter(Guarded):
             raise ValueError(f"weighting must lie in 0..1, got {weighting!r}")
         if not isinstance(keep_seen, bool):
             raise TypeError(f"keep_seen must be True or False, got {keep_seen!r}")
-        self._pool = RatingPool(
-            PoolSettings(
-                loss,
-                learner,
-                tuple(checks.positive(radius, "radii") for radius in radii),
-                checks.count(rank, "rank"),
-                weight,
-                checks.count(memory, "memory", least=64),
-                checks.count(seed, "seed", least=0, most=math.inf),
-                keep_seen,
-            )
-        )
+        radii = tuple(checks.positive(radius, "radii") for radius in radii)
+        rank, memory = checks.count(rank, "rank"), checks.count(memory, "memory", least=64)
+        seed = checks.count(seed, "seed", least=0, most=math.inf)
+        settings = PoolSettings(loss, learner, radii, rank, weight, memory, seed, keep_seen)
+        self._pool = RatingPool(settings)
         self._users, self._items = Ids(), Ids()
 
     def partial_fit(self, pairs: Any, ratings: Any) -> Self:
@@ -263,12 +249,12 @@ class MatrixCompleter(Guarded):
 
         Before the first rating it is 0.
         """
-        return self._predicted(*columns(pairs))[0]
+        return self._predicted(pairs)[0]
 
     @reads
     def expert_predictions(self, pairs: Any) -> Array:
         """Return the predictions of each expert: one row per pair, one column per expert."""
-        return self._predicted(*columns(pairs))[1]
+        return self._predicted(pairs)[1]
 
     @reads
     def recommend(self, user: Hashable, n: int = 10, exclude_seen: bool = True) -> list[Any]:
@@ -285,16 +271,16 @@ class MatrixCompleter(Guarded):
             this option: only as far as `memory` holds (or held) it.
         """
         count = checks.count(n, "n", least=0)
-        users, _ = columns([(user, None)])
-        row = self._users.find(users)
+        (row,) = self._users.find(columns([(user, None)])[0]).tolist()
         cols = np.arange(len(self._items))
         if exclude_seen:
-            cols = np.setdiff1d(cols, self._pool.seen_by(int(row[0])))
-        predictions, _ = self._pool.predict(np.full(cols.size, row[0]), cols)
+            cols = np.setdiff1d(cols, self._pool.seen_by(row))
+        predictions, _ = self._pool.predict(np.full(cols.size, row), cols)
         best = cols[np.argsort(-predictions, kind="stable")[:count]]
         return [self._items.names[item] for item in best.tolist()]
 
-    def _predicted(self, users: list[Any], items: list[Any]) -> tuple[Array, Array]:
+    def _predicted(self, pairs: Any) -> tuple[Array, Array]:
+        users, items = columns(pairs)
         return self._pool.predict(self._users.find(users), self._items.find(items))
 
     @property
@@ -347,9 +333,9 @@ class MatrixCompleter(Guarded):
 
         Interactions are in weighted coordinates, entry (u, i) times the weights of u and i.
         """
-        mean, user_biases, item_biases, users, items = self._pool.mean_decision()
-        weights = (grown.side.metric[: grown.size, None] for grown in self._pool.sides)
-        left, right = (part * w for part, w in zip((users, items), weights, strict=True))
+        mean, user_biases, item_biases, *factors = self._pool.mean_decision()
+        weights = [grown.side.metric[: grown.size, None] for grown in self._pool.sides]
+        left, right = (part * w for part, w in zip(factors, weights, strict=True))
         interactions = FactoredMatrix(left, np.ones(left.shape[1]), right)
         return ProductPoint([np.array([mean]), user_biases, item_biases, interactions])
 
@@ -388,14 +374,8 @@ class MatrixCompleter(Guarded):
     @classmethod
     def read(cls, path: str | os.PathLike[str], kind: str) -> tuple[Self, dict[str, Any]]:
         """Read what `write` wrote for a wrapper of that name, and its own settings."""
-
-        def check(header: Header) -> None:
-            if header.kind != kind:
-                raise ValueError(f"{path} holds a {header.kind[:40]}, not a {kind}")
-            check_header(header)
-
         with enough_memory(path):
-            archive = read_archive(path, check)
+            archive = read_archive(path, check_header, kind)
             settings, arrays = archive.settings, archive.arrays
             try:
                 completer = cls(**settings["settings"])
@@ -404,10 +384,8 @@ class MatrixCompleter(Guarded):
                 raise ValueError(f"{path} does not hold the state of a {kind}: {told}") from error
             pool = pool_from_state(completer._pool.settings, settings, arrays)
             completer._pool = pool
-            completer._users = Ids(distinct_keys(arrays["ids.users"]))
-            completer._items = Ids(distinct_keys(arrays["ids.items"]))
-            sizes = pool.users.size, pool.items.size
-            require((len(completer._users), len(completer._items)) == sizes, "ids")
+            completer._users = Ids(distinct_keys(arrays["ids.users"], pool.users.size))
+            completer._items = Ids(distinct_keys(arrays["ids.items"], pool.items.size))
         return completer, settings["face"]
 
     def __repr__(self) -> str:

@@ -11,13 +11,7 @@ from numpy.typing import NDArray
 
 from driftwolfe.estimators.recommender_experts import PoolSettings, RatingPool
 from driftwolfe.estimators.recommender_kernels import Interactions, Scale, Side, Slots
-from driftwolfe.estimators.recommender_tables import (
-    ITEM_BITS,
-    LAST_ITEM,
-    Older,
-    RecentSteps,
-    SeenPairs,
-)
+from driftwolfe.estimators.recommender_tables import ITEM_BITS, LAST_ITEM, Older, RecentSteps
 from driftwolfe.points.kinds import Array
 from driftwolfe.storage import Field, Header, check_fields, require
 
@@ -127,27 +121,27 @@ def pool_from_state(
     check_fields(fields, arrays, "MatrixCompleter", **sizes, t=t, end=t + 1)
     require(settings["experts"] == [list(expert) for expert in experts], "experts")
     pool = RatingPool(options)
+
+    def group(kind: Any, name: str) -> Any:
+        return kind(*(arrays[f"{name}.{part}"] for part in kind._fields))
+
     for name, grown in (("users", pool.users), ("items", pool.items)):
-        grown.side = _group(Side, name, arrays)
+        grown.side = group(Side, name)
         grown.size = grown.side.counts.size
-    pool.slots, pool.low = _group(Slots, "slots", arrays), _group(Interactions, "low", arrays)
-    pool.scale, pool.experts = _group(Scale, "scale", arrays), experts
+    pool.slots, pool.low = group(Slots, "slots"), group(Interactions, "low")
+    pool.scale, pool.experts = group(Scale, "scale"), experts
     held = {part: arrays[f"recent.{part}"] for part in ("rows", "cols", "steps")}
     pool.recent = RecentSteps(held["rows"].size, settings["first"], **held)
     pool.older = {
         int(k): Older(start, arrays[f"older.{k}.users"], arrays[f"older.{k}.items"])
         for k, start in settings["older"].items()
     }
-    pool.seen = SeenPairs.restored(arrays.get("seen.pairs", np.zeros(0, np.int64)))
+    pool.seen.runs = (arrays["seen.pairs"],) if "seen.pairs" in arrays else ()
     pool.next_projection = settings["next_projection"]
     _check_slots(pool, interacting)
     _check_past(pool)
     _check_decisions(pool)
     return pool
-
-
-def _group(kind: Any, name: str, arrays: Mapping[str, NDArray[Any]]) -> Any:
-    return kind(*(arrays[f"{name}.{part}"] for part in kind._fields))
 
 
 def _check_slots(pool: RatingPool, interacting: NDArray[np.bool_]) -> None:
@@ -167,7 +161,7 @@ def _check_past(pool: RatingPool) -> None:
     require(recent.first + recent.size == t, "recent ratings")
     require(t < pool.next_projection <= t + pool.block(), "times of projections")
     require(all(k < pool.low.radii.size for k in pool.older), "older steps")
-    pairs = np.concatenate(pool.seen.runs or [np.zeros(0, np.int64)])
+    pairs = np.concatenate([np.zeros(0, np.int64), *pool.seen.runs])
     require(pairs.size <= (recent.first if pool.settings.keep_seen else 0), "rated pairs")
     users, items = pairs >> ITEM_BITS, pairs & LAST_ITEM
     known = (users < pool.users.size).all() and (items < pool.items.size).all()

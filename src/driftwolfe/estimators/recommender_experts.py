@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,7 +18,6 @@ from driftwolfe.estimators.recommender_tables import (
     RecentSteps,
     SeenPairs,
     StepMatrix,
-    StepTable,
     weighted,
 )
 from driftwolfe.points.decompositions import eigh
@@ -87,12 +87,8 @@ class PoolSettings:
         return self.grid() + [expert for expert in joined if expert]
 
 
-LOSSES = {
-    "absolute": recommender_kernels.ABSOLUTE,
-    "huber": recommender_kernels.HUBER,
-    "squared": recommender_kernels.SQUARED,
-}
-
+#: In the order of their numbers in the compiled loops.
+LOSSES = ("absolute", "huber", "squared")
 #: Step of an interaction's entry, in units of error: large, because the projection spreads it over
 #: a whole row and column.
 INTERACTION_STEP = 8.0
@@ -156,7 +152,7 @@ class RatingPool:
         New rows and columns are numbered as they appear.
         """
         done, predictions = 0, np.zeros(rows.size)
-        loss, metric = LOSSES[self.settings.loss], 0.5 ** (self.settings.weighting / 2.0)
+        loss, metric = LOSSES.index(self.settings.loss), 0.5 ** (self.settings.weighting / 2.0)
         while done < rows.size:
             # Up to the next projection, or the next power of 2, when an expert may join.
             event = min(self.next_projection, 1 << self.t.bit_length())
@@ -170,11 +166,10 @@ class RatingPool:
                 *(u, i, ratings[part], loss, INTERACTION_STEP),
                 *(*self._tables(), predictions[part], steps),
             )
-            expert = None
             if self.t & (self.t - 1) == 0:
                 expert = self.settings.restarted(self.t.bit_length() - 1)
-            if expert is not None:
-                self._add(expert)
+                if expert is not None:
+                    self._add(expert)
             if self.t == self.next_projection:
                 self._project()
                 self.next_projection = self.t + self.block()
@@ -228,15 +223,9 @@ class RatingPool:
         """Add an expert, with the share of weight that every expert gets in a round."""
         t, slots = self.t, self.slots
         k = self.low.radii.size if expert.radius else -1
-        self.slots = Slots(
-            np.append(slots.means, self.scale.numbers[3]),
-            np.append(slots.squares, 0.0),
-            np.append(slots.weights * t, 1.0) / (t + 1.0),
-            np.append(slots.steps, expert.step),
-            np.append(slots.starts, t),
-            np.append(slots.levels, expert.level),
-            np.append(slots.low, k),
-        )
+        added = (self.scale.numbers[3], 0.0, 0.0, expert.step, t, expert.level, k)
+        weights = np.append(slots.weights * t, 1.0) / (t + 1.0)
+        self.slots = Slots(*map(np.append, slots, added))._replace(weights=weights)
         self.experts.append(expert)
         if expert.radius:
             low, rank = self.low, self.settings.rank
@@ -254,20 +243,14 @@ class RatingPool:
 
     def _project(self) -> None:
         """Set the interactions to the projection of the steps so far."""
-        users, items = (grown.metrics(self.settings.weighting) for grown in self.sides)
-        table = self.recent.table(users, items, self.recent.size)
-        self.users.side.metric[: users.size] = users
-        self.items.side.metric[: items.size] = items
-        for e in np.flatnonzero(self.slots.low >= 0).tolist():
-            k, rank = int(self.slots.low[e]), self.settings.rank
-            steps = self._steps(e, users, items, table)
+        metrics, rank = self._metrics(), self.settings.rank
+        for grown, weights in zip(self.sides, metrics, strict=True):
+            grown.side.metric[: grown.size] = weights
+        for e, k, left, s, right, kept in self._leading(metrics, self.recent.size, -1, rank):
             radius = self.trace_radius(self.experts[e].radius)
-            left, s, right, kept = leading(steps, self._space(k, users, items), rank)
-            s, right = threshold_falling(s, (1.0 - ROOM) * radius), right * kept
-            for grown, factor, weights in (
-                (self.users, left * s, users),
-                (self.items, right, items),
-            ):
+            s = threshold_falling(s, (1.0 - ROOM) * radius)
+            factors = left * s, right * kept
+            for grown, factor, weights in zip(self.sides, factors, metrics, strict=True):
                 # Directions may be fewer than last time; what is left of those would not be counted.
                 rows = grown.side.rows[: grown.size, k * rank : (k + 1) * rank]
                 rows[:, : s.size], rows[:, s.size :] = factor / weights[:, None], 0.0
@@ -278,14 +261,10 @@ class RatingPool:
 
     def _fold(self) -> None:
         """Keep only the leading directions of the oldest half of the steps."""
-        half = self.recent.size // 2
-        users, items = (grown.metrics(self.settings.weighting) for grown in self.sides)
-        table, end = self.recent.table(users, items, half), self.recent.first + half
-        older = {}
-        for e in np.flatnonzero((self.slots.low >= 0) & (self.slots.starts < end)).tolist():
-            k, rank = int(self.slots.low[e]), 2 * self.settings.rank
-            steps = self._steps(e, users, items, table)
-            left, s, right, kept = leading(steps, self._space(k, users, items), rank)
+        half, metrics, older = self.recent.size // 2, self._metrics(), {}
+        users, items = metrics
+        end, rank = self.recent.first + half, 2 * self.settings.rank
+        for e, k, left, s, right, kept in self._leading(metrics, half, end, rank):
             start = int(self.slots.starts[e])
             older[k] = Older(start, left * (s * kept) * users[:, None], right * items[:, None])
         self.older = older
@@ -293,14 +272,30 @@ class RatingPool:
             self.seen.add(self.recent.rows[:half], self.recent.cols[:half])
         self.recent.drop(half)
 
-    def _steps(self, e: int, users: Array, items: Array, table: StepTable) -> StepMatrix:
-        """All steps of an expert since its start."""
-        k, start = int(self.slots.low[e]), int(self.slots.starts[e])
-        older = self.older.get(k)
-        if older is None or older.start != start:
-            older = Older(start, np.zeros((0, 0)), np.zeros((0, 0)))
-        factors = weighted(older.users, users), weighted(older.items, items)
-        return StepMatrix(table.matrix(k, start), *factors)
+    def _metrics(self) -> tuple[Array, Array]:
+        """The weights of users and items in the weighted trace norm."""
+        weighting = self.settings.weighting
+        return self.users.metrics(weighting), self.items.metrics(weighting)
+
+    def _leading(
+        self, metrics: tuple[Array, Array], count: int, end: int, rank: int
+    ) -> Iterator[Any]:
+        """For low-rank experts: the leading directions of their steps since their start.
+
+        Of recent steps, the oldest `count` are taken; experts started at `end` or later are left out,
+        none if it is negative.
+        """
+        table = self.recent.table(*metrics, count)
+        for e in np.flatnonzero(self.slots.low >= 0).tolist():
+            k, start = int(self.slots.low[e]), int(self.slots.starts[e])
+            if 0 <= end <= start:
+                continue
+            older = self.older.get(k)
+            if older is None or older.start != start:
+                older = Older(start, np.zeros((0, 0)), np.zeros((0, 0)))
+            factors = map(weighted, older[1:], metrics)
+            steps = StepMatrix(table.matrix(k, start), *factors)
+            yield e, k, *leading(steps, self._space(k, *metrics), rank)
 
     def _space(self, k: int, users: Array, items: Array) -> Array:
         """Right vectors that block iteration starts from: the last ones, and random ones.

@@ -11,40 +11,36 @@ import scipy  # its parts load when first named, which keeps the start quick
 from driftwolfe.estimators.recommender_kernels import Side, by_row
 from driftwolfe.points.kinds import Array, Indices
 
+_TABLE, _PLACES = np.zeros((0, 0)), np.zeros(0, np.int64)
+_EMPTY = Side(_TABLE, _TABLE, _TABLE, np.zeros(0), _PLACES, _PLACES)
+
 
 @dataclass(eq=False)
 class GrowingSide:
     """A `Side` whose first `size` rows are in use; room doubles, so a new row costs constant time."""
 
     size: int = 0
-    side: Side = field(default_factory=lambda: _empty())
+    side: Side = _EMPTY
 
     def grow(self, size: int, metric: float) -> None:
         """Make room for `size` rows; new ones are zero and have this weight."""
-        old = self.side
-        room = old.counts.size
+        room = self.side.counts.size
         if size > room:
             more = max(size, 2 * room, 16) - room
-            self.side = Side(
-                biases=_pad(old.biases, more, 0),
-                squares=_pad(old.squares, more, 0),
-                rows=_pad(old.rows, more, 0),
-                metric=np.pad(old.metric, (0, more)),
-                touched=np.pad(old.touched, (0, more), constant_values=-1),
-                counts=np.pad(old.counts, (0, more)),
-            )
+            *tables, weights, touched, counts = self.side
+            touched = np.pad(touched, (0, more), constant_values=-1)
+            columns = np.pad(weights, (0, more)), touched, np.pad(counts, (0, more))
+            self.side = Side._make((*(_pad(table, more, 0) for table in tables), *columns))
         self.side.metric[self.size : size] = metric
         self.size = max(self.size, size)
 
     def widen(self, experts: int, factors: int) -> None:
         """Add columns of zeros, up to these numbers of experts and factors."""
-        old = self.side
-        add = experts - old.biases.shape[1]
-        self.side = old._replace(
-            biases=_pad(old.biases, 0, add),
-            squares=_pad(old.squares, 0, add),
-            rows=_pad(old.rows, 0, factors - old.rows.shape[1]),
-        )
+        *tables, weights, touched, counts = self.side
+        widths = experts, experts, factors
+        pairs = zip(tables, widths, strict=True)
+        wider = (_pad(table, 0, width - table.shape[1]) for table, width in pairs)
+        self.side = Side._make((*wider, weights, touched, counts))
 
     def metrics(self, weighting: float) -> Array:
         r"""Weights of the rows in use: :math:`((n/\bar n + 1)/2)^{w/2}`, n the number of ratings.
@@ -54,11 +50,6 @@ class GrowingSide:
         counts = self.side.counts[: self.size]
         weights: Array = ((counts / counts.mean() + 1.0) / 2.0) ** (weighting / 2.0)
         return weights
-
-
-def _empty() -> Side:
-    table, nowhere = np.zeros((0, 0)), np.zeros(0, np.int64)
-    return Side(table, table, table, np.zeros(0), nowhere, nowhere)
 
 
 def _pad(table: Array, rows: int, columns: int) -> Array:
@@ -106,11 +97,6 @@ class SeenPairs:
     def pairs(self) -> Indices:
         """Return all pairs as whole numbers, sorted and distinct."""
         return _merged(list(self.runs))
-
-    @classmethod
-    def restored(cls, pairs: Indices) -> SeenPairs:
-        """Return the set whose `pairs` these are."""
-        return cls((pairs,) if pairs.size else ())
 
 
 def _merged(runs: list[Indices]) -> Indices:
@@ -175,9 +161,7 @@ class StepTable(NamedTuple):
 
     def matrix(self, expert: int, start: int) -> Any:
         """The steps that the expert took from rating `start` on."""
-        data = self.steps[expert]
-        if start > 0:
-            data = data * (self.times >= start)
+        data = self.steps[expert] * (self.times >= start) if start else self.steps[expert]
         return scipy.sparse.csr_array((data, self.indices, self.pointers), shape=self.shape)
 
 
@@ -191,15 +175,13 @@ class StepMatrix(NamedTuple):
     left: Array
     right: Array
 
-    def times(self, block: Array) -> Array:
+    def times(self, block: Array) -> Any:
         """Return the matrix times a block."""
-        product: Array = self.recent @ block + self.left @ (self.right.T @ block)
-        return product
+        return self.recent @ block + self.left @ (self.right.T @ block)
 
-    def transpose_times(self, block: Array) -> Array:
+    def transpose_times(self, block: Array) -> Any:
         """Return the transpose times a block."""
-        product: Array = self.recent.T @ block + self.right @ (self.left.T @ block)
-        return product
+        return self.recent.T @ block + self.right @ (self.left.T @ block)
 
 
 class Older(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from driftwolfe.estimators.classifier_features import (
     Rows,
     as_rows,
     check_range,
-    check_weights,
+    checked_weights,
 )
 from driftwolfe.estimators.ids import Ids, check_keys, plain_key
 from driftwolfe.estimators.recommender import SHARED_OPTIONS, MatrixCompleter
@@ -153,9 +153,7 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
         self._features, self._classes = Ids(), Ids()
         self._learner: ClassLearner | None = None
 
-    @property
-    def _multiclass(self) -> bool:
-        return True
+    _multiclass = True
 
     @property
     @reads
@@ -183,11 +181,11 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
         """Learn a row of features and its label, with weight `w`."""
         values = _numbers_of(x)
         label = _label_of(y)
-        weights = _weights_of(None if w == 1.0 else w, 1)
+        weights = checked_weights(None if w == 1.0 else w, 1, "w")
         if w < SMALLEST_WEIGHT:
             return
         learner = self._grown(x, label)
-        rows = _one_row(self._features.find(x), values)
+        rows = self._row(x, values)
         learner.learn(Labelled.from_weights(rows, self._classes.find([label]), weights))
 
     @reads
@@ -196,9 +194,7 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
         values = _numbers_of(x)
         if self._learner is None:
             return {}
-        places = self._features.find(x)
-        rows = _one_row(places[places >= 0], values[places >= 0])
-        probabilities = self._learner.probabilities(rows)[0].tolist()
+        probabilities = self._learner.probabilities(self._row(x, values))[0].tolist()
         return dict(zip(self._classes.names, probabilities, strict=True))
 
     @writes
@@ -206,7 +202,7 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
         """Learn the rows of a frame, one after the other, with weights `w` if given."""
         table = _table_of(X)
         labels = [_label_of(label) for label in y]
-        weights = _weights_of(w, len(X))
+        weights = checked_weights(w, len(X), "w")
         if len(labels) != len(X):
             raise ValueError(f"y must hold a label for each of {len(X)} rows, got {len(labels)}")
         if weights is not None:
@@ -228,9 +224,7 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
         table = _table_of(X)
         if self._learner is None:
             return pd.DataFrame(index=X.index)
-        known = self._features.find(X.columns) >= 0
-        rows = self._rows(table[:, known], X.columns[known])
-        probabilities = self._learner.probabilities(rows)
+        probabilities = self._learner.probabilities(self._rows(table, X.columns))
         return pd.DataFrame(probabilities, index=X.index, columns=pd.Index(self.classes))
 
     @reads
@@ -238,10 +232,9 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
         """Return the most probable label of every row; None before anything was learned."""
         import pandas as pd
 
-        places = self.predict_proba_many(X).to_numpy()
-        classes = self.classes or [None]
-        best = places.argmax(axis=1) if places.size else np.zeros(len(X), dtype=np.int64)
-        return pd.Series([classes[k] for k in best], index=X.index)
+        found = self.predict_proba_many(X).to_numpy()
+        best = found.argmax(axis=1) if found.size else []
+        return pd.Series([self._classes.names[k] for k in best] or [None] * len(X), index=X.index)
 
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -274,19 +267,20 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
         self._learner.grow(len(self._classes), len(self._features))
         return self._learner
 
-    def _rows(self, table: Array, columns: Sequence[Hashable]) -> Rows:
-        """The rows of a table whose columns are known features."""
+    def _row(self, names: Collection[Hashable], values: Array) -> Rows:
+        """The known features of one row, their places rising: the order of a dict does not matter."""
+        places = self._features.find(names)
+        order = places.argsort()
+        order = order[(places[order] >= 0) & (np.abs(values[order]) >= SMALLEST)]
+        return Rows(np.array([0, order.size]), places[order], values[order])
+
+    def _rows(self, table: Array, columns: Collection[Hashable]) -> Rows:
+        """The known features of the rows of a table."""
         places = self._features.find(columns)
         order = places.argsort()
+        order = order[places[order] >= 0]
         rows = as_rows(table[:, order])
         return rows._replace(places=places[order][rows.places])
-
-
-def _one_row(places: Any, values: Array) -> Rows:
-    """One row without zeros, its places rising, so that the order of a dict does not matter."""
-    order = places.argsort()
-    order = order[np.abs(values[order]) >= SMALLEST]
-    return Rows(np.array([0, order.size]), places[order], values[order])
 
 
 def _numbers_of(x: Mapping[Any, Any]) -> Array:
@@ -345,14 +339,6 @@ def _label_of(y: Any) -> Any:
     check_keys((label,), "a label")
     hash(label)
     return label
-
-
-def _weights_of(w: Any, number: int) -> Array | None:
-    if w is None:
-        return None
-    weights = np.array(np.broadcast_to(checks.real_array(w, "w"), (number,)))
-    check_weights(weights)
-    return weights
 
 
 def _between_new(labels: list[Hashable], known: Mapping[Hashable, int]) -> list[tuple[int, int]]:

@@ -7,6 +7,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -111,15 +112,8 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
     values = Field(list, items=Field(real, (None,)))
     sum_fields = {"rows": places, "cols": places, "values": values, "rest": any_point}
     job_fields = {"x": POINT, "y": POINT, "calls": Field(int, least=0), "running": Field(bool)}
-    leader_fields = {
-        "epoch": Field(int),
-        "x": POINT,
-        "anchor": POINT,
-        "gradients": any_point,
-        "rounds": Field(int, least=0),
-        "eta": Field(float),
-        "memory": Field(Memory),
-    }
+    leader_fields = {"epoch": Field(int), "x": POINT, "anchor": POINT, "gradients": any_point}
+    leader_fields |= {"rounds": Field(int, least=0), "eta": Field(float), "memory": Field(Memory)}
     memory_fields = {
         "scalars": Field(tuple, (3,), items=Field(float), optional=True),
         "hint": Field(float, optional=True),
@@ -171,12 +165,11 @@ LEARNER = {
 
 def save_learner(learner: Learner, path: str | os.PathLike[str]) -> None:
     """Write a learner to a file."""
-    writer, name = TreeWriter(ensemble_kinds()), type(learner).__name__
+    writer, kind = TreeWriter(ensemble_kinds()), type(learner).__name__
     settings = learner_settings(learner, writer)
     if is_own(type(learner)):
-        write_archive(path, OWN, {**settings, "class": name}, writer.arrays)
-    else:
-        write_archive(path, name, settings, writer.arrays)
+        settings["class"], kind = kind, OWN
+    write_archive(path, kind, settings, writer.arrays)
 
 
 def learner_settings(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
@@ -189,10 +182,8 @@ def learner_settings(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
         try:
             arguments[name] = writer.write(value)
         except TypeError as error:
-            given = f"{name}={_line(repr(value))[:60]}"
-            raise TypeError(
-                f"this {type(learner).__name__} was made with {given}, and {error}"
-            ) from error
+            made = f"this {type(learner).__name__} was made with {name}={_line(repr(value))[:60]}"
+            raise TypeError(f"{made}, and {error}") from error
     return {
         "domain": _written_set(learner.domain, writer),
         "device": "auto" if learner.domain.stack_chosen else _device(learner.domain).name,
@@ -361,28 +352,21 @@ def _written_set(domain: Domain, writer: TreeWriter) -> Any:
 
 def _nested(value: Any) -> list[Any]:
     """The sets within an argument of a set."""
-    if isinstance(value, dict) and set(value) == {"set"}:
-        return [value["set"]]
-    if isinstance(value, dict) and set(value) == {"sets"} and isinstance(value["sets"], list):
-        return value["sets"]
+    match value:
+        case {"set": one} if len(value) == 1:
+            return [one]
+        case {"sets": list() as several} if len(value) == 1:
+            return several
     return []
 
 
+@dataclass
 class _SetReader:
-    """Makes sets again, none of which is larger than what a file holds: it holds points of theirs.
+    """Makes sets again, none of which is larger than what a file holds: it holds points of theirs."""
 
-    Parameters
-    ----------
-    reader
-        Of arguments that are no sets.
-    device
-        Where points are to live.
-    room
-        Numbers that points of all sets may have together.
-    """
-
-    def __init__(self, reader: TreeReader, device: str, room: int) -> None:
-        self.reader, self.device, self.room = reader, device, room
+    reader: TreeReader  # of arguments that are no sets
+    device: str  # where points are to live
+    room: int  # numbers that points of all sets may have together
 
     def read(self, written: Any, depth: int = 0) -> Domain:
         """Make a set, and those within it."""
