@@ -268,10 +268,11 @@ class LearnerLoop(POLA):
 class Oracle:
     """Linear minimisation over a trace-norm ball with a limit on the calls.
 
-    `tol` is that of `svds`; the default 0 is machine precision.
+    `tol` is that of `svds`; the default 0 is machine precision. `seed` is for the starts of `svds`.
     """
 
-    def __init__(self, radius, most_calls=200, tol=0):
+    def __init__(self, radius, most_calls=200, tol=0, seed=0):
+        self.rng = np.random.default_rng(seed)
         self.radius = radius
         self.most_calls = most_calls
         self.tol = tol
@@ -284,7 +285,8 @@ class Oracle:
 
     def __call__(self, direction):
         self.calls += 1
-        u, _, vt = svds(direction, k=1, tol=self.tol)
+        start = self.rng.standard_normal(min(direction.shape))  # svds' own differs in every run
+        u, _, vt = svds(direction, k=1, tol=self.tol, v0=start)
         return -self.radius * u @ vt
 
 

@@ -85,11 +85,13 @@ def test_the_papers_projection_keeps_its_contract(most_calls):
 
 def test_the_papers_bogd_ip_loses_what_ours_does():
     stream = dw.streams.synthetic.absolute_entries((20, 15), rounds=100, per_round=30, seed=0)
-    h, c = 100**-0.75, 200.0
-    theirs = paper_expert(stream.domain, h, Oracle(stream.domain.radius), c)
-    ours = dw.BOGDIP(stream.domain, horizon=100, step_scale=c)
-    totals, _ = total_and_distance(ours, theirs, stream)
-    assert stream.domain.contains(theirs.decision)
+    h, c, totals = 100**-0.75, 200.0, []
+    for seed in range(4):  # with other starts of svds the same total differs by some per cent
+        theirs = paper_expert(stream.domain, h, Oracle(stream.domain.radius, seed=seed), c)
+        ours = dw.BOGDIP(stream.domain, horizon=100, step_scale=c)
+        totals.append(total_and_distance(ours, theirs, stream)[0])
+        assert stream.domain.contains(theirs.decision)
+    totals = np.mean(totals, axis=0)
     assert totals[0] == pytest.approx(totals[1], rel=0.05)
     assert totals[0] < sum(loss.value(stream.domain.origin()) for loss in stream)
 
