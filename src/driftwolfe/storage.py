@@ -239,10 +239,17 @@ Check = Callable[[Header], Collection[str] | None]
 def write_archive(
     path: PathLike, kind: str, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Write arrays and settings, as in `Archive`, to one file: whole, or not at all.
+    """Write arrays and settings to one file: whole, or not at all.
 
     The file is a safetensors file whose header carries the version, the kind, the settings and a
-    SHA-256 sum over all of it. An existing file is replaced.
+    SHA-256 sum over all of it.
+
+    Parameters
+    ----------
+    path
+        The file; an existing one is replaced.
+    kind, settings, arrays
+        As in `Archive`.
 
     Examples
     --------
@@ -267,9 +274,17 @@ def write_archive(
 def read_archive(path: PathLike, check: Check | None = None, kind: str | None = None) -> Archive:
     """Read what `write_archive` wrote; nothing in it is ever executed.
 
-    `check` is called with the header before anything else is read, and may refuse the file; so is a
-    file of another kind than `kind`, if given. Arrays are made only if the checksum agrees: loading
-    takes as much memory as the arrays take in the file, plus the header and a chunk.
+    Arrays are made only if the checksum agrees: loading takes as much memory as the arrays take in the
+    file, plus the header and a chunk.
+
+    Parameters
+    ----------
+    path
+        The file.
+    check
+        Called with the header before anything else is read; it may refuse the file.
+    kind
+        The kind that it must hold, if given.
 
     Raises
     ------

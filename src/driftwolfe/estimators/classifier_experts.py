@@ -295,7 +295,7 @@ def checked_radii(radii: Any) -> tuple[float, ...]:
     """
     if isinstance(radii, str):
         if radii != "auto":
-            raise ValueError(f'radii must be "auto", a number or several, got {radii!r}')
+            raise ValueError(f'radii must be "auto", a number or several, got {radii!r:.60}')
         return RADII
     given = np.atleast_1d(radii).tolist()
     if not given:
