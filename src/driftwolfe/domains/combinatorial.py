@@ -16,10 +16,13 @@ from driftwolfe.domains.balls import group_labels, room_shares
 from driftwolfe.domains.base import Domain
 from driftwolfe.domains.hull import comes_near
 from driftwolfe.domains.simplices import NonnegativePolytope
-from driftwolfe.domains.thresholds import kernels, project_capped_sums
+from driftwolfe.domains.thresholds import project_capped_sums
 from driftwolfe.points import checks, norm
+from driftwolfe.points.compiled import compiled
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.points.rounding import tilt, tilted
+
+graph_kernels = compiled("driftwolfe.domains.graph_kernels")
 
 
 class BirkhoffPolytope(NonnegativePolytope):
@@ -125,7 +128,9 @@ class SpanningTreePolytope(Domain):
 
     def _lmo(self, direction: Array) -> Array:
         order = np.argsort(tilted(direction, self._tilt), kind="stable")
-        tree: Array = kernels().spanning_tree(order, self._tails, self._heads, self.n_vertices)
+        tree: Array = graph_kernels().spanning_tree(
+            order, self._tails, self._heads, self.n_vertices
+        )
         return tree
 
     def _contains(self, x: Array, slack: float) -> bool:
@@ -452,7 +457,7 @@ class FlowPolytope(Domain):
     def _lmo(self, direction: Array) -> Array:
         costs, path = tilted(direction, self._tilt)[self._usable], np.zeros(direction.size)
         ends = self._n_vertices, self._source, self._sink
-        path[self._usable] = kernels().shortest_path(
+        path[self._usable] = graph_kernels().shortest_path(
             costs, self._path_tails, self._path_heads, *ends
         )
         return path

@@ -24,7 +24,8 @@ from driftwolfe.points.rounding import TIE
 from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.ensemble.expert_kernels")
-loss_kernels = compiled("driftwolfe.losses.loss_kernels")
+#: Of the losses that experts are likely to meet: on all points, and on matrices.
+loss_kernels = [compiled(f"driftwolfe.losses.{name}_kernels") for name in ("loss", "logistic")]
 
 
 class HostRows:
@@ -233,7 +234,8 @@ class DenseDescent(Descent):
         self._device = device
         self._rows = HostRows() if device is HOST else DeviceRows(device)
         if device is HOST:
-            loss_kernels()  # compiled now, not in a round
+            for load in loss_kernels[: len(self._shape)]:
+                load()  # compiled now, not in a round
 
     def _add_points(self, start: Point, number: int) -> None:
         concat = self._device.xp.concat

@@ -21,7 +21,7 @@ from driftwolfe.points.devices import HOST, device_of
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Point
 
-kernels = compiled("driftwolfe.losses.loss_kernels")
+kernels = compiled("driftwolfe.losses.logistic_kernels")
 
 #: Multiplications up to which one compiled loop is quicker than calls of BLAS.
 _COMPILED = 50_000

@@ -1,8 +1,7 @@
-"""Compiled loops of the losses."""
+"""Compiled loops of squared distances."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from driftwolfe.points.compiling import (
     NEW_TABLE,
     NUMBER,
     NUMBERS,
-    PLACES,
     TABLE,
     fast_jit,
 )
@@ -37,53 +35,3 @@ def squared_distances(
     for j in range(d):
         squared += mean[j] * mean[j]
     return factor * squared
-
-
-@fast_jit()
-def _add(total: Any, factor: float, values: Any, number: int) -> None:
-    for c in range(number):
-        total[c] += factor * values[c]
-
-
-@fast_jit()
-def _softmax(scores: Any, first: int, classes: int, label: int, weight: float) -> float:
-    """Return the weighted negative log probability of the label; scores become its slopes."""
-    last, total, top = first + classes, 0.0, scores[first]
-    for c in range(first + 1, last):
-        top = max(top, scores[c])
-    behind = top - scores[first + label]
-    for c in range(first, last):
-        scores[c] = math.exp(scores[c] - top)
-        total += scores[c]
-    for c in range(first, last):
-        scores[c] *= weight / total
-    scores[first + label] -= weight
-    return (math.log(total) + behind) * weight
-
-
-@fast_jit(TABLE, NUMBERS, TABLE, PLACES, NUMBER, NEW_NUMBERS, NEW_TABLE)
-def logistic_round(
-    points: Any, weights: Any, features: Any, labels: Any, scale: float, values: Any, gradients: Any
-) -> float:
-    """Do `MulticlassLogistic.stacked_round`; return the value at the mean.
-
-    Points and gradients have one row per feature, with all classes of all points side by side.
-    """
-    width, n = points.shape[0], weights.size
-    mean = points.shape[1]  # its scores come last
-    classes = mean // n
-    scores, value = np.empty(mean + classes), 0.0
-    for k in range(features.shape[0]):
-        for c in range(scores.size):
-            scores[c] = 0.0
-        for j in range(width):
-            _add(scores, features[k, j], points[j], mean)
-        for i in range(n):
-            for c in range(classes):
-                scores[mean + c] += weights[i] * scores[i * classes + c]
-        for i in range(n):
-            values[i] += _softmax(scores, i * classes, classes, labels[k], scale)
-        value += _softmax(scores, mean, classes, labels[k], scale)
-        for j in range(width):
-            _add(gradients[j], features[k, j], scores, mean)
-    return value
