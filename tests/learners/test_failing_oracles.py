@@ -1,0 +1,79 @@
+"""An oracle that fails in the middle of an update: the learner plays on as if nothing had happened."""
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+
+LEARNERS = {
+    "POLD": lambda K: dw.POLD(K, method="halfspace"),
+    "POLD exact": dw.POLD,
+    "POLD budget": lambda K: dw.POLD(K, lmo_budget=1.0),
+    "POLD even": lambda K: dw.POLD(K, lmo_budget=1.0, schedule="even"),
+    "POLA": lambda K: dw.POLA(K, method="halfspace"),
+    "BOGDIP": lambda K: dw.BOGDIP(K, horizon=30, step_scale=20.0, method="halfspace"),
+    "Ader": dw.Ader,
+    "SAOL": dw.SAOL,
+    "PAMO": lambda K: dw.PAMO(K, gauge="exact"),
+    "MultiOCG": dw.MultiOCG,
+    "OneOracleAder": dw.OneOracleAder,
+    "OGD": dw.OGD,
+    "OnlineFrankWolfe": dw.OnlineFrankWolfe,
+    "KalhanOFW": lambda K: dw.KalhanOFW(K, inner_steps=3),
+    "LineSearchOFW": lambda K: dw.LineSearchOFW(K, inner_steps=3),
+}
+
+
+class Failing(dw.L1Ball):
+    """A ball whose oracles raise an error, once `left` calls have been answered."""
+
+    left = np.inf
+
+    def _answer(self):
+        self.left -= 1
+        if self.left < 0:
+            raise OSError("the oracle is down")
+
+    def _lmo(self, direction):
+        self._answer()
+        return super()._lmo(direction)
+
+    def _project(self, y):
+        self._answer()
+        return super()._project(y)
+
+    def project_many(self, stack):
+        self._answer()
+        return super().project_many(stack)
+
+    def _gauge(self, y):
+        self._answer()
+        return super()._gauge(y)
+
+
+@pytest.mark.parametrize("answered", [0, 1])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_failing_oracle_changes_nothing(name, answered):
+    ball = Failing(4)
+    learner = LEARNERS[name](ball)
+    rng = np.random.default_rng(3)
+    losses = [dw.losses.SquaredDistance(2 * rng.standard_normal(4)) for _ in range(60)]
+    failures = 0
+    for loss in losses:
+        before = learner.clone()
+        ball.left = answered
+        try:
+            learner.update(loss)
+        except OSError:
+            failures += 1
+            ball.left = np.inf
+            assert learner.t == before.t
+            np.testing.assert_array_equal(learner.decision, before.decision)
+            if name == "OneOracleAder":  # calls that failed count, so that it has fewer left
+                continue
+            assert learner.update(loss) == before.update(loss)
+            np.testing.assert_array_equal(learner.decision, before.decision)
+            if learner.expert_weights is not None:
+                np.testing.assert_array_equal(learner.expert_weights, before.expert_weights)
+    one_call = ("POLD even", "Ader", "SAOL", "POLD exact", "OGD", "OnlineFrankWolfe")  # at most
+    assert failures > 0 or (answered and name in one_call)
