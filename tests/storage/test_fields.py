@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from driftwolfe.storage import Described, Field, check_fields
+from driftwolfe.saved_state import Field, check_fields
+from driftwolfe.storage import Described
 
 FIELDS = {
     "x": Field(np.float64, ("n", "k"), least=-1.0, most=1.0),
