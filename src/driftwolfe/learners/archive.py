@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe import domains, learners
+from driftwolfe import domains, learners, storage
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.descent import GradientSum
 from driftwolfe.ensemble.leaders import Leader
@@ -26,15 +26,7 @@ from driftwolfe.points.factor_buffer import FactorBuffer
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.product import ProductPoint
 from driftwolfe.saved_state import Field, Kind, TreeReader, TreeWriter, array_names, check_fields
-from driftwolfe.storage import (
-    Archive,
-    enough_memory,
-    one_line,
-    read_archive,
-    refused,
-    require,
-    write_archive,
-)
+from driftwolfe.storage import Archive, one_line, refused, require
 
 # -- points, and what experts keep beside them -------------------------------------------------------
 
@@ -84,7 +76,8 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
     def gradient_sum(rows: Any, cols: Any, values: Any, rest: Any) -> GradientSum:
         lengths = [[each.size for each in part] for part in (rows, cols, values)]
         require(lengths[0] == lengths[1] == lengths[2], "sums of gradients")
-        return GradientSum(*([move(each) for each in part] for part in (rows, cols, values)), rest)
+        rows, cols, values = ([move(each) for each in part] for part in (rows, cols, values))
+        return GradientSum(rows, cols, values, rest)
 
     def leader(**parts: Any) -> Leader:
         require(parts["rounds"] < parts["epoch"], "experts")
@@ -156,7 +149,7 @@ def save_learner(learner: Learner, path: str | os.PathLike[str]) -> None:
     settings = learner_settings(learner, writer)
     if _is_own(type(learner)):
         settings["class"], kind = kind, OWN
-    write_archive(path, kind, settings, writer.arrays)
+    storage.write_archive(path, kind, settings, writer.arrays)
 
 
 def learner_settings(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
@@ -215,8 +208,8 @@ def load_learner(
                 "with driftwolfe.load(path, domain=...)"
             )
 
-    with enough_memory(path):
-        archive = read_archive(path, check)
+    with storage.enough_memory(path):
+        archive = storage.read_archive(path, check)
         settings, held = archive.settings, _held_class(archive, cls, path)
         place = settings.get("device", "cpu")
         if domain is None and device is None and place != "auto":
@@ -304,12 +297,14 @@ DEEPEST_SET = 8
 SMALL = 1 << 16
 #: Numbers that some sets may need beyond what the file holds: 128 MiB.
 ALLOWANCE = 1 << 24
+#: Sets of n that need n^2 numbers: matrices, or equations between vertices.
+SQUARE = ("BirkhoffPolytope", "Spectrahedron", "SpanningTreePolytope")
 SET = {"kind": Field(str), "arguments": Field(dict)}
 
 
 def _written_set(domain: Domain, writer: TreeWriter) -> dict[str, Any]:
     """A set as its name and arguments; TypeError for one of the user's own."""
-    name, written = type(domain).__name__, {}
+    name, written = type(domain).__name__, dict[str, Any]()
     if type(domain) is not getattr(domains, name, None):
         raise TypeError(f"a {name} cannot be written to a file")
     for argument, value in domain.arguments().items():
@@ -359,13 +354,10 @@ class _SetReader(TreeReader):
         """Refuse a set that is too large, before anything is made of it."""
         names = [name for name in ("n", "shape", "n_vertices") if name in arguments]
         sizes = [size for name in names for size in checks.shape(arguments[name])] or [0]
-        if kind == "SpanningTreePolytope":  # equations between vertices, which are not in the file
-            needed = math.prod(sizes) ** 2 - ALLOWANCE
-        elif arguments.get("representation") == "factored":  # factors may have no columns yet
-            needed = sum(sizes) - ALLOWANCE
-        else:
-            square = kind in ("BirkhoffPolytope", "Spectrahedron")
-            needed = math.prod(sizes) ** (2 if square else 1)
+        factored = arguments.get("representation") == "factored"
+        needed = sum(sizes) if factored else math.prod(sizes) ** (2 if kind in SQUARE else 1)
+        if factored or kind == "SpanningTreePolytope":
+            needed -= ALLOWANCE  # neither empty factors nor equations are in the file
         self._room -= max(0, needed)
         if self._room < 0:
             raise ValueError(
