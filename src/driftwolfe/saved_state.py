@@ -157,7 +157,10 @@ class TreeWriter:
 
 
 class TreeReader:
-    """Turns what `TreeWriter` wrote into values again; anything else is refused with a ValueError."""
+    """Turns what `TreeWriter` wrote into values again; anything else is refused with a ValueError.
+
+    Arrays that the archive refers to more than once are copied: two readers of it share nothing.
+    """
 
     def __init__(self, kinds: Mapping[str, Kind], archive: Archive) -> None:
         self._kinds = kinds
@@ -182,8 +185,11 @@ class TreeReader:
         if name == "float" and content in ("inf", "-inf", "nan"):
             return float(content)
         if name in ("array", "turned") and isinstance(content, str) and content in self._given:
-            array = self._given[content]
-            return self._arrays.setdefault((name, content), array.T if name == "turned" else array)
+            if (name, content) not in self._arrays:
+                array = self._given[content]
+                array = array.copy() if content in self._shared else array
+                self._arrays[name, content] = array.T if name == "turned" else array
+            return self._arrays[name, content]
         if name in self._kinds and isinstance(content, dict):
             return self._object(name, content, written.get("number"), depth)
         raise ValueError("this archive holds something unknown")

@@ -195,16 +195,12 @@ class Archive:
 
 
 class Described(NamedTuple):
-    """An array that has not been read yet, and where its bytes begin in the file."""
+    """An array that has not been read yet, and where its bytes are in the file."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     start: int
-
-    @property
-    def nbytes(self) -> int:
-        """Its size in the file."""
-        return math.prod(self.shape) * self.dtype.itemsize
+    nbytes: int
 
 
 def write_archive(
@@ -351,18 +347,21 @@ def _container(file: IO[bytes]) -> tuple[dict[str, str], dict[str, Described]]:
         raise TypeError("metadata are texts")
     arrays, first = {}, 8 + length
     for name, each in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
-        start, end = each["data_offsets"]
-        described = Described(DTYPES[each["dtype"]], tuple(each["shape"]), first)
-        if not all(type(n) is int and n >= 0 for n in (start, end, *described.shape)):
+        (start, end), dtype, shape = (
+            each["data_offsets"],
+            DTYPES[each["dtype"]],
+            tuple(each["shape"]),
+        )
+        if not all(type(n) is int and n >= 0 for n in (start, end, *shape)):
             raise TypeError("offsets and shapes are whole numbers")
-        if len(each) != 3 or first != 8 + length + start or end - start != described.nbytes:
+        nbytes = math.prod(shape) * dtype.itemsize
+        if len(each) != 3 or first != 8 + length + start or end - start != nbytes:
             raise ValueError("arrays do not lie end to end")
         # NumPy makes no others, even if they have no elements.
-        longest = math.prod(filter(None, described.shape)) * described.dtype.itemsize
-        if len(described.shape) > 32 or longest >= 1 << 62:
+        if len(shape) > 32 or math.prod(filter(None, shape)) * dtype.itemsize >= 1 << 62:
             raise ValueError("an array has too many axes, or too long ones")
-        arrays[name] = described
-        first += described.nbytes
+        arrays[name] = Described(dtype, shape, first, nbytes)
+        first += nbytes
     if first != size:
         raise ValueError("the file is longer or shorter than its arrays")
     return metadata, arrays
