@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -23,7 +23,7 @@ from driftwolfe.points import checks
 from driftwolfe.points.access import reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.saved_state import Field, TreeReader, TreeWriter, check_fields
-from driftwolfe.storage import Archive, require
+from driftwolfe.storage import Archive, refused, require
 
 Callback = Callable[[Learner, float], None]
 #: Rounds per batch where experts run ahead of their combination.
@@ -303,14 +303,9 @@ class Checkpoint:
                 raise ValueError("it was recorded with other record_decisions or record_weights")
             archive.check_settings(saved, GAME, "game")
 
-    @contextmanager
-    def _refused_if_another(self) -> Iterator[None]:
-        try:
-            yield
-        except ValueError as error:
-            raise ValueError(
-                f"{self.path} is no checkpoint of this game: {error}; remove it to start anew"
-            ) from error
+    def _refused_if_another(self) -> AbstractContextManager[None]:
+        what = f"{self.path} is no checkpoint of this game"
+        return refused(what, advice="; remove it to start anew")
 
 
 def _read_record(saved: Archive) -> GameRecord:

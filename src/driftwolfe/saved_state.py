@@ -245,11 +245,8 @@ def array_names(written: Any) -> Iterator[str]:
     left = [written]
     while left:  # not recursive: a file may be nested as deeply as JSON allows
         part = left.pop()
-        if isinstance(part, list):
+        if isinstance(part, dict):
+            yield from (part[key] for key in ("array", "turned") if isinstance(part.get(key), str))
+            left += part.values()
+        elif isinstance(part, list):
             left += part
-        elif isinstance(part, dict):
-            for key, value in part.items():
-                if key in ("array", "turned") and isinstance(value, str):
-                    yield value
-                else:
-                    left.append(value)

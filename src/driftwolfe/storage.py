@@ -191,7 +191,7 @@ class Archive:
 
     kind: str
     settings: dict[str, Any]
-    arrays: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
 
 
 class Described(NamedTuple):
@@ -335,8 +335,8 @@ def _opened(path: PathLike) -> Iterator[tuple[IO[bytes], Archive, dict[str, str]
         yield file, Archive(kind, settings, arrays), metadata
 
 
-def _container(file: IO[bytes]) -> tuple[dict[str, str], dict[str, Described]]:
-    """Read the header of a safetensors file; ValueError unless it accounts for every byte, once."""
+def _container(file: IO[bytes]) -> tuple[dict[str, str], dict[str, Any]]:
+    """Read metadata and `Described` arrays; ValueError unless they account for every byte, once."""
     size = os.fstat(file.fileno()).st_size
     length = int.from_bytes(file.read(8), "little")
     if length > min(LONGEST_HEADER, size - 8):
@@ -367,7 +367,7 @@ def _container(file: IO[bytes]) -> tuple[dict[str, str], dict[str, Described]]:
     return metadata, arrays
 
 
-def _array(file: Any, described: Described) -> NDArray[Any]:
+def _array(file: Any, described: Any) -> NDArray[Any]:
     array = np.empty(described.shape, described.dtype)
     file.seek(described.start)
     if file.readinto(array.reshape(-1).view(np.uint8).data) != described.nbytes:
@@ -388,12 +388,12 @@ def enough_memory(path: PathLike) -> Iterator[None]:
 
 
 @contextmanager
-def refused(what: str) -> Iterator[None]:
-    """Turn errors about what an archive holds into a ValueError: `what`, and the error in one line."""
+def refused(what: str, advice: str = "") -> Iterator[None]:
+    """Turn errors about what an archive holds into a ValueError of one line: what, why, and advice."""
     try:
         yield
     except (TypeError, ValueError, LookupError, ArithmeticError) as error:
-        raise ValueError(f"{what}: {one_line(error)}") from error
+        raise ValueError(f"{what}: {one_line(error)}{advice}") from error
 
 
 def one_line(error: object) -> str:

@@ -31,9 +31,6 @@ SETTINGS = {
     "next_projection": Field(int),
     "face": Field(dict),
 }
-#: Tables of a pool.
-GROUPS = {"slots": Slots, "low": Interactions, "scale": Scale}
-RECENT = ("rows", "cols", "steps")
 
 
 def _fields(older: Iterable[str]) -> dict[str, Field]:
@@ -74,11 +71,11 @@ def _fields(older: Iterable[str]) -> dict[str, Field]:
 
 def pool_state(pool: RatingPool) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return settings and arrays that make up a pool; spare room is left out."""
-    groups = {name: getattr(pool, name)._asdict() for name in GROUPS}
+    groups = {name: getattr(pool, name)._asdict() for name in ("slots", "low", "scale")}
     for name, grown in (("users", pool.users), ("items", pool.items)):
         groups[name] = {part: table[: grown.size] for part, table in grown.side._asdict().items()}
-    recent = pool.recent
-    groups["recent"] = {part: getattr(recent, part)[: recent.size] for part in RECENT}
+    recent, parts = pool.recent, ("rows", "cols", "steps")
+    groups["recent"] = {part: getattr(recent, part)[: recent.size] for part in parts}
     for k, older in pool.older.items():
         groups[f"older.{k}"] = {"users": older.users, "items": older.items}
     groups["seen"] = {"pairs": pool.seen.pairs()}
@@ -108,51 +105,39 @@ def pool_from_state(
     options: PoolSettings, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> RatingPool:
     """Make a pool of these options again, of what `check_archive` has accepted."""
-
-    def group(kind: Any, name: str) -> Any:
-        return kind(*(arrays[f"{name}.{part}"] for part in kind._fields))
-
-    pool = RatingPool(options)
-    for name, kind in GROUPS.items():
-        setattr(pool, name, group(kind, name))
+    groups: dict[str, dict[str, Any]] = {}
+    for name, array in arrays.items():
+        group, _, part = name.rpartition(".")
+        groups.setdefault(group, {})[part] = array
+    pool, held = RatingPool(options), groups["recent"]
+    pool.slots, pool.low = Slots(**groups["slots"]), Interactions(**groups["low"])
+    pool.scale, pool.next_projection = Scale(**groups["scale"]), settings["next_projection"]
     for name, grown in (("users", pool.users), ("items", pool.items)):
-        grown.side = group(Side, name)
+        grown.side = Side(**groups[name])
         grown.size = grown.side.counts.size
+    pool.recent = RecentSteps(held["rows"].size, settings["first"], **held)
+    older = settings["older"].items()
+    pool.older = {int(k): Older(start, **groups[f"older.{k}"]) for k, start in older}
+    pool.seen.runs = tuple(groups.get("seen", {}).values())
     pool.experts = options.experts(pool.t)
-    rows, cols, steps = (arrays[f"recent.{part}"] for part in RECENT)
-    pool.recent = RecentSteps(rows.size, settings["first"], rows, cols, steps)
-    pool.older = {
-        int(k): Older(start, arrays[f"older.{k}.users"], arrays[f"older.{k}.items"])
-        for k, start in settings["older"].items()
-    }
-    pool.seen.runs = (arrays["seen.pairs"],) if "seen.pairs" in arrays else ()
-    pool.next_projection = settings["next_projection"]
     require(settings["experts"] == [list(expert) for expert in pool.experts], "experts")
-    _check_slots(pool)
-    _check_past(pool)
-    _check_decisions(pool)
+    _check_pool(pool)
+    for e in np.flatnonzero(pool.slots.low >= 0).tolist():
+        _check_interactions(pool, e)
     return pool
 
 
-def _check_slots(pool: RatingPool) -> None:
-    """Options and time say which experts there are; the loops read it off the slots."""
-    slots, experts = pool.slots, pool.experts
+def _check_pool(pool: RatingPool) -> None:
+    """What must agree in every pool: experts and options, counts and time, decisions and their sets."""
+    slots, experts, recent, t = pool.slots, pool.experts, pool.recent, pool.t
     interacting = np.array([expert.radius > 0 for expert in experts])
     low = np.where(interacting, interacting.cumsum() - 1, -1)
     require(slots.steps.tolist() == [expert.step for expert in experts], "steps of experts")
     require(slots.levels.tolist() == [expert.level for expert in experts], "levels of experts")
     require(np.array_equal(slots.low, low), "experts with interactions")
     require(pool.low.radii.size == interacting.sum(), "experts with interactions")
-    require((slots.starts <= pool.t).all(), "starts of experts")
+    require((slots.starts <= t).all(), "starts of experts")
     require(abs(float(slots.weights.sum()) - 1.0) < 1e-6, "weights of experts")
-
-
-def _check_past(pool: RatingPool) -> None:
-    """As many ratings as time has passed; recent steps and pairs of known users and items."""
-    recent, t = pool.recent, pool.t
-    for grown in pool.sides:
-        require(int(grown.side.counts.sum()) == t, "counts of ratings")
-        require((grown.side.touched < t).all(), "times of ratings")
     require(recent.first + recent.size == t, "recent ratings")
     require(t < pool.next_projection <= t + pool.block(), "times of projections")
     require(all(k < pool.low.radii.size for k in pool.older), "older steps")
@@ -161,17 +146,13 @@ def _check_past(pool: RatingPool) -> None:
     users, items = pairs >> ITEM_BITS, pairs & LAST_ITEM
     known = (users < pool.users.size).all() and (items < pool.items.size).all()
     require(known and (np.diff(pairs) > 0).all(), "rated pairs")
-
-
-def _check_decisions(pool: RatingPool) -> None:
-    """Means, biases and interactions lie in their sets."""
-    (error, low, high, recent), means = pool.scale.numbers.tolist(), pool.slots.means
-    require(error >= 0.0 and low <= recent <= high, "ratings")
-    require((means >= low).all() and (means <= high).all(), "means")
+    error, lowest, highest, last = pool.scale.numbers.tolist()
+    require(error >= 0.0 and lowest <= last <= highest, "ratings")
+    require((slots.means >= lowest).all() and (slots.means <= highest).all(), "means")
     for grown in pool.sides:
-        require(_largest(grown.side.biases) <= (1.0 + ROUNDING) * (high - low), "biases")
-    for e in np.flatnonzero(pool.slots.low >= 0).tolist():
-        _check_interactions(pool, e)
+        require(int(grown.side.counts.sum()) == t, "counts of ratings")
+        require((grown.side.touched < t).all(), "times of ratings")
+        require(_largest(grown.side.biases) <= (1.0 + ROUNDING) * (highest - lowest), "biases")
 
 
 def _check_interactions(pool: RatingPool, e: int) -> None:

@@ -64,15 +64,15 @@ def writes(method: Method) -> Method:
     return guarded  # type: ignore[return-value]
 
 
-def reads(method: Method, whole: bool = False) -> Method:
+def reads(method: Method) -> Method:
     """Mark a method that reads what changes: many threads at a time, and none that writes."""
 
     @wraps(method)
     def guarded(self: Any, *given: Any, **named: Any) -> Any:
         access = _ACCESS.get(id(self)) or _new_access(self)
         me, writers, readers = get_ident(), access.writers, access.readers
-        if writers and (whole or me not in writers):  # before a writer can see this thread, too
-            raise _refusal(self, access, within=me in writers)
+        if writers and me not in writers:  # before a writer can see this thread, too
+            raise _refusal(self, access)
         try:
             readers.append(me)
             if writers and me not in writers:
@@ -86,7 +86,17 @@ def reads(method: Method, whole: bool = False) -> Method:
 
 def reads_whole(method: Method) -> Method:
     """Mark a method that saves the whole state: `reads`, and not within an update of the object."""
-    return reads(method, whole=True)
+
+    @wraps(method)
+    def guarded(self: Any, *given: Any, **named: Any) -> Any:
+        if get_ident() in _ACCESS[id(self)].writers:
+            raise RuntimeError(
+                f"this {type(self).__name__} is in the middle of an update, in this same thread: "
+                "save it after the update has returned"
+            )
+        return method(self, *given, **named)
+
+    return reads(guarded)  # type: ignore[return-value]
 
 
 class Guarded:
@@ -125,13 +135,8 @@ def _new_access(owner: Any) -> _Access:
     return entries.setdefault(key, _Access(ref(owner, forget)))
 
 
-def _refusal(owner: Any, access: _Access, within: bool = False) -> RuntimeError:
+def _refusal(owner: Any, access: _Access) -> RuntimeError:
     name = type(owner).__name__
-    if within:
-        return RuntimeError(
-            f"this {name} is in the middle of an update, in this same thread: save it after the "
-            "update has returned"
-        )
     if HALF_WRITTEN in access.writers:
         return RuntimeError(
             f"this {name} is half updated: another thread was updating it when this process was "
