@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import os
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -26,7 +25,7 @@ from driftwolfe.points.factor_buffer import FactorBuffer
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.product import ProductPoint
 from driftwolfe.saved_state import Field, Kind, TreeReader, TreeWriter, array_names, check_fields
-from driftwolfe.storage import Archive, one_line, refused, require
+from driftwolfe.storage import Archive, PathLike, one_line, refused, require
 
 # -- points, and what experts keep beside them -------------------------------------------------------
 
@@ -141,7 +140,7 @@ LEARNER = {
 }
 
 
-def save_learner(learner: Learner, path: str | os.PathLike[str]) -> None:
+def save_learner(learner: Learner, path: PathLike) -> None:
     """Write a learner to a file."""
     writer, kind = TreeWriter(ensemble_kinds()), type(learner).__name__
     settings = learner_settings(learner, writer)
@@ -153,17 +152,15 @@ def save_learner(learner: Learner, path: str | os.PathLike[str]) -> None:
 def learner_settings(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
     """Return the set, the arguments and the state of a learner as JSON."""
     require_named_state(learner)
-    arguments = {}
+    cls, arguments = type(learner).__name__, {}
     for name, value in learner._arguments.items():
         if name == "domain" or value is learner.domain:
             continue
         try:
             arguments[name] = writer.write(value)
         except TypeError as error:
-            made = (
-                f"this {type(learner).__name__} was made with {name}={one_line(repr(value))[:60]}"
-            )
-            raise TypeError(f"{made}, and {error}") from error
+            shown = one_line(repr(value))[:60]
+            raise TypeError(f"this {cls} was made with {name}={shown}, and {error}") from error
     try:
         domain = _written_set(learner.domain, writer)
     except (NotImplementedError, TypeError):  # functions, own classes, odd vertices
@@ -187,10 +184,7 @@ def require_named_state(learner: Learner) -> None:
 
 
 def load_learner(
-    path: str | os.PathLike[str],
-    cls: type[Learner] | None = None,
-    domain: Domain | None = None,
-    device: str | None = None,
+    path: PathLike, cls: type[Learner] | None, domain: Domain | None, device: str | None
 ) -> Learner:
     """Read a learner, of exactly that class if one is given, and on that set or device if given."""
     if domain is not None and device is not None:
@@ -262,9 +256,7 @@ def _is_own(cls: type[Learner]) -> bool:
     return cls is not getattr(learners, cls.__name__, None)
 
 
-def _held_class(
-    archive: Archive, cls: type[Learner] | None, path: str | os.PathLike[str]
-) -> type[Learner]:
+def _held_class(archive: Archive, cls: type[Learner] | None, path: PathLike) -> type[Learner]:
     """The class of the learner in a file: `cls`, or one of the library; nothing else is imported."""
     own = archive.kind == OWN
     name = str(archive.settings.get("class") if own else archive.kind)[:40]
