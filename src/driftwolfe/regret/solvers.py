@@ -6,15 +6,14 @@ bracket has no more work or its steps gain nothing.
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from driftwolfe.domains import Domain, Simplex
+from driftwolfe.ensemble.evaluate import weighted_sum
 from driftwolfe.oracles import infeasible_projection
 from driftwolfe.points import inner, norm
 from driftwolfe.points.kinds import Array, Point
@@ -123,8 +122,12 @@ def accelerated(objective: Objective, x: Array, bracket: Bracket) -> Array:
     """
     if not bracket.has_work():
         return x
+    here = objective.evaluate(x)
+    move = bracket.gap_at(objective, x, here)[1] - x
+    # The change of the gradient on the way to the vertex below x, exact for squared distances.
+    change = norm(objective.evaluate(x + move).gradient - here.gradient)
+    curvature = change / norm(move) if change > 0.0 else 1.0
     z, theta = x, 1.0
-    curvature = _first_curvature(objective, x, bracket)
     while bracket.has_work():
         y = (1.0 - theta) * x + theta * z
         here = objective.evaluate(y)
@@ -151,17 +154,6 @@ def accelerated(objective: Objective, x: Array, bracket: Bracket) -> Array:
     return x
 
 
-def _first_curvature(objective: Objective, x: Array, bracket: Bracket) -> float:
-    """The change of the gradient on the way to the vertex below x, exact for squared distances."""
-    here = objective.evaluate(x)
-    move = bracket.gap_at(objective, x, here)[1] - x
-    length = norm(move)
-    if length == 0.0:
-        return 1.0
-    size = norm(objective.evaluate(x + move).gradient - here.gradient) / length
-    return size if size > 0.0 else 1.0
-
-
 #: Share of the linear prediction that a step must gain, and the shortest step tried.
 _ARMIJO, _SHORTEST = 0.1, 1e-8
 #: Gap of the quadratic model, as a share of the gap at x: the first, and the largest later on.
@@ -181,7 +173,8 @@ def newton(objective: Objective, x: Array, bracket: Bracket) -> Array:
     while bracket.has_work():
         here = objective.evaluate(x)
         gap, _ = bracket.gap_at(objective, x, here)
-        gained = here.value < last_value - _NEWTON_ROUNDING * abs(here.value)
+        noise = _NEWTON_ROUNDING * abs(here.value)
+        gained = here.value < last_value - noise
         if not bracket.has_work() or not (gained or gap < 0.5 * last_gap):
             break
         if last_gap < math.inf:
@@ -190,20 +183,14 @@ def newton(objective: Objective, x: Array, bracket: Bracket) -> Array:
         last_gap, last_value = gap, here.value
         hessian = objective.hessian(x)
         goal = minimise_quadratic(bracket.domain, here.gradient, hessian, x, accuracy * gap)
-        x = x + _line_search(objective, x, goal - x, here) * (goal - x)
+        slope, step = inner(here.gradient, goal - x), 1.0
+        while step > _SHORTEST and slope < 0.0:  # the longest of 1, 1/2, 1/4, ... that gains enough
+            ahead = x + step * (goal - x)
+            if objective.value(ahead) <= here.value + _ARMIJO * step * slope + noise:
+                x = ahead
+                break
+            step *= 0.5
     return x
-
-
-def _line_search(objective: Objective, x: Array, move: Array, here: Evaluation) -> float:
-    """The longest of 1, 1/2, 1/4, ... that gains enough, up to rounding; 0 if none does."""
-    slope = inner(here.gradient, move)
-    noise = _NEWTON_ROUNDING * abs(here.value)
-    step = 1.0
-    while step > _SHORTEST and slope < 0.0:
-        if objective.value(x + step * move) <= here.value + _ARMIJO * step * slope + noise:
-            return step
-        step *= 0.5
-    return 0.0
 
 
 _SWEEPS, _SWEEPS_PER_CHECK = 1000, 10
@@ -261,6 +248,7 @@ def corrective(objective: Objective, x: Point, bracket: Bracket) -> Point:
     than line search.
     """
     atoms, weights = [x], np.ones(1)
+    has_hessian = isinstance(x, np.ndarray) and objective.has_hessian(x.size)
     while bracket.has_work():
         here = objective.evaluate(x)
         gap, vertex = bracket.gap_at(objective, x, here)
@@ -268,10 +256,9 @@ def corrective(objective: Objective, x: Point, bracket: Bracket) -> Point:
             break
         atoms.append(vertex)
         hull, weights = _OnHull(objective, atoms), np.append(weights, 0.0)
-        inside = Bracket(
-            Simplex(len(weights)), absolute=_HULL_ACCURACY * gap, limit=_HULL_EVALUATIONS
-        )
-        if hull.has_hessian(len(weights)):
+        simplex = Simplex(len(weights))
+        inside = Bracket(simplex, absolute=_HULL_ACCURACY * gap, limit=_HULL_EVALUATIONS)
+        if has_hessian:
             weights = newton(hull, weights, inside)
         accelerated(hull, weights, inside)
         bracket.evaluations += inside.evaluations
@@ -281,36 +268,27 @@ def corrective(objective: Objective, x: Point, bracket: Bracket) -> Point:
         used = weights > _IDLE_VERTEX
         atoms = [atom for atom, keep in zip(atoms, used, strict=True) if keep]
         weights = weights[used] / weights[used].sum()
-        x = _mixture(atoms, weights)
+        x = weighted_sum(weights, atoms)
     return x
-
-
-def _mixture(atoms: Sequence[Point], weights: Array) -> Point:
-    parts = (atom * float(weight) for atom, weight in zip(atoms, weights, strict=True))
-    return functools.reduce(operator.add, parts)
 
 
 class _OnHull(Objective):
     """An objective as a function of the weights of some points."""
 
     def __init__(self, objective: Objective, atoms: Sequence[Point]) -> None:
-        super().__init__(objective.terms, objective.constant)
+        super().__init__(())
         self._objective, self._atoms = objective, atoms
 
-    def has_hessian(self, size: int) -> bool:
-        first = self._atoms[0]
-        return isinstance(first, np.ndarray) and self._objective.has_hessian(first.size)
-
     def value(self, x: Array) -> float:
-        return self._objective.value(_mixture(self._atoms, x))
+        return self._objective.value(weighted_sum(x, self._atoms))
 
     def evaluate(self, x: Array) -> Evaluation:
-        here = self._objective.evaluate(_mixture(self._atoms, x))
+        here = self._objective.evaluate(weighted_sum(x, self._atoms))
         return Evaluation(here.value, np.array([inner(here.gradient, v) for v in self._atoms]))
 
     def hessian(self, x: Array) -> Array:
         rows = np.array([atom.ravel() for atom in self._atoms])
-        return rows @ self._objective.hessian(_mixture(self._atoms, x)) @ rows.T
+        return rows @ self._objective.hessian(weighted_sum(x, self._atoms)) @ rows.T
 
 
 #: Share of the predicted gain that moves the centre.
@@ -336,16 +314,19 @@ def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
     Kiwiel (1990), Proximity control in bundle methods for convex nondifferentiable minimization.
     """
     here = objective.evaluate(x)
-    value = here.value
-    offsets, slopes = _cut(x, here)
+    value, ahead = here.value, x
+    offsets, slopes = np.empty(0), np.empty((0, x.size))
     length = bracket.gap / max(float(np.vdot(here.gradient, here.gradient)), 1e-300)
     while bracket.is_open():
-        dual = _Dual(bracket.domain, x, (offsets - value, slopes), length)
+        # The tangent at the last point evaluated is a new cut.
+        offsets = np.append(offsets, here.value - np.vdot(here.gradient, ahead))
+        slopes = np.vstack((slopes, here.gradient.reshape(1, -1)))
+        dual = _Dual(bracket.domain, x, offsets - value, slopes, length)
         weights = np.ones(1)
-        if len(offsets) > 1:
-            inside = Bracket(Simplex(len(offsets)), _MODEL_ACCURACY, limit=_MODEL_EVALUATIONS)
+        if (number := len(offsets)) > 1:
+            inside = Bracket(Simplex(number), _MODEL_ACCURACY, limit=_MODEL_EVALUATIONS)
             inside.absolute = _MODEL_ACCURACY * bracket.allowed
-            accelerated(dual, np.full(len(offsets), 1.0 / len(offsets)), inside)
+            accelerated(dual, np.full(number, 1.0 / number), inside)
             weights = np.asarray(inside.point)
         ahead, mixed = dual.minimiser(weights), weights @ slopes
         tangent = float(weights @ offsets + mixed @ x.ravel())
@@ -355,22 +336,15 @@ def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
             break
         here = objective.evaluate(ahead)
         bracket.offer(ahead, here.value)
-        offset, slope = _cut(ahead, here)
         held = np.argsort(weights)[::-1][:_MOST_CUTS]
         held = held[weights[held] > _IDLE_CUT]
-        offsets = np.concatenate((offsets[held], offset))
-        slopes = np.concatenate((slopes[held], slope))
+        offsets, slopes = offsets[held], slopes[held]
         if here.value <= value - _SERIOUS * predicted:
             length *= 1.5 if here.value <= value - 0.5 * predicted else 1.0
             x, value = ahead, here.value
         elif here.value - value > predicted:
             length *= 0.7
     return x
-
-
-def _cut(x: Array, here: Evaluation) -> tuple[Array, Array]:
-    """The tangent at x as offset and slope, each with one row."""
-    return np.array([here.value - np.vdot(here.gradient, x)]), here.gradient.reshape(1, -1)
 
 
 class _Dual(Objective):
@@ -382,15 +356,18 @@ class _Dual(Objective):
     With offsets relative to the value at x its minimum is the gain that the step predicts.
     """
 
-    def __init__(self, domain: Domain, x: Array, cuts: tuple[Array, Array], length: float) -> None:
+    def __init__(
+        self, domain: Domain, x: Array, offsets: Array, slopes: Array, length: float
+    ) -> None:
         super().__init__(())
         self._domain, self._x, self._length = domain, x, length
-        self._offsets, self._slopes = cuts
+        self._offsets, self._slopes = offsets, slopes
 
     def minimiser(self, weights: Array) -> Array:
         """Return the z of the inner minimum, by the set's projection or its LMO alone."""
+        domain = self._domain
         y = self._x - self._length * (weights @ self._slopes).reshape(self._x.shape)
-        if (domain := self._domain).can("project"):
+        if domain.can("project"):
             return domain.project(y)
         near = _PROJECTION * domain.radius**2
         return infeasible_projection(
