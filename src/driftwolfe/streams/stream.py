@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import overload
 
 import numpy as np
@@ -104,13 +105,6 @@ def change_points(values: Iterable[object]) -> tuple[int, ...]:
     return tuple(t for t, (a, b) in enumerate(pairwise(values), start=1) if a != b)
 
 
-class _WholeSpace:
-    """A ball of infinite radius."""
-
-    center: Point | None = None
-    radius = math.inf
-
-
 def steepest(losses: Iterable[Loss], domain: Ball | None = None) -> float:
     """Return a bound on all gradient norms, over a set or everywhere; infinite if there is none.
 
@@ -120,6 +114,6 @@ def steepest(losses: Iterable[Loss], domain: Ball | None = None) -> float:
     >>> steepest([SquaredEntries([0], [0], [1.0])])
     inf
     """
-    ball = _WholeSpace() if domain is None else domain
+    ball: Ball = SimpleNamespace(center=None, radius=math.inf) if domain is None else domain
     bounds = [loss.lipschitz(ball) for loss in losses]
     return max((math.inf if bound is None else bound for bound in bounds), default=0.0)
