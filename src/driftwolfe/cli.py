@@ -52,22 +52,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
-    except ImportError as problem:
-        remedy = "pip install 'driftwolfe[experiments]' brings what experiments need"
-        _note(f"driftwolfe: {problem.name or problem} is missing; {remedy}")
-        return 2
-    except (ValueError, FileNotFoundError) as problem:
-        _note(f"driftwolfe: {problem}")
-        return 2
-    except MemoryError:
-        _note("driftwolfe: there is not enough memory for that; ask for less")
-        return 1
     except BrokenPipeError:  # a reader such as `head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except ImportError as problem:
+        remedy = "pip install 'driftwolfe[experiments]' brings what experiments need"
+        told, status = f"{problem.name or problem} is missing; {remedy}", 2
+    except MemoryError:
+        told, status = "there is not enough memory for that; ask for less", 1
+    except (ValueError, FileNotFoundError) as problem:
+        told, status = str(problem), 2
     except OSError as problem:  # such as a full disk: what was asked for was right
-        _note(f"driftwolfe: {problem}")
-        return 1
+        told, status = str(problem), 1
+    _note(f"driftwolfe: {told}")
+    return status
 
 
 class _Parser(argparse.ArgumentParser):

@@ -12,14 +12,7 @@ from driftwolfe.points import checks, distance
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.regret.objective import floor
 from driftwolfe.regret.offline import OfflineMinimum, offline_minimum
-from driftwolfe.regret.windows import (
-    Certified,
-    Record,
-    Regret,
-    Windows,
-    WindowSearch,
-    check_record,
-)
+from driftwolfe.regret.windows import Certified, Record, Regret, WindowSearch, check_record
 
 #: Vertices that `function_variation` tries in each of two directions.
 _VERTICES = 8
@@ -156,8 +149,7 @@ def adaptive_regret(history: Record, tau: int, tolerance: float = 1e-4) -> Regre
     length = checks.count(tau, "tau")
     if length > rounds:
         raise ValueError(f"tau must be at most the {rounds} rounds of the history, got {tau}")
-    search = WindowSearch(history, checks.nonnegative(tolerance, "tolerance"))
-    return search.run([Windows.of_length(length, 0, rounds - length)], (length,))
+    return WindowSearch(history, checks.nonnegative(tolerance, "tolerance")).run((length,))
 
 
 def weak_adaptive_regret(
@@ -198,21 +190,18 @@ def weak_adaptive_regret(
     Hazan, Seshadhri (2009), Efficient learning algorithms for changing environments.
     """
     rounds = check_record(history)
-    search = WindowSearch(history, checks.nonnegative(tolerance, "tolerance"))
+    chosen: Sequence[int] = range(1, rounds + 1)
     if not isinstance(lengths, str):
         chosen = sorted({checks.count(length, "every length") for length in lengths})
         if not chosen or chosen[-1] > rounds:
             raise ValueError(f"lengths must be some numbers from 1 to {rounds}, got {lengths!r}")
-    elif lengths == "all":
-        return search.run([Windows((0, rounds - 1), (1, rounds))], range(1, rounds + 1))
     elif lengths == "geometric":
         chosen = sorted({*(2**k for k in range(rounds.bit_length())), rounds})
-    else:
+    elif lengths != "all":
         raise ValueError(
             f'lengths must be "all", "geometric" or some numbers of rounds, got {lengths!r}'
         )
-    roots = [Windows.of_length(length, 0, rounds - length) for length in chosen]
-    return search.run(roots, chosen)
+    return WindowSearch(history, checks.nonnegative(tolerance, "tolerance")).run(chosen)
 
 
 def path_length(comparators: Sequence[Point] | Array) -> float:

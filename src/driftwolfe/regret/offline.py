@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -182,7 +182,6 @@ def _run_solvers(objective: Objective, x: Any, bracket: Bracket) -> None:
     """Run the solvers that fit, on less and less smoothed objectives."""
     domain, limit = bracket.domain, bracket.limit
     bracket.offer(x, objective.value(x))
-    solvers: list[Callable[[Objective, Any, Bracket], Any]] = [accelerated]
     if objective.unknown:
         bracket.limit = min(limit, bracket.evaluations + _TRIAL)
     if domain.affordable_projection or objective.unknown:
@@ -192,13 +191,13 @@ def _run_solvers(objective: Objective, x: Any, bracket: Bracket) -> None:
         bracket.settled = False
         smooth = objective.smoothed(share)
         if smooth.linear:
-            solvers = [linear]
+            x = linear(smooth, x, bracket)
         elif not domain.affordable_projection:
-            solvers = [corrective]
-        elif smooth.has_hessian(math.prod(domain.shape)) and not smooth.quadratic:
-            solvers = [newton, accelerated]
-        for solve in solvers:
-            x = solve(smooth, x, bracket)
+            x = corrective(smooth, x, bracket)
+        else:
+            if smooth.has_hessian(math.prod(domain.shape)) and not smooth.quadratic:
+                x = newton(smooth, x, bracket)
+            x = accelerated(smooth, x, bracket)
         share *= _NEXT_SHARE
         if not (bracket.is_open() and objective.kinked and share > _LAST_SHARE):
             break

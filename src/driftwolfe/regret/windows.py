@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -223,10 +223,13 @@ class WindowSearch:
         self._excess = self._suffered - self._floors
         self._best = Regret(-math.inf)
 
-    def run(self, roots: Iterable[Windows], lengths: Sequence[int]) -> Regret:
-        """Return the largest regret on any of the windows, which have these lengths, certified."""
+    def run(self, lengths: Sequence[int]) -> Regret:
+        """Return the largest regret on any window of one of these lengths, certified."""
         heap: list[tuple[float, int, _Node]] = []
-        order = itertools.count()
+        order, rounds = itertools.count(), len(self._functions)
+        roots = [Windows.of_length(length, 0, rounds - length) for length in lengths]
+        if len(lengths) == rounds:  # all windows: one set of them is searched with fewer minima
+            roots = [Windows((0, rounds - 1), (1, rounds))]
         for windows in roots:
             self._offer(*windows.best(self._beyond_origin), self._origin)
             node = _Node(windows, (0, 0), 0.0, self._origin)
