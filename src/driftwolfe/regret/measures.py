@@ -14,9 +14,6 @@ from driftwolfe.regret.objective import floor
 from driftwolfe.regret.offline import OfflineMinimum, offline_minimum
 from driftwolfe.regret.windows import Certified, Record, Regret, WindowSearch, check_record
 
-#: Vertices that `function_variation` tries in each of two directions.
-_VERTICES = 8
-
 
 def static_regret(history: Record, tolerance: float = 1e-6) -> Regret:
     r"""Return the regret against the best fixed point in hindsight.
@@ -270,7 +267,7 @@ def _change(before: Loss, now: Loss, domain: Domain) -> tuple[float, float]:
     largest = upper = 0.0
     for sign in (1.0, -1.0):
         x, error = domain.origin(), 0.0
-        for _ in range(1 if linear else _VERTICES):
+        for _ in range(1 if linear else 8):
             old_value, old_slope = before.value_and_gradient(x)
             new_value, new_slope = now.value_and_gradient(x)
             largest = max(largest, abs(new_value - old_value))

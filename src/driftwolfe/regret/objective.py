@@ -29,9 +29,6 @@ from driftwolfe.losses.inputs import dense_features
 from driftwolfe.points import distance, inner
 from driftwolfe.points.kinds import Array, Point
 
-#: Entries of a point up to which a dense Hessian is worth its price.
-HESSIAN_SIZE = 256
-
 
 class Term(NamedTuple):
     """A loss of a sum and the factor before it.
@@ -78,7 +75,7 @@ class Objective:
 
     def has_hessian(self, size: int) -> bool:
         """Whether `hessian` works and is cheap for points of that many entries."""
-        return size <= HESSIAN_SIZE and self._twice_differentiable
+        return size <= 256 and self._twice_differentiable
 
     def value(self, x: Point) -> float:
         """Return F(x)."""

@@ -17,14 +17,6 @@ from driftwolfe.points.kinds import Indices, Point
 from driftwolfe.regret.objective import Objective, pool
 from driftwolfe.regret.solvers import Bracket, accelerated, bundle, corrective, linear, newton
 
-#: Smoothing of kinks, as a share of the natural size of the scores: the first, the factor to the
-#: next, and where doubles end it.
-_FIRST_SHARE, _NEXT_SHARE, _LAST_SHARE = 0.3, 0.25, 1e-11
-#: Evaluations that smooth methods get of functions of unknown smoothness before the bundle method.
-_TRIAL = 200
-#: Share of the entries from which on a smaller problem is not worth the copying.
-_WORTH = 0.7
-
 
 @dataclass(frozen=True, slots=True)
 class OfflineMinimum:
@@ -168,7 +160,7 @@ def _submatrix(
     rows = np.unique(np.concatenate([loss.rows for loss in losses]))
     cols = np.unique(np.concatenate([loss.cols for loss in losses]))
     small = domain.restricted_to((rows.size, cols.size))
-    if small is None or rows.size * cols.size > _WORTH * math.prod(domain.shape):
+    if small is None or rows.size * cols.size > 0.7 * math.prod(domain.shape):
         return None
     terms = []
     for term, loss in zip(objective.terms, losses, strict=True):
@@ -182,11 +174,11 @@ def _run_solvers(objective: Objective, x: Any, bracket: Bracket) -> None:
     """Run the solvers that fit, on less and less smoothed objectives."""
     domain, limit = bracket.domain, bracket.limit
     bracket.offer(x, objective.value(x))
-    if objective.unknown:
-        bracket.limit = min(limit, bracket.evaluations + _TRIAL)
+    if objective.unknown:  # it may have kinks: the bundle method has its turn after 200 evaluations
+        bracket.limit = min(limit, bracket.evaluations + 200)
     if domain.affordable_projection or objective.unknown:
         x = _dense(x)
-    share = _FIRST_SHARE
+    share = 0.3  # of the natural size of the scores, by which kinks are smoothed
     while True:
         bracket.settled = False
         smooth = objective.smoothed(share)
@@ -198,8 +190,8 @@ def _run_solvers(objective: Objective, x: Any, bracket: Bracket) -> None:
             if smooth.has_hessian(math.prod(domain.shape)) and not smooth.quadratic:
                 x = newton(smooth, x, bracket)
             x = accelerated(smooth, x, bracket)
-        share *= _NEXT_SHARE
-        if not (bracket.is_open() and objective.kinked and share > _LAST_SHARE):
+        share *= 0.25
+        if not (bracket.is_open() and objective.kinked and share > 1e-11):
             break
     bracket.limit = limit
     if objective.unknown and bracket.is_open():

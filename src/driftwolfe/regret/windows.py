@@ -20,10 +20,6 @@ from driftwolfe.regret.solvers import Bracket
 #: Rounds ``start, ..., end - 1``, counted from 0.
 Window: TypeAlias = tuple[int, int]
 
-#: Error of a single window's minimum, as a share of the accuracy asked for, and of the minimum that
-#: bounds several, as a share of what they must lose to be ruled out.
-_SINGLE_ACCURACY, _CORE_ACCURACY = 0.25, 0.1
-
 
 class Record(Protocol):
     """A finished game, as the measures need it; `driftwolfe.game.History` is one."""
@@ -265,9 +261,9 @@ class WindowSearch:
     def _solve(self, node: _Node, upper: float) -> _Node:
         """The node with the minimum over all rounds that its windows have in common."""
         core, single = node.windows.core, node.windows.single
-        accuracy = _SINGLE_ACCURACY * self._accuracy
-        if not single:
-            accuracy = max(accuracy, _CORE_ACCURACY * (upper - self._best))
+        accuracy = 0.25 * self._accuracy
+        if not single:  # a tenth of what the windows must lose to be ruled out
+            accuracy = max(accuracy, 0.1 * (upper - self._best))
         bracket = Bracket(
             self._domain,
             absolute=accuracy,
