@@ -93,12 +93,7 @@ def show(terminal: Terminal, out: Path | None, seed: int = 0) -> None:
 
 
 def hunt(seed: int = 0, rounds: int = ROUNDS) -> Stream:
-    """Return losses, 1 less what the weights catch of a target that stays for a while, then jumps.
-
-    >>> stream = hunt(seed=0)
-    >>> len(stream), stream.drifts
-    (1000, (300, 400, 500, 600, 700, 800, 900))
-    """
+    """Return losses, 1 less what the weights catch of a target that stays for a while, then jumps."""
     rng = np.random.default_rng(seed)
     jumps = tuple(range(CALM, rounds, STAY))
     places = np.empty(rounds, dtype=np.int64)
@@ -244,11 +239,7 @@ def _wait(run: Run) -> str:
 
 
 def _compared(value: float, other: float) -> str:
-    """Compare two numbers in words.
-
-    >>> _compared(30.0, 100.0), _compared(150.0, 100.0), _compared(100.2, 100.0)
-    ('70 % below', '50 % above', 'the same as')
-    """
+    """Compare two numbers in words."""
     if not other > 0:
         return "above" if value > other else "below" if value < other else "the same as"
     share = round(100 * (value / other - 1))

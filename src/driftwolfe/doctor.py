@@ -90,11 +90,7 @@ def examine(terminal: Terminal, data: Folder | None = None) -> int:
 
 
 def verdict(findings: Sequence[Finding]) -> str:
-    """Return one line: all is well, or what to do first.
-
-    >>> verdict([Finding("numpy", "2.0"), Finding("river", "missing", "note", "pip install x")])
-    'The core works. First of what is missing, river: pip install x'
-    """
+    """Return one line: all is well, or what to do first."""
     first = {each.state: each for each in reversed(findings) if each.remedy}
     if broken := first.get("broken"):
         return f"The core is broken. First, for {broken.name}: {broken.remedy}"
@@ -134,12 +130,7 @@ def requirements(extra: str = "") -> list[Requirement]:
 
 
 def fault(needed: Requirement) -> str:
-    """Return what is wrong with a package here; empty if nothing is.
-
-    >>> from packaging.requirements import Requirement
-    >>> fault(Requirement("numpy>=1.0")), fault(Requirement("no-such-package>=1.0"))
-    ('', 'no-such-package is missing')
-    """
+    """Return what is wrong with a package here; empty if nothing is."""
     try:
         version = metadata.version(needed.name)
     except metadata.PackageNotFoundError:

@@ -119,13 +119,6 @@ def pool(losses: Sequence[Loss]) -> Objective:
 
     Rows of features and lists of entries are concatenated, linear functions added, squared
     distances replaced by one to the mean target. Losses of other classes stay as they are.
-
-    Examples
-    --------
-    >>> from driftwolfe.losses import LinearLoss
-    >>> objective = pool([LinearLoss([1.0, 2.0]), LinearLoss([3.0, -1.0], constant=1.0)])
-    >>> len(objective.terms), objective.value(np.array([1.0, 1.0]))
-    (1, 6.0)
     """
     groups: dict[Hashable, list[Loss]] = {}
     for index, loss in enumerate(losses):
@@ -147,12 +140,6 @@ def floor(loss: Loss, domain: Domain) -> float:
 
     Exact for linear losses; 0 for those that are never negative; for others by the tangent at the
     set's origin. At most one LMO call.
-
-    Examples
-    --------
-    >>> import driftwolfe as dw
-    >>> floor(dw.losses.LinearLoss([3.0, -4.0]), dw.L1Ball(2))
-    -4.0
     """
     if type(loss) in _NONNEGATIVE:
         return 0.0

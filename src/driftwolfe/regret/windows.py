@@ -125,14 +125,6 @@ class Windows(NamedTuple):
     """All windows with starts and ends in two inclusive ranges, the start before the end.
 
     With a `length`, only those of that length; the ranges are then equally long.
-
-    >>> sums = np.array([0.0, -1.0, 5.0, 4.0, 4.0])
-    >>> windows = Windows((0, 1), (2, 4))
-    >>> windows.core, windows.best(sums)
-    ((1, 2), (6.0, (1, 2)))
-    >>> windows = Windows.of_length(3, first=0, last=1)
-    >>> windows.core, windows.best(sums)
-    ((1, 3), (5.0, (1, 4)))
     """
 
     starts: tuple[int, int]

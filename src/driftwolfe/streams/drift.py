@@ -147,11 +147,7 @@ def _pick(
 
 
 def reflected(loss: Loss) -> Loss:
-    r"""Return the loss :math:`x \mapsto f(-x)`, of the same class where that is possible.
-
-    >>> reflected(losses.LinearLoss([1.0, -2.0], constant=3.0)).g
-    array([-1.,  2.])
-    """
+    r"""Return the loss :math:`x \mapsto f(-x)`, of the same class where that is possible."""
     if make := _REFLECTIONS.get(type(loss)):
         return make(loss)
     return losses.FunctionLoss(

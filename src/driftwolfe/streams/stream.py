@@ -97,23 +97,12 @@ class Stream:
 
 
 def change_points(values: Iterable[object]) -> tuple[int, ...]:
-    """Return the indices of values that differ from the one before.
-
-    >>> change_points([1, 1, -1, -1, -1, 1])
-    (2, 5)
-    """
+    """Return the indices of values that differ from the one before."""
     return tuple(t for t, (a, b) in enumerate(pairwise(values), start=1) if a != b)
 
 
 def steepest(losses: Iterable[Loss], domain: Ball | None = None) -> float:
-    """Return a bound on all gradient norms, over a set or everywhere; infinite if there is none.
-
-    >>> from driftwolfe.losses import AbsoluteEntries, SquaredEntries
-    >>> steepest([AbsoluteEntries([0, 1], [0, 0], [1.0, 2.0])]) == math.sqrt(2)
-    True
-    >>> steepest([SquaredEntries([0], [0], [1.0])])
-    inf
-    """
+    """Return a bound on all gradient norms, over a set or everywhere; infinite if there is none."""
     ball: Ball = SimpleNamespace(center=None, radius=math.inf) if domain is None else domain
     bounds = [loss.lipschitz(ball) for loss in losses]
     return max((math.inf if bound is None else bound for bound in bounds), default=0.0)
