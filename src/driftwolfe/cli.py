@@ -36,12 +36,6 @@ start here:
 
 `driftwolfe COMMAND --help` explains each command.
 """
-_ON_CLUSTER = """\
-on a cluster:
-  dask scheduler                                           on one machine
-  dask worker tcp://HOST:8786 --nworkers auto --nthreads 1 on as many as you like
-  driftwolfe sweep sweep.toml --scheduler tcp://HOST:8786
-"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -93,7 +87,6 @@ def make_parser() -> argparse.ArgumentParser:
             name,
             help=summary[:1].lower() + summary[1:].rstrip("."),
             description=description,
-            epilog=_ON_CLUSTER if name == "sweep" else "",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.set_defaults(run=run)
@@ -214,6 +207,11 @@ def run_sweep(options: argparse.Namespace) -> int:
     Run every combination of methods, values and seeds that a TOML file describes. Each finished trial is
     one file in the folder --out. A sweep that was stopped resumes when the same command is run again.
     `driftwolfe status DIR` shows its progress, `driftwolfe report DIR` draws the results so far.
+
+    on a cluster:
+      dask scheduler                                           on one machine
+      dask worker tcp://HOST:8786 --nworkers auto --nthreads 1 on as many as you like
+      driftwolfe sweep sweep.toml --scheduler tcp://HOST:8786
     """
     from driftwolfe.experiments import sweep
     from driftwolfe.experiments.store import Store

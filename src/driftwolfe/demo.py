@@ -173,17 +173,17 @@ def chart(run: Run, terminal: Terminal) -> list[str]:
     """Draw a row for each place, a column for some rounds, and an axis with a mark at each jump."""
     columns = terminal.width - 4
     shades, missed, line, mark = LETTERS[terminal.unicode]
+    colour = _COLOURS.get(run.name, "0")
     edges = np.linspace(0, len(run.history), columns + 1).astype(int)
-    cells = np.full((PLACES, columns), " ", dtype=object)
-    for column, (start, end) in enumerate(pairwise(edges)):
-        weights = run.weights[start:end].mean(axis=0)
-        for place, level in enumerate(np.digitize(weights, _LEVELS)):
-            if level:
-                cells[place, column] = terminal.paint(shades[level], _COLOURS.get(run.name, "0"))
-        # In a column with a jump, the target is where it stays longer.
-        target = int(run.targets[start:end].sum(axis=0).argmax())
-        if weights[target] < 0.5:
-            cells[target, column] = terminal.paint(missed, "1;31")  # bold red
+    weights = np.add.reduceat(run.weights, edges[:-1]) / np.diff(edges)[:, None]
+    letters = np.array(
+        [" ", *(terminal.paint(shade, colour) for shade in shades[1:])], dtype=object
+    )
+    cells = letters[np.digitize(weights.T, _LEVELS)]
+    # In a column with a jump, the target is where it stays longer.
+    targets = np.add.reduceat(run.targets, edges[:-1]).argmax(axis=1)
+    lost = np.flatnonzero(weights[np.arange(columns), targets] < 0.5)
+    cells[targets[lost], lost] = terminal.paint(missed, "1;31")  # bold red
     rows = [f"{i + 1:2d} {''.join(cells[i])}".rstrip() for i in reversed(range(PLACES))]
     jumps, last = run.stream.drifts, str(len(run.history))
     marks = [int(np.searchsorted(edges, jump, side="right")) - 1 for jump in jumps]

@@ -241,7 +241,7 @@ def corrective(objective: Objective, x: Point, bracket: Bracket) -> Point:
         weights = np.asarray(inside.point)
         if not hull.value(weights) < here.value:
             break
-        used = weights > 1e-12
+        used = weights > 1e-12  # idle vertices are dropped
         atoms = [atom for atom, keep in zip(atoms, used, strict=True) if keep]
         weights = weights[used] / weights[used].sum()
         x = weighted_sum(weights, atoms)
