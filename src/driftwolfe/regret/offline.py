@@ -134,11 +134,12 @@ def minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
         return
     smaller, rows, cols, bracket.domain = part
     if isinstance(start, FactoredMatrix):
-        places = np.repeat(rows, cols.size), np.tile(cols, rows.size)
-        start = start.entries(*places).reshape(rows.size, cols.size)
+        part_of_start = (start.U[rows] * start.s) @ start.V[cols].T
+        if start.sparse is not None:
+            part_of_start += start.sparse[rows][:, cols].toarray()
     else:
-        start = start[np.ix_(rows, cols)]
-    _run_solvers(smaller, start, bracket)
+        part_of_start = start[np.ix_(rows, cols)]
+    _run_solvers(smaller, part_of_start, bracket)
     bracket.domain, found = domain, bracket.point
     if isinstance(origin, FactoredMatrix):
         found = FactoredMatrix.from_dense(found)
