@@ -16,7 +16,7 @@ from driftwolfe.losses.inputs import batch_of_features, batch_of_indices, batch_
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.streams.data_files import DataFile, Folder
-from driftwolfe.streams.stream import Seed, Stream, change_points, steepest
+from driftwolfe.streams.drift import Seed, Stream, change_points, steepest
 
 #: Users and films, from 0, and their ratings; rows of features, and their classes from 0.
 Ratings: TypeAlias = tuple[Indices, Indices, Array]

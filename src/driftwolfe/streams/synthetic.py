@@ -14,7 +14,7 @@ from driftwolfe.ensemble.evaluate import weighted_sum
 from driftwolfe.losses import AbsoluteEntries, LinearLoss, MulticlassLogistic, SquaredDistance
 from driftwolfe.points import FactoredMatrix, checks, norm
 from driftwolfe.points.kinds import Point
-from driftwolfe.streams.stream import Seed, Stream, change_points
+from driftwolfe.streams.drift import Seed, Stream, change_points
 
 __all__ = [
     "absolute_entries",

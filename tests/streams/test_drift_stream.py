@@ -10,7 +10,7 @@ import pytest
 import driftwolfe as dw
 from driftwolfe.losses import AbsoluteEntries, SquaredEntries
 from driftwolfe.streams import Stream, synthetic
-from driftwolfe.streams.stream import change_points, steepest
+from driftwolfe.streams.drift import change_points, steepest
 
 
 def test_slices_keep_what_is_known():
