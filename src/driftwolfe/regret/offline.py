@@ -175,7 +175,7 @@ def _run_solvers(objective: Objective, x: Any, bracket: Bracket) -> None:
     """Run the solvers that fit, on less and less smoothed objectives."""
     domain, limit = bracket.domain, bracket.limit
     bracket.offer(x, objective.value(x))
-    if objective.unknown:  # it may have kinks: the bundle method has its turn after 200 evaluations
+    if objective.unknown:  # it may have kinks: after 200 evaluations the bundle method takes over
         bracket.limit = min(limit, bracket.evaluations + 200)
     if domain.affordable_projection or objective.unknown:
         x = _dense(x)

@@ -130,7 +130,7 @@ def accelerated(objective: Objective, x: Array, bracket: Bracket) -> Array:
         bracket.gap_at(objective, y, here)
         if not bracket.has_work():
             return y
-        before, noise = curvature, 1e-13 * abs(here.value)  # which is no sign of curvature
+        before, noise = curvature, 1e-13 * abs(here.value)  # rounding error
         for _ in range(60):  # until the curvature bounds F between y and the next x, or at a kink
             next_z = bracket.domain.project(z - here.gradient / (theta * curvature))
             next_x = (1.0 - theta) * x + theta * next_z
