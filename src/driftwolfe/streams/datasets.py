@@ -175,19 +175,14 @@ def movielens_100k(
     Parameters
     ----------
     data
-        The folder that holds ``ml-100k/u.data[.gz]``; by default $DRIFTWOLFE_DATA, without that the
-        user's cache, into which a missing file is downloaded unless DRIFTWOLFE_OFFLINE=1.
+        The folder that holds ``ml-100k/u.data[.gz]``, else FileNotFoundError; by default
+        $DRIFTWOLFE_DATA, without that the user's cache, into which a missing file is downloaded unless
+        DRIFTWOLFE_OFFLINE=1. If it cannot be, `DataUnavailable`: use `movielens_twin` instead.
     per_round, copies, loss, seed, radius
         As in `matrix_completion`, and the radius of the stream's `domain`, a trace-norm ball.
     rounds
         Length of a shorter stream with the same drift, a multiple of the number of copies: each copy
         then holds only the first ratings of the file. None for all of them.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the named folder does not hold the file. `DataUnavailable`, a kind of it, if none is named
-        and the file cannot be downloaded; `movielens_twin` makes up ratings of that shape.
 
     Examples
     --------
@@ -262,8 +257,9 @@ def shuttle(
     Parameters
     ----------
     data
-        The folder that holds ``shuttle/shuttle.scale[.gz]``; by default $DRIFTWOLFE_DATA, without that
-        the user's cache, into which a missing file is downloaded unless DRIFTWOLFE_OFFLINE=1.
+        The folder that holds ``shuttle/shuttle.scale[.gz]``, else FileNotFoundError; by default
+        $DRIFTWOLFE_DATA, without that the user's cache, into which a missing file is downloaded unless
+        DRIFTWOLFE_OFFLINE=1. If it cannot be, `DataUnavailable`: use `shuttle_twin` instead.
     per_round, seed, radius
         As in `multiclass`, and the radius of the stream's `domain`, a trace-norm ball.
     flip_every
@@ -271,12 +267,6 @@ def shuttle(
         proportionally fewer: ``max(1, round(1000 * rounds / 4350))``.
     rounds
         Length of a shorter stream with the same drift, from the first rows of the file; None for all.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the named folder does not hold the file. `DataUnavailable`, a kind of it, if none is named
-        and the file cannot be downloaded; `shuttle_twin` makes up rows of that shape.
 
     Examples
     --------
