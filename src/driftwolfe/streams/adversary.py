@@ -219,11 +219,11 @@ class ResistingOracle:
     def _lmo(self, query: Array) -> Array:
         """The best of 0, the answers so far and a new one, which must be better than those."""
         with self._lock:
-            self._require_revealed(query, "the query")
+            own = self._own(query, "the query")
             along = np.zeros(self._revealed + 1)
             along[1:] = -np.cumsum(self._lengths[: self._revealed] * query[: self._revealed])
             phases = self._phases[: self.answers]
-            values = along[phases] + np.sqrt(self._xi_squared[phases]) * self._own(query)
+            values = along[phases] + np.sqrt(self._xi_squared[phases]) * own
             least = values.min(initial=0.0)
             if along[-1] < least and self.answers <= self.allowed:
                 self._phases[self.answers] = self._revealed
@@ -237,26 +237,23 @@ class ResistingOracle:
 
     def _contains(self, x: Array) -> bool:
         """Whether x is a mixture of 0 and the answers so far: each has a coordinate of its own."""
-        self._require_revealed(x, "a point")
+        sides = self._own(x, "a point") / self.radius
         phases = self._phases[: self.answers]
-        sides = self._own(x) / self.radius
         weights = sides / np.sqrt(self._xi_squared[phases])
         later = np.cumsum(np.bincount(phases, weights, minlength=self._most + 1)[::-1])[::-1]
         gap = x[: self._most] / self.radius + self._lengths * later[1:]
         small = bool(np.all(sides >= -_SLACK) and np.all(np.abs(gap) <= _SLACK))
         return small and float(weights.sum()) <= 1 + _SLACK
 
-    def _own(self, point: Array) -> Array:
-        """The coordinates of a point that belong to the answers so far."""
-        return point[self._most : self._most + self.answers]
-
-    def _require_revealed(self, point: Array, name: str) -> None:
-        """Refuse a part along coordinates that are not revealed."""
-        if point[self._revealed : self._most].any() or point[self._most + self.answers :].any():
+    def _own(self, point: Array, name: str) -> Array:
+        """The coordinates that belong to the answers so far; refuse a part along unrevealed ones."""
+        first, end = self._most, self._most + self.answers
+        if point[self._revealed : first].any() or point[end:].any():
             raise ValueError(
                 f"{name} has a part along coordinates that no loss and no answer has shown; "
                 "the bound speaks of learners that combine what they have seen"
             )
+        return point[first:end]
 
     def _vertex(self, index: int, phase: int) -> Array:
         """The answer of that number, given when so many directions were revealed."""
