@@ -75,15 +75,14 @@ class WholePointLoss(Loss):
         self.check_shape(x.shape)
         return x
 
-    def pull_back(self, slope: Point, like: Point) -> Point:
-        return slope
-
     def stacked_scores(self, stack: Array) -> Array:
         self.check_shape(tuple(stack.shape[1:]))
         return stack
 
-    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
-        return slopes
+    def pull_back(self, slope: Point, like: Point) -> Point:
+        return slope
+
+    stacked_pull_back = pull_back
 
 
 class SquaredDistance(WholePointLoss):
@@ -111,17 +110,22 @@ class SquaredDistance(WholePointLoss):
         self.weight = checks.positive(weight, "weight")
 
     def value_at(self, scores: Point) -> Array:
-        return self._value(scores - self._target.like(scores))
+        return self.value_and_slope_at(scores)[0]
 
     def slope_at(self, scores: Point) -> Point:
-        return (scores - self._target.like(scores)) * (2.0 * self.weight)
+        return self.value_and_slope_at(scores)[1]
 
     def value_and_slope_at(self, scores: Point) -> tuple[Array, Point]:
         offset = scores - self._target.like(scores)
-        value = self._value(offset)
+        if is_array(offset):
+            leading = offset.shape[: offset.ndim - len(self._target.shape)]
+            flat = offset.reshape(*leading, -1)
+            squares = namespace(flat).linalg.vecdot(flat, flat)
+        else:
+            squares = np.asarray(ops.norm(offset) ** 2)
         if self.weight != 0.5:
             offset *= 2.0 * self.weight
-        return value, offset
+        return self.weight * squares, offset
 
     def stacked_round(self, stack: Any, weights: Array) -> tuple[Array, Array, float]:
         self.check_shape(tuple(stack.shape[1:]))
@@ -137,13 +141,6 @@ class SquaredDistance(WholePointLoss):
         center = domain.center
         offset = ops.norm(self.target if center is None else self.target - center)
         return 2.0 * self.weight * (domain.radius + offset)
-
-    def _value(self, offset: Point) -> Array:
-        if not is_array(offset):
-            return np.asarray(self.weight * ops.norm(offset) ** 2)
-        leading = offset.shape[: offset.ndim - len(self._target.shape)]
-        flat = offset.reshape(*leading, -1)
-        return self.weight * namespace(flat).linalg.vecdot(flat, flat)
 
 
 class FunctionLoss(WholePointLoss):
