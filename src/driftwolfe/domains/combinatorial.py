@@ -12,10 +12,9 @@ import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 from numpy.typing import NDArray
 
-from driftwolfe.domains.balls import group_labels, room_shares
+from driftwolfe.domains.balls import NonnegativePolytope, group_labels, room_shares
 from driftwolfe.domains.base import Domain
 from driftwolfe.domains.hull import comes_near
-from driftwolfe.domains.simplices import NonnegativePolytope
 from driftwolfe.domains.thresholds import project_capped_sums
 from driftwolfe.points import checks, norm
 from driftwolfe.points.compiled import compiled
@@ -218,7 +217,6 @@ class PartitionMatroidPolytope(Domain):
     array([0.76666667, 0.76666667, 0.46666667, 0.8       , 0.2       ])
     """
 
-    _center: Array
     _made_from = (("parts", "_labels"), ("capacities", "_capacities"), ("kind", "kind"))
 
     def __init__(self, parts: Any, capacities: Any, kind: str = "base") -> None:
@@ -290,7 +288,7 @@ class PartitionMatroidPolytope(Domain):
         entry, part = entry_shares.argmax(), part_shares.argmax()
         if part_shares[part] >= entry_shares[entry]:
             return np.where(self._labels == part, 2 / self._capacities[part], 0.0)
-        level = self._center[entry]
+        level = self.center[entry]
         subgradient = np.zeros(self.shape)
         subgradient[entry] = 1 / (1 - level) if y[entry] > level else -1 / level
         return self.tangent(subgradient)
@@ -302,7 +300,7 @@ class PartitionMatroidPolytope(Domain):
         """Return the shares of their room that entries and parts take; bases have no room in parts."""
         step = self._from_center(y)
         parts = np.zeros(1) if self._bases else self._sums(step) / (self._capacities / 2)
-        return room_shares(step, 1 - self._center, self._center), parts
+        return room_shares(step, 1 - self.center, self.center), parts
 
 
 def _checked_capacities(capacities: Any, sizes: NDArray[np.intp]) -> NDArray[np.intp]:
