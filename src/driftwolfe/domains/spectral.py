@@ -74,13 +74,9 @@ class TraceNormBall(NormBall):
     Examples
     --------
     >>> import numpy as np, driftwolfe as dw
-    >>> ball = dw.TraceNormBall((2, 2), radius=3.0)
-    >>> ball.lmo(np.diag([2.0, -1.0])) + 0.0
+    >>> dw.TraceNormBall((2, 2), radius=3.0).lmo(np.diag([2.0, -1.0])) + 0.0
     array([[-3.,  0.],
            [ 0.,  0.]])
-    >>> ball.project(np.diag([4.0, 1.0])).round(12) + 0.0
-    array([[3., 0.],
-           [0., 0.]])
     """
 
     rank_one_atoms = True
@@ -223,18 +219,11 @@ class TraceNormBall(NormBall):
         U, s, V = self._svd(y, leading=True)
         if s.sum() <= self.scale:
             return y.copy()
-        kept = threshold_to_sum(s, self.scale)
-        rank = np.count_nonzero(kept)
-        U, kept, V = U[:, :rank], kept[:rank], V[:, :rank]
-        return FactoredMatrix(U, kept, V) if isinstance(y, FactoredMatrix) else (U * kept) @ V.T
+        return _assembled(U, threshold_to_sum(s, self.scale), V, y)
 
     def _gauge_subgradient(self, y: Point) -> Point:
         U, s, V = self._svd(y)
-        rank = np.count_nonzero(s > 1e-12 * s.max(initial=0.0))
-        U, V = U[:, :rank], V[:, :rank]
-        if isinstance(y, FactoredMatrix):
-            return FactoredMatrix(U, np.full(rank, 1 / self.scale), V)
-        return U @ V.T / self.scale
+        return _assembled(U, (s > 1e-12 * s.max(initial=0.0)) / self.scale, V, y)
 
     def _svd(self, x: Point, leading: bool = False) -> tuple[Array, Array, Array]:
         """Return all singular values, falling, and vectors: all, or those a projection keeps.
@@ -288,6 +277,13 @@ class TraceNormBall(NormBall):
         return x.toarray()
 
 
+def _assembled(U: Array, s: Array, V: Array, like: Point) -> Point:
+    """Return U diag(s) V^T as the kind of point that `like` is; zeros in s come last."""
+    rank = np.count_nonzero(s)
+    U, s, V = U[:, :rank], s[:rank], V[:, :rank]
+    return FactoredMatrix(U, s, V) if isinstance(like, FactoredMatrix) else (U * s) @ V.T
+
+
 def _as_factors(stored: Any, most: int) -> tuple[Array, Array] | None:
     """Return U and V with U V^T the sparse matrix: a column for each row that holds entries.
 
@@ -323,11 +319,7 @@ class Spectrahedron(Domain):
     Examples
     --------
     >>> import numpy as np, driftwolfe as dw
-    >>> states = dw.Spectrahedron(2)
-    >>> states.lmo(np.diag([1.0, -1.0]))
-    array([[0., 0.],
-           [0., 1.]])
-    >>> states.project(np.diag([2.0, 1.5]))
+    >>> dw.Spectrahedron(2).project(np.diag([2.0, 1.5]))
     array([[0.75, 0.  ],
            [0.  , 0.25]])
     """
