@@ -56,8 +56,13 @@ def group_labels(groups: Any, name: str) -> Indices:
 
 def room_shares(step: Array, up: Array, down: Array) -> Array:
     """Return |step| / up for steps up and |step| / down for steps down; 0 where there is no room."""
-    room = np.where(step > 0, up, down)
-    return np.divide(np.abs(step), room, out=np.zeros(step.shape), where=room > 0)
+    return _ratios(np.abs(step), np.where(step > 0, up, down))
+
+
+def _ratios(numerators: Any, denominators: Array) -> Array:
+    """Return quotients, 0 where a denominator is 0."""
+    zeros = np.zeros(denominators.shape)
+    return np.divide(numerators, denominators, out=zeros, where=denominators > 0)
 
 
 class NormBall(Domain):
@@ -242,7 +247,8 @@ class Box(Domain):
         put = device_of(stack).put
         return stack.clip(put(self.lower), put(self.upper))
 
-    _project = project_many
+    def _project(self, y: Array) -> Array:
+        return np.clip(y, self.lower, self.upper)
 
     def _gauge(self, y: Array) -> float:
         if self._outside_hull(y):
@@ -334,23 +340,16 @@ class GroupLassoBall(NormBall):
         if norms.sum() <= self.scale:
             return y.copy()
         kept = project_nonnegative_sum(norms, self.scale)
-        return y * self._ratios(kept, norms)[self._labels] + 0.0
+        return y * _ratios(kept, norms)[self._labels] + 0.0
 
     def _gauge_subgradient(self, y: Array) -> Array:
-        norms = self._norms(y)
-        inverse = self._ratios(np.full(norms.shape, 1 / self.scale), norms)
-        return y * inverse[self._labels]
+        return y * _ratios(1 / self.scale, self._norms(y))[self._labels]
 
     def _norms(self, x: Array) -> Array:
         # Scaled by the largest entry, so that squares neither over- nor underflow.
         largest = float(np.abs(x).max()) or 1.0
         squares = np.bincount(self._labels, (x / largest) ** 2, self._n_groups)
         return largest * np.sqrt(squares)
-
-    @staticmethod
-    def _ratios(numerators: Array, norms: Array) -> Array:
-        """Quotients, 0 for groups that are 0."""
-        return np.divide(numerators, norms, out=np.zeros_like(norms), where=norms > 0)
 
 
 class NonnegativePolytope(Domain):

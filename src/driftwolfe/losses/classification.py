@@ -73,9 +73,10 @@ class MarginLoss(FeatureLoss):
         return self._products(stack)
 
     def pull_back(self, slope: Array, like: Point) -> Point:
-        return self._combinations(slope, like)
+        return slope @ self.features
 
-    stacked_pull_back = pull_back
+    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
+        return self._combinations(slopes, stack)
 
     def lipschitz(self, domain: Ball) -> float:
         return float(row_norms(self.features).mean())

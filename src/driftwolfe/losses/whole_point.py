@@ -82,7 +82,8 @@ class WholePointLoss(Loss):
     def pull_back(self, slope: Point, like: Point) -> Point:
         return slope
 
-    stacked_pull_back = pull_back
+    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
+        return slopes
 
 
 class SquaredDistance(WholePointLoss):
