@@ -32,8 +32,8 @@ class Hull:
         self._base = np.array(first_atom, dtype=np.float64).ravel()
         self._unit = 1.0
         self._count = 1
-        self._rows = np.zeros((4, self._base.size))  # room for more atoms than there are
-        self._gram = np.zeros((4, 4))
+        self._rows = np.zeros((16, self._base.size))  # room for more atoms than there are
+        self._gram = np.zeros((16, 16))
         self._weights = np.ones(1)
 
     @property
