@@ -6,7 +6,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import wraps
 from operator import attrgetter
 from threading import Lock
 from typing import Any, ClassVar
@@ -318,14 +317,12 @@ class OracleCalls:
         self.lmo = self.projection = self.gauge = self.membership = 0
 
 
-def _counted(name: str, kind: str) -> Any:
-    """Return a method that counts calls and calls the method of that name of the set inside."""
-    many, once = "many" in name, {kind: 1}
+def _counted(name: str, **calls: int) -> Any:
+    """Return a method that counts these calls and calls the method of that name of the set inside."""
 
-    @wraps(getattr(Domain, name), updated=())  # which would hand on that some are abstract
-    def method(self: CountedDomain, given: Any, *more: Any) -> Any:
-        self.calls.add(**({kind: len(given)} if many else once))
-        return getattr(self.domain, name)(given, *more)
+    def method(self: CountedDomain, *given: Any) -> Any:
+        self.calls.add(**calls)
+        return getattr(self.domain, name)(*given)
 
     return method
 
@@ -369,13 +366,21 @@ class CountedDomain(Domain):
         self.calls.add(lmo=1)
         return self.domain.lmo_with_error(direction, accuracy)
 
-    _lmo = _counted("_lmo", "lmo")
-    lmo_many_with_error = _counted("lmo_many_with_error", "lmo")
-    _contains = _counted("_contains", "membership")
-    _project = _counted("_project", "projection")
-    project_many = _counted("project_many", "projection")
-    _gauge = _counted("_gauge", "gauge")
-    _gauge_subgradient = _counted("_gauge_subgradient", "gauge")
+    def lmo_many_with_error(
+        self, directions: Sequence[Point], accuracies: Sequence[float | None]
+    ) -> list[tuple[Point, float]]:
+        self.calls.add(lmo=len(directions))
+        return self.domain.lmo_many_with_error(directions, accuracies)
+
+    def project_many(self, stack: Array) -> Array:
+        self.calls.add(projection=len(stack))
+        return self.domain.project_many(stack)
+
+    _lmo = _counted("_lmo", lmo=1)
+    _contains = _counted("_contains", membership=1)
+    _project = _counted("_project", projection=1)
+    _gauge = _counted("_gauge", gauge=1)
+    _gauge_subgradient = _counted("_gauge_subgradient", gauge=1)
 
     def __repr__(self) -> str:
         return f"count_calls({self.domain!r})"
