@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from operator import attrgetter
 from threading import Lock
 from typing import Any, ClassVar
@@ -74,6 +75,8 @@ class Domain(ABC):
     lmo_method: str = "corrective"
     #: Whether K holds the matrices whose singular values sum to at most `radius`; `lmo` has rank one.
     rank_one_atoms: bool = False
+    #: Whether `contains` costs no more than a few calls of `lmo`.
+    cheap_membership: bool = True
     #: Arguments of the constructor, each with the attribute that holds it; None for sets of functions.
     _made_from: ClassVar[tuple[tuple[str, str], ...] | None] = None
 
@@ -168,17 +171,12 @@ class Domain(ABC):
 
     # -- what the set is good at -------------------------------------------------------------
 
-    @property
+    @cached_property
     def cheap_projection(self) -> bool:
         """Whether `project` costs no more than a few calls of `lmo`."""
         return self.can("project")
 
-    @property
-    def cheap_membership(self) -> bool:
-        """Whether `contains` costs no more than a few calls of `lmo`."""
-        return True
-
-    @property
+    @cached_property
     def affordable_projection(self) -> bool:
         """Whether `project` is worth its price where minimisers need many calls of `lmo`."""
         return self.cheap_projection

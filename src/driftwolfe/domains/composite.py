@@ -57,18 +57,12 @@ class ProductDomain(Domain):
         self.shape = tuple(domain.shape for domain in self.domains)
         elsewhere = (domain.device for domain in self.domains if domain.device is not HOST)
         self.device = next(elsewhere, HOST)
+        self.cheap_projection = all(domain.cheap_projection for domain in self.domains)
+        self.cheap_membership = all(domain.cheap_membership for domain in self.domains)
 
     def warm_up(self) -> None:
         for domain in self.domains:
             domain.warm_up()
-
-    @property
-    def cheap_projection(self) -> bool:
-        return all(domain.cheap_projection for domain in self.domains)
-
-    @property
-    def cheap_membership(self) -> bool:
-        return all(domain.cheap_membership for domain in self.domains)
 
     def origin(self) -> ProductPoint:
         return ProductPoint(domain.origin() for domain in self.domains)
@@ -179,6 +173,7 @@ class LMODomain(Domain):
         self._minimises = False  # whether some answer has beaten the centre
         middle = None if center is None else checks.finite_array(center, "center", sizes).copy()
         super().__init__(sizes, radius, center=middle)
+        self.cheap_membership = contains is not None
         if contains is not None and not contains(self.origin()):
             raise ValueError(
                 f"contains says that {'0' if center is None else 'center'} is not in the set; "
@@ -187,10 +182,6 @@ class LMODomain(Domain):
 
     def can(self, operation: str) -> bool:
         return self._functions.get(operation) is not None
-
-    @property
-    def cheap_membership(self) -> bool:
-        return self.can("contains")
 
     def lmo_with_error(
         self, direction: Array, accuracy: float | None = None

@@ -105,8 +105,12 @@ class TraceNormBall(NormBall):
             )
         super().__init__(sizes, radius, math.sqrt(min(sizes)))
         self.lmo_tolerance = checks.positive(lmo_tolerance, "lmo_tolerance")
-        entries = math.prod(sizes)
-        small = entries <= (THIN_ENTRIES if min(sizes) <= _CHEAP_SIDE else DENSE_ENTRIES)
+        entries, thin = math.prod(sizes), min(sizes) <= _CHEAP_SIDE
+        self.cheap_projection = thin or entries <= DENSE_ENTRIES
+        self.cheap_membership = self.cheap_projection  # both need all singular values
+        # Minimisers have high rank, and every atom adds rank one.
+        self.affordable_projection = entries <= FULL_SVD_ENTRIES
+        small = entries <= (THIN_ENTRIES if thin else DENSE_ENTRIES)
         self.factored = representation == "factored" or (representation == "auto" and not small)
         if device != "auto":
             self.device = device_named(device)
@@ -132,19 +136,6 @@ class TraceNormBall(NormBall):
     def warm_up(self) -> None:
         if self.device is HOST:
             (factored_kernels if self.factored else kernels)()
-
-    @property
-    def cheap_projection(self) -> bool:
-        return min(self.shape) <= _CHEAP_SIDE or math.prod(self.shape) <= DENSE_ENTRIES
-
-    @property
-    def cheap_membership(self) -> bool:
-        return self.cheap_projection  # both need all singular values
-
-    @property
-    def affordable_projection(self) -> bool:
-        # Minimisers have high rank, and every atom adds rank one.
-        return math.prod(self.shape) <= FULL_SVD_ENTRIES
 
     @property
     def default_method(self) -> str:
@@ -337,18 +328,9 @@ class Spectrahedron(Domain):
             center=np.eye(self._side) * (self.scale / self._side),
             inner_radius=self.scale / math.sqrt(self._side * (self._side - 1)),
         )
-
-    @property
-    def cheap_projection(self) -> bool:
-        return self._side < _LANCZOS_SIDE
-
-    @property
-    def cheap_membership(self) -> bool:
-        return self.cheap_projection  # both need all eigenvalues
-
-    @property
-    def affordable_projection(self) -> bool:
-        return math.prod(self.shape) <= FULL_SVD_ENTRIES
+        # Both need all eigenvalues.
+        self.cheap_projection = self.cheap_membership = self._side < _LANCZOS_SIDE
+        self.affordable_projection = self._side**2 <= FULL_SVD_ENTRIES
 
     def tangent(self, direction: Array) -> Array:
         symmetric = _symmetric_part(direction)
