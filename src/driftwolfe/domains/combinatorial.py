@@ -10,7 +10,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
-from numpy.typing import NDArray
 
 from driftwolfe.domains.balls import NonnegativePolytope, group_labels, room_shares
 from driftwolfe.domains.base import Domain
@@ -212,7 +211,18 @@ class PartitionMatroidPolytope(Domain):
         self._bases = kind == "base"
         self._labels = group_labels(parts, "parts")
         self._sizes = np.bincount(self._labels)
-        self._capacities = _checked_capacities(capacities, self._sizes)
+        given = [capacities] * self._sizes.size if np.ndim(capacities) == 0 else list(capacities)
+        if len(given) != self._sizes.size:
+            raise ValueError(
+                f"capacities must have one entry per part, {self._sizes.size}, got {len(given)}"
+            )
+        self._capacities = np.array([checks.count(limit, "capacity") for limit in given])
+        for part, (size, limit) in enumerate(zip(self._sizes, self._capacities, strict=True)):
+            if limit > size:
+                raise ValueError(
+                    f"a capacity must be at most its part's size: part {part} has {size} "
+                    f"coordinates and capacity {limit}"
+                )
         self._movable = self._capacities < self._sizes if self._bases else self._sizes > 0
         if not self._movable.any():
             raise ValueError("every capacity is its part's size: there is one base; lower one")
@@ -290,20 +300,6 @@ class PartitionMatroidPolytope(Domain):
         step = self._from_center(y)
         parts = np.zeros(1) if self._bases else self._sums(step) / (self._capacities / 2)
         return room_shares(step, 1 - self.center, self.center), parts
-
-
-def _checked_capacities(capacities: Any, sizes: NDArray[np.intp]) -> NDArray[np.intp]:
-    given = [capacities] * sizes.size if np.ndim(capacities) == 0 else list(capacities)
-    if len(given) != sizes.size:
-        raise ValueError(f"capacities must have one entry per part, {sizes.size}, got {len(given)}")
-    limits = np.array([checks.count(limit, "capacity") for limit in given])
-    if (limits > sizes).any():
-        part = int((limits > sizes).argmax())
-        raise ValueError(
-            f"a capacity must be at most its part's size: part {part} has {sizes[part]} "
-            f"coordinates and capacity {limits[part]}"
-        )
-    return limits
 
 
 class UniformMatroidPolytope(PartitionMatroidPolytope):

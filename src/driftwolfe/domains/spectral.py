@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.domains.balls import NormBall
+from driftwolfe.domains.balls import NormBall, Simplex
 from driftwolfe.domains.base import Domain
 from driftwolfe.domains.thresholds import (
     kernels,
@@ -149,13 +150,11 @@ class TraceNormBall(NormBall):
     ) -> tuple[Point, float]:
         """Return the atom and a bound on how far it is from the minimiser.
 
-        Where the shorter side is at most 48, the bound is proved, up to rounding. Above that a
-        Lanczos run from a random start finds the leading pair. For an accuracy of 0.05 or more the
-        bound fails with probability 0.001 at most. For a finer one it is radius * residual, which is
-        right unless a larger singular value was missed; one that is larger by more than 5 % is missed
-        with probability 0.001 at most. The probability is over the start, for a direction that does
-        not depend on it; the direction's numbers seed it, so that calls repeat.
-        `docs/theory/oracles.md` has the proof.
+        It is proved, up to rounding, where the shorter side is at most 48. Above that, Lanczos runs
+        from a random start, seeded by the direction's numbers, so that calls repeat. For an accuracy
+        of 0.05 or more the bound fails with probability 0.001 at most. A finer one is radius *
+        residual: right unless a larger singular value was missed, which for one larger by more than
+        5 % has probability 0.001 at most. `docs/theory/oracles.md` has the proof.
         """
         return self._atom(direction, leading_triplet(direction, tolerance=self._tol(accuracy)))
 
@@ -320,13 +319,14 @@ class Spectrahedron(Domain):
 
     def __init__(self, n: int, radius: float = 1.0) -> None:
         self._side = checks.count(n, "n", least=2)
-        self.scale = checks.positive(radius, "radius")
+        eigenvalues = Simplex(self._side, radius)
+        self.scale = eigenvalues.scale
         super().__init__(
             (self._side, self._side),
-            self.scale * math.sqrt(1 - 1 / self._side),
-            diameter=self.scale * math.sqrt(2),
-            center=np.eye(self._side) * (self.scale / self._side),
-            inner_radius=self.scale / math.sqrt(self._side * (self._side - 1)),
+            eigenvalues.radius,
+            diameter=eigenvalues.diameter,
+            center=np.diag(eigenvalues.center),
+            inner_radius=eigenvalues.inner_radius,
         )
         # Both need all eigenvalues.
         self.cheap_projection = self.cheap_membership = self._side < _LANCZOS_SIDE
@@ -341,9 +341,7 @@ class Spectrahedron(Domain):
         return np.outer(self.scale * vector, vector)
 
     def _contains(self, x: Array, slack: float) -> bool:
-        if self._offset(x) > slack:
-            return False
-        return bool(np.linalg.eigvalsh(_symmetric_part(x))[0] >= -slack)
+        return self._offset(x) <= slack and np.linalg.eigvalsh(_symmetric_part(x))[0] >= -slack
 
     def _project(self, y: Array) -> Array:
         values, vectors = np.linalg.eigh(_symmetric_part(y))
@@ -372,11 +370,8 @@ def _lowest_eigenvector(symmetric: Array) -> Array:
 
         # A fixed random start: a patterned one may be orthogonal to the answer.
         start = np.random.default_rng(0).standard_normal(side)
-        try:
+        with suppress(ArpackError):
             vector: Array = eigsh(symmetric, k=1, which="SA", v0=start)[1][:, 0]
-        except ArpackError:
-            pass
-        else:
             return vector / norm(vector)
     vectors: Array = scipy.linalg.eigh(symmetric, subset_by_index=[0, 0])[1]
     return vectors[:, 0]
