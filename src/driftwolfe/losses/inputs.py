@@ -113,10 +113,8 @@ class FixedPoint:
 
     @cached_property
     def _dense(self) -> DeviceCache:
-        given = self.given
-        return DeviceCache(
-            read_only(given.toarray()) if isinstance(given, FactoredMatrix) else given
-        )
+        factored = isinstance(self.given, FactoredMatrix)
+        return DeviceCache(read_only(self.given.toarray()) if factored else self.given)
 
     @cached_property
     def _factored(self) -> FactoredMatrix:

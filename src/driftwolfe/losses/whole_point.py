@@ -11,8 +11,7 @@ from driftwolfe.losses.base import Ball, Loss
 from driftwolfe.losses.inputs import FixedPoint
 from driftwolfe.points import checks, ops
 from driftwolfe.points.compiled import compiled
-from driftwolfe.points.devices import HOST, is_array, namespace
-from driftwolfe.points.factored import FactoredMatrix
+from driftwolfe.points.devices import is_array, namespace
 from driftwolfe.points.kinds import Array, Point, Shape
 from driftwolfe.points.product import ProductPoint
 
@@ -216,18 +215,14 @@ class FunctionLoss(WholePointLoss):
 
 
 def _guarded(point: Point) -> Point:
-    """The same point, protected against writing by the user's functions."""
+    """The same point, protected against writing by the user's functions: read-only, or a copy."""
     if isinstance(point, np.ndarray):
         view = point.view()
         view.setflags(write=False)
         return view
     if isinstance(point, ProductPoint):
         return ProductPoint(_guarded(part) for part in point.parts)
-    if point.device is not HOST:  # tensors cannot be made read-only
-        return point.copy()
-    U, s, V = (_guarded(part) for part in (point.U, point.s, point.V))
-    stored = None if point.sparse is None else point.sparse.copy()
-    return FactoredMatrix._of(U, s, V, stored, point.orthonormal)
+    return point.copy()
 
 
 def _checked_value(result: Any) -> float:
