@@ -276,14 +276,9 @@ class OracleCalls:
 
     Parameters
     ----------
-    lmo
-        Linear minimisations.
-    projection
-        Euclidean projections.
-    gauge
-        Gauges, values and subgradients alike.
-    membership
-        Tests whether a point lies in the set.
+    lmo, projection, gauge, membership
+        Linear minimisations, Euclidean projections, gauges (values and subgradients alike), and
+        tests whether a point lies in the set.
 
     Examples
     --------
