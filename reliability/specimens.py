@@ -17,8 +17,7 @@ import numpy as np
 import driftwolfe as dw
 from driftwolfe.estimators import MatrixCompleter, RiverTraceNormClassifier, TraceNormClassifier
 from driftwolfe.experiments import trial as results
-from driftwolfe.experiments.store import Store
-from driftwolfe.experiments.sweep import EXAMPLE, parse_spec, read_spec
+from driftwolfe.experiments.sweep import EXAMPLE, Store, parse_spec, read_spec
 from driftwolfe.experiments.trial import DataSet, Trial
 from driftwolfe.game import Checkpoint
 from driftwolfe.losses import AbsoluteEntries, LinearLoss

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.experiments.run_trial import run_trial
 from driftwolfe.experiments.summary import Spread, summarise
 from driftwolfe.experiments.tables import (
     Minimum,
@@ -23,7 +22,7 @@ from driftwolfe.experiments.tables import (
     tuning_notes,
     window_regret,
 )
-from driftwolfe.experiments.trial import AdaptiveRegret, DataSet, Trial
+from driftwolfe.experiments.trial import AdaptiveRegret, DataSet, Trial, run_trial
 from experiments.results_by_hand import result
 
 

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftwolfe.experiments.run_trial import make_learner
-from driftwolfe.experiments.trial import METHODS, DataSet, Trial, canonical, short
+from driftwolfe.experiments.trial import METHODS, DataSet, Trial, canonical, make_learner, short
 from experiments.small import DATA, trial
 
 

@@ -6,8 +6,7 @@ from contextlib import suppress
 import msgspec
 import pytest
 
-from driftwolfe.experiments.run_trial import run_trial
-from driftwolfe.experiments.trial import AdaptiveRegret, Result, Weights, decode
+from driftwolfe.experiments.trial import AdaptiveRegret, Result, Weights, decode, run_trial
 from experiments.small import as_plain, made_up, trial
 
 

@@ -25,8 +25,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from driftwolfe.experiments.run_trial import run_trial
-from driftwolfe.experiments.trial import Result, Trial, canonical, decode
+from driftwolfe.experiments.trial import Result, Trial, canonical, decode, run_trial
 from driftwolfe.terminal import show
 
 #: How often a trial is tried whose process dies.
@@ -111,19 +110,14 @@ class ProcessExecutor(ThreadPoolExecutor):
 
     A `ProcessPoolExecutor` breaks as a whole when one of its processes dies. So each process has
     one to itself, fed by a thread of this executor: only the trial of the dead process is lost.
-    `start` is a start method of `multiprocessing`; all give the same results.
     """
 
-    def __init__(self, jobs: int | None = None, start: str = "spawn") -> None:
-        known = multiprocessing.get_all_start_methods()
-        if start not in known:
-            raise ValueError(f"start must be one of {', '.join(known)}, got {start!r}")
+    def __init__(self, jobs: int | None = None) -> None:
         self.jobs = jobs or os.cpu_count() or 1
         super().__init__(self.jobs)
-        self._context = multiprocessing.get_context(start)
         self._others = set(multiprocessing.active_children())
         self._ended = False
-        self._starting = threading.Lock()  # a fork must not meet another one half-way
+        self._starting = threading.Lock()  # no process starts after the shutdown
         self._idle: SimpleQueue[ProcessPoolExecutor] = SimpleQueue()
         for _ in range(self.jobs):
             self._idle.put(self._process())
@@ -160,7 +154,7 @@ class ProcessExecutor(ThreadPoolExecutor):
 
     def _process(self) -> ProcessPoolExecutor:
         """A process that starts with its first call."""
-        return ProcessPoolExecutor(1, self._context, _start_worker)
+        return ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _start_worker)
 
 
 def _start_worker() -> None:

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from driftwolfe.experiments.store import Store
-from driftwolfe.experiments.summary import Series, Summary, compare, group
-from driftwolfe.experiments.sweep import run_sweep
+from driftwolfe.experiments.summary import Series, Summary, compare, group, preference
+from driftwolfe.experiments.sweep import Store, run_sweep
 from driftwolfe.experiments.tables import number, stored_minima, write_table
-from driftwolfe.experiments.trial import DATA_SETS, DataSet, Option, Trial
+from driftwolfe.experiments.trial import DATA_SETS, DataSet, Option, Result, Trial
 from driftwolfe.points import checks
 from driftwolfe.streams import DataUnavailable
 
@@ -48,7 +47,6 @@ class Contender:
     tuning_first: int | None = None  # rounds on which c is chosen; None: all
     tuning_limit: float | None = None  # of each c while it is chosen
     limit: float | None = None  # of a run with the chosen c
-    seeds: int | None = None  # at most so many with the chosen c; None: those of the experiment
 
 
 @dataclass(frozen=True)
@@ -76,19 +74,12 @@ class Experiment:
 
     def finals(self, contender: Contender, data: DataSet, c: float) -> list[Trial]:
         """The trials with the chosen c, on every order."""
-        seeds = range(min(self.seeds, contender.seeds or self.seeds))
-        return [self._trial(contender, data, c, seed=seed, limit=contender.limit) for seed in seeds]
+        limit = contender.limit
+        return [self._trial(contender, data, c, seed=n, limit=limit) for n in range(self.seeds)]
 
     def _trial(self, contender: Contender, data: DataSet, c: float, **fields: Any) -> Trial:
-        return Trial(
-            method=contender.method,
-            label=contender.label,
-            options=contender.options,
-            data=data,
-            c=c,
-            taus=self.taus,
-            **fields,
-        )
+        given = {name: getattr(contender, name) for name in ("method", "label", "options")}
+        return Trial(**given, data=data, c=c, taus=self.taus, **fields)
 
 
 #: MovieLens 100K, three copies, the middle one negated: 3,000 rounds of 100 ratings. Small steps keep
@@ -181,18 +172,28 @@ def reproduce(
 ) -> int:
     """Run what is still missing of an experiment; return how many trials failed.
 
-    `folder` holds the real data; `say` is called with a sentence for each step. For the other
-    arguments see `run_sweep`.
+    Every c is tried on the first order of the data; where the best lies on the edge of the grid, the
+    grid is widened. `folder` holds the real data; `say` is called with a sentence for each step.
     """
     data = find_data(experiment, folder, say)
-    failed = _tune(experiment, data, store, make_executor, folder)
+    grids = [list(contender.scales) for contender in experiment.contenders]
+    for _ in range(experiment.widest + 1):
+        pairs = list(zip(experiment.contenders, grids, strict=True))
+        tuning = [experiment.tuning(each, data, c) for each, grid in pairs for c in grid]
+        store.add(experiment.title, tuning)
+        failed = run_sweep(store, make_executor, folder)
+        results = store.results
+        best = [_best(experiment, each, data, results) for each in experiment.contenders]
+        wider = [_widened(grid, found) for grid, found in zip(grids, best, strict=True)]
+        if wider == grids:
+            break
+        grids = wider
     finals: list[Trial] = []
-    for contender in experiment.contenders:
-        best = _best(experiment, contender, data, store)
-        if best is not None and best.c is not None:
-            say(f"{contender.label}: c = {best.c:g}")
-            runs = experiment.finals(contender, data, best.c)
-            finals += runs[1:] if best.complete else runs
+    for contender, found in zip(experiment.contenders, best, strict=True):
+        if found is not None and found.c is not None:
+            say(f"{contender.label}: c = {found.c:g}")
+            runs = experiment.finals(contender, data, found.c)
+            finals += runs[1:] if found.complete else runs
     store.add(experiment.title, finals)
     failed += run_sweep(store, make_executor, folder)
     say("solving for the best fixed points between drifts")
@@ -214,50 +215,20 @@ def find_data(experiment: Experiment, folder: str | None, say: Say) -> DataSet:
     return experiment.data(twin=False)
 
 
-def _tune(
-    experiment: Experiment,
-    data: DataSet,
-    store: Store,
-    make_executor: Callable[[], Executor],
-    folder: str | None,
-) -> int:
-    """Try every c; where the best lies on the edge of the grid, continue beyond it."""
-    grids = [list(contender.scales) for contender in experiment.contenders]
-    for widening in range(experiment.widest + 1):
-        pairs = list(zip(experiment.contenders, grids, strict=True))
-        trials = [experiment.tuning(each, data, c) for each, grid in pairs for c in grid]
-        store.add(experiment.title, trials)
-        failed = run_sweep(store, make_executor, folder)
-        if widening == experiment.widest:
-            break
-        best = [_best(experiment, each, data, store) for each in experiment.contenders]
-        wider = [_widened(grid, found) for grid, found in zip(grids, best, strict=True)]
-        if wider == grids:
-            break
-        grids = wider
-    return failed
-
-
 def _widened(grid: list[float], best: Series | None) -> list[float]:
     """The grid with a value of c beyond the edge that the best one lies on, if it does."""
+    if best is None or len(grid) < 2 or best.c not in (grid[0], grid[-1]):
+        return grid
     ratio = grid[1] / grid[0]
-    if best is not None and best.c == grid[-1]:
-        return [*grid, grid[-1] * ratio]
-    if best is not None and best.c == grid[0]:
-        return [grid[0] / ratio, *grid]
-    return grid
+    return [*grid, grid[-1] * ratio] if best.c == grid[-1] else [grid[0] / ratio, *grid]
 
 
 def _best(
-    experiment: Experiment, contender: Contender, data: DataSet, store: Store
+    experiment: Experiment, contender: Contender, data: DataSet, results: list[Result]
 ) -> Series | None:
     """Of the contender's values of c, the one with most rounds and then least loss."""
-    tuned = group(
-        result
-        for result in store.results
-        if result.trial == experiment.tuning(contender, data, result.trial.c or 1.0)
-    )
-    return min(tuned, key=lambda series: series.preference, default=None)
+    tuned = (r for r in results if r.trial == experiment.tuning(contender, data, r.trial.c or 1.0))
+    return min(group(tuned), key=preference, default=None)
 
 
 # -- its claims ------------------------------------------------------------------------------------
@@ -288,7 +259,7 @@ def claims(summary: Summary) -> list[Claim]:
     found = []
     for numeral, all_ours, all_theirs in _CLAIMS:
         for ours, theirs in product(all_ours, all_theirs):
-            if ours not in summary.chosen or theirs not in summary.chosen:
+            if not {ours, theirs} <= summary.chosen.keys():
                 continue
             pair = summary.chosen[ours], summary.chosen[theirs]
             losses, times = compare(*pair, "loss"), compare(*pair, "seconds")

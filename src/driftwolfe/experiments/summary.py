@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,14 +15,28 @@ from driftwolfe.points.kinds import Array, Indices
 
 Calls = Literal["lmo", "projection", "gauge", "membership"]
 Curve = Literal["loss", "seconds"] | Calls
-#: The oracles whose calls are counted.
-CALLS: tuple[Calls, ...] = ("lmo", "projection", "gauge", "membership")
 TWIN = "(synthetic twin)"
 
 
-@dataclass(frozen=True)
-class Spread:
-    """A mean over seeds, and the standard deviation; 0 for a single one."""
+class Oracle(NamedTuple):
+    """How tables and figures name the calls of an oracle."""
+
+    label: str
+    counted: str  # the name of a number of calls
+    dash: tuple[float, ...]  # of their line, as in `LineStyle`
+
+
+#: The oracles whose calls are counted, by the names of their curves.
+CALLS: dict[Calls, Oracle] = {
+    "lmo": Oracle("LMO", "LMO calls", ()),
+    "projection": Oracle("projection", "projections", (4.0, 1.6)),
+    "gauge": Oracle("gauge", "gauge calls", (1.0, 1.3)),
+    "membership": Oracle("membership", "membership tests", (4.0, 1.3, 1.0, 1.3)),
+}
+
+
+class Spread(NamedTuple):
+    """A mean over seeds and the standard deviation; 0 for a single seed."""
 
     mean: float
     deviation: float
@@ -49,10 +63,7 @@ def counted(number: int, noun: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Results of one method with one setting, by rising seed.
-
-    At least one; their trials differ only in seed and adaptive windows.
-    """
+    """Results of one method with one setting, at least one, by rising seed."""
 
     results: tuple[Result, ...]
 
@@ -79,11 +90,7 @@ class Series:
 
     @cached_property
     def rounds(self) -> Indices:
-        """Rounds after which all of them were read.
-
-        Where there are none, as time may run out before the first, the least number of rounds that
-        were played.
-        """
+        """Rounds after which all of them were read; the least number played where there are none."""
         common = set(self.results[0].rounds).intersection(*(r.rounds for r in self.results))
         least = min(result.rounds[-1] for result in self.results)
         return np.array(sorted(common) or [least], dtype=np.int64)
@@ -121,16 +128,16 @@ class Series:
         """Mean loss per round."""
         return spread(self.curve("loss")[:, -1] / self.played)
 
-    @property
-    def preference(self) -> tuple[int, int, float]:
-        """The least of these stands for a method: most rounds, then most seeds, then least loss."""
-        return -self.played, -len(self.results), self.mean_loss.mean
+
+def preference(series: Series) -> tuple[int, int, float]:
+    """The least of these stands for a method: most rounds, then most seeds, then least loss."""
+    return -series.played, -len(series.results), series.mean_loss.mean
 
 
 def compare(one: Series, other: Series, name: Curve) -> tuple[float, float, int] | None:
-    """Both means after the last round that both were read at, over the seeds that both have.
+    """Both means after the last round that both were read at, over shared seeds; and that round.
 
-    And that round; None where there is no such round or seed.
+    None where there is no such round or seed.
     """
     rounds = np.intersect1d(one.rounds, other.rounds)
     shared = {r.trial.seed for r in one.results} & {r.trial.seed for r in other.results}
@@ -182,7 +189,7 @@ class Summary:
     @property
     def name(self) -> str:
         """The data and how long they are."""
-        return f"{self.stream}, {max(series.played for series in self.series):,} rounds"
+        return f"{self.stream}, {self.length:,} rounds"
 
     @property
     def notice(self) -> str | None:
@@ -203,14 +210,8 @@ class Summary:
 
     @cached_property
     def chosen(self) -> dict[str, Series]:
-        """For each method the series that stands for it, see `Series.preference`.
-
-        By its last part, the least loss, c is chosen.
-        """
-        return {
-            title: min(self.of(title), key=lambda series: series.preference)
-            for title in self.titles
-        }
+        """The series that stands for each method, see `preference`; so c is chosen."""
+        return {title: min(self.of(title), key=preference) for title in self.titles}
 
     def of(self, title: str) -> list[Series]:
         """All series of a method."""
@@ -219,15 +220,13 @@ class Summary:
     def tuning(self, title: str) -> list[Series]:
         """The series that its c was chosen from, by rising c.
 
-        Of those that were to play all rounds and those that were to play fewer, the ones with more
-        values of c.
+        All were to play the same number of rounds: the one for which most values of c were tried.
         """
         by_length: dict[int | None, dict[float, Series]] = {}
         for series in self.of(title):
             if series.c is not None:
                 tried = by_length.setdefault(series.trial.first, {})
-                best = tried.setdefault(series.c, series)
-                tried[series.c] = min(best, series, key=lambda each: each.preference)
+                tried[series.c] = min(tried.get(series.c, series), series, key=preference)
         most = max(by_length.values(), key=len, default={})
         return [most[c] for c in sorted(most)]
 

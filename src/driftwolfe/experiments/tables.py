@@ -29,13 +29,6 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _SIGNS = re.compile(r"([\\|`\[\]])")
 #: Gap of the minima, as a share of the loss of the origin: for few entries, and for more than these.
 _FINE, _ROUGH, _FEW = 1e-6, 1e-2, 10_000
-#: What is counted, by the name of its curve.
-CALL_NAMES = {
-    "lmo": "LMO calls",
-    "projection": "projections",
-    "gauge": "gauge calls",
-    "membership": "membership tests",
-}
 
 
 # -- numbers and texts -----------------------------------------------------------------------------
@@ -76,15 +69,6 @@ def markdown_text(text: str) -> str:
     """
     line = printable(" ".join(text.split()))
     return html.escape(_SIGNS.sub(r"\\\1", line), quote=False)
-
-
-def markdown_code(text: str) -> str:
-    """A text as code in a line of Markdown.
-
-    >>> markdown_code("driftwolfe sweep a.toml")
-    '`driftwolfe sweep a.toml`'
-    """
-    return f"`{printable(' '.join(text.split())).replace('`', chr(39))}`"
 
 
 def csv_cell(value: Any) -> Any:
@@ -134,10 +118,6 @@ class Minimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gap: float
 
 
-#: Offline minima of the stretches between drifts, by seed.
-Minima = Mapping[int, Sequence[Minimum]]
-
-
 def minima(data: DataSet, seed: int, folder: Folder | None = None) -> list[Minimum]:
     """Solve for the best fixed point of every stretch between drifts.
 
@@ -154,28 +134,21 @@ def minima(data: DataSet, seed: int, folder: Folder | None = None) -> list[Minim
     return found
 
 
-def minima_path(place: Path, data: DataSet, seed: int) -> Path:
-    """Where the minima are kept in the folder of a sweep.
+def stored_minima(
+    place: Path, data: DataSet, seed: int, folder: Folder | None = None, *, solve: bool = True
+) -> list[Minimum]:
+    """The result of `minima`, kept in the folder of a sweep.
 
-    Where a seed only changes the order of rounds within stretches, all seeds share one file.
+    They are solved for where they are not there yet; without `solve` the list is then empty. Where a
+    seed only changes the order of rounds within stretches, all seeds share one file.
     """
     used = 0 if DATA_SETS[data.name].order_within_stretches else seed
     rounds = "" if data.rounds is None else f"-{data.rounds}"
-    return place / "minima" / f"{data.name}{rounds}-seed{used}.json"
-
-
-def stored_minima(
-    place: Path, data: DataSet, seed: int, folder: Folder | None = None
-) -> list[Minimum]:
-    """The result of `minima`, solved once and kept in the folder of a sweep."""
-    path = minima_path(place, data, seed)
+    path = place / "minima" / f"{data.name}{rounds}-seed{used}.json"
     if not path.exists():
+        if not solve:
+            return []
         storage.write_bytes(path, msgspec.json.encode(minima(data, seed, folder)) + b"\n")
-    return read_minima(path)
-
-
-def read_minima(path: Path) -> list[Minimum]:
-    """Read a file that `stored_minima` has written."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=list[Minimum])
     except msgspec.MsgspecError as problem:
@@ -186,20 +159,29 @@ def read_minima(path: Path) -> list[Minimum]:
 
 @dataclass(frozen=True)
 class RegretRow:
-    """The regrets of a method.
-
-    Dynamic regret is that against the best fixed point of each stretch between drifts; None where
-    that is not known or the method did not play all rounds. Adaptive regret is the largest over
-    windows, by their length.
-    """
+    """The regrets of a method."""
 
     title: str
-    dynamic: Spread | None
-    adaptive: dict[int, Spread] = field(default_factory=dict)
+    dynamic: Spread | None  # against the best fixed point of each stretch; None where unknown
+    adaptive: dict[int, Spread] = field(default_factory=dict)  # the largest over windows, by length
 
 
-def regret_rows(summary: Summary, minima: Minima, taus: Sequence[int] = ()) -> list[RegretRow]:
-    """The regrets of the series that stand for the methods.
+def stored_regrets(place: Path, summary: Summary) -> list[RegretRow]:
+    """Regrets, as far as offline minima are kept in the folder of a sweep.
+
+    Adaptive regret over windows as long as the shortest stretch, and a tenth of it.
+    """
+    data = summary.series[0].trial.data
+    seeds = {result.trial.seed for series in summary.series for result in series.results}
+    known = {seed: stored_minima(place, data, seed, solve=False) for seed in seeds}
+    shortest = min((m.end - m.start for found in known.values() for m in found), default=0)
+    return regret_rows(summary, known, (max(1, shortest // 10), shortest) if shortest else ())
+
+
+def regret_rows(
+    summary: Summary, minima: Mapping[int, Sequence[Minimum]], taus: Sequence[int] = ()
+) -> list[RegretRow]:
+    """The regrets of the series that stand for the methods, from the offline minima of each seed.
 
     Adaptive regret is that measured in the trials, over all windows; where they did not measure it,
     a lower bound for each of `taus`, see `window_regret`.
@@ -209,8 +191,7 @@ def regret_rows(summary: Summary, minima: Minima, taus: Sequence[int] = ()) -> l
         dynamic, adaptive = list[float](), dict[int, list[float]]()
         for result in series.results:
             found: dict[int, float | None] = {each.tau: each.value for each in result.adaptive}
-            best = minima.get(result.trial.seed) if series.complete else None
-            if best is not None:
+            if series.complete and (best := minima.get(result.trial.seed)):
                 dynamic.append(sum(stretch_regrets(result, best)))
                 found = found or {tau: window_regret(result, best, tau) for tau in taus}
             for tau, value in found.items():
@@ -278,7 +259,7 @@ def method_rows(
             "seconds": spread_text(series.total("seconds")),
         }
         for name in called:
-            row[f"{CALL_NAMES[name]} per round"] = number(series.per_round(name), 3)
+            row[f"{CALLS[name].counted} per round"] = number(series.per_round(name), 3)
         if any(each.dynamic for each in regrets):
             row["dynamic regret"] = spread_text(regret.dynamic)
         for tau in sorted({tau for each in regrets for tau in each.adaptive}):
