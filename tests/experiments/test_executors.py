@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from driftwolfe.experiments.executors import ProcessExecutor, run_trials, work
-from driftwolfe.experiments.trial import DataSet, canonical, decode, run_trial
+from driftwolfe.experiments.trial import DataSet, Result, canonical, decode, run_trial
 from experiments.small import outcome_of, script, trial, until
 
 
@@ -23,7 +23,7 @@ def _processes():
 
 def test_work_is_plain_bytes_in_and_plain_bytes_out():
     one = trial("POLA", c=0.5, label="named")
-    result = decode(work(canonical(one), None))
+    result = decode(work(canonical(one), None), Result)
     assert result.trial == one
     assert outcome_of(result) == outcome_of(run_trial(one))
 

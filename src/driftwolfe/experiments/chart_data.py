@@ -43,9 +43,6 @@ def spans_widely(values: Sequence[float]) -> bool:
     return bool(values) and min(values) > 0.0 and max(values) > WIDE * min(values)
 
 
-# -- lines -----------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Band:
     """A mean over seeds and its standard deviation at each of `x`: rounds, or values of c."""
@@ -225,9 +222,6 @@ def scale_chart(summary: Summary) -> LineChart | None:
     return LineChart(words, [Panel("", "mean loss per round", lines, log, over_c=True)])
 
 
-# -- regret ----------------------------------------------------------------------------------------
-
-
 def regret_measures(
     summary: Summary, regrets: Sequence[RegretRow]
 ) -> tuple[dict[str, dict[str, Spread]], dict[str, str]]:
@@ -239,9 +233,6 @@ def regret_measures(
     titles = [row.title for row in regrets if row.dynamic or row.adaptive]
     labels = {title: summary.chosen[title].label for title in titles}
     return {name: values for name, values in found.items() if values}, labels
-
-
-# -- expert weights --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -56,9 +56,6 @@ def _chart(words: Words, traces: list[Json], wide: Json, narrow: Json) -> Chart:
     return {**words._asdict(), "source": source}
 
 
-# -- texts and numbers -----------------------------------------------------------------------------
-
-
 def script_json(content: Any) -> str:
     r"""JSON that can neither end a script element nor start a comment in it.
 
@@ -88,9 +85,6 @@ def dash(lengths: Sequence[float]) -> str:
     ('solid', '8px,3px')
     """
     return ",".join(f"{WIDTH * part:g}px" for part in lengths) or "solid"
-
-
-# -- layout ----------------------------------------------------------------------------------------
 
 
 class Cell(NamedTuple):
@@ -159,9 +153,6 @@ def layout(
 
 def _rounds(summary: Summary, ticks: int = 7) -> Json:
     return {"kind": "rounds", "range": [0, summary.length], "nticks": ticks}
-
-
-# -- lines -----------------------------------------------------------------------------------------
 
 
 def _line_chart(summary: Summary, chart: LineChart | None, points: int) -> Chart | None:
@@ -237,9 +228,6 @@ def _marker(symbol: str, size: int, colour: str) -> Json:
     return {"symbol": symbol, "size": size, "color": colour}
 
 
-# -- regret ----------------------------------------------------------------------------------------
-
-
 def _regret_chart(summary: Summary, regrets: Sequence[RegretRow]) -> Chart | None:
     found, names = chart_data.regret_measures(summary, regrets)
     if not found:
@@ -295,9 +283,6 @@ def _regret_layout(measures: list[str], labels: list[str], columns: int) -> Json
     longest = max(len(line) for label in labels for line in label.split("<br>"))
     found = layout(cells, columns, legend=int(columns > 1), left=min(190, 7 * longest + 22))
     return {**found, "hovermode": "closest", "showlegend": False}
-
-
-# -- expert weights --------------------------------------------------------------------------------
 
 
 def _weight_chart(summary: Summary, points: int) -> Chart | None:

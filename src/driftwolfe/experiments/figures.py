@@ -10,21 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from driftwolfe.experiments import chart_data, figure_style
+from driftwolfe.experiments import chart_data
+from driftwolfe.experiments import figure_style as fs
 from driftwolfe.experiments.chart_data import ExpertTable, Line, Panel
-from driftwolfe.experiments.figure_style import (
-    FAINT,
-    INK,
-    WIDTH,
-    LineStyle,
-    count_axis,
-    extra,
-    key,
-    literal,
-    mark_drifts,
-    pen,
-    print_style,
-)
+from driftwolfe.experiments.figure_style import FAINT, INK, LineStyle, extra, literal, print_style
 from driftwolfe.experiments.summary import CALLS, Spread, Summary, counted
 from driftwolfe.experiments.tables import RegretRow, spread_text
 from driftwolfe.storage import write
@@ -33,16 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "FORMATS",
-    "draw_all",
-    "oracle_calls",
-    "panels",
-    "regret",
-    "save",
-    "sensitivity",
-    "weights",
-]
+__all__ = ["draw_all", "oracle_calls", "panels", "regret", "save", "sensitivity", "weights"]
 
 #: Formats, and the metadata without which files would differ from run to run.
 FORMATS: dict[str, dict[str, Any]] = {
@@ -79,14 +59,14 @@ def panels(summary: Summary) -> Figure:
     figure = _sheet(summary, 2.4)
     found = chart_data.loss_chart(summary).panels
     for axis, panel in zip(figure.subplots(1, len(found)), found, strict=True):
-        mark_drifts(axis, summary.drifts)
+        fs.mark_drifts(axis, summary.drifts)
         axis.grid(visible=False, axis="x")  # changes are marked there
         _draw_panel(axis, summary, panel, x_ticks=4)
-    entries = [key(line.style, line.label) for line in found[0].lines]
+    entries = [fs.key(line.style, line.label) for line in found[0].lines]
     if summary.drifts:
-        dotted = key(LineStyle(FAINT, (), ""), "abrupt change", linestyle=":", linewidth=0.9)
+        dotted = fs.key(LineStyle(FAINT, (), ""), "abrupt change", linestyle=":", linewidth=0.9)
         entries.append(dotted)
-    figure_style.legend_below(figure, entries)
+    fs.legend_below(figure, entries)
     return figure
 
 
@@ -110,12 +90,12 @@ def oracle_calls(summary: Summary) -> Figure | None:
     entries = []
     for title, style in {line.title: line.style for line in panel.lines}.items():
         label = summary.chosen[title].label
-        entries.append(key(style, label, linestyle="none", markersize=5))
+        entries.append(fs.key(style, label, linestyle="none", markersize=5))
     dashes = {line.style.dash for line in panel.lines}
     for oracle in CALLS.values():
         if oracle.dash in dashes:
-            entries.append(key(LineStyle(INK, oracle.dash, ""), f"{oracle.label} calls"))
-    figure_style.legend_beside(figure, entries)
+            entries.append(fs.key(LineStyle(INK, oracle.dash, ""), f"{oracle.label} calls"))
+    fs.legend_beside(figure, entries)
     return figure
 
 
@@ -139,11 +119,11 @@ def sensitivity(summary: Summary) -> Figure | None:
     figure = _sheet(summary, 2.7, chart_data.seeds(tried))
     _draw_panel(figure.subplots(), summary, panel, x_ticks=8)
     entries = [
-        key(line.style, line.label, **(_HOLLOW if line.partial else {})) for line in panel.lines
+        fs.key(line.style, line.label, **(_HOLLOW if line.partial else {})) for line in panel.lines
     ]
     if any(line.chosen is not None for line in panel.lines):
-        entries.append(key(LineStyle(INK, (), "o"), "chosen c", linestyle="none", **_RING))
-    figure_style.legend_beside(figure, entries)
+        entries.append(fs.key(LineStyle(INK, (), "o"), "chosen c", linestyle="none", **_RING))
+    fs.legend_beside(figure, entries)
     return figure
 
 
@@ -164,9 +144,9 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
     columns = min(_COLUMNS, len(found))
     lines = -(-len(found) // columns)
     height = lines * (0.22 * len(labels) + 0.75) + 0.4
-    figure = _sheet(summary, height, width=WIDTH * (columns + 1) / (_COLUMNS + 1))
+    figure = _sheet(summary, height, width=fs.WIDTH * (columns + 1) / (_COLUMNS + 1))
     axes = figure.subplots(lines, columns, sharey=True, squeeze=False)
-    styles, rows = figure_style.line_styles(summary.titles), list(labels)
+    styles, rows = fs.line_styles(summary.titles), list(labels)
     for axis, (name, values) in zip(axes.flat, found.items(), strict=False):
         highest = max(abs(each.mean) + each.deviation for each in values.values())
         for title, value in values.items():
@@ -174,7 +154,7 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
         axis.axvline(0.0, color=FAINT, linewidth=0.7)
         axis.margins(x=0.12)
         axis.set_xlabel("regret (loss)")
-        count_axis(axis, "x", 3)
+        fs.count_axis(axis, "x", 3)
         axis.grid(axis="x", visible=False)
         axis.tick_params(axis="y", length=0)
         axis.spines["left"].set_visible(False)
@@ -214,9 +194,9 @@ def weights(summary: Summary) -> Figure | None:
     largest = chart_data.largest_weight(tables)
     for place, (axis, table) in enumerate(zip(axes, tables, strict=True)):
         image = _draw_weights(axis, table, largest)
-        mark_drifts(axis, summary.drifts, color=INK, zorder=3)
+        fs.mark_drifts(axis, summary.drifts, color=INK, zorder=3)
         axis.set_xlim(0, summary.length)
-        count_axis(axis, "x", 4)
+        fs.count_axis(axis, "x", 4)
         if place < len(axes) - columns:
             axis.tick_params(labelbottom=False)
         else:
@@ -250,8 +230,7 @@ def draw_all(summary: Summary, regrets: Sequence[RegretRow], folder: Path) -> li
         "weights": weights(summary),
         "regret": regret(summary, regrets),
     }
-    drawn = {name: figure for name, figure in figures.items() if figure is not None}
-    return [path for name, figure in drawn.items() for path in save(figure, folder, name)]
+    return [p for name, drawn in figures.items() if drawn for p in save(drawn, folder, name)]
 
 
 @print_style()
@@ -273,7 +252,7 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     return paths
 
 
-def _sheet(summary: Summary, height: float, shown: str = "", width: float = WIDTH) -> Figure:
+def _sheet(summary: Summary, height: float, shown: str = "", width: float = fs.WIDTH) -> Figure:
     """An empty figure that says what is `shown`, by default how many seeds, and of which data."""
     figure: Figure = extra("matplotlib.figure").Figure(
         figsize=(width, height), dpi=100, layout="constrained"
@@ -286,7 +265,7 @@ def _sheet(summary: Summary, height: float, shown: str = "", width: float = WIDT
     lines = literal("\n".join([*heading, *(" " for _ in warning)]))
     title = figure.suptitle(lines, x=0.01, ha="left", va="top", fontsize=7.5, color="#444444")
     if warning:
-        font = {"fontsize": 7.5, "fontweight": "bold", "color": figure_style.WARNING}
+        font = {"fontsize": 7.5, "fontweight": "bold", "color": fs.WARNING}
         note = extra("matplotlib.text").Annotation(
             literal("\n".join(warning)), xy=(0.0, 0.0), xycoords=title, va="bottom", **font
         )
@@ -310,8 +289,8 @@ def _draw_panel(
     axis.set_ylabel(panel.unit)
     if not panel.over_c:
         axis.set_xlim(0, summary.length)
-    count_axis(axis, "x", x_ticks)
-    count_axis(axis, "y", y_ticks)
+    fs.count_axis(axis, "x", x_ticks)
+    fs.count_axis(axis, "y", y_ticks)
     axis.set_ylim(panel.low, panel.high)
 
 
@@ -321,7 +300,7 @@ def _draw_curve(axis: Axes, line: Line, summary: Summary, *, positive: bool) -> 
     step = max(1, len(band.x) // _MARKS)
     start = (list(summary.chosen).index(line.title) * step) // _MARKS % step
     marks = slice(min(start, len(band.x) - 1), None, step)
-    axis.plot(band.x, band.mean, **pen(line.style, markeredgewidth=0.0, markevery=marks))
+    axis.plot(band.x, band.mean, **fs.pen(line.style, markeredgewidth=0.0, markevery=marks))
     if band.deviation.any():
         low = band.low(positive=positive)
         axis.fill_between(band.x, low, band.high, color=colour, alpha=0.18, linewidth=0.0)
@@ -335,7 +314,7 @@ def _draw_scales(axis: Axes, line: Line) -> None:
     band, colour = line.band, line.style.colour
     marker = _HOLLOW if line.partial else {"markeredgewidth": 0.8}
     bars: dict[str, Any] = {"yerr": band.deviation, "capsize": 1.8, "elinewidth": 0.8}
-    axis.errorbar(band.x, band.mean, **bars, **pen(line.style, markersize=4.2, **marker))
+    axis.errorbar(band.x, band.mean, **bars, **fs.pen(line.style, markersize=4.2, **marker))
     if line.chosen is not None:
         x, y = band.x[line.chosen], band.mean[line.chosen]
         axis.plot(x, y, "o", color=colour, zorder=4, **_RING)
@@ -344,7 +323,7 @@ def _draw_scales(axis: Axes, line: Line) -> None:
 def _draw_regret(axis: Axes, place: int, value: Spread, style: LineStyle, highest: float) -> None:
     """A dot, and its number on the side where there is room for it."""
     bars: dict[str, Any] = {"xerr": value.deviation or None, "capsize": 2.5, "elinewidth": 1.0}
-    marker = pen(style, markersize=3.6, markeredgewidth=0.8)
+    marker = fs.pen(style, markersize=3.6, markeredgewidth=0.8)
     axis.errorbar(value.mean, place, **bars, **marker)
     left = value.mean - value.deviation > 0.6 * highest
     side = -1 if left else 1

@@ -33,9 +33,6 @@ _CLAIMS = (
 Say = Callable[[str], None]
 
 
-# -- what is run -----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Contender:
     """A method, and what may be spent on it; limits are processor seconds, None for none."""
@@ -160,9 +157,6 @@ def experiment(name: str, preset: str = "quick", seeds: int | None = None) -> Ex
     return replace(made, seeds=checks.count(seeds, "seeds", most=MOST_SEEDS))
 
 
-# -- running it ------------------------------------------------------------------------------------
-
-
 def reproduce(
     experiment: Experiment,
     store: Store,
@@ -229,9 +223,6 @@ def _best(
     """Of the contender's values of c, the one with most rounds and then least loss."""
     tuned = (r for r in results if r.trial == experiment.tuning(contender, data, r.trial.c or 1.0))
     return min(group(tuned), key=preference, default=None)
-
-
-# -- its claims ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -121,6 +121,8 @@ def write_report(
         autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     ).from_string(_asset("page.html.jinja"))
     scripts = [extra("plotly.offline").get_plotlyjs(), _asset("page.js")]
+    # The page's security policy knows scripts by these, and runs no other.
+    digests = [base64.b64encode(hashlib.sha256(each.encode()).digest()) for each in scripts]
     text = template.render(
         title=title,
         notes=notes,
@@ -129,18 +131,13 @@ def write_report(
         environments=environments(summaries),
         style=_asset("page.css"),
         scripts=scripts,
-        digests=[_digest(script) for script in scripts],
+        digests=[f"sha256-{digest.decode()}" for digest in digests],
     )
     storage.write_text(path, text)
 
 
 def _asset(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _digest(script: str) -> str:
-    """What the page's security policy knows a script by; it runs no other."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _sections(
@@ -156,15 +153,26 @@ def _sections(
 
 
 def _section(summary: Summary, regrets: Sequence[RegretRow], charts: list[Chart]) -> dict[str, Any]:
-    chosen = summary.chosen
-    style = line_styles(summary.titles)
-    best = _best(summary)
+    """What the template needs to know about a stream."""
+    chosen, style = summary.chosen, line_styles(summary.titles)
     heads, rows = tables.method_rows(summary, regrets)
+    abstract = f"{counted(len(chosen), 'method')} on {counted(summary.length, 'round')}"
+    abstract += f" of {summary.stream}"
+    if summary.drifts:
+        abstract += f" with {counted(len(summary.drifts), 'abrupt change')}"
+    # The least loss of those that played all rounds, if several did.
+    whole = [series for series in chosen.values() if series.played == summary.length]
+    best = min(whole, key=lambda series: series.mean_loss.mean) if len(whole) > 1 else None
+    if best is not None:
+        abstract += f": {best.title} has the least loss, {spread_text(best.mean_loss)} per round"
+    made = f"A stream made by this library: {summary.stream}."
+    twin = f"No number below says anything about the real {summary.data_name}."
+    source = twin if summary.notice else _REAL.get(summary.series[0].trial.data.name, made)
     return {
         "name": summary.name,
-        "abstract": _abstract(summary, best),
+        "abstract": f"{abstract}.",
         "warning": summary.notice,
-        "data": _data(summary),
+        "data": source,
         "columns": [head if head == "c" else head[0].upper() + head[1:] for head in heads],
         "rows": [
             {
@@ -181,30 +189,6 @@ def _section(summary: Summary, regrets: Sequence[RegretRow], charts: list[Chart]
         "claims": paper.claims(summary),
         "settings": [(each in chosen.values(), _parameters(each)) for each in summary.series],
     }
-
-
-def _best(summary: Summary) -> Series | None:
-    """The method with the least loss of those that played all rounds; None where one is alone."""
-    whole = [series for series in summary.chosen.values() if series.played == summary.length]
-    return min(whole, key=lambda series: series.mean_loss.mean) if len(whole) > 1 else None
-
-
-def _abstract(summary: Summary, best: Series | None) -> str:
-    methods, rounds = counted(len(summary.chosen), "method"), counted(summary.length, "round")
-    played = f"{methods} on {rounds} of {summary.stream}"
-    if summary.drifts:
-        played += f" with {counted(len(summary.drifts), 'abrupt change')}"
-    if best is None:
-        return f"{played}."
-    return f"{played}: {best.title} has the least loss, {spread_text(best.mean_loss)} per round."
-
-
-def _data(summary: Summary) -> str:
-    """Where the data come from."""
-    if summary.notice:
-        return f"No number below says anything about the real {summary.data_name}."
-    made = f"A stream made by this library: {summary.stream}."
-    return _REAL.get(summary.series[0].trial.data.name, made)
 
 
 def _parameters(series: Series) -> list[str]:
@@ -231,15 +215,13 @@ def _parameters(series: Series) -> list[str]:
 def environments(summaries: Iterable[Summary]) -> list[dict[str, str]]:
     """Each machine with its versions once, as names and texts; only the dates may differ."""
     dates: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    for summary in summaries:
-        for result in (result for series in summary.series for result in series.results):
-            facts = tuple(
-                (_NAMES.get(name, name), _fact(value))
-                for name, value in result.environment.items()
-                if name != "date" and value not in (None, "", [])
-            )
-            date = str(result.environment.get("date", ""))[:10]
-            dates.setdefault(facts, []).append(date)
+    for result in (r for summary in summaries for series in summary.series for r in series.results):
+        facts = tuple(
+            (_NAMES.get(name, name), _fact(value))
+            for name, value in result.environment.items()
+            if name != "date" and value not in (None, "", [])
+        )
+        dates.setdefault(facts, []).append(str(result.environment.get("date", ""))[:10])
     found = []
     for facts, measured in dates.items():
         first, last = min(measured), max(measured)
@@ -259,43 +241,30 @@ def _fact(value: Any) -> str:
     return str(value)
 
 
-# -- the table of several folders ------------------------------------------------------------------
-
-
-_HEADS = ("stream, method", "rounds", "loss per round", "seconds", "oracle calls per round")
-
-
 def overview(places: Iterable[Path]) -> list[str]:
     """Lines that say what lies in folders of sweeps and which reports and pictures to open."""
-    rows: list[list[str]] = []
-    notices: list[str] = []
-    opened: dict[Path, str] = {}
+    rows, notices, opened = list[list[str]](), list[str](), dict[Path, str]()
     for place in places:
         if place.is_file():
             opened[place] = "picture"
             continue
         store = Store(place)
         for summary in summarise(store.results):
-            rows += _rows(summary)
             notices += [summary.notice] if summary.notice else []
+            rows.append([summary.name, "", "", "", ""])
+            for title, series in summary.chosen.items():
+                calls = {oracle.label: series.per_round(name) for name, oracle in CALLS.items()}
+                told = ", ".join(f"{number(n, 3)} {label}" for label, n in calls.items() if n)
+                loss, seconds = spread_text(series.mean_loss), spread_text(series.total("seconds"))
+                rows.append([f"  {title}", f"{series.played:,}", loss, seconds, told])
         if (place / "report.html").exists():
             opened[place / "report.html"] = f"report: {store.title}"
         for path in sorted(place.glob("figures/**/panels.png")):
             opened[path] = "figure"
-    lines = [*terminal.table(_HEADS, rows), *notices, ""] if rows else []
+    heads = ("stream, method", "rounds", "loss per round", "seconds", "oracle calls per round")
+    lines = [*terminal.table(heads, rows), *notices, ""] if rows else []
     if opened:
         widest = max(len(str(path)) for path in opened)
         lines.append("to open:")
         lines += [printable(f"  {path!s:{widest}}  {what}") for path, what in opened.items()]
     return lines
-
-
-def _rows(summary: Summary) -> list[list[str]]:
-    """The stream on a line of its own, then a line for each method."""
-    rows = [[summary.name, *[""] * (len(_HEADS) - 1)]]
-    for title, series in summary.chosen.items():
-        calls = {oracle.label: series.per_round(name) for name, oracle in CALLS.items()}
-        told = ", ".join(f"{number(n, 3)} {label}" for label, n in calls.items() if n)
-        loss, seconds = spread_text(series.mean_loss), spread_text(series.total("seconds"))
-        rows.append([f"  {title}", f"{series.played:,}", loss, seconds, told])
-    return rows

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from driftwolfe.experiments.trial import Result, Trial, canonical
+from driftwolfe.experiments.trial import DataSet, Result, Trial, canonical
 from driftwolfe.points.kinds import Array, Indices
 
 Calls = Literal["lmo", "projection", "gauge", "membership"]
@@ -74,19 +74,17 @@ class Series:
 
     @property
     def title(self) -> str:
-        """Name in tables and figures."""
         return self.trial.title
+
+    @property
+    def c(self) -> float | None:
+        return self.trial.c
 
     @property
     def label(self) -> str:
         """The title, and how far it came where that is not the end."""
         played = "" if self.complete else f" (first {counted(self.played, 'round')})"
         return self.title + played
-
-    @property
-    def c(self) -> float | None:
-        """The scale of the steps."""
-        return self.trial.c
 
     @cached_property
     def rounds(self) -> Indices:
@@ -103,9 +101,8 @@ class Series:
     @property
     def complete(self) -> bool:
         """Whether all played the whole stream: neither stopped after `first` rounds nor out of time."""
-        return self.trial.first is None and all(
-            result.rounds[-1] == self.played and not result.cut for result in self.results
-        )
+        whole = (r.rounds[-1] == self.played and not r.cut for r in self.results)
+        return self.trial.first is None and all(whole)
 
     def curve(self, name: Curve) -> Array:
         """Cumulative numbers: one row per seed, one column for each of `rounds`."""
@@ -194,9 +191,8 @@ class Summary:
     @property
     def notice(self) -> str | None:
         """A warning that the data are made up, where they stand in for real ones."""
-        if not self.stream.endswith(TWIN):
-            return None
-        return f"Synthetic twin of {self.data_name}: made-up data, not the real ones."
+        twin = f"Synthetic twin of {self.data_name}: made-up data, not the real ones."
+        return twin if self.stream.endswith(TWIN) else None
 
     @property
     def length(self) -> int:
@@ -233,8 +229,7 @@ class Summary:
 
 def summarise(results: Iterable[Result]) -> list[Summary]:
     """One summary for each data set among the results."""
-    by_data: dict[tuple[str, int | None], list[Result]] = {}
+    by_data: dict[DataSet, list[Result]] = {}
     for result in results:
-        data = result.trial.data
-        by_data.setdefault((data.name, data.rounds), []).append(result)
+        by_data.setdefault(result.trial.data, []).append(result)
     return [Summary(tuple(group(found))) for found in by_data.values()]

@@ -18,16 +18,14 @@ import msgspec
 
 from driftwolfe import storage
 from driftwolfe.experiments.executors import run_trials
-from driftwolfe.experiments.trial import DataSet, Option, Result, Trial, decode, short
+from driftwolfe.experiments.trial import DataSet, Option, Result, Trial, decode, read_file, short
 from driftwolfe.streams.data_files import Folder
 from driftwolfe.terminal import printable, show
 
 #: A sweep to start from.
 EXAMPLE = files(__package__).joinpath("example.toml").read_text(encoding="utf-8")
-#: Largest files that are read: a sweep, a result, and the list of very many trials.
-_LARGEST_SPEC, _LARGEST_RESULT, _LARGEST_LIST = 1 << 20, 16 << 20, 256 << 20
-#: Characters of an error message, as a file may repeat what it likes.
-LONGEST = 500
+#: Largest files that are read: a sweep, and the list of very many trials.
+_LARGEST_SPEC, _LARGEST_LIST = 1 << 20, 256 << 20
 #: More trials than this are a mistake rather than a sweep.
 _MOST_TRIALS = 100_000
 #: Seconds between lines of the log where there is no terminal.
@@ -120,12 +118,10 @@ def parse_spec(content: bytes, name: str = "the sweep") -> Spec:
     27
     """
     try:
-        spec = msgspec.toml.decode(content, type=Spec)
+        spec = decode(content, Spec, msgspec.toml.decode)
         spec.trials()
-    except (msgspec.MsgspecError, ValueError, TypeError) as problem:
-        raise ValueError(f"{name}: {str(problem)[:LONGEST]}") from problem
-    except RecursionError as problem:
-        raise ValueError(f"{name}: it is nested too deeply") from problem
+    except (ValueError, TypeError) as problem:
+        raise ValueError(f"{name}: {str(problem)[:500]}") from problem
     return spec
 
 
@@ -143,9 +139,8 @@ class Store:
     """One file for each finished trial, written whole or not at all, and the list of all trials.
 
     >>> import tempfile
-    >>> trial = Trial(method="OGD", data=DataSet(name="jumping-target"))
     >>> store = Store(tempfile.mkdtemp())
-    >>> store.add("steps", [trial])
+    >>> store.add("steps", [Trial(method="OGD", data=DataSet(name="jumping-target"))])
     >>> len(store.trials), len(store.missing), store.results
     (1, 1, [])
     """
@@ -156,12 +151,10 @@ class Store:
 
     @property
     def title(self) -> str:
-        """The title of the sweep."""
         return self._read_list().title
 
     @property
     def trials(self) -> list[Trial]:
-        """All trials, in order."""
         return self._read_list().trials
 
     @property
@@ -185,12 +178,12 @@ class Store:
 
     def add(self, title: str, trials: Iterable[Trial]) -> None:
         """Add trials to the list; the title and the trials that it holds already stay."""
-        old = self._read_list() if self._list.exists() else None
-        known = {trial.identity: trial for trial in (old.trials if old else [])}
+        old = self._read_list() if self._list.exists() else TrialList(title, [])
+        known = {trial.identity: trial for trial in old.trials}
         for trial in trials:
             known.setdefault(trial.identity, trial)
-        new = TrialList(old.title if old else title, list(known.values()))
-        if new != old:
+        new = TrialList(old.title, list(known.values()))
+        if new != old or not self._list.exists():
             content = msgspec.json.format(msgspec.json.encode(new), indent=1)
             storage.write_bytes(self._list, content + b"\n")
 
@@ -201,12 +194,8 @@ class Store:
     def read(self, trial: Trial) -> Result:
         """Return a trial's result, under the label that the trial has in the list."""
         path = self.path(trial)
-        try:
-            result = decode(_content(path, _LARGEST_RESULT))
-        except ValueError as problem:
-            raise ValueError(
-                f"{path} is not a result ({problem}); delete it, and the sweep runs its trial again"
-            ) from problem
+        remedy = "; delete it, and the sweep runs its trial again"
+        result = read_file(path, Result, "a result", remedy)
         if result.trial.identity != trial.identity:
             raise ValueError(
                 f"{path} holds the result of another trial; delete it, and the sweep runs it again"
@@ -250,19 +239,10 @@ class Store:
                 f"{self.folder} holds no sweep: there is no {self._list.name}; "
                 "`driftwolfe sweep SPEC --out DIR` makes one"
             )
-        try:
-            return msgspec.json.decode(_content(self._list, _LARGEST_LIST), type=TrialList)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
-            raise ValueError(f"{self._list} is not the list of a sweep ({problem})") from problem
+        return read_file(self._list, TrialList, "the list of a sweep", largest=_LARGEST_LIST)
 
     def _failure(self, trial: Trial) -> Path:
         return self.folder / "failures" / f"{trial.name}.txt"
-
-
-def _content(path: Path, largest: int) -> bytes:
-    if path.stat().st_size > largest:
-        raise ValueError(f"more than {largest >> 20} MiB")
-    return path.read_bytes()
 
 
 # -- running it ------------------------------------------------------------------------------------
@@ -281,10 +261,8 @@ def run_sweep(
         missing = store.missing
         if not missing:
             return 0
-        with (
-            Progress(store, len(store.trials)) as progress,
-            closing(run_trials(make_executor, missing, folder)) as outcomes,
-        ):
+        running = closing(run_trials(make_executor, missing, folder))
+        with Progress(store, len(store.trials)) as progress, running as outcomes:
             for trial, result, problem in outcomes:
                 if result is None:
                     failed += 1
@@ -303,17 +281,15 @@ class Progress:
         self.done, self.total = total - len(store.missing), total
         self.best = _best_by_stream(store.results)
         self._bar: Any = None
-        self._said = time.monotonic()
-
-    def __enter__(self) -> Progress:
         if self.stream.isatty():
             from tqdm import tqdm
 
-            self._bar = tqdm(
-                total=self.total, initial=self.done, unit="trial", leave=False, file=self.stream
-            )
+            options = {"unit": "trial", "leave": False, "file": self.stream}
+            self._bar = tqdm(total=self.total, initial=self.done, **options)
         else:
             self._say(f"{self.done} of {self.total} trials done, {self.total - self.done} to run")
+
+    def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, *problem: object) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from driftwolfe import storage
 from driftwolfe.experiments.summary import CALLS, Series, Spread, Summary, compare, spread
-from driftwolfe.experiments.trial import DATA_SETS, DataSet, Result, short
+from driftwolfe.experiments.trial import DATA_SETS, DataSet, Result, read_file, short
 from driftwolfe.regret.offline import offline_minimum
 from driftwolfe.streams.data_files import Folder
 from driftwolfe.terminal import printable
@@ -29,9 +29,6 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _SIGNS = re.compile(r"([\\|`\[\]])")
 #: Gap of the minima, as a share of the loss of the origin: for few entries, and for more than these.
 _FINE, _ROUGH, _FEW = 1e-6, 1e-2, 10_000
-
-
-# -- numbers and texts -----------------------------------------------------------------------------
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -72,9 +69,7 @@ def markdown_text(text: str) -> str:
 
 
 def csv_cell(value: Any) -> Any:
-    """A value as a cell that no spreadsheet takes for a formula or an end of a row.
-
-    Numbers stay as they are.
+    """A value as a cell that no spreadsheet takes for a formula; numbers stay as they are.
 
     >>> csv_cell("=1+1"), csv_cell("-0.5"), csv_cell(-0.5), csv_cell("POLA")
     ("'=1+1", '-0.5', -0.5, 'POLA')
@@ -89,9 +84,7 @@ def csv_cell(value: Any) -> Any:
 
 
 def write_table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
-    """A table in Markdown, whose first `left` columns are aligned to the left.
-
-    Cells must be escaped where they come from outside, see `markdown_text`.
+    """A table in Markdown of escaped cells, see `markdown_text`; its first `left` columns are flush left.
 
     >>> print(write_table(["a", "b"], [["x", "1"]]))
     | a | b |
@@ -102,19 +95,12 @@ def write_table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int =
     return "\n".join(f"| {' | '.join(line)} |" for line in (heads, rule, *rows))
 
 
-# -- regret ----------------------------------------------------------------------------------------
-
-
 class Minimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The least loss of a fixed point over ``losses[start:end]``.
-
-    It lies between value - gap and value: `value` is the loss of a point that was found, `gap` the
-    width of the certified interval.
-    """
+    """The least loss of a fixed point over ``losses[start:end]``: between value - gap and value."""
 
     start: int
     end: int
-    value: float
+    value: float  # the loss of a point that was found
     gap: float
 
 
@@ -149,12 +135,8 @@ def stored_minima(
         if not solve:
             return []
         storage.write_bytes(path, msgspec.json.encode(minima(data, seed, folder)) + b"\n")
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=list[Minimum])
-    except msgspec.MsgspecError as problem:
-        raise ValueError(
-            f"{path} is not a list of offline minima ({problem}); delete it, and it is made again"
-        ) from problem
+    remedy = "; delete it, and it is made again"
+    return read_file(path, list[Minimum], "a list of offline minima", remedy)
 
 
 @dataclass(frozen=True)
@@ -205,17 +187,10 @@ def regret_rows(
 
 
 def stretch_regrets(result: Result, minima: Sequence[Minimum]) -> list[float]:
-    """The loss of a result in each stretch beyond that of the best fixed point.
-
-    The curves are read every few rounds: where a drift lies between readings, the loss is
-    interpolated.
-    """
-    loss = np.interp(
-        [edge for m in minima for edge in (m.start, m.end)],
-        [0, *result.rounds],
-        [0.0, *result.loss],
-    ).reshape(-1, 2)
-    return [float(end - start - m.value) for m, (start, end) in zip(minima, loss, strict=True)]
+    """The loss in each stretch beyond that of the best fixed point, interpolated between readings."""
+    edges = [(m.start, m.end) for m in minima]
+    losses = np.interp(edges, [0, *result.rounds], [0.0, *result.loss])
+    return [float(end - start - m.value) for m, (start, end) in zip(minima, losses, strict=True)]
 
 
 def window_regret(result: Result, minima: Sequence[Minimum], tau: int) -> float | None:
@@ -235,19 +210,15 @@ def window_regret(result: Result, minima: Sequence[Minimum], tau: int) -> float 
     return max(found, default=None)
 
 
-# -- tables ----------------------------------------------------------------------------------------
-
-
 def method_rows(
     summary: Summary, regrets: Sequence[RegretRow] = ()
 ) -> tuple[list[str], list[list[str]]]:
     """Heads and one row per method: loss, time, oracle calls and regret, mean ± deviation."""
     known = {row.title: row for row in regrets}
-    called = [
-        name for name in CALLS if any(each.curve(name).any() for each in summary.chosen.values())
-    ]
+    chosen = summary.chosen
+    called = [name for name in CALLS if any(each.curve(name).any() for each in chosen.values())]
     rows = []
-    for title, series in summary.chosen.items():
+    for title, series in chosen.items():
         regret = known.get(title, RegretRow(title, None))
         row = {
             "method": title,
@@ -319,9 +290,10 @@ def tuning_notes(summary: Summary) -> list[str]:
             text += f"; {limit:,.0f} s of processor time each, which ended {ended} rounds"
         notes.append(text + ".")
         best = next((series for series in tried if series.c == chosen.c), chosen)
-        if ahead := [series for series in cut if series is not best and _ahead(series, best)]:
+        compared = [(series, compare(series, best, "loss")) for series in cut if series is not best]
+        if ahead := [_c(series) for series, found in compared if found and found[0] < found[1]]:
             notes.append(
-                f"{title}: {', '.join(map(_c, ahead))} was ahead of {_c(chosen)} when its time was "
+                f"{title}: {', '.join(ahead)} was ahead of {_c(chosen)} when its time was "
                 "up; with more time it might have won."
             )
         if chosen.c in (tried[0].c, tried[-1].c):
@@ -331,9 +303,3 @@ def tuning_notes(summary: Summary) -> list[str]:
 
 def _c(series: Series) -> str:
     return f"c = {short(series.c or 0.0)}"
-
-
-def _ahead(one: Series, other: Series) -> bool:
-    """Whether one had less loss at the last round that both were read at."""
-    found = compare(one, other, "loss")
-    return found is not None and found[0] < found[1]

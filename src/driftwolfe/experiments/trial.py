@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -33,8 +34,6 @@ MOST_ROUNDS = 10_000_000
 _EVERY, _WEIGHTS_EVERY = 10, 2
 #: Offline minima for the adaptive regret are found to this share of their value.
 _REGRET_TOLERANCE = 1e-3
-#: Ader's steps are c 2^(i-1) sqrt(7/(2T)), those of the paper's experiments c 2^(i-1) T^(-1/2).
-_ADER = 1.0 / math.sqrt(3.5)
 
 
 # -- what is run -----------------------------------------------------------------------------------
@@ -53,8 +52,7 @@ class DataSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     `rounds` is the length of a shorter version with the same shape of drift; None: all of it.
 
-    >>> stream = DataSet(name="jumping-target", rounds=40).load(seed=0)
-    >>> len(stream)
+    >>> len(DataSet(name="jumping-target", rounds=40).load(seed=0))
     40
     """
 
@@ -100,6 +98,7 @@ METHODS: tuple[str, ...] = tuple(sorted(set(learners.__all__) - {"Learner"}))
 FORMAT = "driftwolfe result 1"
 
 Option = float | int | str | bool | None
+T = TypeVar("T")
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -107,13 +106,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     Two trials that differ only in their label are the same.
 
-    >>> trial = Trial(method="POLD", data=DataSet(name="movielens-100k"), c=1e4, seed=3)
-    >>> trial.name
+    >>> Trial(method="POLD", data=DataSet(name="movielens-100k"), c=1e4, seed=3).name
     'POLD-c1e4-seed3-...'
-    >>> Trial(method="POLDA", data=DataSet(name="shuttle"))
-    Traceback (most recent call last):
-        ...
-    ValueError: unknown method 'POLDA'; there are Ader, BOGDIP, ...
     """
 
     method: str  # name of a learner's class
@@ -160,7 +154,6 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def title(self) -> str:
-        """Name in tables and figures."""
         return self.label or self.method
 
     @property
@@ -208,15 +201,14 @@ class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AdaptiveRegret(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The largest regret over windows of `tau` rounds; it lies between value and value + gap.
-
-    `window` holds the first round of the worst window, counted from 0, and the one after its last.
-    """
+    """The largest regret over windows of `tau` rounds; it lies between value and value + gap."""
 
     tau: int
     value: float
     gap: float
-    window: tuple[int, int]
+    window: tuple[
+        int, int
+    ]  # first round of the worst one, counted from 0, and the one after its last
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -269,14 +261,25 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return msgspec.json.format(msgspec.json.encode(self), indent=0) + b"\n"
 
 
-def decode(content: bytes) -> Result:
-    """Read the content of a result file; `ValueError` where it is not one."""
+def decode(content: bytes, kind: type[T], read: Callable[..., T] = msgspec.json.decode) -> T:
+    """Read a record of that kind; `ValueError` where the content is not one."""
     try:
-        return msgspec.json.decode(content, type=Result)
-    except msgspec.MsgspecError as problem:
-        raise ValueError(str(problem)[:500]) from problem
+        return read(content, type=kind)
     except RecursionError as problem:
         raise ValueError("it is nested too deeply") from problem
+    except (msgspec.MsgspecError, ValueError) as problem:
+        # Cut, as a file may repeat what it likes.
+        raise ValueError(str(problem)[:500]) from problem
+
+
+def read_file(path: Path, kind: type[T], what: str, remedy: str = "", largest: int = 16 << 20) -> T:
+    """Read a record from a JSON file; the error says that the file is not `what`, and the `remedy`."""
+    try:
+        if path.stat().st_size > largest:
+            raise ValueError(f"more than {largest >> 20} MiB")
+        return decode(path.read_bytes(), kind)
+    except ValueError as problem:
+        raise ValueError(f"{path} is not {what} ({problem}){remedy}") from problem
 
 
 # -- running it ------------------------------------------------------------------------------------
@@ -287,10 +290,8 @@ def run_trial(trial: Trial, folder: Folder | None = None) -> Result:
 
     `folder` holds the real data; by default they are looked for as `driftwolfe.streams` says.
 
-    >>> trial = Trial(method="OGD", data=DataSet(name="jumping-target", rounds=40))
-    >>> result = run_trial(trial)
-    >>> result.rounds, result.projection
-    ([10, 20, 30, 40], [10, 20, 30, 40])
+    >>> run_trial(Trial(method="OGD", data=DataSet(name="jumping-target", rounds=40))).projection
+    [10, 20, 30, 40]
     """
     started = time.perf_counter()
     stream = trial.data.load(trial.seed, folder)
@@ -323,9 +324,9 @@ def step_options(method: str, c: float | None) -> dict[str, Any]:
     """
     if c is None:
         return {}
-    if method == "POLD":
-        return {"step_scale": c, "grid": "experiment"}
-    return {"step_scale": c * _ADER if method == "Ader" else c}
+    if method == "Ader":  # its own steps are c 2^(i-1) sqrt(7/(2T))
+        return {"step_scale": c / math.sqrt(3.5)}
+    return {"step_scale": c, **({"grid": "experiment"} if method == "POLD" else {})}
 
 
 def _measured(trial: Trial, stream: Stream, started: float) -> Result:
@@ -340,7 +341,8 @@ def _measured(trial: Trial, stream: Stream, started: float) -> Result:
     def read_weights() -> None:
         values, names = learner.expert_weights, learner.expert_names
         if values is not None and names is not None:
-            weights[learner.t] = dict(zip(names, values.tolist(), strict=True))
+            rounded = (round(weight, 5) for weight in values.tolist())
+            weights[learner.t] = dict(zip(names, rounded, strict=True))
 
     def losses() -> Iterator[Loss]:
         """The losses until the time limit; processor time and weights are read on the way."""
@@ -366,8 +368,7 @@ def _measured(trial: Trial, stream: Stream, started: float) -> Result:
     for tau in trial.taus:
         if tau <= len(history):  # where time ran out there may be no such window
             found = regret.adaptive_regret(history, tau, _REGRET_TOLERANCE)
-            window = (found.window[0], found.window[1])
-            adaptive.append(AdaptiveRegret(tau, float(found), found.gap, window))
+            adaptive.append(AdaptiveRegret(tau, float(found), found.gap, found.window))
     at = np.array(rounds) - 1
     return Result(
         trial=trial,
@@ -390,8 +391,5 @@ def _weight_table(readings: dict[int, dict[str, float]]) -> Weights | None:
     if not readings:
         return None
     experts = list(dict.fromkeys(name for read in readings.values() for name in read))
-    values = [
-        [round(read[name], 5) if name in read else None for name in experts]
-        for read in readings.values()
-    ]
-    return Weights(list(readings), experts, values)
+    rows = [[read.get(name) for name in experts] for read in readings.values()]
+    return Weights(list(readings), experts, rows)
