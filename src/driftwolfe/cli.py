@@ -197,7 +197,7 @@ def run_reproduce(options: argparse.Namespace) -> int:
     from driftwolfe.experiments.sweep import Store
 
     chosen = experiment(options.experiment, options.preset, options.seeds)
-    store = Store(options.out or Path("results") / f"{chosen.name}-{options.preset}")
+    store = Store(options.out or Path("results") / f"{options.experiment}-{options.preset}")
     command = f"driftwolfe reproduce {options.experiment} --preset {options.preset}"
     if options.seeds:
         command += f" --seeds {options.seeds}"

@@ -150,9 +150,7 @@ def test_a_round_that_both_were_read_at_is_looked_up_in_each_of_them():
 
 
 def small(*contenders, **options):
-    return Experiment(
-        "small", "Small", "jumping-target", "jumping-target", contenders, rounds=60, **options
-    )
+    return Experiment("Small", "jumping-target", contenders, rounds=60, **options)
 
 
 def test_c_is_chosen_on_one_order_and_then_all_orders_are_played(tmp_path):

@@ -16,7 +16,7 @@ from driftwolfe.points.kinds import Array, Indices
 
 #: The part of the rounds whose averages are still noise.
 EARLY = 0.05
-#: The ratio from which an axis is logarithmic.
+#: The ratio of positive values from which only a logarithmic axis shows them all.
 WIDE = 20.0
 
 
@@ -38,11 +38,6 @@ def evenly(size: int, most: int) -> Indices:
     return np.linspace(0, size - 1, min(size, most)).round().astype(np.int64)
 
 
-def spans_widely(values: Sequence[float]) -> bool:
-    """Whether positive values lie so far apart that only a logarithmic axis shows them all."""
-    return bool(values) and min(values) > 0.0 and max(values) > WIDE * min(values)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Band:
     """A mean over seeds and its standard deviation at each of `x`: rounds, or values of c."""
@@ -53,7 +48,6 @@ class Band:
 
     @property
     def high(self) -> Array:
-        """The mean and the deviation."""
         return self.mean + self.deviation
 
     def low(self, *, positive: bool = False) -> Array:
@@ -99,23 +93,17 @@ class Panel:
     over_c: bool = False  # whether the lines run over c, with a logarithmic axis, or over rounds
 
 
-class Words(NamedTuple):
-    """What the report says about a chart."""
+class Chart(NamedTuple):
+    """What the report says about a chart, and its panels, side by side, if it is one of lines."""
 
     name: str  # of its kind, such as "panels"
     heading: str
     caption: str  # how to read it
     description: str  # what it shows, for those who do not see it
+    panels: Sequence[Panel] = ()
 
 
-class LineChart(NamedTuple):
-    """Panels side by side, and words about them."""
-
-    words: Words
-    panels: list[Panel]
-
-
-def loss_chart(summary: Summary) -> LineChart:
+def loss_chart(summary: Summary) -> Chart:
     """Average loss, cumulative loss and run time.
 
     The first leaves out what only the first twentieth of the rounds would need; the third is
@@ -131,14 +119,15 @@ def loss_chart(summary: Summary) -> LineChart:
 
     losses, seconds = lines("loss", average=True), lines("seconds")
     low, high = settled_range([line.band for line in losses])
-    log = spans_widely([float(line.band.mean[-1]) for line in seconds])
+    totals = [float(line.band.mean[-1]) for line in seconds]
+    log = 0.0 < WIDE * min(totals) < max(totals)
     # The first rounds would take half of a logarithmic axis.
     start = min(float(line.band.mean[len(line.band.mean) // 50]) for line in seconds)
     ends = ", ".join(
         f"{line.label} {number(float(line.band.mean[-1]))} in {number(each.band.mean[-1], 3)} s"
         for line, each in zip(losses, seconds, strict=True)
     )
-    words = Words(
+    return Chart(
         "panels",
         "Loss and run time",
         f"Lines and bands: {seeds(summary.chosen.values())}. "
@@ -146,13 +135,12 @@ def loss_chart(summary: Summary) -> LineChart:
         + "A click on a method hides it in all three panels; drag to zoom, double-click to go back.",
         f"Three line charts over {counted(summary.length, 'round')}: average loss, "
         f"cumulative loss and run time. At the end the average losses are: {ends}.",
+        [
+            Panel("Average loss", "loss per round", losses, low=low, high=high),
+            Panel("Cumulative loss", "loss", lines("loss")),
+            Panel("Run time", "processor time (s)", seconds, log, start if log else None),
+        ],
     )
-    panels = [
-        Panel("Average loss", "loss per round", losses, low=low, high=high),
-        Panel("Cumulative loss", "loss", lines("loss")),
-        Panel("Run time", "processor time (s)", seconds, log, start if log else None),
-    ]
-    return LineChart(words, panels)
 
 
 def settled_range(bands: Sequence[Band]) -> tuple[float, float]:
@@ -168,7 +156,7 @@ def settled_range(bands: Sequence[Band]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def call_chart(summary: Summary) -> LineChart | None:
+def call_chart(summary: Summary) -> Chart | None:
     """Calls of each oracle so far; the dash says which oracle. None where no method called any."""
     style = line_styles(summary.titles)
     lines = []
@@ -181,17 +169,17 @@ def call_chart(summary: Summary) -> LineChart | None:
     if not lines:
         return None
     ends = [f"{line.label} {number(line.band.mean[-1] / line.band.x[-1], 3)}" for line in lines]
-    words = Words(
+    return Chart(
         "calls",
         "Oracle calls",
         "Solid: linear minimisations (LMO); dashed: projections; dotted: "
         "gauge calls; dash-dotted: membership tests.",
         f"Line chart of oracle calls over rounds. Calls per round: {', '.join(ends)}.",
+        [Panel("", "oracle calls so far", lines, log=True)],
     )
-    return LineChart(words, [Panel("", "oracle calls so far", lines, log=True)])
 
 
-def scale_chart(summary: Summary) -> LineChart | None:
+def scale_chart(summary: Summary) -> Chart | None:
     """Mean loss per round by c; None where no method was run with several."""
     style = line_styles(summary.titles)
     lines, ranges = [], []
@@ -200,26 +188,27 @@ def scale_chart(summary: Summary) -> LineChart | None:
         if len(tried) < 2:
             continue
         scales = np.array([series.c for series in tried], dtype=float)
-        means, deviations = np.array([series.mean_loss for series in tried]).T
+        losses, deviations = np.array([series.mean_loss for series in tried]).T
         first = max(series.played for series in tried)
         partial = first < chosen.played
         label = f"{title} (tuned on the first {counted(first, 'round')})" if partial else title
         best = next((place for place, c in enumerate(scales) if c == chosen.c), None)
-        points = Band(scales, means, deviations)
+        points = Band(scales, losses, deviations)
         lines.append(Line(title, label, style[title], points, best, partial))
         told = "" if best is None else f", chosen c = {chosen.c:,g}"
-        ranges.append(f"{label} {number(means.min())} to {number(means.max())}{told}")
+        ranges.append(f"{label} {number(losses.min())} to {number(losses.max())}{told}")
     if not lines:
         return None
-    log = spans_widely([float(mean) for line in lines for mean in line.band.mean])
-    words = Words(
+    means = [float(mean) for line in lines for mean in line.band.mean]
+    log = 0.0 < WIDE * min(means) < max(means)
+    return Chart(
         "scales",
         "Sensitivity to c",
         "A ring marks the c that was chosen; hollow markers, that it was chosen on fewer "
         "rounds than the method was run on.",
         f"Line chart of the mean loss per round against c. Losses: {', '.join(ranges)}.",
+        [Panel("", "mean loss per round", lines, log, over_c=True)],
     )
-    return LineChart(words, [Panel("", "mean loss per round", lines, log, over_c=True)])
 
 
 def regret_measures(

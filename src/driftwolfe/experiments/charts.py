@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftwolfe.experiments import chart_data
-from driftwolfe.experiments.chart_data import ExpertTable, Line, LineChart, Panel, Words
+from driftwolfe.experiments.chart_data import Chart, ExpertTable, Line, Panel
 from driftwolfe.experiments.figure_style import MARKERS, line_styles
 from driftwolfe.experiments.figures import INACTIVE
 from driftwolfe.experiments.summary import Summary
@@ -34,12 +34,11 @@ SYMBOLS = dict(zip(MARKERS, _SYMBOLS, strict=True))
 plain = partial(html.escape, quote=False)
 
 
-#: The words about a chart, and its data as text for plotly; what all have in common is in page.js.
-Chart = dict[str, str]
+def all_charts(summary: Summary, regrets: Sequence[RegretRow], points: int) -> list[Json]:
+    """Words and data for every chart that there is something for; at most `points` on a curve.
 
-
-def all_charts(summary: Summary, regrets: Sequence[RegretRow], points: int) -> list[Chart]:
-    """Every chart that there is something for, with at most `points` on a curve."""
+    What all charts have in common is in page.js.
+    """
     made = [
         _line_chart(summary, chart_data.loss_chart(summary), points),
         _line_chart(summary, chart_data.call_chart(summary), points),
@@ -50,10 +49,10 @@ def all_charts(summary: Summary, regrets: Sequence[RegretRow], points: int) -> l
     return [chart for chart in made if chart is not None]
 
 
-def _chart(words: Words, traces: list[Json], wide: Json, narrow: Json) -> Chart:
+def _page_chart(chart: Chart, traces: list[Json], wide: Json, narrow: Json) -> Json:
     """A chart with a layout for a desk and one for a telephone."""
     source = script_json({"traces": traces, "wide": wide, "narrow": narrow})
-    return {**words._asdict(), "source": source}
+    return {**chart._asdict(), "source": source}
 
 
 def script_json(content: Any) -> str:
@@ -155,7 +154,7 @@ def _rounds(summary: Summary, ticks: int = 7) -> Json:
     return {"kind": "rounds", "range": [0, summary.length], "nticks": ticks}
 
 
-def _line_chart(summary: Summary, chart: LineChart | None, points: int) -> Chart | None:
+def _line_chart(summary: Summary, chart: Chart | None, points: int) -> Json | None:
     """Panels side by side, or below each other on a narrow screen."""
     if chart is None:
         return None
@@ -168,13 +167,12 @@ def _line_chart(summary: Summary, chart: LineChart | None, points: int) -> Chart
         if panel.high is not None:
             y["range"] = [panel.low, panel.high]
         cells.append(Cell(panel.title, x, y, 260 if several else 300))
-        for line in panel.lines:
-            traces += _line_traces(panel, line, points, place)
+        traces += [t for line in panel.lines for t in _line_traces(panel, line, points, place)]
     drifts = summary.drifts if several else ()
     # Labels over c are long.
     wide, narrow = (-(-len(panels[0].lines) // each) for each in ((4, 1) if over_c else (5, 2)))
-    return _chart(
-        chart.words,
+    return _page_chart(
+        chart,
         traces,
         wide=layout(cells, len(panels), legend=wide, drifts=drifts),
         narrow=layout(cells, legend=narrow, drifts=drifts),
@@ -228,7 +226,7 @@ def _marker(symbol: str, size: int, colour: str) -> Json:
     return {"symbol": symbol, "size": size, "color": colour}
 
 
-def _regret_chart(summary: Summary, regrets: Sequence[RegretRow]) -> Chart | None:
+def _regret_chart(summary: Summary, regrets: Sequence[RegretRow]) -> Json | None:
     found, names = chart_data.regret_measures(summary, regrets)
     if not found:
         return None
@@ -253,7 +251,7 @@ def _regret_chart(summary: Summary, regrets: Sequence[RegretRow]) -> Chart | Non
                 bar = {"array": brief([value.deviation], 3), "thickness": 1.4, "width": 4}
                 dot["error_x"] = bar
             traces.append(dot)
-    words = Words(
+    chart = Chart(
         "regret",
         "Regret",
         "Dots: mean over seeds; bars: one standard deviation. Dynamic regret: against the "
@@ -261,8 +259,8 @@ def _regret_chart(summary: Summary, regrets: Sequence[RegretRow]) -> Chart | Non
         "of τ rounds; a lower bound where the trials did not measure all of them.",
         f"Dot charts of regret. {'; '.join(parts)}.",
     )
-    return _chart(
-        words,
+    return _page_chart(
+        chart,
         traces,
         wide=_regret_layout(list(found), list(labels.values()), min(4, len(found))),
         narrow=_regret_layout(list(found), list(labels.values()), 1),
@@ -285,7 +283,7 @@ def _regret_layout(measures: list[str], labels: list[str], columns: int) -> Json
     return {**found, "hovermode": "closest", "showlegend": False}
 
 
-def _weight_chart(summary: Summary, points: int) -> Chart | None:
+def _weight_chart(summary: Summary, points: int) -> Json | None:
     tables = chart_data.expert_tables(summary)
     if not tables:
         return None
@@ -304,7 +302,7 @@ def _weight_chart(summary: Summary, points: int) -> Chart | None:
     largest = round(chart_data.largest_weight(tables), 4)
     colours = {"cmin": 0, "cmax": largest, "colorbar": {"y": 1 + 24 / inner}}
     found |= {"hovermode": "closest", "showlegend": False, "coloraxis": colours}
-    words = Words(
+    chart = Chart(
         "weights",
         "Expert weights",
         f"Weights over rounds, {chart_data.seed_list(tables)}. Beige: the expert was not "
@@ -312,7 +310,7 @@ def _weight_chart(summary: Summary, points: int) -> Chart | None:
         "Heat maps of the weight of each expert over rounds. "
         f"The heaviest experts at the end: {'; '.join(heaviest)}.",
     )
-    return _chart(words, traces, wide=found, narrow=found)
+    return _page_chart(chart, traces, wide=found, narrow=found)
 
 
 def _weight_traces(table: ExpertTable, place: int) -> list[Json]:

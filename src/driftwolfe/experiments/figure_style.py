@@ -1,7 +1,4 @@
-"""The style of figures: colours, dashes, markers, fonts, ticks and legends.
-
-Needs matplotlib alone, and only when something is drawn.
-"""
+"""The style of figures; needs matplotlib alone, and only when something is drawn."""
 
 from __future__ import annotations
 
@@ -52,10 +49,8 @@ def extra(module: str) -> ModuleType:
     try:
         return import_module(module)
     except ModuleNotFoundError as missing:
-        package = (missing.name or module).partition(".")[0]
-        raise ImportError(
-            f"this needs {package}: pip install 'driftwolfe[experiments]'"
-        ) from missing
+        needed = f"this needs {(missing.name or module).partition('.')[0]}"
+        raise ImportError(f"{needed}: pip install 'driftwolfe[experiments]'") from missing
 
 
 @contextmanager
@@ -105,12 +100,8 @@ def _plain(title: str) -> str:
 
 
 _CANDIDATES = [
-    LineStyle(
-        COLOURS[start],
-        DASHES[(start + shift) % len(DASHES)],
-        MARKERS[(start + 2 * shift) % len(MARKERS)],
-    )
-    for shift, start in product(range(len(MARKERS)), range(len(COLOURS)))
+    LineStyle(COLOURS[i], DASHES[(i + shift) % 7], MARKERS[(i + 2 * shift) % 7])
+    for shift, i in product(range(7), range(7))
 ]
 _FIXED = dict(zip(map(_plain, KNOWN), _CANDIDATES, strict=False))
 
@@ -178,9 +169,8 @@ def legend_below(figure: Figure, entries: Sequence[Line2D]) -> None:
         if sum(0.062 * length + 0.62 for length in longest) <= figure.get_figwidth():  # in inches
             break
     figure.set_figheight(figure.get_figheight() + _ROW * rows)
-    columns = -(-len(entries) // rows)
-    options: dict[str, Any] = {"loc": "outside lower center", "columnspacing": 1.4}
-    figure.legend(handles=list(entries), ncols=columns, handlelength=3.2, **options)
+    options: dict[str, Any] = {"loc": "outside lower center", "ncols": -(-len(entries) // rows)}
+    figure.legend(handles=list(entries), handlelength=3.2, columnspacing=1.4, **options)
 
 
 def legend_beside(figure: Figure, entries: Sequence[Line2D]) -> None:

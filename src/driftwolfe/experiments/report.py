@@ -11,7 +11,7 @@ from typing import Any
 
 from driftwolfe import storage, terminal
 from driftwolfe.experiments import figures, paper, tables
-from driftwolfe.experiments.charts import Chart, all_charts, dash
+from driftwolfe.experiments.charts import all_charts, dash
 from driftwolfe.experiments.figure_style import extra, line_styles
 from driftwolfe.experiments.summary import CALLS, Series, Summary, counted, summarise
 from driftwolfe.experiments.sweep import Store
@@ -152,7 +152,9 @@ def _sections(
     return [_section(*parts) for parts in zip(summaries, regrets, charts, strict=True)]
 
 
-def _section(summary: Summary, regrets: Sequence[RegretRow], charts: list[Chart]) -> dict[str, Any]:
+def _section(
+    summary: Summary, regrets: Sequence[RegretRow], charts: list[dict[str, Any]]
+) -> dict[str, Any]:
     """What the template needs to know about a stream."""
     chosen, style = summary.chosen, line_styles(summary.titles)
     heads, rows = tables.method_rows(summary, regrets)

@@ -122,7 +122,6 @@ class Series:
 
     @property
     def mean_loss(self) -> Spread:
-        """Mean loss per round."""
         return spread(self.curve("loss")[:, -1] / self.played)
 
 

@@ -284,7 +284,7 @@ class Progress:
         if self.stream.isatty():
             from tqdm import tqdm
 
-            options = {"unit": "trial", "leave": False, "file": self.stream}
+            options: dict[str, Any] = {"unit": "trial", "leave": False, "file": self.stream}
             self._bar = tqdm(total=self.total, initial=self.done, **options)
         else:
             self._say(f"{self.done} of {self.total} trials done, {self.total - self.done} to run")
