@@ -30,11 +30,7 @@ def seeds(series: Iterable[Series]) -> str:
 
 
 def evenly(size: int, most: int) -> Indices:
-    """Up to `most` of the places 0, ..., size - 1, both ends among them.
-
-    >>> evenly(10, 4).tolist(), evenly(3, 4).tolist()
-    ([0, 3, 6, 9], [0, 1, 2])
-    """
+    """Up to `most` of the places 0, ..., size - 1, both ends among them."""
     return np.linspace(0, size - 1, min(size, most)).round().astype(np.int64)
 
 
@@ -256,11 +252,7 @@ def expert_tables(summary: Summary) -> list[ExpertTable]:
 
 
 def expert_size(expert: str) -> float:
-    """The number in an expert's name; 0 where there is none.
-
-    >>> expert_size("η = 0.0145"), expert_size("γ = 1,024"), expert_size("η = 2e-05")
-    (0.0145, 1024.0, 2e-05)
-    """
+    """The number in an expert's name, such as 1024 in "γ = 1,024"; 0 where there is none."""
     number = re.search(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?", expert)
     return float(number.group().replace(",", "")) if number else 0.0
 

@@ -56,11 +56,7 @@ def _page_chart(chart: Chart, traces: list[Json], wide: Json, narrow: Json) -> J
 
 
 def script_json(content: Any) -> str:
-    r"""JSON that can neither end a script element nor start a comment in it.
-
-    >>> script_json("</script><!--")
-    '"\\u003c/script\\u003e\\u003c!--"'
-    """
+    """JSON that can neither end a script element nor start a comment in it."""
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
@@ -68,21 +64,13 @@ def script_json(content: Any) -> str:
 
 
 def brief(values: Iterable[Any], digits: int = 6) -> list[float | None]:
-    """Numbers for a chart: rounded, so that they take little room; None for nan.
-
-    >>> brief([1 / 3, 2.0, float("nan")])
-    [0.333333, 2, None]
-    """
+    """Numbers for a chart: rounded, so that they take little room; None for nan."""
     rounded = (float(f"{value:.{digits}g}") for value in values)
     return [None if math.isnan(v) else int(v) if v.is_integer() else v for v in rounded]
 
 
 def dash(lengths: Sequence[float]) -> str:
-    """A dash as plotly takes it.
-
-    >>> dash(()), dash((4.0, 1.5))
-    ('solid', '8px,3px')
-    """
+    """A dash as plotly takes it."""
     return ",".join(f"{WIDTH * part:g}px" for part in lengths) or "solid"
 
 
@@ -96,11 +84,7 @@ class Cell(NamedTuple):
 
 
 def axis_names(place: int) -> Json:
-    """The axes of a cell, counted from 0, as traces name them.
-
-    >>> axis_names(0), axis_names(2)
-    ({'xaxis': 'x', 'yaxis': 'y'}, {'xaxis': 'x3', 'yaxis': 'y3'})
-    """
+    """The axes of a cell, counted from 0, as traces name them."""
     number = "" if place == 0 else str(place + 1)
     return {"xaxis": f"x{number}", "yaxis": f"y{number}"}
 

@@ -39,13 +39,7 @@ _ROW = 0.165
 
 
 def extra(module: str) -> ModuleType:
-    """Import a module of an extra dependency; where it is missing, say how to get it.
-
-    >>> extra("no_such_package.part")
-    Traceback (most recent call last):
-        ...
-    ImportError: this needs no_such_package: pip install 'driftwolfe[experiments]'
-    """
+    """Import a module of an extra dependency; where it is missing, say how to get it."""
     try:
         return import_module(module)
     except ModuleNotFoundError as missing:
@@ -73,12 +67,6 @@ def line_styles(titles: Iterable[str]) -> dict[str, LineStyle]:
     """Give each title a line style; the paper's methods always have their own.
 
     Others take, in alphabetical order, what is left: first unused colours, then other dashes.
-
-    >>> found = line_styles(["POLD", "OGD", "BOGDIP"])
-    >>> found["POLD"].colour, found["BOGDIP"].colour
-    ('#0072B2', '#767676')
-    >>> found["OGD"] == line_styles(["OGD", "POLD", "BOGDIP"])["OGD"]
-    True
     """
     wanted = list(dict.fromkeys(titles))
     found: dict[str, LineStyle] = {}
@@ -99,6 +87,7 @@ def _plain(title: str) -> str:
     return "".join(letter for letter in title.lower() if letter.isalnum())
 
 
+#: Seven colours, dashes and markers in every combination of two.
 _CANDIDATES = [
     LineStyle(COLOURS[i], DASHES[(i + shift) % 7], MARKERS[(i + 2 * shift) % 7])
     for shift, i in product(range(7), range(7))

@@ -135,11 +135,7 @@ EXPERIMENTS: dict[str, dict[str, Experiment]] = {
 
 
 def experiment(name: str, preset: str = "quick", seeds: int | None = None) -> Experiment:
-    """The experiment of that name at that size.
-
-    >>> experiment("classification", "paper").contenders[2].label
-    'PAMO'
-    """
+    """The experiment of that name at that size."""
     if name not in EXPERIMENTS:
         raise ValueError(f"unknown experiment {name!r}; there are {', '.join(EXPERIMENTS)}")
     presets = EXPERIMENTS[name]

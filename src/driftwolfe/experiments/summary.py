@@ -43,21 +43,13 @@ class Spread(NamedTuple):
 
 
 def spread(values: Iterable[float]) -> Spread:
-    """The mean and the standard deviation of a sample.
-
-    >>> spread([1.0, 2.0, 3.0])
-    Spread(mean=2.0, deviation=1.0)
-    """
+    """The mean and the standard deviation of a sample."""
     sample = np.array(list(values), dtype=float)
     return Spread(float(sample.mean()), float(sample.std(ddof=1)) if sample.size > 1 else 0.0)
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things.
-
-    >>> counted(1, "round"), counted(3000, "round")
-    ('1 round', '3,000 rounds')
-    """
+    """A number of things, such as "1 round" or "3,000 rounds"."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
@@ -117,7 +109,6 @@ class Series:
         return spread(self.curve(name)[:, -1])
 
     def per_round(self, name: Curve) -> float:
-        """The mean per round and seed."""
         return self.total(name).mean / self.played
 
     @property
@@ -169,12 +160,10 @@ class Summary:
 
     @property
     def titles(self) -> list[str]:
-        """The methods, in the order of the sweep."""
         return list(dict.fromkeys(series.title for series in self.series))
 
     @property
     def stream(self) -> str:
-        """The name of the data."""
         return self.series[0].results[0].stream
 
     @property
@@ -209,7 +198,6 @@ class Summary:
         return {title: min(self.of(title), key=preference) for title in self.titles}
 
     def of(self, title: str) -> list[Series]:
-        """All series of a method."""
         return [series for series in self.series if series.title == title]
 
     def tuning(self, title: str) -> list[Series]:

@@ -112,11 +112,7 @@ def read_spec(path: Folder) -> Spec:
 
 
 def parse_spec(content: bytes, name: str = "the sweep") -> Spec:
-    """Read a sweep from TOML.
-
-    >>> len(parse_spec(EXAMPLE.encode()).trials())
-    27
-    """
+    """Read a sweep from TOML; errors start with its name."""
     try:
         spec = decode(content, Spec, msgspec.toml.decode)
         spec.trials()
@@ -136,14 +132,7 @@ class TrialList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Store:
-    """One file for each finished trial, written whole or not at all, and the list of all trials.
-
-    >>> import tempfile
-    >>> store = Store(tempfile.mkdtemp())
-    >>> store.add("steps", [Trial(method="OGD", data=DataSet(name="jumping-target"))])
-    >>> len(store.trials), len(store.missing), store.results
-    (1, 1, [])
-    """
+    """One file for each finished trial, written whole or not at all, and the list of all trials."""
 
     def __init__(self, folder: Folder) -> None:
         self.folder = Path(folder)

@@ -59,21 +59,13 @@ def spread_text(spread: Spread | None) -> str:
 
 
 def markdown_text(text: str) -> str:
-    r"""A text as Markdown that shows it unchanged, in one line: no HTML, no links, no new cells.
-
-    >>> print(markdown_text("<b>POLA</b> | [x](y)"))
-    &lt;b&gt;POLA&lt;/b&gt; \| \[x\](y)
-    """
+    """A text as Markdown that shows it unchanged, in one line: no HTML, no links, no new cells."""
     line = printable(" ".join(text.split()))
     return html.escape(_SIGNS.sub(r"\\\1", line), quote=False)
 
 
 def csv_cell(value: Any) -> Any:
-    """A value as a cell that no spreadsheet takes for a formula; numbers stay as they are.
-
-    >>> csv_cell("=1+1"), csv_cell("-0.5"), csv_cell(-0.5), csv_cell("POLA")
-    ("'=1+1", '-0.5', -0.5, 'POLA')
-    """
+    """A value as a cell that no spreadsheet takes for a formula; numbers stay as they are."""
     if not isinstance(value, str):
         return value
     try:
@@ -84,13 +76,7 @@ def csv_cell(value: Any) -> Any:
 
 
 def write_table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
-    """A table in Markdown of escaped cells, see `markdown_text`; its first `left` columns are flush left.
-
-    >>> print(write_table(["a", "b"], [["x", "1"]]))
-    | a | b |
-    | --- | ---: |
-    | x | 1 |
-    """
+    """A table in Markdown of escaped cells, see `markdown_text`; its first `left` columns are flush left."""
     rule = ["---" if place < left else "---:" for place in range(len(heads))]
     return "\n".join(f"| {' | '.join(line)} |" for line in (heads, rule, *rows))
 
@@ -105,11 +91,7 @@ class Minimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def minima(data: DataSet, seed: int, folder: Folder | None = None) -> list[Minimum]:
-    """Solve for the best fixed point of every stretch between drifts.
-
-    >>> [round(m.value, 6) for m in minima(DataSet(name="jumping-target", rounds=40), seed=0)]
-    [0.0, 0.0, 0.0, 0.0]
-    """
+    """Solve for the best fixed point of every stretch between drifts."""
     stream = data.load(seed, folder)
     assert stream.domain is not None  # every data set has one
     tolerance = _FINE if math.prod(stream.domain.shape) <= _FEW else _ROUGH

@@ -48,16 +48,10 @@ class Source(NamedTuple):
 
 
 class DataSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A stream by its name, one of `DATA_SETS`.
-
-    `rounds` is the length of a shorter version with the same shape of drift; None: all of it.
-
-    >>> len(DataSet(name="jumping-target", rounds=40).load(seed=0))
-    40
-    """
+    """A stream by its name, one of `DATA_SETS`."""
 
     name: str
-    rounds: int | None = None
+    rounds: int | None = None  # of a shorter version with the same shape of drift; None: all of it
 
     def __post_init__(self) -> None:
         if self.name not in DATA_SETS:
@@ -105,9 +99,6 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """One run: small, checked, and the same on every machine.
 
     Two trials that differ only in their label are the same.
-
-    >>> Trial(method="POLD", data=DataSet(name="movielens-100k"), c=1e4, seed=3).name
-    'POLD-c1e4-seed3-...'
     """
 
     method: str  # name of a learner's class
@@ -179,11 +170,7 @@ def canonical(record: Any) -> bytes:
 
 
 def short(number: float) -> str:
-    """A number in as few characters as possible.
-
-    >>> short(1e4), short(0.1), short(0.0625), short(16.0)
-    ('1e4', '0.1', '0.0625', '16')
-    """
+    """A number in as few characters as possible, such as 1e4 or 0.0625."""
     text = f"{number:g}"
     exponent = f"{number:.0e}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
     return exponent if float(exponent) == number and len(exponent) < len(text) else text
@@ -289,9 +276,6 @@ def run_trial(trial: Trial, folder: Folder | None = None) -> Result:
     """Play the trial's learner on one thread, and measure.
 
     `folder` holds the real data; by default they are looked for as `driftwolfe.streams` says.
-
-    >>> run_trial(Trial(method="OGD", data=DataSet(name="jumping-target", rounds=40))).projection
-    [10, 20, 30, 40]
     """
     started = time.perf_counter()
     stream = trial.data.load(trial.seed, folder)
@@ -318,9 +302,6 @@ def step_options(method: str, c: float | None) -> dict[str, Any]:
 
     Those are c 2^(i-1) T^(-3/4) in POLD, c T^(-3/4) in BOGD_IP, c 2^(i-1) T^(-1/2) in Ader,
     c |I|^(-3/4) in POLA, c |I|^(-1/2) in PAMO, and c gamma^(-1/2) in Multi-OCG.
-
-    >>> step_options("POLD", 1e4)
-    {'step_scale': 10000.0, 'grid': 'experiment'}
     """
     if c is None:
         return {}
@@ -369,6 +350,9 @@ def _measured(trial: Trial, stream: Stream, started: float) -> Result:
         if tau <= len(history):  # where time ran out there may be no such window
             found = regret.adaptive_regret(history, tau, _REGRET_TOLERANCE)
             adaptive.append(AdaptiveRegret(tau, float(found), found.gap, found.window))
+    # One column per expert, in the order in which they came.
+    experts = list(dict.fromkeys(name for read in weights.values() for name in read))
+    table = [[read.get(name) for name in experts] for read in weights.values()]
     at = np.array(rounds) - 1
     return Result(
         trial=trial,
@@ -380,16 +364,7 @@ def _measured(trial: Trial, stream: Stream, started: float) -> Result:
         stream=stream.name,
         cut=len(history) < len(played),
         adaptive=adaptive,
-        weights=_weight_table(weights),
+        weights=Weights(list(weights), experts, table) if weights else None,
         wall=round(time.perf_counter() - started, 3),
         environment=facts(),
     )
-
-
-def _weight_table(readings: dict[int, dict[str, float]]) -> Weights | None:
-    """Weights by round and expert as one table; experts in the order in which they came."""
-    if not readings:
-        return None
-    experts = list(dict.fromkeys(name for read in readings.values() for name in read))
-    rows = [[read.get(name) for name in experts] for read in readings.values()]
-    return Weights(list(readings), experts, rows)
