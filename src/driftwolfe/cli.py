@@ -19,7 +19,7 @@ from driftwolfe.terminal import Terminal, printable, show
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from driftwolfe.experiments.store import Store
+    from driftwolfe.experiments.sweep import Store
 
 #: Runs a command; returns its exit status, None for 0.
 Command = Callable[[argparse.Namespace], int | None]
@@ -185,10 +185,10 @@ def run_reproduce(options: argparse.Namespace) -> int:
     of the same shape takes their place, and every figure says so.
     """
     from driftwolfe.experiments.paper import experiment, reproduce
-    from driftwolfe.experiments.store import Store
+    from driftwolfe.experiments.sweep import Store
 
     chosen = experiment(options.experiment, options.preset, options.seeds)
-    store = Store(options.out or Path("results") / f"{chosen.name}-{options.preset}")
+    store = Store(options.out or Path("results") / f"{options.experiment}-{options.preset}")
     command = f"driftwolfe reproduce {options.experiment} --preset {options.preset}"
     if options.seeds:
         command += f" --seeds {options.seeds}"
@@ -214,7 +214,7 @@ def run_sweep(options: argparse.Namespace) -> int:
       driftwolfe sweep sweep.toml --scheduler tcp://HOST:8786
     """
     from driftwolfe.experiments import sweep
-    from driftwolfe.experiments.store import Store
+    from driftwolfe.experiments.sweep import Store
 
     if options.example:
         print(sweep.EXAMPLE, end="")
@@ -246,7 +246,7 @@ def _run_trials(
         _note(f"stopped: {done} of {len(store.trials)} trials are done and kept in {store.folder}")
         _note(f"resume with: {shlex.join(['driftwolfe', *sys.argv[1:]])}")
         return 130
-    from driftwolfe.experiments.publish import publish
+    from driftwolfe.experiments.report import publish
     from driftwolfe.experiments.sweep import status
 
     if store.results:
@@ -272,8 +272,7 @@ def run_status(options: argparse.Namespace) -> None:
 
     Prints trials done, the best so far, and failures.
     """
-    from driftwolfe.experiments.store import Store
-    from driftwolfe.experiments.sweep import status
+    from driftwolfe.experiments.sweep import Store, status
 
     show(status(Store(options.folder)))
 
@@ -284,8 +283,8 @@ def run_report(options: argparse.Namespace) -> None:
 
     Writes summary.md, trials.csv, figures/ and report.html into the folder of the sweep.
     """
-    from driftwolfe.experiments.publish import publish
-    from driftwolfe.experiments.store import Store
+    from driftwolfe.experiments.report import publish
+    from driftwolfe.experiments.sweep import Store
 
     for path in publish(Store(options.folder)):
         show(str(path))
@@ -299,8 +298,8 @@ def run_claims(options: argparse.Namespace) -> None:
     whether it held.
     """
     from driftwolfe.experiments.paper import claims
-    from driftwolfe.experiments.store import Store
     from driftwolfe.experiments.summary import summarise
+    from driftwolfe.experiments.sweep import Store
 
     for summary in summarise(Store(options.folder).results):
         found = [str(claim) for claim in claims(summary)]
@@ -314,7 +313,7 @@ def run_overview(options: argparse.Namespace) -> None:
 
     Prints the methods of several sweeps or experiments, and which reports and pictures to open.
     """
-    from driftwolfe.experiments.publish import overview
+    from driftwolfe.experiments.report import overview
 
     terminal = Terminal.of()
     for line in overview(options.places):
