@@ -9,7 +9,7 @@ import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.points import checks
 from driftwolfe.points.compiled import compiled
-from driftwolfe.points.decompositions import eigh
+from driftwolfe.points.devices import eigh
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.points.rounding import ramp
 

@@ -11,8 +11,7 @@ from driftwolfe.domains.hull import Hull
 from driftwolfe.domains.thresholds import threshold_to_sum
 from driftwolfe.oracles.frank_wolfe import COLLAPSE, InfeasibleProjection, Pair, Run, Stopping
 from driftwolfe.points import FactoredMatrix, norm
-from driftwolfe.points.decompositions import svd
-from driftwolfe.points.devices import device_of, namespace
+from driftwolfe.points.devices import device_of, namespace, svd
 from driftwolfe.points.kinds import Array, Point
 
 

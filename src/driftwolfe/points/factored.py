@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftwolfe.points import checks
-from driftwolfe.points.decompositions import svd
-from driftwolfe.points.devices import HOST, Device, device_named, device_of, is_array, to_host
+from driftwolfe.points.devices import HOST, Device, device_named, device_of, is_array, svd, to_host
 from driftwolfe.points.kinds import Array, Indices, Shape
 from driftwolfe.points.orthogonal import thin_svd_of_product
 
