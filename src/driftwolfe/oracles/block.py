@@ -70,8 +70,8 @@ def block(
     radius = domain.radius
     if isinstance(y, FactoredMatrix) and y.nuclear_norm_bound() <= radius:
         return InfeasibleProjection(y, y, 0, 0.0, 0.0, "block")
-    size = norm(y)
-    yy = size * size
+    length = norm(y)
+    yy = length * length
     full, dense = min(domain.shape), math.prod(domain.shape) <= _FULL_ENTRIES
     most = full if dense else min(full, max(64, _LARGEST_BLOCK // (8 * sum(domain.shape))))
     right = (x if isinstance(x, FactoredMatrix) else FactoredMatrix.from_dense(x)).V
@@ -94,8 +94,11 @@ def block(
         if growing:
             right = _with_random_columns(space.right, most, 1.0, rng)
             continue
-        theta = float((s - kept).max())
-        vertex, error = yield pair.direction(), _hint(run, radius * theta)
+        # The error that the certificate may have, relative to an LMO value of this size.
+        size, accuracy = radius * float((s - kept).max()), stop.accuracy or _SAFE_ACCURACY
+        allowed = _CERTIFICATE_SHARE * min(accuracy, _SAFE_ACCURACY) * pair.squared
+        hint = min(_LARGEST_ERROR, allowed / size) if size > 0 else _LARGEST_ERROR
+        vertex, error = yield pair.direction(), hint
         calls = run.calls = calls + 1
         gap = pair.gap_at(vertex) + error
         if (result := run.accept(gap)) is not None:
@@ -103,18 +106,9 @@ def block(
         if run.spent() or s.size >= most:
             return run.give_up(gap)
         # A dense vertex has rank one: its largest row is its right singular direction.
-        largest = (
-            None if isinstance(vertex, FactoredMatrix) else np.abs(vertex).max(axis=1).argmax()
-        )
-        fresh = vertex.V if largest is None else vertex[[largest]].T
+        factored = isinstance(vertex, FactoredMatrix)
+        fresh = vertex.V if factored else vertex[[np.abs(vertex).max(axis=1).argmax()]].T
         right = namespace(fresh).concat((space.right, fresh), axis=1)[:, :most]
-
-
-def _hint(run: Run, size: float) -> float:
-    """The relative error that the certificate may have, for an LMO value of this size."""
-    accuracy = min(run.stop.accuracy or _SAFE_ACCURACY, _SAFE_ACCURACY)
-    allowed = _CERTIFICATE_SHARE * accuracy * run.pair.squared
-    return min(_LARGEST_ERROR, allowed / size) if size > 0 else _LARGEST_ERROR
 
 
 def _with_random_columns(right: Array, most: int, share: float, rng: np.random.Generator) -> Array:

@@ -33,7 +33,7 @@ COLLAPSE = 0.5
 CALLS = 2.6
 #: Error of an inexact oracle, in units of sqrt(tolerance) ||x - y||, with which it still ends.
 _ORACLE_ERROR = 3 / 8
-#: Steps towards known vertices between two calls; more bring ever less.
+#: Steps towards known vertices between two LMO calls; more bring ever less.
 _FREE_STEPS = 32
 
 
@@ -54,7 +54,8 @@ class Pair:
             self._residual = x - y
             self.squared = inner(self._residual, self._residual)
             return
-        self.x, self._buffer, self._residual = x, buffer, None
+        self.x, self._residual = x, None
+        self._buffer = buffer or FactorBuffer(None, None, 0)  # which holds no point
         self._xx, self._xy, self._yy = scalars or (inner(x, x), inner(x, y), inner(y, y))
         if not self._xx + self._yy < _LARGEST:
             raise ValueError("a target is beyond the range of numbers; use a smaller step_scale")
@@ -84,10 +85,7 @@ class Pair:
             self.gap = -inner(self._residual, self._move)
             return self.gap
         self._move = vertex
-        if self._buffer is None:
-            self.slope, self._xv = inner(self.direction(), vertex), inner(self.x, vertex)
-        else:
-            self.slope, self._xv = self._buffer.inner(vertex, self.direction(), self.x)
+        self.slope, self._xv = self._buffer.inner(vertex, self.direction(), self.x)
         self.gap = self._xx - self._xy - self.slope  # the slope is <x - y, v>
         return self.gap
 
@@ -105,10 +103,7 @@ class Pair:
         xv, yv = self._xv, self._xv - self.slope
         share = line_search_share(self.gap, vv - 2 * xv + self._xx)
         rest = 1.0 - share
-        if self._buffer is None:
-            mixed = rest * self.x + share * self._move
-        else:
-            mixed = self._buffer.mix(rest, self.x, share, self._move)
+        mixed = self._buffer.mix(rest, self.x, share, self._move)
         self.x, self._residual = self._trimmed(0, mixed), None
         self._xy = rest * self._xy + share * yv
         self._xx = rest**2 * self._xx + 2 * share * rest * xv + share**2 * vv
@@ -468,39 +463,30 @@ class HalfspaceRun(Run):
 
     def advance(self) -> InfeasibleProjection | None:
         """Make one LMO call, or none if x is near y; return the result once there is one."""
-        pair, stop = self.pair, self.stop
-        if self.atoms is not None:
-            self._step_to_atoms(self.atoms)
+        pair, stop, atoms = self.pair, self.stop, self.atoms
+        if atoms is not None:
+            for _ in range(_FREE_STEPS):
+                vertex = None if self.near() else atoms.best(pair.direction())
+                # It proves that the run must continue where its gap is too large.
+                if vertex is None or not pair.gap_at(vertex) > stop.final_gap(pair.squared):
+                    break
+                if not pair.step():
+                    break
         if self.near():
             return self.stay()
         vertex, gap = self.ask(self._hint)
-        if self.atoms is not None:
-            self.atoms.add(vertex)
+        if atoms is not None:
+            atoms.add(vertex)
         if (result := self.accept(gap)) is not None:
             return result
         if gap <= stop.half_space_gap(pair.squared):
             self._fallback = self.half_space_step(gap)
-        if self._fallback and (self.spent() or self.calls + 1 > self._cap):
-            return self._give_up_or_fall_back(gap)
-        if self.spent() and stop.accuracy is None and gap <= COLLAPSE * pair.squared:
+        ends = self._fallback and (self.spent() or self.calls + 1 > self._cap)
+        if self.spent() and stop.accuracy is None and gap <= COLLAPSE * pair.squared and not ends:
             return self.collapse(gap)
-        if not pair.step():
-            return self._give_up_or_fall_back(gap)
+        if ends or not pair.step():
+            result = self.give_up(gap)
+            if result.converged or self._fallback is None:
+                return result
+            return replace(self._fallback, lmo_calls=self.calls)  # which kept the contract
         return self.stay() if self.spent() else None
-
-    def _step_to_atoms(self, atoms: Atoms) -> None:
-        """Step towards known vertices while one of them proves that the run must continue."""
-        pair = self.pair
-        for _ in range(_FREE_STEPS):
-            vertex = None if self.near() else atoms.best(pair.direction())
-            if vertex is None or not pair.gap_at(vertex) > self.stop.final_gap(pair.squared):
-                return
-            if not pair.step():
-                return
-
-    def _give_up_or_fall_back(self, gap: float) -> InfeasibleProjection:
-        """The result now if it keeps the contract, else an earlier one that did."""
-        result = self.give_up(gap)
-        if result.converged or self._fallback is None:
-            return result
-        return replace(self._fallback, lmo_calls=self.calls)

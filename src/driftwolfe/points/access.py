@@ -74,11 +74,8 @@ def _guarded(method: Method, writing: bool = False, whole: bool = False) -> Meth
         entered = writers if writing else readers
         try:
             entered.append(me)  # in here: an interrupt may come right after it
-            if writing:
-                others = writers[0] != me or readers.count(me) != len(readers)
-            else:
-                others = bool(writers)
-            if others:
+            read = writing and readers.count(me) != len(readers)
+            if read or writers[:1] not in ([], [me]):
                 raise _refusal(self, access)
             return method(self, *given, **named)
         finally:
