@@ -19,7 +19,6 @@ from driftwolfe.domains.thresholds import (
     threshold_to_sum,
 )
 from driftwolfe.points import FactoredMatrix, Triplet, checks, leading_triplet, norm
-from driftwolfe.points.compiled import compiled
 from driftwolfe.points.devices import (
     HOST,
     best_device,
@@ -29,7 +28,7 @@ from driftwolfe.points.devices import (
     svd,
     to_host,
 )
-from driftwolfe.points.kinds import Array, Point, Shape
+from driftwolfe.points.kinds import Array, Point, Shape, compiled
 from driftwolfe.points.lanczos import leading_triplet_of_each
 
 factored_kernels = compiled("driftwolfe.points.sparse_kernels")

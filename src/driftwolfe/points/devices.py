@@ -13,8 +13,7 @@ import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.points import checks
-from driftwolfe.points.compiled import compiled
-from driftwolfe.points.kinds import Array, Shape
+from driftwolfe.points.kinds import Array, Shape, compiled
 
 _kernels = compiled("driftwolfe.points.sparse_kernels")
 #: Entries up to which scipy's conversions cost more than the work itself.
