@@ -106,8 +106,7 @@ class Device:
 
     def unit_columns(self, block: Any) -> Any:
         """The same columns at unit length; zero columns stay zero."""
-        lengths = self.lengths(block)
-        return block / np.where(lengths > 0, lengths, 1.0)
+        return block / self.lengths(block).clip(min=self.xp.finfo(block.dtype).tiny)
 
     def inverse_cholesky(self, gram: Any) -> Any:
         """The inverse of the upper Cholesky factor; None, or not finite, where it has none."""
@@ -262,7 +261,7 @@ def device_of(array: Any) -> Device:
 
 def namespace(array: Any) -> Any:
     """Return the library of an array: numpy or torch."""
-    return np if isinstance(array, np.ndarray) else device_of(array).xp
+    return device_of(array).xp
 
 
 def is_array(value: Any) -> bool:
@@ -272,8 +271,6 @@ def is_array(value: Any) -> bool:
 
 def to_host(array: Any) -> Any:
     """Return an array as NumPy's; anything else as it is."""
-    if isinstance(array, np.ndarray) or not _is_tensor(array):
-        return array
     return device_of(array).host(array)
 
 

@@ -110,11 +110,8 @@ class TorchStored:
             for i, matrix in held:
                 counts[i] = torch.diff(matrix.indptr)
             ends = torch.cumsum(counts.view(-1), 0, dtype=torch.int32)
-            indptr, whole = (
-                torch.cat((ends.new_zeros(1), ends)),
-                (counts.numel(), len(matrices) * n),
-            )
-            return torch.sparse_csr_tensor(indptr, indices, data, whole)
+            indptr, size = torch.cat((ends.new_zeros(1), ends)), (len(ends), len(matrices) * n)
+            return torch.sparse_csr_tensor(indptr, indices, data, size)
 
         flipped = [(i, matrix.T) for i, matrix in held]
         return diagonal(held, *shape), diagonal(flipped, *shape[::-1])
@@ -171,13 +168,10 @@ class TorchStored:
         return float(other.data @ self.entries(other.rows, other.indices))
 
     def copy(self) -> TorchStored:
-        indptr, indices, data = map(torch.clone, parts(self))
-        return TorchStored(indptr, indices, data, self.shape)
+        return TorchStored(*map(torch.clone, parts(self)), self.shape)
 
     def toarray(self) -> Any:
-        dense = self.data.new_zeros(self.shape)
-        dense[self.rows, self.indices.long()] = self.data
-        return dense
+        return self._product.to_dense()
 
     def __getitem__(self, rows: slice) -> TorchStored:
         start, stop, _ = rows.indices(self.shape[0])
@@ -190,8 +184,7 @@ class TorchStored:
         """The same matrix on another device of PyTorch's."""
         if self.data.device == device:
             return self
-        indptr, indices, data = (part.to(device) for part in parts(self))
-        return TorchStored(indptr, indices, data, self.shape)
+        return TorchStored(*(part.to(device) for part in parts(self)), self.shape)
 
     def on_host(self) -> Any:
         """The same matrix as scipy's `csr_array`."""
@@ -403,9 +396,6 @@ class TorchDevice(Device):
     def lengths(self, block: Any) -> Any:
         return torch.linalg.vector_norm(block, dim=0)
 
-    def unit_columns(self, block: Any) -> Any:
-        return block / self.lengths(block).clamp_min_(torch.finfo(block.dtype).tiny)
-
     def inverse_cholesky(self, gram: Any) -> Any:
         lower = torch.linalg.cholesky_ex(gram)[0]
         return torch.linalg.solve_triangular(lower, self.unit(len(gram)), upper=False).T
@@ -432,8 +422,7 @@ class TorchDevice(Device):
 
     def canonical(self, sparse: Any, shape: Shape) -> Any:
         if not isinstance(sparse, TorchStored):
-            indptr, indices, data = map(self.put, parts(HOST.canonical(sparse, shape)))
-            return TorchStored(indptr, indices, data, shape)
+            return TorchStored(*map(self.put, parts(HOST.canonical(sparse, shape))), shape)
         if sparse.shape != shape:
             raise ValueError(f"sparse must have shape {shape}, got {sparse.shape}")
         return sparse.on(self.place)
