@@ -14,7 +14,7 @@ from driftwolfe.oracles.frank_wolfe import InfeasibleProjection, Pair, Run, Stop
 from driftwolfe.points import FactoredMatrix, distance, norm
 from driftwolfe.points.devices import device_of, namespace
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.points.orthogonal import RitzSpace, ritz_space
+from driftwolfe.points.orthogonal import ritz_space
 
 #: Yields the direction and relative accuracy of an LMO call, receives a vertex and its error (as
 #: from `Domain.lmo_with_error`), and returns the result.
@@ -87,7 +87,13 @@ def block(
         xx, xy = float(kept @ kept), float(s @ kept)
         growing = kept[-1] > 0 and s.size < most  # theta lies below all that was found
         if not (growing and xx - 2 * xy + yy > max(stop.tolerance, 1e-6 * yy)):
-            pair = Pair(_assemble(space, kept, y), y, (xx, xy, yy))
+            rank = int(np.count_nonzero(kept))
+            U, V = space.leading(rank)
+            if isinstance(y, FactoredMatrix):
+                nearest = FactoredMatrix.from_orthonormal(U, kept[:rank], V)
+            else:
+                nearest = (U * kept[:rank]) @ V.T
+            pair = Pair(nearest, y, (xx, xy, yy))
             run = Run(domain, stop, "block", pair, calls)
             if run.near():
                 return run.stay()
@@ -117,12 +123,3 @@ def _with_random_columns(right: Array, most: int, share: float, rng: np.random.G
     wanted = min(most, held + max(_RANDOM_COLUMNS, int(share * held)))
     fresh = device_of(right).normal(rng, (n, max(0, wanted - held)))
     return namespace(right).concat((right, fresh), axis=1)[:, :most]
-
-
-def _assemble(space: RitzSpace, kept: Array, like: Point) -> Point:
-    """The thresholded matrix without its zero part, of the same kind as `like`."""
-    rank = int(np.count_nonzero(kept))
-    U, V = space.leading(rank)
-    if isinstance(like, FactoredMatrix):
-        return FactoredMatrix.from_orthonormal(U, kept[:rank], V)
-    return (U * kept[:rank]) @ V.T

@@ -40,8 +40,9 @@ _FREE_STEPS = 32
 class Pair:
     """A feasible point x that moves by Frank-Wolfe steps, and its target y.
 
-    Dense points keep the residual x - y, updated in place. Others keep `scalars`, which may be passed
-    if known, and never touch all entries; if x lies in a `buffer`, its steps copy nothing.
+    Dense points keep the residual x - y, updated in place. Others keep the `scalars` ||x||^2, <x, y>
+    and ||y||^2, which may be passed if known, and never touch all entries; if x lies in a `buffer`,
+    its steps copy nothing.
     """
 
     def __init__(
@@ -56,21 +57,13 @@ class Pair:
             return
         self.x, self._residual = x, None
         self._buffer = buffer or FactorBuffer(None, None, 0)  # which holds no point
-        self._xx, self._xy, self._yy = scalars or (inner(x, x), inner(x, y), inner(y, y))
-        if not self._xx + self._yy < _LARGEST:
-            raise ValueError("a target is beyond the range of numbers; use a smaller step_scale")
+        self._expand(*(scalars or (inner(x, x), inner(x, y), inner(y, y))))
         self._ranks = [getattr(point, "rank", 0) for point in (x, y)]
-        self._expand()
 
     @property
     def distance(self) -> float:
         """||x - y||."""
         return math.sqrt(self.squared)
-
-    @property
-    def scalars(self) -> Scalars | None:
-        """||x||^2, <x, y>, ||y||^2 of factored points."""
-        return None if self.dense else (self._xx, self._xy, self._yy)
 
     def direction(self) -> Point:
         """The gradient x - y of half the squared distance."""
@@ -86,7 +79,7 @@ class Pair:
             return self.gap
         self._move = vertex
         self.slope, self._xv = self._buffer.inner(vertex, self.direction(), self.x)
-        self.gap = self._xx - self._xy - self.slope  # the slope is <x - y, v>
+        self.gap = self.scalars[0] - self.scalars[1] - self.slope  # the slope is <x - y, v>
         return self.gap
 
     def step(self) -> bool:
@@ -100,14 +93,13 @@ class Pair:
             self._residual += self._move
             self.squared = inner(self._residual, self._residual)
             return self.squared < before
-        xv, yv = self._xv, self._xv - self.slope
-        share = line_search_share(self.gap, vv - 2 * xv + self._xx)
+        (xx, xy, yy), xv, yv = self.scalars, self._xv, self._xv - self.slope
+        share = line_search_share(self.gap, vv - 2 * xv + xx)
         rest = 1.0 - share
         mixed = self._buffer.mix(rest, self.x, share, self._move)
         self.x, self._residual = self._trimmed(0, mixed), None
-        self._xy = rest * self._xy + share * yv
-        self._xx = rest**2 * self._xx + 2 * share * rest * xv + share**2 * vv
-        self._expand()
+        xx = rest**2 * xx + 2 * share * rest * xv + share**2 * vv
+        self._expand(xx, rest * xy + share * yv, yy)
         return self.squared < before
 
     def pull(self, share: float) -> None:
@@ -118,19 +110,22 @@ class Pair:
         else:
             self.y = self._trimmed(1, (1.0 - share) * self.y + share * self.x)
             self._residual = None
-            xx, xy, yy = self._xx, self._xy, self._yy
-            self._xy = (1 - share) * xy + share * xx
-            self._yy = (1 - share) ** 2 * yy + 2 * share * (1 - share) * xy + share**2 * xx
+            xx, xy, yy = self.scalars
+            yy = (1 - share) ** 2 * yy + 2 * share * (1 - share) * xy + share**2 * xx
+            self.scalars = xx, (1 - share) * xy + share * xx, yy
         self.squared *= (1.0 - share) ** 2
 
     def snapshot(self) -> Point:
         """Return x as it is now; later steps do not change it."""
         return self.x.copy() if self.dense else self.x
 
-    def _expand(self) -> None:
+    def _expand(self, xx: float, xy: float, yy: float) -> None:
         """Compute ||x - y||^2 from the scalars, or directly where they cancel."""
-        self.squared = self._xx - 2 * self._xy + self._yy
-        if self.squared < _CANCELLED * (self._xx + self._yy):
+        if not xx + yy < _LARGEST:
+            raise ValueError("a target is beyond the range of numbers; use a smaller step_scale")
+        self.scalars: Scalars = xx, xy, yy
+        self.squared = xx - 2 * xy + yy
+        if self.squared < _CANCELLED * (xx + yy):
             length = norm(self.direction())
             self.squared = length * length  # infinite where ** would raise
 

@@ -182,12 +182,13 @@ class _Operator(NamedTuple):
 
     @classmethod
     def of(cls, given: Any) -> _Operator:
+        m, n = given.shape
         if isinstance(given, FactoredMatrix):
             host, back = given.device.host, given.transpose_times
-            return cls(given.shape, lambda q: host(given @ q), lambda q: host(back(q)))
+            return cls((m, n), lambda q: host(given @ q), lambda q: host(back(q)))
         matrix = checks.sound_sparse(to_host(given), "operator")
         transposed = matrix.T
-        return cls(matrix.shape, lambda q: matrix @ q, lambda q: transposed @ q)
+        return cls((m, n), lambda q: matrix @ q, lambda q: transposed @ q)
 
     @property
     def T(self) -> _Operator:

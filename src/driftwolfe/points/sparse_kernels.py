@@ -20,9 +20,9 @@ from driftwolfe.points.compiling import (
 
 _INDICES = numba.types.Array(numba.int32, 1, "C", readonly=True)
 #: S by rows (indptr, indices, data), read and written, and U, s, V.
-_STORED = numba.types.Tuple((_INDICES, _INDICES, NUMBERS))
-_NEW_STORED = numba.types.Tuple((numba.int32[::1], numba.int32[::1], NEW_NUMBERS))
-_LOW_RANK = numba.types.Tuple((TABLE, NUMBERS, TABLE))
+_STORED = numba.types.Tuple((_INDICES, _INDICES, NUMBERS))  # type: ignore[no-untyped-call]
+_NEW_STORED = numba.types.Tuple((numba.int32[::1], numba.int32[::1], NEW_NUMBERS))  # type: ignore[no-untyped-call]
+_LOW_RANK = numba.types.Tuple((TABLE, NUMBERS, TABLE))  # type: ignore[no-untyped-call]
 
 
 @fast_jit(TABLE, NUMBERS, TABLE, PLACES, PLACES)

@@ -168,7 +168,8 @@ class TorchStored:
         return float(other.data @ self.entries(other.rows, other.indices))
 
     def copy(self) -> TorchStored:
-        return TorchStored(*map(torch.clone, parts(self)), self.shape)
+        indptr, indices, data = map(torch.clone, parts(self))
+        return TorchStored(indptr, indices, data, self.shape)
 
     def toarray(self) -> Any:
         return self._product.to_dense()
@@ -184,7 +185,8 @@ class TorchStored:
         """The same matrix on another device of PyTorch's."""
         if self.data.device == device:
             return self
-        return TorchStored(*(part.to(device) for part in parts(self)), self.shape)
+        indptr, indices, data = (part.to(device) for part in parts(self))
+        return TorchStored(indptr, indices, data, self.shape)
 
     def on_host(self) -> Any:
         """The same matrix as scipy's `csr_array`."""
@@ -422,7 +424,8 @@ class TorchDevice(Device):
 
     def canonical(self, sparse: Any, shape: Shape) -> Any:
         if not isinstance(sparse, TorchStored):
-            return TorchStored(*map(self.put, parts(HOST.canonical(sparse, shape))), shape)
+            indptr, indices, data = map(self.put, parts(HOST.canonical(sparse, shape)))
+            return TorchStored(indptr, indices, data, shape)
         if sparse.shape != shape:
             raise ValueError(f"sparse must have shape {shape}, got {sparse.shape}")
         return sparse.on(self.place)
