@@ -57,20 +57,6 @@ def stored_inner(stored: Any, U: Any, s: Any, V: Any) -> Any:
 
 
 @fast_jit()
-def _dot(a: Any, b: Any) -> Any:
-    total = 0.0
-    for i in range(a.size):
-        total += a[i] * b[i]
-    return total
-
-
-@fast_jit()
-def _subtract(a: Any, factor: Any, b: Any) -> Any:
-    for i in range(a.size):
-        a[i] -= factor * b[i]
-
-
-@fast_jit()
 def _pass_over(factor: Any, rank: Any, weights: Any, totals: Any, sums: Any) -> Any:
     """Add factor @ weights to `totals`, then totals @ factor to `sums`, reading each row once.
 
@@ -136,11 +122,18 @@ def lanczos_step(low_rank: Any, stored: Any, basis: Any, inner: Any, images: Any
     for _ in range(2):
         inside = 0.0
         for j in range(k + 1):
-            inside = _dot(basis[j], product)
-            _subtract(product, inside, basis[j])
-            _subtract(inner_product, inside, inner[j])
+            held, inner_held, inside = basis[j], inner[j], 0.0
+            for i in range(product.size):
+                inside += held[i] * product[i]
+            for i in range(product.size):
+                product[i] -= inside * held[i]
+            for c in range(s.size):
+                inner_product[c] -= inside * inner_held[c]
         diagonal += inside
-    length = np.sqrt(_dot(product, product))
+    square = 0.0
+    for j in range(product.size):
+        square += product[j] * product[j]
+    length = np.sqrt(square)
     factor = 1.0 / length if length > 0.0 else 1.0
     for j in range(product.size):
         product[j] *= factor
