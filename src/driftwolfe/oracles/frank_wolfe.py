@@ -45,6 +45,8 @@ class Pair:
     its steps copy nothing.
     """
 
+    scalars: Scalars
+
     def __init__(
         self, x: Point, y: Point, scalars: Scalars | None = None, buffer: FactorBuffer | None = None
     ) -> None:
@@ -123,7 +125,7 @@ class Pair:
         """Compute ||x - y||^2 from the scalars, or directly where they cancel."""
         if not xx + yy < _LARGEST:
             raise ValueError("a target is beyond the range of numbers; use a smaller step_scale")
-        self.scalars: Scalars = xx, xy, yy
+        self.scalars = xx, xy, yy
         self.squared = xx - 2 * xy + yy
         if self.squared < _CANCELLED * (xx + yy):
             length = norm(self.direction())
