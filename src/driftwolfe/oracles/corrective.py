@@ -67,7 +67,13 @@ class Span:
 
     def add(self, vertex: Point) -> None:
         """Extend the spaces by those of a rank-one matrix."""
-        u, v = _factors(vertex)
+        if isinstance(vertex, FactoredMatrix):
+            u, v = vertex.U[:, 0], vertex.V[:, 0]
+        else:
+            sizes = np.abs(vertex).max(axis=0)
+            largest = int(sizes.argmax())
+            u = vertex[:, largest] / (sizes[largest] or 1.0)  # products stay in range
+            v = vertex.T @ u
         known = self._right.shape[1]
         self._left, self._right = _extended(self._left, u), _extended(self._right, v)
         fresh = self._y @ self._right[:, known:]
@@ -95,13 +101,3 @@ def _extended(basis: Array, vector: Array) -> Array:
     if size <= 1e-12 * norm(vector):
         return basis
     return namespace(basis).concat((basis, (rest / size)[:, None]), axis=1)
-
-
-def _factors(matrix: Point) -> tuple[Array, Array]:
-    """Column and row directions of a rank-one matrix."""
-    if isinstance(matrix, FactoredMatrix):
-        return matrix.U[:, 0], matrix.V[:, 0]
-    sizes = np.abs(matrix).max(axis=0)
-    largest = int(sizes.argmax())
-    column = matrix[:, largest] / (sizes[largest] or 1.0)  # products stay in range
-    return column, matrix.T @ column
