@@ -16,8 +16,7 @@ from driftwolfe.domains.base import Domain
 from driftwolfe.domains.hull import comes_near
 from driftwolfe.domains.thresholds import project_capped_sums
 from driftwolfe.points import checks, norm
-from driftwolfe.points.compiled import compiled
-from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.rounding import tilt, tilted
 
 graph_kernels = compiled("driftwolfe.domains.graph_kernels")

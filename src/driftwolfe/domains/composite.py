@@ -11,7 +11,7 @@ from driftwolfe.domains.hull import comes_near
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.devices import HOST
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.points.product import ProductPoint
+from driftwolfe.points.ops import ProductPoint
 
 
 class ProductDomain(Domain):

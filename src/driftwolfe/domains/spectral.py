@@ -19,10 +19,16 @@ from driftwolfe.domains.thresholds import (
     threshold_to_sum,
 )
 from driftwolfe.points import FactoredMatrix, Triplet, checks, leading_triplet, norm
-from driftwolfe.points.compiled import compiled
-from driftwolfe.points.decompositions import singular_values, svd
-from driftwolfe.points.devices import HOST, best_device, device_named, device_of, to_host
-from driftwolfe.points.kinds import Array, Point, Shape
+from driftwolfe.points.devices import (
+    HOST,
+    best_device,
+    device_named,
+    device_of,
+    singular_values,
+    svd,
+    to_host,
+)
+from driftwolfe.points.kinds import Array, Point, Shape, compiled
 from driftwolfe.points.lanczos import leading_triplet_of_each
 
 factored_kernels = compiled("driftwolfe.points.sparse_kernels")

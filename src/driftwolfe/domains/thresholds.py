@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.points.compiled import compiled
 from driftwolfe.points.devices import HOST, device_of
-from driftwolfe.points.kinds import Array
+from driftwolfe.points.kinds import Array, compiled
 
 kernels = compiled("driftwolfe.domains.set_kernels")
 

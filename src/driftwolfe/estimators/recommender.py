@@ -18,7 +18,7 @@ from driftwolfe.estimators.recommender_experts import LOSSES, PoolSettings, Rati
 from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
-from driftwolfe.points.product import ProductPoint
+from driftwolfe.points.ops import ProductPoint
 from driftwolfe.storage import enough_memory, read_archive, refused, write_archive
 
 LEARNERS = ("both", "pold", "pola")

@@ -23,7 +23,7 @@ from driftwolfe.points.access import reads
 from driftwolfe.points.devices import HOST, Device, device_named
 from driftwolfe.points.factor_buffer import FactorBuffer
 from driftwolfe.points.factored import FactoredMatrix
-from driftwolfe.points.product import ProductPoint
+from driftwolfe.points.ops import ProductPoint
 from driftwolfe.saved_state import Field, Kind, TreeReader, TreeWriter, array_names, check_fields
 from driftwolfe.storage import Archive, PathLike, one_line, refused, require
 

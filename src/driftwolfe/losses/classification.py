@@ -17,10 +17,9 @@ from driftwolfe.losses.inputs import (
     row_norms,
 )
 from driftwolfe.points import checks
-from driftwolfe.points.compiled import compiled
 from driftwolfe.points.devices import HOST, device_of
 from driftwolfe.points.factored import FactoredMatrix
-from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.kinds import Array, Point, compiled
 
 kernels = compiled("driftwolfe.losses.logistic_kernels")
 

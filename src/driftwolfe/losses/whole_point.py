@@ -10,10 +10,9 @@ import numpy as np
 from driftwolfe.losses.base import Ball, Loss
 from driftwolfe.losses.inputs import FixedPoint
 from driftwolfe.points import checks, ops
-from driftwolfe.points.compiled import compiled
 from driftwolfe.points.devices import is_array, namespace
-from driftwolfe.points.kinds import Array, Point, Shape
-from driftwolfe.points.product import ProductPoint
+from driftwolfe.points.kinds import Array, Point, Shape, compiled
+from driftwolfe.points.ops import ProductPoint
 
 kernels = compiled("driftwolfe.losses.loss_kernels")
 
