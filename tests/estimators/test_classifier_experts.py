@@ -17,7 +17,7 @@ from driftwolfe.estimators.classifier_experts import (
     ClassLearner,
 )
 from driftwolfe.estimators.classifier_features import FULL_FEATURES, FeatureMap, Labelled, as_rows
-from driftwolfe.estimators.classifier_kernels import divisor, eigen, project_columns
+from driftwolfe.estimators.classifier_kernels import divisor, project_columns
 from driftwolfe.losses import MulticlassLogistic
 from estimators.classifier_streams import state_of, turning
 
@@ -48,7 +48,7 @@ def trace_norm(matrix):
 
 @given(
     rows=st.integers(1, 30),
-    columns=st.integers(1, 9),
+    columns=st.integers(1, 20),
     share=st.floats(0.01, 1.5),
     size=st.sampled_from([1e-6, 1.0, 1e6]),
     seed=st.integers(0, 10**6),
@@ -66,22 +66,6 @@ def test_projection_is_that_of_the_ball(rows, columns, share, size, seed):
     assert squared == pytest.approx((expected**2).sum(), rel=1e-6)
     projected[own] = table[own]
     np.testing.assert_array_equal(projected, table)  # nothing else was touched
-
-
-@given(n=st.integers(1, 16), seed=st.integers(0, 10**6), flat=st.booleans())
-def test_eigenvalues_are_those_of_lapack(n, seed, flat):
-    rng = np.random.default_rng(seed)
-    square = rng.normal(size=(n, n))
-    symmetric = square @ square.T
-    if flat:
-        symmetric = np.ones((n, n))
-    matrix, vectors = symmetric.copy(), np.empty((n, n))
-    eigen(matrix, vectors)
-    np.testing.assert_allclose(
-        np.sort(matrix.diagonal()), np.linalg.eigvalsh(symmetric), atol=1e-10
-    )
-    rebuilt = (vectors * matrix.diagonal()) @ vectors.T
-    np.testing.assert_allclose(rebuilt, symmetric, atol=1e-10)
 
 
 # --- experts ---------------------------------------------------------------------------------

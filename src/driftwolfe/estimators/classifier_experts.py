@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.domains import TraceNormBall
 from driftwolfe.ensemble import GeometricCover
 from driftwolfe.estimators.classifier_features import (
     FULL_FEATURES,
@@ -44,9 +43,9 @@ class ClassExperts:
               = \frac{\rho}{\sqrt{2 L}}
 
     with D = 2 rho and :math:`G = 2\sqrt2`, a bound on the gradients for rows of norm at most 2. P
-    leaves Y where it is while a running bound on its trace norm is at most 1.5 rho, and projects it
-    onto the ball otherwise. Either brings no point of the ball farther away, which is all that the
-    regret needs: only probabilities are played, so Y itself may be outside.
+    projects Y onto the ball once a bound on its trace norm passes 1.5 rho. In between Y may lie
+    outside, as only probabilities are played: no point of the ball gets farther away, which is all
+    that the regret needs.
 
     When an interval ends, the expert of the next one of that length starts at the heaviest expert of
     its radius, with the weight of the one before. Weights are multiplied by the probability that an
@@ -58,18 +57,6 @@ class ClassExperts:
     (rounded up by less than 0.01 for experts that join later). An expert has, on each of its intervals,
     at most the loss of any fixed matrix Z in its ball plus :math:`1.3\, G D \sqrt L`: the usual sum
     :math:`\lVert Y_s - Z\rVert^2/(2\eta) + \eta G^2 L/2`, with :math:`\lVert Y_s - Z\rVert \le 2.5 \rho`.
-
-    Examples
-    --------
-    >>> from driftwolfe.estimators.classifier_features import as_rows
-    >>> experts = ClassExperts((10.0,), classes=2, features=1, adaptive=True)
-    >>> row = as_rows(np.ones((1, 1)))
-    >>> for _ in range(20):
-    ...     experts.learn(Labelled(row, np.zeros(1, np.int64), np.ones(1)))
-    >>> experts.probabilities(row).round(2)
-    array([[0.96, 0.04]])
-    >>> experts.names[:2]
-    ['radius 10, 16 rows', 'radius 10, 64 rows']
     """
 
     STATE = ("points", "norms", "weights")
@@ -113,13 +100,10 @@ class ClassExperts:
                 setattr(self, name, getattr(self, name).copy())
         clock = self.t + 2.0 + np.arange(labels.size)
         shares = 1.0 / clock if self.adaptive else clock**-2.0
-        done = 0
-        while done < labels.size:
-            done = kernels().learn_rows(
-                *(done, *rows, labels, parts, shares, self._steps, self._radii, SLACK),
-                *(self.points[: self.width], self.weights, self.norms),
-            )
-            self.project((self.norms[0] > (1.0 + SLACK) * self._radii).nonzero()[0])
+        kernels().learn_rows(
+            *(*rows, labels, parts, shares, self._steps, self._radii, SLACK),
+            *(self.points[: self.width], self.weights, self.norms),
+        )
         self.t += labels.size
         if self.t % BLOCK == 0:
             self._end_round()
@@ -158,16 +142,12 @@ class ClassExperts:
             self.weights = np.concatenate(((1.0 - share) * self.weights, new))
             self._set_steps()
 
-    def project(self, experts: Indices) -> None:
-        """Project experts onto their balls, and compute their norms."""
-        for i in experts.tolist():
-            own = slice(i * self.classes, (i + 1) * self.classes)
-            point, radius = self.points[: self.width, own], self._radii[i]
-            ball = TraceNormBall(point.shape, radius, representation="dense")
-            norm = ball.gauge(point) * radius
-            if norm > radius:
-                point[:] = ball.project(point)
-            self.norms[:, i] = min(norm, radius), (point**2).sum()
+    def project(self) -> None:
+        """Project all experts onto their balls, and compute their norms."""
+        for i, radius in enumerate(self._radii.tolist()):
+            place = i * self.classes, self.classes
+            norms = kernels().project_columns(self.points[: self.width], *place, radius)
+            self.norms[:, i] = norms
 
     def _set_steps(self) -> None:
         """Set the radius and the step size of every expert."""
@@ -234,7 +214,7 @@ class ClassLearner:
             if self.t:
                 points = self.map.from_features(weights, intercepts)
                 self.experts.points = np.ascontiguousarray(points)
-                self.experts.project(np.arange(self.experts.weights.size))
+                self.experts.project()
         if features > self.map.features:
             self.map.grow(features)
         self.experts.grow(classes, features + 1)
