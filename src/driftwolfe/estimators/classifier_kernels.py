@@ -29,8 +29,8 @@ def project_columns(table, first, columns, radius):
 
     From the eigenvalues of the Gram matrix: singular values below 1e-8 of the largest are lost.
     """
-    lines = table[:, first : first + columns].T.copy()
-    squares, vectors = np.linalg.eigh(lines @ lines.T)
+    own = table[:, first : first + columns].copy()
+    squares, vectors = np.linalg.eigh(own.T @ own)
     values = np.sqrt(np.maximum(squares, 0.0))  # rising
     norm = values.sum()
     if norm <= radius:
@@ -40,8 +40,10 @@ def project_columns(table, first, columns, radius):
         above += values[k]
         theta = max(theta, (above - radius) / (columns - k))
     kept = np.maximum(values - theta, 0.0)
-    factors = kept / np.maximum(values, theta)
-    table[:, first : first + columns] = ((vectors * factors) @ (vectors.T @ lines)).T
+    shrunk = own @ ((vectors * (kept / np.maximum(values, theta))) @ vectors.T)
+    for j in range(table.shape[0]):  # as one assignment it would compile for seconds
+        for c in range(columns):
+            table[j, first + c] = shrunk[j, c]
     return radius, (kept * kept).sum()
 
 
@@ -216,14 +218,13 @@ def learn_rows(
     Norms have a row of bounds on their trace norms, and one of their squared Frobenius norms.
     """
     n, scores = weights.size, np.empty(points.shape[1])
-    classes, slopes = scores.size // n, np.empty(scores.size)
-    logs = np.empty(n)
+    classes, logs = scores.size // n, np.empty(n)
     for k in range(labels.size):
         first, last, squared = starts[k], starts[k + 1], 0.0
         for e in range(first, last):
             squared += values[e] * values[e]
         _score(places, values, first, last, points, scores)
-        slopes[:] = scores
+        slopes = scores.copy()
         for i in range(n):
             own = i * classes + labels[k]
             logs[i] = scores[own] - _softmax(slopes, i * classes, classes)
