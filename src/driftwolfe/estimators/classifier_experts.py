@@ -82,12 +82,10 @@ class ClassExperts:
 
     @property
     def names(self) -> list[str]:
-        """The radius and the interval length of every expert."""
         pairs = zip(self._radii.tolist(), self.lengths.tolist(), strict=True)
         return [f"radius {radius:g}, {length:,} rows" for radius, length in pairs]
 
     def probabilities(self, rows: Rows) -> Array:
-        """Return the class probabilities of every row."""
         out = np.zeros((rows.number, self.classes))
         kernels().probabilities(*rows, self.points, self.weights, out)
         return out
@@ -175,7 +173,6 @@ class ClassLearner:
 
     @property
     def t(self) -> int:
-        """Rows learned, copies counted."""
         return self.experts.t
 
     def learn(self, given: Labelled) -> None:
@@ -191,7 +188,7 @@ class ClassLearner:
             done = end
 
     def probabilities(self, rows: Rows) -> Array:
-        """Return the class probabilities of every row; nothing changes."""
+        """Return the class probabilities of every row."""
         if rows.number <= CHUNK:
             return self.experts.probabilities(self.map.rows(rows))
         parts = [rows.stretch(k, k + CHUNK) for k in range(0, rows.number, CHUNK)]
@@ -220,7 +217,7 @@ class ClassLearner:
         self.experts.grow(classes, features + 1)
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Numbers and arrays from which `restored` makes the same learner."""
+        """Return numbers and arrays from which `restored` makes the same learner."""
         experts = self.experts
         numbers = {
             "radii": experts.radii.tolist(),
@@ -237,7 +234,6 @@ class ClassLearner:
 
     @classmethod
     def restored(cls, numbers: dict[str, Any], arrays: dict[str, Array]) -> ClassLearner:
-        """Return the learner of that state."""
         radii, intercept, adaptive = (numbers[name] for name in ("radii", "intercept", "adaptive"))
         learner = cls(tuple(radii), intercept, adaptive, numbers["classes"], features=0)
         for name, array in arrays.items():
@@ -273,13 +269,11 @@ def checked_radii(radii: Any) -> tuple[float, ...]:
     >>> checked_radii("auto"), checked_radii(3)
     ((10.0, 40.0, 160.0), (3.0,))
     """
-    if isinstance(radii, str):
-        if radii != "auto":
-            raise ValueError(f'radii must be "auto", a number or several, got {radii!r:.60}')
+    if isinstance(radii, str) and radii == "auto":
         return RADII
-    given = np.atleast_1d(radii).tolist()
+    given = [] if isinstance(radii, str) else np.atleast_1d(radii).tolist()
     if not given:
-        raise ValueError('radii must be "auto", a number or several, got none')
+        raise ValueError(f'radii must be "auto", a number or several, got {radii!r:.60}')
     found = tuple(checks.positive(radius, "each of radii") for radius in given)
     if not SMALLEST_RADIUS <= min(found) <= max(found) <= LARGEST_RADIUS:
         raise ValueError(

@@ -22,8 +22,7 @@ LARGEST, SMALLEST = 1e100, 1e-100
 class Rows(NamedTuple):
     """Sparse rows: the entries of row k are those from ``starts[k]`` to ``starts[k + 1]``.
 
-    Places rise within a row, and entries below 1e-100 are left out, so dense and sparse inputs with
-    the same content give the same rows.
+    Places rise within a row and entries below 1e-100 are left out, as in `as_rows`.
     """
 
     starts: Indices
@@ -32,7 +31,6 @@ class Rows(NamedTuple):
 
     @property
     def number(self) -> int:
-        """How many rows there are."""
         return self.starts.size - 1
 
     def taken(self, order: Indices) -> Rows:
@@ -51,7 +49,7 @@ class Rows(NamedTuple):
 
 
 def as_rows(X: Any) -> Rows:
-    """Return the rows of a dense array or of a sparse matrix that has been checked.
+    """Return the rows of an array or a sparse matrix that has been checked: the same for both.
 
     >>> as_rows(np.array([[0.0, 2.0], [3.0, 4.0]]))
     Rows(starts=array([0, 1, 3]), places=array([1, 0, 1]), values=array([2., 3., 4.]))
@@ -62,13 +60,11 @@ def as_rows(X: Any) -> Rows:
         table.sum_duplicates()
         table.data[np.abs(table.data) < SMALLEST] = 0.0
         table.eliminate_zeros()
-        starts, places = table.indptr.astype(np.int64), table.indices.astype(np.int64)
-        return Rows(starts, places, np.asarray(table.data, np.float64))
+        return Rows(table.indptr.astype(np.int64), table.indices.astype(np.int64), table.data)
     check_range(X)
     mask = np.abs(X) >= SMALLEST
     starts = np.concatenate((np.zeros(1, np.int64), mask.sum(axis=1).cumsum()))
-    places = np.ascontiguousarray(mask.nonzero()[1])
-    return Rows(starts, places, np.asarray(X[mask], np.float64))
+    return Rows(starts, np.ascontiguousarray(mask.nonzero()[1]), X[mask])
 
 
 def check_range(values: Any) -> None:
@@ -92,15 +88,13 @@ class Labelled(NamedTuple):
 
     @property
     def number(self) -> int:
-        """How many rows there are."""
         return self.labels.size
 
     @classmethod
     def from_weights(cls, rows: Rows, labels: Indices, weights: Array | None) -> Labelled:
-        """Return rows of weight w > 1 as the fewest equal copies of weight at most 1.
+        """Return rows of weight w as the fewest equal copies of weight at most 1, none for 0.
 
         So whole weights stand for repeated rows. Above 100 there are 100 copies of larger weight.
-        Rows of weight 0 are left out.
 
         >>> rows, labels = as_rows(np.eye(3)), np.arange(3)
         >>> Labelled.from_weights(rows, labels, np.array([1.0, 0.0, 1.5]))[1:]
@@ -142,10 +136,6 @@ def in_fixed_order(given: Labelled) -> Labelled:
 
     Rows are compared by six digits of their values first, so that rounding errors reorder only rows
     that are nearly the same.
-
-    >>> rows = as_rows(np.array([[3.0], [1.0], [2.0]]))
-    >>> in_fixed_order(Labelled(rows, np.array([1, 0, 1]), np.ones(3))).rows.values
-    array([1., 2., 3.])
     """
     rows, labels, parts = given
     exact = rows.values.astype(">f8")
@@ -196,17 +186,6 @@ class FeatureMap:
 
     A z longer than 2 is shortened to 2. The first entry is the intercept's; without an intercept it is
     0, and so is m.
-
-    Examples
-    --------
-    >>> features = FeatureMap(2, intercept=True)
-    >>> rows = as_rows(np.array([[1.0, 10.0], [3.0, 10.0], [5.0, 40.0]]))
-    >>> mapped = features.rows(rows, np.ones(3))
-    >>> features.renew()
-    >>> features.centre
-    array([ 3., 20.])
-    >>> features.rows(rows.stretch(0, 1)).values.round(2)  # the intercept's entry first
-    array([ 1.  , -0.49, -0.27])
     """
 
     STATE = ("totals", "seen", "mean", "moments", "squares", "centre", "table")
@@ -225,7 +204,6 @@ class FeatureMap:
 
     @property
     def features(self) -> int:
-        """Number of features."""
         return self.seen.size
 
     def rows(self, given: Rows, parts: Array | None = None) -> Rows:
@@ -298,11 +276,12 @@ class FeatureMap:
     def to_features(self, inner: Array) -> tuple[Array, Array]:
         """Return weights of features and intercepts from weights of z, one column each."""
         length = np.sqrt(self.totals[1] / self.totals[0]) if self.totals[1] > 0.0 else 1.0
+        intercepts = self.constant * inner[0] / length
         if self.full:
             weights = self.table @ inner[1:] / length
-            return weights, self.constant * inner[0] / length - self.centre @ weights
+            return weights, intercepts - self.centre @ weights
         inverse = np.divide(1.0, self._scales(), where=self.squares > 0.0, out=0.0 * self.squares)
-        return inverse[:, None] * inner[1:] / length, self.constant * inner[0] / length
+        return inverse[:, None] * inner[1:] / length, intercepts
 
     def from_features(self, weights: Array, intercepts: Array) -> Array:
         """Return weights of z from weights of features and intercepts; for many features only."""

@@ -226,8 +226,7 @@ def count(rating, error, scale):
 def learn(rows, cols, ratings, loss, rate, users, items, slots, low, scale, predictions, steps):
     """Learn ratings one by one; fill in the predictions before, and the steps of low-rank experts."""
     experts, rank = slots.means.size, low.spreads.shape[1]
-    answers, clipped, gains = np.empty(experts), np.empty(experts), np.empty(experts)
-    numbers = scale.numbers
+    answers, gains, numbers = np.empty(experts), np.empty(experts), scale.numbers
     for n in range(rows.size):
         u, i, rating, t = rows[n], cols[n], ratings[n], scale.clock[0]
         forget(users, u, slots, rank, t)
@@ -236,7 +235,7 @@ def learn(rows, cols, ratings, loss, rate, users, items, slots, low, scale, pred
             numbers[1:] = rating
             slots.means[:] = rating
         predict_each(u, i, users, items, slots, rank, answers)
-        clipped[:] = answers
+        clipped = answers.copy()
         predicted = combine(clipped, slots.weights, numbers[1], numbers[2])
         predictions[n] = predicted if t > 0 else 0.0
         error = abs(predicted - rating)
@@ -271,17 +270,3 @@ def predict(rows, cols, users, items, slots, low, scale, predictions, answers):
     for n in range(rows.size):
         predict_each(rows[n], cols[n], users, items, slots, low.spreads.shape[1], answers[n])
         predictions[n] = combine(answers[n], slots.weights, scale.numbers[1], scale.numbers[2])
-
-
-@jit(PLACES, WHOLE, NEW_PLACES, NEW_PLACES)
-def by_row(rows, number, pointers, order):
-    """Sort entries by row, stably: compute where each row begins, and the order of the entries."""
-    pointers[:] = 0
-    for n in range(rows.size):
-        pointers[rows[n] + 1] += 1
-    for row in range(number):
-        pointers[row + 1] += pointers[row]
-    place = pointers[:-1].copy()
-    for n in range(rows.size):
-        order[place[rows[n]]] = n
-        place[rows[n]] += 1
