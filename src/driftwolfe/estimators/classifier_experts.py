@@ -10,7 +10,6 @@ from driftwolfe.ensemble import GeometricCover
 from driftwolfe.estimators.classifier_features import (
     FULL_FEATURES,
     FeatureMap,
-    Labelled,
     Rows,
     renewal_gap,
 )
@@ -90,9 +89,8 @@ class ClassExperts:
         kernels().probabilities(*rows, self.points, self.weights, out)
         return out
 
-    def learn(self, given: Labelled) -> None:
+    def learn(self, rows: Rows, labels: Indices, parts: Array) -> None:
         """Learn rows of one round of the cover; at its end, restart experts."""
-        rows, labels, parts = given
         if not self.points.flags.writeable:  # unpickled from read-only memory
             for name in self.STATE:
                 setattr(self, name, getattr(self, name).copy())
@@ -175,13 +173,14 @@ class ClassLearner:
     def t(self) -> int:
         return self.experts.t
 
-    def learn(self, given: Labelled) -> None:
-        """Learn rows, up to the next renewal of the map or end of a round at a time."""
+    def learn(self, rows: Rows, labels: Indices, parts: Array) -> None:
+        """Learn rows with weights, up to the next renewal of the map or end of a round at a time."""
         done = 0
-        while done < given.number:
+        while done < rows.number:
             end = done + min(BLOCK - self.t % BLOCK, self.renewal - self.t)
-            rows, labels, parts = given.stretch(done, end)
-            self.experts.learn(Labelled(self.map.rows(rows, parts), labels, parts))
+            own = slice(done, end)
+            mapped = self.map.rows(rows.stretch(done, end), parts[own])
+            self.experts.learn(mapped, labels[own], parts[own])
             if self.t >= self.renewal or (self.t % BLOCK == 0 and self.map.is_behind):
                 self.map.renew()
                 self.renewal = self.t + renewal_gap(self.map.features, self.t)
@@ -229,8 +228,7 @@ class ClassLearner:
         }
         arrays = {f"map.{name}": getattr(self.map, name) for name in FeatureMap.STATE}
         arrays |= {f"experts.{name}": getattr(experts, name) for name in ClassExperts.STATE}
-        arrays["experts.points"] = experts.points[: experts.width]
-        return numbers, arrays
+        return numbers, arrays | {"experts.points": experts.points[: experts.width]}
 
     @classmethod
     def restored(cls, numbers: dict[str, Any], arrays: dict[str, Array]) -> ClassLearner:

@@ -54,23 +54,26 @@ def as_rows(X: Any) -> Rows:
     >>> as_rows(np.array([[0.0, 2.0], [3.0, 4.0]]))
     Rows(starts=array([0, 1, 3]), places=array([1, 0, 1]), values=array([2., 3., 4.]))
     """
-    if scipy.sparse.issparse(X):
-        check_range(X.data)
-        table = scipy.sparse.csr_array(X, copy=True)
-        table.sum_duplicates()
-        table.data[np.abs(table.data) < SMALLEST] = 0.0
-        table.eliminate_zeros()
-        return Rows(table.indptr.astype(np.int64), table.indices.astype(np.int64), table.data)
-    check_range(X)
-    mask = np.abs(X) >= SMALLEST
-    starts = np.concatenate((np.zeros(1, np.int64), mask.sum(axis=1).cumsum()))
-    return Rows(starts, np.ascontiguousarray(mask.nonzero()[1]), X[mask])
-
-
-def check_range(values: Any) -> None:
-    """Refuse values whose squares would overflow."""
+    values = X.data if scipy.sparse.issparse(X) else X
     if values.size and float(np.abs(values).max()) > LARGEST:
         raise ValueError(f"features must lie between -{LARGEST:g} and {LARGEST:g}: rescale them")
+    if not scipy.sparse.issparse(X):
+        return dense_rows(X)
+    table = scipy.sparse.csr_array(X, copy=True)
+    table.sum_duplicates()
+    table.data[np.abs(table.data) < SMALLEST] = 0.0
+    table.eliminate_zeros()
+    return Rows(table.indptr.astype(np.int64), table.indices.astype(np.int64), table.data)
+
+
+def dense_rows(X: Array) -> Rows:
+    """Return the rows of an array whose range has been checked."""
+    width, flat = X.shape[1], X.ravel()
+    entries = (np.abs(flat) >= SMALLEST).nonzero()[0]
+    if len(X) == 1:  # which streams have, and which is quicker
+        return Rows(np.array([0, entries.size]), entries, flat[entries])
+    starts = entries.searchsorted(width * np.arange(len(X) + 1))
+    return Rows(starts, entries % width, flat[entries])
 
 
 #: A row of larger weight is learned as so many copies.
@@ -79,42 +82,22 @@ MOST_COPIES = 100
 LARGEST_WEIGHT, SMALLEST_WEIGHT = 1e9, 1e-12
 
 
-class Labelled(NamedTuple):
-    """Rows, the number of the class of each, and the weight of each."""
+def weighted_copies(
+    rows: Rows, labels: Indices, weights: Array | None
+) -> tuple[Rows, Indices, Array]:
+    """Return rows of weight w as the fewest equal copies of weight at most 1, none for 0.
 
-    rows: Rows
-    labels: Indices
-    parts: Array
+    So whole weights stand for repeated rows. Above 100 there are 100 copies of larger weight.
 
-    @property
-    def number(self) -> int:
-        return self.labels.size
-
-    @classmethod
-    def from_weights(cls, rows: Rows, labels: Indices, weights: Array | None) -> Labelled:
-        """Return rows of weight w as the fewest equal copies of weight at most 1, none for 0.
-
-        So whole weights stand for repeated rows. Above 100 there are 100 copies of larger weight.
-
-        >>> rows, labels = as_rows(np.eye(3)), np.arange(3)
-        >>> Labelled.from_weights(rows, labels, np.array([1.0, 0.0, 1.5]))[1:]
-        (array([0, 2, 2]), array([1.  , 0.75, 0.75]))
-        """
-        if weights is None:
-            return cls(rows, labels, np.ones(labels.size))
-        numbers = np.minimum(np.ceil(weights), MOST_COPIES).astype(np.int64)
-        numbers[weights < SMALLEST_WEIGHT] = 0
-        order = np.repeat(np.arange(weights.size), numbers)
-        return cls(rows.taken(order), labels[order], weights[order] / numbers[order])
-
-    def taken(self, order: Indices) -> Labelled:
-        """The rows of those numbers, in that order."""
-        return Labelled(self.rows.taken(order), self.labels[order], self.parts[order])
-
-    def stretch(self, first: int, last: int) -> Labelled:
-        """The rows from `first` up to, not including, `last`."""
-        own = slice(first, last)
-        return Labelled(self.rows.stretch(first, last), self.labels[own], self.parts[own])
+    >>> weighted_copies(as_rows(np.eye(3)), np.arange(3), np.array([1.0, 0.0, 1.5]))[1:]
+    (array([0, 2, 2]), array([1.  , 0.75, 0.75]))
+    """
+    if weights is None:
+        return rows, labels, np.ones(labels.size)
+    numbers = np.minimum(np.ceil(weights), MOST_COPIES).astype(np.int64)
+    numbers[weights < SMALLEST_WEIGHT] = 0
+    order = np.repeat(np.arange(weights.size), numbers)
+    return rows.taken(order), labels[order], weights[order] / numbers[order]
 
 
 def checked_weights(given: Any, number: int, what: str) -> Array | None:
@@ -131,13 +114,12 @@ def checked_weights(given: Any, number: int, what: str) -> Array | None:
     return np.array(np.broadcast_to(weights, (number,)))
 
 
-def in_fixed_order(given: Labelled) -> Labelled:
-    """Return labelled rows in an order that does not depend on the one given.
+def fixed_order(rows: Rows, labels: Indices, parts: Array) -> Indices:
+    """Return an order of labelled and weighted rows that does not depend on the one given.
 
     Rows are compared by six digits of their values first, so that rounding errors reorder only rows
     that are nearly the same.
     """
-    rows, labels, parts = given
     exact = rows.values.astype(">f8")
     # Rounded to 20 bits, such that whole numbers and halves are no borderline cases.
     mantissas, exponents = np.frexp(rows.values)
@@ -148,7 +130,7 @@ def in_fixed_order(given: Labelled) -> Labelled:
         entries = rows.places[own].tobytes(), rough[own].tobytes(), exact[own].tobytes()
         return int(labels[k]), float(parts[k]), *entries
 
-    return given.taken(np.array(sorted(range(labels.size), key=key), dtype=np.int64))
+    return np.array(sorted(range(labels.size), key=key), dtype=np.int64)
 
 
 #: Largest number of features for which second moments are kept and correlations removed.

@@ -102,7 +102,7 @@ class GrowingSide:
         *tables, weights, touched, counts = self.side
         pairs = zip(tables, (experts, experts, factors), strict=True)
         wider = (_pad(table, 0, width - table.shape[1]) for table, width in pairs)
-        self.side = Side(*wider, weights, touched, counts)
+        self.side = Side._make((*wider, weights, touched, counts))
 
 
 def _pad(table: Any, rows: int, columns: int) -> Any:
@@ -122,18 +122,11 @@ class SeenPairs:
     Pairs are whole numbers, sorted by user and then by item, in runs of falling length. A new run is
     merged with the one before it unless that is more than twice as long, so n pairs cost O(n log n) in
     all. A pair may be in several runs; together they are less than twice as long as the longest.
-
-    >>> seen = SeenPairs()
-    >>> seen.add(np.array([1, 0, 1]), np.array([5, 5, 2]))
-    >>> seen.add(np.array([1, 1]), np.array([3, 2]))
-    >>> seen.items_of(1), seen.pairs().size
-    (array([2, 3, 5]), 4)
     """
 
     runs: tuple[Indices, ...] = ()
 
     def add(self, rows: Indices, cols: Indices) -> None:
-        """Add pairs."""
         runs = [*self.runs, np.unique(rows << ITEM_BITS | cols)]
         while len(runs) > 1 and runs[-2].size <= 2 * runs[-1].size:
             runs[-2:] = [_merged(runs[-2:])]
@@ -340,14 +333,10 @@ class RatingPool:
         self.slots = Slots(*map(np.append, slots, added))._replace(weights=weights)
         self.experts.append(expert)
         if expert.radius:
-            low, rank = self.low, self.settings.rank
-            radius = self.trace_radius(expert.radius)
-            spread = np.full((1, rank), ROOM * radius / rank)
-            self.low = Interactions(
-                np.append(low.radii, radius),
-                np.append(low.norms, 0.5 * spread.sum()),
-                np.concatenate([low.spreads, spread]),
-            )
+            radius, rank = self.trace_radius(expert.radius), self.settings.rank
+            spread = np.full(rank, ROOM * radius / rank)
+            new = zip(self.low, (radius, 0.5 * spread.sum(), spread), strict=True)
+            self.low = Interactions(*(np.concatenate([table, [row]]) for table, row in new))
             self.recent.steps = np.pad(self.recent.steps, ((0, 0), (0, 1)))
         for grown in self.sides:
             grown.widen(len(self.experts), self.low.spreads.size)
@@ -357,7 +346,7 @@ class RatingPool:
         metrics, rank = self._metrics(), self.settings.rank
         for grown, weights in zip(self.sides, metrics, strict=True):
             grown.side.metric[: grown.size] = weights
-        for e, k, left, s, right, kept in self._leading(metrics, self.recent.size, -1, rank):
+        for e, k, left, s, right, kept in self._leading(metrics, self.recent.size, rank):
             radius = self.trace_radius(self.experts[e].radius)
             s = threshold_falling(s, (1.0 - ROOM) * radius)
             factors = left * s, right * kept
@@ -372,12 +361,12 @@ class RatingPool:
 
     def _fold(self) -> None:
         """Keep only the leading directions of the oldest half of the steps."""
-        half, metrics, older = self.recent.size // 2, self._metrics(), {}
-        users, items = metrics
-        end, rank = self.recent.first + half, 2 * self.settings.rank
-        for e, k, left, s, right, kept in self._leading(metrics, half, end, rank):
+        half, older = self.recent.size // 2, {}
+        users, items = metrics = self._metrics()
+        for e, k, left, s, right, kept in self._leading(metrics, half, 2 * self.settings.rank):
             start = int(self.slots.starts[e])
-            older[k] = Older(start, left * (s * kept) * users[:, None], right * items[:, None])
+            if start < self.recent.first + half:
+                older[k] = Older(start, left * (s * kept) * users[:, None], right * items[:, None])
         self.older = older
         if self.settings.keep_seen:
             self.seen.add(self.recent.rows[:half], self.recent.cols[:half])
@@ -392,11 +381,10 @@ class RatingPool:
         power = self.settings.weighting / 2.0
         return [((count / count.mean() + 1.0) / 2.0) ** power for count in counts]
 
-    def _leading(self, metrics: list[Array], count: int, end: int, rank: int) -> Iterator[Any]:
-        """For low-rank experts: the leading directions of their steps since their start.
+    def _leading(self, metrics: list[Array], count: int, rank: int) -> Iterator[Any]:
+        """For each low-rank expert: the leading directions of its steps since its start.
 
-        Of recent steps, the oldest `count` are taken; experts started at `end` or later are left out,
-        none if it is negative. Steps are divided by the weights of their user and item.
+        Of recent steps, the oldest `count` are taken, divided by the weights of their user and item.
         """
         (users, items), recent = metrics, self.recent
         rows, cols = recent.rows[:count], recent.cols[:count]
@@ -410,8 +398,6 @@ class RatingPool:
         steps = np.ascontiguousarray((recent.steps[:count] * scales[:, None])[order].T)
         for e in np.flatnonzero(self.slots.low >= 0).tolist():
             k, start = int(self.slots.low[e]), int(self.slots.starts[e])
-            if 0 <= end <= start:
-                continue
             data = steps[k] * (times >= start) if start else steps[k]
             matrix = scipy.sparse.csr_array((data, places, pointers), shape=shape)
             older = self.older.get(k)

@@ -212,16 +212,6 @@ def restart(slots, low, clock, mean):
                 low.norms[k] = 0.5 * low.spreads[k].sum()
 
 
-@jit(NUMBER, NUMBER, _SCALE)
-def count(rating, error, scale):
-    """Count a rating: update the mean error, the range and the recent mean."""
-    t, numbers = scale.clock[0], scale.numbers
-    numbers[0] += (error - numbers[0]) * max(1.0 / (t + 1.0), 1.0 / MEMORY_OF_ERRORS)
-    numbers[1], numbers[2] = min(numbers[1], rating), max(numbers[2], rating)
-    numbers[3] += (rating - numbers[3]) * RECENT
-    scale.clock[0] = t + 1
-
-
 @jit(PLACES, PLACES, NUMBERS, WHOLE, NUMBER, *_TABLES, NEW_NUMBERS, NEW_TABLE)
 def learn(rows, cols, ratings, loss, rate, users, items, slots, low, scale, predictions, steps):
     """Learn ratings one by one; fill in the predictions before, and the steps of low-rank experts."""
@@ -239,7 +229,10 @@ def learn(rows, cols, ratings, loss, rate, users, items, slots, low, scale, pred
         predicted = combine(clipped, slots.weights, numbers[1], numbers[2])
         predictions[n] = predicted if t > 0 else 0.0
         error = abs(predicted - rating)
-        count(rating, error, scale)
+        numbers[0] += (error - numbers[0]) * max(1.0 / (t + 1.0), 1.0 / MEMORY_OF_ERRORS)
+        numbers[1], numbers[2] = min(numbers[1], rating), max(numbers[2], rating)
+        numbers[3] += (rating - numbers[3]) * RECENT
+        scale.clock[0] = t + 1
         unit = UNIT * numbers[0]
         trust = ramp(unit, ROUNDING * max(abs(numbers[1]), abs(numbers[2])))
         if trust > 0.0:
@@ -261,7 +254,7 @@ def learn(rows, cols, ratings, loss, rate, users, items, slots, low, scale, pred
                     step_row(k, u, i, steps[n, k], users, items, low)
         else:
             steps[n, :] = 0.0
-        restart(slots, low, scale.clock[0], numbers[3])
+        restart(slots, low, t + 1, numbers[3])
 
 
 @jit(PLACES, PLACES, *_TABLES, NEW_NUMBERS, NEW_TABLE)
