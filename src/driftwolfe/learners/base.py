@@ -255,9 +255,9 @@ class Learner(Guarded, ABC):
         ValueError
             Where the file holds something else, or is damaged.
         """
-        from driftwolfe.learners.archive import load_as
+        from driftwolfe.learners.archive import load_learner
 
-        return cast(Self, load_as(cls, path, domain, device))
+        return cast(Self, load_learner(path, cls, domain, device))
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
