@@ -42,7 +42,7 @@ SAVED_OPTIONS = OPTIONS | {
 def check_labels(labels: Any, what: str) -> None:
     """Refuse labels that are NaN or hold NaN; NumPy would make text of it beside texts."""
     kind = getattr(getattr(labels, "dtype", None), "kind", "O")
-    if kind in "fO" and isinstance(labels, Iterable):
+    if kind in "fO" and isinstance(labels, Iterable) and getattr(labels, "ndim", 1) > 0:
         check_keys(list(labels), what)
 
 
