@@ -7,9 +7,8 @@ from driftwolfe.estimators import TraceNormClassifier
 from driftwolfe.estimators.classifier_experts import BLOCK, ClassExperts
 from driftwolfe.estimators.classifier_features import (
     FeatureMap,
-    Labelled,
     as_rows,
-    in_fixed_order,
+    fixed_order,
 )
 
 NOISE = 1e-14
@@ -68,8 +67,8 @@ def test_rows_come_in_the_same_order_where_values_are_whole_or_large():
     )
     labels, parts, orders = np.zeros(200, np.int64), np.ones(200), []
     for given in (X, X * (1.0 + NOISE * rng.standard_normal(X.shape)), X[::-1]):
-        rows = in_fixed_order(Labelled(as_rows(given), labels, parts)).rows
-        orders.append(rows.values)
+        rows = as_rows(given)
+        orders.append(rows.taken(fixed_order(rows, labels, parts)).values)
     np.testing.assert_allclose(orders[1], orders[0], rtol=1e-12)
     assert orders[2].tobytes() == orders[0].tobytes()
 

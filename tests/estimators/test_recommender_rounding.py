@@ -10,9 +10,8 @@ from driftwolfe.estimators import (
     recommender_experts,
     recommender_kernels,
 )
-from driftwolfe.estimators.recommender_experts import leading
+from driftwolfe.estimators.recommender_experts import StepMatrix, leading
 from driftwolfe.estimators.recommender_kernels import Interactions, Side
-from driftwolfe.estimators.recommender_tables import StepMatrix
 
 NOISE = 1e-14
 #: Gaps that a projection divides by, as shares of the largest singular value: it makes 1e-8 of the noise.

@@ -17,13 +17,7 @@ _HOMES = {
     "TraceNormClassifier": ("classifier", "estimators"),
 }
 
-__all__ = [
-    "MatrixCompleter",
-    "MatrixCompletionRegressor",
-    "RiverMatrixCompleter",
-    "RiverTraceNormClassifier",
-    "TraceNormClassifier",
-]
+__all__ = [*_HOMES]
 
 
 def __getattr__(name: str) -> _Any:

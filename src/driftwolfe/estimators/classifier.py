@@ -17,10 +17,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from driftwolfe.estimators.classifier_archive import OPTIONS, read_learner, write_learner
 from driftwolfe.estimators.classifier_experts import ClassLearner, make_learner, plain_radii
 from driftwolfe.estimators.classifier_features import (
-    Labelled,
+    Rows,
     as_rows,
     checked_weights,
-    in_fixed_order,
+    fixed_order,
+    weighted_copies,
 )
 from driftwolfe.estimators.ids import check_keys
 from driftwolfe.points import checks
@@ -41,10 +42,8 @@ SAVED_OPTIONS = OPTIONS | {
 def check_labels(labels: Any, what: str) -> None:
     """Refuse labels that are NaN or hold NaN; NumPy would make text of it beside texts."""
     kind = getattr(getattr(labels, "dtype", None), "kind", "O")
-    if kind == "O" and isinstance(labels, Iterable):
+    if kind in "fO" and isinstance(labels, Iterable) and getattr(labels, "ndim", 1) > 0:
         check_keys(list(labels), what)
-    elif kind == "f":
-        check_keys([float("nan")] if np.isnan(labels).any() else [], what)
 
 
 def sorted_classes(classes: Any) -> NDArray[Any]:
@@ -116,16 +115,8 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         The labels, sorted.
     n_features_in_, feature_names_in_
         Number and, if the input had some, names of features.
-    t_
-        Rows learned.
     n_iter_
         Passes of the last `fit`.
-    coef_, intercept_
-        The weighted mean of the experts in units of the features, shapes (n_classes, n_features)
-        and (n_classes,), with one row for two classes as usual. An approximation: probabilities are
-        averaged, not matrices, and very long rows are shortened.
-    expert_weights_, expert_names_
-        Weights and names of the experts.
 
     Notes
     -----
@@ -191,13 +182,14 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         """Learn from scratch, going through the rows several times, in random order."""
         with self._unchanged_if_refused():
             passes = checks.count(self.passes, "passes")
-            learner, copied = self._checked(X, y, sample_weight, first=True)
+            learner, rows, labels, parts = self._checked(X, y, sample_weight, first=True)
             generator = check_random_state(self.random_state)
-            if not copied.number:
+            if not rows.number:
                 raise ValueError("sample_weight is zero for all rows: there is nothing to learn")
-            copied = in_fixed_order(copied)
+            order = fixed_order(rows, labels, parts)
         for _ in range(passes):
-            learner.learn(copied.taken(generator.permutation(copied.number)))
+            own = order[generator.permutation(order.size)]
+            learner.learn(rows.taken(own), labels[own], parts[own])
         self._learner = learner
         self.n_iter_ = passes
         return self
@@ -217,8 +209,8 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
                     f"classes must be those of the first call, {self.classes_.tolist()}, "
                     f"got {given.tolist()}"
                 )
-            learner, copied = self._checked(X, y, sample_weight, first, given)
-        learner.learn(copied)
+            learner, rows, labels, parts = self._checked(X, y, sample_weight, first, given)
+        learner.learn(rows, labels, parts)
         self._learner = learner
         return self
 
@@ -233,22 +225,19 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
 
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithms of `predict_proba`."""
-        probabilities = self.predict_proba(X)
-        return np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
+        return np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny))
 
     @reads
     def decision_function(self, X: Any) -> Array:
         """Return log probabilities, or, of two classes, the log odds of the second."""
         logs = self.predict_log_proba(X)
-        odds: Array = logs[:, 1] - logs[:, 0] if self.classes_.size == 2 else logs
-        return odds
+        return logs[:, 1] - logs[:, 0] if self.classes_.size == 2 else logs
 
     @reads
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of every row."""
-        probabilities = self.predict_proba(X)
-        labels: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
-        return labels
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
 
     @property
     def t_(self) -> int:
@@ -258,13 +247,17 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     @property
     @reads
     def coef_(self) -> Array:
-        """The weights of the features in the mean of the experts."""
+        """The weighted mean of the experts in units of the features, shape (n_classes, n_features).
+
+        With one row for two classes, as usual. An approximation: probabilities are averaged, not
+        matrices, and very long rows are shortened.
+        """
         return self._coefficients()[0]
 
     @property
     @reads
     def intercept_(self) -> Array:
-        """The constant parts of the scores in the mean of the experts."""
+        """The constant parts of the scores in the mean of the experts, shape (n_classes,)."""
         return self._coefficients()[1]
 
     @property
@@ -318,11 +311,9 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         return loaded
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether anything was learned."""
         return hasattr(self, "_learner")
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn may give: sparse rows too."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
@@ -339,8 +330,8 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
 
     def _checked(
         self, X: Any, y: Any, sample_weight: Any, first: bool, classes: Any = None
-    ) -> tuple[ClassLearner, Labelled]:
-        """Return the learner, a new one the first time, and the rows, checked; set `classes_`."""
+    ) -> tuple[ClassLearner, Rows, Indices, Array]:
+        """Return the learner, a new one the first time, and what it learns; set `classes_`."""
         rows, targets = _sound(X, "X"), _sound(y, "y")
         check_labels(targets, "a label")
         table, labels = validate_data(
@@ -349,13 +340,12 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         check_classification_targets(labels)
         weights = checked_weights(sample_weight, labels.size, "sample_weight")
         self.classes_ = sorted_classes(labels) if classes is None else classes
-        copied = Labelled.from_weights(
-            as_rows(table), class_numbers(labels, self.classes_), weights
-        )
+        numbers = class_numbers(labels, self.classes_)
+        copied = weighted_copies(as_rows(table), numbers, weights)
         if not first:
-            return self._learner, copied
+            return self._learner, *copied
         sizes = self.classes_.size, self.n_features_in_
-        return make_learner(self.radii, self.learner, self.fit_intercept, *sizes), copied
+        return make_learner(self.radii, self.learner, self.fit_intercept, *sizes), *copied
 
     def _fitted(self) -> ClassLearner:
         check_is_fitted(self)

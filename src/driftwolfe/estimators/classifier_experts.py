@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.domains import TraceNormBall
 from driftwolfe.ensemble import GeometricCover
 from driftwolfe.estimators.classifier_features import (
     FULL_FEATURES,
     FeatureMap,
-    Labelled,
     Rows,
     renewal_gap,
 )
@@ -43,9 +41,9 @@ class ClassExperts:
               = \frac{\rho}{\sqrt{2 L}}
 
     with D = 2 rho and :math:`G = 2\sqrt2`, a bound on the gradients for rows of norm at most 2. P
-    leaves Y where it is while a running bound on its trace norm is at most 1.5 rho, and projects it
-    onto the ball otherwise. Either brings no point of the ball farther away, which is all that the
-    regret needs: only probabilities are played, so Y itself may be outside.
+    projects Y onto the ball once a bound on its trace norm passes 1.5 rho. In between Y may lie
+    outside, as only probabilities are played: no point of the ball gets farther away, which is all
+    that the regret needs.
 
     When an interval ends, the expert of the next one of that length starts at the heaviest expert of
     its radius, with the weight of the one before. Weights are multiplied by the probability that an
@@ -57,18 +55,6 @@ class ClassExperts:
     (rounded up by less than 0.01 for experts that join later). An expert has, on each of its intervals,
     at most the loss of any fixed matrix Z in its ball plus :math:`1.3\, G D \sqrt L`: the usual sum
     :math:`\lVert Y_s - Z\rVert^2/(2\eta) + \eta G^2 L/2`, with :math:`\lVert Y_s - Z\rVert \le 2.5 \rho`.
-
-    Examples
-    --------
-    >>> from driftwolfe.estimators.classifier_features import as_rows
-    >>> experts = ClassExperts((10.0,), classes=2, features=1, adaptive=True)
-    >>> row = as_rows(np.ones((1, 1)))
-    >>> for _ in range(20):
-    ...     experts.learn(Labelled(row, np.zeros(1, np.int64), np.ones(1)))
-    >>> experts.probabilities(row).round(2)
-    array([[0.96, 0.04]])
-    >>> experts.names[:2]
-    ['radius 10, 16 rows', 'radius 10, 64 rows']
     """
 
     STATE = ("points", "norms", "weights")
@@ -94,31 +80,25 @@ class ClassExperts:
 
     @property
     def names(self) -> list[str]:
-        """The radius and the interval length of every expert."""
         pairs = zip(self._radii.tolist(), self.lengths.tolist(), strict=True)
         return [f"radius {radius:g}, {length:,} rows" for radius, length in pairs]
 
     def probabilities(self, rows: Rows) -> Array:
-        """Return the class probabilities of every row."""
         out = np.zeros((rows.number, self.classes))
         kernels().probabilities(*rows, self.points, self.weights, out)
         return out
 
-    def learn(self, given: Labelled) -> None:
+    def learn(self, rows: Rows, labels: Indices, parts: Array) -> None:
         """Learn rows of one round of the cover; at its end, restart experts."""
-        rows, labels, parts = given
         if not self.points.flags.writeable:  # unpickled from read-only memory
             for name in self.STATE:
                 setattr(self, name, getattr(self, name).copy())
         clock = self.t + 2.0 + np.arange(labels.size)
         shares = 1.0 / clock if self.adaptive else clock**-2.0
-        done = 0
-        while done < labels.size:
-            done = kernels().learn_rows(
-                *(done, *rows, labels, parts, shares, self._steps, self._radii, SLACK),
-                *(self.points[: self.width], self.weights, self.norms),
-            )
-            self.project((self.norms[0] > (1.0 + SLACK) * self._radii).nonzero()[0])
+        kernels().learn_rows(
+            *(*rows, labels, parts, shares, self._steps, self._radii, SLACK),
+            *(self.points[: self.width], self.weights, self.norms),
+        )
         self.t += labels.size
         if self.t % BLOCK == 0:
             self._end_round()
@@ -157,16 +137,12 @@ class ClassExperts:
             self.weights = np.concatenate(((1.0 - share) * self.weights, new))
             self._set_steps()
 
-    def project(self, experts: Indices) -> None:
-        """Project experts onto their balls, and compute their norms."""
-        for i in experts.tolist():
-            own = slice(i * self.classes, (i + 1) * self.classes)
-            point, radius = self.points[: self.width, own], self._radii[i]
-            ball = TraceNormBall(point.shape, radius, representation="dense")
-            norm = ball.gauge(point) * radius
-            if norm > radius:
-                point[:] = ball.project(point)
-            self.norms[:, i] = min(norm, radius), (point**2).sum()
+    def project(self) -> None:
+        """Project all experts onto their balls, and compute their norms."""
+        for i, radius in enumerate(self._radii.tolist()):
+            place = i * self.classes, self.classes
+            norms = kernels().project_columns(self.points[: self.width], *place, radius)
+            self.norms[:, i] = norms
 
     def _set_steps(self) -> None:
         """Set the radius and the step size of every expert."""
@@ -194,23 +170,23 @@ class ClassLearner:
 
     @property
     def t(self) -> int:
-        """Rows learned, copies counted."""
         return self.experts.t
 
-    def learn(self, given: Labelled) -> None:
-        """Learn rows, up to the next renewal of the map or end of a round at a time."""
+    def learn(self, rows: Rows, labels: Indices, parts: Array) -> None:
+        """Learn rows with weights, up to the next renewal of the map or end of a round at a time."""
         done = 0
-        while done < given.number:
+        while done < rows.number:
             end = done + min(BLOCK - self.t % BLOCK, self.renewal - self.t)
-            rows, labels, parts = given.stretch(done, end)
-            self.experts.learn(Labelled(self.map.rows(rows, parts), labels, parts))
+            own = slice(done, end)
+            mapped = self.map.rows(rows.stretch(done, end), parts[own])
+            self.experts.learn(mapped, labels[own], parts[own])
             if self.t >= self.renewal or (self.t % BLOCK == 0 and self.map.is_behind):
                 self.map.renew()
                 self.renewal = self.t + renewal_gap(self.map.features, self.t)
             done = end
 
     def probabilities(self, rows: Rows) -> Array:
-        """Return the class probabilities of every row; nothing changes."""
+        """Return the class probabilities of every row."""
         if rows.number <= CHUNK:
             return self.experts.probabilities(self.map.rows(rows))
         parts = [rows.stretch(k, k + CHUNK) for k in range(0, rows.number, CHUNK)]
@@ -233,13 +209,13 @@ class ClassLearner:
             if self.t:
                 points = self.map.from_features(weights, intercepts)
                 self.experts.points = np.ascontiguousarray(points)
-                self.experts.project(np.arange(self.experts.weights.size))
+                self.experts.project()
         if features > self.map.features:
             self.map.grow(features)
         self.experts.grow(classes, features + 1)
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Numbers and arrays from which `restored` makes the same learner."""
+        """Return numbers and arrays from which `restored` makes the same learner."""
         experts = self.experts
         numbers = {
             "radii": experts.radii.tolist(),
@@ -251,12 +227,10 @@ class ClassLearner:
         }
         arrays = {f"map.{name}": getattr(self.map, name) for name in FeatureMap.STATE}
         arrays |= {f"experts.{name}": getattr(experts, name) for name in ClassExperts.STATE}
-        arrays["experts.points"] = experts.points[: experts.width]
-        return numbers, arrays
+        return numbers, arrays | {"experts.points": experts.points[: experts.width]}
 
     @classmethod
     def restored(cls, numbers: dict[str, Any], arrays: dict[str, Array]) -> ClassLearner:
-        """Return the learner of that state."""
         radii, intercept, adaptive = (numbers[name] for name in ("radii", "intercept", "adaptive"))
         learner = cls(tuple(radii), intercept, adaptive, numbers["classes"], features=0)
         for name, array in arrays.items():
@@ -292,13 +266,11 @@ def checked_radii(radii: Any) -> tuple[float, ...]:
     >>> checked_radii("auto"), checked_radii(3)
     ((10.0, 40.0, 160.0), (3.0,))
     """
-    if isinstance(radii, str):
-        if radii != "auto":
-            raise ValueError(f'radii must be "auto", a number or several, got {radii!r:.60}')
+    if isinstance(radii, str) and radii == "auto":
         return RADII
-    given = np.atleast_1d(radii).tolist()
+    given = [] if isinstance(radii, str) else np.atleast_1d(radii).tolist()
     if not given:
-        raise ValueError('radii must be "auto", a number or several, got none')
+        raise ValueError(f'radii must be "auto", a number or several, got {radii!r:.60}')
     found = tuple(checks.positive(radius, "each of radii") for radius in given)
     if not SMALLEST_RADIUS <= min(found) <= max(found) <= LARGEST_RADIUS:
         raise ValueError(

@@ -21,8 +21,7 @@ LARGEST, SMALLEST = 1e100, 1e-100
 class Rows(NamedTuple):
     """Sparse rows: the entries of row k are those from ``starts[k]`` to ``starts[k + 1]``.
 
-    Places rise within a row, and entries below 1e-100 are left out, so dense and sparse inputs with
-    the same content give the same rows.
+    Places rise within a row and entries below 1e-100 are left out, as in `as_rows`.
     """
 
     starts: Indices
@@ -31,7 +30,6 @@ class Rows(NamedTuple):
 
     @property
     def number(self) -> int:
-        """How many rows there are."""
         return self.starts.size - 1
 
     def taken(self, order: Indices) -> Rows:
@@ -50,30 +48,31 @@ class Rows(NamedTuple):
 
 
 def as_rows(X: Any) -> Rows:
-    """Return the rows of a dense array or of a sparse matrix that has been checked.
+    """Return the rows of an array or a sparse matrix that has been checked: the same for both.
 
     >>> as_rows(np.array([[0.0, 2.0], [3.0, 4.0]]))
     Rows(starts=array([0, 1, 3]), places=array([1, 0, 1]), values=array([2., 3., 4.]))
     """
-    if scipy.sparse.issparse(X):
-        check_range(X.data)
-        table = scipy.sparse.csr_array(X, copy=True)
-        table.sum_duplicates()
-        table.data[np.abs(table.data) < SMALLEST] = 0.0
-        table.eliminate_zeros()
-        starts, places = table.indptr.astype(np.int64), table.indices.astype(np.int64)
-        return Rows(starts, places, np.asarray(table.data, np.float64))
-    check_range(X)
-    mask = np.abs(X) >= SMALLEST
-    starts = np.concatenate((np.zeros(1, np.int64), mask.sum(axis=1).cumsum()))
-    places = np.ascontiguousarray(mask.nonzero()[1])
-    return Rows(starts, places, np.asarray(X[mask], np.float64))
-
-
-def check_range(values: Any) -> None:
-    """Refuse values whose squares would overflow."""
+    values = X.data if scipy.sparse.issparse(X) else X
     if values.size and float(np.abs(values).max()) > LARGEST:
         raise ValueError(f"features must lie between -{LARGEST:g} and {LARGEST:g}: rescale them")
+    if not scipy.sparse.issparse(X):
+        return dense_rows(X)
+    table = scipy.sparse.csr_array(X, copy=True)
+    table.sum_duplicates()
+    table.data[np.abs(table.data) < SMALLEST] = 0.0
+    table.eliminate_zeros()
+    return Rows(table.indptr.astype(np.int64), table.indices.astype(np.int64), table.data)
+
+
+def dense_rows(X: Array) -> Rows:
+    """Return the rows of an array whose range has been checked."""
+    width, flat = X.shape[1], X.ravel()
+    entries = (np.abs(flat) >= SMALLEST).nonzero()[0]
+    if len(X) == 1:  # which streams have, and which is quicker
+        return Rows(np.array([0, entries.size]), entries, flat[entries])
+    starts = entries.searchsorted(width * np.arange(len(X) + 1))
+    return Rows(starts, entries % width, flat[entries])
 
 
 #: A row of larger weight is learned as so many copies.
@@ -82,44 +81,22 @@ MOST_COPIES = 100
 LARGEST_WEIGHT, SMALLEST_WEIGHT = 1e9, 1e-12
 
 
-class Labelled(NamedTuple):
-    """Rows, the number of the class of each, and the weight of each."""
+def weighted_copies(
+    rows: Rows, labels: Indices, weights: Array | None
+) -> tuple[Rows, Indices, Array]:
+    """Return rows of weight w as the fewest equal copies of weight at most 1, none for 0.
 
-    rows: Rows
-    labels: Indices
-    parts: Array
+    So whole weights stand for repeated rows. Above 100 there are 100 copies of larger weight.
 
-    @property
-    def number(self) -> int:
-        """How many rows there are."""
-        return self.labels.size
-
-    @classmethod
-    def from_weights(cls, rows: Rows, labels: Indices, weights: Array | None) -> Labelled:
-        """Return rows of weight w > 1 as the fewest equal copies of weight at most 1.
-
-        So whole weights stand for repeated rows. Above 100 there are 100 copies of larger weight.
-        Rows of weight 0 are left out.
-
-        >>> rows, labels = as_rows(np.eye(3)), np.arange(3)
-        >>> Labelled.from_weights(rows, labels, np.array([1.0, 0.0, 1.5]))[1:]
-        (array([0, 2, 2]), array([1.  , 0.75, 0.75]))
-        """
-        if weights is None:
-            return cls(rows, labels, np.ones(labels.size))
-        numbers = np.minimum(np.ceil(weights), MOST_COPIES).astype(np.int64)
-        numbers[weights < SMALLEST_WEIGHT] = 0
-        order = np.repeat(np.arange(weights.size), numbers)
-        return cls(rows.taken(order), labels[order], weights[order] / numbers[order])
-
-    def taken(self, order: Indices) -> Labelled:
-        """The rows of those numbers, in that order."""
-        return Labelled(self.rows.taken(order), self.labels[order], self.parts[order])
-
-    def stretch(self, first: int, last: int) -> Labelled:
-        """The rows from `first` up to, not including, `last`."""
-        own = slice(first, last)
-        return Labelled(self.rows.stretch(first, last), self.labels[own], self.parts[own])
+    >>> weighted_copies(as_rows(np.eye(3)), np.arange(3), np.array([1.0, 0.0, 1.5]))[1:]
+    (array([0, 2, 2]), array([1.  , 0.75, 0.75]))
+    """
+    if weights is None:
+        return rows, labels, np.ones(labels.size)
+    numbers = np.minimum(np.ceil(weights), MOST_COPIES).astype(np.int64)
+    numbers[weights < SMALLEST_WEIGHT] = 0
+    order = np.repeat(np.arange(weights.size), numbers)
+    return rows.taken(order), labels[order], weights[order] / numbers[order]
 
 
 def checked_weights(given: Any, number: int, what: str) -> Array | None:
@@ -136,17 +113,12 @@ def checked_weights(given: Any, number: int, what: str) -> Array | None:
     return np.array(np.broadcast_to(weights, (number,)))
 
 
-def in_fixed_order(given: Labelled) -> Labelled:
-    """Return labelled rows in an order that does not depend on the one given.
+def fixed_order(rows: Rows, labels: Indices, parts: Array) -> Indices:
+    """Return an order of labelled and weighted rows that does not depend on the one given.
 
     Rows are compared by six digits of their values first, so that rounding errors reorder only rows
     that are nearly the same.
-
-    >>> rows = as_rows(np.array([[3.0], [1.0], [2.0]]))
-    >>> in_fixed_order(Labelled(rows, np.array([1, 0, 1]), np.ones(3))).rows.values
-    array([1., 2., 3.])
     """
-    rows, labels, parts = given
     exact = rows.values.astype(">f8")
     # Rounded to 20 bits, such that whole numbers and halves are no borderline cases.
     mantissas, exponents = np.frexp(rows.values)
@@ -157,7 +129,7 @@ def in_fixed_order(given: Labelled) -> Labelled:
         entries = rows.places[own].tobytes(), rough[own].tobytes(), exact[own].tobytes()
         return int(labels[k]), float(parts[k]), *entries
 
-    return given.taken(np.array(sorted(range(labels.size), key=key), dtype=np.int64))
+    return np.array(sorted(range(labels.size), key=key), dtype=np.int64)
 
 
 #: Largest number of features for which second moments are kept and correlations removed.
@@ -195,17 +167,6 @@ class FeatureMap:
 
     A z longer than 2 is shortened to 2. The first entry is the intercept's; without an intercept it is
     0, and so is m.
-
-    Examples
-    --------
-    >>> features = FeatureMap(2, intercept=True)
-    >>> rows = as_rows(np.array([[1.0, 10.0], [3.0, 10.0], [5.0, 40.0]]))
-    >>> mapped = features.rows(rows, np.ones(3))
-    >>> features.renew()
-    >>> features.centre
-    array([ 3., 20.])
-    >>> features.rows(rows.stretch(0, 1)).values.round(2)  # the intercept's entry first
-    array([ 1.  , -0.49, -0.27])
     """
 
     STATE = ("totals", "seen", "mean", "moments", "squares", "centre", "table")
@@ -224,7 +185,6 @@ class FeatureMap:
 
     @property
     def features(self) -> int:
-        """Number of features."""
         return self.seen.size
 
     def rows(self, given: Rows, parts: Array | None = None) -> Rows:
@@ -297,11 +257,12 @@ class FeatureMap:
     def to_features(self, inner: Array) -> tuple[Array, Array]:
         """Return weights of features and intercepts from weights of z, one column each."""
         length = np.sqrt(self.totals[1] / self.totals[0]) if self.totals[1] > 0.0 else 1.0
+        intercepts = self.constant * inner[0] / length
         if self.full:
             weights = self.table @ inner[1:] / length
-            return weights, self.constant * inner[0] / length - self.centre @ weights
+            return weights, intercepts - self.centre @ weights
         inverse = np.divide(1.0, self._scales(), where=self.squares > 0.0, out=0.0 * self.squares)
-        return inverse[:, None] * inner[1:] / length, self.constant * inner[0] / length
+        return inverse[:, None] * inner[1:] / length, intercepts
 
     def from_features(self, weights: Array, intercepts: Array) -> Array:
         """Return weights of z from weights of features and intercepts; for many features only."""

@@ -16,117 +16,35 @@ from driftwolfe.points.compiling import (
     PLACES,
     TABLE,
     WHOLE,
-    fast_jit,
     jit,
 )
 
 #: Rows, as `Rows` holds them.
 _ROWS = (PLACES, PLACES, NUMBERS)
-#: Sweeps of Jacobi's method; it converges quadratically, so about six are needed.
-_SWEEPS = 40
-
-
-@jit(NEW_TABLE, NEW_TABLE, WHOLE, WHOLE)
-def _rotate(matrix, vectors, p, q):
-    """Rotate a symmetric matrix such that its entry at p, q becomes 0."""
-    theta = (matrix[q, q] - matrix[p, p]) / (2.0 * matrix[p, q])
-    t = math.copysign(1.0, theta) / (abs(theta) + math.sqrt(theta * theta + 1.0))
-    cosine = 1.0 / math.sqrt(t * t + 1.0)
-    sine = t * cosine
-    for k in range(matrix.shape[0]):
-        left, right = matrix[k, p], matrix[k, q]
-        matrix[k, p] = cosine * left - sine * right
-        matrix[k, q] = sine * left + cosine * right
-        left, right = vectors[k, p], vectors[k, q]
-        vectors[k, p] = cosine * left - sine * right
-        vectors[k, q] = sine * left + cosine * right
-    for k in range(matrix.shape[0]):
-        upper, lower = matrix[p, k], matrix[q, k]
-        matrix[p, k] = cosine * upper - sine * lower
-        matrix[q, k] = sine * upper + cosine * lower
-
-
-@jit(NEW_TABLE, NEW_TABLE)
-def eigen(matrix, vectors):
-    """Diagonalise a symmetric matrix (Jacobi 1846); eigenvectors are columns in the same order."""
-    n = matrix.shape[0]
-    vectors[:] = 0.0
-    for p in range(n):
-        vectors[p, p] = 1.0
-    for _ in range(_SWEEPS):
-        rest, whole = 0.0, 0.0
-        for p in range(n):
-            whole += matrix[p, p] * matrix[p, p]
-            for q in range(p + 1, n):
-                rest += matrix[p, q] * matrix[p, q]
-        if not rest > 1e-32 * whole:
-            return
-        for p in range(n):
-            for q in range(p + 1, n):
-                if abs(matrix[p, q]) > 1e-300:
-                    _rotate(matrix, vectors, p, q)
-
-
-@jit(NUMBERS, NUMBER)
-def threshold(values, total):
-    """Return theta such that the positive parts of values - theta sum to `total` (Michelot 1986).
-
-    The values are not negative and sum to more.
-    """
-    theta, number = 0.0, 0
-    while True:
-        above, kept = 0.0, 0
-        for k in range(values.size):
-            if values[k] > theta:
-                above += values[k]
-                kept += 1
-        if kept == number or kept == 0:
-            return theta
-        theta, number = (above - total) / kept, kept
-
-
-@fast_jit(NUMBERS, NUMBERS)
-def _inner(left, right):
-    total = 0.0
-    for j in range(left.size):
-        total += left[j] * right[j]
-    return total
 
 
 @jit(NEW_TABLE, WHOLE, WHOLE, NUMBER)
 def project_columns(table, first, columns, radius):
     """Project some columns of a table onto the ball; return their trace norm and squared norm.
 
-    As `TraceNormBall.project`, from the eigenvalues of the Gram matrix: singular values below 1e-8
-    of the largest are lost.
+    From the eigenvalues of the Gram matrix: singular values below 1e-8 of the largest are lost.
     """
-    lines = table[:, first : first + columns].T.copy()
-    gram, vectors = np.empty((columns, columns)), np.empty((columns, columns))
-    for p in range(columns):
-        for q in range(p + 1):
-            gram[p, q] = gram[q, p] = _inner(lines[p], lines[q])
-    eigen(gram, vectors)
-    values, norm, squared = np.empty(columns), 0.0, 0.0
-    for k in range(columns):
-        values[k] = math.sqrt(max(gram[k, k], 0.0))
-        norm += values[k]
-        squared += gram[k, k]
+    own = table[:, first : first + columns].copy()
+    squares, vectors = np.linalg.eigh(own.T @ own)
+    values = np.sqrt(np.maximum(squares, 0.0))  # rising
+    norm = values.sum()
     if norm <= radius:
-        return norm, squared
-    theta, squared = threshold(values, radius), 0.0
-    for k in range(columns):
-        squared += max(values[k] - theta, 0.0) ** 2
-    shrunk = np.zeros(lines.shape)  # V diag(1 - theta/s) V^T lines
-    for p in range(columns):
-        for q in range(columns):
-            factor = 0.0
-            for k in range(columns):
-                if values[k] > theta:
-                    factor += vectors[p, k] * vectors[q, k] * (1.0 - theta / values[k])
-            for j in range(lines.shape[1]):
-                shrunk[p, j] += factor * lines[q, j]
-    table[:, first : first + columns] = shrunk.T
-    return radius, squared
+        return norm, (values * values).sum()
+    above, theta = 0.0, 0.0  # the positive parts of values - theta shall sum to the radius
+    for k in range(columns - 1, -1, -1):
+        above += values[k]
+        theta = max(theta, (above - radius) / (columns - k))
+    kept = np.maximum(values - theta, 0.0)
+    shrunk = own @ ((vectors * (kept / np.maximum(values, theta))) @ vectors.T)
+    for j in range(table.shape[0]):  # as one assignment it would compile for seconds
+        for c in range(columns):
+            table[j, first + c] = shrunk[j, c]
+    return radius, (kept * kept).sum()
 
 
 #: Largest norm of a mapped row, in units of their root mean square.
@@ -228,10 +146,6 @@ def diagonal_rows(starts, places, values, parts, constant, totals, seen, squares
             out[e + shift] /= length
 
 
-#: Largest number of classes for which plain loops project faster than LAPACK.
-FEW_CLASSES = 16
-
-
 @jit(NEW_NUMBERS, NUMBER, NUMBERS)
 def _add(total, factor, values):
     for c in range(values.size):
@@ -294,26 +208,23 @@ def _update_norms(scores, slopes, first, classes, step, squared, norms):
     norms[0] = min(norms[0] + step * math.sqrt(length), math.sqrt(classes * norms[1]))
 
 
-@jit(WHOLE, *_ROWS, PLACES, *[NUMBERS] * 4, NUMBER, NEW_TABLE, NEW_NUMBERS, NEW_TABLE)
+@jit(*_ROWS, PLACES, *[NUMBERS] * 4, NUMBER, NEW_TABLE, NEW_NUMBERS, NEW_TABLE)
 def learn_rows(
-    row, starts, places, values, labels, parts, shares, steps, radii, slack, points, weights, norms
+    starts, places, values, labels, parts, shares, steps, radii, slack, points, weights, norms
 ):
-    """Learn rows from number `row` on: weigh the experts, take their steps, project if needed.
+    """Learn rows: weigh the experts, take their steps, and project those too far outside their ball.
 
     Points have one row per feature, with all classes of all experts side by side.
     Norms have a row of bounds on their trace norms, and one of their squared Frobenius norms.
-    Returns how many rows are learned: all, unless there are so many classes that an expert is to be
-    projected by LAPACK.
     """
     n, scores = weights.size, np.empty(points.shape[1])
-    classes, slopes = scores.size // n, np.empty(scores.size)
-    logs = np.empty(n)
-    for k in range(row, labels.size):
+    classes, logs = scores.size // n, np.empty(n)
+    for k in range(labels.size):
         first, last, squared = starts[k], starts[k + 1], 0.0
         for e in range(first, last):
             squared += values[e] * values[e]
         _score(places, values, first, last, points, scores)
-        slopes[:] = scores
+        slopes = scores.copy()
         for i in range(n):
             own = i * classes + labels[k]
             logs[i] = scores[own] - _softmax(slopes, i * classes, classes)
@@ -326,14 +237,6 @@ def learn_rows(
                 slopes[c] *= -step
         for e in range(first, last):
             _add(points[places[e]], values[e], slopes)
-        passed = False
         for i in range(n):
             if norms[0, i] > (1.0 + slack) * radii[i]:
-                passed = True
-                if classes <= FEW_CLASSES:
-                    norms[0, i], norms[1, i] = project_columns(
-                        points, i * classes, classes, radii[i]
-                    )
-        if passed and classes > FEW_CLASSES:
-            return k + 1
-    return labels.size
+                norms[0, i], norms[1, i] = project_columns(points, i * classes, classes, radii[i])

@@ -22,43 +22,33 @@ from driftwolfe.points.ops import ProductPoint
 from driftwolfe.storage import enough_memory, read_archive, refused, write_archive
 
 LEARNERS = ("both", "pold", "pola")
-#: Options that have the same name in the scikit-learn and river APIs.
-SHARED_OPTIONS = ("loss", "learner", "radii", "weighting", "memory", "keep_seen")
 MOST_RADII = 64
 #: Squares of sums of such numbers stay in range.
 LARGEST_RATING = 1e100
 
 
 def columns(pairs: Any) -> tuple[list[Any], list[Any]]:
-    """Return the users and the items of pairs, or raise an error that says what is wrong with them.
-
-    >>> columns([("ann", 7), ("bob", 8)])
-    (['ann', 'bob'], [7, 8])
-    """
+    """Return the users and the items of pairs, or raise an error that says what is wrong with them."""
     if checks.has_masked_entries(pairs, depth=1):
         raise ValueError("pairs has masked entries; fill them in (with .filled) or leave them out")
-    users, items = _split(pairs)
-    return _checked(users, "user"), _checked(items, "item")
-
-
-def _split(pairs: Any) -> tuple[list[Any], list[Any]]:
-    frame = hasattr(pairs, "iloc")  # columns of different types stay what they are
-    if frame or isinstance(pairs, np.ndarray):
+    if hasattr(pairs, "iloc") or isinstance(pairs, np.ndarray):
         if pairs.ndim != 2 or pairs.shape[1] != 2:
             raise ValueError(
                 f"pairs must have two columns, user and item: shape (n, 2), got {pairs.shape}"
             )
-        table = pairs.iloc if frame else pairs
-        return table[:, 0].tolist(), table[:, 1].tolist()
-    try:
-        rows = list(pairs)
-        if all(len(row) == 2 and not isinstance(row, str | bytes) for row in rows):
-            return [row[0] for row in rows], [row[1] for row in rows]
-    except (TypeError, KeyError):
-        pass
-    raise ValueError(
-        "pairs must be a list of (user, item) pairs, an array or a frame of two columns"
-    )
+        table = getattr(pairs, "iloc", pairs)  # columns of a frame keep their types
+        users, items = table[:, 0].tolist(), table[:, 1].tolist()
+    else:
+        try:
+            rows = list(pairs)
+            if any(len(row) != 2 or isinstance(row, str | bytes) for row in rows):
+                raise TypeError
+            users, items = [row[0] for row in rows], [row[1] for row in rows]
+        except (TypeError, KeyError):
+            raise ValueError(
+                "pairs must be a list of (user, item) pairs, an array or a frame of two columns"
+            ) from None
+    return _checked(users, "user"), _checked(items, "item")
 
 
 def _checked(ids: list[Any], name: str) -> list[Any]:
@@ -68,9 +58,8 @@ def _checked(ids: list[Any], name: str) -> list[Any]:
         distinct = set(ids)
     except TypeError as error:
         raise TypeError(f"{name} ids must be hashable: {error}") from None
-    if any(isinstance(key, np.generic) for key in distinct):
-        return [plain_key(key) for key in ids]
-    return ids
+    plain = not any(isinstance(key, np.generic) for key in distinct)
+    return ids if plain else [plain_key(key) for key in ids]
 
 
 class Factors(NamedTuple):
@@ -124,15 +113,6 @@ class MatrixCompleter(Guarded):
         Whether to remember which pairs were rated before the latest `memory` ratings, 8 bytes for each
         different one. Without it, memory does not grow with the number of ratings, and `recommend`
         excludes only the latest ratings.
-
-    Attributes
-    ----------
-    users_, items_
-        Ids seen so far, in order of appearance.
-    n_ratings_
-        Number of ratings learned.
-    expert_names_, expert_weights_
-        Names and current weights of the experts.
 
     Notes
     -----
@@ -249,12 +229,14 @@ class MatrixCompleter(Guarded):
 
         Before the first rating it is 0.
         """
-        return self._predicted(pairs)[0]
+        users, items = columns(pairs)
+        return self._pool.predict(self._users.find(users), self._items.find(items))[0]
 
     @reads
     def expert_predictions(self, pairs: Any) -> Array:
         """Return the predictions of each expert: one row per pair, one column per expert."""
-        return self._predicted(pairs)[1]
+        users, items = columns(pairs)
+        return self._pool.predict(self._users.find(users), self._items.find(items))[1]
 
     @reads
     def recommend(self, user: Hashable, n: int = 10, exclude_seen: bool = True) -> list[Any]:
@@ -279,20 +261,16 @@ class MatrixCompleter(Guarded):
         best = cols[np.argsort(-predictions, kind="stable")[:count]]
         return [self._items.names[item] for item in best.tolist()]
 
-    def _predicted(self, pairs: Any) -> tuple[Array, Array]:
-        users, items = columns(pairs)
-        return self._pool.predict(self._users.find(users), self._items.find(items))
-
     @property
     @reads
     def users_(self) -> list[Any]:
-        """Users seen so far."""
+        """Users seen so far, in order of appearance."""
         return list(self._users.names)
 
     @property
     @reads
     def items_(self) -> list[Any]:
-        """Items seen so far."""
+        """Items seen so far, in order of appearance."""
         return list(self._items.names)
 
     @property

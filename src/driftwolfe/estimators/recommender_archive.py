@@ -9,9 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from driftwolfe.estimators.recommender_experts import PoolSettings, RatingPool
+from driftwolfe.estimators.recommender_experts import (
+    ITEM_BITS,
+    LAST_ITEM,
+    Older,
+    PoolSettings,
+    RatingPool,
+    RecentSteps,
+)
 from driftwolfe.estimators.recommender_kernels import Interactions, Scale, Side, Slots
-from driftwolfe.estimators.recommender_tables import ITEM_BITS, LAST_ITEM, Older, RecentSteps
 from driftwolfe.points.kinds import Array
 from driftwolfe.saved_state import Field, check_fields
 from driftwolfe.storage import Archive, require

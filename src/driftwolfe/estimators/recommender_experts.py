@@ -1,25 +1,18 @@
-"""The experts behind `MatrixCompleter`."""
+"""The experts behind `MatrixCompleter`, and the growing tables of what they have learned."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.estimators import recommender_kernels
 from driftwolfe.estimators.recommender_kernels import Interactions, Scale, Side, Slots
-from driftwolfe.estimators.recommender_tables import (
-    GrowingSide,
-    Older,
-    RecentSteps,
-    SeenPairs,
-    StepMatrix,
-    weighted,
-)
 from driftwolfe.points.devices import device_of, eigh
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.points.orthogonal import RitzSpace, orthonormal
@@ -43,7 +36,6 @@ class Expert(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its options in words."""
         radius = f", radius {self.radius:g}" if self.radius else ""
         level = f", every {1 << self.level:,}" if self.level >= 0 else ""
         return f"step {self.step:g}{radius}{level}"
@@ -86,6 +78,132 @@ class PoolSettings:
         return self.grid() + [expert for expert in joined if expert]
 
 
+class GrowingSide:
+    """A `Side` whose first `size` rows are in use; room doubles, so a new row costs constant time."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        table, places = np.zeros((0, 0)), np.zeros(0, np.int64)
+        self.side = Side(table, table, table, np.zeros(0), places, places)
+
+    def grow(self, size: int, metric: float) -> None:
+        """Make room for `size` rows; new ones are zero and have this weight."""
+        room = self.side.counts.size
+        if size > room:
+            more = max(size, 2 * room, 16) - room
+            self.side = Side(*(_pad(table, more, 0) for table in self.side))
+            self.side.touched[room:] = -1
+        self.side.metric[self.size : size] = metric
+        self.size = max(self.size, size)
+
+    def widen(self, experts: int, factors: int) -> None:
+        """Add columns of zeros, up to these numbers of experts and factors."""
+        *tables, weights, touched, counts = self.side
+        pairs = zip(tables, (experts, experts, factors), strict=True)
+        wider = (_pad(table, 0, width - table.shape[1]) for table, width in pairs)
+        self.side = Side._make((*wider, weights, touched, counts))
+
+
+def _pad(table: Any, rows: int, columns: int) -> Any:
+    """Add rows of zeros to a table or a vector, and columns of zeros to a table."""
+    return np.pad(table, ((0, rows), (0, columns))[: table.ndim])
+
+
+#: Bits of an item's number in a pair: users and items are fewer than 2^31.
+ITEM_BITS = 32
+LAST_ITEM = (1 << ITEM_BITS) - 1
+
+
+@dataclass(eq=False)
+class SeenPairs:
+    """A growing set of (user, item) pairs of numbers: 8 bytes for each.
+
+    Pairs are whole numbers, sorted by user and then by item, in runs of falling length. A new run is
+    merged with the one before it unless that is more than twice as long, so n pairs cost O(n log n) in
+    all. A pair may be in several runs; together they are less than twice as long as the longest.
+    """
+
+    runs: tuple[Indices, ...] = ()
+
+    def add(self, rows: Indices, cols: Indices) -> None:
+        runs = [*self.runs, np.unique(rows << ITEM_BITS | cols)]
+        while len(runs) > 1 and runs[-2].size <= 2 * runs[-1].size:
+            runs[-2:] = [_merged(runs[-2:])]
+        self.runs = tuple(runs)
+
+    def items_of(self, row: int) -> Indices:
+        """Return the items of a user, sorted."""
+        first = row << ITEM_BITS
+        ends = np.array([first, first + LAST_ITEM])
+        parts = [run[slice(*run.searchsorted(ends))] for run in self.runs]
+        return _merged(parts) & LAST_ITEM
+
+    def pairs(self) -> Indices:
+        """Return all pairs as whole numbers, sorted and distinct."""
+        return _merged(self.runs)
+
+
+def _merged(runs: Iterable[Indices]) -> Indices:
+    """Return the union of sorted runs, sorted."""
+    joined = np.concatenate([np.zeros(0, np.int64), *runs])
+    joined.sort(kind="stable")  # in one pass, as runs are sorted
+    return joined[np.flatnonzero(np.diff(joined, prepend=-1))]
+
+
+@dataclass(eq=False)
+class RecentSteps:
+    """Users and items of the latest ratings, and the steps that each low-rank expert took there."""
+
+    size: int  # entries in use
+    first: int  # number of the rating that the first entry belongs to
+    rows: Indices
+    cols: Indices
+    steps: Array  # a column for each expert
+
+    def append(self, rows: Indices, cols: Indices) -> Array:
+        """Add entries, and return the table for their steps, to be filled."""
+        old, new = self.size, self.size + rows.size
+        if new > self.rows.size:
+            room = max(new, 2 * self.rows.size)
+            self.rows, self.cols = np.resize(self.rows, room), np.resize(self.cols, room)
+            self.steps = np.pad(self.steps, ((0, room - len(self.steps)), (0, 0)))
+        self.rows[old:new], self.cols[old:new] = rows, cols
+        self.size = new
+        return self.steps[old:new]
+
+    def drop(self, count: int) -> None:
+        """Forget the oldest entries."""
+        left = self.size - count
+        for held in (self.rows, self.cols, self.steps):
+            held[:left] = held[count : self.size].copy()
+        self.size, self.first = left, self.first + count
+
+
+class Older(NamedTuple):
+    """Older steps of an expert since its start: a low-rank matrix, without the weights of rows."""
+
+    start: int
+    users: Array
+    items: Array
+
+
+class StepMatrix(NamedTuple):
+    """Steps of an expert as an operator: a sparse matrix of recent ones plus older ones of low rank.
+
+    A pair that was rated more than once has as many entries, so this is no `FactoredMatrix`.
+    """
+
+    recent: Any
+    left: Array
+    right: Array
+
+    def times(self, block: Array) -> Any:
+        return self.recent @ block + self.left @ (self.right.T @ block)
+
+    def transpose_times(self, block: Array) -> Any:
+        return self.recent.T @ block + self.right @ (self.left.T @ block)
+
+
 #: In the order of their numbers in the compiled loops.
 LOSSES = ("absolute", "huber", "squared")
 #: Step of an interaction's entry, in units of error: large, because the projection spreads it over
@@ -102,7 +220,6 @@ SPARE_COLUMNS = 8
 GAP = 1e-6
 
 
-@dataclass(eq=False)
 class RatingPool:
     r"""Experts that predict ratings, and their weights; users and items are numbers of rows.
 
@@ -112,31 +229,24 @@ class RatingPool:
     the rating's user moves, inside the space that X has.
     """
 
-    settings: PoolSettings
-    users: GrowingSide = field(default_factory=GrowingSide)
-    items: GrowingSide = field(default_factory=GrowingSide)
-    experts: list[Expert] = field(default_factory=list)
-    recent: RecentSteps = field(default_factory=RecentSteps)
-    older: dict[int, Older] = field(default_factory=dict)
-    seen: SeenPairs = field(default_factory=SeenPairs)
-    slots: Slots = field(init=False)
-    low: Interactions = field(init=False)
-    scale: Scale = field(init=False)
-    next_projection: int = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, settings: PoolSettings) -> None:
         none, nowhere = np.zeros(0), np.zeros(0, np.int64)
+        self.settings = settings
+        self.experts: list[Expert] = []
+        self.sides = self.users, self.items = GrowingSide(), GrowingSide()
+        self.recent = RecentSteps(0, 0, nowhere, nowhere, np.zeros((0, 0)))
+        self.older: dict[int, Older] = {}
+        self.seen = SeenPairs()
         self.slots = Slots(none, none, none, none, nowhere, nowhere, nowhere)
-        self.low = Interactions(none, none, np.zeros((0, self.settings.rank)))
+        self.low = Interactions(none, none, np.zeros((0, settings.rank)))
         self.scale = Scale(np.zeros(1, np.int64), np.zeros(4))
-        for expert in self.settings.grid():
+        for expert in settings.grid():
             self._add(expert)
         self.slots.weights[:] = 1.0 / len(self.experts)
         self.next_projection = self.block()
 
     @property
     def t(self) -> int:
-        """Ratings learned so far."""
         return int(self.scale.clock[0])
 
     def predict(self, rows: Indices, cols: Indices) -> tuple[Array, Array]:
@@ -183,11 +293,6 @@ class RatingPool:
         lately = recent.cols[: recent.size][recent.rows[: recent.size] == row]
         return np.concatenate([lately, self.seen.items_of(row)])
 
-    @property
-    def sides(self) -> tuple[GrowingSide, GrowingSide]:
-        """Users and items."""
-        return self.users, self.items
-
     def mean_decision(self) -> tuple[float, Array, Array, Array, Array]:
         """Return the weighted mean of the experts: mean, both biases, and factors of both sides.
 
@@ -227,25 +332,20 @@ class RatingPool:
         self.slots = Slots(*map(np.append, slots, added))._replace(weights=weights)
         self.experts.append(expert)
         if expert.radius:
-            low, rank = self.low, self.settings.rank
-            radius = self.trace_radius(expert.radius)
-            spread = np.full((1, rank), ROOM * radius / rank)
-            self.low = Interactions(
-                np.append(low.radii, radius),
-                np.append(low.norms, 0.5 * spread.sum()),
-                np.concatenate([low.spreads, spread]),
-            )
-            self.recent.widen(k + 1)
-        factors = self.low.spreads.size
-        self.users.widen(len(self.experts), factors)
-        self.items.widen(len(self.experts), factors)
+            radius, rank = self.trace_radius(expert.radius), self.settings.rank
+            spread = np.full(rank, ROOM * radius / rank)
+            new = zip(self.low, (radius, 0.5 * spread.sum(), spread), strict=True)
+            self.low = Interactions(*(np.concatenate([table, [row]]) for table, row in new))
+            self.recent.steps = np.pad(self.recent.steps, ((0, 0), (0, 1)))
+        for grown in self.sides:
+            grown.widen(len(self.experts), self.low.spreads.size)
 
     def _project(self) -> None:
         """Set the interactions to the projection of the steps so far."""
         metrics, rank = self._metrics(), self.settings.rank
         for grown, weights in zip(self.sides, metrics, strict=True):
             grown.side.metric[: grown.size] = weights
-        for e, k, left, s, right, kept in self._leading(metrics, self.recent.size, -1, rank):
+        for e, k, left, s, right, kept in self._leading(metrics, self.recent.size, rank):
             radius = self.trace_radius(self.experts[e].radius)
             s = threshold_falling(s, (1.0 - ROOM) * radius)
             factors = left * s, right * kept
@@ -260,41 +360,50 @@ class RatingPool:
 
     def _fold(self) -> None:
         """Keep only the leading directions of the oldest half of the steps."""
-        half, metrics, older = self.recent.size // 2, self._metrics(), {}
-        users, items = metrics
-        end, rank = self.recent.first + half, 2 * self.settings.rank
-        for e, k, left, s, right, kept in self._leading(metrics, half, end, rank):
+        half, older = self.recent.size // 2, {}
+        users, items = metrics = self._metrics()
+        for e, k, left, s, right, kept in self._leading(metrics, half, 2 * self.settings.rank):
             start = int(self.slots.starts[e])
-            older[k] = Older(start, left * (s * kept) * users[:, None], right * items[:, None])
+            if start < self.recent.first + half:
+                older[k] = Older(start, left * (s * kept) * users[:, None], right * items[:, None])
         self.older = older
         if self.settings.keep_seen:
             self.seen.add(self.recent.rows[:half], self.recent.cols[:half])
         self.recent.drop(half)
 
-    def _metrics(self) -> tuple[Array, Array]:
-        """The weights of users and items in the weighted trace norm."""
-        weighting = self.settings.weighting
-        return self.users.metrics(weighting), self.items.metrics(weighting)
+    def _metrics(self) -> list[Array]:
+        r"""The weights of users and of items: :math:`((n/\bar n + 1)/2)^{w/2}`, n their ratings.
 
-    def _leading(
-        self, metrics: tuple[Array, Array], count: int, end: int, rank: int
-    ) -> Iterator[Any]:
-        """For low-rank experts: the leading directions of their steps since their start.
-
-        Of recent steps, the oldest `count` are taken; experts started at `end` or later are left out,
-        none if it is negative.
+        The 1 keeps the weights of rare rows away from 0.
         """
-        table = self.recent.table(*metrics, count)
+        counts = [grown.side.counts[: grown.size] for grown in self.sides]
+        power = self.settings.weighting / 2.0
+        return [((count / count.mean() + 1.0) / 2.0) ** power for count in counts]
+
+    def _leading(self, metrics: list[Array], count: int, rank: int) -> Iterator[Any]:
+        """For each low-rank expert: the leading directions of its steps since its start.
+
+        Of recent steps, the oldest `count` are taken, divided by the weights of their user and item.
+        """
+        (users, items), recent = metrics, self.recent
+        rows, cols = recent.rows[:count], recent.cols[:count]
+        shape, numbers = (users.size, items.size), np.arange(count)
+        # Sorted by user: quicker than argsort, by counting.
+        by_user = scipy.sparse.csr_array((numbers, (rows, numbers)), shape=(users.size, count))
+        order, pointers = by_user.data, by_user.indptr
+        times, places = order + recent.first, cols[order].astype(pointers.dtype)
+        scales = 1.0 / (users[rows] * items[cols])
+        # All experts at once: single columns of a table are slow to gather.
+        steps = np.ascontiguousarray((recent.steps[:count] * scales[:, None])[order].T)
         for e in np.flatnonzero(self.slots.low >= 0).tolist():
             k, start = int(self.slots.low[e]), int(self.slots.starts[e])
-            if 0 <= end <= start:
-                continue
+            data = steps[k] * (times >= start) if start else steps[k]
+            matrix = scipy.sparse.csr_array((data, places, pointers), shape=shape)
             older = self.older.get(k)
             if older is None or older.start != start:
                 older = Older(start, np.zeros((0, 0)), np.zeros((0, 0)))
-            factors = map(weighted, older[1:], metrics)
-            steps = StepMatrix(table.matrix(k, start), *factors)
-            yield e, k, *leading(steps, self._space(k, *metrics), rank)
+            known = StepMatrix(matrix, *map(weighted, older[1:], metrics))
+            yield e, k, *leading(known, self._space(k, users, items), rank)
 
     def _space(self, k: int, users: Array, items: Array) -> Array:
         """Right vectors that block iteration starts from: the last ones, and random ones.
@@ -317,34 +426,34 @@ class RatingPool:
         return np.concatenate([last, spare], axis=1)
 
 
+def weighted(factor: Array, weights: Array) -> Array:
+    """Return a factor divided by the weights of its rows, with zeros for rows that are new since."""
+    divided = np.zeros((weights.size, factor.shape[1]))
+    divided[: len(factor)] = factor[: weights.size] / weights[: len(factor), None]
+    return divided
+
+
 def leading(steps: StepMatrix, space: Array, rank: int) -> tuple[Array, Array, Array, Array]:
     """Return leading singular triplets, by one round of block iteration, and how much each counts.
 
-    If the last of them ties with the first excluded one, rounding would choose between the two. Such
+    Right vectors of earlier blocks may depend on each other, and steps since a restart may map them
+    to nearly nothing. Such images, normalised, would be rounding errors: they are excluded. And if the
+    last direction ties with the first excluded one, rounding would choose between the two. Such
     directions count less, down to nothing.
     """
-    found = _ritz_space(steps, space)
-    least = GAP * float(found.s.max(initial=0.0))
+    image, trust = _trusted(steps.times(space), np.sqrt((space * space).sum(axis=0)))
+    if not image.size:
+        return image, np.zeros(0), space[:, :0], np.zeros(0)
+    basis = orthonormal(image) * trust
+    back = steps.transpose_times(basis)
+    squares, rotation = device_of(back).eigh(back.T @ back)
+    found = RitzSpace(basis, back, rotation, np.sqrt(np.maximum(squares, 0.0)))
+    least = GAP * float(found.s.max())
     s = found.s * ramp(found.s, least)
     count = min(rank, int(np.count_nonzero(s)))
     left, right = found.leading(count)
     left_out = s[count] if count < s.size else 0.0
     return left, s[:count], right, ramp(s[:count] - left_out, least)
-
-
-def _ritz_space(steps: StepMatrix, space: Array) -> RitzSpace:
-    """Return the image of a block of right vectors, and its triplets.
-
-    Right vectors of earlier blocks may depend on each other, and steps since a restart may map them
-    to nearly nothing. Such images, normalised, would be rounding errors: they are excluded.
-    """
-    image, trust = _trusted(steps.times(space), np.sqrt((space * space).sum(axis=0)))
-    if not image.size:
-        return RitzSpace(image, space[:, :0], np.zeros((0, 0)), np.zeros(0))
-    basis = orthonormal(image) * trust
-    back = steps.transpose_times(basis)
-    squares, turn = device_of(back).eigh(back.T @ back)
-    return RitzSpace(basis, back, turn, np.sqrt(np.maximum(squares, 0.0)))
 
 
 def _trusted(image: Array, lengths: Array) -> tuple[Array, Any]:

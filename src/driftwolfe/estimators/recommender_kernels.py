@@ -212,22 +212,11 @@ def restart(slots, low, clock, mean):
                 low.norms[k] = 0.5 * low.spreads[k].sum()
 
 
-@jit(NUMBER, NUMBER, _SCALE)
-def count(rating, error, scale):
-    """Count a rating: update the mean error, the range and the recent mean."""
-    t, numbers = scale.clock[0], scale.numbers
-    numbers[0] += (error - numbers[0]) * max(1.0 / (t + 1.0), 1.0 / MEMORY_OF_ERRORS)
-    numbers[1], numbers[2] = min(numbers[1], rating), max(numbers[2], rating)
-    numbers[3] += (rating - numbers[3]) * RECENT
-    scale.clock[0] = t + 1
-
-
 @jit(PLACES, PLACES, NUMBERS, WHOLE, NUMBER, *_TABLES, NEW_NUMBERS, NEW_TABLE)
 def learn(rows, cols, ratings, loss, rate, users, items, slots, low, scale, predictions, steps):
     """Learn ratings one by one; fill in the predictions before, and the steps of low-rank experts."""
     experts, rank = slots.means.size, low.spreads.shape[1]
-    answers, clipped, gains = np.empty(experts), np.empty(experts), np.empty(experts)
-    numbers = scale.numbers
+    answers, gains, numbers = np.empty(experts), np.empty(experts), scale.numbers
     for n in range(rows.size):
         u, i, rating, t = rows[n], cols[n], ratings[n], scale.clock[0]
         forget(users, u, slots, rank, t)
@@ -236,11 +225,14 @@ def learn(rows, cols, ratings, loss, rate, users, items, slots, low, scale, pred
             numbers[1:] = rating
             slots.means[:] = rating
         predict_each(u, i, users, items, slots, rank, answers)
-        clipped[:] = answers
+        clipped = answers.copy()
         predicted = combine(clipped, slots.weights, numbers[1], numbers[2])
         predictions[n] = predicted if t > 0 else 0.0
         error = abs(predicted - rating)
-        count(rating, error, scale)
+        numbers[0] += (error - numbers[0]) * max(1.0 / (t + 1.0), 1.0 / MEMORY_OF_ERRORS)
+        numbers[1], numbers[2] = min(numbers[1], rating), max(numbers[2], rating)
+        numbers[3] += (rating - numbers[3]) * RECENT
+        scale.clock[0] = t + 1
         unit = UNIT * numbers[0]
         trust = ramp(unit, ROUNDING * max(abs(numbers[1]), abs(numbers[2])))
         if trust > 0.0:
@@ -262,7 +254,7 @@ def learn(rows, cols, ratings, loss, rate, users, items, slots, low, scale, pred
                     step_row(k, u, i, steps[n, k], users, items, low)
         else:
             steps[n, :] = 0.0
-        restart(slots, low, scale.clock[0], numbers[3])
+        restart(slots, low, t + 1, numbers[3])
 
 
 @jit(PLACES, PLACES, *_TABLES, NEW_NUMBERS, NEW_TABLE)
@@ -271,17 +263,3 @@ def predict(rows, cols, users, items, slots, low, scale, predictions, answers):
     for n in range(rows.size):
         predict_each(rows[n], cols[n], users, items, slots, low.spreads.shape[1], answers[n])
         predictions[n] = combine(answers[n], slots.weights, scale.numbers[1], scale.numbers[2])
-
-
-@jit(PLACES, WHOLE, NEW_PLACES, NEW_PLACES)
-def by_row(rows, number, pointers, order):
-    """Sort entries by row, stably: compute where each row begins, and the order of the entries."""
-    pointers[:] = 0
-    for n in range(rows.size):
-        pointers[rows[n] + 1] += 1
-    for row in range(number):
-        pointers[row + 1] += pointers[row]
-    place = pointers[:-1].copy()
-    for n in range(rows.size):
-        order[place[rows[n]]] = n
-        place[rows[n]] += 1

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,16 +15,14 @@ from driftwolfe.estimators.classifier_archive import OPTIONS, read_learner, writ
 from driftwolfe.estimators.classifier_experts import ClassLearner, make_learner, plain_radii
 from driftwolfe.estimators.classifier_features import (
     LARGEST,
-    SMALLEST,
     SMALLEST_WEIGHT,
-    Labelled,
     Rows,
-    as_rows,
-    check_range,
     checked_weights,
+    dense_rows,
+    weighted_copies,
 )
 from driftwolfe.estimators.ids import Ids, check_keys, plain_key
-from driftwolfe.estimators.recommender import SHARED_OPTIONS, MatrixCompleter
+from driftwolfe.estimators.recommender import MatrixCompleter
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
@@ -80,7 +78,8 @@ class RiverMatrixCompleter(Ranker):
         self.weighting = weighting
         self.memory = memory
         self.keep_seen = keep_seen
-        options = {name: getattr(self, name) for name in SHARED_OPTIONS}
+        same = ("loss", "learner", "radii", "weighting", "memory", "keep_seen")
+        options = {name: getattr(self, name) for name in same}
         self.completer = MatrixCompleter(**options, rank=n_factors, seed=seed or 0)
 
     def learn_one(self, user: Hashable, item: Hashable, y: Any, x: Any = None) -> None:
@@ -180,42 +179,21 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
     @writes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of features and its label, with weight `w`."""
-        values = _numbers_of(x)
-        label = _label_of(y)
-        weights = checked_weights(None if w == 1.0 else w, 1, "w")
-        if w < SMALLEST_WEIGHT:
-            return
-        learner = self._grown(x, label)
-        rows = self._row(x, values)
-        learner.learn(Labelled.from_weights(rows, self._classes.find([label]), weights))
+        self._learn(_row_of(x), x, [y], None if w == 1.0 else w)
 
     @reads
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Return the probabilities of the labels seen so far."""
-        values = _numbers_of(x)
+        table = _row_of(x)
         if self._learner is None:
             return {}
-        probabilities = self._learner.probabilities(self._row(x, values))[0].tolist()
+        probabilities = self._learner.probabilities(self._rows(table, x))[0].tolist()
         return dict(zip(self._classes.names, probabilities, strict=True))
 
     @writes
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = None) -> None:
         """Learn the rows of a frame, one after the other, with weights `w` if given."""
-        table = _table_of(X)
-        labels = [_label_of(label) for label in y]
-        weights = checked_weights(w, len(X), "w")
-        if len(labels) != len(X):
-            raise ValueError(f"y must hold a label for each of {len(X)} rows, got {len(labels)}")
-        if weights is not None:
-            kept = weights >= SMALLEST_WEIGHT
-            table, weights = table[kept], weights[kept]
-            labels = [label for label, stays in zip(labels, kept, strict=True) if stays]
-        for first, last in _between_new(labels, self._classes.numbers):
-            learner = self._grown(X.columns, labels[first])
-            numbers = self._classes.find(labels[first:last])
-            rows = self._rows(table[first:last], X.columns)
-            parts = None if weights is None else weights[first:last]
-            learner.learn(Labelled.from_weights(rows, numbers, parts))
+        self._learn(_table_of(X), X.columns, y, w)
 
     @reads
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
@@ -259,48 +237,65 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
         loaded._classes, loaded._features = map(Ids, keys.values())
         return loaded
 
-    def _grown(self, features: Iterable[Hashable], label: Hashable) -> ClassLearner:
-        """Return the learner, with room for these features and this label."""
-        if self._learner is None:
-            self._learner = make_learner(self.radii, self.learner, self.fit_intercept, 1, 0)
-        self._features.add(map(plain_key, features))
-        self._classes.add([label])
-        self._learner.grow(len(self._classes), len(self._features))
-        return self._learner
+    def _learn(self, table: Array, names: Collection[Any], y: Iterable[Any], w: Any) -> None:
+        """Learn the rows of a table that has been checked, with labels and weights that have not."""
+        labels, weights = [_label_of(label) for label in y], checked_weights(w, len(table), "w")
+        if len(labels) != len(table):
+            raise ValueError(
+                f"y must hold a label for each of {len(table)} rows, got {len(labels)}"
+            )
+        if weights is not None:
+            kept = np.flatnonzero(weights >= SMALLEST_WEIGHT)
+            table, weights, labels = table[kept], weights[kept], [labels[k] for k in kept]
+        # A class has its first row at the start of a piece: it joins there, not before.
+        known = self._classes.numbers
+        new = [labels.index(label) for label in set(labels) if label not in known]
+        for first, last in pairwise(sorted({0, *new, len(labels)})):
+            if self._learner is None:
+                self._learner = make_learner(self.radii, self.learner, self.fit_intercept, 1, 0)
+            if not self._features.numbers.keys() >= set(names):
+                self._features.add(map(plain_key, names))
+            self._classes.add(labels[first : first + 1])
+            self._learner.grow(len(self._classes), len(self._features))
+            numbers = self._classes.find(labels[first:last])
+            rows = self._rows(table[first:last], names)
+            parts = None if weights is None else weights[first:last]
+            self._learner.learn(*weighted_copies(rows, numbers, parts))
 
-    def _row(self, names: Collection[Hashable], values: Array) -> Rows:
-        """The known features of one row, their places rising: the order of a dict does not matter."""
+    def _rows(self, table: Array, names: Collection[Hashable]) -> Rows:
+        """The known features of the rows, their places rising: the order of names does not matter."""
         places = self._features.find(names)
-        order = places.argsort()
-        order = order[(places[order] >= 0) & (np.abs(values[order]) >= SMALLEST)]
-        return Rows(np.array([0, order.size]), places[order], values[order])
-
-    def _rows(self, table: Array, columns: Collection[Hashable]) -> Rows:
-        """The known features of the rows of a table."""
-        places = self._features.find(columns)
-        order = places.argsort()
-        order = order[places[order] >= 0]
-        rows = as_rows(table[:, order])
-        return rows._replace(places=places[order][rows.places])
+        order = places.argsort()[np.count_nonzero(places < 0) :]
+        starts, chosen, values = dense_rows(table.take(order, axis=1))
+        return Rows(starts, places[order[chosen]], values)
 
 
-def _numbers_of(x: Mapping[Any, Any]) -> Array:
-    """The values of a row, checked."""
+def _row_of(x: Mapping[Any, Any]) -> Array:
+    """The values of one row as a table, checked."""
     if not isinstance(x, Mapping):
         raise TypeError(f"x must be a dict of features, got {type(x).__name__}")
-    check_keys(x, "the name of a feature")
     values = list(x.values())
     checks.refuse_masked(values, "the row")
     given = np.array(values)
     if given.dtype.kind not in "fiub" or given.ndim != 1:  # of several types, or no numbers
         given = np.array([_number_of(name, value) for name, value in x.items()])
-    numbers = given.astype(np.float64)
-    if not (np.abs(numbers) <= LARGEST).all():
-        for name, value in x.items():
-            if not math.isfinite(value):
-                raise ValueError(f"feature {name!r} must be finite, got {value!r}")
-        check_range(numbers)
-    return numbers
+    return _in_range(given.astype(np.float64, copy=False)[None], x)
+
+
+def _table_of(X: pd.DataFrame) -> Array:
+    """The numbers in a frame, checked."""
+    if not hasattr(X, "columns"):
+        raise TypeError(f"X must be a pandas DataFrame, got {type(X).__name__}")
+    for name, column in X.items():
+        if column.dtype.kind not in "fiubO":
+            raise TypeError(f"feature {name!r} must hold numbers, got {column.dtype}")
+        if column.dtype.kind == "O":  # pandas would read numbers in text
+            for value in column:
+                _number_of(name, value)
+    table = _in_range(X.to_numpy(dtype=np.float64), X.columns)
+    if X.columns.has_duplicates:
+        raise ValueError("the frame names a feature twice")
+    return table
 
 
 def _number_of(name: Hashable, value: Any) -> float:
@@ -314,23 +309,16 @@ def _number_of(name: Hashable, value: Any) -> float:
         raise TypeError(f"feature {name!r} must be a number, got {value!r}") from None
 
 
-def _table_of(X: pd.DataFrame) -> Array:
-    """The numbers in a frame, checked."""
-    if not hasattr(X, "columns"):
-        raise TypeError(f"X must be a pandas DataFrame, got {type(X).__name__}")
-    check_keys(X.columns, "the name of a feature")
-    for k, (name, kind) in enumerate(zip(X.columns, X.dtypes, strict=True)):
-        if kind.kind not in "fiubO":
-            raise TypeError(f"feature {name!r} must hold numbers, got {kind}")
-        if kind.kind == "O":  # pandas would read numbers in text
-            for value in X.iloc[:, k]:
-                _number_of(name, value)
-    table = X.to_numpy(dtype=np.float64)
-    if not np.isfinite(table).all():
-        raise ValueError("the frame holds NaN or infinity; fill in 0 where a feature is missing")
-    if X.columns.has_duplicates:
-        raise ValueError("the frame names a feature twice")
-    check_range(table)
+def _in_range(table: Array, names: Collection[Hashable]) -> Array:
+    """Return the table if the names of its columns are keys and its numbers are not too large."""
+    check_keys(names, "the name of a feature")
+    allowed = np.abs(table) <= LARGEST
+    if not allowed.all():
+        row, column = np.argwhere(~allowed)[0].tolist()
+        raise ValueError(
+            f"feature {list(names)[column]!r} must be finite and lie between -{LARGEST:g} and "
+            f"{LARGEST:g}, got {table[row, column]!r}; rescale it, or give 0 where it is missing"
+        )
     return table
 
 
@@ -340,18 +328,3 @@ def _label_of(y: Any) -> Any:
     check_keys((label,), "a label")
     hash(label)
     return label
-
-
-def _between_new(labels: list[Hashable], known: Mapping[Hashable, int]) -> list[tuple[int, int]]:
-    """Split labels such that a new one stands only at the start of a piece.
-
-    >>> _between_new(["a", "a", "b", "a"], {})
-    [(0, 2), (2, 4)]
-    """
-    seen, cuts = set(known), [0]
-    for k, label in enumerate(labels):
-        if label not in seen and k:
-            cuts.append(k)
-        seen.add(label)
-    ends = [*cuts[1:], len(labels)]
-    return [(first, last) for first, last in zip(cuts, ends, strict=True) if last > first]

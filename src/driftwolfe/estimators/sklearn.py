@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from driftwolfe.estimators.recommender import SHARED_OPTIONS, MatrixCompleter, columns
+from driftwolfe.estimators.recommender import MatrixCompleter, columns
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
@@ -123,5 +123,6 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
         return tags
 
     def _new_completer(self) -> MatrixCompleter:
-        options = {name: getattr(self, name) for name in SHARED_OPTIONS}
-        return MatrixCompleter(**options, rank=self.rank, seed=self.random_state)
+        options = self.get_params()
+        del options["passes"]
+        return MatrixCompleter(seed=options.pop("random_state"), **options)
