@@ -9,7 +9,7 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.descent import Descent
-from driftwolfe.ensemble.evaluate import Evaluation, require_finite
+from driftwolfe.ensemble.experts import Evaluation, require_finite
 from driftwolfe.ensemble.list import descent
 from driftwolfe.ensemble.plan import Plan, budgeted_step
 from driftwolfe.learners import bounds

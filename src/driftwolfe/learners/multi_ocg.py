@@ -7,7 +7,7 @@ from typing import Unpack, cast
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import Hedge
-from driftwolfe.ensemble.leaders import GapRule, Leaders
+from driftwolfe.ensemble.leaders import Leaders
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner
@@ -158,9 +158,11 @@ class MultiOCG(GridLearner):
             self._counted,
             [plan.lifetime for plan in self._plans(horizon)],
             start,
-            step_scale=self._scale,
-            strong_convexity=self.strong_convexity,
-            stopping=GapRule(self.options.tolerance_scale, self._accuracy, self.max_inner),
+            self._scale,
+            self.strong_convexity,
+            self.options.tolerance_scale,
+            self._accuracy,
+            self.max_inner,
         )
         leaders.largest_gradient = self._experts.largest_gradient if self.t else 0.0
         return leaders

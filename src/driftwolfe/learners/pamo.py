@@ -105,7 +105,7 @@ class PAMO(CoverLearner):
 
 
 def _plan(length: int) -> Plan:
-    return Plan(1.0 / math.sqrt(length), 1, 0.0)
+    return Plan(1.0 / math.sqrt(length), 1, 0.0, lifetime=length)
 
 
 def _require_gauge(domain: Domain) -> None:

@@ -9,12 +9,19 @@ from typing import Any, Unpack, cast
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble import Hedge, experiment_grid, paper_grid, pold_grid, threads
+from driftwolfe.ensemble import (
+    Hedge,
+    ader_prior,
+    experiment_grid,
+    paper_grid,
+    pold_grid,
+    threads,
+)
 from driftwolfe.ensemble.descent import Descent
-from driftwolfe.ensemble.evaluate import combine, require_finite, stack
+from driftwolfe.ensemble.experts import combine, require_finite, stack
 from driftwolfe.ensemble.leaders import Leaders
 from driftwolfe.ensemble.list import ListDescent, descent
-from driftwolfe.ensemble.plan import Plan, budgeted_grid, grid_shares
+from driftwolfe.ensemble.plan import Plan, budgeted_grid
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, Round, all_or_nothing, as_loss
 from driftwolfe.learners.options import EnsembleOptions, Epoch, Options, epochs, make_options
@@ -181,18 +188,16 @@ class GridLearner(Learner):
 
     @all_or_nothing
     def _run_ahead(self, losses: Sequence[Any]) -> list[Round]:
-        experts, rounds = cast(ListDescent, self._experts), []
-        functions = [as_loss(loss) for loss in losses]
-        paths = experts.run_ahead(functions)
-        for t, f in enumerate(functions):
-            combined = combine(self._meta.weights, stack([path.scores[t] for path in paths]))
-            value = float(f.value_at(combined))
-            values = to_host(stack([path.values[t] for path in paths]))
-            require_finite(value, values, *(path.slopes[t] for path in paths))
-            self._meta.update(values)
-            calls = zip(*(path.calls_in(t) for path in paths), strict=True)
-            rounds.append(Round(value, *map(sum, calls)))
-        experts.arrive(paths, functions)
+        functions, rounds = [as_loss(loss) for loss in losses], []
+        experts, met = cast(ListDescent, self._experts).run_ahead(functions)
+        for f, each in zip(functions, met, strict=True):
+            scores, values, slopes, calls = zip(*each, strict=True)
+            value = float(f.value_at(combine(self._meta.weights, stack(scores))))
+            suffered = to_host(stack(values))
+            require_finite(value, suffered, *slopes)
+            self._meta.update(suffered)
+            rounds.append(Round(value, *map(sum, zip(*calls, strict=True))))
+        self._experts = experts
         for done in rounds:
             self._counted.calls.add(*done[1:])
             self._next_round()
@@ -298,5 +303,5 @@ def _plans(options: Options, grid: str, horizon: int) -> list[Plan]:
     else:
         steps = GRIDS[grid](horizon).tolist()
     number = len(steps)  # equal shares are better where measured, those of the prior are proved
-    shares = grid_shares(number) if options.planned else np.full(number, 1.0 / number)
+    shares = ader_prior(number) if options.planned else np.full(number, 1.0 / number)
     return [options.plan(h, budget * s) for h, s in zip(steps, shares.tolist(), strict=True)]

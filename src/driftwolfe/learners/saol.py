@@ -73,4 +73,5 @@ class SAOL(CoverLearner):
 
 def _plan(options: Options, length: int) -> Plan:
     h = length**-0.5
-    return Plan(h, 1, 0.0 if options.oracle.method == "exact" else options.tolerance(h))
+    tolerance = 0.0 if options.oracle.method == "exact" else options.tolerance(h)
+    return Plan(h, 1, tolerance, lifetime=length)

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from scipy.special import expit, softmax
 
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble.evaluate import weighted_sum
+from driftwolfe.ensemble.experts import weighted_sum
 from driftwolfe.losses import (
     AbsoluteEntries,
     HingeLoss,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from driftwolfe.domains import Domain, Simplex
-from driftwolfe.ensemble.evaluate import weighted_sum
+from driftwolfe.ensemble.experts import weighted_sum
 from driftwolfe.oracles import infeasible_projection
 from driftwolfe.points import inner, norm
 from driftwolfe.points.kinds import Array, Point

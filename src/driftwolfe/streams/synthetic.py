@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from driftwolfe.domains import Domain, TraceNormBall
-from driftwolfe.ensemble.evaluate import weighted_sum
+from driftwolfe.ensemble.experts import weighted_sum
 from driftwolfe.losses import AbsoluteEntries, LinearLoss, MulticlassLogistic, SquaredDistance
 from driftwolfe.points import FactoredMatrix, checks, norm
 from driftwolfe.points.kinds import Point
