@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -12,6 +13,7 @@ from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, Self, cast, get_args, get_type_hints
 
 from driftwolfe.domains import CountedDomain, Domain, OracleCalls
+from driftwolfe.learners import bounds
 from driftwolfe.learners.options import OPTIONS, Options
 from driftwolfe.losses import FunctionLoss, Loss
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
@@ -207,6 +209,7 @@ class Learner(Guarded, ABC):
         """A name for each expert, in the order of `expert_weights`; None for a single learner."""
         return None
 
+    @reads
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
         """Return a proved bound on the regret so far, in units of the loss, with the parameters used.
 
@@ -217,14 +220,23 @@ class Learner(Guarded, ABC):
             the comparators inside the interval.
         tau
             Length of the interval in rounds, for adaptive regret: the bound holds on all intervals
-            of that length.
+            of that length. One beyond the rounds played means all of them.
 
         Raises
         ------
         NotImplementedError
-            Where no such bound is known.
+            Where no such bound is known, as where losses differed by more than a given `loss_scale`.
         """
-        raise NotImplementedError(f"no bound is known for {type(self).__name__} in this setting")
+        known = self._bound(*bounds.asked(path_length, tau))
+        if known is None:
+            raise NotImplementedError(
+                f"no bound is known for {type(self).__name__} in this setting"
+            )
+        return known
+
+    def _bound(self, path_length: float, tau: int | None) -> float | None:
+        """The bound for checked arguments; None where none is known."""
+        return None
 
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -292,12 +304,16 @@ Learner.__signature__ = _signature(Learner.__init__)
 
 
 def _with_options(cls: type[Learner]) -> str:
-    """The docstring of a class with the texts of the shared options that it does not describe."""
-    doc = str(cls.__doc__)
-    shared = [name for name in cls.__signature__.parameters if name in OPTIONS]
-    missing = [name for name in shared if f"\n    {name}\n" not in doc]
-    texts = [f"    {name}\n        {OPTIONS[name].text}\n" for name in missing]
-    return doc.replace("    {options}\n", "".join(texts))
+    """The docstring of a class with all parameters in order: its own texts, or the shared ones."""
+    before, heading, rest = str(cls.__doc__).partition("    Parameters\n    ----------\n")
+    entries, end, after = rest.partition("\n\n")
+    names = cls.__signature__.parameters
+    texts = {name: f"    {name}\n        {OPTIONS[name].text}" for name in names if name in OPTIONS}
+    for entry in re.split(r"\n(?=    \w)", entries.replace("    {options}", "")):
+        head = entry.strip().partition("\n")[0]
+        texts |= dict.fromkeys(head.split(", "), entry.rstrip())  # several may share an entry
+    ordered = dict.fromkeys(texts[name] for name in names if name in texts)
+    return before + heading + "\n".join(ordered) + end + after
 
 
 def as_loss(given: Any) -> Loss:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Unpack, cast
+from typing import Unpack
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import Hedge
 from driftwolfe.ensemble.leaders import GapRule, Leaders
 from driftwolfe.ensemble.plan import Plan
-from driftwolfe.learners import bounds
-from driftwolfe.learners.base import Learner
-from driftwolfe.learners.options import WeightOptions, make_options
+from driftwolfe.learners.epochs import Epoch
+from driftwolfe.learners.options import WeightOptions
 from driftwolfe.learners.pold import GridLearner
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
@@ -30,8 +29,6 @@ class MultiOCG(GridLearner):
 
     Parameters
     ----------
-    domain
-        The set.
     horizon
         Rounds T; sets the number of epoch lengths, :math:`\lceil\log_2 T\rceil + 1`, and the rate of
         the weights. None: epochs of doubling length.
@@ -90,22 +87,15 @@ class MultiOCG(GridLearner):
     ) -> None:
         if options.get("tolerance_scale") is None:
             options["tolerance_scale"] = 1.0
-        checked = make_options(domain, horizon, lipschitz, **options)
         if max_inner is None and options.get("tuning", "practical") == "practical":
             max_inner = _PRACTICAL_INNER
         self.max_inner = None if max_inner is None else checks.count(max_inner, "max_inner")
         self.strong_convexity = strong_convexity
         if strong_convexity is not None:
             self.strong_convexity = checks.positive(strong_convexity, "strong_convexity")
-        self._accuracy = None if options.get("accuracy") is None else checked.oracle.accuracy
-        # The default step is c = 2D/G where other learners have D/G.
-        doubled = options.get("step_scale") is None and checked.step_scale is not None
-        self._scale = 2.0 * (checked.step_scale or 0.0) if doubled else checked.step_scale
-        super().__init__(domain, checked, _plans)
-
-    @property
-    def _leaders(self) -> Leaders:
-        return cast(Leaders, self._experts)
+        self._own_step = options.get("step_scale") is not None
+        self._own_accuracy = options.get("accuracy") is not None
+        super().__init__(domain, horizon, lipschitz, **options)
 
     @property
     def expert_names(self) -> list[str]:
@@ -127,40 +117,47 @@ class MultiOCG(GridLearner):
             V_T: if given, the bound is against the minimiser of each round, whatever path these
             take; then leave `path_length` out.
         """
-        path_length, tau = bounds.asked(path_length, tau)
-        if variation is not None:
-            variation = checks.nonnegative(variation, "variation")
-            if path_length:
-                raise ValueError(
-                    "give path_length or variation, not both: with variation the bound is against "
-                    "the minimiser of each round"
-                )
-        proved = self._scale is not None and self.strong_convexity is None
-        loose = self._leaders.cut_short or self.options.tolerance_scale > 1.0
-        if tau is not None or not proved or loose or not self.options.horizon:
-            return Learner.bound(self, path_length, tau)  # none is known
-        G, D = self.lipschitz, 2.0 * self.domain.radius
-        return min(
-            self._epoch_bound(1 << i, G, D)
-            + (1 << i) * (G * path_length if variation is None else 2.0 * variation)
-            + self._meta.regret_bound(i + 1, max(1, self.t), G * self.domain.diameter)
-            for i in range(self._experts.size)
-        )
+        if variation is None:
+            return super().bound(path_length, tau)
+        if path_length:
+            raise ValueError(
+                "give path_length or variation, not both: with variation the bound is against "
+                "the minimiser of each round"
+            )
+        drift, G = 2.0 * checks.nonnegative(variation, "variation"), self.lipschitz
+        return super().bound(drift / G if G > 0 else 0.0, tau)  # 2 V_T takes the place of G P
 
-    def _epoch_bound(self, gamma: int, G: float, D: float) -> float:
-        """All epochs: D^2/eta + eta G^2 gamma/4 + G gamma sqrt(gap) each."""
-        eta = self._leaders.scale_for(G) / math.sqrt(gamma)
+    def _bound(self, path_length: float, tau: int | None) -> float | None:
+        proved = self._experts.step_scale is not None and self.strong_convexity is None
+        loose = self._experts.cut_short or self.options.tolerance_scale > 1.0
+        if not proved or loose or not self.options.horizon:
+            return None
+        return super()._bound(path_length, tau)
+
+    def _expert_bound(self, plan: Plan, epoch: Epoch, path_length: float) -> float:
+        """D^2/eta + eta G^2 gamma/4 + G gamma sqrt(gap) for each of its epochs, and gamma G P."""
+        G, D, gamma = self.lipschitz, self.options.D, plan.lifetime
+        eta = self._experts.scale_for(G) / math.sqrt(gamma)
         one = D**2 / eta + eta * G**2 * gamma / 4.0 + G * gamma * D / math.sqrt(gamma)
-        return math.ceil(self.t / gamma) * one
+        return math.ceil(epoch.rounds / gamma) * one + gamma * G * path_length
+
+    def _plans(self, horizon: int) -> list[Plan]:
+        """An expert for each epoch length 1, 2, 4, ... up to the first that is at least the horizon."""
+        lengths = [1 << i for i in range((horizon - 1).bit_length() + 1)]
+        return [Plan(1.0 / math.sqrt(length), 1, 0.0, lifetime=length) for length in lengths]
 
     def _make_experts(self, horizon: int, start: Point) -> Leaders:
+        options, scale = self.options, self.options.step_scale
+        accuracy = options.oracle.accuracy if self._own_accuracy else None
+        if scale is not None and not self._own_step:
+            scale *= 2.0  # the default step is c = 2D/G where other learners have D/G
         leaders = Leaders(
             self._counted,
             [plan.lifetime for plan in self._plans(horizon)],
             start,
-            step_scale=self._scale,
+            step_scale=scale,
             strong_convexity=self.strong_convexity,
-            stopping=GapRule(self.options.tolerance_scale, self._accuracy, self.max_inner),
+            stopping=GapRule(options.tolerance_scale, accuracy, self.max_inner),
         )
         leaders.largest_gradient = self._experts.largest_gradient if self.t else 0.0
         return leaders
@@ -172,9 +169,3 @@ class MultiOCG(GridLearner):
         # Strongly convex losses are exp-concave: a constant rate lambda/G^2 pays only a log.
         size = len(self._plans(horizon))
         return Hedge(size, horizon=8, loss_scale=G**2 / self.strong_convexity)
-
-
-def _plans(horizon: int) -> list[Plan]:
-    """An expert for each epoch length 1, 2, 4, ... up to the first that is at least the horizon."""
-    lengths = [1 << i for i in range((horizon - 1).bit_length() + 1)]
-    return [Plan(1.0 / math.sqrt(length), 1, 0.0, lifetime=length) for length in lengths]
