@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,10 +47,8 @@ class History:
         Oracle calls made.
     functions
         The losses themselves, for the regret measures; empty if not kept.
-    decisions
-        The points played, if recorded.
-    weights
-        The expert weights in use, if recorded and the learner is an ensemble.
+    decisions, weights
+        The points played and, of an ensemble, the expert weights in use, if recorded.
 
     Examples
     --------
@@ -101,15 +99,13 @@ class History:
         )
 
 
-@dataclass(eq=False)
-class GameRecord:
-    """What has been recorded of a game so far: a row per round and, if asked for, its points."""
+class GameRecord(NamedTuple):
+    """What has been recorded of a game so far."""
 
-    rows: list[tuple[float, ...]] = field(default_factory=list)  # seconds, loss and `CALLS`
-    decisions: list[Point] = field(default_factory=list)
-    weights: list[Array] = field(default_factory=list)
+    rows: list[tuple[float, ...]]  # seconds, loss and `CALLS` of each round
+    decisions: list[Point]
+    weights: list[Array]
 
-    @property
     def table(self) -> Array:
         return np.array(self.rows, dtype=np.float64).reshape(-1, 6)
 
@@ -156,11 +152,15 @@ def play(
     >>> len(history), bool(history.losses[-1] < history.losses[0])
     (50, True)
     """
-    recording = (record_decisions, record_weights)
+    recording = [record_decisions, record_weights]
     period = checks.count(every, "every")
     saved = None if checkpoint is None else Checkpoint(checkpoint, learner, recording)
-    record = GameRecord() if saved is None else saved.resume(learner)
-    stream = iter(_with_progress(losses, progress))
+    record = GameRecord([], [], []) if saved is None else saved.resume(learner)
+    stream = iter(losses)
+    if sys.stderr.isatty() if progress is None else progress:
+        from tqdm import tqdm  # slow to import
+
+        stream = iter(tqdm(losses, unit="round", leave=False))
     functions, played = [], 0
     for loss in islice(stream, len(record.rows)):  # those before the checkpoint
         played += 1
@@ -186,7 +186,7 @@ def play(
         started = time.perf_counter()
         rounds = learner.update_many(batch)  # sees f_t, suffers f_t(x_t), moves to x_{t+1}
         seconds = (time.perf_counter() - started) / len(batch)
-        record.rows += [(seconds, *outcome) for outcome in rounds]
+        record.rows.extend((seconds, *outcome) for outcome in rounds)
         if keep_losses:
             functions += batch
         for callback in callbacks:
@@ -198,25 +198,10 @@ def play(
     if saved is not None and unsaved:
         saved.save(learner, record)
 
-    seconds_spent, suffered, *counts = record.table.T
-    calls = {name: made.astype(np.int64) for name, made in zip(CALLS, counts, strict=True)}
-    return History(
-        learner.domain,
-        suffered,
-        seconds_spent,
-        functions=functions,
-        decisions=record.decisions,
-        weights=record.weights,
-        **calls,
-    )
-
-
-def _with_progress(losses: Iterable[Loss], progress: bool | None) -> Iterable[Loss]:
-    if not (sys.stderr.isatty() if progress is None else progress):
-        return losses
-    from tqdm import tqdm  # slow to import
-
-    return tqdm(losses, unit="round", leave=False)
+    seconds_spent, suffered, *counts = record.table().T
+    *calls, membership = (made.astype(np.int64) for made in counts)
+    points = (record.decisions, record.weights)
+    return History(learner.domain, suffered, seconds_spent, *calls, functions, *points, membership)
 
 
 # -- checkpoints -----------------------------------------------------------------------------------
@@ -233,7 +218,7 @@ GAME = archive.LEARNER | {
 #: Its record: seconds, loss and four counts of calls of each round; points, or their lengths and
 #: the points end to end.
 ROWS = {"rows": Field(np.float64, ("rounds", 6))}
-POINTS = Field(list, items=archive.POINT)
+POINTS = dict.fromkeys(("decisions", "weights"), Field(list, items=archive.POINT))
 PACKED = {"lengths": Field(np.int64, ("rounds",), 0), "numbers": Field(np.float64)}
 
 
@@ -241,11 +226,9 @@ class Checkpoint:
     """A file that holds a learner and the record of its game; a kill leaves the last whole one."""
 
     def __init__(
-        self, path: str | os.PathLike[str], learner: Learner, recording: tuple[bool, bool]
+        self, path: str | os.PathLike[str], learner: Learner, recording: list[bool]
     ) -> None:
-        self.path = Path(path)
-        self.first = learner.t
-        self.recording = list(recording)
+        self.path, self.first, self.recording = Path(path), learner.t, recording
         archive.require_named_state(learner)  # now, not after the first thousand rounds
         with storage.explained(self.path):
             storage.destination(self.path)
@@ -253,7 +236,7 @@ class Checkpoint:
     def resume(self, learner: Learner) -> GameRecord:
         """Bring the learner to where the file left it, and return the record; empty without a file."""
         if not self.path.exists():
-            return GameRecord()
+            return GameRecord([], [], [])
         saved = storage.read_archive(self.path, self._check)
         with storage.enough_memory(self.path), self._refused_if_another():
             reached = archive.restored(learner, saved)
@@ -265,7 +248,7 @@ class Checkpoint:
 
     def save(self, learner: Learner, record: GameRecord) -> None:
         """Write where the game is; refuse if something else moved the learner meanwhile."""
-        reads_whole(self._write)(learner, record)
+        reads_whole(self._write)(learner, record)  # not while the learner is in an update
 
     def _write(self, learner: Learner, record: GameRecord) -> None:
         rounds = len(record.rows)
@@ -284,7 +267,7 @@ class Checkpoint:
             "decisions": writer.write(_packed(record.decisions)),
             "weights": writer.write(_packed(record.weights)),
         }
-        arrays = {**writer.arrays, "rows": record.table}
+        arrays = {**writer.arrays, "rows": record.table()}
         storage.write_archive(self.path, KIND, settings, arrays)
 
     def _check(self, header: Header) -> set[str]:
@@ -317,8 +300,8 @@ def _read_record(settings: dict[str, Any], arrays: dict[str, Any]) -> GameRecord
     rounds = check_fields(ROWS, {"rows": rows}, "game")["rounds"]
     require((rows[:, 2:] >= 0).all(), "calls")
     reader = TreeReader(archive.ensemble_kinds(), arrays, storage.shared_names(settings))
-    lists = {name: _unpacked(reader.read(settings[name])) for name in ("decisions", "weights")}
-    check_fields(dict.fromkeys(lists, POINTS), lists, "game")
+    lists = {name: _unpacked(reader.read(settings[name])) for name in POINTS}
+    check_fields(POINTS, lists, "game")
     require(all(len(held) in (0, rounds) for held in lists.values()), "records of points")
     return GameRecord([tuple(row) for row in rows.tolist()], **lists)
 
