@@ -199,9 +199,16 @@ def play(
         saved.save(learner, record)
 
     seconds_spent, suffered, *counts = record.table().T
-    *calls, membership = (made.astype(np.int64) for made in counts)
-    points = (record.decisions, record.weights)
-    return History(learner.domain, suffered, seconds_spent, *calls, functions, *points, membership)
+    calls = {name: made.astype(np.int64) for name, made in zip(CALLS, counts, strict=True)}
+    return History(
+        learner.domain,
+        suffered,
+        seconds_spent,
+        functions=functions,
+        decisions=record.decisions,
+        weights=record.weights,
+        **calls,
+    )
 
 
 # -- checkpoints -----------------------------------------------------------------------------------

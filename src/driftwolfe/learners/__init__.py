@@ -2,8 +2,7 @@
 
 from driftwolfe.learners.base import Learner
 from driftwolfe.learners.bogd_ip import BOGDIP, LOOBOGD
-from driftwolfe.learners.contenders import PAMO, SAOL, Ader
-from driftwolfe.learners.multi_ocg import MultiOCG
+from driftwolfe.learners.contenders import PAMO, SAOL, Ader, MultiOCG
 from driftwolfe.learners.one_oracle_ader import OneOracleAder
 from driftwolfe.learners.pola import POLA
 from driftwolfe.learners.pold import POLD

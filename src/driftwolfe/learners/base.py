@@ -8,7 +8,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, Self, cast, get_args, get_type_hints
 
@@ -63,7 +63,8 @@ class Learner(Guarded, ABC):
     """Plays points of a convex set against convex losses that come one at a time.
 
     ``x = learner.decision`` is the point for the coming round; ``learner.update(loss)`` reveals the
-    loss, returns the loss of the decision and moves on. A refused update changes nothing.
+    loss, returns the loss of the decision and moves on; `t` counts the rounds played. A refused update
+    changes nothing.
 
     Learners in different threads do not disturb each other. Several threads may read one learner at
     the same time (`decision`, `expert_weights`, `bound`, `clone`, `save`, ...). While one thread is in
@@ -74,11 +75,6 @@ class Learner(Guarded, ABC):
     ----------
     domain
         The set that decisions lie in.
-
-    Attributes
-    ----------
-    t
-        Rounds played.
 
     Notes
     -----
@@ -92,8 +88,6 @@ class Learner(Guarded, ABC):
     --------
     >>> import driftwolfe as dw
     >>> learner = dw.OGD(dw.L2Ball(2), horizon=4, lipschitz=1.0)
-    >>> learner.decision
-    array([0., 0.])
     >>> learner.update(dw.losses.LinearLoss([1.0, 0.0])), learner.t
     (0.0, 1)
     >>> learner.decision
@@ -257,15 +251,8 @@ class Learner(Guarded, ABC):
     ) -> Self:
         """Read a learner of exactly this class from a file, also where the class is your own.
 
-        Parameters
-        ----------
-        path, domain, device
-            As for `driftwolfe.load`, which finds the class by itself, if it is one of the library.
-
-        Raises
-        ------
-        ValueError
-            Where the file holds something else, or is damaged.
+        The parameters are those of `driftwolfe.load`, which finds the classes of the library by itself.
+        A file that holds something else, or is damaged, is refused with a ValueError.
         """
         from driftwolfe.learners.archive import load_as
 
@@ -289,14 +276,10 @@ def _signature(init: Callable[..., Any]) -> inspect.Signature:
     signature = inspect.signature(init)
     taken = list(signature.parameters.values())[1:]
     if taken and str(taken[-1].annotation).startswith("Unpack["):
-        hints = get_type_hints(init)
-        (options,) = get_args(hints[taken.pop().name])
-        taken += [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=OPTIONS[name].default, annotation=kind
-            )
-            for name, kind in get_type_hints(options).items()
-        ]
+        (options,) = get_args(get_type_hints(init)[taken.pop().name])
+        named = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, hint in get_type_hints(options).items():
+            taken.append(named(name, default=OPTIONS[name].default, annotation=hint))
     return signature.replace(parameters=taken)
 
 

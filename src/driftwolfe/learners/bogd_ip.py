@@ -50,7 +50,8 @@ class BOGDIP(EpochLearner):
 
     With a budget b and the certified tuning, static regret is at most
     :math:`3.021\, G D\, (r v_0/b)^{1/4} T^{3/4} + \tfrac r2 G D h T`, r = 1, or 3 for the even schedule:
-    about 1.80 G D T^(3/4) with at most T calls of an exact oracle.
+    about 1.80 G D T^(3/4) with at most T calls of an exact oracle. With `tau`, `bound` starts anywhere,
+    and has two cut-off blocks.
 
     Errata of the paper resolved here: 3 (units), 5 (K rounded down), 6 (last block shorter), 11,
     12 (local clock), 15 (constants), 16 (counts).
@@ -62,10 +63,9 @@ class BOGDIP(EpochLearner):
 
     Examples
     --------
-    >>> import numpy as np, driftwolfe as dw
+    >>> import driftwolfe as dw
     >>> learner = dw.BOGDIP(dw.L1Ball(3), horizon=100, lipschitz=1.0)
-    >>> for _ in range(100):
-    ...     suffered = learner.update(dw.losses.LinearLoss([1.0, 0.0, 0.0]))
+    >>> history = dw.play(learner, [dw.losses.LinearLoss([1.0, 0.0, 0.0])] * 100)
     >>> learner.decision
     array([-1.,  0.,  0.])
     """
@@ -110,7 +110,8 @@ class BOGDIP(EpochLearner):
         return self._experts.point(0)
 
     def _epoch_bound(self, epoch: Epoch, path_length: float) -> float:
-        return self._expert_bound(*self._plans(epoch.horizon), epoch, path_length)
+        (plan,) = self._plans(epoch.horizon)
+        return self._expert_bound(plan, epoch, path_length)
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         if tau is None:
@@ -134,10 +135,8 @@ class LOOBOGD(BOGDIP):
     :math:`O(G R T^{3/4})` on every sub-interval.
 
     With the certified tuning the tolerance :math:`3\epsilon = 180 R^2/\sqrt T` exceeds any distance
-    from the centre until T > 32,400: the decision does not move before. The practical tuning makes the
-    tolerance small.
-
-    One gradient per round; LMO calls only when a block ends.
+    from the centre until T > 32,400: the decision does not move before. One gradient per round; LMO
+    calls only when a block ends.
 
     Parameters
     ----------
@@ -148,9 +147,8 @@ class LOOBOGD(BOGDIP):
     Notes
     -----
     `bound` is the master inequality of `BOGDIP` with these parameters. Blocks and tolerances do not
-    follow a budget; where it ends a projection early, `bound` allows for the distance that was left.
-    Constants reconstructed from
-    the description of their Theorem 3, re-derived, not read in the original.
+    follow a budget. Constants reconstructed from the description of their Theorem 3, re-derived, not
+    read in the original.
 
     References
     ----------

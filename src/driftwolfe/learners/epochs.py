@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Unpack
+from typing import Any, ClassVar, NamedTuple
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.list import descent
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner
-from driftwolfe.learners.options import EnsembleOptions, Options, make_options
+from driftwolfe.learners.options import Options, make_options
 from driftwolfe.points.kinds import Point
 from driftwolfe.storage import require
 
@@ -50,18 +50,12 @@ class EpochLearner(Learner):
     next epoch starts; and `_epoch_bound`.
     """
 
-    STATE = ("_epoch_start", "_epoch_length", "_experts")
-    PARTS = ("_experts",)
+    STATE: ClassVar[tuple[str, ...]] = ("_epoch_start", "_epoch_length", "_experts")
+    PARTS: ClassVar[tuple[str, ...]] = ("_experts",)
     options: Options
     _experts: Any
 
-    def __init__(
-        self,
-        domain: Domain,
-        horizon: int | None = None,
-        lipschitz: float | str = "auto",
-        **options: Unpack[EnsembleOptions],
-    ) -> None:
+    def __init__(self, domain: Domain, horizon: Any, lipschitz: Any, **options: Any) -> None:
         super().__init__(domain)
         self.options = make_options(domain, horizon, lipschitz, **options)
         self._begin(next(epochs(self.options.horizon, 0)), domain.origin())

@@ -114,17 +114,8 @@ class OneOracleAder(GridLearner):
         self._certified = certified or loss_scale == "certified"
         self._steepest = 0.0  # the largest gradient norm
         self._error = 0.0  # the largest distance that the bound must allow for
-        super().__init__(
-            domain,
-            horizon,
-            lipschitz,
-            loss_scale=loss_scale,
-            method=method,
-            seed=seed,
-            lmo_budget=lmo_budget,
-            feedback="linear",
-            **options,
-        )
+        own = {"loss_scale": loss_scale, "method": method, "seed": seed, "lmo_budget": lmo_budget}
+        super().__init__(domain, horizon, lipschitz, feedback="linear", **own, **options)
 
     def update(self, loss: Any) -> float:
         """Play x, add its gradient to the block; at its end move the experts, and x after y."""

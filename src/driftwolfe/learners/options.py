@@ -100,7 +100,11 @@ OPTIONS = {
     ),
     "seed": Option(0, "Seed of the oracle's random numbers."),
     "lmo_budget": Option(
-        None, "LMO calls per round, for all experts together; None: no limit. See Notes."
+        None,
+        """LMO calls per round b, for all experts together; None: no limit. After every round t, at most
+        b t calls have been made. The certified tuning has the blocks and tolerances that b surely
+        affords with an exact oracle; the practical tuning keeps its own, and experts use what others
+        leave. Where the budget ends a projection early, `bound` allows for the distance that was left.""",
     ),
     "schedule": Option(
         "blocks",

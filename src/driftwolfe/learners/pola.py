@@ -105,11 +105,10 @@ class CoverLearner(Learner):
         """Where new experts start."""
         if self.start == "origin":
             return self.domain.origin()
-        return self._experts.restart_point(weights, self._heaviest)
-
-    def _heaviest(self, weights: Array) -> int:
-        """The expert of the largest weight; of several, that of the longest interval."""
-        return max(near_largest(weights).tolist(), key=self._lengths.__getitem__)
+        length = self._lengths.__getitem__
+        return self._experts.restart_point(
+            weights, lambda weights: max(near_largest(weights).tolist(), key=length)
+        )
 
     def _wake_and_retire(self, start: Point) -> None:
         """Retire the experts whose interval has ended, and wake those whose interval starts.
@@ -200,14 +199,12 @@ class POLA(CoverLearner):
     :math:`O(\tau^{3/4}(1 + P/D)^{1/4})`, up to a logarithm, for the whole game too;
     ``bound(path_length=..., tau=...)`` evaluates them with all constants.
 
-    With a budget b, the total of LMO calls is at most b t after every round t; intervals
-    of length :math:`2^k` share :math:`b_k = b/((k+1)(k+2))` of it. The certified tuning makes blocks and
-    tolerances what that surely affords: on an interval of the cover regret is at most
-    :math:`3.021\, G D\, (r v_0 (k+1)(k+2)/b)^{1/4} |I|^{3/4} + \tfrac r2 G D h |I|` (the last term, of
-    lower order, for rounding blocks up) and the price of weighing, with r = 1, or 3 for the even
-    schedule. That is a statement about long runs: with b = 1, experts on fewer than 256 rounds
-    (even: 2048) never ask the set. It needs an exact oracle, see `POLD`. The practical tuning keeps
-    its short blocks; unused calls are pooled.
+    With a budget b, intervals of length :math:`2^k` share :math:`b_k = b/((k+1)(k+2))` of it, and in
+    the certified tuning regret on an interval of the cover is at most
+    :math:`3.021\, G D\, (r v_0 (k+1)(k+2)/b)^{1/4} |I|^{3/4} + \tfrac r2 G D h |I|` (the last term for
+    rounding blocks up) and the price of weighing, with r = 1, or 3 for the even schedule. That is a
+    statement about long runs: with b = 1, experts on fewer than 256 rounds (even: 2048) never ask the
+    set.
 
     Errata of the paper resolved here: 1 (the weight function), 2 (experts leave after they have
     played), 3, 8, 12 (local clock), 13, 14, 18-20 (dynamic bound), 24, 25.
@@ -219,7 +216,7 @@ class POLA(CoverLearner):
 
     Examples
     --------
-    >>> import numpy as np, driftwolfe as dw
+    >>> import driftwolfe as dw
     >>> learner = dw.POLA(dw.L1Ball(2), lipschitz=1.0)
     >>> for t in range(200):
     ...     suffered = learner.update(dw.losses.LinearLoss([1.0 if t < 100 else -1.0, 0.0]))

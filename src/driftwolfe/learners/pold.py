@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class GridLearner(EpochLearner):
     A subclass has `_plans`: the experts for an epoch of so many rounds, smallest step first.
     """
 
-    STATE = ("_meta",)
+    STATE: ClassVar[tuple[str, ...]] = ("_meta",)
     PARTS = ("_experts", "_meta")
     _meta: Hedge
 
@@ -171,23 +171,17 @@ class POLD(GridLearner):
     with :math:`k = \lfloor 0.75 \log_2(1 + 4P/D)\rfloor + 1`; `bound` evaluates the sharper form with
     the parameters used. A learned B keeps a guarantee of the same order (see `Hedge`).
 
-    With a budget b, the total of LMO calls is at most b t after every round t. In the
-    certified tuning expert i has the share :math:`b_i = b (1 + 1/N)/(i(i+1))` of it, and its block and
-    tolerance are what that surely affords; regret is then at most
+    With a budget b and the certified tuning, expert i has the share
+    :math:`b_i = b (1 + 1/N)/(i(i+1))` of it, and regret is at most
 
     .. math::
 
         3.31\, G D\, (r v\, k(k+1)/b)^{1/4}\, T^{3/4} + (K_k - 1) G P
         + B \sqrt{T/8}\,(1 + 2\ln(k + 1)) + \tfrac r2 G D h_k T
 
-    with r = 1, or r = 3 for the even schedule, and the last term, of lower order, for rounding blocks
-    up. The theorem is for an exact oracle. Where that is inexact, as on a trace-norm ball with a shorter
-    side above 48, a run may be cut short of its tolerance; the budget is kept, and `bound` allows for
-    the distance that was left.
-
-    The practical tuning keeps its short blocks and near-exact projections, gives all
-    experts equal shares and lets them use what others leave over; where the budget ends a projection
-    early, `bound` allows for the distance that was left, which may make it vacuous.
+    with r = 1, or r = 3 for the even schedule, and the last term for rounding blocks up. An oracle that
+    is inexact, as on a trace-norm ball with a shorter side above 48, may be cut short of its tolerance.
+    In the practical tuning all experts have equal shares, and the bound may be vacuous.
 
     Errata of the paper resolved here: 3 (units), 4 (c is a guess of D/G), 5, 7 (no step h > 1),
     8 (losses outside [0, 1]), 17, 22 (unknown T), 24 (one gradient), 25 (mean never formed).
@@ -199,7 +193,7 @@ class POLD(GridLearner):
 
     Examples
     --------
-    >>> import numpy as np, driftwolfe as dw
+    >>> import driftwolfe as dw
     >>> learner = dw.POLD(dw.L1Ball(2), horizon=200, lipschitz=1.0)
     >>> for t in range(200):
     ...     suffered = learner.update(dw.losses.LinearLoss([1.0 if t < 100 else -1.0, 0.0]))

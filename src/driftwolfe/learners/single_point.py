@@ -169,8 +169,7 @@ class OnlineFrankWolfe(SinglePointLearner):
     --------
     >>> import driftwolfe as dw
     >>> learner = dw.OnlineFrankWolfe(dw.L1Ball(2), horizon=100, lipschitz=1.0)
-    >>> for _ in range(100):
-    ...     suffered = learner.update(dw.losses.LinearLoss([1.0, 0.0]))
+    >>> history = dw.play(learner, [dw.losses.LinearLoss([1.0, 0.0])] * 100)
     >>> learner.lmo_calls, bool(learner.decision[0] < -0.9)
     (100, True)
     """
@@ -235,8 +234,8 @@ class OnlineFrankWolfe(SinglePointLearner):
 class LastLossFrankWolfe(SinglePointLearner):
     """Frank-Wolfe steps on the last loss; where losses are smooth, it follows their minimisers."""
 
-    NEEDS: ClassVar[str]  # what its bound needs
-    horizon: int | None = None
+    LINE_SEARCH: ClassVar[bool]
+    horizon: int | None = None  # of constant steps
     smoothness: float | None = None
 
     def __init__(self, domain: Domain, inner_steps: int) -> None:
@@ -258,10 +257,6 @@ class LastLossFrankWolfe(SinglePointLearner):
     @abstractmethod
     def _share(self, gradient: Point, vertex: Point) -> float:
         """How far to go to the vertex."""
-
-    @abstractmethod
-    def _bound_share(self) -> float | None:
-        """The share of every step, None for line search; 0 where it has no bound."""
 
     def bound(
         self,
@@ -288,9 +283,13 @@ class LastLossFrankWolfe(SinglePointLearner):
                 "and tau= out"
             )
         beta = self.smoothness if smoothness is None else smoothness
-        share = self._bound_share()
-        if variation is None or first_gap is None or beta is None or share == 0.0:
-            raise NotImplementedError(f"the bound of {name} needs {self.NEEDS}")
+        steps = self.LINE_SEARCH or self.horizon
+        if variation is None or first_gap is None or beta is None or not steps:
+            needed = "" if self.LINE_SEARCH else "a horizon, smoothness=, "
+            raise NotImplementedError(
+                f"the bound of {name} needs {needed}variation= and first_gap="
+            )
+        share = self.horizon**-0.5 if self.horizon else None
         return bounds.smooth_frank_wolfe(
             beta, self.domain.diameter, self.t, variation, first_gap, share
         )
@@ -330,14 +329,13 @@ class KalhanOFW(LastLossFrankWolfe):
     Examples
     --------
     >>> import numpy as np, driftwolfe as dw
-    >>> learner = dw.KalhanOFW(dw.L2Ball(2), horizon=100)
     >>> target = dw.losses.SquaredDistance(np.array([0.0, 1.0]))
-    >>> suffered = [learner.update(target) for _ in range(100)]
-    >>> bool(suffered[-1] < 0.01)
+    >>> history = dw.play(dw.KalhanOFW(dw.L2Ball(2), horizon=100), [target] * 100)
+    >>> bool(history.losses[-1] < 0.01)
     True
     """
 
-    NEEDS = "a horizon, variation=, first_gap= and smoothness="
+    LINE_SEARCH = False
 
     def __init__(
         self,
@@ -352,9 +350,6 @@ class KalhanOFW(LastLossFrankWolfe):
 
     def _share(self, gradient: Point, vertex: Point) -> float:
         return 1.0 / math.sqrt(self.horizon or self.t + 1)
-
-    def _bound_share(self) -> float:
-        return self.horizon**-0.5 if self.horizon else 0.0
 
 
 class LineSearchOFW(LastLossFrankWolfe):
@@ -391,14 +386,14 @@ class LineSearchOFW(LastLossFrankWolfe):
     Examples
     --------
     >>> import numpy as np, driftwolfe as dw
-    >>> learner = dw.LineSearchOFW(dw.L2Ball(2), smoothness=2.0)
     >>> target = dw.losses.SquaredDistance(np.array([0.0, 1.0]))
-    >>> suffered = [learner.update(target) for _ in range(20)]
-    >>> bool(suffered[-1] < 1e-6)
+    >>> history = dw.play(dw.LineSearchOFW(dw.L2Ball(2), smoothness=2.0), [target] * 20)
+    >>> bool(history.losses[-1] < 1e-6)
     True
     """
 
-    NEEDS = "variation= and first_gap="
+    LINE_SEARCH = True
+    smoothness: float
 
     def __init__(
         self,
@@ -417,6 +412,3 @@ class LineSearchOFW(LastLossFrankWolfe):
         # The norm keeps its digits where x is near the vertex; <away, away> may turn negative.
         length = norm(away)
         return line_search_share(-inner(gradient, away), self.smoothness * length * length)
-
-    def _bound_share(self) -> None:
-        return None
