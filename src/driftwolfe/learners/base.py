@@ -279,7 +279,7 @@ def _signature(init: Callable[..., Any]) -> inspect.Signature:
         (options,) = get_args(get_type_hints(init)[taken.pop().name])
         named = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
         for name, hint in get_type_hints(options).items():
-            taken.append(named(name, default=OPTIONS[name].default, annotation=hint))
+            taken.append(named(name, default=OPTIONS[name][0], annotation=hint))
     return signature.replace(parameters=taken)
 
 
@@ -291,7 +291,7 @@ def _with_options(cls: type[Learner]) -> str:
     before, heading, rest = str(cls.__doc__).partition("    Parameters\n    ----------\n")
     entries, end, after = rest.partition("\n\n")
     names = cls.__signature__.parameters
-    texts = {name: f"    {name}\n        {OPTIONS[name].text}" for name in names if name in OPTIONS}
+    texts = {name: f"    {name}\n        {OPTIONS[name][1]}" for name in names if name in OPTIONS}
     for entry in re.split(r"\n(?=    \w)", entries.replace("    {options}", "")):
         head = entry.strip().partition("\n")[0]
         texts |= dict.fromkeys(head.split(", "), entry.rstrip())  # several may share an entry

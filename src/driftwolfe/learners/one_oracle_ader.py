@@ -49,8 +49,6 @@ class OneOracleAder(GridLearner):
         Range of a round's losses over the ball: a number, ``"certified"`` (2 G R) or ``"auto"``.
     tolerance_scale
         Factor on the tolerance :math:`2.6 D^2/(b K)`.
-    method, seed
-        Method of the oracle, see `infeasible_projection`, and the seed of its random numbers.
     tuning
         ``"certified"``: the constants of the Notes, method ``"halfspace"``. ``"practical"``: a block for
         every call that the budget allows, :math:`K = \lceil 1/b\rceil`, and tolerance_scale 1e-6, so

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Any, Literal, TypedDict
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.plan import (
@@ -58,60 +58,56 @@ class EnsembleOptions(WeightOptions, BudgetOptions, total=False):
     """Options of POLD and POLA."""
 
 
-class Option(NamedTuple):
-    """The default of a shared option, and its entry in docstrings."""
-
-    default: Any
-    text: str
-
-
-#: All shared options. `Learner` puts the texts in place of ``{options}`` in a docstring.
-OPTIONS = {
-    "domain": Option(None, "The set."),
-    "horizon": Option(None, "Rounds T; None: epochs of doubling length."),
-    "lipschitz": Option(
-        "auto", """G, a bound on gradient norms; ``"auto"``: the largest norm seen so far."""
+#: Default and text of all shared options. `Learner` puts the texts of those that a docstring does not
+#: describe in place of its ``{options}``.
+OPTIONS: dict[str, tuple[Any, str]] = {
+    "domain": (None, "The set."),
+    "horizon": (None, "Rounds T; None: epochs of doubling length."),
+    "lipschitz": (
+        "auto",
+        """G, a bound on gradient norms; ``"auto"``: the largest norm seen so far.""",
     ),
-    "start": Option(
+    "start": (
         "current",
         """Where new experts start: ``"current"``, the point played last, or ``"origin"``.""",
     ),
-    "step_scale": Option(None, "c, in place of D/G."),
-    "loss_scale": Option(
+    "step_scale": (None, "c, in place of D/G."),
+    "loss_scale": (
         None,
         """B, the range of losses over the set in one round: a number, ``"certified"`` (G * diameter) or
         ``"auto"``, the largest difference between losses so far.""",
     ),
-    "tolerance_scale": Option(
-        None, r"Factor on the oracle's tolerances :math:`3\epsilon`; smaller tightens the bound."
+    "tolerance_scale": (
+        None,
+        r"Factor on the oracle's tolerances :math:`3\epsilon`; smaller tightens the bound.",
     ),
-    "accuracy": Option(None, "Accuracy of the oracle, see `infeasible_projection`."),
-    "method": Option("auto", "Method of the oracle, see `infeasible_projection`."),
-    "feedback": Option(
+    "accuracy": (None, "Accuracy of the oracle, see `infeasible_projection`."),
+    "method": ("auto", "Method of the oracle, see `infeasible_projection`."),
+    "feedback": (
         "full",
         """``"full"``: each expert has its own gradient; ``"linear"``: one gradient per round, at the
         decision, with the same bound.""",
     ),
-    "tuning": Option(
+    "tuning": (
         "practical",
         """``"practical"``: tolerance_scale 1e-6, so that the oracle's accuracy decides, and loss_scale
         ``"auto"``; ``"certified"``: the constants of theory, tolerance_scale 1 and loss_scale
         ``"certified"``.""",
     ),
-    "seed": Option(0, "Seed of the oracle's random numbers."),
-    "lmo_budget": Option(
+    "seed": (0, "Seed of the oracle's random numbers."),
+    "lmo_budget": (
         None,
         """LMO calls per round b, for all experts together; None: no limit. After every round t, at most
         b t calls have been made. The certified tuning has the blocks and tolerances that b surely
         affords with an exact oracle; the practical tuning keeps its own, and experts use what others
         leave. Where the budget ends a projection early, `bound` allows for the distance that was left.""",
     ),
-    "schedule": Option(
+    "schedule": (
         "blocks",
         """``"blocks"``: LMO calls are made when blocks end; ``"even"``: with a budget of 1, at most one
         in every round.""",
     ),
-    "lazy": Option(
+    "lazy": (
         0,
         """Number of vertices to cache and to try before the LMO is called (`Atoms`); for method
         ``"halfspace"``.""",
@@ -189,7 +185,7 @@ def make_options(
     domain: Domain, horizon: Any = None, lipschitz: Any = "auto", **given: Any
 ) -> Options:
     """Check the options of a learner and fill in the defaults of its tuning."""
-    o = {name: option.default for name, option in OPTIONS.items()} | given
+    o = {name: default for name, (default, _) in OPTIONS.items()} | given
     one_of(o["tuning"], "tuning", ("practical", "certified"))
     one_of(o["feedback"], "feedback", ("full", "linear"))
     one_of(o["method"], "method", ("auto", *METHODS))
@@ -201,7 +197,8 @@ def make_options(
     }
     o |= {name: value for name, value in defaults.items() if o[name] is None}
     D = 2.0 * domain.radius
-    G = None if _is(lipschitz, "auto") else checks.positive(lipschitz, "lipschitz")
+    learned = isinstance(lipschitz, str) and lipschitz == "auto"
+    G = None if learned else checks.positive(lipschitz, "lipschitz")
     step_scale = None if G is None else D / G
     if o["step_scale"] is not None:
         step_scale = checks.positive(o["step_scale"], "step_scale")
@@ -261,10 +258,10 @@ def _method(
 
 
 def _loss_scale(given: Any, G: float | None, domain: Domain) -> float | Literal["auto"]:
-    if _is(given, "auto"):
-        return "auto"
     if not isinstance(given, str):
         return checks.positive(given, "loss_scale")
+    if given == "auto":
+        return "auto"
     if given != "certified":
         raise ValueError(f'loss_scale must be "auto", "certified" or a number, got {given!r}')
     if G is None:
@@ -273,7 +270,3 @@ def _loss_scale(given: Any, G: float | None, domain: Domain) -> float | Literal[
             'give one, or use loss_scale="auto"'
         )
     return G * domain.diameter
-
-
-def _is(given: Any, word: str) -> bool:
-    return isinstance(given, str) and given == word
