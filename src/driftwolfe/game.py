@@ -106,6 +106,7 @@ class GameRecord(NamedTuple):
     decisions: list[Point]
     weights: list[Array]
 
+    @property
     def table(self) -> Array:
         return np.array(self.rows, dtype=np.float64).reshape(-1, 6)
 
@@ -198,7 +199,7 @@ def play(
     if saved is not None and unsaved:
         saved.save(learner, record)
 
-    seconds_spent, suffered, *counts = record.table().T
+    seconds_spent, suffered, *counts = record.table.T
     calls = {name: made.astype(np.int64) for name, made in zip(CALLS, counts, strict=True)}
     return History(
         learner.domain,
@@ -225,7 +226,7 @@ GAME = archive.LEARNER | {
 #: Its record: seconds, loss and four counts of calls of each round; points, or their lengths and
 #: the points end to end.
 ROWS = {"rows": Field(np.float64, ("rounds", 6))}
-POINTS = dict.fromkeys(("decisions", "weights"), Field(list, items=archive.POINT))
+POINTS = Field(list, items=archive.POINT)
 PACKED = {"lengths": Field(np.int64, ("rounds",), 0), "numbers": Field(np.float64)}
 
 
@@ -255,7 +256,7 @@ class Checkpoint:
 
     def save(self, learner: Learner, record: GameRecord) -> None:
         """Write where the game is; refuse if something else moved the learner meanwhile."""
-        reads_whole(self._write)(learner, record)  # not while the learner is in an update
+        reads_whole(self._write)(learner, record)
 
     def _write(self, learner: Learner, record: GameRecord) -> None:
         rounds = len(record.rows)
@@ -274,7 +275,7 @@ class Checkpoint:
             "decisions": writer.write(_packed(record.decisions)),
             "weights": writer.write(_packed(record.weights)),
         }
-        arrays = {**writer.arrays, "rows": record.table()}
+        arrays = {**writer.arrays, "rows": record.table}
         storage.write_archive(self.path, KIND, settings, arrays)
 
     def _check(self, header: Header) -> set[str]:
@@ -307,8 +308,8 @@ def _read_record(settings: dict[str, Any], arrays: dict[str, Any]) -> GameRecord
     rounds = check_fields(ROWS, {"rows": rows}, "game")["rounds"]
     require((rows[:, 2:] >= 0).all(), "calls")
     reader = TreeReader(archive.ensemble_kinds(), arrays, storage.shared_names(settings))
-    lists = {name: _unpacked(reader.read(settings[name])) for name in POINTS}
-    check_fields(POINTS, lists, "game")
+    lists = {name: _unpacked(reader.read(settings[name])) for name in ("decisions", "weights")}
+    check_fields(dict.fromkeys(lists, POINTS), lists, "game")
     require(all(len(held) in (0, rounds) for held in lists.values()), "records of points")
     return GameRecord([tuple(row) for row in rows.tolist()], **lists)
 
