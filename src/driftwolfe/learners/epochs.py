@@ -91,7 +91,7 @@ class EpochLearner(Learner):
         if tau is not None:
             return None
         played = (epoch for epoch in epochs(self.options.horizon, self.t) if epoch.rounds)
-        return sum(self._epoch_bound(epoch, path_length) for epoch in played)
+        return sum((self._epoch_bound(epoch, path_length) for epoch in played), 0.0)
 
     def _expert_bound(self, plan: Plan, epoch: Epoch, path_length: float) -> float:
         start = bounds.ANYWHERE if epoch.start else bounds.AT_CENTER
