@@ -121,9 +121,10 @@ class BOGDIP(EpochLearner):
         for epoch in epochs(self.options.horizon, self.t):
             if rounds := min(tau, epoch.rounds):
                 (plan,) = self._plans(epoch.horizon)
-                total += 2.0 * plan.block * G * self.options.D + self.options.expert_bound(
+                total += self.options.expert_bound(
                     plan, self._experts, G, rounds, path_length, bounds.ANYWHERE
                 )
+                total += 2.0 * plan.block * G * self.options.D
         return total
 
 
