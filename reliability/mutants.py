@@ -53,6 +53,7 @@ TESTS = {
     "oracles": ("oracles", "contracts/test_oracle_contract.py"),
     "points": ("points",),
     "regret": ("regret",),
+    "saved_state": ("storage", "test_checkpoint.py", "contracts/test_saved_learners.py"),
     "storage": ("storage", "test_checkpoint.py"),
     "streams": ("streams",),
 }

@@ -36,12 +36,6 @@ start here:
 
 `driftwolfe COMMAND --help` explains each command.
 """
-_ON_CLUSTER = """\
-on a cluster:
-  dask scheduler                                           on one machine
-  dask worker tcp://HOST:8786 --nworkers auto --nthreads 1 on as many as you like
-  driftwolfe sweep sweep.toml --scheduler tcp://HOST:8786
-"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,22 +46,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
-    except ImportError as problem:
-        remedy = "pip install 'driftwolfe[experiments]' brings what experiments need"
-        _note(f"driftwolfe: {problem.name or problem} is missing; {remedy}")
-        return 2
-    except (ValueError, FileNotFoundError) as problem:
-        _note(f"driftwolfe: {problem}")
-        return 2
-    except MemoryError:
-        _note("driftwolfe: there is not enough memory for that; ask for less")
-        return 1
     except BrokenPipeError:  # a reader such as `head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except ImportError as problem:
+        remedy = "pip install 'driftwolfe[experiments]' brings what experiments need"
+        told, status = f"{problem.name or problem} is missing; {remedy}", 2
+    except MemoryError:
+        told, status = "there is not enough memory for that; ask for less", 1
+    except (ValueError, FileNotFoundError) as problem:
+        told, status = str(problem), 2
     except OSError as problem:  # such as a full disk: what was asked for was right
-        _note(f"driftwolfe: {problem}")
-        return 1
+        told, status = str(problem), 1
+    _note(f"driftwolfe: {told}")
+    return status
 
 
 class _Parser(argparse.ArgumentParser):
@@ -95,7 +87,6 @@ def make_parser() -> argparse.ArgumentParser:
             name,
             help=summary[:1].lower() + summary[1:].rstrip("."),
             description=description,
-            epilog=_ON_CLUSTER if name == "sweep" else "",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.set_defaults(run=run)
@@ -216,6 +207,11 @@ def run_sweep(options: argparse.Namespace) -> int:
     Run every combination of methods, values and seeds that a TOML file describes. Each finished trial is
     one file in the folder --out. A sweep that was stopped resumes when the same command is run again.
     `driftwolfe status DIR` shows its progress, `driftwolfe report DIR` draws the results so far.
+
+    on a cluster:
+      dask scheduler                                           on one machine
+      dask worker tcp://HOST:8786 --nworkers auto --nthreads 1 on as many as you like
+      driftwolfe sweep sweep.toml --scheduler tcp://HOST:8786
     """
     from driftwolfe.experiments import sweep
     from driftwolfe.experiments.store import Store

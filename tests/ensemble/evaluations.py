@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.ensemble.evaluate import Evaluation
+from driftwolfe.ensemble.experts import Evaluation
 
 
 def with_slopes(slopes: Any, shared: bool = False) -> Evaluation:

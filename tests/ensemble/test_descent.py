@@ -62,9 +62,11 @@ def advance(experts, seed, slope=None):
 def state(experts):
     """Everything that a round may change, as arrays."""
     points = [np.array([_array(p) for p in part]) for part in (experts.x, experts.y)]
-    sums = experts.sums
-    if not isinstance(sums, np.ndarray):
-        sums = np.array([_array(s.total(x)) for s, x in zip(sums, experts.x, strict=True)])
+    if isinstance(experts, DenseDescent):
+        sums = experts._sums
+    else:
+        pairs = zip(experts.sums, experts.x, strict=True)
+        sums = np.array([_array(total.total(x)) for total, x in pairs])
     numbers = experts.largest_gradient, experts.largest_distance, experts.projections
     return [*points, np.array(sums), experts.clocks.copy(), np.array(numbers)]
 

@@ -7,7 +7,7 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.ensemble import leaders as module
-from driftwolfe.ensemble.leaders import GapRule, Leaders
+from driftwolfe.ensemble.leaders import Leaders
 from driftwolfe.oracles import frank_wolfe
 from driftwolfe.points import FactoredMatrix, inner
 from ensemble.evaluations import with_slopes
@@ -24,16 +24,9 @@ def ratings(rounds, seed=0):
         yield dw.losses.AbsoluteEntries(rows, cols, truth[rows, cols], shape=SHAPE)
 
 
-def make(representation="factored", rule=None, step=20.0, strength=None, epochs=(1, 2, 8, 32, 256)):
+def make(representation="factored", step=20.0, strength=None, epochs=(1, 2, 8, 32, 256), **rule):
     ball = dw.TraceNormBall(SHAPE, RADIUS, representation=representation)
-    return Leaders(
-        ball,
-        epochs,
-        ball.origin(),
-        step_scale=step,
-        strong_convexity=strength,
-        stopping=rule or GapRule(max_calls=2),
-    )
+    return Leaders(ball, epochs, ball.origin(), step, strength, **(rule or {"max_calls": 2}))
 
 
 def play(experts, losses):
@@ -59,7 +52,7 @@ def test_scalars_carried_along_are_those_of_the_points(step):
 def test_factored_and_dense_experts_end_near_one_point():
     """With the same gradients: both are within the root of the gap of the exact projection."""
     rng = np.random.default_rng(4)
-    dense, factored = (make(kind, GapRule(), epochs=(256,)) for kind in ("dense", "factored"))
+    dense, factored = (make(kind, epochs=(256,), gap_scale=1.0) for kind in ("dense", "factored"))
     for loss in ratings(40):
         slopes = rng.standard_normal(12)
         for experts in (dense, factored):
@@ -100,14 +93,7 @@ CORNERS = 2.0 * np.concatenate((np.eye(3), -np.eye(3)))
 def test_leaders_are_plain_frank_wolfe_runs(strength, scale):
     """On an L1 ball, every expert of every round against a loop straight from the formulas."""
     ball, D, c, epochs = dw.L1Ball(3, radius=2.0), 4.0, 3.0, (1, 2, 5, 16)
-    experts = Leaders(
-        ball,
-        epochs,
-        ball.origin(),
-        step_scale=c,
-        strong_convexity=strength,
-        stopping=GapRule(scale=scale),
-    )
+    experts = Leaders(ball, epochs, ball.origin(), c, strength, gap_scale=scale)
     largest = 0.0
 
     def gap(epoch):
@@ -144,8 +130,8 @@ def test_the_gap_that_is_claimed_holds(strength):
     Targets and gaps are worked out from the gradients and points of each epoch.
     """
     scale, step = (1.0, 20.0) if strength is None else (20.0, 20.0)
-    rule, epochs = GapRule(scale=scale), (16, 128)
-    experts = make(rule=rule, strength=strength, epochs=epochs, step=step)
+    epochs = (16, 128)
+    experts = make(strength=strength, epochs=epochs, step=step, gap_scale=scale)
     histories, largest = [[], []], 0.0
     for loss in ratings(40):
         for history, expert in zip(histories, experts.experts, strict=True):

@@ -61,16 +61,16 @@ def test_shares_are_safe_and_the_rate_is_kept(eighths, spare, seed):
     shares, blocks = np.array(eighths) / 8, rng.integers(1, 30, len(eighths))
     budget_left, plain = LMOBudget(rate), Accounts(sum(eighths) + spare, eighths)
     for t in range(1, 80):
-        round_budget = budget_left.round_budget(shares * ((t - 1) % blocks + 1))
+        budget_left, savings = budget_left.next_round(), shares * ((t - 1) % blocks + 1)
         plain.begin_round()
         for i in np.flatnonzero(t % blocks == 0).tolist():
-            limit = round_budget.limit(i)
+            savings[i] = 0.0
+            limit = budget_left.limit(reserved=float(savings.sum()))
             assert limit == plain.limit(i)
             assert limit >= eighths[i] * int(blocks[i]) // 8  # its own, whatever others did
             calls = int(rng.integers(0, limit + 1)) if rng.random() < 0.7 else limit
-            round_budget.pay(i, calls)
+            budget_left.spent += calls
             plain.pay(i, calls)
-        budget_left = budget_left.after(round_budget.paid)
         assert 8 * plain.spent <= plain.rate * t - sum(plain.savings)
         assert (budget_left.rounds, budget_left.spent) == (t, plain.spent)
     budget_left.check_state()
@@ -81,15 +81,12 @@ def test_a_share_that_is_the_whole_rate_is_never_short_of_a_call(rate):
     """Sums of such numbers fall short of whole ones by rounding; nothing is lost or won by it."""
     exact, spent, budget_left = Fraction(rate).limit_denominator(10), 0, LMOBudget(rate)
     for t in range(1, 200):
-        round_budget = budget_left.round_budget(
-            np.array([rate * (1 if t % 3 == 1 else 2 if t % 3 == 2 else 3)])
-        )
+        budget_left = budget_left.next_round()
         if t % 3 == 0:
-            limit = round_budget.limit(0)
+            limit = budget_left.limit(reserved=0.0)
             assert math.floor(exact * t) - 1 <= spent + limit <= exact * t
-            round_budget.pay(0, limit)
+            budget_left.spent += limit
             spent += limit
-        budget_left = budget_left.after(round_budget.paid)
     assert spent >= math.floor(exact * 198) - 1
 
 
@@ -104,9 +101,9 @@ def test_experts_get_what_the_accounts_say(representation, seed):
     kind, limits = type(descent(ball, oracle, 1.0)), []
 
     class Spy(kind):
-        def project(self, i, x, y, number, limit, domain=None, atoms=None):
+        def project(self, i, y, number, limit, atoms):
             limits.append((i, limit))
-            calls = limit if i else int(rng.integers(0, limit + 1))
+            calls, x = limit if i else int(rng.integers(0, limit + 1)), self.point(i)
             paid.append(calls)
             return InfeasibleProjection(x, x, calls, 0.0, 0.0, "halfspace")
 
@@ -119,8 +116,8 @@ def test_experts_get_what_the_accounts_say(representation, seed):
     for t in range(1, 60):
         leaving = [i for i in range(3) if t % 14 == 0 and i == 1]
         limits, paid = [], []
-        skip = np.array([i in leaving for i in range(3)])
-        experts.step(loss, slopes(experts, loss), leaving=skip)
+        experts.lifetimes[leaving] = t  # its last round, or so it looks
+        experts.step(loss, slopes(experts, loss))
         plain.begin_round(leaving)
         due = [i for i in range(3) if t % blocks[i] == 0 and i not in leaving]
         assert [i for i, _ in limits] == due
@@ -140,10 +137,10 @@ def slopes(experts, loss):
 def test_what_arrives_adds_up(rate, rounds):
     budget_left, total = LMOBudget(rate), 0
     for _ in range(rounds):
+        budget_left = budget_left.next_round()
         arriving = budget_left.arriving()
         assert 0 <= arriving <= math.ceil(rate)
         total += arriving
-        budget_left = budget_left.after(arriving)
     assert total == math.floor(rate * rounds)
 
 

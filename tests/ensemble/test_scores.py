@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from driftwolfe.ensemble.evaluate import combine, products, stack, weighted_sum
+from driftwolfe.ensemble.experts import combine, products, stack, weighted_sum
 from driftwolfe.points import FactoredMatrix, ProductPoint
 
 WEIGHTS = np.array([0.9, 0.1 - 2e-6, 0.0, 1e-6, 1e-6])

@@ -318,7 +318,7 @@ def test_hedging_uses_the_certified_range_only_when_told():
     losses = [LinearLoss([1.0, 0.0])] * 40
     learned = play_all(dw.POLD(ball, horizon=40, lipschitz=1e3), losses)
     certified = play_all(dw.POLD(ball, horizon=40, lipschitz=1e3, loss_scale="certified"), losses)
-    prior = dw.ensemble.hedge.ader_prior(learned.expert_weights.size)
+    prior = dw.ensemble.ader_prior(learned.expert_weights.size)
     assert np.abs(certified.expert_weights - prior).max() < 1e-2
     assert np.abs(learned.expert_weights - prior).max() > 1e-1
 

@@ -152,13 +152,12 @@ def _accounts(seed: int) -> Iterator[tuple[LMOBudget, np.ndarray, float, int, fl
     lmo_budget, clocks = LMOBudget(b), np.zeros(6, dtype=int)
     for _ in range(300):
         clocks += 1
-        round_budget = lmo_budget.round_budget(shares * clocks)
+        lmo_budget = lmo_budget.next_round()
         for i in np.flatnonzero(clocks % blocks == 0):
-            limit = round_budget.limit(i)
-            yield lmo_budget, np.empty(0), float(shares[i] * clocks[i]), limit, b
-            round_budget.pay(i, int(rng.integers(limit + 1)) if rng.random() < 0.7 else limit)
-            clocks[i] = 0
-        lmo_budget = lmo_budget.after(round_budget.paid)
+            saved, clocks[i] = float(shares[i] * clocks[i]), 0
+            limit = lmo_budget.limit(reserved=float(shares @ clocks))
+            yield lmo_budget, np.empty(0), saved, limit, b
+            lmo_budget.spent += int(rng.integers(limit + 1)) if rng.random() < 0.7 else limit
         yield lmo_budget, shares * clocks, 0.0, 0, b
 
 
@@ -178,4 +177,4 @@ def purse_is_fair() -> Iterator[Case]:
     for seed in range(20):
         for lmo_budget, savings, own, limit, _ in _accounts(seed):
             if not savings.size:
-                yield math.floor(own), limit, f"trace {seed}, t = {lmo_budget.rounds + 1}"
+                yield math.floor(own), limit, f"trace {seed}, t = {lmo_budget.rounds}"

@@ -11,17 +11,24 @@ A *cover* (`GeometricCover`) says which intervals start in a round; a *grid* (`p
 is an array of dimensionless step sizes.
 """
 
-from driftwolfe.ensemble.cover import GeometricCover, Interval
-from driftwolfe.ensemble.hedge import Hedge, LossScale, ader_prior
 from driftwolfe.ensemble.plan import (
+    GeometricCover,
+    Interval,
     ader_grid,
+    ader_prior,
     block_length,
     experiment_grid,
     paper_grid,
     pold_grid,
     projection_eps,
 )
-from driftwolfe.ensemble.sleeping import AdaNormalHedge, MultiplicativeWeights, SleepingMeta
+from driftwolfe.ensemble.weights import (
+    AdaNormalHedge,
+    Hedge,
+    LossScale,
+    MultiplicativeWeights,
+    SleepingMeta,
+)
 
 __all__ = [
     "AdaNormalHedge",

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.ensemble.hedge import ROUNDING
+from driftwolfe.ensemble.weights import ROUNDING
 from driftwolfe.points.compiling import (
     ANSWER,
-    ANSWERS,
     NEW_NUMBERS,
     NEW_PLACES,
     NEW_TABLE,
@@ -18,7 +17,6 @@ from driftwolfe.points.compiling import (
     NUMBERS,
     PLACES,
     TABLE,
-    WHOLE,
     fast_jit,
     jit,
 )
@@ -75,27 +73,26 @@ def largest_norm(gradients: Any) -> Any:
     return math.sqrt(largest)
 
 
-@jit(TABLE, TABLE, TABLE, PLACES, PLACES, NUMBERS, ANSWERS, NUMBER, NEW_PLACES, NEW_TABLE)
+@jit(TABLE, TABLE, TABLE, PLACES, PLACES, PLACES, NUMBERS, NUMBER)
 def block_ends(
     y: Any,
     sums: Any,
     gradients: Any,
     clocks: Any,
     blocks: Any,
+    lifetimes: Any,
     etas: Any,
-    skip: Any,
     scale: float,
-    due: Any,
-    targets: Any,
 ) -> Any:
-    """Find the experts whose block ends with this round, and where their steps end.
+    """Return the experts that are due, where their steps end, and the sum of all entries of that.
 
-    There is one gradient for each expert, or one for all. Returns how many experts these are, and
-    the sum of all entries of their targets.
+    There is one gradient for each expert, or one for all. Due is whose block, but not whose life,
+    ends with this round.
     """
     number, total = 0, 0.0
+    due, targets = np.empty(y.shape[0], np.int64), np.empty(y.shape)
     for i in range(y.shape[0]):
-        if (clocks[i] + 1) % blocks[i] != 0 or skip[i]:
+        if (clocks[i] + 1) % blocks[i] != 0 or clocks[i] + 1 == lifetimes[i]:
             continue
         own = i if gradients.shape[0] > 1 else 0
         eta = scale * etas[i]
@@ -105,17 +102,7 @@ def block_ends(
             total += target
         due[number] = i
         number += 1
-    return number, total
-
-
-@jit(NEW_TABLE, NEW_TABLE, NEW_TABLE, NUMBERS, WHOLE)
-def restart(x: Any, y: Any, sums: Any, start: Any, number: int) -> None:
-    """Put the first experts at a point, with no gradients behind them."""
-    for i in range(number):
-        for j in range(x.shape[1]):
-            x[i, j] = start[j]
-            y[i, j] = start[j]
-            sums[i, j] = 0.0
+    return due[:number], targets[:number], total
 
 
 @jit(NEW_TABLE, NEW_TABLE, NEW_TABLE, TABLE, NEW_PLACES, PLACES, TABLE, TABLE)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible, require_kind
-from driftwolfe.ensemble.evaluate import Evaluation, evaluate, stack, weighted_sum
+from driftwolfe.ensemble.experts import Evaluation, Experts
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import frank_wolfe
 from driftwolfe.oracles.frank_wolfe import Memory, Scalars
 from driftwolfe.points import FactoredMatrix, inner, norm
 from driftwolfe.points.factor_buffer import FactorBuffer, without_idle_columns
-from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.kinds import Point
 from driftwolfe.storage import require
 
 #: Free columns of a new buffer, if an epoch can fill them, and at least this share of its rank.
@@ -28,55 +29,18 @@ _NO_MEMORY = Memory()
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """One expert: its point, and the gradients of its epoch.
+    """One expert: its point, and the gradients of its epoch."""
 
-    Attributes
-    ----------
-    epoch
-        Rounds gamma between restarts.
-    x
-        The feasible point played.
-    anchor
-        Where the epoch started; for strongly convex losses the sum of the epoch's points.
-    gradients
-        Sum of the epoch's gradients; None before the first.
-    rounds
-        Rounds of the epoch so far.
-    eta
-        Step of the last target.
-    memory
-        What the last run keeps for the next.
-    """
-
-    epoch: int
-    x: Point
-    anchor: Point
-    gradients: Point | None = None
-    rounds: int = 0
-    eta: float = 0.0
-    memory: Memory = _NO_MEMORY
+    epoch: int  # rounds gamma between restarts
+    x: Point  # feasible, played
+    anchor: Point  # where the epoch started; for strongly convex losses the sum of its points
+    gradients: Any = None  # the sum of the epoch's; None before the first
+    rounds: int = 0  # of the epoch so far
+    eta: float = 0.0  # step of the last target
+    memory: Memory = _NO_MEMORY  # what the last run keeps for the next
 
 
-@dataclass(frozen=True, slots=True)
-class GapRule:
-    """When a Frank-Wolfe run of an expert ends.
-
-    Attributes
-    ----------
-    scale
-        Factor on the gap that theory asks for.
-    accuracy
-        Stop also at a gap of this share of the squared distance to the target; None for no.
-    max_calls
-        LMO calls that one run may make; None for no limit.
-    """
-
-    scale: float = 1.0
-    accuracy: float | None = None
-    max_calls: int | None = None
-
-
-class Leaders:
+class Leaders(Experts):
     r"""Online conditional gradient with restarts.
 
     Expert i plays, in round s of its epoch of :math:`\gamma_i` rounds, a near-minimiser of
@@ -88,30 +52,33 @@ class Leaders:
     is a squared distance to :math:`x_1 - \tfrac{\eta}{2}\sum g`, that is an approximate projection.
     For losses that are :math:`\lambda`-strongly convex the regulariser is
     :math:`\tfrac{\lambda}{2}\sum_\tau\lVert x - x_\tau\rVert^2` and the gap :math:`G^2/(2\lambda s)`.
+
+    A run also ends at a gap of `accuracy` times the squared distance to its target, and after
+    `max_calls` LMO calls. `gap_scale` is a factor on the gap that theory asks for.
     """
 
-    STATE = ("largest_gradient", "cut_short", "experts")
+    STATE = ("cut_short", "experts")
+    gradient_factor = 0.5  # in effect: c is 2D/G unless given
 
     def __init__(
         self,
         domain: Domain,
         epochs: Sequence[int],
         start: Point,
-        *,
         step_scale: float | None,
-        strong_convexity: float | None,
-        stopping: GapRule,
+        strong_convexity: float | None = None,
+        gap_scale: float = 1.0,
+        accuracy: float | None = None,
+        max_calls: int | None = None,
     ) -> None:
-        self.domain = domain
-        self.step_scale = step_scale
+        super().__init__(domain, step_scale)
         self.strong_convexity = strong_convexity
-        self.stopping = stopping
-        self.largest_gradient = 0.0
+        self.gap_scale, self.accuracy, self.max_calls = gap_scale, accuracy, max_calls
         self.cut_short = False  # whether a run has ended before its gap was reached
         self.experts = [Leader(epoch, start, start) for epoch in epochs]
 
     def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
+        super().check_state()
         require(self.experts and all(type(each) is Leader for each in self.experts), "experts")
         for each in self.experts:
             points = [each.x, each.anchor, *([] if each.gradients is None else [each.gradients])]
@@ -119,42 +86,21 @@ class Leaders:
             buffer = each.memory.shelf
             fits = buffer is None or (len(buffer.U), len(buffer.V)) == self.domain.shape
             require(fits, "buffers of factors")
-        require(self.largest_gradient >= 0.0, "experts")
         require_feasible(self.domain, (each.x for each in self.experts))
 
     @property
     def size(self) -> int:
-        """Number of experts."""
         return len(self.experts)
 
-    def mean(self, weights: Array) -> Point:
-        """Return the weighted mean of what the experts play."""
-        return weighted_sum(weights, [expert.x for expert in self.experts])
-
-    def restart_point(self, weights: Array, heaviest: Callable[[Array], int]) -> Point:
-        """Return the mean, or, where its factors would pile up, what the heaviest expert plays."""
-        leader = self.experts[heaviest(weights)].x
-        return leader if isinstance(leader, FactoredMatrix) else self.mean(weights)
-
-    def evaluate(self, loss: Loss, weights: Array, linear: bool) -> Evaluation:
-        """Evaluate a loss, or its linearisation, at every expert and at their weighted mean."""
-        scores = stack([loss.scores(expert.x) for expert in self.experts])
-        return evaluate(loss, scores, weights, linear)
-
-    def scale_for(self, largest_gradient: float) -> float:
-        """Return the factor c in eta = c / sqrt(gamma); 2D/G unless given."""
-        if self.step_scale is not None:
-            return self.step_scale
-        return 4.0 * self.domain.radius / largest_gradient if largest_gradient > 0 else 0.0
+    def point(self, i: int) -> Point:
+        return self.experts[i].x
 
     def step(self, loss: Loss, evaluation: Evaluation) -> None:
         """Add each expert's gradient and follow the leader, or restart where its epoch ends."""
         each = [evaluation.slopes] * self.size if evaluation.shared else evaluation.slopes
-        gradients = [
-            loss.pull_back(slope, expert.x)
-            for slope, expert in zip(each, self.experts, strict=True)
-        ]
-        largest = max(self.largest_gradient, *(norm(g) for g in gradients))
+        pairs = zip(each, self.experts, strict=True)
+        gradients = [loss.pull_back(slope, expert.x) for slope, expert in pairs]
+        largest = max(self.largest_gradient, *map(norm, gradients))
         moved = [self._moved(e, g, largest) for e, g in zip(self.experts, gradients, strict=True)]
         self.experts = [expert for expert, _ in moved]
         self.cut_short = self.cut_short or not all(reached for _, reached in moved)
@@ -162,50 +108,46 @@ class Leaders:
 
     def _moved(self, expert: Leader, gradient: Point, largest: float) -> tuple[Leader, bool]:
         """The expert after one more gradient, and whether its run reached the gap."""
-        count = expert.rounds + 1
-        gap = self._gap(expert.epoch, count, largest)
-        if count == expert.epoch:
+        gap = self._gap(expert.epoch, expert.rounds + 1, largest)
+        if expert.rounds + 1 == expert.epoch:
             return self._restarted(expert), True
         seen = self._seen(self._with_room(expert, 1), gradient, largest)
         if not (largest > 0 and gap > 0):
             return seen, True
-        rule = self.stopping
         target = self._target(seen)
         run = frank_wolfe(
-            self.domain, seen.x, target, gap, rule.max_calls, rule.accuracy, seen.memory
+            self.domain, seen.x, target, gap, self.max_calls, self.accuracy, seen.memory
         )
         return replace(seen, x=run.point, memory=run.memory), run.gap <= gap
 
     def _gap(self, epoch: int, count: int, largest: float) -> float:
         """The gap at which to stop in a round of an epoch."""
         if self.strong_convexity is None:
-            gap = (2.0 * self.domain.radius) ** 2 / (2.0 * epoch)
-        else:
-            steep = largest / self.strong_convexity
-            gap = steep * steep / (2.0 * count * (count + 1))
-            if not gap < math.inf:
-                raise ValueError("a gradient is beyond the range of numbers; rescale the losses")
-        return self.stopping.scale * gap
+            return self.gap_scale * ((2.0 * self.domain.radius) ** 2 / (2.0 * epoch))
+        steep = largest / self.strong_convexity
+        gap = steep * steep / (2.0 * count * (count + 1))
+        if not gap < math.inf:
+            raise ValueError("a gradient is beyond the range of numbers; rescale the losses")
+        return self.gap_scale * gap
 
     def _seen(self, expert: Leader, gradient: Point, largest: float) -> Leader:
         """The expert with one more gradient, and the scalars of its next run where they follow."""
         total = gradient if expert.gradients is None else expert.gradients + gradient
-        seen = replace(expert, gradients=total, rounds=expert.rounds + 1)
+        anchor, eta, scalars = expert.anchor, expert.eta, None
         if self.strong_convexity is not None:
-            anchor = expert.x if expert.rounds == 0 else expert.anchor + expert.x
-            return replace(seen, anchor=anchor, memory=seen.memory._replace(scalars=None))
-        eta = float(self.scale_for(largest) / np.sqrt(expert.epoch))
-        scalars = _next_scalars(expert, gradient, eta)
-        return replace(seen, eta=eta, memory=seen.memory._replace(scalars=scalars))
+            anchor = expert.x if expert.rounds == 0 else anchor + expert.x
+        else:
+            eta = float(self.scale_for(largest) / np.sqrt(expert.epoch))
+            scalars = _next_scalars(expert, gradient, eta)
+        memory = expert.memory._replace(scalars=scalars)
+        return Leader(expert.epoch, expert.x, anchor, total, expert.rounds + 1, eta, memory)
 
     def _target(self, seen: Leader) -> Point:
         """Where the regularised leader would be without the set."""
-        anchor, total = seen.anchor, seen.gradients
-        assert total is not None
         if self.strong_convexity is None:
-            return anchor + (-0.5 * seen.eta) * total
+            return seen.anchor + (-0.5 * seen.eta) * seen.gradients
         count, curvature = seen.rounds, self.strong_convexity
-        return (1.0 / count) * anchor + (-1.0 / (curvature * count)) * total
+        return (1.0 / count) * seen.anchor + (-1.0 / (curvature * count)) * seen.gradients
 
     def _restarted(self, expert: Leader) -> Leader:
         """The expert at the start of its next epoch, which is where it is."""

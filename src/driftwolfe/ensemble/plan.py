@@ -1,14 +1,13 @@
-"""What tells experts apart: step sizes, blocks, tolerances, and shares of a budget of LMO calls."""
+"""Which experts there are: grids of steps, covers of time, blocks, and shares of an LMO budget."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from driftwolfe.ensemble.hedge import ader_prior
 from driftwolfe.oracles.frank_wolfe import CALLS
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array
@@ -22,53 +21,27 @@ DELAY_AT_BLOCK_END, DELAY_SPREAD = 1.0, 3.0
 
 
 class Plan(NamedTuple):
-    """The parameters of one expert.
+    """The parameters of one expert."""
 
-    Attributes
-    ----------
-    step
-        The dimensionless step h; the step taken is `step_scale` * h.
-    block
-        Rounds between two projections.
-    tolerance
-        Squared distance allowed between the feasible and the infeasible point.
-    share
-        LMO calls per round reserved for it, where there is a budget for all.
-    lifetime
-        Rounds that it plays.
-    """
-
-    step: float
-    block: int
-    tolerance: float
-    share: float = 0.0
-    lifetime: int = FOREVER
+    step: float  # dimensionless h; the step taken is `step_scale` * h
+    block: int  # rounds between two projections
+    tolerance: float  # squared distance allowed between the feasible and the infeasible point
+    share: float = 0.0  # LMO calls per round reserved for it, where there is a budget for all
+    lifetime: int = FOREVER  # rounds that it plays
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectionConfig:
-    """How experts project: the options of `infeasible_projection`, and the budget of LMO calls.
-
-    Attributes
-    ----------
-    budget
-        LMO calls per round for all experts together; None for no limit.
-    pooled
-        Whether experts may use what others leave of the budget.
-    even
-        Whether calls are spread evenly over the rounds instead of made when blocks end.
-    lazy
-        Number of vertices to cache and to try before the LMO is called.
-    """
+    """How experts project: the options of `infeasible_projection`, and the budget of LMO calls."""
 
     method: str = "auto"
     accuracy: float | None = None
     max_lmo_calls: int | None = None
     seed: int = 0
-    budget: float | None = None
-    pooled: bool = False
-    even: bool = False
-    lazy: int = 0
+    budget: float | None = None  # LMO calls per round for all experts together; None for no limit
+    pooled: bool = False  # whether experts may use what others leave of the budget
+    even: bool = False  # whether calls are spread over the rounds, not made when blocks end
+    lazy: int = 0  # vertices to cache and to try before the LMO is called
 
 
 # -- grids of step sizes -------------------------------------------------------------------------
@@ -100,8 +73,7 @@ def pold_grid(horizon: int, v0: float = 0.5) -> Array:
     """
     rounds = checks.count(horizon, "horizon")
     start = checks.positive(v0, "v0")
-    number = whole_below(0.75 * math.log2(1.0 + (rounds - 1) / (2.0 * start))) + 1
-    return _doubling((_POLD_FACTOR * start / rounds) ** 0.75, number)
+    return _doubling((_POLD_FACTOR * start / rounds) ** 0.75, _tight_number(rounds, start))
 
 
 def paper_grid(horizon: int) -> Array:
@@ -123,7 +95,7 @@ def paper_grid(horizon: int) -> Array:
     array([0.0809, 0.1618, 0.3237, 0.6474])
     """
     rounds = checks.count(horizon, "horizon")
-    return _at_most_one((3.5 / rounds) ** 0.75, _paper_number(rounds))
+    return _at_most_one((3.5 / rounds) ** 0.75, rounds)
 
 
 def experiment_grid(horizon: int) -> Array:
@@ -142,7 +114,7 @@ def experiment_grid(horizon: int) -> Array:
     array([0.0316, 0.0632, 0.1265, 0.253 , 0.506 ])
     """
     rounds = checks.count(horizon, "horizon")
-    return _at_most_one(rounds**-0.75, _paper_number(rounds))
+    return _at_most_one(rounds**-0.75, rounds)
 
 
 def ader_grid(horizon: int) -> Array:
@@ -167,6 +139,25 @@ def ader_grid(horizon: int) -> Array:
     rounds = checks.count(horizon, "horizon")
     number = whole_above(0.5 * math.log2(1.0 + 4.0 * rounds / 7.0)) + 1
     return _doubling(math.sqrt(3.5 / rounds), number)
+
+
+def ader_prior(size: int) -> Array:
+    r"""Return the prior :math:`(1 + 1/N)/(i(i+1))`, i = 1..N: small steps weigh most, the sum is 1.
+
+    Parameters
+    ----------
+    size
+        Number N of experts.
+
+    Examples
+    --------
+    >>> ader_prior(3)
+    array([0.66666667, 0.22222222, 0.11111111])
+    """
+    number = checks.count(size, "size")
+    i = np.arange(1.0, number + 1.0)
+    prior: Array = (1.0 + 1.0 / number) / (i * (i + 1.0))
+    return prior
 
 
 def block_length(h: float) -> int:
@@ -202,8 +193,8 @@ def projection_eps(h: float) -> float:
     return math.pow(checks.positive(h, "h"), 2.0 / 3.0)
 
 
-def _paper_number(rounds: int) -> int:
-    return whole_above(0.75 * math.log2(1.0 + 4.0 * rounds / 7.0)) + 1
+def _tight_number(rounds: int, v0: float) -> int:
+    return whole_below(0.75 * math.log2(1.0 + (rounds - 1) / (2.0 * v0))) + 1
 
 
 def _doubling(first: float, number: int) -> Array:
@@ -211,22 +202,108 @@ def _doubling(first: float, number: int) -> Array:
     return steps
 
 
-def _at_most_one(first: float, number: int) -> Array:
-    steps = _doubling(first, number)
+def _at_most_one(first: float, rounds: int) -> Array:
+    """As many steps as the paper has, without those above 1."""
+    steps = _doubling(first, whole_above(0.75 * math.log2(1.0 + 4.0 * rounds / 7.0)) + 1)
     small = steps[steps <= 1.0 + WHOLE]
     return small if small.size else np.ones(1)
 
 
-# -- budgets of LMO calls ------------------------------------------------------------------------
+# -- intervals of time ---------------------------------------------------------------------------
 
 
-def grid_shares(number: int) -> Array:
-    r"""Return each expert's share of a grid's budget, :math:`(1 + 1/N)/(i(i+1))`: they sum to 1.
+class Interval(NamedTuple):
+    """An interval of rounds.
 
-    >>> grid_shares(3)
-    array([0.66666667, 0.22222222, 0.11111111])
+    Attributes
+    ----------
+    start, end
+        The first and the last round, both included; rounds count from 1.
+
+    Examples
+    --------
+    >>> Interval(4, 7).length
+    4
     """
-    return ader_prior(number)
+
+    start: int
+    end: int
+
+    @property
+    def length(self) -> int:
+        """Number of rounds."""
+        return self.end - self.start + 1
+
+
+class GeometricCover:
+    r"""All intervals :math:`[i 2^k, (i+1) 2^k - 1]`, i >= 1, k >= 0.
+
+    In round t one starts for every k with :math:`2^k | t`, and :math:`\lfloor\log_2 t\rfloor + 1`
+    are active. Every interval splits into two runs of these whose lengths at least halve outwards
+    (`split`), which turns a bound on these into one on all intervals.
+
+    Examples
+    --------
+    >>> cover = GeometricCover()
+    >>> cover.starting(12)
+    [1, 2, 4]
+    >>> [tuple(interval) for interval in cover.active(6)]
+    [(6, 6), (6, 7), (4, 7)]
+
+    References
+    ----------
+    Daniely, Gonen and Shalev-Shwartz (2015), Strongly adaptive online learning, ICML.
+    """
+
+    def starting(self, t: int) -> list[int]:
+        """Return the lengths of the intervals that start in round t: 1, 2, 4, ..."""
+        return [1 << k for k in range(_lowest_power(t).bit_length())]
+
+    def active(self, t: int) -> list[Interval]:
+        """Return the intervals that hold round t, shortest first."""
+        now = checks.count(t, "t")
+        starts = ((now >> k << k, 1 << k) for k in range(now.bit_length()))
+        return [Interval(start, start + length - 1) for start, length in starts]
+
+    def created(self, t: int) -> int:
+        r"""Return :math:`\sum_k \lfloor t/2^k \rfloor`, how many intervals start in rounds 1 to t.
+
+        >>> GeometricCover().created(4)
+        7
+        """
+        now = checks.count(t, "t", least=0)
+        return 2 * now - now.bit_count()
+
+    def split(self, start: int, end: int) -> tuple[list[Interval], list[Interval]]:
+        """Return consecutive intervals of the cover that make up [start, end], as two runs.
+
+        Lengths at least double along the first run and at least halve along the second.
+
+        >>> rising, falling = GeometricCover().split(3, 13)
+        >>> [piece.length for piece in rising], [piece.length for piece in falling]
+        ([1, 4], [4, 2])
+        """
+        next_start = checks.count(start, "start")
+        last = checks.count(end, "end", least=next_start)
+        rising: list[Interval] = []
+        falling: list[Interval] = []
+        while next_start <= last:
+            aligned, left = _lowest_power(next_start), last - next_start + 1
+            # Once too little is left, its binary digits, highest first, keep every piece aligned.
+            length = min(aligned, 1 << (left.bit_length() - 1))
+            run = rising if length == aligned else falling
+            run.append(Interval(next_start, next_start + length - 1))
+            next_start += length
+        return rising, falling
+
+
+def _lowest_power(t: int) -> int:
+    """The largest power of two that divides t."""
+    now = checks.count(t, "t")
+    return now & -now
+
+
+# -- budgets of LMO calls ------------------------------------------------------------------------
 
 
 def cover_share(length: int) -> float:
@@ -255,16 +332,15 @@ def budgeted_grid(
 ) -> list[Plan]:
     r"""Return the experts of POLD with a budget, in units of D = 1.
 
-    :math:`N = \lfloor \tfrac34 \log_2(1 + (T-1)/(2 v_0)) \rfloor + 1` of them; expert i has the share
-    :math:`b_i` of the budget and the step :math:`2^{i-1}` times the best one for :math:`v_0`, so that
-    every path length has its best step within a factor 2 above one of them.
+    As many as in `pold_grid`; expert i has the share :math:`b_i = b (1 + 1/N)/(i(i+1))` of the budget
+    and the step :math:`2^{i-1}` times the best one for :math:`v_0`, so that every path length has its
+    best step within a factor 2 above one of them.
 
     >>> [(plan.block, round(plan.share, 3)) for plan in budgeted_grid(100, 0.5, 1.0)]
     [(21, 0.6), (23, 0.2), (21, 0.1), (17, 0.06), (13, 0.04)]
     """
-    number = whole_below(0.75 * math.log2(1.0 + (horizon - 1) / (2.0 * v0))) + 1
     plans = []
-    for i, share in enumerate(budget * grid_shares(number)):
+    for i, share in enumerate(budget * ader_prior(_tight_number(horizon, v0))):
         h = 2.0**i * budgeted_step(horizon, v0, share, delay_factor)
         plans.append(budgeted_plan(h, float(share), delay_factor))
     return plans
@@ -297,57 +373,28 @@ class LMOBudget:
     block. When the block ends it may spend its savings and all calls that are not reserved: with
     :math:`A_j` the savings of expert j, the total spent after t rounds stays below
     :math:`rate \cdot t - \sum_j A_j`.
-
-    Parameters
-    ----------
-    rate
-        LMO calls per round.
-
-    Attributes
-    ----------
-    rounds, spent
-        Rounds that have passed, and calls spent in them.
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("rounds", "spent")
 
     rate: float
-    rounds: int = 0
+    rounds: int = 0  # with the one being played
     spent: int = 0
 
-    def round_budget(self, savings: Array) -> RoundBudget:
-        """Return the budget of the coming round, given the savings of every expert by its end."""
-        return RoundBudget(self.rate * (self.rounds + 1), self.spent, savings)
+    def next_round(self) -> LMOBudget:
+        """Return the budget of the next round, of which nothing is spent yet."""
+        return replace(self, rounds=self.rounds + 1)
+
+    def limit(self, reserved: float) -> int:
+        """Return the calls that may be made now if so many are reserved for others."""
+        left = self.rate * self.rounds - self.spent
+        # Sums of shares that should be whole numbers may fall short by rounding.
+        return max(0, min(math.floor(left - reserved + 1e-9), math.floor(left)))
 
     def arriving(self) -> int:
-        """Return the whole calls that the coming round brings, where none can be saved."""
-        return math.floor(self.rate * (self.rounds + 1)) - math.floor(self.rate * self.rounds)
-
-    def after(self, calls: int) -> LMOBudget:
-        """Return the budget after a round in which so many calls were made."""
-        return replace(self, rounds=self.rounds + 1, spent=self.spent + calls)
+        """Return the whole calls that this round brings, where none can be saved."""
+        return math.floor(self.rate * self.rounds) - math.floor(self.rate * (self.rounds - 1))
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
         require(self.rounds >= 0 and 0 <= self.spent <= self.rate * self.rounds, "calls and rounds")
-
-
-class RoundBudget:
-    """What experts may spend in one round, one after the other; `paid` is what they spent."""
-
-    def __init__(self, income: float, spent: int, savings: Array) -> None:
-        self.paid = 0
-        self._income, self._spent = income, spent
-        self._savings: Any = savings.copy()
-
-    def limit(self, i: int) -> int:
-        """Return the calls that expert i may make now."""
-        reserved = float(self._savings.sum() - self._savings[i])
-        left = self._income - self._spent - self.paid
-        # Sums of shares that should be whole numbers may fall short by rounding.
-        return max(0, min(math.floor(left - reserved + 1e-9), math.floor(left)))
-
-    def pay(self, i: int, calls: int) -> None:
-        """Expert i has made so many calls; its savings are used up."""
-        self.paid += calls
-        self._savings[i] = 0.0

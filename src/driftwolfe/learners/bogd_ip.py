@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble.evaluate import Evaluation, require_finite
+from driftwolfe.ensemble.experts import Evaluation, require_finite
 from driftwolfe.ensemble.plan import Plan, budgeted_step
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import as_loss

@@ -8,7 +8,7 @@ from typing import Unpack
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import Hedge, MultiplicativeWeights, ader_grid
 from driftwolfe.ensemble.dense import GaugeDescent
-from driftwolfe.ensemble.leaders import GapRule, Leaders
+from driftwolfe.ensemble.leaders import Leaders
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.epochs import Epoch
 from driftwolfe.learners.options import WeightOptions, one_of, require_projection
@@ -135,7 +135,7 @@ class SAOL(CoverLearner):
             require_projection(domain, "SAOL", "POLA")
 
     def _plan(self, length: int) -> Plan:
-        return self.options.unblocked_plan(length**-0.5)
+        return self.options.unblocked_plan(length**-0.5, length)
 
 
 class PAMO(CoverLearner):
@@ -236,7 +236,7 @@ class PAMO(CoverLearner):
         return GaugeDescent(self._counted, options.oracle, step_scale, bisection)
 
     def _plan(self, length: int) -> Plan:
-        return Plan(1.0 / math.sqrt(length), 1, 0.0)
+        return Plan(1.0 / math.sqrt(length), 1, 0.0, lifetime=length)
 
 
 class MultiOCG(GridLearner):
@@ -374,9 +374,11 @@ class MultiOCG(GridLearner):
             self._counted,
             [plan.lifetime for plan in self._plans(horizon)],
             start,
-            step_scale=scale,
-            strong_convexity=self.strong_convexity,
-            stopping=GapRule(options.tolerance_scale, accuracy, self.max_inner),
+            scale,
+            self.strong_convexity,
+            options.tolerance_scale,
+            accuracy,
+            self.max_inner,
         )
         leaders.largest_gradient = self._experts.largest_gradient if self.t else 0.0
         return leaders

@@ -10,9 +10,8 @@ import numpy as np
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble import Hedge, ader_grid
-from driftwolfe.ensemble.dense import BallExperts
-from driftwolfe.ensemble.descent import GradientSum
-from driftwolfe.ensemble.evaluate import require_finite
+from driftwolfe.ensemble.descent import BallExperts, GradientSum
+from driftwolfe.ensemble.experts import require_finite
 from driftwolfe.ensemble.plan import Plan, granted
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import as_loss

@@ -159,9 +159,10 @@ class Options:
         tolerance = plan.tolerance * self.D**2 * self.tolerance_scale
         return plan._replace(tolerance=tolerance, lifetime=lifetime)
 
-    def unblocked_plan(self, h: float) -> Plan:
+    def unblocked_plan(self, h: float, lifetime: int = FOREVER) -> Plan:
         """Return the expert with the step h that projects after every round."""
-        return Plan(h, 1, 0.0 if self.oracle.method == "exact" else self.tolerance(h))
+        tolerance = 0.0 if self.oracle.method == "exact" else self.tolerance(h)
+        return Plan(h, 1, tolerance, lifetime=lifetime)
 
     def expert_bound(
         self, plan: Plan, experts: Any, G: float, rounds: int, path_length: float, start: float

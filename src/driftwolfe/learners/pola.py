@@ -61,7 +61,7 @@ class CoverLearner(Learner):
         evaluation = self._experts.evaluate(f, weights, self.options.linear)
         start = self._restart_point(weights)
         self._meta.update(evaluation.played, evaluation.losses)
-        self._experts.step(f, evaluation, leaving=self._ends == self.t + 1)
+        self._experts.step(f, evaluation)
         self.t += 1
         self._wake_and_retire(start)
         return evaluation.value
@@ -100,6 +100,7 @@ class CoverLearner(Learner):
         awake = sorted((each.end, each.length) for each in self._cover.active(self.t + 1))
         held = sorted(zip(self._ends.tolist(), self._lengths, strict=True))
         require(held == awake, "intervals and rounds")
+        self._experts.lifetimes = np.array(self._lengths)  # older files of some learners lack them
 
     def _restart_point(self, weights: Array) -> Point:
         """Where new experts start."""

@@ -8,10 +8,17 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble import Hedge, experiment_grid, paper_grid, pold_grid, threads
-from driftwolfe.ensemble.evaluate import combine, require_finite, stack
+from driftwolfe.ensemble import (
+    Hedge,
+    ader_prior,
+    experiment_grid,
+    paper_grid,
+    pold_grid,
+    threads,
+)
+from driftwolfe.ensemble.experts import combine, require_finite, stack
 from driftwolfe.ensemble.list import ListDescent
-from driftwolfe.ensemble.plan import Plan, budgeted_grid, grid_shares
+from driftwolfe.ensemble.plan import Plan, budgeted_grid
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Round, all_or_nothing, as_loss
 from driftwolfe.learners.epochs import Epoch, EpochLearner
@@ -124,16 +131,15 @@ class GridLearner(EpochLearner):
     @all_or_nothing
     def _run_ahead(self, losses: Sequence[Any]) -> list[Round]:
         functions, rounds = [as_loss(loss) for loss in losses], []
-        paths = self._experts.run_ahead(functions)
-        for t, f in enumerate(functions):
-            combined = combine(self._meta.weights, stack([path.scores[t] for path in paths]))
-            value = float(f.value_at(combined))
-            values = to_host(stack([path.values[t] for path in paths]))
-            require_finite(value, values, *(path.slopes[t] for path in paths))
-            self._meta.update(values)
-            calls = zip(*(path.calls_in(t) for path in paths), strict=True)
-            rounds.append(Round(value, *map(sum, calls)))
-        self._experts.arrive(paths, functions)
+        experts, met = self._experts.run_ahead(functions)
+        for f, each in zip(functions, met, strict=True):
+            scores, values, slopes, calls = zip(*each, strict=True)
+            value = float(f.value_at(combine(self._meta.weights, stack(scores))))
+            suffered = to_host(stack(values))
+            require_finite(value, suffered, *slopes)
+            self._meta.update(suffered)
+            rounds.append(Round(value, *map(sum, zip(*calls, strict=True))))
+        self._experts = experts
         for done in rounds:
             self._counted.calls.add(*done[1:])
             self._next_round()
@@ -223,5 +229,5 @@ class POLD(GridLearner):
         else:
             steps = GRIDS[self.grid](horizon).tolist()
         number = len(steps)  # equal shares are better where measured, those of the prior are proved
-        shares = grid_shares(number) if options.planned else np.full(number, 1.0 / number)
+        shares = ader_prior(number) if options.planned else np.full(number, 1.0 / number)
         return [options.plan(h, budget * s) for h, s in zip(steps, shares.tolist(), strict=True)]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible
-from driftwolfe.ensemble.evaluate import require_finite
+from driftwolfe.ensemble.experts import require_finite
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
 from driftwolfe.learners.options import Options, make_options, one_of, require_projection

@@ -1,0 +1,162 @@
+"""`Experts`: points that learn from gradients, and losses evaluated at all of them and at their mean."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
+
+from driftwolfe.domains import Domain
+from driftwolfe.losses import Loss
+from driftwolfe.points import FactoredMatrix, checks, inner
+from driftwolfe.points.devices import device_of, is_array, namespace, to_host
+from driftwolfe.points.kinds import Array, Point
+from driftwolfe.storage import require
+
+Scores: TypeAlias = Any  # Array with a leading axis, or a list of points
+
+
+class Evaluation(NamedTuple):
+    """A loss at the experts and at their weighted mean, the decision."""
+
+    value: float  # the loss of the decision
+    played: float  # what weights compare experts with: `value`, or the linearised loss there
+    losses: Array  # the experts' losses, or linearised losses
+    slopes: Any  # a slope for each expert, or one for all; gradients where experts are stacked
+    shared: bool  # whether there is one slope for all
+
+
+class Experts(ABC):
+    """Several points of a set, each of which moves by the gradients of the losses.
+
+    A learner plays their weighted mean: it calls `evaluate`, gives the losses to its weights, and
+    calls `step`. A subclass keeps the points and what it has learned of the gradients.
+    """
+
+    STATE: ClassVar[tuple[str, ...]] = ("largest_gradient",)
+    #: How much longer the gradients of a step may be than those of the losses.
+    gradient_factor = 1.0
+
+    def __init__(self, domain: Domain, step_scale: float | None) -> None:
+        self.domain = domain  # its calls are the experts' calls
+        self.step_scale = step_scale
+        self.largest_gradient = 0.0
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of experts."""
+
+    @abstractmethod
+    def point(self, i: int) -> Point:
+        """Return what expert i plays."""
+
+    @abstractmethod
+    def step(self, loss: Loss, evaluation: Evaluation) -> None:
+        """Let every expert learn from its gradient.
+
+        Nothing is written into arrays before all that can fail is done: whoever catches an error
+        puts the attributes back.
+        """
+
+    def check_state(self) -> None:
+        """Refuse a state, read from a file, whose parts do not fit together."""
+        require(self.largest_gradient >= 0.0, "experts")
+
+    def scale_for(self, largest_gradient: float) -> float:
+        """Return the factor c on all steps: as given, or D over the largest gradient norm."""
+        if self.step_scale is not None:
+            return self.step_scale
+        longest = self.gradient_factor * largest_gradient
+        return 2.0 * self.domain.radius / longest if longest > 0 else 0.0
+
+    def scores(self, loss: Loss) -> Scores:
+        """Return the scores of every expert under a loss."""
+        return stack([loss.scores(self.point(i)) for i in range(self.size)])
+
+    def evaluate(self, loss: Loss, weights: Array, linear: bool) -> Evaluation:
+        r"""Evaluate a loss at every expert and at their weighted mean.
+
+        As :math:`A\sum_i w_i x_i = \sum_i w_i A x_i`, the mean is never formed. `linear` replaces the
+        loss by :math:`\ell_t(x) = \langle\nabla f_t(x_t), x\rangle`: one gradient for all experts.
+        """
+        scores = self.scores(loss)
+        combined = combine(weights, scores)
+        if linear:
+            value, slope = loss.value_and_slope_at(combined)
+            require_finite(value, slope)
+            losses = products(slope, scores)
+            return Evaluation(float(value), float(weights @ losses), losses, slope, True)
+        slopes: Any
+        if is_array(scores):
+            values, slopes = loss.value_and_slope_at(scores)
+            losses = to_host(values)
+        else:
+            pairs: list[Any] = [loss.value_and_slope_at(score) for score in scores]
+            losses = np.array([float(value) for value, _ in pairs])
+            slopes = [slope for _, slope in pairs]
+        suffered = float(loss.value_at(combined))
+        require_finite(suffered, losses, slopes)
+        return Evaluation(suffered, suffered, losses, slopes, False)
+
+    def mean(self, weights: Array) -> Point:
+        """Return the weighted mean of what the experts play."""
+        return weighted_sum(weights, [self.point(i) for i in range(self.size)])
+
+    def restart_point(self, weights: Array, heaviest: Callable[[Array], int]) -> Point:
+        """Return the mean, or, where its factors would pile up, what the heaviest expert plays."""
+        leader = self.point(heaviest(weights))
+        return leader if isinstance(leader, FactoredMatrix) else self.mean(weights)
+
+
+def stack(scores: Sequence[Any]) -> Scores:
+    """Return the scores of several points as one array, or as a list where they do not stack."""
+    if isinstance(scores[0], np.ndarray | np.floating | float):
+        return np.stack(scores)
+    return namespace(scores[0]).stack(scores) if is_array(scores[0]) else list(scores)
+
+
+def combine(weights: Array, scores: Scores) -> Any:
+    """Return the scores of the weighted mean of the points."""
+    if is_array(scores):
+        weights = device_of(scores).put(weights)
+        return (weights @ scores.reshape(len(scores), -1)).reshape(scores.shape[1:])
+    return weighted_sum(weights, scores)
+
+
+def products(slope: Any, scores: Scores) -> Array:
+    """Return the inner products of one slope with the scores of every expert."""
+    if is_array(scores):
+        found: Array = to_host(scores.reshape(len(scores), -1) @ slope.ravel())
+        return found
+    return np.array([inner(slope, score) for score in scores])
+
+
+def weighted_sum(weights: Array, points: Sequence[Point]) -> Point:
+    """Return the sum of w_i x_i, without the experts of weight 0."""
+    used = [(float(w), x) for w, x in zip(weights, points, strict=True) if w > 0]
+    if isinstance(used[0][1], FactoredMatrix):
+        return FactoredMatrix.combination(*zip(*used, strict=True))
+    total = used[0][0] * used[0][1]
+    for weight, point in used[1:]:
+        total = total + weight * point
+    return total
+
+
+def require_finite(*given: Any) -> None:
+    """Refuse a loss that returned values or slopes that are not finite; points are not checked."""
+    for part in given:
+        if isinstance(part, float):
+            finite = math.isfinite(part)
+        elif isinstance(part, np.ndarray):
+            finite = checks.all_finite(part)
+        else:
+            finite = not is_array(part) or bool(namespace(part).isfinite(part).all())
+        if not finite:
+            raise ValueError(
+                "the loss returned a value or gradient that is not finite at the decision; "
+                "nothing was learned from it"
+            )

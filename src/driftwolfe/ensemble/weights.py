@@ -1,0 +1,488 @@
+"""Weights: probabilities over experts, from their losses. Hedge, and weights for sleeping experts."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from driftwolfe.ensemble.plan import GeometricCover, ader_prior
+from driftwolfe.points import checks
+from driftwolfe.points.compiled import compiled
+from driftwolfe.points.kinds import Array
+from driftwolfe.storage import require
+
+kernels = compiled("driftwolfe.ensemble.expert_kernels")
+
+#: The range B of the losses: a number that is certified, or learned from what was seen.
+LossScale: TypeAlias = float | Literal["auto"]
+
+#: Share of the losses up to which differences between them may be all rounding. Experts at one point
+#: differ by that much, and a range learned from it would turn it into weights.
+ROUNDING = 64 * 2.0**-52
+
+
+def first_scale(loss_scale: Any) -> float:
+    """Return the range to start with: 0 where it is learned; or say what a loss scale may be.
+
+    >>> first_scale("automatic")
+    Traceback (most recent call last):
+        ...
+    ValueError: loss_scale must be "auto" or a positive number, got 'automatic'
+    """
+    if not isinstance(loss_scale, str):
+        return checks.positive(loss_scale, "loss_scale")
+    if loss_scale != "auto":
+        raise ValueError(f'loss_scale must be "auto" or a positive number, got {loss_scale!r}')
+    return 0.0
+
+
+@dataclass(eq=False)
+class Hedge:
+    r"""Exponential weights: :math:`w_{t,i} \propto p_i \exp(-a_t L_{t-1,i})`.
+
+    :math:`L_{t,i}` is the total loss of expert i up to round t and p the prior. The rate is
+    :math:`a_t = \sqrt{8/T}/B` for a known horizon T and :math:`\sqrt{8/t}/B` without one. Totals
+    are kept, not weights, so a new rate reweighs the whole past, and no weight can overflow.
+
+    With ``loss_scale="auto"`` the range B is learned: at each moment it is the largest difference
+    between the losses of two experts in one round so far, rounding apart. Multiplying all losses by
+    a number then changes nothing, and adding one to all never does. As long as B = 0 the weights
+    are the prior.
+
+    Parameters
+    ----------
+    size
+        Number N of experts.
+    horizon
+        Number T of rounds, if known.
+    loss_scale
+        The range B, in units of the loss, that the losses of one round never exceed; or ``"auto"``.
+    prior
+        N positive numbers; they are divided by their sum. `ader_prior` if not given.
+
+    Attributes
+    ----------
+    totals
+        State: :math:`L_i`, less the smallest of them, in units of the loss.
+    rounds
+        State: number of updates so far.
+    scale
+        State: the range B in use.
+
+    Examples
+    --------
+    >>> hedge = Hedge(2, horizon=8, loss_scale=1.0, prior=[0.5, 0.5])
+    >>> hedge.update([0.0, 1.0])
+    >>> hedge.weights.round(4)
+    array([0.7311, 0.2689])
+
+    References
+    ----------
+    Cesa-Bianchi and Lugosi (2006), Prediction, Learning, and Games, chapter 2; for the prior Zhang,
+    Lu and Zhou (2018), Adaptive online learning in dynamic environments, NeurIPS.
+    """
+
+    STATE: ClassVar = ("size", "horizon", "prior", "totals", "scale", "rounds")
+
+    size: int
+    horizon: int | None = None
+    loss_scale: LossScale = "auto"
+    prior: Any = None
+    totals: Array = field(init=False)
+    rounds: int = field(init=False, default=0)
+    scale: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.size = checks.count(self.size, "size")
+        if self.horizon is not None:
+            self.horizon = checks.count(self.horizon, "horizon")
+        self.scale = first_scale(self.loss_scale)
+        if self.prior is None:
+            self.prior = ader_prior(self.size)
+        else:
+            given = checks.finite_array(self.prior, "prior", (self.size,))
+            if not (given > 0.0).all():
+                raise ValueError(f"prior must be positive, got {given.min():g}")
+            self.prior = given / given.sum()
+        self.totals = np.zeros(self.size)
+
+    def check_state(self) -> None:
+        """Refuse a state, read from a file, whose parts do not fit together."""
+        require(self.size == self.prior.size == self.totals.size, "weights")
+        require((self.prior > 0.0).all() and min(self.rounds, self.scale) >= 0, "weights")
+        # The best has total 0, so that no rate can make all weights vanish.
+        require(self.totals.min() == 0.0 and abs(self.prior.sum() - 1.0) < 1e-6, "weights")
+        require(self.horizon is None or self.horizon > 0, "weights")
+
+    @property
+    def weights(self) -> Array:
+        """The weights for the coming round."""
+        horizon = self.horizon or self.rounds + 1
+        rate = math.sqrt(8.0 / horizon) / self.scale if self.scale > 0.0 else 0.0
+        pairs = zip(self.prior.tolist(), self.totals.tolist(), strict=True)
+        # A given scale may be absurdly small, and the rate infinite: the best alone keep weight.
+        weights = [p * math.exp(-rate * L) if L > 0.0 else p for p, L in pairs]
+        total = sum(weights)
+        return np.array([weight / total for weight in weights])
+
+    def update(self, losses: Any) -> None:
+        """Take the losses of the experts in this round."""
+        # One by one: for a dozen or two, array operations take three times as long.
+        suffered: list[float] = checks.finite_array(losses, "losses", (self.size,)).tolist()
+        low, high = min(suffered), max(suffered)
+        if self.loss_scale == "auto" and high - low > ROUNDING * max(abs(low), abs(high)):
+            self.scale = max(self.scale, high - low)
+        # Only differences matter: what all have in common would eat their digits.
+        pairs = zip(self.totals.tolist(), suffered, strict=True)
+        totals = [total + (loss - low) for total, loss in pairs]
+        least = min(totals)
+        self.totals = np.array([total - least for total in totals])
+        self.rounds += 1
+
+    def regret_bound(self, expert: int, rounds: int, scale: float) -> float:
+        r"""Return a bound on the loss of the weighted mean less that of one expert.
+
+        With the default prior, a given `loss_scale` and `rounds` equal to the horizon T it is at
+        most :math:`B \sqrt{T/8}\,(1 + 2 \ln(i + 1))`, and in general
+
+        .. math:: \sqrt{H/8}\,\big(b \ln(1/p_i) + q B^2/b\big) + q'
+
+        with H the horizon and q = rounds/H if there is one, else H = rounds and q = 2; b is
+        `loss_scale`. For ``"auto"``, b = B, q is doubled and q' = 2B, else q' = 0.
+
+        Parameters
+        ----------
+        expert
+            Its number i, from 1.
+        rounds
+            Number of rounds played.
+        scale
+            B: no round had a larger difference between the losses of two experts.
+
+        Notes
+        -----
+        With falling rates the mix losses :math:`-\frac1{a_t} \ln \sum_i w_{t,i} e^{-a_t l_{t,i}}`
+        sum to at most :math:`L_i + \ln(1/p_i)/a_T`, and by Hoeffding's lemma the weighted
+        mean exceeds the mix loss by at most :math:`a_t r_t^2/8`, :math:`r_t` the range of round t.
+        Learned range: :math:`r_t \le 2 B_{t-1}` gives :math:`r_t^2/B_{t-1} \le 2 B`; in the other
+        rounds B more than doubles, and as the excess is at most :math:`r_t`, they cost at most
+        :math:`B + B/2 + \dots \le 2B`.
+        """
+        number = checks.count(rounds, "rounds")
+        index = checks.count(expert, "expert") - 1
+        if index >= self.size:
+            raise ValueError(f"expert must lie in 1..{self.size}, got {expert}")
+        price = -math.log(self.prior[index])
+        horizon = self.horizon or number
+        excess = 2.0 if self.horizon is None else number / horizon
+        spread = checks.positive(scale, "scale")
+        if self.loss_scale == "auto":
+            return spread * (math.sqrt(horizon / 8.0) * (price + 2.0 * excess) + 2.0)
+        return math.sqrt(horizon / 8.0) * (self.scale * price + excess * spread**2 / self.scale)
+
+
+@dataclass(eq=False)
+class SleepingMeta(ABC):
+    """Weights of the experts that are awake: those of the active intervals of a cover.
+
+    Parameters
+    ----------
+    loss_scale
+        The bound B on differences of losses, in units of the loss, or ``"auto"``.
+
+    Attributes
+    ----------
+    scale, largest_difference
+        State: the B in use, and the largest difference so far, which a given B may be too small for.
+    """
+
+    STATE: ClassVar[tuple[str, ...]] = ("scale", "largest_difference")
+    #: Arrays with an entry for each expert.
+    COLUMNS: ClassVar[tuple[str, str]]
+
+    loss_scale: LossScale = "auto"
+    scale: float = field(init=False)
+    largest_difference: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        self.scale = first_scale(self.loss_scale)
+        for name in self.COLUMNS:
+            setattr(self, name, np.zeros(0))
+
+    @property
+    def size(self) -> int:
+        """Number of experts that are awake."""
+        return int(getattr(self, self.COLUMNS[0]).size)
+
+    def check_state(self) -> None:
+        """Refuse a state, read from a file, whose parts do not fit together."""
+        sizes = {getattr(self, name).size for name in self.COLUMNS}
+        require(len(sizes) == 1 and min(self.scale, self.largest_difference) >= 0.0, "weights")
+
+    def remove(self, which: Any) -> None:
+        """Remove experts, given their positions or a mask; the others close the ranks."""
+        stay = np.ones(self.size, dtype=np.bool_)
+        try:
+            stay[which] = False
+        except IndexError:
+            raise ValueError(
+                f"remove takes positions below {self.size} or a mask of that length, got {which!r}"
+            ) from None
+        for name in self.COLUMNS:
+            setattr(self, name, getattr(self, name)[stay])
+
+    @property
+    @abstractmethod
+    def weights(self) -> Array:
+        """The weights of the experts that are awake, each >= 0, of sum 1; a new array."""
+
+    @abstractmethod
+    def add(self, new: Sequence[int]) -> None:
+        """Add experts behind the present ones, given the lengths of their intervals in rounds."""
+
+    @abstractmethod
+    def restart(self, number: int) -> None:
+        """Replace the first experts by new ones, for intervals of the same lengths."""
+
+    @abstractmethod
+    def update(self, learner_loss: float, expert_losses: Any) -> None:
+        """Take the loss of the combined decision and those of the experts that are awake."""
+
+    def regret_bound(
+        self, length: float, end: int, scale: float, created: int | None = None
+    ) -> float:
+        r"""Return the bound of the class's Notes on the regret against the expert of one interval.
+
+        Parameters
+        ----------
+        length
+            Rounds :math:`\ell` of the interval.
+        end
+            Its last round j, counted from 1.
+        scale
+            B: no difference was larger.
+        created
+            Number :math:`N_j` of experts ever added up to round j; that of the geometric cover,
+            :math:`\sum_k \lfloor j/2^k \rfloor`, if not given.
+        """
+        last = checks.count(end, "end")
+        number = GeometricCover().created(last) if created is None else created
+        return scale * self._relative_bound(length, last, math.log(number))
+
+    @abstractmethod
+    def _relative_bound(self, length: float, last: int, log_number: float) -> float:
+        """The bound on the regret in units of B."""
+
+    def _append(self, *columns: Array) -> None:
+        for name, new in zip(self.COLUMNS, columns, strict=True):
+            setattr(self, name, np.concatenate((getattr(self, name), new)))
+
+    def _checked(self, learner_loss: Any, expert_losses: Any) -> tuple[float, Array]:
+        """The losses of an update; an array of the experts' as compiled loops take it."""
+        losses = checks.finite_array(expert_losses, "expert_losses", (self.size,))
+        if not (isinstance(learner_loss, float) and math.isfinite(learner_loss)):
+            learner_loss = float(checks.finite_array(learner_loss, "learner_loss", ()))
+        return learner_loss, np.ascontiguousarray(losses)
+
+
+@dataclass(eq=False)
+class AdaNormalHedge(SleepingMeta):
+    r"""Weights from each expert's regret R and the total size C of its differences.
+
+    .. math::
+
+        w(R, C) = \tfrac12\big(\Phi(R+1, C+1) - \Phi(R-1, C+1)\big), \qquad
+        \Phi(R, C) = \exp\big([R]_+^2/(3C)\big)
+
+    .. math:: R_i \leftarrow R_i + r_i, \quad C_i \leftarrow C_i + |r_i|, \qquad
+              r_i = (f_t(x_t) - f_t(x_{t,i}))/B
+
+    divided by their sum. There is no learning rate. A new expert starts at R = C = 0. Where no
+    expert has a positive weight (all R are at most -1: the combined decision beats them all) the
+    weights are equal.
+
+    With ``loss_scale="auto"``, B is the largest difference so far, rounding apart. When a larger one
+    comes, R and C are multiplied by the old B over the new one: as both are in units of B, that is
+    the state that the new B would have led to with the same losses. A heuristic nevertheless: the
+    weights played before were those of the old B, so `regret_bound` is proved for a given B only.
+
+    Parameters
+    ----------
+    loss_scale
+        The bound B on the differences, in units of the loss, or ``"auto"``.
+
+    Attributes
+    ----------
+    regrets, movements
+        State: R and C of the experts that are awake, pure numbers.
+    scale, largest_difference
+        State: the B in use, and the largest difference so far, in units of the loss.
+
+    Notes
+    -----
+    The regret against an expert that was awake for :math:`\ell` rounds, the last of them round j, is
+    at most (`regret_bound`; for :math:`\ell` also, sharper, its C at the end)
+
+    .. math:: B \sqrt{3 \ell c(j)}, \qquad c(j) = \ln N_j + \ln\frac{5 + 3 \ln(1 + j)}{2}
+
+    For :math:`\Phi(R+r, C+|r|) \le \Phi(R, C) + w(R, C)\,r + \frac{3|r|}{2(C+1)}`. Summed over all
+    experts and rounds: the middle terms are at most 0 by convexity, and each expert's last ones
+    sum to at most :math:`\frac32(1 + \ln(1 + j))`. So :math:`\Phi(R_J, C_J)`, one of the terms
+    on the left, is at most :math:`N_j (5 + 3 \ln(1 + j))/2`.
+
+    Examples
+    --------
+    >>> meta = AdaNormalHedge(loss_scale=1.0)
+    >>> meta.add(2)
+    >>> meta.update(0.5, [0.0, 1.0])
+    >>> meta.weights.round(4)
+    array([0.9191, 0.0809])
+    >>> meta.remove([1])
+    >>> meta.weights
+    array([1.])
+
+    References
+    ----------
+    Luo and Schapire (2015), Achieving all with no parameters: AdaNormalHedge, COLT; as used by
+    Zhang, Lu and Yang (2020), Minimizing dynamic regret and adaptive regret simultaneously,
+    AISTATS.
+    """
+
+    STATE: ClassVar = ("regrets", "movements")
+    COLUMNS: ClassVar = ("regrets", "movements")
+
+    regrets: Array = field(init=False)
+    movements: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        kernels()  # compiled now, not in a round
+
+    def check_state(self) -> None:
+        super().check_state()
+        # A sum is at most the sum of sizes, rounding apart.
+        slack = (1.0 + 1e-6) * self.movements + 1e-6
+        require((np.abs(self.regrets) <= slack).all(), "weights")
+
+    @property
+    def weights(self) -> Array:
+        weights: Array = kernels().weights(self.regrets, self.movements)
+        return weights
+
+    def add(self, new: int | Sequence[int]) -> None:
+        """Add `new` experts, or as many as it lists intervals: their lengths do not matter here."""
+        number = len(new) if isinstance(new, Sequence) else checks.count(new, "new", least=0)
+        self._append(np.zeros(number), np.zeros(number))
+
+    def restart(self, number: int) -> None:
+        self.regrets, self.movements = self.regrets.copy(), self.movements.copy()
+        self.regrets[:number] = self.movements[:number] = 0.0
+
+    def update(self, learner_loss: float, expert_losses: Any) -> None:
+        learner, losses = self._checked(learner_loss, expert_losses)
+        self.regrets, self.movements = self.regrets.copy(), self.movements.copy()
+        self.scale, difference = kernels().update(
+            self.regrets, self.movements, learner, losses, self.scale, self.loss_scale == "auto"
+        )
+        self.largest_difference = max(self.largest_difference, difference)
+
+    def _relative_bound(self, length: float, last: int, log_number: float) -> float:
+        complexity = log_number + math.log((5.0 + 3.0 * math.log1p(last)) / 2.0)
+        return math.sqrt(3.0 * checks.nonnegative(length, "length") * complexity)
+
+
+@dataclass(eq=False)
+class MultiplicativeWeights(SleepingMeta):
+    r"""Multiplicative weights whose rates come from the lengths of the experts' intervals.
+
+    .. math::
+
+        w_I \leftarrow w_I (1 + \eta_I r_I), \qquad r_I = (f_t(x_t) - f_t(x_{t,I}))/B, \qquad
+        \eta_I = \min(1/2, 1/\sqrt{|I|})
+
+    from :math:`w_I = \eta_I`. Logarithms are kept. With ``loss_scale="auto"``, B is the largest
+    difference so far and the weights of the past stay as they are: a heuristic. Differences
+    beyond a given B count as B.
+
+    Parameters
+    ----------
+    loss_scale
+        The bound B on the differences, in units of the loss, or ``"auto"``.
+
+    Attributes
+    ----------
+    log_weights, rates
+        State: logarithms of the :math:`w_I`, and the :math:`\eta_I`, of the experts awake.
+    scale, largest_difference
+        State: the B in use, and the largest difference so far, in units of the loss.
+
+    Notes
+    -----
+    The regret against the expert of an interval of :math:`\ell` rounds, the last of them round j, is
+    at most :math:`B(\ln(N_j)/\eta + \eta \ell)` (`regret_bound`): the :math:`w_I/\eta_I` start at 1,
+    and by convexity their sum never rises but by new ones, so each is at most :math:`N_j`. And
+    :math:`\ln(1 + z) \ge z - z^2` for :math:`|z| \le 1/2`.
+
+    Examples
+    --------
+    >>> meta = MultiplicativeWeights(loss_scale=1.0)
+    >>> meta.add([1, 16])
+    >>> meta.weights.round(4)
+    array([0.6667, 0.3333])
+    >>> meta.update(0.5, [1.0, 0.0])
+    >>> meta.weights.round(4)
+    array([0.5714, 0.4286])
+
+    References
+    ----------
+    Daniely, Gonen and Shalev-Shwartz (2015), Strongly adaptive online learning, ICML.
+    """
+
+    STATE: ClassVar = ("log_weights", "rates")
+    COLUMNS: ClassVar = ("log_weights", "rates")
+
+    log_weights: Array = field(init=False)
+    rates: Array = field(init=False)
+
+    def check_state(self) -> None:
+        super().check_state()
+        require(((self.rates > 0.0) & (self.rates <= 0.5)).all(), "weights")
+
+    @property
+    def weights(self) -> Array:
+        weights = np.exp(self.log_weights - self.log_weights.max(initial=-np.inf))  # no overflow
+        normal: Array = weights / weights.sum()
+        return normal
+
+    def add(self, new: Sequence[int]) -> None:
+        rates = np.array([_rate(checks.count(length, "length")) for length in new])
+        self._append(np.log(rates), rates)
+
+    def restart(self, number: int) -> None:
+        self.log_weights = self.log_weights.copy()
+        self.log_weights[:number] = np.log(self.rates[:number])
+
+    def update(self, learner_loss: float, expert_losses: Any) -> None:
+        learner, losses = self._checked(learner_loss, expert_losses)
+        ahead = learner - losses
+        difference = float(np.abs(ahead).max(initial=0.0))
+        self.largest_difference = max(self.largest_difference, difference)
+        rounding = ROUNDING * float(np.abs(losses).max(initial=abs(learner)))
+        if self.loss_scale == "auto" and difference > max(self.scale, rounding):
+            self.scale = difference
+        if self.scale > 0.0:
+            steps = self.rates * np.clip(ahead / self.scale, -1.0, 1.0)
+            self.log_weights = self.log_weights + np.log1p(steps)
+
+    def _relative_bound(self, length: float, last: int, log_number: float) -> float:
+        rounds = checks.count(length, "length")
+        return log_number / _rate(rounds) + _rate(rounds) * rounds
+
+
+def _rate(length: int) -> float:
+    return min(0.5, 1.0 / math.sqrt(length))
