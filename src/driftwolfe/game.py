@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,10 +48,8 @@ class History:
         Oracle calls made.
     functions
         The losses themselves, for the regret measures; empty if not kept.
-    decisions
-        The points played, if recorded.
-    weights
-        The expert weights in use, if recorded and the learner is an ensemble.
+    decisions, weights
+        The points played and, of an ensemble, the expert weights in use, if recorded.
 
     Examples
     --------
@@ -102,13 +100,12 @@ class History:
         )
 
 
-@dataclass(eq=False)
-class GameRecord:
-    """What has been recorded of a game so far: a row per round and, if asked for, its points."""
+class GameRecord(NamedTuple):
+    """What has been recorded of a game so far."""
 
-    rows: list[tuple[float, ...]] = field(default_factory=list)  # seconds, loss and `CALLS`
-    decisions: list[Point] = field(default_factory=list)
-    weights: list[Array] = field(default_factory=list)
+    rows: list[tuple[float, ...]]  # seconds, loss and `CALLS` of each round
+    decisions: list[Point]
+    weights: list[Array]
 
     @property
     def table(self) -> Array:
@@ -157,11 +154,15 @@ def play(
     >>> len(history), bool(history.losses[-1] < history.losses[0])
     (50, True)
     """
-    recording = (record_decisions, record_weights)
+    recording = [record_decisions, record_weights]
     period = checks.count(every, "every")
     saved = None if checkpoint is None else Checkpoint(checkpoint, learner, recording)
-    record = GameRecord() if saved is None else saved.resume(learner)
-    stream = iter(_with_progress(losses, progress))
+    record = GameRecord([], [], []) if saved is None else saved.resume(learner)
+    stream = iter(losses)
+    if sys.stderr.isatty() if progress is None else progress:
+        from tqdm import tqdm  # slow to import
+
+        stream = iter(tqdm(losses, unit="round", leave=False))
     functions, played = [], 0
     for loss in islice(stream, len(record.rows)):  # those before the checkpoint
         played += 1
@@ -187,7 +188,7 @@ def play(
         started = time.perf_counter()
         rounds = learner.update_many(batch)  # sees f_t, suffers f_t(x_t), moves to x_{t+1}
         seconds = (time.perf_counter() - started) / len(batch)
-        record.rows += [(seconds, *outcome) for outcome in rounds]
+        record.rows.extend((seconds, *outcome) for outcome in rounds)
         if keep_losses:
             functions += batch
         for callback in callbacks:
@@ -212,14 +213,6 @@ def play(
     )
 
 
-def _with_progress(losses: Iterable[Loss], progress: bool | None) -> Iterable[Loss]:
-    if not (sys.stderr.isatty() if progress is None else progress):
-        return losses
-    from tqdm import tqdm  # slow to import
-
-    return tqdm(losses, unit="round", leave=False)
-
-
 # -- checkpoints -----------------------------------------------------------------------------------
 
 KIND = "Game"
@@ -242,11 +235,9 @@ class Checkpoint:
     """A file that holds a learner and the record of its game; a kill leaves the last whole one."""
 
     def __init__(
-        self, path: str | os.PathLike[str], learner: Learner, recording: tuple[bool, bool]
+        self, path: str | os.PathLike[str], learner: Learner, recording: list[bool]
     ) -> None:
-        self.path = Path(path)
-        self.first = learner.t
-        self.recording = list(recording)
+        self.path, self.first, self.recording = Path(path), learner.t, recording
         archive.require_named_state(learner)  # now, not after the first thousand rounds
         with storage.explained(self.path):
             storage.destination(self.path)
@@ -254,7 +245,7 @@ class Checkpoint:
     def resume(self, learner: Learner) -> GameRecord:
         """Bring the learner to where the file left it, and return the record; empty without a file."""
         if not self.path.exists():
-            return GameRecord()
+            return GameRecord([], [], [])
         saved = storage.read_archive(self.path, self._check)
         with storage.enough_memory(self.path), self._refused_if_another():
             reached = archive.restored(learner, saved)

@@ -315,7 +315,7 @@ def test_a_cut_off_projection_takes_the_place_of_its_tolerance():
     learner = dw.BOGDIP(dw.L2Ball(2, radius=R), T, G, tuning="certified")
     h, K, tol = paper_block(T)
     for left in (0.5, 2.0):
-        learner._expert.largest_distance = left * math.sqrt(tol)
+        learner._experts.largest_distance = left * math.sqrt(tol)
         wanted = blocked(T, h, K, max(1.0, left**2) * tol, v0=1 / 8)
         assert after(learner, T) == pytest.approx(wanted, rel=EXACT)
 

@@ -78,7 +78,7 @@ def test_an_even_schedule_brings_every_call_in_its_round(cls, name, place):
             learner.update(losses(t, learner.decision) if callable(losses) else losses[t])
             brought = math.floor(budget * (t + 1)) - math.floor(budget * t)
             assert learner.lmo_calls - before <= brought
-            experts = learner._expert if cls is dw.BOGDIP else learner._experts
+            experts = learner._experts
             # In time means: what is played lies beside its target, point 2 of the contract.
             for x, y, tolerance in zip(experts.x, experts.y, experts.tolerances, strict=True):
                 assert np.sum((x - y) ** 2) <= tolerance * (1 + 1e-9)

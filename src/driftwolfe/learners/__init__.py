@@ -1,14 +1,11 @@
 """Learners: the paper's methods, their ancestors and their contenders."""
 
-from driftwolfe.learners.ader import Ader
 from driftwolfe.learners.base import Learner
 from driftwolfe.learners.bogd_ip import BOGDIP, LOOBOGD
-from driftwolfe.learners.multi_ocg import MultiOCG
+from driftwolfe.learners.contenders import PAMO, SAOL, Ader, MultiOCG
 from driftwolfe.learners.one_oracle_ader import OneOracleAder
-from driftwolfe.learners.pamo import PAMO
 from driftwolfe.learners.pola import POLA
 from driftwolfe.learners.pold import POLD
-from driftwolfe.learners.saol import SAOL
 from driftwolfe.learners.single_point import OGD, KalhanOFW, LineSearchOFW, OnlineFrankWolfe
 
 __all__ = [

@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 import inspect
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, Self, cast, get_args, get_type_hints
 
 from driftwolfe.domains import CountedDomain, Domain, OracleCalls
+from driftwolfe.learners import bounds
 from driftwolfe.learners.options import OPTIONS, Options
 from driftwolfe.losses import FunctionLoss, Loss
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
@@ -61,7 +63,8 @@ class Learner(Guarded, ABC):
     """Plays points of a convex set against convex losses that come one at a time.
 
     ``x = learner.decision`` is the point for the coming round; ``learner.update(loss)`` reveals the
-    loss, returns the loss of the decision and moves on. A refused update changes nothing.
+    loss, returns the loss of the decision and moves on; `t` counts the rounds played. A refused update
+    changes nothing.
 
     Learners in different threads do not disturb each other. Several threads may read one learner at
     the same time (`decision`, `expert_weights`, `bound`, `clone`, `save`, ...). While one thread is in
@@ -72,11 +75,6 @@ class Learner(Guarded, ABC):
     ----------
     domain
         The set that decisions lie in.
-
-    Attributes
-    ----------
-    t
-        Rounds played.
 
     Notes
     -----
@@ -90,8 +88,6 @@ class Learner(Guarded, ABC):
     --------
     >>> import driftwolfe as dw
     >>> learner = dw.OGD(dw.L2Ball(2), horizon=4, lipschitz=1.0)
-    >>> learner.decision
-    array([0., 0.])
     >>> learner.update(dw.losses.LinearLoss([1.0, 0.0])), learner.t
     (0.0, 1)
     >>> learner.decision
@@ -207,6 +203,7 @@ class Learner(Guarded, ABC):
         """A name for each expert, in the order of `expert_weights`; None for a single learner."""
         return None
 
+    @reads
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
         """Return a proved bound on the regret so far, in units of the loss, with the parameters used.
 
@@ -217,14 +214,23 @@ class Learner(Guarded, ABC):
             the comparators inside the interval.
         tau
             Length of the interval in rounds, for adaptive regret: the bound holds on all intervals
-            of that length.
+            of that length. One beyond the rounds played means all of them.
 
         Raises
         ------
         NotImplementedError
-            Where no such bound is known.
+            Where no such bound is known, as where losses differed by more than a given `loss_scale`.
         """
-        raise NotImplementedError(f"no bound is known for {type(self).__name__} in this setting")
+        known = self._bound(*bounds.asked(path_length, tau))
+        if known is None:
+            raise NotImplementedError(
+                f"no bound is known for {type(self).__name__} in this setting"
+            )
+        return known
+
+    def _bound(self, path_length: float, tau: int | None) -> float | None:
+        """The bound for checked arguments; None where none is known."""
+        return None
 
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -245,15 +251,8 @@ class Learner(Guarded, ABC):
     ) -> Self:
         """Read a learner of exactly this class from a file, also where the class is your own.
 
-        Parameters
-        ----------
-        path, domain, device
-            As for `driftwolfe.load`, which finds the class by itself, if it is one of the library.
-
-        Raises
-        ------
-        ValueError
-            Where the file holds something else, or is damaged.
+        The parameters are those of `driftwolfe.load`, which finds the classes of the library by itself.
+        A file that holds something else, or is damaged, is refused with a ValueError.
         """
         from driftwolfe.learners.archive import load_learner
 
@@ -277,14 +276,10 @@ def _signature(init: Callable[..., Any]) -> inspect.Signature:
     signature = inspect.signature(init)
     taken = list(signature.parameters.values())[1:]
     if taken and str(taken[-1].annotation).startswith("Unpack["):
-        hints = get_type_hints(init)
-        (options,) = get_args(hints[taken.pop().name])
-        taken += [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=OPTIONS[name].default, annotation=kind
-            )
-            for name, kind in get_type_hints(options).items()
-        ]
+        (options,) = get_args(get_type_hints(init)[taken.pop().name])
+        named = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, hint in get_type_hints(options).items():
+            taken.append(named(name, default=OPTIONS[name][0], annotation=hint))
     return signature.replace(parameters=taken)
 
 
@@ -292,12 +287,16 @@ Learner.__signature__ = _signature(Learner.__init__)
 
 
 def _with_options(cls: type[Learner]) -> str:
-    """The docstring of a class with the texts of the shared options that it does not describe."""
-    doc = str(cls.__doc__)
-    shared = [name for name in cls.__signature__.parameters if name in OPTIONS]
-    missing = [name for name in shared if f"\n    {name}\n" not in doc]
-    texts = [f"    {name}\n        {OPTIONS[name].text}\n" for name in missing]
-    return doc.replace("    {options}\n", "".join(texts))
+    """The docstring of a class with all parameters in order: its own texts, or the shared ones."""
+    before, heading, rest = str(cls.__doc__).partition("    Parameters\n    ----------\n")
+    entries, end, after = rest.partition("\n\n")
+    names = cls.__signature__.parameters
+    texts = {name: f"    {name}\n        {OPTIONS[name][1]}" for name in names if name in OPTIONS}
+    for entry in re.split(r"\n(?=    \w)", entries.replace("    {options}", "")):
+        head = entry.strip().partition("\n")[0]
+        texts |= dict.fromkeys(head.split(", "), entry.rstrip())  # several may share an entry
+    ordered = dict.fromkeys(texts[name] for name in names if name in texts)
+    return before + heading + "\n".join(ordered) + end + after
 
 
 def as_loss(given: Any) -> Loss:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.experts import Evaluation, require_finite
-from driftwolfe.ensemble.list import descent
 from driftwolfe.ensemble.plan import Plan, budgeted_step
 from driftwolfe.learners import bounds
-from driftwolfe.learners.base import Learner, as_loss
-from driftwolfe.learners.options import BudgetOptions, Epoch, Options, epochs, make_options
+from driftwolfe.learners.base import as_loss
+from driftwolfe.learners.epochs import Epoch, EpochLearner, epochs
+from driftwolfe.learners.options import BudgetOptions
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.rounding import whole_below
 from driftwolfe.storage import require
 
 
-class BOGDIP(Learner):
+class BOGDIP(EpochLearner):
     r"""Blocked online gradient descent with infeasible projections (Algorithm 2 of the paper).
 
     Plays x, adds up gradients for K rounds, and then
@@ -35,8 +34,6 @@ class BOGDIP(Learner):
 
     Parameters
     ----------
-    domain
-        The set.
     tuning
         ``"practical"``: tolerance_scale 1e-6, so that the oracle's accuracy decides;
         ``"certified"``: tolerance_scale 1, the paper's constants. On large sets those leave the
@@ -53,7 +50,8 @@ class BOGDIP(Learner):
 
     With a budget b and the certified tuning, static regret is at most
     :math:`3.021\, G D\, (r v_0/b)^{1/4} T^{3/4} + \tfrac r2 G D h T`, r = 1, or 3 for the even schedule:
-    about 1.80 G D T^(3/4) with at most T calls of an exact oracle.
+    about 1.80 G D T^(3/4) with at most T calls of an exact oracle. With `tau`, `bound` starts anywhere,
+    and has two cut-off blocks.
 
     Errata of the paper resolved here: 3 (units), 5 (K rounded down), 6 (last block shorter), 11,
     12 (local clock), 15 (constants), 16 (counts).
@@ -65,19 +63,14 @@ class BOGDIP(Learner):
 
     Examples
     --------
-    >>> import numpy as np, driftwolfe as dw
+    >>> import driftwolfe as dw
     >>> learner = dw.BOGDIP(dw.L1Ball(3), horizon=100, lipschitz=1.0)
-    >>> for _ in range(100):
-    ...     suffered = learner.update(dw.losses.LinearLoss([1.0, 0.0, 0.0]))
+    >>> history = dw.play(learner, [dw.losses.LinearLoss([1.0, 0.0, 0.0])] * 100)
     >>> learner.decision
     array([-1.,  0.,  0.])
     """
 
-    STATE = ("_epoch_start", "_epoch_length", "_expert")
-    PARTS = ("_expert",)
-    options: Options
-
-    _expert: Descent
+    STATE_KEYS: ClassVar = {"_experts": "_expert"}  # its name in files
 
     def __init__(
         self,
@@ -86,69 +79,53 @@ class BOGDIP(Learner):
         lipschitz: float | str = "auto",
         **options: Unpack[BudgetOptions],
     ) -> None:
-        super().__init__(domain)
-        self.options = make_options(domain, horizon, lipschitz, loss_scale="auto", **options)
-        self._begin(next(epochs(self.options.horizon, 0)), domain.origin())
+        super().__init__(domain, horizon, lipschitz, loss_scale="auto", **options)
 
     def update(self, loss: Any) -> float:
         """Play x, add its gradient to the block, step and project when the block ends."""
         f = as_loss(loss)
-        value, slope = f.value_and_slope_at(f.scores(self._expert.point(0)))
+        value, slope = f.value_and_slope_at(f.scores(self._experts.point(0)))
         require_finite(value, slope)
         suffered = float(value)
-        self._expert.step(f, Evaluation(suffered, suffered, np.array([suffered]), slope, True))
-        self.t += 1
-        if self.options.horizon is None and self.t == self._epoch_start + self._epoch_length:
-            self._begin(Epoch(self.t, 2 * self._epoch_length, 0), self._expert.point(0))
+        self._experts.step(f, Evaluation(suffered, suffered, np.array([suffered]), slope, True))
+        self._next_round()
         return suffered
 
     @property
     def decision(self) -> Point:
         """The feasible point x."""
-        return self._expert.point(0).copy()
-
-    @property
-    def lipschitz(self) -> float:
-        """G: the larger of what was given and the largest gradient norm seen."""
-        return max(self.options.lipschitz or 0.0, self._expert.largest_gradient)
-
-    def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
-        """Return the master inequality with the parameters used; see `Learner.bound`.
-
-        With `tau`, on any interval of that length: a start anywhere, and two cut-off blocks.
-        """
-        path_length, tau = bounds.asked(path_length, tau)
-        G, total = self.lipschitz, 0.0
-        for epoch in epochs(self.options.horizon, self.t):
-            if not epoch.rounds:
-                continue
-            plan = self._plan(epoch.horizon)
-            rounds = epoch.rounds if tau is None else min(tau, epoch.rounds)
-            at_center = epoch.start == 0 and tau is None
-            start = bounds.AT_CENTER if at_center else bounds.ANYWHERE
-            total += self.options.expert_bound(plan, self._expert, G, rounds, path_length, start)
-            total += 0.0 if tau is None else 2.0 * plan.block * G * self.options.D
-        return total
+        return self._experts.point(0).copy()
 
     def check_state(self) -> None:
         super().check_state()
-        *_, epoch = epochs(self.options.horizon, self.t)
-        require((self._epoch_start, self._epoch_length) == epoch[:2], "epochs and rounds")
-        require(self._expert.size == 1, "experts")
+        require(self._experts.size == 1, "experts")
 
-    def _begin(self, epoch: Epoch, start: Point) -> None:
-        self._epoch_start, self._epoch_length = epoch.start, epoch.horizon
-        expert = descent(self._counted, self.options.oracle, self.options.step_scale)
-        if epoch.start:
-            expert.take_over(self._expert)
-        expert.add(start, [self._plan(epoch.horizon)])
-        self._expert = expert
-
-    def _plan(self, horizon: int) -> Plan:
+    def _plans(self, horizon: int) -> list[Plan]:
         budget, h = self.options.oracle.budget or 0.0, float(horizon) ** -0.75
         if self.options.planned:
             h = budgeted_step(horizon, bounds.AT_CENTER, budget, self.options.delay_factor)
-        return self.options.plan(h, budget)
+        return [self.options.plan(h, budget)]
+
+    def _restart_point(self) -> Point:
+        return self._experts.point(0)
+
+    def _epoch_bound(self, epoch: Epoch, path_length: float) -> float:
+        (plan,) = self._plans(epoch.horizon)
+        return self._expert_bound(plan, epoch, path_length)
+
+    def _bound(self, path_length: float, tau: int | None) -> float | None:
+        if tau is None:
+            return super()._bound(path_length, tau)
+        # On any interval of that length, a start anywhere and two cut-off blocks in every epoch.
+        G, total = self.lipschitz, 0.0
+        for epoch in epochs(self.options.horizon, self.t):
+            if rounds := min(tau, epoch.rounds):
+                (plan,) = self._plans(epoch.horizon)
+                total += self.options.expert_bound(
+                    plan, self._experts, G, rounds, path_length, bounds.ANYWHERE
+                )
+                total += 2.0 * plan.block * G * self.options.D
+        return total
 
 
 class LOOBOGD(BOGDIP):
@@ -159,15 +136,11 @@ class LOOBOGD(BOGDIP):
     :math:`O(G R T^{3/4})` on every sub-interval.
 
     With the certified tuning the tolerance :math:`3\epsilon = 180 R^2/\sqrt T` exceeds any distance
-    from the centre until T > 32,400: the decision does not move before. The practical tuning makes the
-    tolerance small.
-
-    One gradient per round; LMO calls only when a block ends.
+    from the centre until T > 32,400: the decision does not move before. One gradient per round; LMO
+    calls only when a block ends.
 
     Parameters
     ----------
-    domain
-        The set.
     step_scale
         In place of D/G; :math:`\eta` is half of it times :math:`T^{-3/4}`.
     {options}
@@ -175,9 +148,8 @@ class LOOBOGD(BOGDIP):
     Notes
     -----
     `bound` is the master inequality of `BOGDIP` with these parameters. Blocks and tolerances do not
-    follow a budget; where it ends a projection early, `bound` allows for the distance that was left.
-    Constants reconstructed from
-    the description of their Theorem 3, re-derived, not read in the original.
+    follow a budget. Constants reconstructed from the description of their Theorem 3, re-derived, not
+    read in the original.
 
     References
     ----------
@@ -192,9 +164,9 @@ class LOOBOGD(BOGDIP):
     0.0
     """
 
-    def _plan(self, horizon: int) -> Plan:
+    def _plans(self, horizon: int) -> list[Plan]:
         root = math.sqrt(horizon)
         tolerance = 180.0 * self.domain.radius**2 / root * self.options.tolerance_scale
         block = max(1, whole_below(5.0 * root))
         # The step is in units of D/G, and R is half of D.
-        return Plan(0.5 * horizon**-0.75, block, tolerance, self.options.oracle.budget or 0.0)
+        return [Plan(0.5 * horizon**-0.75, block, tolerance, self.options.oracle.budget or 0.0)]

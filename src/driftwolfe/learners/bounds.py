@@ -23,19 +23,13 @@ def asked(path_length: float, tau: int | None) -> tuple[float, int | None]:
 
     Parameters
     ----------
-    path_length
-        That of the comparators: a finite number >= 0.
-    tau
-        Rounds of a window, a whole number >= 1; None for the whole game.
+    path_length, tau
+        A finite number >= 0; a whole number of rounds >= 1, or None for the whole game.
 
     Examples
     --------
     >>> asked(2, None)
     (2.0, None)
-    >>> asked(-1.0, None)
-    Traceback (most recent call last):
-        ...
-    ValueError: path_length must be a finite number >= 0, got -1.0
     """
     length = checks.nonnegative(path_length, "path_length")
     return length, None if tau is None else checks.count(tau, "tau")
@@ -65,12 +59,10 @@ def blocked_descent(
     ----------
     G, D
         Bound on gradient norms, and twice the radius.
-    rounds
-        Number T of rounds.
+    rounds, block
+        Rounds T, and rounds K in a block.
     eta
         The step, a length over G.
-    block
-        Rounds K in a block.
     tolerance
         Squared distance tol between the feasible and the infeasible point.
     path_length
@@ -99,22 +91,17 @@ def blocked_descent(
 def weighing(meta: SleepingMeta, length: int, end: int) -> float:
     """Return the price of a meta against the expert of one interval that ends by round `end`.
 
-    It speaks for losses that differ by at most the meta's scale; where they differed by more, there
-    is none.
-
     Parameters
     ----------
     meta
         As it is after the game.
-    length
-        Rounds of the interval.
-    end
-        The last round of the game, or a later one.
+    length, end
+        Rounds of the interval, and the last round of the game, or a later one.
 
     Raises
     ------
     NotImplementedError
-        Where losses differed by more than the scale.
+        Where losses differed by more than the meta's scale.
 
     Examples
     --------
@@ -152,11 +139,9 @@ def over_windows(
     ----------
     tau
         Rounds of the window.
-    level_bound
-        Takes k, returns a bound on the static regret on one interval of length :math:`2^k`.
-    level_price
-        Takes k, returns what a unit of the comparators' path inside such an interval adds to that;
-        needed where `path_length` is not 0.
+    level_bound, level_price
+        Take k, return a bound on the static regret on one interval of length :math:`2^k`, and what a
+        unit of the comparators' path inside it adds, needed where `path_length` is not 0.
     path_length
         P, the path length of the comparators inside the window.
 
@@ -167,30 +152,21 @@ def over_windows(
     >>> over_windows(3, lambda k: 1.0, lambda k: 10.0**k, path_length=1.0)
     4.0
     """
-    levels = tau.bit_length()
+    if path_length and level_price is None:
+        raise ValueError("a path_length needs a level_price")
     sums: Array = np.zeros(1)  # S(a) for a < 2^k
-    best, price = np.inf if levels else 0.0, 0.0
-    for k in range(levels):
-        one = level_bound(k)
-        if path_length:
-            if level_price is None:
-                raise ValueError("a path_length needs a level_price")
+    best, price = np.inf if tau else 0.0, 0.0
+    for k in range(tau.bit_length()):
+        one, (q, rest) = level_bound(k), divmod(tau, sums.size)
+        if path_length and level_price is not None:
             price = max(price, level_price(k))
-        best = min(best, _worst_split(tau, sums, one) + path_length * price)
+        short, long = sums[: rest + 1], sums[rest + 1 :]  # a + c = rest, or 2^k + rest
+        worst = q * one + (short + short[::-1]).max()
+        if long.size:
+            worst = max(worst, (q - 1) * one + (long + long[::-1]).max())
+        best = min(best, worst + path_length * price)
         sums = np.concatenate((sums, sums + one))
     return float(best)
-
-
-def _worst_split(tau: int, sums: Array, one: float) -> float:
-    """The largest S(a) + q B + S(c) over a + c + q L = tau with a, c < L, for the S(a) in `sums`."""
-    L = sums.size
-    q, rest = divmod(tau, L)
-    short = sums[: rest + 1]
-    worst = q * one + (short + short[::-1]).max()
-    long = sums[rest + 1 :]  # a + c = L + rest, so that both exceed rest
-    if q and long.size:
-        worst = max(worst, (q - 1) * one + (long + long[::-1]).max())
-    return float(worst)
 
 
 def frank_wolfe_tracking(
@@ -208,14 +184,10 @@ def frank_wolfe_tracking(
     ----------
     G, D
         Bound on gradient norms, and twice the radius.
-    diameter
-        A bound on the diameter of the set.
-    rounds
-        Number T of rounds.
-    eta
-        The step, a length over G.
-    share
-        s, between 0 and 1.
+    diameter, rounds
+        A bound on the diameter of the set, and the number T of rounds.
+    eta, share
+        The step, a length over G, and s, between 0 and 1.
 
     Examples
     --------
@@ -246,14 +218,10 @@ def smooth_frank_wolfe(
     ----------
     smoothness
         :math:`\beta`, the Lipschitz constant of the gradients: loss over squared length.
-    diameter
-        A bound on the diameter of the set.
-    rounds
-        Number T of rounds.
-    variation
-        :math:`\sum_t v_t`, in units of the loss.
-    first_gap
-        :math:`e_1 = f_1(x_1) - \min f_1`.
+    diameter, rounds
+        A bound on the diameter of the set, and the number T of rounds.
+    variation, first_gap
+        :math:`\sum_t v_t` and :math:`e_1 = f_1(x_1) - \min f_1`, in units of the loss.
     share
         s, between 0 and 1, or None for line search.
 

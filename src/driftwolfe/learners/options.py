@@ -1,14 +1,13 @@
-"""Validated options shared by all learners, and epochs of doubling length."""
+"""Options shared by all learners: their names, defaults and texts, and how they are checked."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Any, Literal, TypedDict
 
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.plan import (
     DELAY_AT_BLOCK_END,
     DELAY_SPREAD,
@@ -27,8 +26,6 @@ from driftwolfe.points import checks
 PRACTICAL_TOLERANCE = 1e-6
 #: LMO calls that one projection of the practical tuning may make.
 PRACTICAL_CALLS = 200
-#: Rounds of the first epoch where the horizon is not known.
-FIRST_EPOCH = 64
 
 
 class StepOptions(TypedDict, total=False):
@@ -61,91 +58,74 @@ class EnsembleOptions(WeightOptions, BudgetOptions, total=False):
     """Options of POLD and POLA."""
 
 
-class Option(NamedTuple):
-    """The default of a shared option, and its entry in docstrings."""
-
-    default: Any
-    text: str
-
-
-#: All shared options. `Learner` puts the texts in place of ``{options}`` in a docstring.
-OPTIONS = {
-    "horizon": Option(None, "Rounds T; None: epochs of doubling length."),
-    "lipschitz": Option(
-        "auto", """G, a bound on gradient norms; ``"auto"``: the largest norm seen so far."""
+#: Default and text of all shared options. `Learner` puts the texts of those that a docstring does not
+#: describe in place of its ``{options}``.
+OPTIONS: dict[str, tuple[Any, str]] = {
+    "domain": (None, "The set."),
+    "horizon": (None, "Rounds T; None: epochs of doubling length."),
+    "lipschitz": (
+        "auto",
+        """G, a bound on gradient norms; ``"auto"``: the largest norm seen so far.""",
     ),
-    "step_scale": Option(None, r"c in :math:`\eta = c h`, in place of D/G."),
-    "loss_scale": Option(
+    "start": (
+        "current",
+        """Where new experts start: ``"current"``, the point played last, or ``"origin"``.""",
+    ),
+    "step_scale": (None, "c, in place of D/G."),
+    "loss_scale": (
         None,
         """B, the range of losses over the set in one round: a number, ``"certified"`` (G * diameter) or
         ``"auto"``, the largest difference between losses so far.""",
     ),
-    "tolerance_scale": Option(
-        None, r"Factor on the oracle's tolerances :math:`3\epsilon`; smaller tightens the bound."
+    "tolerance_scale": (
+        None,
+        r"Factor on the oracle's tolerances :math:`3\epsilon`; smaller tightens the bound.",
     ),
-    "accuracy": Option(None, "Accuracy of the oracle, see `infeasible_projection`."),
-    "method": Option("auto", "Method of the oracle, see `infeasible_projection`."),
-    "feedback": Option(
+    "accuracy": (None, "Accuracy of the oracle, see `infeasible_projection`."),
+    "method": ("auto", "Method of the oracle, see `infeasible_projection`."),
+    "feedback": (
         "full",
         """``"full"``: each expert has its own gradient; ``"linear"``: one gradient per round, at the
         decision, with the same bound.""",
     ),
-    "tuning": Option(
+    "tuning": (
         "practical",
         """``"practical"``: tolerance_scale 1e-6, so that the oracle's accuracy decides, and loss_scale
         ``"auto"``; ``"certified"``: the constants of theory, tolerance_scale 1 and loss_scale
         ``"certified"``.""",
     ),
-    "seed": Option(0, "Seed of the oracle's random numbers."),
-    "lmo_budget": Option(
-        None, "LMO calls per round, for all experts together; None: no limit. See Notes."
+    "seed": (0, "Seed of the oracle's random numbers."),
+    "lmo_budget": (
+        None,
+        """LMO calls per round b, for all experts together; None: no limit. After every round t, at most
+        b t calls have been made. The certified tuning has the blocks and tolerances that b surely
+        affords with an exact oracle; the practical tuning keeps its own, and experts use what others
+        leave. Where the budget ends a projection early, `bound` allows for the distance that was left.""",
     ),
-    "schedule": Option(
+    "schedule": (
         "blocks",
         """``"blocks"``: LMO calls are made when blocks end; ``"even"``: with a budget of 1, at most one
         in every round.""",
     ),
-    "lazy": Option(
+    "lazy": (
         0,
         """Number of vertices to cache and to try before the LMO is called (`Atoms`); for method
         ``"halfspace"``.""",
     ),
 }
-#: The default of every shared option.
-DEFAULTS = {name: option.default for name, option in OPTIONS.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Checked options; D = 2 R and G as the bounds use them.
+    """Checked options, as learners use them."""
 
-    Attributes
-    ----------
-    D
-        Twice the radius of the set.
-    horizon
-        Rounds T, or None.
-    lipschitz
-        G, or None where it is learned: the largest gradient norm so far.
-    step_scale
-        c in eta = c h, or None for D / (largest gradient norm so far).
-    loss_scale
-        Range of the losses for the weights, or ``"auto"`` to learn it.
-    tolerance_scale
-        Factor on the paper's 3 eps.
-    linear
-        Whether experts and weights see the linearised loss.
-    oracle
-        How to project.
-    """
-
-    D: float
+    D: float  # twice the radius of the set
     horizon: int | None
-    lipschitz: float | None
-    step_scale: float | None
+    lipschitz: float | None  # None: the largest gradient norm so far
+    step_scale: float | None  # c in eta = c h; None: D over the largest gradient norm so far
     loss_scale: float | Literal["auto"]
-    tolerance_scale: float
-    linear: bool
+    tolerance_scale: float  # factor on the paper's 3 eps
+    linear: bool  # whether experts and weights see the linearised loss
     oracle: ProjectionConfig
 
     @property
@@ -179,14 +159,13 @@ class Options:
         tolerance = plan.tolerance * self.D**2 * self.tolerance_scale
         return plan._replace(tolerance=tolerance, lifetime=lifetime)
 
+    def unblocked_plan(self, h: float, lifetime: int = FOREVER) -> Plan:
+        """Return the expert with the step h that projects after every round."""
+        tolerance = 0.0 if self.oracle.method == "exact" else self.tolerance(h)
+        return Plan(h, 1, tolerance, lifetime=lifetime)
+
     def expert_bound(
-        self,
-        plan: Plan,
-        experts: Descent,
-        G: float,
-        rounds: int,
-        path_length: float,
-        start: float,
+        self, plan: Plan, experts: Any, G: float, rounds: int, path_length: float, start: float
     ) -> float:
         """Return the bound on one expert with the parameters used, see `bounds.blocked_descent`."""
         return bounds.blocked_descent(
@@ -207,26 +186,23 @@ def make_options(
     domain: Domain, horizon: Any = None, lipschitz: Any = "auto", **given: Any
 ) -> Options:
     """Check the options of a learner and fill in the defaults of its tuning."""
-    if not isinstance(domain, Domain):
-        raise TypeError(f"domain must be a Domain, got {type(domain).__name__}")
-    o = {**DEFAULTS, **given}
-    _one_of(o["tuning"], "tuning", ("practical", "certified"))
-    _one_of(o["feedback"], "feedback", ("full", "linear"))
-    _one_of(o["method"], "method", ("auto", *METHODS))
+    o = {name: default for name, (default, _) in OPTIONS.items()} | given
+    one_of(o["tuning"], "tuning", ("practical", "certified"))
+    one_of(o["feedback"], "feedback", ("full", "linear"))
+    one_of(o["method"], "method", ("auto", *METHODS))
     certified, budget = o["tuning"] == "certified", o["lmo_budget"]
     defaults = {
         "tolerance_scale": 1.0 if certified else PRACTICAL_TOLERANCE,
         "loss_scale": "certified" if certified else "auto",
+        "accuracy": None if certified else DEFAULT_ACCURACY,
     }
     o |= {name: value for name, value in defaults.items() if o[name] is None}
     D = 2.0 * domain.radius
-    G = None if _is(lipschitz, "auto") else checks.positive(lipschitz, "lipschitz")
+    learned = isinstance(lipschitz, str) and lipschitz == "auto"
+    G = None if learned else checks.positive(lipschitz, "lipschitz")
     step_scale = None if G is None else D / G
     if o["step_scale"] is not None:
         step_scale = checks.positive(o["step_scale"], "step_scale")
-    accuracy = None if certified else DEFAULT_ACCURACY
-    if o["accuracy"] is not None:
-        accuracy = checks.positive(o["accuracy"], "accuracy")
     return Options(
         D=D,
         horizon=None if horizon is None else checks.count(horizon, "horizon"),
@@ -237,7 +213,7 @@ def make_options(
         linear=o["feedback"] == "linear",
         oracle=ProjectionConfig(
             _method(domain, o["method"], budget, o["schedule"], o["lazy"], certified),
-            accuracy,
+            None if o["accuracy"] is None else checks.positive(o["accuracy"], "accuracy"),
             None if certified else PRACTICAL_CALLS,
             checks.count(o["seed"], "seed", least=0, most=math.inf),
             budget=None if budget is None else checks.positive(budget, "lmo_budget"),
@@ -257,16 +233,23 @@ def require_projection(domain: Domain, learner: str, instead: str) -> None:
         )
 
 
+def one_of(given: Any, name: str, allowed: Collection[str]) -> None:
+    """Refuse what is none of some words."""
+    if given not in allowed:
+        known = ", ".join(f'"{word}"' for word in allowed)
+        raise ValueError(f"{name} must be one of {known}, got {given!r}")
+
+
 def _method(
     domain: Domain, method: str, lmo_budget: Any, schedule: Any, lazy: Any, certified: bool
 ) -> str:
     """The method asked for; with a budget, one whose only cost is LMO calls."""
-    _one_of(schedule, "schedule", ("blocks", "even"))
+    one_of(schedule, "schedule", ("blocks", "even"))
     if schedule == "even" and lmo_budget is None:
         raise ValueError('schedule="even" spreads a budget over the rounds; give lmo_budget=1.0')
     if schedule == "even" or lazy:
         name = f"with {'lazy' if lazy else 'an even schedule'}, method"
-        _one_of(method, name, ("auto", "halfspace"))  # one Frank-Wolfe run
+        one_of(method, name, ("auto", "halfspace"))  # one Frank-Wolfe run
         if schedule == "even" and lazy:
             raise ValueError('lazy works with schedule="blocks"; leave one of the two out')
         return "halfspace"
@@ -276,59 +259,15 @@ def _method(
 
 
 def _loss_scale(given: Any, G: float | None, domain: Domain) -> float | Literal["auto"]:
-    if _is(given, "auto"):
+    if not isinstance(given, str):
+        return checks.positive(given, "loss_scale")
+    if given == "auto":
         return "auto"
-    if _is(given, "certified"):
-        if G is None:
-            raise ValueError(
-                "a certified loss scale is lipschitz * diameter, so lipschitz must be a number; "
-                'give one, or use loss_scale="auto"'
-            )
-        return G * domain.diameter
-    if isinstance(given, str):
+    if given != "certified":
         raise ValueError(f'loss_scale must be "auto", "certified" or a number, got {given!r}')
-    return checks.positive(given, "loss_scale")
-
-
-def _is(given: Any, word: str) -> bool:
-    return isinstance(given, str) and given == word
-
-
-def _one_of(given: Any, name: str, allowed: tuple[str, ...]) -> None:
-    if given not in allowed:
-        known = ", ".join(f'"{word}"' for word in allowed)
-        raise ValueError(f"{name} must be one of {known}, got {given!r}")
-
-
-class Epoch(NamedTuple):
-    """Some consecutive rounds that are played with the parameters for a horizon.
-
-    Attributes
-    ----------
-    start
-        Rounds played before it.
-    horizon
-        The horizon T of its parameters.
-    rounds
-        Rounds played in it so far.
-    """
-
-    start: int
-    horizon: int
-    rounds: int
-
-
-def epochs(horizon: int | None, t: int) -> Iterator[Epoch]:
-    """Yield the epochs of the first t rounds, and the one that the next round belongs to.
-
-    A known horizon makes a single epoch, which may be played beyond it. Otherwise epochs have 64, 128,
-    256, ... rounds, each with the parameters of its own length.
-
-    >>> [tuple(epoch) for epoch in epochs(None, 100)]
-    [(0, 64, 64), (64, 128, 36)]
-    """
-    start, length = 0, horizon or FIRST_EPOCH
-    while horizon is None and t - start >= length:
-        yield Epoch(start, length, length)
-        start, length = start + length, 2 * length
-    yield Epoch(start, length, t - start)
+    if G is None:
+        raise ValueError(
+            "a certified loss scale is lipschitz * diameter, so lipschitz must be a number; "
+            'give one, or use loss_scale="auto"'
+        )
+    return G * domain.diameter

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
-from typing import Any, Unpack
+from abc import abstractmethod
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from driftwolfe.ensemble.list import descent
 from driftwolfe.ensemble.plan import Plan, budgeted_step, cover_share
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
-from driftwolfe.learners.options import EnsembleOptions, Options, make_options
+from driftwolfe.learners.options import EnsembleOptions, Options, make_options, one_of
 from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.points.rounding import near_largest
 from driftwolfe.storage import require
@@ -25,50 +24,32 @@ from driftwolfe.storage import require
 class CoverLearner(Learner):
     """An expert for every interval of a geometric cover of time, and weights for sleeping experts.
 
-    Parameters
-    ----------
-    domain
-        The set.
-    options
-        Checked options.
-    plan
-        The expert for an interval of so many rounds.
-    meta
-        The weights.
-    start
-        Where a new expert starts: ``"current"``, the point played last (the heaviest expert's where
-        points are factored, as the mean would pile up factors; of several as heavy, that of the
-        longest interval), or ``"origin"``.
-    experts
-        Makes the experts, none yet, for the counted set; `descent` if not given.
+    A subclass has `_plan`, the expert for an interval of so many rounds, and `META`, the weights. New
+    experts start at the point played last, or, where points are factored and the mean would pile up
+    factors, at the heaviest expert's; of several as heavy, at that of the longest interval.
     """
 
     STATE = ("_experts", "_meta", "_ends", "_lengths")
     PARTS = ("_experts", "_meta")
+    META: ClassVar[type[SleepingMeta]]
     options: Options
 
     def __init__(
         self,
         domain: Domain,
-        options: Options,
-        plan: Callable[[int], Plan],
-        meta: SleepingMeta,
+        horizon: int | None = None,
+        lipschitz: float | str = "auto",
+        *,
         start: str = "current",
-        experts: Callable[[Domain], Descent] | None = None,
+        **options: Unpack[EnsembleOptions],
     ) -> None:
         super().__init__(domain)
-        if start not in ("current", "origin"):
-            raise ValueError(f'start must be "current" or "origin", got {start!r}')
-        self.options = options
+        self.options = make_options(domain, horizon, lipschitz, **options)
+        one_of(start, "start", ("current", "origin"))
         self.start = start
-        self._plan = plan
         self._cover = GeometricCover()
-        self._meta = meta
-        self._experts = (
-            descent(self._counted, options.oracle, options.step_scale)
-            if experts is None
-            else experts(self._counted)
-        )
+        self._meta = self.META(self.options.loss_scale)
+        self._experts = self._make_experts()
         self._ends: Indices = np.empty(0, dtype=np.int64)  # last round of each expert
         self._lengths: list[int] = []  # rounds of its interval
         self._add(self._cover.starting(1), domain.origin())
@@ -125,11 +106,10 @@ class CoverLearner(Learner):
         """Where new experts start."""
         if self.start == "origin":
             return self.domain.origin()
-        return self._experts.restart_point(weights, self._heaviest)
-
-    def _heaviest(self, weights: Array) -> int:
-        """The expert of the largest weight; of several, that of the longest interval."""
-        return max(near_largest(weights).tolist(), key=self._lengths.__getitem__)
+        length = self._lengths.__getitem__
+        return self._experts.restart_point(
+            weights, lambda weights: max(near_largest(weights).tolist(), key=length)
+        )
 
     def _wake_and_retire(self, start: Point) -> None:
         """Retire the experts whose interval has ended, and wake those whose interval starts.
@@ -151,37 +131,32 @@ class CoverLearner(Learner):
         self._lengths = self._lengths + lengths
         self._ends = np.concatenate((self._ends, self.t + np.array(lengths)))
 
-    def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
-        """Return the bound on dynamic regret, on all windows of length tau or on the whole game.
+    def _make_experts(self) -> Descent:
+        return descent(self._counted, self.options.oracle, self.options.step_scale)
 
-        `path_length` is that of the comparators inside the window; 0 is adaptive regret. A tau beyond
-        the rounds played means all of them. The range B of the weights is that given, or the largest
-        difference seen where it is learned; there is no bound where losses differed by more than a
-        given one.
-        """
-        length, window = bounds.asked(path_length, tau)
-        rounds = self.t if window is None else min(window, self.t)
+    @abstractmethod
+    def _plan(self, length: int) -> Plan: ...
+
+    def _bound(self, path_length: float, tau: int | None) -> float | None:
+        """On all windows of tau rounds, or on the whole game."""
+        rounds = self.t if tau is None else min(tau, self.t)
         # No comparators of the set have a longer path.
-        length = min(length, max(0, rounds - 1) * self.domain.diameter)
-        if window is not None:
-            return bounds.over_windows(rounds, self._level_bound, self._level_price, length)
-        levels = range(rounds.bit_length())
-        return min((self._dynamic_bound(k, length) for k in levels), default=0.0)
-
-    def _dynamic_bound(self, k: int, path_length: float) -> float:
-        """Intervals of lengths 1, 2, ..., 2^(k-1), then all of length 2^k.
-
-        The path is split over them, so its largest price per unit pays for all of it.
-        """
-        L = 1 << k
-        many = math.ceil((self.t - L + 1) / L) if self.t >= L else 0
-        static = sum(self._level_bound(j) for j in range(k)) + many * self._level_bound(k)
-        return static + path_length * max(self._level_price(j) for j in range(k + 1))
+        path_length = min(path_length, max(0, rounds - 1) * self.domain.diameter)
+        if tau is not None:
+            return bounds.over_windows(rounds, self._level_bound, self._level_price, path_length)
+        # For each k, intervals of 1, 2, ..., 2^(k-1) rounds, then as many of 2^k as it takes. The path
+        # is split over them, so its largest price per unit pays for all of it.
+        best, shorter, price = math.inf, 0.0, 0.0
+        for k in range(rounds.bit_length()):
+            one, price = self._level_bound(k), max(price, self._level_price(k))
+            many = math.ceil((rounds - (1 << k) + 1) / (1 << k))
+            best = min(best, shorter + many * one + path_length * price)
+            shorter += one
+        return best if rounds else 0.0
 
     def _level_bound(self, k: int) -> float:
         """The static regret on an interval of length 2^k: its expert's, and that of the weights."""
-        length = 1 << k
-        return self._expert_bound(length) + bounds.weighing(self._meta, length, self.t)
+        return self._expert_bound(1 << k) + bounds.weighing(self._meta, 1 << k, self.t)
 
     def _level_price(self, k: int) -> float:
         """What a unit of path inside an interval of length 2^k adds: the expert's bound is affine."""
@@ -189,9 +164,8 @@ class CoverLearner(Learner):
         return (self._expert_bound(1 << k, D) - self._expert_bound(1 << k)) / D
 
     def _expert_bound(self, length: int, path_length: float = 0.0) -> float:
-        plan = self._plan(length)
         return self.options.expert_bound(
-            plan, self._experts, self.lipschitz, length, path_length, bounds.ANYWHERE
+            self._plan(length), self._experts, self.lipschitz, length, path_length, bounds.ANYWHERE
         )
 
 
@@ -207,16 +181,12 @@ class POLA(CoverLearner):
 
     Parameters
     ----------
-    domain
-        The set.
     horizon
         Accepted so that all learners share a signature; not used.
     loss_scale
         B, a bound on :math:`|f_t(x_t) - f_t(x_{t,I})|`: a number, ``"certified"`` (G * diameter), or
         ``"auto"``, the largest difference so far; the bound is then conditional, see
         `AdaNormalHedge`.
-    start
-        Where new experts start: ``"current"``, the point played last, or ``"origin"``.
     {options}
 
     Notes
@@ -230,14 +200,12 @@ class POLA(CoverLearner):
     :math:`O(\tau^{3/4}(1 + P/D)^{1/4})`, up to a logarithm, for the whole game too;
     ``bound(path_length=..., tau=...)`` evaluates them with all constants.
 
-    With a budget b, the total of LMO calls is at most b t after every round t; intervals
-    of length :math:`2^k` share :math:`b_k = b/((k+1)(k+2))` of it. The certified tuning makes blocks and
-    tolerances what that surely affords: on an interval of the cover regret is at most
-    :math:`3.021\, G D\, (r v_0 (k+1)(k+2)/b)^{1/4} |I|^{3/4} + \tfrac r2 G D h |I|` (the last term, of
-    lower order, for rounding blocks up) and the price of weighing, with r = 1, or 3 for the even
-    schedule. That is a statement about long runs: with b = 1, experts on fewer than 256 rounds
-    (even: 2048) never ask the set. It needs an exact oracle, see `POLD`. The practical tuning keeps
-    its short blocks; unused calls are pooled.
+    With a budget b, intervals of length :math:`2^k` share :math:`b_k = b/((k+1)(k+2))` of it, and in
+    the certified tuning regret on an interval of the cover is at most
+    :math:`3.021\, G D\, (r v_0 (k+1)(k+2)/b)^{1/4} |I|^{3/4} + \tfrac r2 G D h |I|` (the last term for
+    rounding blocks up) and the price of weighing, with r = 1, or 3 for the even schedule. That is a
+    statement about long runs: with b = 1, experts on fewer than 256 rounds (even: 2048) never ask the
+    set.
 
     Errata of the paper resolved here: 1 (the weight function), 2 (experts leave after they have
     played), 3, 8, 12 (local clock), 13, 14, 18-20 (dynamic bound), 24, 25.
@@ -249,7 +217,7 @@ class POLA(CoverLearner):
 
     Examples
     --------
-    >>> import numpy as np, driftwolfe as dw
+    >>> import driftwolfe as dw
     >>> learner = dw.POLA(dw.L1Ball(2), lipschitz=1.0)
     >>> for t in range(200):
     ...     suffered = learner.update(dw.losses.LinearLoss([1.0 if t < 100 else -1.0, 0.0]))
@@ -257,24 +225,12 @@ class POLA(CoverLearner):
     array([1., 0.])
     """
 
-    def __init__(
-        self,
-        domain: Domain,
-        horizon: int | None = None,
-        lipschitz: float | str = "auto",
-        *,
-        start: str = "current",
-        **options: Unpack[EnsembleOptions],
-    ) -> None:
-        checked = make_options(domain, horizon, lipschitz, **options)
-        meta = AdaNormalHedge(checked.loss_scale)
-        super().__init__(domain, checked, partial(_plan, checked), meta, start)
+    META = AdaNormalHedge
 
-
-def _plan(options: Options, length: int) -> Plan:
-    """BOGD_IP for an interval of that length, with its share of the budget."""
-    share = (options.oracle.budget or 0.0) * cover_share(length)
-    h = float(length) ** -0.75
-    if options.planned:
-        h = budgeted_step(length, bounds.ANYWHERE, share, options.delay_factor)
-    return options.plan(h, share, length)
+    def _plan(self, length: int) -> Plan:
+        """BOGD_IP for an interval of that length, with its share of the budget."""
+        share = (self.options.oracle.budget or 0.0) * cover_share(length)
+        h = float(length) ** -0.75
+        if self.options.planned:
+            h = budgeted_step(length, bounds.ANYWHERE, share, self.options.delay_factor)
+        return self.options.plan(h, share, length)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, Unpack, cast
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -17,14 +16,13 @@ from driftwolfe.ensemble import (
     pold_grid,
     threads,
 )
-from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.experts import combine, require_finite, stack
-from driftwolfe.ensemble.leaders import Leaders
-from driftwolfe.ensemble.list import ListDescent, descent
+from driftwolfe.ensemble.list import ListDescent
 from driftwolfe.ensemble.plan import Plan, budgeted_grid
 from driftwolfe.learners import bounds
-from driftwolfe.learners.base import Learner, Round, all_or_nothing, as_loss
-from driftwolfe.learners.options import EnsembleOptions, Epoch, Options, epochs, make_options
+from driftwolfe.learners.base import Round, all_or_nothing, as_loss
+from driftwolfe.learners.epochs import Epoch, EpochLearner
+from driftwolfe.learners.options import EnsembleOptions, one_of
 from driftwolfe.losses import FunctionLoss
 from driftwolfe.points.devices import to_host
 from driftwolfe.points.kinds import Array, Point
@@ -38,36 +36,15 @@ GRIDS: dict[str, Callable[[int], Array]] = {
 }
 
 
-class GridLearner(Learner):
+class GridLearner(EpochLearner):
     """A fixed number of experts, one for each step size of a grid, weighted by Hedge.
 
-    Without a horizon it plays epochs of 64, 128, 256, ... rounds, each with the parameters of its own
-    length, from where the last one ended.
-
-    Parameters
-    ----------
-    domain
-        The set.
-    options
-        Checked options.
-    plans
-        The grid: the experts for an epoch of so many rounds, smallest step first.
+    A subclass has `_plans`: the experts for an epoch of so many rounds, smallest step first.
     """
 
-    STATE = ("_epoch_start", "_epoch_length", "_experts", "_meta")
+    STATE: ClassVar[tuple[str, ...]] = ("_meta",)
     PARTS = ("_experts", "_meta")
-    options: Options
-
-    _experts: Descent | Leaders
     _meta: Hedge
-
-    def __init__(
-        self, domain: Domain, options: Options, plans: Callable[[int], Sequence[Plan]]
-    ) -> None:
-        super().__init__(domain)
-        self.options = options
-        self._plans = plans
-        self._begin(next(epochs(options.horizon, 0)), domain.origin())
 
     def update(self, loss: Any) -> float:
         """Play the mean of the experts; weigh them by their losses; let each take its step."""
@@ -76,7 +53,7 @@ class GridLearner(Learner):
         self._meta.update(evaluation.losses)
         self._experts.step(f, evaluation)
         self._next_round()
-        return evaluation.value
+        return float(evaluation.value)
 
     @property
     def decision(self) -> Point:
@@ -96,75 +73,40 @@ class GridLearner(Learner):
             return [f"h = {step:.3g}" for step in steps]
         return [f"η = {float(f'{c * step:.3g}'):,g}" for step in steps]
 
-    @property
-    def lipschitz(self) -> float:
-        """G: the larger of what was given and the largest gradient norm seen."""
-        return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
-
-    def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
-        """Return the best expert's bound plus the price of finding it; see `Learner.bound`.
-
-        The range of losses B in the price is `lipschitz` * diameter; a learned B was never larger.
-        """
-        path_length, tau = bounds.asked(path_length, tau)
-        if tau is not None:
-            return super().bound(path_length, tau)
-        G, total = self.lipschitz, 0.0
-        spread = G * self.domain.diameter
-        for epoch in epochs(self.options.horizon, self.t):
-            if epoch.rounds:
-                meta = self._make_meta(epoch.horizon)
-                total += min(
-                    self._expert_bound(plan, epoch, path_length)
-                    + (meta.regret_bound(i, epoch.rounds, spread) if spread > 0 else 0.0)
-                    for i, plan in enumerate(self._plans(epoch.horizon), start=1)
-                )
-        return total
-
     def check_state(self) -> None:
         super().check_state()
-        *_, epoch = epochs(self.options.horizon, self.t)
-        require((self._epoch_start, self._epoch_length) == epoch[:2], "epochs and rounds")
-        number = self._make_meta(self._epoch_length).size
+        number = len(self._plans(self._epoch_length))
         require(self._experts.size == self._meta.size == number, "experts and weights")
 
-    def _next_round(self) -> None:
-        """Count a round, and start the next epoch where one ends."""
-        self.t += 1
-        if self.options.horizon is None and self.t == self._epoch_start + self._epoch_length:
-            start = self._experts.restart_point(self._meta.weights, _first_heaviest)
-            self._begin(Epoch(self.t, 2 * self._epoch_length, 0), start)
-
     def _begin(self, epoch: Epoch, start: Point) -> None:
-        self._epoch_start, self._epoch_length = epoch.start, epoch.horizon
-        self._experts = self._make_experts(epoch.horizon, start)
+        super()._begin(epoch, start)
         self._meta = self._make_meta(epoch.horizon)
-
-    def _make_experts(self, horizon: int, start: Point) -> Descent | Leaders:
-        experts = descent(self._counted, self.options.oracle, self.options.step_scale)
-        if self.t:
-            experts.take_over(cast(Descent, self._experts))
-        experts.add(start, self._plans(horizon))
-        return experts
 
     def _make_meta(self, horizon: int) -> Hedge:
         size = len(self._plans(horizon))
         return Hedge(size, horizon=horizon, loss_scale=self.options.loss_scale)
 
-    def _expert_bound(self, plan: Plan, epoch: Epoch, path_length: float) -> float:
-        start = bounds.ANYWHERE if epoch.start else bounds.AT_CENTER
-        experts = cast(Descent, self._experts)
-        return self.options.expert_bound(
-            plan, experts, self.lipschitz, epoch.rounds, path_length, start
+    def _restart_point(self) -> Point:
+        return self._experts.restart_point(self._meta.weights, lambda w: int(near_largest(w)[0]))
+
+    def _epoch_bound(self, epoch: Epoch, path_length: float) -> float:
+        """The best expert's bound plus the price of finding it."""
+        return min(
+            self._expert_bound(plan, epoch, path_length) + self._price(i, epoch)
+            for i, plan in enumerate(self._plans(epoch.horizon), start=1)
         )
+
+    def _price(self, i: int, epoch: Epoch) -> float:
+        """Hedge's regret against expert i for losses of range G * diameter; none learns a larger."""
+        spread, meta = self.lipschitz * self.domain.diameter, self._make_meta(epoch.horizon)
+        return meta.regret_bound(i, epoch.rounds, spread) if spread > 0 else 0.0
 
     # -- several rounds at once ------------------------------------------------------------------
 
     @property
     def runs_ahead(self) -> bool:
         """With several threads, where experts follow their own gradients at their own steps."""
-        experts = self._experts
-        alone = isinstance(experts, ListDescent) and experts.can_run_ahead
+        alone = isinstance(self._experts, ListDescent) and self._experts.can_run_ahead
         return alone and not self.options.linear and threads.threads() > 1
 
     def update_many(self, losses: Sequence[Any]) -> list[Round]:
@@ -174,7 +116,7 @@ class GridLearner(Learner):
         before it have been played.
         """
         own = any(isinstance(as_loss(loss), FunctionLoss) for loss in losses)
-        if own or not (self.runs_ahead and cast(ListDescent, self._experts).ahead_pays):
+        if own or not (self.runs_ahead and self._experts.ahead_pays):
             return super().update_many(losses)
         rounds: list[Round] = []
         while len(rounds) < len(losses):
@@ -189,7 +131,7 @@ class GridLearner(Learner):
     @all_or_nothing
     def _run_ahead(self, losses: Sequence[Any]) -> list[Round]:
         functions, rounds = [as_loss(loss) for loss in losses], []
-        experts, met = cast(ListDescent, self._experts).run_ahead(functions)
+        experts, met = self._experts.run_ahead(functions)
         for f, each in zip(functions, met, strict=True):
             scores, values, slopes, calls = zip(*each, strict=True)
             value = float(f.value_at(combine(self._meta.weights, stack(scores))))
@@ -202,10 +144,6 @@ class GridLearner(Learner):
             self._counted.calls.add(*done[1:])
             self._next_round()
         return rounds
-
-
-def _first_heaviest(weights: Array) -> int:
-    return int(near_largest(weights)[0])
 
 
 class POLD(GridLearner):
@@ -222,8 +160,6 @@ class POLD(GridLearner):
 
     Parameters
     ----------
-    domain
-        The set.
     grid
         ``"tight"``: the steps with the best bound; ``"paper"``: those of the paper's theorem;
         ``"experiment"``: those of its experiments.
@@ -241,23 +177,17 @@ class POLD(GridLearner):
     with :math:`k = \lfloor 0.75 \log_2(1 + 4P/D)\rfloor + 1`; `bound` evaluates the sharper form with
     the parameters used. A learned B keeps a guarantee of the same order (see `Hedge`).
 
-    With a budget b, the total of LMO calls is at most b t after every round t. In the
-    certified tuning expert i has the share :math:`b_i = b (1 + 1/N)/(i(i+1))` of it, and its block and
-    tolerance are what that surely affords; regret is then at most
+    With a budget b and the certified tuning, expert i has the share
+    :math:`b_i = b (1 + 1/N)/(i(i+1))` of it, and regret is at most
 
     .. math::
 
         3.31\, G D\, (r v\, k(k+1)/b)^{1/4}\, T^{3/4} + (K_k - 1) G P
         + B \sqrt{T/8}\,(1 + 2\ln(k + 1)) + \tfrac r2 G D h_k T
 
-    with r = 1, or r = 3 for the even schedule, and the last term, of lower order, for rounding blocks
-    up. The theorem is for an exact oracle. Where that is inexact, as on a trace-norm ball with a shorter
-    side above 48, a run may be cut short of its tolerance; the budget is kept, and `bound` allows for
-    the distance that was left.
-
-    The practical tuning keeps its short blocks and near-exact projections, gives all
-    experts equal shares and lets them use what others leave over; where the budget ends a projection
-    early, `bound` allows for the distance that was left, which may make it vacuous.
+    with r = 1, or r = 3 for the even schedule, and the last term for rounding blocks up. An oracle that
+    is inexact, as on a trace-norm ball with a shorter side above 48, may be cut short of its tolerance.
+    In the practical tuning all experts have equal shares, and the bound may be vacuous.
 
     Errata of the paper resolved here: 3 (units), 4 (c is a guess of D/G), 5, 7 (no step h > 1),
     8 (losses outside [0, 1]), 17, 22 (unknown T), 24 (one gradient), 25 (mean never formed).
@@ -269,7 +199,7 @@ class POLD(GridLearner):
 
     Examples
     --------
-    >>> import numpy as np, driftwolfe as dw
+    >>> import driftwolfe as dw
     >>> learner = dw.POLD(dw.L1Ball(2), horizon=200, lipschitz=1.0)
     >>> for t in range(200):
     ...     suffered = learner.update(dw.losses.LinearLoss([1.0 if t < 100 else -1.0, 0.0]))
@@ -286,22 +216,18 @@ class POLD(GridLearner):
         grid: str = "tight",
         **options: Unpack[EnsembleOptions],
     ) -> None:
-        if grid not in GRIDS:
-            known = ", ".join(f'"{name}"' for name in GRIDS)
-            raise ValueError(f"grid must be one of {known}, got {grid!r}")
+        one_of(grid, "grid", GRIDS)
         self.grid = grid
-        checked = make_options(domain, horizon, lipschitz, **options)
-        super().__init__(domain, checked, partial(_plans, checked, grid))
+        super().__init__(domain, horizon, lipschitz, **options)
 
-
-def _plans(options: Options, grid: str, horizon: int) -> list[Plan]:
-    """One BOGD_IP for each step of the grid, with its share of the budget."""
-    budget = options.oracle.budget or 0.0
-    if options.planned and grid == "tight":
-        best = budgeted_grid(horizon, bounds.AT_CENTER, budget, options.delay_factor)
-        steps = [plan.step for plan in best]
-    else:
-        steps = GRIDS[grid](horizon).tolist()
-    number = len(steps)  # equal shares are better where measured, those of the prior are proved
-    shares = ader_prior(number) if options.planned else np.full(number, 1.0 / number)
-    return [options.plan(h, budget * s) for h, s in zip(steps, shares.tolist(), strict=True)]
+    def _plans(self, horizon: int) -> list[Plan]:
+        """One BOGD_IP for each step of the grid, with its share of the budget."""
+        options, budget = self.options, self.options.oracle.budget or 0.0
+        if options.planned and self.grid == "tight":
+            best = budgeted_grid(horizon, bounds.AT_CENTER, budget, options.delay_factor)
+            steps = [plan.step for plan in best]
+        else:
+            steps = GRIDS[self.grid](horizon).tolist()
+        number = len(steps)  # equal shares are better where measured, those of the prior are proved
+        shares = ader_prior(number) if options.planned else np.full(number, 1.0 / number)
+        return [options.plan(h, budget * s) for h, s in zip(steps, shares.tolist(), strict=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 from driftwolfe.domains import Domain
@@ -11,7 +11,7 @@ from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble.experts import require_finite
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
-from driftwolfe.learners.options import Options, make_options, require_projection
+from driftwolfe.learners.options import Options, make_options, one_of, require_projection
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.rounding import line_search_share
@@ -50,18 +50,6 @@ class SinglePointLearner(Learner):
         """Go a share of the way to a vertex; a share of 1 leaves nothing of x behind."""
         self._x = (1.0 - share) * self._x + share * vertex if share < 1.0 else vertex.copy()
 
-    def _frank_wolfe(self, loss: Any, steps: int, share: Callable[[Point, Point], float]) -> float:
-        """Play x, then take Frank-Wolfe steps on its loss; `share` of gradient and vertex."""
-        f = as_loss(loss)
-        value, gradient = self._evaluate(f)
-        for step in range(steps):
-            if step:
-                gradient = f.pull_back(f.slope_at(f.scores(self._x)), self._x)
-            vertex = self._counted.lmo(gradient)
-            self._move(vertex, share(gradient, vertex))
-        self.t += 1
-        return value
-
 
 class OGD(SinglePointLearner):
     r"""Online gradient descent: :math:`x_{t+1} = P_K(x_t - \eta_t \nabla f_t(x_t))`.
@@ -75,10 +63,7 @@ class OGD(SinglePointLearner):
         A set that can project.
     horizon
         Rounds T, or None.
-    lipschitz
-        G, or ``"auto"``: the largest gradient norm seen so far.
-    step_scale
-        c, in place of D/G.
+    {options}
 
     Notes
     -----
@@ -115,15 +100,6 @@ class OGD(SinglePointLearner):
         self._largest = 0.0
         self._steps = 0.0  # sum of eta_t
 
-    def check_state(self) -> None:
-        super().check_state()
-        require(min(self._largest, self._steps) >= 0.0, "steps")
-
-    @property
-    def lipschitz(self) -> float:
-        """G: the larger of what was given and the largest gradient norm seen."""
-        return max(self.options.lipschitz or 0.0, self._largest)
-
     def update(self, loss: Any) -> float:
         """Play x, take a gradient step, project."""
         value, gradient = self._evaluate(loss)
@@ -134,22 +110,27 @@ class OGD(SinglePointLearner):
         self.t += 1
         return value
 
-    def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
-        """Return the bound with the steps used; see `Learner.bound`."""
-        path_length, tau = bounds.asked(path_length, tau)
-        if tau is not None:
-            return super().bound(path_length, tau)
+    @property
+    def lipschitz(self) -> float:
+        """G: the larger of what was given and the largest gradient norm seen."""
+        return max(self.options.lipschitz or 0.0, self._largest)
+
+    def check_state(self) -> None:
+        super().check_state()
+        require(min(self._largest, self._steps) >= 0.0, "steps")
+
+    def _eta(self, G: float, t: int) -> float:
+        return self.options.scale_for(G) / math.sqrt(self.options.horizon or t)
+
+    def _bound(self, path_length: float, tau: int | None) -> float | None:
         G, D = self.lipschitz, self.options.D
-        if G == 0:
-            return 0.0
+        if tau is not None or G == 0:
+            return None if tau is not None else 0.0
         eta = self._eta(G, max(1, self.t))
         if self.options.horizon and self.options.step_scale is not None:
             return bounds.blocked_descent(G, D, self.t, eta, 1, 0.0, path_length, bounds.AT_CENTER)
         # Steps shrink: 1/eta_T for the distances, and each step's own size for the rest.
         return (0.5 * D**2 + D * path_length) / eta + 0.5 * G**2 * self._steps
-
-    def _eta(self, G: float, t: int) -> float:
-        return self.options.scale_for(G) / math.sqrt(self.options.horizon or t)
 
 
 class OnlineFrankWolfe(SinglePointLearner):
@@ -167,16 +148,11 @@ class OnlineFrankWolfe(SinglePointLearner):
 
     Parameters
     ----------
-    domain
-        The set.
     horizon
         Rounds T, or None.
-    lipschitz
-        G, or ``"auto"``: the largest gradient norm seen so far.
-    step_scale
-        c, in place of D/G.
     variant
         ``"optimized"`` or ``"classic"``.
+    {options}
 
     Notes
     -----
@@ -193,8 +169,7 @@ class OnlineFrankWolfe(SinglePointLearner):
     --------
     >>> import driftwolfe as dw
     >>> learner = dw.OnlineFrankWolfe(dw.L1Ball(2), horizon=100, lipschitz=1.0)
-    >>> for _ in range(100):
-    ...     suffered = learner.update(dw.losses.LinearLoss([1.0, 0.0]))
+    >>> history = dw.play(learner, [dw.losses.LinearLoss([1.0, 0.0])] * 100)
     >>> learner.lmo_calls, bool(learner.decision[0] < -0.9)
     (100, True)
     """
@@ -211,23 +186,12 @@ class OnlineFrankWolfe(SinglePointLearner):
         variant: str = "optimized",
     ) -> None:
         super().__init__(domain)
-        if variant not in ("optimized", "classic"):
-            raise ValueError(f'variant must be "optimized" or "classic", got {variant!r}')
+        one_of(variant, "variant", ("optimized", "classic"))
         self.variant = variant
         self.options: Options = make_options(domain, horizon, lipschitz, step_scale=step_scale)
         self._first = self._x
         self._gradients = 0.0 * self._x
         self._largest = 0.0
-
-    def check_state(self) -> None:
-        super().check_state()
-        require_feasible(self.domain, [self._first])
-        require(self._gradients.shape == self._x.shape and self._largest >= 0.0, "gradients")
-
-    @property
-    def lipschitz(self) -> float:
-        """G: the larger of what was given and the largest gradient norm seen."""
-        return max(self.options.lipschitz or 0.0, self._largest)
 
     def update(self, loss: Any) -> float:
         """Play x, add its gradient, move towards the minimiser of the linearised objective."""
@@ -243,15 +207,15 @@ class OnlineFrankWolfe(SinglePointLearner):
         self.t += 1
         return value
 
-    def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
-        """Return the static bound of the optimised variant; see `Learner.bound`."""
-        path_length, tau = bounds.asked(path_length, tau)
-        fixed = self.options.horizon and self.options.step_scale is not None
-        if path_length or tau is not None or not fixed or self.variant != "optimized":
-            return super().bound(path_length, tau)
-        G, D = self.lipschitz, self.options.D
-        eta, share = self._rates(G, 1)
-        return bounds.frank_wolfe_tracking(G, D, self.domain.diameter, self.t, eta, share)
+    @property
+    def lipschitz(self) -> float:
+        """G: the larger of what was given and the largest gradient norm seen."""
+        return max(self.options.lipschitz or 0.0, self._largest)
+
+    def check_state(self) -> None:
+        super().check_state()
+        require_feasible(self.domain, [self._first])
+        require(self._gradients.shape == self._x.shape and self._largest >= 0.0, "gradients")
 
     def _rates(self, G: float, t: int) -> tuple[float, float]:
         T, scale = self.options.horizon or t, self.options.scale_for(G)
@@ -259,8 +223,79 @@ class OnlineFrankWolfe(SinglePointLearner):
             return scale * 0.5 * T**-0.75, min(1.0, 2.0 / math.sqrt(t))
         return scale * 0.5 * (3.0 / T) ** 0.75, min(1.0, math.sqrt(3.0 / T))
 
+    def _bound(self, path_length: float, tau: int | None) -> float | None:
+        fixed = self.options.horizon and self.options.step_scale is not None
+        if path_length or tau is not None or not fixed or self.variant != "optimized":
+            return None
+        G, D = self.lipschitz, self.options.D
+        return bounds.frank_wolfe_tracking(G, D, self.domain.diameter, self.t, *self._rates(G, 1))
 
-class KalhanOFW(SinglePointLearner):
+
+class LastLossFrankWolfe(SinglePointLearner):
+    """Frank-Wolfe steps on the last loss; where losses are smooth, it follows their minimisers."""
+
+    LINE_SEARCH: ClassVar[bool]
+    horizon: int | None = None  # of constant steps
+    smoothness: float | None = None
+
+    def __init__(self, domain: Domain, inner_steps: int) -> None:
+        super().__init__(domain)
+        self.inner_steps = checks.count(inner_steps, "inner_steps", most=MOST_STEPS)
+
+    def update(self, loss: Any) -> float:
+        """Play x, then step towards the vertex that the loss points at."""
+        f = as_loss(loss)
+        value, gradient = self._evaluate(f)
+        for step in range(self.inner_steps):
+            if step:
+                gradient = f.pull_back(f.slope_at(f.scores(self._x)), self._x)
+            vertex = self._counted.lmo(gradient)
+            self._move(vertex, self._share(gradient, vertex))
+        self.t += 1
+        return value
+
+    @abstractmethod
+    def _share(self, gradient: Point, vertex: Point) -> float:
+        """How far to go to the vertex."""
+
+    def bound(
+        self,
+        path_length: float = 0.0,
+        tau: int | None = None,
+        *,
+        variation: float | None = None,
+        first_gap: float | None = None,
+        smoothness: float | None = None,
+    ) -> float:
+        """Return the bound against the minimiser of each round, for smooth losses.
+
+        Parameters
+        ----------
+        path_length, tau
+            Not offered: a bound against the minimisers holds for all comparators.
+        variation, first_gap, smoothness
+            V_T, the function variation; f_1(x_1) - min f_1; and beta, by default the learner's own.
+        """
+        name, asked = type(self).__name__, bounds.asked(path_length, tau)
+        if asked != (0.0, None):
+            raise NotImplementedError(
+                f"the bound of {name} is against the minimiser of each round: leave path_length= "
+                "and tau= out"
+            )
+        beta = self.smoothness if smoothness is None else smoothness
+        steps = self.LINE_SEARCH or self.horizon
+        if variation is None or first_gap is None or beta is None or not steps:
+            needed = "" if self.LINE_SEARCH else "a horizon, smoothness=, "
+            raise NotImplementedError(
+                f"the bound of {name} needs {needed}variation= and first_gap="
+            )
+        share = self.horizon**-0.5 if self.horizon else None
+        return bounds.smooth_frank_wolfe(
+            beta, self.domain.diameter, self.t, variation, first_gap, share
+        )
+
+
+class KalhanOFW(LastLossFrankWolfe):
     r"""A Frank-Wolfe step on the latest loss with a constant step (Kalhan et al. 2021).
 
     .. math:: v_t = \arg\min_{v \in K}\langle\nabla f_t(x_t), v\rangle, \qquad
@@ -270,14 +305,13 @@ class KalhanOFW(SinglePointLearner):
 
     Parameters
     ----------
-    domain
-        The set.
     horizon
         Rounds T; without one, :math:`t^{-1/2}`.
     lipschitz
         Accepted so that all learners share a signature; not used.
     inner_steps
         Frank-Wolfe steps per round.
+    {options}
 
     Notes
     -----
@@ -295,12 +329,13 @@ class KalhanOFW(SinglePointLearner):
     Examples
     --------
     >>> import numpy as np, driftwolfe as dw
-    >>> learner = dw.KalhanOFW(dw.L2Ball(2), horizon=100)
     >>> target = dw.losses.SquaredDistance(np.array([0.0, 1.0]))
-    >>> suffered = [learner.update(target) for _ in range(100)]
-    >>> bool(suffered[-1] < 0.01)
+    >>> history = dw.play(dw.KalhanOFW(dw.L2Ball(2), horizon=100), [target] * 100)
+    >>> bool(history.losses[-1] < 0.01)
     True
     """
+
+    LINE_SEARCH = False
 
     def __init__(
         self,
@@ -310,48 +345,14 @@ class KalhanOFW(SinglePointLearner):
         *,
         inner_steps: int = 1,
     ) -> None:
-        super().__init__(domain)
-        self.inner_steps = checks.count(inner_steps, "inner_steps", most=MOST_STEPS)
+        super().__init__(domain, inner_steps)
         self.horizon = None if horizon is None else checks.count(horizon, "horizon")
 
-    def update(self, loss: Any) -> float:
-        """Play x, then step towards the vertex that the loss points at."""
-        share = 1.0 / math.sqrt(self.horizon or self.t + 1)
-        return self._frank_wolfe(loss, self.inner_steps, lambda gradient, vertex: share)
-
-    def bound(
-        self,
-        path_length: float = 0.0,
-        tau: int | None = None,
-        *,
-        variation: float | None = None,
-        first_gap: float | None = None,
-        smoothness: float | None = None,
-    ) -> float:
-        """Return the bound against the minimiser of each round, for smooth losses.
-
-        Parameters
-        ----------
-        path_length, tau
-            Not offered: a bound against the minimisers holds for all comparators.
-        variation
-            V_T, the function variation.
-        first_gap
-            f_1(x_1) - min f_1.
-        smoothness
-            beta.
-        """
-        _against_minimisers_only(self, path_length, tau)
-        if variation is None or first_gap is None or smoothness is None or not self.horizon:
-            raise NotImplementedError(
-                "the bound of KalhanOFW needs a horizon, variation=, first_gap= and smoothness="
-            )
-        return bounds.smooth_frank_wolfe(
-            smoothness, self.domain.diameter, self.t, variation, first_gap, self.horizon**-0.5
-        )
+    def _share(self, gradient: Point, vertex: Point) -> float:
+        return 1.0 / math.sqrt(self.horizon or self.t + 1)
 
 
-class LineSearchOFW(SinglePointLearner):
+class LineSearchOFW(LastLossFrankWolfe):
     r"""A Frank-Wolfe step on the latest loss with a line search (Wan, Zhang & Song 2023).
 
     .. math::
@@ -364,14 +365,13 @@ class LineSearchOFW(SinglePointLearner):
 
     Parameters
     ----------
-    domain
-        The set.
     horizon, lipschitz
         Accepted so that all learners share a signature; not used.
     smoothness
         :math:`\beta`: a bound on the curvature of the losses, in [f]/[x]².
     inner_steps
         Frank-Wolfe steps per round.
+    {options}
 
     Notes
     -----
@@ -386,12 +386,14 @@ class LineSearchOFW(SinglePointLearner):
     Examples
     --------
     >>> import numpy as np, driftwolfe as dw
-    >>> learner = dw.LineSearchOFW(dw.L2Ball(2), smoothness=2.0)
     >>> target = dw.losses.SquaredDistance(np.array([0.0, 1.0]))
-    >>> suffered = [learner.update(target) for _ in range(20)]
-    >>> bool(suffered[-1] < 1e-6)
+    >>> history = dw.play(dw.LineSearchOFW(dw.L2Ball(2), smoothness=2.0), [target] * 20)
+    >>> bool(history.losses[-1] < 1e-6)
     True
     """
+
+    LINE_SEARCH = True
+    smoothness: float
 
     def __init__(
         self,
@@ -402,51 +404,11 @@ class LineSearchOFW(SinglePointLearner):
         smoothness: float = 1.0,
         inner_steps: int = 1,
     ) -> None:
-        super().__init__(domain)
-        self.inner_steps = checks.count(inner_steps, "inner_steps", most=MOST_STEPS)
+        super().__init__(domain, inner_steps)
         self.smoothness = checks.positive(smoothness, "smoothness")
-
-    def update(self, loss: Any) -> float:
-        """Play x, then step towards the vertex that the loss points at."""
-        return self._frank_wolfe(loss, self.inner_steps, self._share)
 
     def _share(self, gradient: Point, vertex: Point) -> float:
         away = vertex - self._x
         # The norm keeps its digits where x is near the vertex; <away, away> may turn negative.
         length = norm(away)
         return line_search_share(-inner(gradient, away), self.smoothness * length * length)
-
-    def bound(
-        self,
-        path_length: float = 0.0,
-        tau: int | None = None,
-        *,
-        variation: float | None = None,
-        first_gap: float | None = None,
-    ) -> float:
-        """Return the bound against the minimiser of each round, for smooth losses.
-
-        Parameters
-        ----------
-        path_length, tau
-            Not offered: a bound against the minimisers holds for all comparators.
-        variation
-            V_T, the function variation.
-        first_gap
-            f_1(x_1) - min f_1.
-        """
-        _against_minimisers_only(self, path_length, tau)
-        if variation is None or first_gap is None:
-            raise NotImplementedError("the bound of LineSearchOFW needs variation= and first_gap=")
-        return bounds.smooth_frank_wolfe(
-            self.smoothness, self.domain.diameter, self.t, variation, first_gap
-        )
-
-
-def _against_minimisers_only(learner: Learner, path_length: float, tau: int | None) -> None:
-    path_length, tau = bounds.asked(path_length, tau)
-    if path_length or tau is not None:
-        raise NotImplementedError(
-            f"the bound of {type(learner).__name__} is against the minimiser of each round: leave "
-            "path_length= and tau= out"
-        )
