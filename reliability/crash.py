@@ -33,10 +33,8 @@ import msgspec
 import numpy as np
 
 import driftwolfe as dw
-from driftwolfe.experiments.run_trial import run_trial
-from driftwolfe.experiments.store import Store
-from driftwolfe.experiments.sweep import run_sweep
-from driftwolfe.experiments.trial import DataSet, Result, Trial
+from driftwolfe.experiments.sweep import Store, run_sweep
+from driftwolfe.experiments.trial import DataSet, Result, Trial, run_trial
 from driftwolfe.losses import AbsoluteEntries, SquaredDistance
 from driftwolfe.storage import read_archive
 from reliability.children import same_copy

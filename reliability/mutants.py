@@ -36,10 +36,10 @@ TESTS = {
     "ensemble": ("ensemble", "learners", "contracts/test_saved_learners.py"),
     "estimators": ("estimators",),
     "experiments/paper": (),
-    "experiments/run_trial": (),
-    "experiments/store": ("experiments/test_sweep.py",),
     "experiments/summary": (),
+    "experiments/sweep": (),
     "experiments/tables": (),
+    "experiments/trial": (),
     "game": ("test_checkpoint.py",),
     "learners": (
         "learners/test_independent.py",
@@ -53,6 +53,7 @@ TESTS = {
     "oracles": ("oracles", "contracts/test_oracle_contract.py"),
     "points": ("points",),
     "regret": ("regret",),
+    "saved_state": ("storage", "test_checkpoint.py", "contracts/test_saved_learners.py"),
     "storage": ("storage", "test_checkpoint.py"),
     "streams": ("streams",),
 }

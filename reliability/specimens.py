@@ -17,8 +17,7 @@ import numpy as np
 import driftwolfe as dw
 from driftwolfe.estimators import MatrixCompleter, RiverTraceNormClassifier, TraceNormClassifier
 from driftwolfe.experiments import trial as results
-from driftwolfe.experiments.store import Store
-from driftwolfe.experiments.sweep import EXAMPLE, parse_spec, read_spec
+from driftwolfe.experiments.sweep import EXAMPLE, Store, parse_spec, read_spec
 from driftwolfe.experiments.trial import DataSet, Trial
 from driftwolfe.game import Checkpoint
 from driftwolfe.losses import AbsoluteEntries, LinearLoss
@@ -277,7 +276,7 @@ def _craft_json(original: Path, rng: np.random.Generator, canary: str) -> bytes:
 
 def _use_result(result: Any) -> None:
     require(np.isfinite(result.mean_loss), "the mean loss is not finite")
-    require(results.decode(result.encode()) == result, "it differs when read again")
+    require(results.decode(result.encode(), results.Result) == result, "it differs when read again")
 
 
 def _write_plan(path: Path) -> None:
@@ -416,7 +415,7 @@ SPECIMENS = (
         "result.json",
         _write_result,
         _craft_json,
-        lambda path: results.decode(path.read_bytes()),
+        lambda path: results.decode(path.read_bytes(), results.Result),
         _use_result,
     ),
     Specimen("trials (JSON)", "sweep.json", _write_plan, _craft_json, _load_plan, _use_plan),

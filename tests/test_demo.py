@@ -55,6 +55,7 @@ def run_by_hand(made, name, decisions, **counts):
 
 
 def test_the_target_jumps_and_every_loss_is_known(made):
+    assert len(made) == 1000 and made.drifts == (300, 400, 500, 600, 700, 800, 900)
     moved = np.flatnonzero(np.diff(places(made))) + 1
     assert tuple(moved.tolist()) == made.drifts
     assert np.sum(made.comparators, axis=1).tolist() == [1.0] * len(made.losses)
@@ -118,6 +119,11 @@ def test_other_numbers_make_other_sentences(made):
     swapped = demo.findings((still, perfect))
     assert "100 % below" in swapped
     assert "the same as" in demo.findings((still, still))
+
+
+def test_numbers_are_compared_in_words():
+    found = [demo._compared(value, 100.0) for value in (30.0, 150.0, 100.2)]
+    assert found == ["70 % below", "50 % above", "the same as"]
 
 
 def test_hindsight_is_told_as_it_is():

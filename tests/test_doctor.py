@@ -192,3 +192,13 @@ def test_help_teaches(capsys):
     with pytest.raises(SystemExit):
         cli.main(["doctor", "--help"])
     assert "exit status is 1 only where" in capsys.readouterr().out
+
+
+def test_the_verdict_names_the_first_remedy():
+    found = [Finding("numpy", "2.0"), Finding("river", "missing", "note", "pip install x")]
+    assert doctor.verdict(found) == "The core works. First of what is missing, river: pip install x"
+
+
+def test_faults_of_packages():
+    assert doctor.fault(Requirement("numpy>=1.0")) == ""
+    assert doctor.fault(Requirement("no-such-package>=1.0")) == "no-such-package is missing"

@@ -16,7 +16,7 @@ import numpy as np
 import driftwolfe as dw
 from benchmarks.budget.streams import SHORT, STREAMS, Size, windows
 from driftwolfe.storage import write_text
-from driftwolfe.streams.stream import Stream
+from driftwolfe.streams.drift import Stream
 
 Record = dict[str, Any]
 

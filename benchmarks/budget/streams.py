@@ -11,7 +11,7 @@ from scipy.spatial import Delaunay
 
 import driftwolfe as dw
 from driftwolfe.losses import LinearLoss, SquaredDistance, SquaredEntries
-from driftwolfe.streams.stream import Stream, steepest
+from driftwolfe.streams.drift import Stream, steepest
 
 #: Rounds, and pieces with one truth each.
 ROUNDS, PIECES = 2000, 4

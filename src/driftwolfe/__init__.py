@@ -69,7 +69,18 @@ def load(path: _Any, domain: _Any = None, device: _Any = None) -> _Any:
     >>> dw.load(path).domain.shape
     (3,)
     """
-    return _import_module("driftwolfe.saved").load(path, domain, device)
+    from driftwolfe import estimators  # slow to import
+    from driftwolfe.learners.archive import load_learner
+    from driftwolfe.storage import read_header
+
+    kind = read_header(path).kind
+    if kind not in estimators.__all__:
+        return load_learner(path, None, domain, device)
+    if device not in (None, "cpu"):
+        raise ValueError(
+            f"{path} holds a {kind}, which is for the cpu only; load it without device"
+        )
+    return getattr(estimators, kind).load(path)
 
 
 def __getattr__(name: str) -> _Any:

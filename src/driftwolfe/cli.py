@@ -19,7 +19,7 @@ from driftwolfe.terminal import Terminal, printable, show
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from driftwolfe.experiments.store import Store
+    from driftwolfe.experiments.sweep import Store
 
 #: Runs a command; returns its exit status, None for 0.
 Command = Callable[[argparse.Namespace], int | None]
@@ -36,12 +36,6 @@ start here:
 
 `driftwolfe COMMAND --help` explains each command.
 """
-_ON_CLUSTER = """\
-on a cluster:
-  dask scheduler                                           on one machine
-  dask worker tcp://HOST:8786 --nworkers auto --nthreads 1 on as many as you like
-  driftwolfe sweep sweep.toml --scheduler tcp://HOST:8786
-"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,22 +46,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
-    except ImportError as problem:
-        remedy = "pip install 'driftwolfe[experiments]' brings what experiments need"
-        _note(f"driftwolfe: {problem.name or problem} is missing; {remedy}")
-        return 2
-    except (ValueError, FileNotFoundError) as problem:
-        _note(f"driftwolfe: {problem}")
-        return 2
-    except MemoryError:
-        _note("driftwolfe: there is not enough memory for that; ask for less")
-        return 1
     except BrokenPipeError:  # a reader such as `head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except ImportError as problem:
+        remedy = "pip install 'driftwolfe[experiments]' brings what experiments need"
+        told, status = f"{problem.name or problem} is missing; {remedy}", 2
+    except MemoryError:
+        told, status = "there is not enough memory for that; ask for less", 1
+    except (ValueError, FileNotFoundError) as problem:
+        told, status = str(problem), 2
     except OSError as problem:  # such as a full disk: what was asked for was right
-        _note(f"driftwolfe: {problem}")
-        return 1
+        told, status = str(problem), 1
+    _note(f"driftwolfe: {told}")
+    return status
 
 
 class _Parser(argparse.ArgumentParser):
@@ -95,7 +87,6 @@ def make_parser() -> argparse.ArgumentParser:
             name,
             help=summary[:1].lower() + summary[1:].rstrip("."),
             description=description,
-            epilog=_ON_CLUSTER if name == "sweep" else "",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.set_defaults(run=run)
@@ -194,10 +185,10 @@ def run_reproduce(options: argparse.Namespace) -> int:
     of the same shape takes their place, and every figure says so.
     """
     from driftwolfe.experiments.paper import experiment, reproduce
-    from driftwolfe.experiments.store import Store
+    from driftwolfe.experiments.sweep import Store
 
     chosen = experiment(options.experiment, options.preset, options.seeds)
-    store = Store(options.out or Path("results") / f"{chosen.name}-{options.preset}")
+    store = Store(options.out or Path("results") / f"{options.experiment}-{options.preset}")
     command = f"driftwolfe reproduce {options.experiment} --preset {options.preset}"
     if options.seeds:
         command += f" --seeds {options.seeds}"
@@ -216,9 +207,14 @@ def run_sweep(options: argparse.Namespace) -> int:
     Run every combination of methods, values and seeds that a TOML file describes. Each finished trial is
     one file in the folder --out. A sweep that was stopped resumes when the same command is run again.
     `driftwolfe status DIR` shows its progress, `driftwolfe report DIR` draws the results so far.
+
+    on a cluster:
+      dask scheduler                                           on one machine
+      dask worker tcp://HOST:8786 --nworkers auto --nthreads 1 on as many as you like
+      driftwolfe sweep sweep.toml --scheduler tcp://HOST:8786
     """
     from driftwolfe.experiments import sweep
-    from driftwolfe.experiments.store import Store
+    from driftwolfe.experiments.sweep import Store
 
     if options.example:
         print(sweep.EXAMPLE, end="")
@@ -250,7 +246,7 @@ def _run_trials(
         _note(f"stopped: {done} of {len(store.trials)} trials are done and kept in {store.folder}")
         _note(f"resume with: {shlex.join(['driftwolfe', *sys.argv[1:]])}")
         return 130
-    from driftwolfe.experiments.publish import publish
+    from driftwolfe.experiments.report import publish
     from driftwolfe.experiments.sweep import status
 
     if store.results:
@@ -276,8 +272,7 @@ def run_status(options: argparse.Namespace) -> None:
 
     Prints trials done, the best so far, and failures.
     """
-    from driftwolfe.experiments.store import Store
-    from driftwolfe.experiments.sweep import status
+    from driftwolfe.experiments.sweep import Store, status
 
     show(status(Store(options.folder)))
 
@@ -288,8 +283,8 @@ def run_report(options: argparse.Namespace) -> None:
 
     Writes summary.md, trials.csv, figures/ and report.html into the folder of the sweep.
     """
-    from driftwolfe.experiments.publish import publish
-    from driftwolfe.experiments.store import Store
+    from driftwolfe.experiments.report import publish
+    from driftwolfe.experiments.sweep import Store
 
     for path in publish(Store(options.folder)):
         show(str(path))
@@ -303,8 +298,8 @@ def run_claims(options: argparse.Namespace) -> None:
     whether it held.
     """
     from driftwolfe.experiments.paper import claims
-    from driftwolfe.experiments.store import Store
     from driftwolfe.experiments.summary import summarise
+    from driftwolfe.experiments.sweep import Store
 
     for summary in summarise(Store(options.folder).results):
         found = [str(claim) for claim in claims(summary)]
@@ -318,7 +313,7 @@ def run_overview(options: argparse.Namespace) -> None:
 
     Prints the methods of several sweeps or experiments, and which reports and pictures to open.
     """
-    from driftwolfe.experiments.publish import overview
+    from driftwolfe.experiments.report import overview
 
     terminal = Terminal.of()
     for line in overview(options.places):

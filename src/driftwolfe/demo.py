@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,19 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftwolfe.domains import Simplex
-from driftwolfe.experiments.figure_style import (
-    INK,
-    WIDTH,
-    count_axis,
-    extra,
-    line_styles,
-    mark_drifts,
-    print_style,
-)
+from driftwolfe.experiments import figure_style as style
 from driftwolfe.game import History, play
 from driftwolfe.learners import OGD, POLA, Learner
 from driftwolfe.losses import LinearLoss
-from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.points.kinds import Array
+from driftwolfe.regret import dynamic_regret
 from driftwolfe.storage import write
 from driftwolfe.streams import Stream
 from driftwolfe.terminal import Terminal, table
@@ -47,9 +38,8 @@ HINDSIGHT = (0.5, 1, 2, 4, 8, 16, 32, 64, 128)
 LETTERS = {True: (" ░▒▓█", "○", "─", "┴"), False: (" .:+#", "o", "-", "+")}
 #: The least weight of each letter but the first.
 _LEVELS = (0.1, 0.3, 0.55, 0.8)
-#: ANSI colours of the learners, and of a target that is missed.
+#: ANSI colours of the learners.
 _COLOURS = {"OGD": "38;5;32", "POLA": "38;5;166"}
-_ALARM = "1;31"
 _GREY = "#555555"
 _TOLD = {
     "OGD": "told the number of rounds and the steepest loss; projects",
@@ -62,10 +52,8 @@ def show(terminal: Terminal, out: Path | None, seed: int = 0) -> None:
 
     Parameters
     ----------
-    terminal
-        Where it is printed.
-    out
-        The file of the picture, a PNG; None for no picture.
+    terminal, out
+        Where it is printed, and the file of the picture, a PNG; None for no picture.
     seed
         Of the jumps and of the noise.
     """
@@ -83,15 +71,10 @@ def show(terminal: Terminal, out: Path | None, seed: int = 0) -> None:
     )
     runs = play_both(stream)
     for run in runs:
-        terminal.say()
-        terminal.say(terminal.paint(f"{run.name}, places by rounds", "1"))
-        for line in chart(run, terminal):
-            terminal.say(line)
+        title = terminal.paint(f"{run.name}, places by rounds", "1")
+        terminal.say("\n".join(["", title, *chart(run, terminal)]))
     terminal.tell(legend(terminal))
-    terminal.say()
-    for line in measures(runs):
-        terminal.say(line)
-    terminal.say()
+    terminal.say("\n".join(["", *measures(runs), ""]))
     terminal.tell(findings(runs))
     terminal.tell(hindsight(runs[0].name, *best_in_hindsight(stream)))
     if out is None:
@@ -100,25 +83,17 @@ def show(terminal: Terminal, out: Path | None, seed: int = 0) -> None:
     try:
         figure = picture(runs)
     except ImportError:
-        needed = "it needs matplotlib, which pip install 'driftwolfe[plot]' brings"
-        terminal.tell(f"no picture: {needed}")
+        remedy = "it needs matplotlib, which pip install 'driftwolfe[plot]' brings"
+        terminal.tell(f"no picture: {remedy}")
         return
     options: dict[str, Any] = {"format": "png", "dpi": 200, "metadata": {"Software": None}}
-    with print_style():
+    with style.print_style():
         write(out, lambda part: figure.savefig(part, **options))
     terminal.say(f"picture: {out}")
 
 
-# -- the game --------------------------------------------------------------------------------------
-
-
 def hunt(seed: int = 0, rounds: int = ROUNDS) -> Stream:
-    """Return losses, 1 less what the weights catch of a target that stays for a while, then jumps.
-
-    >>> stream = hunt(seed=0)
-    >>> len(stream), stream.drifts
-    (1000, (300, 400, 500, 600, 700, 800, 900))
-    """
+    """Return losses, 1 less what the weights catch of a target that stays for a while, then jumps."""
     rng = np.random.default_rng(seed)
     jumps = tuple(range(CALM, rounds, STAY))
     places = np.empty(rounds, dtype=np.int64)
@@ -133,51 +108,26 @@ def hunt(seed: int = 0, rounds: int = ROUNDS) -> Stream:
     return Stream(losses, "hunt", steepest, list(targets), Simplex(PLACES), jumps)
 
 
-@dataclass(frozen=True, eq=False)
 class Run:
     """The game of one learner, and its measures; arrays have an entry per round."""
 
-    name: str
-    stream: Stream
-    history: History
-
-    @cached_property
-    def weights(self) -> Array:
-        return np.array(self.history.decisions)
-
-    @cached_property
-    def targets(self) -> Array:
-        return np.array(self.stream.comparators)
-
-    @cached_property
-    def on_target(self) -> Array:
-        """The weight on the target's place."""
-        return np.asarray((self.weights * self.targets).sum(axis=1))
-
-    @cached_property
-    def excess(self) -> Array:
-        """The loss above that of all weight on the target."""
-        best = [loss.value(u) for loss, u in zip(self.stream, self.targets, strict=True)]
-        return self.history.losses - np.array(best)
-
-    @cached_property
-    def regret(self) -> float:
-        return float(self.excess.sum())
-
-    @cached_property
-    def worst_window(self) -> float:
-        """The largest regret against the target on any window of `STAY` rounds."""
+    def __init__(self, name: str, stream: Stream, history: History) -> None:
+        self.name, self.stream, self.history = name, stream, history
+        self.weights, self.targets = np.array(history.decisions), np.array(stream.comparators)
+        self.on_target: Array = (self.weights * self.targets).sum(axis=1)
+        # The loss above that of all weight on the target:
+        best = [loss.value(u) for loss, u in zip(stream, self.targets, strict=True)]
+        self.excess = history.losses - np.array(best)
+        self.regret = float(self.excess.sum())
+        # The largest regret against the target on any window of `STAY` rounds:
         sums = np.concatenate([[0.0], np.cumsum(self.excess)])
-        return float((sums[STAY:] - sums[:-STAY]).max())
-
-    @cached_property
-    def catches(self) -> Indices:
-        """For each jump, the rounds until half the weight is on the target; -1 if the next comes first."""
+        self.worst_window = float((sums[STAY:] - sums[:-STAY]).max())
+        # For each jump, the rounds until half the weight is on the target; -1 if the next comes first:
         waits = []
-        for start, end in pairwise([*self.stream.drifts, len(self.history)]):
+        for start, end in pairwise([*stream.drifts, len(history)]):
             caught = np.flatnonzero(self.on_target[start:end] >= 0.5)
             waits.append(int(caught[0]) if caught.size else -1)
-        return np.array(waits, dtype=np.int64)
+        self.catches = np.array(waits, dtype=np.int64)
 
 
 def learners(stream: Stream) -> tuple[Learner, Learner]:
@@ -191,26 +141,23 @@ def play_both(stream: Stream) -> tuple[Run, Run]:
     """Play OGD and POLA."""
     for learner in learners(stream):  # compiled code is loaded before the clock starts
         play(learner, stream[:4], progress=False)
-    first, second = (
+    ogd, pola = (
         play(learner, stream, record_decisions=True, progress=False) for learner in learners(stream)
     )
-    return Run("OGD", stream, first), Run("POLA", stream, second)
+    return Run("OGD", stream, ogd), Run("POLA", stream, pola)
 
 
 def best_in_hindsight(stream: Stream) -> tuple[float, float]:
     """Return the multiple of its step size that would have served OGD best, and its regret with it."""
     domain = Simplex(PLACES)
-    usual = 2.0 * domain.radius / stream.lipschitz
     found = []
     for times in HINDSIGHT:
-        learner = OGD(domain, horizon=len(stream), step_scale=times * usual)
-        run = Run("OGD", stream, play(learner, stream, progress=False))
-        found.append((run.regret, times))
+        step_scale = times * 2.0 * domain.radius / stream.lipschitz
+        learner = OGD(domain, horizon=len(stream), step_scale=step_scale)
+        history = play(learner, stream, progress=False)
+        found.append((float(dynamic_regret(history, stream.comparators or [])), times))
     regret, times = min(found)
     return times, regret
-
-
-# -- text ------------------------------------------------------------------------------------------
 
 
 def legend(terminal: Terminal) -> str:
@@ -226,18 +173,17 @@ def chart(run: Run, terminal: Terminal) -> list[str]:
     """Draw a row for each place, a column for some rounds, and an axis with a mark at each jump."""
     columns = terminal.width - 4
     shades, missed, line, mark = LETTERS[terminal.unicode]
+    colour = _COLOURS.get(run.name, "0")
     edges = np.linspace(0, len(run.history), columns + 1).astype(int)
-    cells = np.full((PLACES, columns), " ", dtype=object)
-    for column, (start, end) in enumerate(pairwise(edges)):
-        weights = run.weights[start:end].mean(axis=0)
-        for place, level in enumerate(np.digitize(weights, _LEVELS)):
-            if level:
-                colour = _COLOURS.get(run.name, "0")
-                cells[place, column] = terminal.paint(shades[level], colour)
-        # In a column with a jump, the target is where it stays longer.
-        target = int(run.targets[start:end].sum(axis=0).argmax())
-        if weights[target] < 0.5:
-            cells[target, column] = terminal.paint(missed, _ALARM)
+    weights = np.add.reduceat(run.weights, edges[:-1]) / np.diff(edges)[:, None]
+    letters = np.array(
+        [" ", *(terminal.paint(shade, colour) for shade in shades[1:])], dtype=object
+    )
+    cells = letters[np.digitize(weights.T, _LEVELS)]
+    # In a column with a jump, the target is where it stays longer.
+    targets = np.add.reduceat(run.targets, edges[:-1]).argmax(axis=1)
+    lost = np.flatnonzero(weights[np.arange(columns), targets] < 0.5)
+    cells[targets[lost], lost] = terminal.paint(missed, "1;31")  # bold red
     rows = [f"{i + 1:2d} {''.join(cells[i])}".rstrip() for i in reversed(range(PLACES))]
     jumps, last = run.stream.drifts, str(len(run.history))
     marks = [int(np.searchsorted(edges, jump, side="right")) - 1 for jump in jumps]
@@ -293,11 +239,7 @@ def _wait(run: Run) -> str:
 
 
 def _compared(value: float, other: float) -> str:
-    """Compare two numbers in words.
-
-    >>> _compared(30.0, 100.0), _compared(150.0, 100.0), _compared(100.2, 100.0)
-    ('70 % below', '50 % above', 'the same as')
-    """
+    """Compare two numbers in words."""
     if not other > 0:
         return "above" if value > other else "below" if value < other else "the same as"
     share = round(100 * (value / other - 1))
@@ -310,25 +252,24 @@ def _calls(run: Run) -> str:
     return " and ".join(made) or "no oracle calls"
 
 
-# -- the picture -----------------------------------------------------------------------------------
-
-
 def picture(runs: tuple[Run, Run]) -> Figure:
     """Draw a map of weights for each learner, and the growth of their regrets."""
-    colours = {name: style.colour for name, style in line_styles(r.name for r in runs).items()}
+    styles = style.line_styles(run.name for run in runs)
+    colours = {name: line.colour for name, line in styles.items()}
     stream = runs[0].stream
-    with print_style():
-        figure: Figure = extra("matplotlib.figure").Figure(figsize=(WIDTH, 5.2), dpi=100)
+    with style.print_style():
+        blank = style.extra("matplotlib.figure").Figure
+        figure: Figure = blank(figsize=(style.WIDTH, 5.2), dpi=100)
         # The right margin is for names and numbers.
-        room = {"left": 0.07, "right": 0.87, "top": 0.855, "bottom": 0.08, "hspace": 0.26}
-        grid = figure.add_gridspec(3, 1, height_ratios=[1, 1, 1.1], **room)
-        axes = [figure.add_subplot(grid[i]) for i in range(3)]
-        for axis in axes:
-            mark_drifts(axis, stream.drifts)
-            axis.set_xlim(0, len(stream))
-        for axis, run in zip(axes, runs, strict=False):
+        margins = {"left": 0.07, "right": 0.87, "top": 0.855, "bottom": 0.08, "hspace": 0.26}
+        grid = {**margins, "height_ratios": [1, 1, 1.1]}
+        *maps, regrets = figure.subplots(3, 1, sharex=True, gridspec_kw=grid)
+        regrets.set_xlim(0, len(stream))
+        for axis in (*maps, regrets):
+            style.mark_drifts(axis, stream.drifts)
+        for axis, run in zip(maps, runs, strict=True):
             _draw_map(axis, run, colours[run.name])
-        _draw_regrets(axes[2], runs, colours)
+        _draw_regrets(regrets, runs, colours)
         heading = "A target that jumps, and two learners after it"
         figure.text(0.012, 0.982, heading, fontsize=11, fontweight="bold", va="top")
         told = (
@@ -341,23 +282,22 @@ def picture(runs: tuple[Run, Run]) -> Figure:
 
 def _draw_map(axis: Axes, run: Run, colour: str) -> None:
     """Draw the weights as shades of the learner's colour, and the target's places as frames."""
-    rounds = len(run.stream)
-    shades = extra("matplotlib.colors").LinearSegmentedColormap
-    cmap, extent = shades.from_list(run.name, ["#ffffff", colour]), (0, rounds, 0.5, PLACES + 0.5)
+    colormap = style.extra("matplotlib.colors").LinearSegmentedColormap
+    shades = colormap.from_list("", ["#ffffff", colour])
+    extent = (0, len(run.stream), 0.5, PLACES + 0.5)
     fill: dict[str, Any] = {"aspect": "auto", "origin": "lower", "interpolation": "nearest"}
-    axis.imshow(run.weights.T, cmap=cmap, vmin=0.0, vmax=1.0, extent=extent, **fill)
-    frame: dict[str, Any] = {"fill": False, "edgecolor": INK, "linewidth": 0.8, "clip_on": False}
-    rectangle = extra("matplotlib.patches").Rectangle
-    for start, end in pairwise([0, *run.stream.drifts, rounds]):
+    axis.imshow(run.weights.T, cmap=shades, vmin=0.0, vmax=1.0, extent=extent, **fill)
+    rectangle = style.extra("matplotlib.patches").Rectangle
+    frame = {"fill": False, "edgecolor": style.INK, "linewidth": 0.8, "clip_on": False, "zorder": 3}
+    for start, end in pairwise([0, *run.stream.drifts, len(run.stream)]):
         corner = (start, run.targets[start].argmax() + 0.5)
-        axis.add_patch(rectangle(corner, end - start, 1.0, zorder=3, **frame))
-    axis.set(ylim=(0.5, PLACES + 0.5), ylabel="place", yticks=range(1, PLACES + 1))
+        axis.add_patch(rectangle(corner, end - start, 1.0, **frame))
+    axis.set(ylabel="place", yticks=range(1, PLACES + 1))
     axis.grid(visible=False)
     axis.tick_params(length=0)
-    axis.tick_params(axis="x", labelbottom=False)
     axis.spines[:].set_visible(False)
-    offset: dict[str, Any] = {"textcoords": "offset points"}
     bold: dict[str, Any] = {"fontweight": "bold", "color": colour}
+    offset: dict[str, Any] = {"textcoords": "offset points"}
     name = axis.annotate(
         run.name, (0, 1), xytext=(0, 4), xycoords="axes fraction", fontsize=9, **bold, **offset
     )
@@ -377,8 +317,8 @@ def _draw_regrets(axis: Axes, runs: tuple[Run, Run], colours: dict[str, str]) ->
     axis.set_xlabel("round; the target jumps at the dotted lines")
     axis.set_title("Regret against the target, up to each round", loc="left", pad=4)
     axis.grid(visible=False, axis="x")
-    count_axis(axis, "x", 10)
-    count_axis(axis, "y")
+    style.count_axis(axis, "x", 10)
+    style.count_axis(axis, "y")
     low, high = sorted(runs, key=lambda run: run.regret)
     bottom, top = axis.get_ylim()
     close = high.regret - low.regret < 0.1 * (top - bottom)  # keep the names apart

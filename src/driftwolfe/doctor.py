@@ -60,10 +60,8 @@ def examine(terminal: Terminal, data: Folder | None = None) -> int:
 
     Parameters
     ----------
-    terminal
-        Where it is printed.
-    data
-        The folder of the real data; by default the one that the environment names.
+    terminal, data
+        Where it is printed, and the folder of the real data; by default $DRIFTWOLFE_DATA.
     """
     python, system = platform.python_version(), f"{platform.system()} {platform.machine()}"
     terminal.tell(f"driftwolfe {__version__}, Python {python}, {system}")
@@ -78,8 +76,7 @@ def examine(terminal: Terminal, data: Folder | None = None) -> int:
     }
     findings: list[Finding] = []
     for title, section in sections.items():
-        terminal.say()
-        terminal.say(terminal.paint(title, "1"))
+        terminal.say("\n" + terminal.paint(title, "1"))
         try:
             found = list(section())
         except Exception as problem:  # the doctor itself must not fail
@@ -93,11 +90,7 @@ def examine(terminal: Terminal, data: Folder | None = None) -> int:
 
 
 def verdict(findings: Sequence[Finding]) -> str:
-    """Return one line: all is well, or what to do first.
-
-    >>> verdict([Finding("numpy", "2.0"), Finding("river", "missing", "note", "pip install x")])
-    'The core works. First of what is missing, river: pip install x'
-    """
+    """Return one line: all is well, or what to do first."""
     first = {each.state: each for each in reversed(findings) if each.remedy}
     if broken := first.get("broken"):
         return f"The core is broken. First, for {broken.name}: {broken.remedy}"
@@ -137,12 +130,7 @@ def requirements(extra: str = "") -> list[Requirement]:
 
 
 def fault(needed: Requirement) -> str:
-    """Return what is wrong with a package here; empty if nothing is.
-
-    >>> from packaging.requirements import Requirement
-    >>> fault(Requirement("numpy>=1.0")), fault(Requirement("no-such-package>=1.0"))
-    ('', 'no-such-package is missing')
-    """
+    """Return what is wrong with a package here; empty if nothing is."""
     try:
         version = metadata.version(needed.name)
     except metadata.PackageNotFoundError:
@@ -155,24 +143,24 @@ def fault(needed: Requirement) -> str:
 def core() -> Iterator[Finding]:
     """Examine each package of the core: installed, new enough, importable."""
     for needed in requirements():
-        name = needed.name
-        if text := fault(needed):
-            remedy = f"pip install --upgrade '{name}{needed.specifier}'"
-            yield Finding(name, text, "broken", remedy)
-            continue
-        try:
-            import_module(name)
-            yield Finding(name, metadata.version(name))
-        except Exception as problem:  # a broken package may raise anything
-            remedy = f"pip install --force-reinstall {name}"
-            yield Finding(name, f"cannot be imported: {problem}", "broken", remedy)
+        name, text = needed.name, fault(needed)
+        remedy = f"pip install --upgrade '{name}{needed.specifier}'"
+        if not text:
+            try:
+                import_module(name)
+            except Exception as problem:  # a broken package may raise anything
+                text = f"cannot be imported: {problem}"
+                remedy = f"pip install --force-reinstall {name}"
+        yield (
+            Finding(name, text, "broken", remedy) if text else Finding(name, metadata.version(name))
+        )
 
 
 def extras() -> Iterator[Finding]:
     """Say of each extra what it is for, and what is missing for it."""
     for name, use in EXTRAS.items():
         needed = requirements(name)
-        if faults := [text for each in needed if (text := fault(each))]:
+        if faults := list(filter(None, map(fault, needed))):
             remedy = f"pip install 'driftwolfe[{name}]'"
             yield Finding(name, f"for {use}; {', '.join(faults)}", "note", remedy)
         else:
@@ -232,8 +220,8 @@ def compiled_code() -> Finding:
 
         stats = set_kernels.nearest_rows.stats
     except AttributeError:  # plain Python in place of compiled functions
-        remedy = "unset NUMBA_DISABLE_JIT"
-        return Finding(name, "numba does not compile: all is slow", "note", remedy)
+        text = "numba does not compile: all is slow"
+        return Finding(name, text, "note", "unset NUMBA_DISABLE_JIT")
     except Exception as problem:  # numba raises many kinds
         text = f"cannot be loaded: {' '.join(str(problem).split())}"
         return Finding(name, text, "broken", _NUMBA_CACHE)
@@ -248,28 +236,27 @@ def compiled_code() -> Finding:
 
 def self_test() -> Finding:
     """Play POLA on an L1 ball after a target that jumps once; compare its regret with its bound."""
-    name = "self-test"
     try:
         regret, bound, feasible = _play_test_game()
     except Exception as problem:  # whatever is broken may raise anything
-        return _failed(name, problem)
+        return _failed("self-test", problem)
     text = f"POLA, {ROUNDS} rounds on an L1 ball: regret {regret:.1f}, bound {bound:.0f}"
     if feasible and regret <= bound:
-        return Finding(name, text)
-    return Finding(name, f"{text}: this must not be", "broken", _REINSTALL)
+        return Finding("self-test", text)
+    return Finding("self-test", f"{text}: this must not be", "broken", _REINSTALL)
 
 
 def _play_test_game() -> tuple[float, float, bool]:
     """The regret, its bound, and whether every decision was in the set."""
     from driftwolfe import POLA, L1Ball, play, regret, streams
 
-    ball = L1Ball(DIMENSION)
+    learner = POLA(ball := L1Ball(DIMENSION))
     stream = streams.synthetic.piecewise_constant(ball, ROUNDS, pieces=2, seed=0)
-    learner = POLA(ball)
     history = play(learner, stream, record_decisions=True, progress=False)
-    bound = learner.bound(path_length=regret.path_length(stream.comparators or []))
+    points = stream.comparators or []
+    bound = learner.bound(path_length=regret.path_length(points))
     feasible = all(map(ball.contains, history.decisions))
-    return float(regret.dynamic_regret(history, stream.comparators or [])), bound, feasible
+    return float(regret.dynamic_regret(history, points)), bound, feasible
 
 
 def data_sets(folder: Folder | None = None) -> Iterator[Finding]:
@@ -279,6 +266,7 @@ def data_sets(folder: Folder | None = None) -> Iterator[Finding]:
     if named:
         into, why = str(named.absolute()), f" only, as --data or {DATA_VARIABLE} says"
     for name, file in (("MovieLens 100K", RATINGS), ("Shuttle", ROWS)):
+        text = f"{file.path} not found; looked in {into}{why}"
         if path := file.find(folder):
             try:
                 file.read(folder)
@@ -286,22 +274,19 @@ def data_sets(folder: Folder | None = None) -> Iterator[Finding]:
             except (OSError, ValueError) as problem:
                 remedy = f"get {file.path} again from {file.source}"
                 yield Finding(name, str(problem), "note", remedy)
-            continue
-        missing = f"{file.path} not found; looked in {into}{why}"
-        if named or data_files.offline():
-            remedy = f"put {file.path} from {file.source} into {into}"
-            yield Finding(name, missing, "note", remedy)
+        elif named or data_files.offline():
+            yield Finding(name, text, "note", f"put {file.path} from {file.source} into {into}")
         else:
-            yield Finding(name, f"{missing}; driftwolfe reproduce downloads it", "note")
+            yield Finding(name, f"{text}; driftwolfe reproduce downloads it", "note")
 
 
 def folders() -> Iterator[Finding]:
     """Say whether the cache and the results can be written."""
-    variable = f"set {data_files.CACHE_VARIABLE} to a folder that you can write to"
+    remedy = f"set {data_files.CACHE_VARIABLE} to a folder that you can write to"
     if cache := data_files.cache_folder():
-        yield _writable("cache", cache, variable)
+        yield _writable("cache", cache, remedy)
     else:
-        yield Finding("cache", "this user has no home folder", "note", variable)
+        yield Finding("cache", "this user has no home folder", "note", remedy)
     remedy = "run it in a folder that you can write to, or give --out"
     yield _writable("results", Path("results").absolute(), remedy)
 

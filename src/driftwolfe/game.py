@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -22,7 +22,8 @@ from driftwolfe.losses import Loss
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices, Point
-from driftwolfe.storage import Field, Header, TreeReader, TreeWriter, check_fields, require
+from driftwolfe.saved_state import Field, TreeReader, TreeWriter, check_fields
+from driftwolfe.storage import Archive, refused, require
 
 Callback = Callable[[Learner, float], None]
 #: Rounds per batch where experts run ahead of their combination.
@@ -248,7 +249,7 @@ class Checkpoint:
         saved = storage.read_archive(self.path, self._check)
         with storage.enough_memory(self.path), self._refused_if_another():
             reached = archive.restored(learner, saved)
-            record = _read_record(saved.settings, saved.arrays)
+            record = _read_record(saved)
             if reached.t != self.first + len(record.rows):
                 raise ValueError("its rounds do not add up")
         writes(lambda learner: learner.__dict__.update(reached.__dict__))(learner)
@@ -278,37 +279,32 @@ class Checkpoint:
         arrays = {**writer.arrays, "rows": record.table}
         storage.write_archive(self.path, KIND, settings, arrays)
 
-    def _check(self, header: Header) -> set[str]:
-        """Require a file of this game; return the names of the arrays to read."""
+    def _check(self, saved: Archive) -> None:
+        """Require a file of this game."""
         with self._refused_if_another():
-            if header.kind != KIND:
-                raise ValueError(f"it holds a {header.kind[:40]}")
-            first = header.settings.get("first")
+            if saved.kind != KIND:
+                raise ValueError(f"it holds a {saved.kind[:40]}")
+            first = saved.settings.get("first")
             if first != self.first:
                 raise ValueError(
                     f"it began with round {str(first)[:40]}, and this learner has played {self.first} "
                     "rounds already; give one made anew"
                 )
-            if header.settings.get("recording") != self.recording:
+            if saved.settings.get("recording") != self.recording:
                 raise ValueError("it was recorded with other record_decisions or record_weights")
-            return archive.needed_arrays(header, GAME, "game") | {"rows"}
+            archive.check_settings(saved, GAME, "game")
 
-    @contextmanager
-    def _refused_if_another(self) -> Iterator[None]:
-        try:
-            yield
-        except ValueError as error:
-            raise ValueError(
-                f"{self.path} is no checkpoint of this game: {error}; remove it to start anew"
-            ) from error
+    def _refused_if_another(self) -> AbstractContextManager[None]:
+        what = f"{self.path} is no checkpoint of this game"
+        return refused(what, advice="; remove it to start anew")
 
 
-def _read_record(settings: dict[str, Any], arrays: dict[str, Any]) -> GameRecord:
-    rows: Any = arrays.get("rows")
+def _read_record(saved: Archive) -> GameRecord:
+    rows: Any = saved.arrays.get("rows")
     rounds = check_fields(ROWS, {"rows": rows}, "game")["rounds"]
     require((rows[:, 2:] >= 0).all(), "calls")
-    reader = TreeReader(archive.ensemble_kinds(), arrays, storage.shared_names(settings))
-    lists = {name: _unpacked(reader.read(settings[name])) for name in ("decisions", "weights")}
+    reader, names = TreeReader(archive.ensemble_kinds(), saved), ("decisions", "weights")
+    lists = {name: _unpacked(reader.read(saved.settings[name])) for name in names}
     check_fields(dict.fromkeys(lists, POINTS), lists, "game")
     require(all(len(held) in (0, rounds) for held in lists.values()), "records of points")
     return GameRecord([tuple(row) for row in rows.tolist()], **lists)

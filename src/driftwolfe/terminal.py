@@ -22,11 +22,7 @@ _PAINT = re.compile("(\x1b\\[[0-9;]*m)")
 
 
 def printable(text: str) -> str:
-    r"""Return a text with control characters spelt out, so that no terminal obeys them.
-
-    >>> printable("\x1b[2Jred\n")
-    '\\x1b[2Jred\n'
-    """
+    """Return a text with control characters spelt out, so that no terminal obeys them."""
     return _CONTROL.sub(_spelt, text)
 
 
@@ -97,11 +93,7 @@ class Terminal:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table: the first column to the left, the others to the right.
-
-    >>> table(["", "OGD", "POLA"], [["mean loss", "0.31", "0.12"]])
-    ['            OGD  POLA', 'mean loss  0.31  0.12']
-    """
+    """Return the lines of a table: the first column to the left, the others to the right."""
     cells = [[printable(" ".join(text.splitlines())) for text in row] for row in (heads, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = []

@@ -11,7 +11,7 @@ from contracts.domain_cases import DOMAIN_CASES
 from driftwolfe.domains import Domain, ProductDomain
 from driftwolfe.points import FactoredMatrix, distance, inner, norm
 from driftwolfe.points.devices import to_host
-from driftwolfe.points.product import ProductPoint
+from driftwolfe.points.ops import ProductPoint
 
 PUBLIC_SETS = [
     member

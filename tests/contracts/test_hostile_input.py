@@ -17,7 +17,7 @@ from contracts.test_learner_contract import make, stream
 from driftwolfe import estimators
 from driftwolfe.points import FactoredMatrix
 from driftwolfe.points.devices import to_host
-from driftwolfe.points.product import ProductPoint
+from driftwolfe.points.ops import ProductPoint
 
 REFUSALS = (ValueError, TypeError, BrokenError)
 

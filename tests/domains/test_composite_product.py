@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.points.product import ProductPoint
+from driftwolfe.points.ops import ProductPoint
 
 
 @pytest.fixture

@@ -7,10 +7,9 @@ from functools import cache
 
 import numpy as np
 
-from driftwolfe.experiments.run_trial import run_trial
 from driftwolfe.experiments.summary import Spread, Summary, summarise
 from driftwolfe.experiments.tables import RegretRow
-from driftwolfe.experiments.trial import DataSet, Result, Trial, Weights
+from driftwolfe.experiments.trial import DataSet, Result, Trial, Weights, run_trial
 
 DATA = DataSet(name="jumping-target", rounds=120)
 TWIN = "MovieLens 100K (synthetic twin)"

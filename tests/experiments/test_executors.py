@@ -4,14 +4,12 @@ import json
 import multiprocessing
 import os
 import signal
-import sys
 from collections import Counter
 
 import pytest
 
 from driftwolfe.experiments.executors import ProcessExecutor, run_trials, work
-from driftwolfe.experiments.run_trial import run_trial
-from driftwolfe.experiments.trial import DataSet, canonical, decode
+from driftwolfe.experiments.trial import DataSet, Result, canonical, decode, run_trial
 from experiments.small import outcome_of, script, trial, until
 
 
@@ -25,7 +23,7 @@ def _processes():
 
 def test_work_is_plain_bytes_in_and_plain_bytes_out():
     one = trial("POLA", c=0.5, label="named")
-    result = decode(work(canonical(one), None))
+    result = decode(work(canonical(one), None), Result)
     assert result.trial == one
     assert outcome_of(result) == outcome_of(run_trial(one))
 
@@ -143,39 +141,3 @@ def test_a_trial_that_kills_its_process_every_time_is_given_up(tmp_path):
     assert sorted(json.loads(out)) == [[0, False, why], [1, True, ""], [2, True, ""]]
     tries = Counter(path.name.split("-")[0] for path in log.iterdir())
     assert tries == {"0": 3, "1": 1, "2": 1}  # those beside it are not run again
-
-
-START = """
-import sys
-from driftwolfe.experiments.executors import ProcessExecutor, run_trials
-from driftwolfe.experiments.run_trial import run_trial
-from experiments.small import outcome_of, trial
-
-if __name__ == "__main__":
-    trials = [trial("POLA", c=0.5), trial("POLD"), trial("BOGDIP", seed=3)]
-    here = {one.name: outcome_of(run_trial(one)) for one in trials[:2]}  # BLAS and numba are loaded
-    for outcome in run_trials(lambda: ProcessExecutor(2, start=sys.argv[1]), trials):
-        assert outcome.problem == "", outcome.problem
-        assert here.get(outcome.trial.name) in (None, outcome_of(outcome.result))
-        print("done")
-"""
-
-
-@pytest.mark.parametrize(
-    "start",
-    [
-        pytest.param(start, marks=[pytest.mark.slow] if start == "forkserver" else [])
-        for start in multiprocessing.get_all_start_methods()
-    ],
-)
-def test_processes_may_start_in_any_way(start, tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
-    with script(tmp_path / "start.py", START, start) as running:
-        told, complaints = running.communicate(timeout=120)
-    assert running.returncode == 0, complaints
-    assert told.split() == ["done"] * 3
-
-
-def test_an_unknown_way_to_start_is_refused():
-    with pytest.raises(ValueError, match="start must be one of"):
-        ProcessExecutor(start="magic")

@@ -15,8 +15,7 @@ import pytest
 
 from driftwolfe.experiments import executors, sweep
 from driftwolfe.experiments.executors import DaskExecutor, ProcessExecutor, run_trials
-from driftwolfe.experiments.store import Store
-from driftwolfe.experiments.sweep import run_sweep
+from driftwolfe.experiments.sweep import Store, run_sweep
 from driftwolfe.experiments.trial import DataSet
 from experiments.small import outcome_of, trial, until
 

@@ -13,7 +13,13 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from driftwolfe.experiments import figure_style, figures
-from driftwolfe.experiments.chart_data import band, expert_tables, settled_range
+from driftwolfe.experiments.chart_data import (
+    band,
+    evenly,
+    expert_size,
+    expert_tables,
+    settled_range,
+)
 from driftwolfe.experiments.figure_style import WARNING
 from experiments.played import made, played, regrets, summary_of
 
@@ -162,12 +168,28 @@ def test_experts_are_in_order_and_those_asleep_are_left_out():
     assert np.isnan(table.values).sum() == 1
 
 
+def test_the_size_of_an_expert_is_the_number_in_its_name():
+    names = ["η = 0.0145", "γ = 1,024", "η = 2e-05", "alone"]
+    assert [expert_size(name) for name in names] == [0.0145, 1024.0, 2e-05, 0.0]
+
+
+def test_curves_are_thinned_evenly_and_keep_their_ends():
+    assert evenly(10, 4).tolist() == [0, 3, 6, 9]
+    assert evenly(3, 4).tolist() == [0, 1, 2]
+
+
 def test_titles_are_shown_as_they_stand():
     odd = ["$x_1$ & co", "_hidden", "100 % {braces}"]
     shown = texts(figures.panels(summary_of([made(title) for title in odd])))
     assert r"\$x_1\$ & co" in shown
     assert "\u200a_hidden" in shown
     assert "100 % {braces}" in shown
+
+
+def test_a_method_is_known_by_its_letters():
+    found = figure_style.line_styles(["POLD", "OGD", "BOGDIP"])
+    assert (found["POLD"].colour, found["BOGDIP"].colour) == ("#0072B2", "#767676")
+    assert found["OGD"] == figure_style.line_styles(["OGD", "POLD", "BOGDIP"])["OGD"]
 
 
 def test_methods_keep_their_looks_whatever_else_is_drawn():

@@ -11,13 +11,12 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from driftwolfe import cli
-from driftwolfe.experiments import publish, sweep
+from driftwolfe.experiments import report, sweep
 from driftwolfe.experiments.figure_style import literal
 from driftwolfe.experiments.figures import panels, save
-from driftwolfe.experiments.publish import overview
-from driftwolfe.experiments.report import page
-from driftwolfe.experiments.store import Store
+from driftwolfe.experiments.report import overview
 from driftwolfe.experiments.summary import summarise
+from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.tables import trial_table
 from driftwolfe.terminal import Terminal, printable, table
 from experiments.results_by_hand import result
@@ -116,7 +115,7 @@ def test_no_formula_reaches_a_spreadsheet(lead):
 def test_markdown_shows_the_text_and_nothing_else():
     results = hostile_results()
     summaries = summarise(results)
-    text = publish.as_text(HOSTILE, summaries, [[]], command="driftwolfe sweep `<b>`\n# x")
+    text = report.as_text(HOSTILE, summaries, [[]], command="driftwolfe sweep `<b>`\n# x")
     assert "<script" not in text.lower() and not COMMANDS.search(text)
     assert not re.search(r"(?<!\\)\[a\]\(", text)
     lines = text.splitlines()
@@ -138,8 +137,10 @@ def test_figures_are_sound_files_whatever_the_label(tmp_path):
     assert literal("_a$b\x1b") == "\u200a_a\\$b\\x1b"
 
 
-def test_the_report_escapes_all_of_it():
+def test_the_report_escapes_all_of_it(tmp_path):
     (summary,) = summarise(hostile_results())
-    text = page([summary], [], HOSTILE, [HOSTILE], f"driftwolfe sweep {HOSTILE}")
+    words = {"title": HOSTILE, "notes": [HOSTILE], "command": f"driftwolfe sweep {HOSTILE}"}
+    report.write_report([summary], tmp_path / "report.html", **words)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from driftwolfe.experiments import figure_style
-from driftwolfe.experiments.charts import dash, script_json
+from driftwolfe.experiments.charts import axis_names, brief, dash, script_json
 from driftwolfe.experiments.report import write_report
 from driftwolfe.experiments.tables import spread_text
 from driftwolfe.experiments.trial import DataSet
@@ -173,6 +173,13 @@ def test_data_can_neither_end_nor_leave_their_script(text):
     written = script_json({"name": text})
     assert not set("<>&\u2028") & set(written)
     assert json.loads(written) == {"name": text}
+
+
+def test_numbers_and_dashes_are_brief_and_axes_are_named_as_plotly_takes_them():
+    assert brief([1 / 3, 2.0, float("nan")]) == [0.333333, 2, None]
+    assert (dash(()), dash((4.0, 1.5))) == ("solid", "8px,3px")
+    assert axis_names(0) == {"xaxis": "x", "yaxis": "y"}
+    assert axis_names(2) == {"xaxis": "x3", "yaxis": "y3"}
 
 
 def test_methods_look_as_in_the_figures(page):

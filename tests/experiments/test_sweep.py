@@ -10,10 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import pytest
 
-from driftwolfe.experiments.run_trial import run_trial
-from driftwolfe.experiments.store import Store
-from driftwolfe.experiments.sweep import Progress, describe, run_sweep, status
-from driftwolfe.experiments.trial import DataSet, Trial
+from driftwolfe.experiments.sweep import Progress, Store, describe, run_sweep, status
+from driftwolfe.experiments.trial import DataSet, Trial, run_trial
 from experiments.small import Here, alive_in_session, made_up, outcome_of, script, trial, until
 
 IMPOSSIBLE = trial(data=DataSet(name="jumping-target", rounds=3))
@@ -200,11 +198,9 @@ def test_a_trial_is_described_in_a_few_words():
 
 SWEEP = """
 import sys
-from driftwolfe.experiments.trial import DataSet
-from driftwolfe.experiments.store import Store
-from driftwolfe.experiments.sweep import run_sweep
-from driftwolfe.experiments.trial import Trial
 from driftwolfe.experiments.executors import ProcessExecutor
+from driftwolfe.experiments.sweep import Store, run_sweep
+from driftwolfe.experiments.trial import DataSet, Trial
 
 if __name__ == "__main__":
     store = Store(sys.argv[1])

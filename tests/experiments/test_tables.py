@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.experiments.run_trial import run_trial
-from driftwolfe.experiments.summary import Spread, summarise
+from driftwolfe.experiments.summary import Spread, counted, summarise
 from driftwolfe.experiments.tables import (
     Minimum,
     RegretRow,
+    csv_cell,
+    markdown_text,
     method_table,
     minima,
     regret_rows,
@@ -22,9 +23,18 @@ from driftwolfe.experiments.tables import (
     trial_table,
     tuning_notes,
     window_regret,
+    write_table,
 )
-from driftwolfe.experiments.trial import AdaptiveRegret, DataSet, Trial
+from driftwolfe.experiments.trial import AdaptiveRegret, DataSet, Trial, run_trial
 from experiments.results_by_hand import result
+
+
+def test_texts_are_escaped_for_markdown_and_for_spreadsheets():
+    assert markdown_text("<b>POLA</b> | [x](y)") == r"&lt;b&gt;POLA&lt;/b&gt; \| \[x\](y)"
+    values = ["=1+1", "-0.5", -0.5, "POLA"]
+    assert [csv_cell(value) for value in values] == ["'=1+1", "-0.5", -0.5, "POLA"]
+    assert write_table(["a", "b"], [["x", "1"]]) == "| a | b |\n| --- | ---: |\n| x | 1 |"
+    assert (counted(1, "round"), counted(3000, "round")) == ("1 round", "3,000 rounds")
 
 
 def test_a_row_for_each_method_with_mean_and_deviation():

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftwolfe.experiments.run_trial import make_learner
-from driftwolfe.experiments.trial import METHODS, DataSet, Trial, canonical, short
+from driftwolfe.experiments.trial import METHODS, DataSet, Trial, canonical, make_learner, short
 from experiments.small import DATA, trial
 
 
@@ -193,7 +192,17 @@ def test_a_default_is_not_shared_between_trials():
 
 @pytest.mark.parametrize(
     ("number", "text"),
-    [(1e4, "1e4"), (1e-4, "1e-4"), (2.5, "2.5"), (1e100, "1e100"), (3e-10, "3e-10"), (10.0, "10")],
+    [
+        (1e4, "1e4"),
+        (0.1, "0.1"),
+        (0.0625, "0.0625"),
+        (16.0, "16"),
+        (1e-4, "1e-4"),
+        (2.5, "2.5"),
+        (1e100, "1e100"),
+        (3e-10, "3e-10"),
+        (10.0, "10"),
+    ],
 )
 def test_numbers_are_said_briefly(number, text):
     assert short(number) == text

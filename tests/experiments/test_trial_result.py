@@ -6,8 +6,7 @@ from contextlib import suppress
 import msgspec
 import pytest
 
-from driftwolfe.experiments.run_trial import run_trial
-from driftwolfe.experiments.trial import AdaptiveRegret, Result, Weights, decode
+from driftwolfe.experiments.trial import AdaptiveRegret, Result, Weights, decode, run_trial
 from experiments.small import as_plain, made_up, trial
 
 
@@ -24,13 +23,13 @@ from experiments.small import as_plain, made_up, trial
 )
 def test_what_is_written_is_read_again(result):
     content = result.encode()
-    assert decode(content) == result
-    assert decode(content).encode() == content
+    assert decode(content, Result) == result
+    assert decode(content, Result).encode() == content
 
 
 def test_a_real_result_is_read_again_to_the_last_digit():
     result = run_trial(trial("POLA", c=0.3, taus=(10,)))
-    assert decode(result.encode()) == result
+    assert decode(result.encode(), Result) == result
 
 
 @pytest.mark.parametrize(
@@ -49,16 +48,16 @@ def test_a_real_result_is_read_again_to_the_last_digit():
 )
 def test_what_is_not_a_result_is_refused(content, sentence):
     with pytest.raises(ValueError, match=sentence):
-        decode(content)
+        decode(content, Result)
 
 
 def test_a_file_is_refused_wherever_it_was_cut_off():
     content = made_up().encode()
     for length in range(len(content) - 2):
         with pytest.raises(ValueError):
-            decode(content[:length])
+            decode(content[:length], Result)
     with pytest.raises(ValueError, match=r"trailing|malformed"):
-        decode(content + content)
+        decode(content + content, Result)
 
 
 SPOILT = {
@@ -106,7 +105,7 @@ def test_a_spoilt_result_is_refused(name):
     change, sentence = SPOILT[name]
     content = msgspec.json.encode({**as_plain(made_up()), **change})
     with pytest.raises(ValueError, match=sentence):
-        decode(content)
+        decode(content, Result)
 
 
 @pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity", b"1e999", b"0x10"])
@@ -114,7 +113,7 @@ def test_numbers_that_are_none_are_refused(number):
     content = made_up().encode()
     assert content.count(b"1.75") == 1
     with pytest.raises(ValueError):
-        decode(content.replace(b"1.75", number))
+        decode(content.replace(b"1.75", number), Result)
 
 
 def test_a_number_beyond_all_measure_is_no_crash():
@@ -123,17 +122,17 @@ def test_a_number_beyond_all_measure_is_no_crash():
     huge = content.replace(b'"lmo": [1', b'"lmo": [' + b"9" * 400)
     assert huge != content
     with suppress(ValueError):
-        assert decode(huge).lmo[0] > 10**399
+        assert decode(huge, Result).lmo[0] > 10**399
 
 
 @pytest.mark.parametrize("depth", [100, 100_000])
 def test_nesting_without_end_is_refused(depth):
     nested = b'{"environment": {"a": ' + b"[" * depth
     with pytest.raises(ValueError):
-        decode(nested)
+        decode(nested, Result)
     closed = made_up().encode().replace(b'"3"', b"[" * 100_000 + b"]" * 100_000)
     with pytest.raises(ValueError, match="nested too deeply"):
-        decode(closed)
+        decode(closed, Result)
 
 
 @pytest.mark.parametrize(
@@ -160,4 +159,4 @@ def test_the_mean_loss_is_over_all_rounds():
 def test_an_older_file_without_memberships_is_still_read():
     plain = as_plain(made_up())
     plain.pop("membership", None)
-    assert isinstance(decode(msgspec.json.encode(plain)), Result)
+    assert isinstance(decode(msgspec.json.encode(plain), Result), Result)

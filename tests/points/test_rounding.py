@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from driftwolfe.points.rounding import (
     line_search_share,
     near_largest,
+    ramp,
     tilt,
     tilted,
     whole_above,
@@ -32,6 +33,19 @@ def test_shares_near_the_end_of_the_way():
     assert line_search_share(1e-17, math.nan) == 1.0
     assert line_search_share(math.nan, 1.0) == 0.0
     assert line_search_share(0.0, 0.0) == 0.0
+    assert line_search_share(1.0, 4.0) == 0.25
+    assert line_search_share(1.0, -1e-17) == 1.0
+    assert line_search_share(-1.0, 4.0) == 0.0
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])
+def test_a_ramp_rises_between_one_and_two_widths(scale):
+    values = scale * np.array([0.0, 1.0, 1.5, 2.0, 7.0])
+    np.testing.assert_allclose(ramp(values, scale), [0.0, 0.0, 0.5, 1.0, 1.0], atol=1e-15)
+    np.testing.assert_array_equal(ramp(values, 0.0), [0.0, 1.0, 1.0, 1.0, 1.0])
+    np.testing.assert_array_equal(
+        ramp(values, np.array([0.0, 8, 8, 8, 2]) * scale), [0, 0, 0, 0, 1]
+    )
 
 
 def test_numbers_that_are_the_largest_but_for_rounding():
@@ -44,6 +58,7 @@ def test_numbers_that_are_the_largest_but_for_rounding():
                 shaken = values * (1.0 + 1e-15 * rng.uniform(-1.0, 1.0, 6))
                 assert near_largest(shaken).tolist() == expected
     assert near_largest(np.zeros(3)).tolist() == [0, 1, 2]
+    assert near_largest(np.array([0.2, 0.4, 0.4 - 1e-16])).tolist() == [1, 2]
     assert near_largest(np.array([1.0, 1.0 - 1e-6])).tolist() == [0]
 
 
@@ -54,6 +69,8 @@ def test_whole_numbers_that_were_rounded(number, error):
     assert whole_below(value) == whole_above(value) == number
     assert whole_below(number + 0.5) == number
     assert whole_above(number + 0.5) == number + 1
+    assert (whole_below(2.9), whole_below(3.0 - 1e-15)) == (2, 3)
+    assert (whole_above(2.1), whole_above(3.0 + 1e-15)) == (3, 3)
 
 
 def test_a_tilt_settles_ties_and_nothing_else():

@@ -48,6 +48,11 @@ def test_pooling_changes_nothing_but_the_speed(kind):
     np.testing.assert_allclose(seen.gradient, sum(f.gradient(x) for f in functions), atol=1e-12)
 
 
+def test_pooled_linear_losses_add_their_constants():
+    objective = pool([LinearLoss([1.0, 2.0]), LinearLoss([3.0, -1.0], constant=1.0)])
+    assert len(objective.terms) == 1 and objective.value(np.array([1.0, 1.0])) == 6.0
+
+
 def test_losses_that_differ_are_not_pooled():
     class Doubled(losses.LinearLoss):
         def value_at(self, scores):
@@ -100,6 +105,7 @@ def test_no_loss_falls_below_its_floor(kind):
 
 
 def test_what_the_oracle_may_miss_is_below_the_floor():
+    assert floor(LinearLoss([3.0, -4.0]), dw.L1Ball(2)) == -4.0
     # On the cube, <(3, -4), x> + 1 falls to -6; half of the best vertex says -2.5.
     slope = np.array([3.0, -4.0])
     tangent = FunctionLoss(lambda x: slope @ x + 1.0, lambda x: slope, shape=(2,))

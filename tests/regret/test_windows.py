@@ -185,3 +185,11 @@ def _cannot_split(windows):
     return windows.length is not None or (
         windows.starts[0] == windows.starts[1] and windows.ends[0] == windows.ends[1]
     )
+
+
+def test_sets_of_windows_by_hand():
+    sums = np.array([0.0, -1.0, 5.0, 4.0, 4.0])
+    windows = Windows((0, 1), (2, 4))
+    assert (windows.core, windows.best(sums)) == ((1, 2), (6.0, (1, 2)))
+    windows = Windows.of_length(3, first=0, last=1)
+    assert (windows.core, windows.best(sums)) == ((1, 3), (5.0, (1, 4)))

@@ -13,9 +13,8 @@ import pytest
 import driftwolfe as dw
 from driftwolfe import cli
 from driftwolfe.estimators import MatrixCompleter
-from driftwolfe.experiments.publish import publish
-from driftwolfe.experiments.store import Store
-from driftwolfe.experiments.sweep import run_sweep
+from driftwolfe.experiments.report import publish
+from driftwolfe.experiments.sweep import Store, run_sweep
 from driftwolfe.losses import SquaredDistance
 from experiments.small import Here, made_up, trial
 

@@ -298,10 +298,10 @@ def test_no_memory_while_it_is_put_together_is_a_refusal_too(load, path, monkeyp
     def none(*_, **__):
         raise MemoryError
 
-    kinds = {dw.load: (_learner, "driftwolfe.learners.archive.read_state")}
+    kinds = {dw.load: (_learner, "driftwolfe.saved_state.TreeReader.read_state")}
     kinds[MatrixCompleter.load] = (
         _completer,
-        "driftwolfe.estimators.recommender_archive._check_slots",
+        "driftwolfe.estimators.recommender_archive._check_pool",
     )
     classes = "driftwolfe.estimators.classifier_archive._check_map"
     save, inner = kinds.get(load, (_classifier, classes))
@@ -342,7 +342,7 @@ def test_no_memory_while_it_is_put_together_is_a_refusal_too(load, path, monkeyp
 )
 def test_a_layout_that_does_not_account_for_every_byte_is_refused(path, change):
     header = declared({}, "Example", 16)
-    assert read_header(sparse(path, header, 16)).described["x"].shape == (2,)
+    assert read_header(sparse(path, header, 16)).arrays["x"].shape == (2,)
     change(header)
     with pytest.raises(ValueError, match="is not an archive of driftwolfe, or is damaged"):
         read_header(sparse(path, header, 16))

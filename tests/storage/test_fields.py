@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from driftwolfe.storage import Described, Field, check_fields
+from driftwolfe.saved_state import Field, check_fields
+from driftwolfe.storage import Described
 
 FIELDS = {
     "x": Field(np.float64, ("n", "k"), least=-1.0, most=1.0),
@@ -103,10 +104,13 @@ def test_sizes_that_are_known_are_not_taken_from_arrays():
 
 def test_arrays_that_are_not_read_are_checked_by_type_and_shape():
     described = {
-        name: Described(value.dtype, value.shape, 0) if isinstance(value, np.ndarray) else value
+        name: Described(value.dtype, value.shape, 0, value.nbytes)
+        if isinstance(value, np.ndarray)
+        else value
         for name, value in good().items()
     }
     assert check_fields(FIELDS, described, "thing") == {"n": 3, "k": 2}
-    for wrong in (Described(np.dtype(np.int64), (3, 2), 0), Described(np.dtype("f8"), (3, 3), 0)):
+    wrongs = (Described(np.dtype("i8"), (3, 2), 0, 48), Described(np.dtype("f8"), (3, 3), 0, 72))
+    for wrong in wrongs:
         with pytest.raises(ValueError, match=r"whose (x|flat) does not fit"):
             check_fields(FIELDS, described | {"x": wrong}, "thing")

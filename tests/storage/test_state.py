@@ -5,15 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from driftwolfe.storage import (
-    Field,
-    Kind,
-    TreeReader,
-    TreeWriter,
-    read_state,
-    shared_names,
-    write_state,
-)
+from driftwolfe.saved_state import Field, Kind, TreeReader, TreeWriter
+from driftwolfe.storage import Archive
 
 
 class Base:
@@ -34,12 +27,12 @@ class Thing(Base):
 
 def written(thing):
     writer = TreeWriter({})
-    return write_state(thing, writer), writer.arrays
+    return writer.write_state(thing), writer.arrays
 
 
 def read(state, arrays):
     thing = Thing()
-    read_state(thing, state, TreeReader({}, arrays, shared_names(state)))
+    TreeReader({}, Archive("Thing", {"state": state}, arrays)).read_state(thing, state)
     return thing
 
 
@@ -118,4 +111,4 @@ def test_objects_made_while_writing_are_not_taken_for_one_another():
     }
     writer = TreeWriter(kinds)
     state = writer.write([Branch(number) for number in range(20)])
-    assert TreeReader(kinds, writer.arrays).read(state) == list(range(20))
+    assert TreeReader(kinds, Archive("list", {}, writer.arrays)).read(state) == list(range(20))

@@ -196,3 +196,10 @@ def test_adaptive_regret_of_the_whole_experiment_is_certified(tau):
 def test_no_rows_are_refused():
     with pytest.raises(ValueError, match="the file is empty"):
         rows_played(0, per_round=10, rounds=None)
+
+
+def test_rows_of_shorter_streams():
+    assert rows_played(1000, per_round=10, rounds=30, copies=3) == 100
+    assert rows_played(1000, per_round=10, rounds=None, copies=3) == 1000
+    with pytest.raises(ValueError, match="a multiple of the 3 copies, at most 300, got 31"):
+        rows_played(1000, per_round=10, rounds=31, copies=3)

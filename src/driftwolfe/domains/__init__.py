@@ -1,6 +1,14 @@
 """Convex sets: what a decision may be."""
 
-from driftwolfe.domains.balls import Box, GroupLassoBall, L1Ball, L2Ball, LinfBall
+from driftwolfe.domains.balls import (
+    Box,
+    GroupLassoBall,
+    KSparsePolytope,
+    L1Ball,
+    L2Ball,
+    LinfBall,
+    Simplex,
+)
 from driftwolfe.domains.base import CountedDomain, Domain, OracleCalls, count_calls
 from driftwolfe.domains.combinatorial import (
     BirkhoffPolytope,
@@ -11,7 +19,6 @@ from driftwolfe.domains.combinatorial import (
 )
 from driftwolfe.domains.composite import LMODomain, ProductDomain
 from driftwolfe.domains.hull import ConvexHull
-from driftwolfe.domains.simplices import KSparsePolytope, Simplex
 from driftwolfe.domains.spectral import Spectrahedron, TraceNormBall
 
 __all__ = [

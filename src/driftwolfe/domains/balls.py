@@ -1,14 +1,20 @@
-"""Norm balls and boxes."""
+"""Norm balls, boxes and simplices."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 
 from driftwolfe.domains.base import Domain, unit_vector
-from driftwolfe.domains.thresholds import load_kernels, project_nonnegative_sum, threshold_to_sum
+from driftwolfe.domains.thresholds import (
+    load_kernels,
+    project_capped_sums,
+    project_nonnegative_sum,
+    threshold_to_sum,
+)
 from driftwolfe.points import checks, norm
 from driftwolfe.points.devices import device_of, namespace
 from driftwolfe.points.kinds import Array, Indices, Point, Shape
@@ -19,11 +25,6 @@ def group_labels(groups: Any, name: str) -> Indices:
 
     `groups` is a label for each coordinate (numbered in sorted order), or a list of lists of
     indices that together hold each of 0, 1, ..., n - 1 once.
-
-    >>> group_labels(["b", "a", "b"], "groups")
-    array([1, 0, 1])
-    >>> group_labels([[0, 3], [1, 2]], "groups")
-    array([0, 1, 1, 0])
     """
     checks.refuse_masked(groups, name)
     items = groups if isinstance(groups, np.ndarray) else list(groups)
@@ -55,8 +56,13 @@ def group_labels(groups: Any, name: str) -> Indices:
 
 def room_shares(step: Array, up: Array, down: Array) -> Array:
     """Return |step| / up for steps up and |step| / down for steps down; 0 where there is no room."""
-    room = np.where(step > 0, up, down)
-    return np.divide(np.abs(step), room, out=np.zeros(step.shape), where=room > 0)
+    return _ratios(np.abs(step), np.where(step > 0, up, down))
+
+
+def _ratios(numerators: Any, denominators: Array) -> Array:
+    """Return quotients, 0 where a denominator is 0."""
+    zeros = np.zeros(denominators.shape)
+    return np.divide(numerators, denominators, out=zeros, where=denominators > 0)
 
 
 class NormBall(Domain):
@@ -69,8 +75,8 @@ class NormBall(Domain):
         self.scale = checks.positive(radius, "radius")
         super().__init__(shape, self.scale, inner_radius=self.scale / width, stack_device=device)
 
-    def _norm(self, x: Point) -> float:
-        raise NotImplementedError
+    @abstractmethod
+    def _norm(self, x: Point) -> float: ...
 
     def _contains(self, x: Point, slack: float) -> bool:
         return self._norm(x) <= self.scale + slack
@@ -98,10 +104,8 @@ class L1Ball(NormBall):
     --------
     >>> import driftwolfe as dw
     >>> ball = dw.L1Ball(3, radius=2.0)
-    >>> ball.lmo([1.0, -3.0, 2.0])
-    array([0., 2., 0.])
-    >>> ball.project([3.0, -1.0, 0.0])
-    array([2., 0., 0.])
+    >>> ball.lmo([1.0, -3.0, 2.0]), ball.project([3.0, -1.0, 0.0])
+    (array([0., 2., 0.]), array([2., 0., 0.]))
     """
 
     _made_from = (("n", "shape"), ("radius", "scale"))
@@ -112,10 +116,8 @@ class L1Ball(NormBall):
         super().__init__(shape, radius, math.sqrt(math.prod(shape)), device)
 
     def _lmo(self, direction: Array) -> Array:
-        vertex = np.zeros(self.shape)
         largest = np.abs(direction).argmax()
-        vertex.flat[largest] = -math.copysign(self.scale, direction.flat[largest])
-        return vertex
+        return self._at(largest, -math.copysign(self.scale, direction.flat[largest]))
 
     def _norm(self, x: Array) -> float:
         return float(np.abs(x).sum())
@@ -149,10 +151,8 @@ class L2Ball(NormBall):
     --------
     >>> import driftwolfe as dw
     >>> ball = dw.L2Ball(2, radius=5.0)
-    >>> ball.lmo([-3.0, 4.0])
-    array([ 3., -4.])
-    >>> ball.project([6.0, 8.0])
-    array([3., 4.])
+    >>> ball.lmo([-3.0, 4.0]), ball.project([6.0, 8.0])
+    (array([ 3., -4.]), array([3., 4.]))
     """
 
     _made_from = (("n", "shape"), ("radius", "scale"))
@@ -199,12 +199,8 @@ class Box(Domain):
     --------
     >>> import driftwolfe as dw
     >>> box = dw.Box([0.0, -1.0], [2.0, 1.0])
-    >>> box.lmo([1.0, -1.0])
-    array([0., 1.])
-    >>> box.project([3.0, 0.5])
-    array([2. , 0.5])
-    >>> box.center
-    array([1., 0.])
+    >>> box.lmo([1.0, -1.0]), box.project([3.0, 0.5]), box.center
+    (array([0., 1.]), array([2. , 0.5]), array([1., 0.]))
     """
 
     _made_from = (("lower", "lower"), ("upper", "upper"))
@@ -262,10 +258,8 @@ class Box(Domain):
     def _gauge_subgradient(self, y: Array) -> Array:
         step = self._from_center(y)
         tightest = room_shares(step, self._up, self._down).argmax()
-        subgradient = np.zeros(self.shape)
         room = self._up if step.flat[tightest] > 0 else -self._down
-        subgradient.flat[tightest] = 1 / room.flat[tightest]
-        return subgradient
+        return self._at(tightest, 1 / room.flat[tightest])
 
 
 class LinfBall(Box):
@@ -286,10 +280,8 @@ class LinfBall(Box):
     --------
     >>> import driftwolfe as dw
     >>> ball = dw.LinfBall(4, radius=2.0)
-    >>> ball.lmo([1.0, -1.0, 3.0, 0.5])
-    array([-2.,  2., -2., -2.])
-    >>> ball.scale, ball.radius
-    (2.0, 4.0)
+    >>> ball.lmo([1.0, -1.0, 3.0, 0.5]), ball.scale, ball.radius
+    (array([-2.,  2., -2., -2.]), 2.0, 4.0)
     """
 
     _made_from = (("n", "shape"), ("radius", "scale"))
@@ -319,10 +311,8 @@ class GroupLassoBall(NormBall):
     --------
     >>> import driftwolfe as dw
     >>> ball = dw.GroupLassoBall(4, groups=[[0, 1], [2, 3]], radius=5.0)
-    >>> ball.lmo([3.0, -4.0, 1.0, 1.0])
-    array([-3.,  4.,  0.,  0.])
-    >>> ball.project([6.0, 8.0, 1.0, 0.0])
-    array([3., 4., 0., 0.])
+    >>> ball.lmo([3.0, -4.0, 1.0, 1.0]), ball.project([6.0, 8.0, 1.0, 0.0])
+    (array([-3.,  4.,  0.,  0.]), array([3., 4., 0., 0.]))
     """
 
     _made_from = (("n", "_size"), ("groups", "_labels"), ("radius", "scale"))
@@ -340,9 +330,7 @@ class GroupLassoBall(NormBall):
 
     def _lmo(self, direction: Array) -> Array:
         group = np.flatnonzero(self._labels == self._norms(direction).argmax())
-        vertex = np.zeros(self.shape)
-        vertex[group] = unit_vector(direction[group]) * -self.scale
-        return vertex
+        return self._at(group, unit_vector(direction[group]) * -self.scale)
 
     def _norm(self, x: Array) -> float:
         return float(self._norms(x).sum())
@@ -352,12 +340,10 @@ class GroupLassoBall(NormBall):
         if norms.sum() <= self.scale:
             return y.copy()
         kept = project_nonnegative_sum(norms, self.scale)
-        return y * self._ratios(kept, norms)[self._labels] + 0.0
+        return y * _ratios(kept, norms)[self._labels] + 0.0
 
     def _gauge_subgradient(self, y: Array) -> Array:
-        norms = self._norms(y)
-        inverse = self._ratios(np.full(norms.shape, 1 / self.scale), norms)
-        return y * inverse[self._labels]
+        return y * _ratios(1 / self.scale, self._norms(y))[self._labels]
 
     def _norms(self, x: Array) -> Array:
         # Scaled by the largest entry, so that squares neither over- nor underflow.
@@ -365,7 +351,143 @@ class GroupLassoBall(NormBall):
         squares = np.bincount(self._labels, (x / largest) ** 2, self._n_groups)
         return largest * np.sqrt(squares)
 
-    @staticmethod
-    def _ratios(numerators: Array, norms: Array) -> Array:
-        """Quotients, 0 for groups that are 0."""
-        return np.divide(numerators, norms, out=np.zeros_like(norms), where=norms > 0)
+
+class NonnegativePolytope(Domain):
+    r"""A polytope :math:`\{x \ge 0\} \cap` an affine space, with a centre of positive entries.
+
+    Its gauge is :math:`\max(0, 1 - \min_i y_i / c_i)`.
+    """
+
+    def _contains(self, x: Array, slack: float) -> bool:
+        return bool(x.min() >= -slack) and self._offset(x) <= slack
+
+    def _gauge(self, y: Array) -> float:
+        if self._outside_hull(y):
+            return math.inf
+        return max(0.0, 1.0 - float((y / self.center).min()))
+
+    def _gauge_subgradient(self, y: Array) -> Array:
+        lowest = (y / self.center).argmin()
+        return self.tangent(self._at(lowest, -1.0 / self.center.flat[lowest]))
+
+
+class Simplex(NonnegativePolytope):
+    r"""Weights: :math:`\{x \ge 0 : \sum_i x_i = radius\}`.
+
+    The oracle returns one scaled unit vector in O(n); the projection shifts and cuts at 0 in
+    O(n log n). The centre is the uniform point. The gauge is infinite where the sum is not `radius`
+    (more than 1e-9 of the size away); its subgradients have sum 0.
+
+    Parameters
+    ----------
+    n
+        Number of coordinates, at least 2, or a shape.
+    radius
+        The sum. The Euclidean radius is ``radius * sqrt(1 - 1 / n)``.
+    device
+        Where ensembles keep experts' points: ``"cpu"``, ``"cuda"`` or ``"auto"``, the quicker one.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> simplex = dw.Simplex(4)
+    >>> simplex.lmo([1.0, -3.0, 2.0, 0.0]), simplex.project([1.0, 0.6, 0.0, -2.0])
+    (array([0., 1., 0., 0.]), array([0.7, 0.3, 0. , 0. ]))
+    """
+
+    _made_from = (("n", "shape"), ("radius", "scale"))
+    warm_up = load_kernels
+
+    def __init__(self, n: int | Shape, radius: float = 1.0, *, device: str = "cpu") -> None:
+        shape = checks.shape(n, "n")
+        self.scale = checks.positive(radius, "radius")
+        self._size = math.prod(shape)
+        if self._size < 2:
+            raise ValueError(f"n must be at least 2, got {n!r}: with one weight nothing can move")
+        super().__init__(
+            shape,
+            self.scale * math.sqrt(1 - 1 / self._size),
+            diameter=self.scale * math.sqrt(2),
+            center=np.full(shape, self.scale / self._size),
+            inner_radius=self.scale / math.sqrt(self._size * (self._size - 1)),
+            stack_device=device,
+        )
+
+    def tangent(self, direction: Array) -> Array:
+        return direction - direction.sum() / self._size
+
+    def _lmo(self, direction: Array) -> Array:
+        return self._at(direction.argmin(), self.scale)
+
+    def project_many(self, stack: Array) -> Array:
+        flat = stack.reshape(len(stack), -1)
+        return project_nonnegative_sum(flat, self.scale).reshape(stack.shape)
+
+    def _project(self, y: Array) -> Array:
+        return self.project_many(y[None])[0]
+
+
+class KSparsePolytope(Domain):
+    r"""The hull of vectors with k entries :math:`\pm radius` and zeros elsewhere.
+
+    That is :math:`\{x : \lVert x\rVert_\infty \le radius, \lVert x\rVert_1 \le k\,radius\}`: the L1
+    ball for k = 1, the L-infinity ball for k = n. The oracle selects the k largest entries in O(n);
+    the projection clips and soft-thresholds in O(n log n).
+
+    Parameters
+    ----------
+    n
+        Number of coordinates, or a shape.
+    k
+        Number of non-zero entries of a vertex, from 1 to n.
+    radius
+        Size of those entries; the Euclidean radius is sqrt(k) times as large.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> polytope = dw.KSparsePolytope(4, k=2)
+    >>> polytope.lmo([1.0, -3.0, 2.0, 0.5]), polytope.project([3.0, 0.75, 0.75, 0.0])
+    (array([ 0.,  1., -1.,  0.]), array([1. , 0.5, 0.5, 0. ]))
+    """
+
+    _made_from = (("n", "shape"), ("k", "k"), ("radius", "scale"))
+
+    def __init__(self, n: int | Shape, k: int, radius: float = 1.0) -> None:
+        shape = checks.shape(n, "n")
+        size = math.prod(shape)
+        self.scale = checks.positive(radius, "radius")
+        self.k = checks.count(k, "k")
+        if self.k > size:
+            raise ValueError(f"k must be at most the number of coordinates, {size}, got {k}")
+        inner = self.scale * min(1.0, self.k / math.sqrt(size))
+        super().__init__(shape, self.scale * math.sqrt(self.k), inner_radius=inner)
+
+    def _lmo(self, direction: Array) -> Array:
+        sizes = np.abs(direction).ravel()
+        largest = np.argpartition(sizes, sizes.size - self.k)[-self.k :]
+        return self._at(largest, -np.copysign(self.scale, direction.flat[largest]))
+
+    def _contains(self, x: Array, slack: float) -> bool:
+        largest, total = np.abs(x).max(), np.abs(x).sum()
+        return bool(largest <= self.scale + slack and total <= self.k * self.scale + slack)
+
+    def _project(self, y: Array) -> Array:
+        clipped = np.clip(y, -self.scale, self.scale)
+        total = self.k * self.scale
+        if np.abs(clipped).sum() <= total:
+            return clipped
+        sizes = project_capped_sums(np.abs(y).reshape(1, -1), total, self.scale)
+        # Adding 0 turns the -0. of a negative entry that is cut to nothing into 0.
+        return np.copysign(sizes.reshape(self.shape), y) + 0.0
+
+    def _gauge(self, y: Array) -> float:
+        sizes = np.abs(y)
+        return float(max(sizes.max(), sizes.sum() / self.k) / self.scale)
+
+    def _gauge_subgradient(self, y: Array) -> Array:
+        sizes = np.abs(y)
+        if sizes.sum() >= self.k * sizes.max():
+            return np.sign(y) / (self.k * self.scale)
+        largest = sizes.argmax()
+        return self._at(largest, math.copysign(1 / self.scale, y.flat[largest]))

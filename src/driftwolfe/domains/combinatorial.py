@@ -5,21 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, TypeAlias
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
-from numpy.typing import NDArray
 
-from driftwolfe.domains.balls import group_labels, room_shares
+from driftwolfe.domains.balls import NonnegativePolytope, group_labels, room_shares
 from driftwolfe.domains.base import Domain
 from driftwolfe.domains.hull import comes_near
-from driftwolfe.domains.simplices import NonnegativePolytope
 from driftwolfe.domains.thresholds import project_capped_sums
 from driftwolfe.points import checks, norm
-from driftwolfe.points.compiled import compiled
-from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.rounding import tilt, tilted
 
 graph_kernels = compiled("driftwolfe.domains.graph_kernels")
@@ -92,26 +89,26 @@ class SpanningTreePolytope(Domain):
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> trees = dw.SpanningTreePolytope(3)
-    >>> trees.edges
-    array([[0, 1],
-           [0, 2],
-           [1, 2]])
-    >>> trees.lmo([3.0, 1.0, 2.0])
-    array([0., 1., 1.])
-    >>> trees.contains([1.0, 0.5, 0.5]), trees.contains([1.5, 0.5, 0.0])
-    (True, False)
+    >>> trees = dw.SpanningTreePolytope(3)  # edges 0-1, 0-2 and 1-2
+    >>> trees.lmo([3.0, 1.0, 2.0]), trees.contains([1.0, 0.5, 0.5])
+    (array([0., 1., 1.]), True)
     """
 
     cheap_membership = False  # it takes many calls of `lmo`
     _made_from = (("n_vertices", "n_vertices"), ("edges", "edges"))
 
     def __init__(self, n_vertices: int, edges: Any = None) -> None:
+        from scipy.sparse.csgraph import connected_components  # a slow import, for this set alone
+
         self.n_vertices = checks.count(n_vertices, "n_vertices", least=2)
         self.edges = _checked_edges(self.n_vertices, edges)
         self._tails, self._heads = np.ascontiguousarray(self.edges.T)
         laplacian = _laplacian(self._tails, self._heads, self.n_vertices)
-        _check_several_trees(laplacian, len(self.edges))
+        pieces = connected_components(laplacian, directed=False, return_labels=False)
+        if pieces > 1:
+            raise ValueError(f"the graph must be connected, but falls into {pieces} pieces")
+        if len(self.edges) == self.n_vertices - 1:
+            raise ValueError("the graph is a tree, so there is one spanning tree; add an edge")
         self._tilt = tilt(len(self.edges))
         center = self._effective_resistances(laplacian.toarray())
         # ||tree - c||^2 is linear in a 0/1 vector, so the oracle finds the farthest tree.
@@ -128,10 +125,8 @@ class SpanningTreePolytope(Domain):
 
     def _lmo(self, direction: Array) -> Array:
         order = np.argsort(tilted(direction, self._tilt), kind="stable")
-        tree: Array = graph_kernels().spanning_tree(
-            order, self._tails, self._heads, self.n_vertices
-        )
-        return tree
+        found = graph_kernels().spanning_tree(order, self._tails, self._heads, self.n_vertices)
+        return np.asarray(found)
 
     def _contains(self, x: Array, slack: float) -> bool:
         if self._offset(x) > slack or x.min() < -slack or x.max() > 1 + slack:
@@ -155,16 +150,6 @@ def _laplacian(tails: Indices, heads: Indices, n_vertices: int) -> Any:
     cols = np.concatenate((tails, heads, heads, tails))
     values = np.repeat([1.0, 1.0, -1.0, -1.0], tails.size)
     return scipy.sparse.coo_array((values, (rows, cols)), shape=(n_vertices, n_vertices)).tocsc()
-
-
-def _check_several_trees(laplacian: Any, n_edges: int) -> None:
-    from scipy.sparse.csgraph import connected_components  # a slow import, for this set alone
-
-    pieces = connected_components(laplacian, directed=False, return_labels=False)
-    if pieces > 1:
-        raise ValueError(f"the graph must be connected, but falls into {pieces} pieces")
-    if n_edges == laplacian.shape[0] - 1:
-        raise ValueError("the graph is a tree, so there is one spanning tree; add an edge")
 
 
 def _checked_edges(n_vertices: int, edges: Any) -> Indices:
@@ -212,13 +197,10 @@ class PartitionMatroidPolytope(Domain):
     --------
     >>> import driftwolfe as dw
     >>> polytope = dw.PartitionMatroidPolytope([[0, 1, 2], [3, 4]], capacities=[2, 1])
-    >>> polytope.lmo([3.0, 1.0, 2.0, 5.0, 4.0])
-    array([0., 1., 1., 0., 1.])
-    >>> polytope.project([1.0, 1.0, 0.7, 0.9, 0.3])
-    array([0.76666667, 0.76666667, 0.46666667, 0.8       , 0.2       ])
+    >>> polytope.lmo([3.0, 1.0, 2.0, 5.0, 4.0]), polytope.project([1.2, 0.9, 0.2, 0.9, 0.3])
+    (array([0., 1., 1., 0., 1.]), array([1.  , 0.85, 0.15, 0.8 , 0.2 ]))
     """
 
-    _center: Array
     _made_from = (("parts", "_labels"), ("capacities", "_capacities"), ("kind", "kind"))
 
     def __init__(self, parts: Any, capacities: Any, kind: str = "base") -> None:
@@ -228,11 +210,27 @@ class PartitionMatroidPolytope(Domain):
         self._bases = kind == "base"
         self._labels = group_labels(parts, "parts")
         self._sizes = np.bincount(self._labels)
-        self._capacities = _checked_capacities(capacities, self._sizes)
+        given = [capacities] * self._sizes.size if np.ndim(capacities) == 0 else list(capacities)
+        if len(given) != self._sizes.size:
+            raise ValueError(
+                f"capacities must have one entry per part, {self._sizes.size}, got {len(given)}"
+            )
+        self._capacities = np.array([checks.count(limit, "capacity") for limit in given])
+        for part, (size, limit) in enumerate(zip(self._sizes, self._capacities, strict=True)):
+            if limit > size:
+                raise ValueError(
+                    f"a capacity must be at most its part's size: part {part} has {size} "
+                    f"coordinates and capacity {limit}"
+                )
         self._movable = self._capacities < self._sizes if self._bases else self._sizes > 0
         if not self._movable.any():
             raise ValueError("every capacity is its part's size: there is one base; lower one")
-        self._blocks = _stack_parts(self._labels, self._sizes, self._capacities)
+        # Parts of one size and capacity are the rows of one array, which one operation serves.
+        members = np.split(np.argsort(self._labels, kind="stable"), np.cumsum(self._sizes)[:-1])
+        stacks: dict[tuple[int, int], list[Indices]] = {}
+        for indices, capacity in zip(members, self._capacities.tolist(), strict=True):
+            stacks.setdefault((indices.size, capacity), []).append(indices)
+        self._blocks = [(np.stack(rows), capacity) for (_, capacity), rows in stacks.items()]
         level = self._capacities / self._sizes / (1 if self._bases else 2)
         if self._bases:
             # Inside the hyperplane of its part, a coordinate's unit vector is shorter than 1.
@@ -275,7 +273,7 @@ class PartitionMatroidPolytope(Domain):
         for indices, capacity in self._blocks:
             values = y[indices]
             clipped = np.clip(values, 0.0, 1.0)
-            tight = np.full(len(values), True) if self._bases else clipped.sum(axis=1) > capacity
+            tight = (clipped.sum(axis=1) > capacity) | self._bases
             clipped[tight] = project_capped_sums(values[tight], capacity, 1.0)
             nearest[indices] = clipped
         return nearest
@@ -290,10 +288,8 @@ class PartitionMatroidPolytope(Domain):
         entry, part = entry_shares.argmax(), part_shares.argmax()
         if part_shares[part] >= entry_shares[entry]:
             return np.where(self._labels == part, 2 / self._capacities[part], 0.0)
-        level = self._center[entry]
-        subgradient = np.zeros(self.shape)
-        subgradient[entry] = 1 / (1 - level) if y[entry] > level else -1 / level
-        return self.tangent(subgradient)
+        level = self.center[entry]
+        return self.tangent(self._at(entry, 1 / (1 - level) if y[entry] > level else -1 / level))
 
     def _sums(self, x: Array) -> Array:
         return np.bincount(self._labels, x).astype(np.float64, copy=False)
@@ -302,32 +298,7 @@ class PartitionMatroidPolytope(Domain):
         """Return the shares of their room that entries and parts take; bases have no room in parts."""
         step = self._from_center(y)
         parts = np.zeros(1) if self._bases else self._sums(step) / (self._capacities / 2)
-        return room_shares(step, 1 - self._center, self._center), parts
-
-
-def _checked_capacities(capacities: Any, sizes: NDArray[np.intp]) -> NDArray[np.intp]:
-    given = [capacities] * sizes.size if np.ndim(capacities) == 0 else list(capacities)
-    if len(given) != sizes.size:
-        raise ValueError(f"capacities must have one entry per part, {sizes.size}, got {len(given)}")
-    limits = np.array([checks.count(limit, "capacity") for limit in given])
-    if (limits > sizes).any():
-        part = int((limits > sizes).argmax())
-        raise ValueError(
-            f"a capacity must be at most its part's size: part {part} has {sizes[part]} "
-            f"coordinates and capacity {limits[part]}"
-        )
-    return limits
-
-
-def _stack_parts(
-    labels: Indices, sizes: NDArray[np.intp], capacities: NDArray[np.intp]
-) -> list[tuple[Indices, int]]:
-    """Stack the parts of one size and capacity, one per row, so that each stack is one array operation."""
-    members = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])
-    stacks: dict[tuple[int, int], list[Indices]] = {}
-    for indices, capacity in zip(members, capacities, strict=True):
-        stacks.setdefault((indices.size, int(capacity)), []).append(indices)
-    return [(np.stack(rows), capacity) for (_, capacity), rows in stacks.items()]
+        return room_shares(step, 1 - self.center, self.center), parts
 
 
 class UniformMatroidPolytope(PartitionMatroidPolytope):
@@ -350,10 +321,8 @@ class UniformMatroidPolytope(PartitionMatroidPolytope):
     --------
     >>> import driftwolfe as dw
     >>> polytope = dw.UniformMatroidPolytope(4, k=2)
-    >>> polytope.lmo([3.0, 1.0, -2.0, 5.0])
-    array([0., 1., 1., 0.])
-    >>> polytope.project([2.0, 1.0, 0.5, 0.0])
-    array([1.  , 0.75, 0.25, 0.  ])
+    >>> polytope.lmo([3.0, 1.0, -2.0, 5.0]), polytope.project([2.0, 1.0, 0.5, 0.0])
+    (array([0., 1., 1., 0.]), array([1.  , 0.75, 0.25, 0.  ]))
     """
 
     _made_from = (("n", "_size"), ("k", "k"), ("kind", "kind"))
@@ -365,8 +334,6 @@ class UniformMatroidPolytope(PartitionMatroidPolytope):
             raise ValueError(f'k must be from 1 to {most} for n = {n} and kind "{kind}", got {k}')
         super().__init__(np.zeros(self._size, dtype=np.intp), self.k, kind)
 
-
-Edge: TypeAlias = tuple[Hashable, Hashable]
 
 #: Least mean flow on a usable edge: with 2^1000 paths, rarer edges would underflow to unusable.
 _LEAST_FLOW = 1e-300
@@ -395,16 +362,20 @@ class FlowPolytope(Domain):
     --------
     >>> import driftwolfe as dw
     >>> routes = dw.FlowPolytope([("s", "a"), ("s", "b"), ("a", "t"), ("b", "t")], "s", "t")
-    >>> routes.lmo([1.0, 3.0, 4.0, 1.0])
-    array([0., 1., 0., 1.])
-    >>> routes.center
-    array([0.5, 0.5, 0.5, 0.5])
+    >>> routes.lmo([1.0, 3.0, 4.0, 1.0]), routes.center
+    (array([0., 1., 0., 1.]), array([0.5, 0.5, 0.5, 0.5]))
     """
 
     _made_from = (("edges", "edges"), ("source", "source"), ("sink", "sink"))
 
     def __init__(self, edges: Any, source: Hashable, sink: Hashable) -> None:
-        self.edges = _checked_arcs(edges)
+        checks.refuse_masked(edges, "edges")
+        try:
+            self.edges = [(tail, head) for tail, head in edges]
+        except (TypeError, ValueError):
+            raise ValueError("edges must be pairs (tail, head), one pair per edge") from None
+        if not self.edges:
+            raise ValueError("edges must hold at least two edges, got none")
         numbers = _topological_numbers(self.edges)
         for vertex, name in ((source, "source"), (sink, "sink")):
             if vertex not in numbers:
@@ -418,14 +389,12 @@ class FlowPolytope(Domain):
         self._usable = sweep[center[sweep] > 0]
         self._path_tails, self._path_heads = self._tails[self._usable], self._heads[self._usable]
         # Row sums of squares of the conservation equations, which scale them to unit length.
-        degrees = np.bincount(self._tails, minlength=self._n_vertices)
-        degrees += np.bincount(self._heads, minlength=self._n_vertices)
-        self._equation_lengths = np.sqrt(degrees)
+        ends = np.concatenate((self._tails, self._heads))
+        self._equation_lengths = np.sqrt(np.bincount(ends, minlength=self._n_vertices))
         self._tilt = tilt(center.size)
         # ||path - c||^2 is linear in a 0/1 vector, so the oracle finds the farthest path.
-        farthest = self._lmo(2 * center - 1)
-        longest = float(self._lmo(-np.ones(center.size)).sum())
-        diameter = math.sqrt(2 * longest)
+        farthest, longest = self._lmo(2 * center - 1), self._lmo(-np.ones(center.size))
+        diameter = math.sqrt(2 * longest.sum())
         super().__init__(center.size, norm(farthest - center), diameter=diameter, center=center)
 
     def tangent(self, direction: Array) -> Array:
@@ -455,10 +424,10 @@ class FlowPolytope(Domain):
         self._lmo(np.zeros(self.shape))
 
     def _lmo(self, direction: Array) -> Array:
-        costs, path = tilted(direction, self._tilt)[self._usable], np.zeros(direction.size)
-        ends = self._n_vertices, self._source, self._sink
+        costs, ends = tilted(direction, self._tilt)[self._usable], (self._source, self._sink)
+        path = np.zeros(direction.size)
         path[self._usable] = graph_kernels().shortest_path(
-            costs, self._path_tails, self._path_heads, *ends
+            costs, self._path_tails, self._path_heads, self._n_vertices, *ends
         )
         return path
 
@@ -468,7 +437,7 @@ class FlowPolytope(Domain):
     def _gauge(self, y: Array) -> float:
         if self._outside_hull(y):
             return math.inf
-        return max(0.0, 1 - float((y[self._usable] / self.origin()[self._usable]).min()))
+        return max(0.0, 1 - float((y[self._usable] / self.center[self._usable]).min()))
 
     def _surplus(self, tails: Indices, heads: Indices, flow: Array) -> Any:
         """What flows out of each vertex less what flows in."""
@@ -503,18 +472,7 @@ class FlowPolytope(Domain):
         return np.array([max(use / paths, _LEAST_FLOW) if use else 0.0 for use in uses])
 
 
-def _checked_arcs(edges: Any) -> list[Edge]:
-    checks.refuse_masked(edges, "edges")
-    try:
-        pairs = [(tail, head) for tail, head in edges]
-    except (TypeError, ValueError):
-        raise ValueError("edges must be pairs (tail, head), one pair per edge") from None
-    if not pairs:
-        raise ValueError("edges must hold at least two edges, got none")
-    return pairs
-
-
-def _topological_numbers(edges: list[Edge]) -> dict[Hashable, int]:
+def _topological_numbers(edges: list[tuple[Hashable, Hashable]]) -> dict[Hashable, int]:
     """Number the vertices so that every edge goes from a smaller to a larger one."""
     sorter: TopologicalSorter[Hashable] = TopologicalSorter()
     for tail, head in edges:

@@ -11,7 +11,7 @@ from driftwolfe.domains.hull import comes_near
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.devices import HOST
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.points.product import ProductPoint
+from driftwolfe.points.ops import ProductPoint
 
 
 class ProductDomain(Domain):
@@ -35,8 +35,7 @@ class ProductDomain(Domain):
     ProductPoint([ 0., -1.], [0., 1., 0.])
     """
 
-    #: One shape per part.
-    shape: Any
+    shape: Any  # one per part
     lmo_method = "halfspace"
     _made_from = (("domains", "domains"),)
 
@@ -47,33 +46,23 @@ class ProductDomain(Domain):
                 raise TypeError(f"domains[{index}] must be a Domain, got {type(domain).__name__}")
         if not self.domains:
             raise ValueError("domains must hold at least one set, got none")
+        at_zero = all(domain.center is None for domain in self.domains)
         super().__init__(
             len(self.domains),
             math.hypot(*(domain.radius for domain in self.domains)),
             diameter=math.hypot(*(domain.diameter for domain in self.domains)),
+            center=None if at_zero else self.origin(),
             inner_radius=min(domain.inner_radius for domain in self.domains),
         )
         self.shape = tuple(domain.shape for domain in self.domains)
         elsewhere = (domain.device for domain in self.domains if domain.device is not HOST)
         self.device = next(elsewhere, HOST)
-
-    @property
-    def center(self) -> ProductPoint | None:
-        """The parts' centres, or None where all of them are 0."""
-        centred = any(domain.center is not None for domain in self.domains)
-        return self.origin() if centred else None
+        self.cheap_projection = all(domain.cheap_projection for domain in self.domains)
+        self.cheap_membership = all(domain.cheap_membership for domain in self.domains)
 
     def warm_up(self) -> None:
         for domain in self.domains:
             domain.warm_up()
-
-    @property
-    def cheap_projection(self) -> bool:
-        return all(domain.cheap_projection for domain in self.domains)
-
-    @property
-    def cheap_membership(self) -> bool:
-        return all(domain.cheap_membership for domain in self.domains)
 
     def origin(self) -> ProductPoint:
         return ProductPoint(domain.origin() for domain in self.domains)
@@ -180,10 +169,11 @@ class LMODomain(Domain):
                 raise TypeError(f"{name} must be a function, got {type(function).__name__}")
         sizes = checks.shape(shape)
         self.error = checks.nonnegative(error, "error")
-        self._functions: dict[str, Callable[[Array], Any] | None] = given
+        self._functions: dict[str, Any] = given
         self._minimises = False  # whether some answer has beaten the centre
         middle = None if center is None else checks.finite_array(center, "center", sizes).copy()
         super().__init__(sizes, radius, center=middle)
+        self.cheap_membership = contains is not None
         if contains is not None and not contains(self.origin()):
             raise ValueError(
                 f"contains says that {'0' if center is None else 'center'} is not in the set; "
@@ -193,10 +183,6 @@ class LMODomain(Domain):
     def can(self, operation: str) -> bool:
         return self._functions.get(operation) is not None
 
-    @property
-    def cheap_membership(self) -> bool:
-        return self.can("contains")
-
     def lmo_with_error(
         self, direction: Array, accuracy: float | None = None
     ) -> tuple[Array, float]:
@@ -204,34 +190,29 @@ class LMODomain(Domain):
 
     def _lmo(self, direction: Array) -> Array:
         answer = self._call("lmo", direction)
-        offset = answer if self._center is None else answer - self._center
+        offset = self._from_center(answer)
         distance = norm(offset)
         if distance > self.radius * (1 + _RADIUS_TOLERANCE):
             raise ValueError(
                 f"lmo returned a point at distance {distance:g} from the centre, but radius is "
                 f"{self.radius:g}; correct the oracle or give the larger radius"
             )
-        if not self._minimises:
-            self._check_minimiser(direction, offset)
-        return answer
-
-    def _check_minimiser(self, direction: Array, offset: Array) -> None:
-        """Raise ValueError where the centre, which is in the set, beats the answer of the oracle."""
-        if not direction.any():  # all points are as good
-            return
+        if self._minimises or not direction.any():  # to 0, all points are as good
+            return answer
+        # The centre is in the set, so it may not beat the answer.
         worse, room = inner(unit_vector(direction), offset), _RADIUS_TOLERANCE * self.radius
         if worse > room + self.error * self.radius:
             raise ValueError(
                 "lmo must MINIMISE the inner product with its direction, but its answer is worse "
-                f"than the {'origin' if self._center is None else 'center'} by {worse:g} times the "
+                f"than the {'origin' if self.center is None else 'center'} by {worse:g} times the "
                 "norm of the direction; return a minimiser, and give a center that is in the set"
             )
         self._minimises = worse < -room
+        return answer
 
     def _contains(self, x: Array, slack: float) -> bool:
-        function = self._functions["contains"]
-        if function is not None:
-            return bool(function(x.copy()))
+        if self.can("contains"):
+            return bool(self._functions["contains"](x.copy()))
         if self.error > 0:
             raise NotImplementedError(
                 "an lmo with an error cannot tell whether a point is in the set; give contains="
@@ -242,10 +223,9 @@ class LMODomain(Domain):
         return self._call("project", y) if self.can("project") else super()._project(y)
 
     def _gauge(self, y: Array) -> float:
-        function = self._functions["gauge"]
-        return super()._gauge(y) if function is None else float(function(y.copy()))
+        return self._functions["gauge"](y.copy()) if self.can("gauge") else super()._gauge(y)
 
     def _call(self, name: str, argument: Array) -> Array:
         """Call a function of the user's with copies of what it gets and gives."""
-        answer = self._functions[name](argument.copy())  # type: ignore[misc]
+        answer = self._functions[name](argument.copy())
         return checks.finite_array(answer, f"the answer of {name}", self.shape).copy()

@@ -6,12 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.points.compiling import (
-    NUMBERS,
-    PLACES,
-    WHOLE,
-    jit,
-)
+from driftwolfe.points.compiling import NUMBERS, PLACES, WHOLE, jit
 
 
 @jit()

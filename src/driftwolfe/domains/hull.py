@@ -20,35 +20,20 @@ _FULL_STEPS = 2
 class Hull:
     r"""A convex combination :math:`x = \sum_i w_i a_i` of atoms, moved to the point nearest to a target.
 
-    `add` adds an atom, with weight 0; `correct` moves the weights so that x becomes the point of the
-    hull nearest to its argument, and drops atoms without weight. Wolfe's method (1976): steps to the
-    minimiser over an affine hull, cut short where a weight would turn negative. Every step is an
-    exact line search in a descent direction, so the distance never grows (beyond rounding), also for
-    affinely dependent atoms. With m atoms of n entries, `add` costs O(m n) for one row of the Gram
-    matrix, a step of `correct` O(m n + m^3).
-
-    Parameters
-    ----------
-    first_atom
-        The point to start from. Sums are kept relative to it, so hulls far from 0 lose no digits.
-
-    Examples
-    --------
-    >>> hull = Hull(np.array([1.0, 0.0]))
-    >>> hull.add(np.array([0.0, 1.0]))
-    >>> hull.correct(np.array([1.0, 0.5]))
-    array([0.75, 0.25])
-    >>> hull.weights
-    array([0.75, 0.25])
+    Wolfe's method (1976): steps to the minimiser over an affine hull, cut short where a weight would
+    turn negative. Every step is an exact line search in a descent direction, so the distance never
+    grows (beyond rounding), also for affinely dependent atoms. With m atoms of n entries, `add` costs
+    O(m n) for one row of the Gram matrix, a step of `correct` O(m n + m^3). Sums are kept relative to
+    the first atom, so hulls far from 0 lose no digits.
     """
 
     def __init__(self, first_atom: Array) -> None:
         self._shape: Shape = first_atom.shape
         self._base = np.array(first_atom, dtype=np.float64).ravel()
-        self._count = 1
         self._unit = 1.0
-        self._rows = np.zeros((4, self._base.size))
-        self._gram = np.zeros((4, 4))
+        self._count = 1
+        self._rows = np.zeros((16, self._base.size))  # room for more atoms than there are
+        self._gram = np.zeros((16, 16))
         self._weights = np.ones(1)
 
     @property
@@ -57,29 +42,18 @@ class Hull:
         travel = self._weights @ self._rows[: self._count]
         return (self._base + self._unit * travel).reshape(self._shape)
 
-    @property
-    def atoms(self) -> Array:
-        """The held atoms along the first axis, a new array."""
-        rows = self._unit * self._rows[: self._count]
-        return (self._base + rows).reshape(self._count, *self._shape)
-
-    @property
-    def weights(self) -> Array:
-        """Their weights: non-negative, with sum 1; a new array."""
-        return self._weights.copy()
-
     def add(self, vertex: Array) -> None:
         """Hold one more atom, with weight 0."""
-        if self._count == len(self._rows):
-            self._grow()
         here, offset = self._count, vertex.ravel() - self._base
+        if here == len(self._rows):
+            self._rows = np.pad(self._rows, ((0, here), (0, 0)))
+            self._gram = np.pad(self._gram, (0, here))
         if here == 1 and not self._rows[0].any():  # else what is held has its unit already
             # A power of two, which changes no digit: products stay in range on sets of any size.
             self._unit = 2.0 ** int(np.frexp(np.abs(offset).max(initial=0.0))[1])
         self._rows[here] = offset / self._unit
         products = self._rows[: here + 1] @ self._rows[here]
-        self._gram[here, : here + 1] = products
-        self._gram[: here + 1, here] = products
+        self._gram[here, : here + 1] = self._gram[: here + 1, here] = products
         self._weights = np.append(self._weights, 0.0)
         self._count += 1
 
@@ -96,7 +70,11 @@ class Hull:
                 break
             support, residual = self._settle(np.append(support, entering), target)
             before, distance = distance, float(residual @ residual)
-        self._keep(np.sort(support))
+        if (count := len(support)) < self._count:
+            kept = np.sort(support)
+            self._rows[:count] = self._rows[kept]
+            self._gram[:count, :count] = self._gram[np.ix_(kept, kept)]
+            self._weights, self._count = self._weights[kept], count
         return self.point
 
     def _gains(self, residual: Array) -> Array:
@@ -109,12 +87,9 @@ class Hull:
         largest = self._gram.diagonal()[: self._count].max()
         return 16 * _ROUNDING * float(np.sqrt(largest * (residual @ residual)))
 
-    def _residual(self, target: Array) -> Array:
-        return target - self._weights @ self._rows[: self._count]
-
     def _settle(self, support: Indices, target: Array) -> tuple[Indices, Array]:
         """Minor cycles: reach the affine minimiser of some subset of `support`, weights > 0."""
-        residual = self._residual(target)
+        residual = target - self._weights @ self._rows[: self._count]
         full_steps = 0
         while len(support) > 1 and full_steps < _FULL_STEPS:
             gains = self._gains(residual)[support]
@@ -127,7 +102,7 @@ class Hull:
                 break
             full_steps += self._step(support, move, slope / float(travel @ travel))
             support = support[self._weights[support] > 0]
-            residual = self._residual(target)
+            residual = target - self._weights @ self._rows[: self._count]
         return support, residual
 
     def _step(self, support: Indices, move: Array, length: float) -> bool:
@@ -153,25 +128,14 @@ class Hull:
         differences += self._gram[heaviest, heaviest]
         # Rounding in `differences` is that of the Gram entries, which may be far larger.
         rounding = len(support) * _ROUNDING * float(self._gram[support, support].max())
-        move = np.empty(len(support))
-        move[others] = _solve_semidefinite(differences, gains[others] - gains[pivot], rounding)
-        move[pivot] = -move[others].sum()
+        move, values, ridge, failed = np.empty(len(support)), gains[others] - gains[pivot], 0.0, 1
+        while failed:  # a ridge steps in where the matrix is singular
+            regular = differences + ridge * np.eye(len(others))
+            _, solution, failed = scipy.linalg.lapack.dposv(regular, values)
+            ridge = max(16 * ridge, rounding)
+        move[others] = solution
+        move[pivot] = -solution.sum()
         return move
-
-    def _keep(self, indices: Indices) -> None:
-        count = len(indices)
-        if count == self._count:
-            return
-        self._rows[:count] = self._rows[indices]
-        self._gram[:count, :count] = self._gram[np.ix_(indices, indices)]
-        self._weights = self._weights[indices]
-        self._count = count
-
-    def _grow(self) -> None:
-        held, size = self._rows.shape
-        rows, gram = np.zeros((2 * held, size)), np.zeros((2 * held, 2 * held))
-        rows[:held], gram[:held, :held] = self._rows, self._gram
-        self._rows, self._gram = rows, gram
 
 
 def approach(
@@ -203,10 +167,6 @@ def comes_near(lmo: Callable[[Array], Array], x: Array, start: Array, tolerance:
 
     Both answers are certified: by a near point of the set, or by a half-space that holds the set
     and is not near.
-
-    >>> lmo = lambda direction: np.where(direction > 0, -1.0, 1.0)
-    >>> [comes_near(lmo, np.array([1.0, 3.0]), np.zeros(2), tolerance) for tolerance in (1.9, 2.1)]
-    [False, True]
     """
     rounding = 16 * _ROUNDING * max(float(np.linalg.norm(x)), float(np.linalg.norm(start)))
     allowed = max(tolerance, rounding)
@@ -218,18 +178,6 @@ def comes_near(lmo: Callable[[Array], Array], x: Array, start: Array, tolerance:
         if distance - gap / distance > allowed:
             return False
     return False
-
-
-def _solve_semidefinite(matrix: Array, values: Array, rounding: float) -> Array:
-    """Solve matrix @ s = values; ridges from `rounding` up step in where the matrix is singular."""
-    solution, failed = values, 1
-    ridge = 0.0
-    while failed:
-        _, solution, failed = scipy.linalg.lapack.dposv(
-            matrix + ridge * np.eye(len(matrix)), values
-        )
-        ridge = max(16 * ridge, rounding)
-    return solution
 
 
 class ConvexHull(Domain):
@@ -248,10 +196,8 @@ class ConvexHull(Domain):
     --------
     >>> import driftwolfe as dw
     >>> triangle = dw.ConvexHull([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
-    >>> triangle.lmo([-1.0, 1.0])
-    array([2., 0.])
-    >>> triangle.project([2.0, 1.0])
-    array([1.5, 0.5])
+    >>> triangle.lmo([-1.0, 1.0]), triangle.project([2.0, 1.0])
+    (array([2., 0.]), array([1.5, 0.5]))
     """
 
     cheap_projection = cheap_membership = False  # they take many calls of `lmo`

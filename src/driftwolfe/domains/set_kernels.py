@@ -7,14 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.points.compiling import (
-    ANSWER,
-    NUMBER,
-    STACK,
-    TABLE,
-    fast_jit,
-    jit,
-)
+from driftwolfe.points.compiling import ANSWER, NUMBER, STACK, TABLE, fast_jit, jit
 
 
 @fast_jit()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.domains.balls import NormBall
+from driftwolfe.domains.balls import NormBall, Simplex
 from driftwolfe.domains.base import Domain
 from driftwolfe.domains.thresholds import (
     kernels,
@@ -18,10 +19,16 @@ from driftwolfe.domains.thresholds import (
     threshold_to_sum,
 )
 from driftwolfe.points import FactoredMatrix, Triplet, checks, leading_triplet, norm
-from driftwolfe.points.compiled import compiled
-from driftwolfe.points.decompositions import singular_values, svd
-from driftwolfe.points.devices import HOST, best_device, device_named, device_of, to_host
-from driftwolfe.points.kinds import Array, Point, Shape
+from driftwolfe.points.devices import (
+    HOST,
+    best_device,
+    device_named,
+    device_of,
+    singular_values,
+    svd,
+    to_host,
+)
+from driftwolfe.points.kinds import Array, Point, Shape, compiled
 from driftwolfe.points.lanczos import leading_triplet_of_each
 
 factored_kernels = compiled("driftwolfe.points.sparse_kernels")
@@ -74,13 +81,9 @@ class TraceNormBall(NormBall):
     Examples
     --------
     >>> import numpy as np, driftwolfe as dw
-    >>> ball = dw.TraceNormBall((2, 2), radius=3.0)
-    >>> ball.lmo(np.diag([2.0, -1.0])) + 0.0
+    >>> dw.TraceNormBall((2, 2), radius=3.0).lmo(np.diag([2.0, -1.0])) + 0.0
     array([[-3.,  0.],
            [ 0.,  0.]])
-    >>> ball.project(np.diag([4.0, 1.0])).round(12) + 0.0
-    array([[3., 0.],
-           [0., 0.]])
     """
 
     rank_one_atoms = True
@@ -109,8 +112,12 @@ class TraceNormBall(NormBall):
             )
         super().__init__(sizes, radius, math.sqrt(min(sizes)))
         self.lmo_tolerance = checks.positive(lmo_tolerance, "lmo_tolerance")
-        entries = math.prod(sizes)
-        small = entries <= (THIN_ENTRIES if min(sizes) <= _CHEAP_SIDE else DENSE_ENTRIES)
+        entries, thin = math.prod(sizes), min(sizes) <= _CHEAP_SIDE
+        self.cheap_projection = thin or entries <= DENSE_ENTRIES
+        self.cheap_membership = self.cheap_projection  # both need all singular values
+        # Minimisers have high rank, and every atom adds rank one.
+        self.affordable_projection = entries <= FULL_SVD_ENTRIES
+        small = entries <= (THIN_ENTRIES if thin else DENSE_ENTRIES)
         self.factored = representation == "factored" or (representation == "auto" and not small)
         if device != "auto":
             self.device = device_named(device)
@@ -138,19 +145,6 @@ class TraceNormBall(NormBall):
             (factored_kernels if self.factored else kernels)()
 
     @property
-    def cheap_projection(self) -> bool:
-        return min(self.shape) <= _CHEAP_SIDE or math.prod(self.shape) <= DENSE_ENTRIES
-
-    @property
-    def cheap_membership(self) -> bool:
-        return self.cheap_projection  # both need all singular values
-
-    @property
-    def affordable_projection(self) -> bool:
-        # Minimisers have high rank, and every atom adds rank one.
-        return math.prod(self.shape) <= FULL_SVD_ENTRIES
-
-    @property
     def default_method(self) -> str:
         return "exact" if self.cheap_projection else "block"
 
@@ -162,13 +156,11 @@ class TraceNormBall(NormBall):
     ) -> tuple[Point, float]:
         """Return the atom and a bound on how far it is from the minimiser.
 
-        Where the shorter side is at most 48, the bound is proved, up to rounding. Above that a
-        Lanczos run from a random start finds the leading pair. For an accuracy of 0.05 or more the
-        bound fails with probability 0.001 at most. For a finer one it is radius * residual, which is
-        right unless a larger singular value was missed; one that is larger by more than 5 % is missed
-        with probability 0.001 at most. The probability is over the start, for a direction that does
-        not depend on it; the direction's numbers seed it, so that calls repeat.
-        `docs/theory/oracles.md` has the proof.
+        It is proved, up to rounding, where the shorter side is at most 48. Above that, Lanczos runs
+        from a random start, seeded by the direction's numbers, so that calls repeat. For an accuracy
+        of 0.05 or more the bound fails with probability 0.001 at most. A finer one is radius *
+        residual: right unless a larger singular value was missed, which for one larger by more than
+        5 % has probability 0.001 at most. `docs/theory/oracles.md` has the proof.
         """
         return self._atom(direction, leading_triplet(direction, tolerance=self._tol(accuracy)))
 
@@ -223,18 +215,11 @@ class TraceNormBall(NormBall):
         U, s, V = self._svd(y, leading=True)
         if s.sum() <= self.scale:
             return y.copy()
-        kept = threshold_to_sum(s, self.scale)
-        rank = np.count_nonzero(kept)
-        U, kept, V = U[:, :rank], kept[:rank], V[:, :rank]
-        return FactoredMatrix(U, kept, V) if isinstance(y, FactoredMatrix) else (U * kept) @ V.T
+        return _assembled(U, threshold_to_sum(s, self.scale), V, y)
 
     def _gauge_subgradient(self, y: Point) -> Point:
         U, s, V = self._svd(y)
-        rank = np.count_nonzero(s > 1e-12 * s.max(initial=0.0))
-        U, V = U[:, :rank], V[:, :rank]
-        if isinstance(y, FactoredMatrix):
-            return FactoredMatrix(U, np.full(rank, 1 / self.scale), V)
-        return U @ V.T / self.scale
+        return _assembled(U, (s > 1e-12 * s.max(initial=0.0)) / self.scale, V, y)
 
     def _svd(self, x: Point, leading: bool = False) -> tuple[Array, Array, Array]:
         """Return all singular values, falling, and vectors: all, or those a projection keeps.
@@ -288,6 +273,13 @@ class TraceNormBall(NormBall):
         return x.toarray()
 
 
+def _assembled(U: Array, s: Array, V: Array, like: Point) -> Point:
+    """Return U diag(s) V^T as the kind of point that `like` is; zeros in s come last."""
+    rank = np.count_nonzero(s)
+    U, s, V = U[:, :rank], s[:rank], V[:, :rank]
+    return FactoredMatrix(U, s, V) if isinstance(like, FactoredMatrix) else (U * s) @ V.T
+
+
 def _as_factors(stored: Any, most: int) -> tuple[Array, Array] | None:
     """Return U and V with U V^T the sparse matrix: a column for each row that holds entries.
 
@@ -323,11 +315,7 @@ class Spectrahedron(Domain):
     Examples
     --------
     >>> import numpy as np, driftwolfe as dw
-    >>> states = dw.Spectrahedron(2)
-    >>> states.lmo(np.diag([1.0, -1.0]))
-    array([[0., 0.],
-           [0., 1.]])
-    >>> states.project(np.diag([2.0, 1.5]))
+    >>> dw.Spectrahedron(2).project(np.diag([2.0, 1.5]))
     array([[0.75, 0.  ],
            [0.  , 0.25]])
     """
@@ -337,26 +325,18 @@ class Spectrahedron(Domain):
 
     def __init__(self, n: int, radius: float = 1.0) -> None:
         self._side = checks.count(n, "n", least=2)
-        self.scale = checks.positive(radius, "radius")
+        eigenvalues = Simplex(self._side, radius)
+        self.scale = eigenvalues.scale
         super().__init__(
             (self._side, self._side),
-            self.scale * math.sqrt(1 - 1 / self._side),
-            diameter=self.scale * math.sqrt(2),
-            center=np.eye(self._side) * (self.scale / self._side),
-            inner_radius=self.scale / math.sqrt(self._side * (self._side - 1)),
+            eigenvalues.radius,
+            diameter=eigenvalues.diameter,
+            center=np.diag(eigenvalues.center),
+            inner_radius=eigenvalues.inner_radius,
         )
-
-    @property
-    def cheap_projection(self) -> bool:
-        return self._side < _LANCZOS_SIDE
-
-    @property
-    def cheap_membership(self) -> bool:
-        return self.cheap_projection  # both need all eigenvalues
-
-    @property
-    def affordable_projection(self) -> bool:
-        return math.prod(self.shape) <= FULL_SVD_ENTRIES
+        # Both need all eigenvalues.
+        self.cheap_projection = self.cheap_membership = self._side < _LANCZOS_SIDE
+        self.affordable_projection = self._side**2 <= FULL_SVD_ENTRIES
 
     def tangent(self, direction: Array) -> Array:
         symmetric = _symmetric_part(direction)
@@ -367,9 +347,7 @@ class Spectrahedron(Domain):
         return np.outer(self.scale * vector, vector)
 
     def _contains(self, x: Array, slack: float) -> bool:
-        if self._offset(x) > slack:
-            return False
-        return bool(np.linalg.eigvalsh(_symmetric_part(x))[0] >= -slack)
+        return self._offset(x) <= slack and np.linalg.eigvalsh(_symmetric_part(x))[0] >= -slack
 
     def _project(self, y: Array) -> Array:
         values, vectors = np.linalg.eigh(_symmetric_part(y))
@@ -398,11 +376,8 @@ def _lowest_eigenvector(symmetric: Array) -> Array:
 
         # A fixed random start: a patterned one may be orthogonal to the answer.
         start = np.random.default_rng(0).standard_normal(side)
-        try:
+        with suppress(ArpackError):
             vector: Array = eigsh(symmetric, k=1, which="SA", v0=start)[1][:, 0]
-        except ArpackError:
-            pass
-        else:
             return vector / norm(vector)
     vectors: Array = scipy.linalg.eigh(symmetric, subset_by_index=[0, 0])[1]
     return vectors[:, 0]

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.points.compiled import compiled
 from driftwolfe.points.devices import HOST, device_of
-from driftwolfe.points.kinds import Array
+from driftwolfe.points.kinds import Array, compiled
 
 kernels = compiled("driftwolfe.domains.set_kernels")
+
+#: Values of more times the cap have lost the digits that tell where between 0 and the cap to be.
+_FAR = 1e6
 
 
 def load_kernels(domain: Any) -> None:
@@ -19,35 +21,18 @@ def load_kernels(domain: Any) -> None:
     kernels()
 
 
-#: Values of more times the cap have lost the digits that tell where between 0 and the cap to be.
-_FAR = 1e6
+def threshold_to_sum(values: Array, total: float) -> Array:
+    r"""Project onto :math:`\{s : \sum_i |s_i| \le total\}`, along the last axis."""
+    return project_nonnegative_sum(values, total, ball=True)
 
 
-def project_nonnegative_sum(values: Array, total: float) -> Array:
-    r"""Project onto :math:`\{s \ge 0, \sum_i s_i = total\}`, along the last axis.
+def project_nonnegative_sum(values: Any, total: float, ball: bool = False) -> Any:
+    r"""Project onto :math:`\{s \ge 0, \sum_i s_i = total\}`, or the L1 ball, along the last axis.
 
     The answer is :math:`\max(values - \theta, 0)`, and theta the largest of
     :math:`\theta_S = (\sum_{i \in S} values_i - total)/|S|` over sets S of entries. Dropping entries
     below the :math:`\theta_S` of those that are left finds it (Michelot 1986).
-
-    >>> project_nonnegative_sum(np.array([2.0, 1.0, -5.0]), 2.0)
-    array([1.5, 0.5, 0. ])
     """
-    return _nearest_rows(values, total, ball=False)
-
-
-def threshold_to_sum(values: Array, total: float) -> Array:
-    r"""Project onto :math:`\{s : \sum_i |s_i| \le total\}`, along the last axis.
-
-    >>> threshold_to_sum(np.array([[2.0, -1.0], [3.0, -2.0]]), 4.0)
-    array([[ 2. , -1. ],
-           [ 2.5, -1.5]])
-    """
-    return _nearest_rows(values, total, ball=True)
-
-
-def _nearest_rows(values: Any, total: float, ball: bool) -> Any:
-    """The nearest rows with this sum and no negative entry, or, for a ball, of no larger size."""
     device, rows = device_of(values), values.reshape(-1, values.shape[-1])
     if device is HOST:
         return kernels().nearest_rows(np.ascontiguousarray(rows), total, ball).reshape(values.shape)
@@ -65,11 +50,7 @@ def _nearest_rows(values: Any, total: float, ball: bool) -> Any:
 
 
 def threshold_falling(values: Array, total: float) -> Array:
-    """As `threshold_to_sum`, for one row of values that fall already.
-
-    >>> threshold_falling(np.array([3.0, 2.0, 0.5]), 3.0)
-    array([2., 1., 0.])
-    """
+    """As `threshold_to_sum`, for one row of values >= 0 that fall already."""
     if values.sum() <= total:
         return values
     shifted = values - values[0]
@@ -85,15 +66,15 @@ def project_capped_sums(values: Array, total: float, cap: float) -> Array:
     0 to n cap. The sum falls with theta along straight pieces between the points `values - cap` and
     `values`, so sorting those finds the piece that meets `total`, and on it theta is the root of a
     linear equation.
-
-    >>> project_capped_sums(np.array([[3.0, 1.0, 0.0]]), 2.0, 1.0)
-    array([[1., 1., 0.]])
-    >>> project_capped_sums(np.array([[0.9, 0.5, 0.0]]), 1.0, 1.0)
-    array([[0.7, 0.3, 0. ]])
     """
     n = values.shape[1]
     if values.size and max(values.max(), -values.min()) > _FAR * cap:
-        values = _brought_near(values, total, cap)
+        # With the k-th largest value for 0, k = total/cap rounded up, theta lies between -cap and 0:
+        # there k - 1 entries, here k of them could hold all of the total. What is farther away than
+        # 2 cap is clipped in any case.
+        level = np.sort(values, axis=1)[:, -min(n, max(1, math.ceil(total / cap)))]
+        with np.errstate(over="ignore"):  # infinitely far away is far away
+            values = np.clip(values - level[:, None], -2.0 * cap, 2.0 * cap)
     lowered = values - cap
     breaks = np.concatenate([lowered, values], axis=1)
     order = np.argsort(breaks, axis=1)
@@ -112,16 +93,3 @@ def project_capped_sums(values: Array, total: float, cap: float) -> Array:
     rest = surplus / np.maximum(np.count_nonzero(free, axis=1, keepdims=True), 1)
     projected: Array = np.clip(shifted - rest, 0.0, cap)
     return projected
-
-
-def _brought_near(values: Array, total: float, cap: float) -> Array:
-    """Return values with the same projection, none of them larger than twice the cap.
-
-    With the k-th largest value for 0, k = total/cap rounded up, theta lies between -cap and 0: there
-    k - 1 entries, here k of them could hold all of the total. What is farther away than 2 cap is
-    clipped in any case.
-    """
-    rank = min(values.shape[1], max(1, math.ceil(total / cap)))
-    level = np.sort(values, axis=1)[:, -rank]
-    with np.errstate(over="ignore"):  # infinitely far away is far away
-        return np.clip(values - level[:, None], -2.0 * cap, 2.0 * cap)

@@ -16,9 +16,8 @@ from driftwolfe.ensemble.plan import ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import gauge_by_bisection
 from driftwolfe.points import FactoredMatrix, checks, clip_to_ball, inner
-from driftwolfe.points.compiled import compiled
 from driftwolfe.points.devices import HOST, Device, device_of, is_array, to_host
-from driftwolfe.points.kinds import Array, Indices, Point
+from driftwolfe.points.kinds import Array, Indices, Point, compiled
 from driftwolfe.points.ops import trimmed
 from driftwolfe.points.rounding import TIE
 from driftwolfe.storage import require

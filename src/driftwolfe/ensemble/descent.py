@@ -20,7 +20,7 @@ from driftwolfe.oracles import Atoms, InfeasibleProjection, infeasible_projectio
 from driftwolfe.points import FactoredMatrix, norm
 from driftwolfe.points.devices import namespace, to_host
 from driftwolfe.points.kinds import Array, Indices, Point
-from driftwolfe.points.product import in_kind_of
+from driftwolfe.points.ops import in_kind_of
 from driftwolfe.storage import require
 
 

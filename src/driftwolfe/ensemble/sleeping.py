@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from driftwolfe.ensemble.cover import GeometricCover
 from driftwolfe.ensemble.hedge import ROUNDING, LossScale, check_loss_scale, normalised
 from driftwolfe.points import checks
-from driftwolfe.points.compiled import compiled
-from driftwolfe.points.kinds import Array
+from driftwolfe.points.kinds import Array, compiled
 from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.ensemble.expert_kernels")

@@ -26,7 +26,8 @@ from driftwolfe.estimators.ids import check_keys
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices
-from driftwolfe.storage import Field, require
+from driftwolfe.saved_state import Field
+from driftwolfe.storage import require
 
 #: What a file says besides the state.
 SAVED_OPTIONS = OPTIONS | {

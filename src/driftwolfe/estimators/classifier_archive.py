@@ -25,15 +25,8 @@ from driftwolfe.estimators.classifier_features import (
     renewal_gap,
 )
 from driftwolfe.estimators.ids import distinct_keys, encode_keys
-from driftwolfe.storage import (
-    Field,
-    Header,
-    check_fields,
-    enough_memory,
-    read_archive,
-    require,
-    write_archive,
-)
+from driftwolfe.saved_state import Field, check_fields
+from driftwolfe.storage import Archive, enough_memory, read_archive, require, write_archive
 
 #: Sums of squares of features and of their weights are smaller, and either 0 or larger.
 LARGEST_SQUARE, SMALLEST_SQUARE = 1e250, 1e-260
@@ -48,17 +41,16 @@ OPTIONS = {
     "learner": Field(str),
     "fit_intercept": Field((bool, int), least=0, most=1),
 }
+_REAL, _SCALE = np.float64, (-LARGEST_SCALE, LARGEST_SCALE)
+_COUNT = Field(int, least=0, below=1 << 53)
 NUMBERS = {
     "radii": Field(list, items=Field(float)),
     "intercept": Field(bool),
     "adaptive": Field(bool),
     "classes": Field(int, least=1, below=1 << 53),
-    "t": Field(int, least=0, below=1 << 53),
-    "renewal": Field(int, least=0, below=1 << 53),
+    "t": _COUNT,
+    "renewal": _COUNT,
 }
-
-
-_REAL, _SCALE = np.float64, (-LARGEST_SCALE, LARGEST_SCALE)
 #: Arrays of a learner; there are `full` features with moments, `others` with squares only.
 ARRAYS = {
     "map.totals": Field(_REAL, (2,), 0.0, LARGEST_SCALE),
@@ -94,32 +86,30 @@ def read_learner(
     fields = {**options, "learner_state": Field(dict, optional=True)}
     key_fields = {f"keys.{name}": Field(np.uint8, (None,)) for name in keys}
 
-    def check(header: Header) -> None:
-        check_fields(fields, header.settings, kind)
-        require(header.settings["learner"] in LEARNERS, "options")
-        checked_radii(header.settings["radii"])
-        numbers, features = header.settings["learner_state"], header.described.get("map.seen")
-        if numbers is None or features is None:
+    def check(archive: Archive) -> None:
+        settings, arrays = archive.settings, archive.arrays
+        check_fields(fields, settings, kind)
+        require(settings["learner"] in LEARNERS, "options")
+        checked_radii(settings["radii"])
+        numbers, seen = settings["learner_state"], arrays.get("map.seen")
+        if numbers is None or seen is None:
             require(numbers is None, "arrays of a classifier")
-            check_fields(key_fields, header.described, kind)
-        else:
-            check_fields(NUMBERS, numbers, kind)
-            sizes = _sizes(numbers, features.nbytes // 8)
-            check_fields(ARRAYS | key_fields, header.described, kind, **sizes)
+            check_fields(key_fields, arrays, kind)
+            return
+        check_fields(NUMBERS, numbers, kind)
+        features, t = seen.nbytes // 8, numbers["t"]
+        require(t < numbers["renewal"] <= t + renewal_gap(features, t), "rounds of a classifier")
+        check_fields(ARRAYS | key_fields, arrays, kind, **_sizes(numbers, features))
 
     with enough_memory(path):
         archive = read_archive(path, check, kind)
-        settings, arrays = dict(archive.settings), archive.arrays
+        settings, arrays = archive.settings, archive.arrays
         held = {name: distinct_keys(arrays.pop(f"keys.{name}")) for name in keys}
-        numbers = settings.pop("learner_state")
-        if numbers is None:
-            return settings, None, held
-        features, t = arrays["map.seen"].size, numbers["t"]
-        check_fields(ARRAYS, arrays, kind, **_sizes(numbers, features))
-        require(t < numbers["renewal"] <= t + renewal_gap(features, t), "rounds of a classifier")
-        learner = ClassLearner.restored(numbers, arrays)
-        _check_map(learner.map)
-        _check_experts(learner.experts)
+        numbers, learner = settings.pop("learner_state"), None
+        if numbers is not None:
+            learner = ClassLearner.restored(numbers, arrays)
+            _check_map(learner.map)
+            _check_experts(learner.experts)
         return settings, learner, held
 
 

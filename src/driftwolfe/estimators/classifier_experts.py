@@ -16,8 +16,7 @@ from driftwolfe.estimators.classifier_features import (
     renewal_gap,
 )
 from driftwolfe.points import checks
-from driftwolfe.points.compiled import compiled
-from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.rounding import near_largest
 
 kernels = compiled("driftwolfe.estimators.classifier_kernels")

@@ -8,9 +8,8 @@ import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.points import checks
-from driftwolfe.points.compiled import compiled
-from driftwolfe.points.decompositions import eigh
-from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.points.devices import eigh
+from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.rounding import ramp
 
 kernels = compiled("driftwolfe.estimators.classifier_kernels")

@@ -13,13 +13,13 @@ import numpy as np
 
 from driftwolfe.domains import Box, LinfBall, ProductDomain, TraceNormBall
 from driftwolfe.estimators.ids import Ids, check_keys, distinct_keys, encode_keys, plain_key
-from driftwolfe.estimators.recommender_archive import check_header, pool_from_state, pool_state
+from driftwolfe.estimators.recommender_archive import check_archive, pool_from_state, pool_state
 from driftwolfe.estimators.recommender_experts import LOSSES, PoolSettings, RatingPool
 from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
-from driftwolfe.points.product import ProductPoint
-from driftwolfe.storage import enough_memory, read_archive, write_archive
+from driftwolfe.points.ops import ProductPoint
+from driftwolfe.storage import enough_memory, read_archive, refused, write_archive
 
 LEARNERS = ("both", "pold", "pola")
 #: Options that have the same name in the scikit-learn and river APIs.
@@ -375,13 +375,10 @@ class MatrixCompleter(Guarded):
     def read(cls, path: str | os.PathLike[str], kind: str) -> tuple[Self, dict[str, Any]]:
         """Read what `write` wrote for a wrapper of that name, and its own settings."""
         with enough_memory(path):
-            archive = read_archive(path, check_header, kind)
+            archive = read_archive(path, check_archive, kind)
             settings, arrays = archive.settings, archive.arrays
-            try:
+            with refused(f"{path} does not hold the state of a {kind}"):
                 completer = cls(**settings["settings"])
-            except (TypeError, ValueError) as error:
-                told = " ".join(str(error).split())[:200]
-                raise ValueError(f"{path} does not hold the state of a {kind}: {told}") from error
             pool = pool_from_state(completer._pool.settings, settings, arrays)
             completer._pool = pool
             completer._users = Ids(distinct_keys(arrays["ids.users"], pool.users.size))

@@ -13,7 +13,8 @@ from driftwolfe.estimators.recommender_experts import PoolSettings, RatingPool
 from driftwolfe.estimators.recommender_kernels import Interactions, Scale, Side, Slots
 from driftwolfe.estimators.recommender_tables import ITEM_BITS, LAST_ITEM, Older, RecentSteps
 from driftwolfe.points.kinds import Array
-from driftwolfe.storage import Field, Header, check_fields, require
+from driftwolfe.saved_state import Field, check_fields
+from driftwolfe.storage import Archive, require
 
 #: Bound of ratings, errors and steps: ratings are at most 1e100, and errors count as 1,000 units.
 LARGEST = 1e110
@@ -45,25 +46,21 @@ def _fields(older: Iterable[str]) -> dict[str, Field]:
         "slots.squares": Field(real, ("experts",), 0.0),
         "slots.weights": Field(real, ("experts",), 0.0),
         "slots.steps": Field(real, ("experts",)),
-        "slots.starts": Field(whole, ("experts",), 0, below="end"),
+        "slots.starts": Field(whole, ("experts",), 0),
         "slots.levels": Field(whole, ("experts",)),
         "slots.low": Field(whole, ("experts",)),
     }
     for side in ("users", "items"):
         fields |= {
             f"{side}.counts": Field(whole, (side,), 1),
-            f"{side}.touched": Field(whole, (side,), 0, below="t"),
+            f"{side}.touched": Field(whole, (side,), 0),
             f"{side}.metric": Field(real, (side,), 1.0 / LARGEST_METRIC, LARGEST_METRIC),
             f"{side}.biases": Field(real, (side, "experts")),
             f"{side}.squares": Field(real, (side, "experts"), 0.0),
             f"{side}.rows": Field(real, (side, "low rank")),
             f"ids.{side}": Field(np.uint8, (None,)),
         }
-    for k in older:
-        fields |= {
-            f"older.{k}.{side}": Field(real, (None, f"columns{k}"), *bounds)
-            for side in ("users", "items")
-        }
+        fields |= {f"older.{k}.{side}": Field(real, (None, f"older{k}"), *bounds) for k in older}
     return fields | {
         "recent.rows": Field(whole, ("recent",), 0, below="users"),
         "recent.cols": Field(whole, ("recent",), 0, below="items"),
@@ -74,21 +71,14 @@ def _fields(older: Iterable[str]) -> dict[str, Field]:
 
 def pool_state(pool: RatingPool) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return settings and arrays that make up a pool; spare room is left out."""
-    groups: dict[str, Any] = {"slots": pool.slots, "low": pool.low, "scale": pool.scale}
-    arrays = {
-        f"{name}.{part}": table
-        for name, group in groups.items()
-        for part, table in group._asdict().items()
-    }
+    groups = {name: getattr(pool, name)._asdict() for name in ("slots", "low", "scale")}
     for name, grown in (("users", pool.users), ("items", pool.items)):
-        for part, table in grown.side._asdict().items():
-            arrays[f"{name}.{part}"] = table[: grown.size]
-    recent = pool.recent
-    for part in ("rows", "cols", "steps"):
-        arrays[f"recent.{part}"] = getattr(recent, part)[: recent.size]
+        groups[name] = {part: table[: grown.size] for part, table in grown.side._asdict().items()}
+    recent, parts = pool.recent, ("rows", "cols", "steps")
+    groups["recent"] = {part: getattr(recent, part)[: recent.size] for part in parts}
     for k, older in pool.older.items():
-        arrays |= {f"older.{k}.users": older.users, f"older.{k}.items": older.items}
-    arrays["seen.pairs"] = pool.seen.pairs()
+        groups[f"older.{k}"] = {"users": older.users, "items": older.items}
+    groups["seen"] = {"pairs": pool.seen.pairs()}
     settings = {
         "settings": asdict(pool.settings),
         "experts": [list(expert) for expert in pool.experts],
@@ -96,68 +86,58 @@ def pool_state(pool: RatingPool) -> tuple[dict[str, Any], dict[str, NDArray[Any]
         "older": {str(k): older.start for k, older in pool.older.items()},
         "next_projection": pool.next_projection,
     }
+    arrays = {f"{name}.{part}": held[part] for name, held in groups.items() for part in held}
     return settings, arrays
 
 
-def check_header(header: Header) -> None:
-    """Refuse a file whose settings, or types and shapes of arrays, do not fit; no array is read yet."""
-    check_fields(SETTINGS, header.settings, header.kind)
-    older, rank = header.settings["older"], header.settings["settings"].get("rank")
+def check_archive(archive: Archive) -> None:
+    """Refuse a file whose settings or arrays, or types and shapes of these, do not fit."""
+    settings, kind = archive.settings, archive.kind
+    check_fields(SETTINGS, settings, kind)
+    older, rank = settings["older"], settings["settings"].get("rank")
     require(all(k.isascii() and k.isdigit() for k in older), "older steps")
-    check_fields(dict.fromkeys(older, Field(int, least=0)), older, header.kind)
-    experts = len(header.settings["experts"])
-    check_fields(_fields(older), header.described, header.kind, experts=experts, rank=rank)
+    check_fields(dict.fromkeys(older, Field(int, least=0)), older, kind)
+    experts = len(settings["experts"])
+    check_fields(_fields(older), archive.arrays, kind, experts=experts, rank=rank)
 
 
 def pool_from_state(
     options: PoolSettings, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> RatingPool:
-    """Make a pool of these options again, of arrays whose header has been checked."""
-    t = int(arrays["scale.clock"][0])
-    experts = options.experts(t)
-    interacting = np.array([expert.radius > 0 for expert in experts])
-    sizes = {"experts": len(experts), "low": int(interacting.sum()), "rank": options.rank}
-    fields = _fields(settings["older"])
-    check_fields(fields, arrays, "MatrixCompleter", **sizes, t=t, end=t + 1)
-    require(settings["experts"] == [list(expert) for expert in experts], "experts")
-    pool = RatingPool(options)
-
-    def group(kind: Any, name: str) -> Any:
-        return kind(*(arrays[f"{name}.{part}"] for part in kind._fields))
-
+    """Make a pool of these options again, of what `check_archive` has accepted."""
+    groups: dict[str, dict[str, Any]] = {}
+    for name, array in arrays.items():
+        group, _, part = name.rpartition(".")
+        groups.setdefault(group, {})[part] = array
+    pool, held = RatingPool(options), groups["recent"]
+    pool.slots, pool.low = Slots(**groups["slots"]), Interactions(**groups["low"])
+    pool.scale, pool.next_projection = Scale(**groups["scale"]), settings["next_projection"]
     for name, grown in (("users", pool.users), ("items", pool.items)):
-        grown.side = group(Side, name)
+        grown.side = Side(**groups[name])
         grown.size = grown.side.counts.size
-    pool.slots, pool.low = group(Slots, "slots"), group(Interactions, "low")
-    pool.scale, pool.experts = group(Scale, "scale"), experts
-    held = {part: arrays[f"recent.{part}"] for part in ("rows", "cols", "steps")}
     pool.recent = RecentSteps(held["rows"].size, settings["first"], **held)
-    pool.older = {
-        int(k): Older(start, arrays[f"older.{k}.users"], arrays[f"older.{k}.items"])
-        for k, start in settings["older"].items()
-    }
-    pool.seen.runs = (arrays["seen.pairs"],) if "seen.pairs" in arrays else ()
-    pool.next_projection = settings["next_projection"]
-    _check_slots(pool, interacting)
-    _check_past(pool)
-    _check_decisions(pool)
+    older = settings["older"].items()
+    pool.older = {int(k): Older(start, **groups[f"older.{k}"]) for k, start in older}
+    pool.seen.runs = tuple(groups.get("seen", {}).values())
+    pool.experts = options.experts(pool.t)
+    require(settings["experts"] == [list(expert) for expert in pool.experts], "experts")
+    _check_pool(pool)
+    for e in np.flatnonzero(pool.slots.low >= 0).tolist():
+        _check_interactions(pool, e)
     return pool
 
 
-def _check_slots(pool: RatingPool, interacting: NDArray[np.bool_]) -> None:
-    """Options and time say which experts there are; the loops read it off the slots."""
-    slots, experts = pool.slots, pool.experts
+def _check_pool(pool: RatingPool) -> None:
+    """What must agree in every pool: experts and options, counts and time, decisions and their sets."""
+    slots, experts, recent, t = pool.slots, pool.experts, pool.recent, pool.t
+    interacting = np.array([expert.radius > 0 for expert in experts])
+    low = np.where(interacting, interacting.cumsum() - 1, -1)
     require(slots.steps.tolist() == [expert.step for expert in experts], "steps of experts")
     require(slots.levels.tolist() == [expert.level for expert in experts], "levels of experts")
-    low = np.where(interacting, interacting.cumsum() - 1, -1)
     require(np.array_equal(slots.low, low), "experts with interactions")
+    require(pool.low.radii.size == interacting.sum(), "experts with interactions")
+    require((slots.starts <= t).all(), "starts of experts")
     require(abs(float(slots.weights.sum()) - 1.0) < 1e-6, "weights of experts")
-
-
-def _check_past(pool: RatingPool) -> None:
-    """As many ratings as time has passed; recent steps and pairs of known users and items."""
-    recent, t = pool.recent, pool.t
-    require(all(int(grown.side.counts.sum()) == t for grown in pool.sides), "counts of ratings")
     require(recent.first + recent.size == t, "recent ratings")
     require(t < pool.next_projection <= t + pool.block(), "times of projections")
     require(all(k < pool.low.radii.size for k in pool.older), "older steps")
@@ -166,17 +146,13 @@ def _check_past(pool: RatingPool) -> None:
     users, items = pairs >> ITEM_BITS, pairs & LAST_ITEM
     known = (users < pool.users.size).all() and (items < pool.items.size).all()
     require(known and (np.diff(pairs) > 0).all(), "rated pairs")
-
-
-def _check_decisions(pool: RatingPool) -> None:
-    """Means, biases and interactions lie in their sets."""
-    (error, low, high, recent), means = pool.scale.numbers.tolist(), pool.slots.means
-    require(error >= 0.0 and low <= recent <= high, "ratings")
-    require((means >= low).all() and (means <= high).all(), "means")
+    error, lowest, highest, last = pool.scale.numbers.tolist()
+    require(error >= 0.0 and lowest <= last <= highest, "ratings")
+    require((slots.means >= lowest).all() and (slots.means <= highest).all(), "means")
     for grown in pool.sides:
-        require(_largest(grown.side.biases) <= (1.0 + ROUNDING) * (high - low), "biases")
-    for e in np.flatnonzero(pool.slots.low >= 0).tolist():
-        _check_interactions(pool, e)
+        require(int(grown.side.counts.sum()) == t, "counts of ratings")
+        require((grown.side.touched < t).all(), "times of ratings")
+        require(_largest(grown.side.biases) <= (1.0 + ROUNDING) * (highest - lowest), "biases")
 
 
 def _check_interactions(pool: RatingPool, e: int) -> None:

@@ -20,8 +20,7 @@ from driftwolfe.estimators.recommender_tables import (
     StepMatrix,
     weighted,
 )
-from driftwolfe.points.decompositions import eigh
-from driftwolfe.points.devices import device_of
+from driftwolfe.points.devices import device_of, eigh
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.points.orthogonal import RitzSpace, orthonormal
 from driftwolfe.points.rounding import ramp

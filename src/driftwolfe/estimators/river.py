@@ -28,7 +28,8 @@ from driftwolfe.estimators.recommender import SHARED_OPTIONS, MatrixCompleter
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
-from driftwolfe.storage import Field, check_fields, require
+from driftwolfe.saved_state import Field, check_fields
+from driftwolfe.storage import require
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,7 @@ from driftwolfe.estimators.recommender import SHARED_OPTIONS, MatrixCompleter, c
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
-from driftwolfe.storage import Field, check_fields
+from driftwolfe.saved_state import Field, check_fields
 
 
 class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):

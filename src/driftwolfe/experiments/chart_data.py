@@ -1,29 +1,23 @@
-"""What figures and interactive charts show, computed once: curves, regrets, values of c, weights."""
+"""What figures and interactive charts show, described once: lines, regrets, expert weights."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from driftwolfe.experiments.figure_style import CALL_DASHES, LineStyle, line_styles
-from driftwolfe.experiments.summary import Calls, Curve, Series, Spread, Summary, counted
-from driftwolfe.experiments.tables import RegretRow
+from driftwolfe.experiments.figure_style import LineStyle, line_styles
+from driftwolfe.experiments.summary import CALLS, Curve, Series, Spread, Summary, counted
+from driftwolfe.experiments.tables import RegretRow, number
 from driftwolfe.points.kinds import Array, Indices
 
 #: The part of the rounds whose averages are still noise.
 EARLY = 0.05
-#: The ratio from which an axis is logarithmic.
+#: The ratio of positive values from which only a logarithmic axis shows them all.
 WIDE = 20.0
-#: Short names of oracle calls.
-CALL_LABELS: dict[Calls, str] = {
-    "lmo": "LMO",
-    "projection": "projection",
-    "gauge": "gauge",
-    "membership": "membership",
-}
 
 
 def seeds(series: Iterable[Series]) -> str:
@@ -36,23 +30,8 @@ def seeds(series: Iterable[Series]) -> str:
 
 
 def evenly(size: int, most: int) -> Indices:
-    """Up to `most` of the places 0, ..., size - 1, both ends among them.
-
-    >>> evenly(10, 4).tolist(), evenly(3, 4).tolist()
-    ([0, 3, 6, 9], [0, 1, 2])
-    """
-    if size <= most:
-        return np.arange(size)
-    return np.linspace(0, size - 1, most).round().astype(np.int64)
-
-
-def spans_widely(values: Iterable[float]) -> bool:
-    """Whether positive values lie so far apart that only a logarithmic axis shows them all."""
-    found = list(values)
-    return bool(found) and min(found) > 0.0 and max(found) > WIDE * min(found)
-
-
-# -- lines -----------------------------------------------------------------------------------------
+    """Up to `most` of the places 0, ..., size - 1, both ends among them."""
+    return np.linspace(0, size - 1, min(size, most)).round().astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +44,6 @@ class Band:
 
     @property
     def high(self) -> Array:
-        """The mean and the deviation."""
         return self.mean + self.deviation
 
     def low(self, *, positive: bool = False) -> Array:
@@ -94,7 +72,6 @@ class Line:
     label: str  # for a legend
     style: LineStyle
     band: Band
-    kind: Calls | None = None  # the oracle whose calls it counts
     chosen: int | None = None  # the place of the c that the method was run with
     partial: bool = False  # whether c was chosen on fewer rounds than the method was run on
 
@@ -112,7 +89,17 @@ class Panel:
     over_c: bool = False  # whether the lines run over c, with a logarithmic axis, or over rounds
 
 
-def loss_panels(summary: Summary) -> list[Panel]:
+class Chart(NamedTuple):
+    """What the report says about a chart, and its panels, side by side, if it is one of lines."""
+
+    name: str  # of its kind, such as "panels"
+    heading: str
+    caption: str  # how to read it
+    description: str  # what it shows, for those who do not see it
+    panels: Sequence[Panel] = ()
+
+
+def loss_chart(summary: Summary) -> Chart:
     """Average loss, cumulative loss and run time.
 
     The first leaves out what only the first twentieth of the rounds would need; the third is
@@ -128,14 +115,28 @@ def loss_panels(summary: Summary) -> list[Panel]:
 
     losses, seconds = lines("loss", average=True), lines("seconds")
     low, high = settled_range([line.band for line in losses])
-    log = spans_widely(float(line.band.mean[-1]) for line in seconds)
+    totals = [float(line.band.mean[-1]) for line in seconds]
+    log = 0.0 < WIDE * min(totals) < max(totals)
     # The first rounds would take half of a logarithmic axis.
-    after_start = [float(line.band.mean[len(line.band.mean) // 50]) for line in seconds]
-    return [
-        Panel("Average loss", "loss per round", losses, low=low, high=high),
-        Panel("Cumulative loss", "loss", lines("loss")),
-        Panel("Run time", "processor time (s)", seconds, log, min(after_start) if log else None),
-    ]
+    start = min(float(line.band.mean[len(line.band.mean) // 50]) for line in seconds)
+    ends = ", ".join(
+        f"{line.label} {number(float(line.band.mean[-1]))} in {number(each.band.mean[-1], 3)} s"
+        for line, each in zip(losses, seconds, strict=True)
+    )
+    return Chart(
+        "panels",
+        "Loss and run time",
+        f"Lines and bands: {seeds(summary.chosen.values())}. "
+        + ("Dotted: abrupt changes. " if summary.drifts else "")
+        + "A click on a method hides it in all three panels; drag to zoom, double-click to go back.",
+        f"Three line charts over {counted(summary.length, 'round')}: average loss, "
+        f"cumulative loss and run time. At the end the average losses are: {ends}.",
+        [
+            Panel("Average loss", "loss per round", losses, low=low, high=high),
+            Panel("Cumulative loss", "loss", lines("loss")),
+            Panel("Run time", "processor time (s)", seconds, log, start if log else None),
+        ],
+    )
 
 
 def settled_range(bands: Sequence[Band]) -> tuple[float, float]:
@@ -151,43 +152,59 @@ def settled_range(bands: Sequence[Band]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def call_panel(summary: Summary) -> Panel | None:
+def call_chart(summary: Summary) -> Chart | None:
     """Calls of each oracle so far; the dash says which oracle. None where no method called any."""
     style = line_styles(summary.titles)
     lines = []
     for title, series in summary.chosen.items():
-        for kind, name in CALL_LABELS.items():
+        for kind, oracle in CALLS.items():
             calls = band(series, kind)
             if calls.mean[-1] > 0:
-                dashed = replace(style[title], dash=CALL_DASHES[kind])
-                lines.append(Line(title, f"{series.label}: {name}", dashed, calls, kind))
-    return Panel("", "oracle calls so far", lines, log=True) if lines else None
+                dashed = replace(style[title], dash=oracle.dash)
+                lines.append(Line(title, f"{series.label}: {oracle.label}", dashed, calls))
+    if not lines:
+        return None
+    ends = [f"{line.label} {number(line.band.mean[-1] / line.band.x[-1], 3)}" for line in lines]
+    return Chart(
+        "calls",
+        "Oracle calls",
+        "Solid: linear minimisations (LMO); dashed: projections; dotted: "
+        "gauge calls; dash-dotted: membership tests.",
+        f"Line chart of oracle calls over rounds. Calls per round: {', '.join(ends)}.",
+        [Panel("", "oracle calls so far", lines, log=True)],
+    )
 
 
-def scale_panel(summary: Summary) -> Panel | None:
+def scale_chart(summary: Summary) -> Chart | None:
     """Mean loss per round by c; None where no method was run with several."""
     style = line_styles(summary.titles)
-    lines = []
+    lines, ranges = [], []
     for title, chosen in summary.chosen.items():
         tried = summary.tuning(title)
-        if len(tried) > 1:
-            scales = [series.c or 0.0 for series in tried]
-            losses = [series.mean_loss for series in tried]
-            first = max(series.played for series in tried)
-            partial = first < chosen.played
-            label = f"{title} (tuned on the first {counted(first, 'round')})" if partial else title
-            best = scales.index(chosen.c) if chosen.c in scales else None
-            points = Band(
-                np.array(scales),
-                np.array([loss.mean for loss in losses]),
-                np.array([loss.deviation for loss in losses]),
-            )
-            lines.append(Line(title, label, style[title], points, None, best, partial))
-    log = spans_widely(float(mean) for line in lines for mean in line.band.mean)
-    return Panel("", "mean loss per round", lines, log, over_c=True) if lines else None
-
-
-# -- regret ----------------------------------------------------------------------------------------
+        if len(tried) < 2:
+            continue
+        scales = np.array([series.c for series in tried], dtype=float)
+        losses, deviations = np.array([series.mean_loss for series in tried]).T
+        first = max(series.played for series in tried)
+        partial = first < chosen.played
+        label = f"{title} (tuned on the first {counted(first, 'round')})" if partial else title
+        best = next((place for place, c in enumerate(scales) if c == chosen.c), None)
+        points = Band(scales, losses, deviations)
+        lines.append(Line(title, label, style[title], points, best, partial))
+        told = "" if best is None else f", chosen c = {chosen.c:,g}"
+        ranges.append(f"{label} {number(losses.min())} to {number(losses.max())}{told}")
+    if not lines:
+        return None
+    means = [float(mean) for line in lines for mean in line.band.mean]
+    log = 0.0 < WIDE * min(means) < max(means)
+    return Chart(
+        "scales",
+        "Sensitivity to c",
+        "A ring marks the c that was chosen; hollow markers, that it was chosen on fewer "
+        "rounds than the method was run on.",
+        f"Line chart of the mean loss per round against c. Losses: {', '.join(ranges)}.",
+        [Panel("", "mean loss per round", lines, log, over_c=True)],
+    )
 
 
 def regret_measures(
@@ -203,24 +220,20 @@ def regret_measures(
     return {name: values for name, values in found.items() if values}, labels
 
 
-# -- expert weights --------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpertTable:
     """Expert weights of a method in its first seed."""
 
     label: str
     seed: int
-    rounds: list[int]
+    rounds: Indices
     experts: list[str]  # by rising step size, epoch or length
     values: Array  # by expert, then by round; nan where it was not active
 
     def thinned(self, most: int) -> ExpertTable:
         """At most `most` of the rounds, the first and the last among them."""
         kept = evenly(len(self.rounds), most)
-        rounds = [self.rounds[place] for place in kept]
-        return replace(self, rounds=rounds, values=self.values[:, kept])
+        return replace(self, rounds=self.rounds[kept], values=self.values[:, kept])
 
 
 def expert_tables(summary: Summary) -> list[ExpertTable]:
@@ -230,21 +243,16 @@ def expert_tables(summary: Summary) -> list[ExpertTable]:
         result = series.results[0]
         weights = result.weights
         if weights is not None and weights.experts and weights.rounds:
-            sizes = [expert_size(name) for name in weights.experts]
-            order = sorted(range(len(sizes)), key=sizes.__getitem__)
+            order = np.argsort([expert_size(name) for name in weights.experts], kind="stable")
             names = [weights.experts[place] for place in order]
             values = np.array(weights.values, dtype=float).T[order]
-            seed = result.trial.seed
-            found.append(ExpertTable(series.label, seed, weights.rounds, names, values))
+            rounds = np.array(weights.rounds)
+            found.append(ExpertTable(series.label, result.trial.seed, rounds, names, values))
     return found
 
 
 def expert_size(expert: str) -> float:
-    """The number in an expert's name; 0 where there is none.
-
-    >>> expert_size("η = 0.0145"), expert_size("γ = 1,024"), expert_size("η = 2e-05")
-    (0.0145, 1024.0, 2e-05)
-    """
+    """The number in an expert's name, such as 1024 in "γ = 1,024"; 0 where there is none."""
     number = re.search(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?", expert)
     return float(number.group().replace(",", "")) if number else 0.0
 

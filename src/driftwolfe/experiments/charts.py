@@ -6,18 +6,18 @@ import html
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftwolfe.experiments import chart_data
-from driftwolfe.experiments.chart_data import ExpertTable, Line, Panel
-from driftwolfe.experiments.figure_style import MARKERS, LineStyle, line_styles
+from driftwolfe.experiments.chart_data import Chart, ExpertTable, Line, Panel
+from driftwolfe.experiments.figure_style import MARKERS, line_styles
 from driftwolfe.experiments.figures import INACTIVE
-from driftwolfe.experiments.summary import Spread, Summary, counted
-from driftwolfe.experiments.tables import RegretRow, number, spread_text
+from driftwolfe.experiments.summary import Summary
+from driftwolfe.experiments.tables import RegretRow, spread_text
 
 Json = dict[str, Any]
 
@@ -30,85 +30,48 @@ _GAP = 0.1
 #: Plotly's names of matplotlib's markers.
 _SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x")
 SYMBOLS = dict(zip(MARKERS, _SYMBOLS, strict=True))
+#: A text that plotly shows unchanged: it reads some tags and entities.
+plain = partial(html.escape, quote=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """An interactive chart; what all have in common is in page.js."""
+def all_charts(summary: Summary, regrets: Sequence[RegretRow], points: int) -> list[Json]:
+    """Words and data for every chart that there is something for; at most `points` on a curve.
 
-    name: str  # of its kind, such as "panels"
-    heading: str
-    caption: str  # how to read it
-    description: str  # what it shows, for those who do not see it
-    traces: list[Json]
-    wide: Json  # layout for a desk
-    narrow: Json  # layout for a telephone
-
-    @property
-    def source(self) -> str:
-        """All that plotly needs, as text that may stand inside a script element."""
-        return script_json({"traces": self.traces, "wide": self.wide, "narrow": self.narrow})
-
-
-def all_charts(summary: Summary, regrets: Sequence[RegretRow], points: int) -> list[Chart]:
-    """Every chart that there is something for, with at most `points` on a curve."""
+    What all charts have in common is in page.js.
+    """
     made = [
-        _loss_chart(summary, points),
-        _call_chart(summary, points),
+        _line_chart(summary, chart_data.loss_chart(summary), points),
+        _line_chart(summary, chart_data.call_chart(summary), points),
         _weight_chart(summary, points),
         _regret_chart(summary, regrets),
-        _scale_chart(summary, points),
+        _line_chart(summary, chart_data.scale_chart(summary), points),
     ]
     return [chart for chart in made if chart is not None]
 
 
-# -- texts and numbers -----------------------------------------------------------------------------
+def _page_chart(chart: Chart, traces: list[Json], wide: Json, narrow: Json) -> Json:
+    """A chart with a layout for a desk and one for a telephone."""
+    source = script_json({"traces": traces, "wide": wide, "narrow": narrow})
+    return {**chart._asdict(), "source": source}
 
 
 def script_json(content: Any) -> str:
-    r"""JSON that can neither end a script element nor start a comment in it.
-
-    >>> script_json("</script><!--")
-    '"\\u003c/script\\u003e\\u003c!--"'
-    """
+    """JSON that can neither end a script element nor start a comment in it."""
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
 
 
-def plain(text: str) -> str:
-    """A text that plotly shows unchanged: it reads some tags and entities.
-
-    >>> plain("<b>POLD & co</b>")
-    '&lt;b&gt;POLD &amp; co&lt;/b&gt;'
-    """
-    return html.escape(text, quote=False)
-
-
 def brief(values: Iterable[Any], digits: int = 6) -> list[float | None]:
-    """Numbers for a chart: rounded, so that they take little room; None for nan.
-
-    >>> brief([1 / 3, 2.0, float("nan")])
-    [0.333333, 2, None]
-    """
-    rounded = [float(f"{value:.{digits}g}") for value in values]
-    return [
-        None if math.isnan(value) else int(value) if value.is_integer() else value
-        for value in rounded
-    ]
+    """Numbers for a chart: rounded, so that they take little room; None for nan."""
+    rounded = (float(f"{value:.{digits}g}") for value in values)
+    return [None if math.isnan(v) else int(v) if v.is_integer() else v for v in rounded]
 
 
 def dash(lengths: Sequence[float]) -> str:
-    """A dash as plotly takes it.
-
-    >>> dash(()), dash((4.0, 1.5))
-    ('solid', '8px,3px')
-    """
+    """A dash as plotly takes it."""
     return ",".join(f"{WIDTH * part:g}px" for part in lengths) or "solid"
-
-
-# -- layout ----------------------------------------------------------------------------------------
 
 
 class Cell(NamedTuple):
@@ -121,11 +84,7 @@ class Cell(NamedTuple):
 
 
 def axis_names(place: int) -> Json:
-    """The axes of a cell, counted from 0, as traces name them.
-
-    >>> axis_names(0), axis_names(2)
-    ({'xaxis': 'x', 'yaxis': 'y'}, {'xaxis': 'x3', 'yaxis': 'y3'})
-    """
+    """The axes of a cell, counted from 0, as traces name them."""
     number = "" if place == 0 else str(place + 1)
     return {"xaxis": f"x{number}", "yaxis": f"y{number}"}
 
@@ -179,73 +138,11 @@ def _rounds(summary: Summary, ticks: int = 7) -> Json:
     return {"kind": "rounds", "range": [0, summary.length], "nticks": ticks}
 
 
-# -- lines -----------------------------------------------------------------------------------------
-
-
-def _loss_chart(summary: Summary, points: int) -> Chart:
-    ends = ", ".join(
-        f"{series.label} {number(series.mean_loss.mean)} "
-        f"in {number(series.total('seconds').mean, 3)} s"
-        for series in summary.chosen.values()
-    )
-    return _line_chart(
-        summary,
-        chart_data.loss_panels(summary),
-        points,
-        name="panels",
-        heading="Loss and run time",
-        caption=f"Lines and bands: {chart_data.seeds(summary.chosen.values())}. "
-        + ("Dotted: abrupt changes. " if summary.drifts else "")
-        + "A click on a method hides it in all three panels; drag to zoom, double-click to go back.",
-        description=f"Three line charts over {counted(summary.length, 'round')}: average loss, "
-        f"cumulative loss and run time. At the end the average losses are: {ends}.",
-    )
-
-
-def _call_chart(summary: Summary, points: int) -> Chart | None:
-    panel = chart_data.call_panel(summary)
-    if panel is None:
-        return None
-    ends = ", ".join(
-        f"{line.label} {number(float(line.band.mean[-1] / line.band.x[-1]), 3)}"
-        for line in panel.lines
-    )
-    return _line_chart(
-        summary,
-        [panel],
-        points,
-        name="calls",
-        heading="Oracle calls",
-        caption="Solid: linear minimisations (LMO); dashed: projections; dotted: "
-        "gauge calls; dash-dotted: membership tests.",
-        description=f"Line chart of oracle calls over rounds. Calls per round: {ends}.",
-    )
-
-
-def _scale_chart(summary: Summary, points: int) -> Chart | None:
-    panel = chart_data.scale_panel(summary)
-    if panel is None:
-        return None
-    ranges = []
-    for line in panel.lines:
-        means = line.band.mean
-        chosen = "" if line.chosen is None else f", chosen c = {line.band.x[line.chosen]:,g}"
-        ranges.append(f"{line.label} {number(means.min())} to {number(means.max())}{chosen}")
-    return _line_chart(
-        summary,
-        [panel],
-        points,
-        name="scales",
-        heading="Sensitivity to c",
-        caption="A ring marks the c that was chosen; hollow markers, that it was chosen on fewer "
-        "rounds than the method was run on.",
-        description="Line chart of the mean loss per round against c. "
-        f"Losses: {', '.join(ranges)}.",
-    )
-
-
-def _line_chart(summary: Summary, panels: list[Panel], points: int, **words: str) -> Chart:
+def _line_chart(summary: Summary, chart: Chart | None, points: int) -> Json | None:
     """Panels side by side, or below each other on a narrow screen."""
+    if chart is None:
+        return None
+    panels = chart.panels
     several, over_c = len(panels) > 1, panels[0].over_c
     cells, traces = [], list[Json]()
     for place, panel in enumerate(panels):
@@ -254,14 +151,13 @@ def _line_chart(summary: Summary, panels: list[Panel], points: int, **words: str
         if panel.high is not None:
             y["range"] = [panel.low, panel.high]
         cells.append(Cell(panel.title, x, y, 260 if several else 300))
-        for line in panel.lines:
-            traces += _line_traces(panel, line, points, place)
+        traces += [t for line in panel.lines for t in _line_traces(panel, line, points, place)]
     drifts = summary.drifts if several else ()
     # Labels over c are long.
     wide, narrow = (-(-len(panels[0].lines) // each) for each in ((4, 1) if over_c else (5, 2)))
-    return Chart(
-        **words,
-        traces=traces,
+    return _page_chart(
+        chart,
+        traces,
         wide=layout(cells, len(panels), legend=wide, drifts=drifts),
         narrow=layout(cells, legend=narrow, drifts=drifts),
     )
@@ -304,7 +200,7 @@ def _line_traces(panel: Panel, line: Line, points: int, place: int) -> list[Json
     # Two lines that are not seen, and the colour between them; coarser than the mean.
     coarse = band.thinned(max(2, len(band.x) // 2))
     border: Json = {**silent, "x": coarse.x.tolist(), "line": {"width": 0, "color": colour}}
-    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    red, green, blue = bytes.fromhex(colour[1:])
     fill = {"fill": "tonexty", "fillcolor": f"rgba({red},{green},{blue},0.18)"}
     low = coarse.low(positive=panel.log)
     return [{**border, "y": brief(low, 5)}, {**border, **fill, "y": brief(coarse.high, 5)}, mean]
@@ -314,32 +210,42 @@ def _marker(symbol: str, size: int, colour: str) -> Json:
     return {"symbol": symbol, "size": size, "color": colour}
 
 
-# -- regret ----------------------------------------------------------------------------------------
-
-
-def _regret_chart(summary: Summary, regrets: Sequence[RegretRow]) -> Chart | None:
+def _regret_chart(summary: Summary, regrets: Sequence[RegretRow]) -> Json | None:
     found, names = chart_data.regret_measures(summary, regrets)
     if not found:
         return None
     style = line_styles(summary.titles)
     labels = {title: plain(name).replace(" (", "<br>(") for title, name in names.items()}
-    parts = [
-        f"{measure}: "
-        + ", ".join(f"{names[title]} {spread_text(value)}" for title, value in values.items())
-        for measure, values in found.items()
-    ]
-    return Chart(
-        name="regret",
-        heading="Regret",
-        caption="Dots: mean over seeds; bars: one standard deviation. Dynamic regret: against the "
+    parts, traces = [], []
+    for place, (measure, values) in enumerate(found.items()):
+        told = [f"{names[title]} {spread_text(value)}" for title, value in values.items()]
+        parts.append(f"{measure}: {', '.join(told)}")
+        for title, value in values.items():
+            dot: Json = {
+                "mode": "markers",
+                **axis_names(place),
+                "x": brief([value.mean]),
+                "y": [labels[title]],
+                "name": labels[title],
+                "showlegend": False,
+                "marker": _marker(SYMBOLS[style[title].marker], 9, style[title].colour),
+                "hovertemplate": f"%{{y}}: {spread_text(value)}<extra></extra>",
+            }
+            if value.deviation:
+                bar = {"array": brief([value.deviation], 3), "thickness": 1.4, "width": 4}
+                dot["error_x"] = bar
+            traces.append(dot)
+    chart = Chart(
+        "regret",
+        "Regret",
+        "Dots: mean over seeds; bars: one standard deviation. Dynamic regret: against the "
         "best fixed point of each stretch between drifts. Adaptive regret: the largest over windows "
         "of τ rounds; a lower bound where the trials did not measure all of them.",
-        description=f"Dot charts of regret. {'; '.join(parts)}.",
-        traces=[
-            _dot(labels[title], value, style[title], place)
-            for place, values in enumerate(found.values())
-            for title, value in values.items()
-        ],
+        f"Dot charts of regret. {'; '.join(parts)}.",
+    )
+    return _page_chart(
+        chart,
+        traces,
         wide=_regret_layout(list(found), list(labels.values()), min(4, len(found))),
         narrow=_regret_layout(list(found), list(labels.values()), 1),
     )
@@ -361,66 +267,42 @@ def _regret_layout(measures: list[str], labels: list[str], columns: int) -> Json
     return {**found, "hovermode": "closest", "showlegend": False}
 
 
-def _dot(label: str, value: Spread, style: LineStyle, place: int) -> Json:
-    dot: Json = {
-        "mode": "markers",
-        **axis_names(place),
-        "x": brief([value.mean]),
-        "y": [label],
-        "name": label,
-        "showlegend": False,
-        "marker": _marker(SYMBOLS[style.marker], 9, style.colour),
-        "hovertemplate": f"%{{y}}: {spread_text(value)}<extra></extra>",
-    }
-    if value.deviation:
-        dot["error_x"] = {"array": brief([value.deviation], 3), "thickness": 1.4, "width": 4}
-    return dot
-
-
-# -- expert weights --------------------------------------------------------------------------------
-
-
-def _weight_chart(summary: Summary, points: int) -> Chart | None:
+def _weight_chart(summary: Summary, points: int) -> Json | None:
     tables = chart_data.expert_tables(summary)
     if not tables:
         return None
     # The rounds are named in the caption: between maps there is no room.
     across = {**_rounds(summary), "showgrid": False, "title": None}
-    cells, heaviest = [], []
-    for table in tables:
+    cells, heaviest, traces = [], [], list[Json]()
+    for place, table in enumerate(tables):
         height = max(70, min(_ROW * len(table.experts), 400))
         experts = {"kind": "experts", "dtick": -(-_ROW * len(table.experts) // height)}
         cells.append(Cell(table.label, across, experts, height))
         last = np.nan_to_num(table.values[:, -1], nan=-1.0)
-        best = table.experts[int(last.argmax())]
-        heaviest.append(f"{table.label}, {best} with {last.max():.2f}")
+        heaviest.append(f"{table.label}, {table.experts[last.argmax()]} with {last.max():.2f}")
+        traces += _weight_traces(table.thinned(points), place)
     found = layout(cells, legend=1, left=96, drifts=summary.drifts, layer="above")
     inner = found["height"] - found["margin"]["t"] - found["margin"]["b"]
     largest = round(chart_data.largest_weight(tables), 4)
     colours = {"cmin": 0, "cmax": largest, "colorbar": {"y": 1 + 24 / inner}}
     found |= {"hovermode": "closest", "showlegend": False, "coloraxis": colours}
-    return Chart(
-        name="weights",
-        heading="Expert weights",
-        caption=f"Weights over rounds, {chart_data.seed_list(tables)}. Beige: the expert was not "
+    chart = Chart(
+        "weights",
+        "Expert weights",
+        f"Weights over rounds, {chart_data.seed_list(tables)}. Beige: the expert was not "
         "active. Experts by rising step size, epoch or length of interval.",
-        description="Heat maps of the weight of each expert over rounds. "
+        "Heat maps of the weight of each expert over rounds. "
         f"The heaviest experts at the end: {'; '.join(heaviest)}.",
-        traces=[
-            trace
-            for place, table in enumerate(tables)
-            for trace in _weight_traces(table.thinned(points), place)
-        ],
-        wide=found,
-        narrow=found,
     )
+    return _page_chart(chart, traces, wide=found, narrow=found)
 
 
 def _weight_traces(table: ExpertTable, place: int) -> list[Json]:
+    """A map of the weights, and one of where experts were not active."""
     shared: Json = {
         "type": "heatmap",
         **axis_names(place),
-        "x": table.rounds,
+        "x": table.rounds.tolist(),
         "y": [plain(expert) for expert in table.experts],
         "hoverongaps": False,
     }
@@ -436,7 +318,7 @@ def _weight_traces(table: ExpertTable, place: int) -> list[Json]:
         return [weights]
     shade: Json = {
         **shared,
-        "z": [[0 if hidden else None for hidden in row] for row in inactive.tolist()],
+        "z": [brief(row) for row in np.where(inactive, 0.0, np.nan)],
         "colorscale": [[0, INACTIVE], [1, INACTIVE]],
         "showscale": False,
         "hovertemplate": told + "not active<extra></extra>",

@@ -12,21 +12,12 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import (
-    BrokenExecutor,
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
-    as_completed,
-)
-from queue import SimpleQueue
+from concurrent import futures
 from typing import Any, NamedTuple
 
 import msgspec
 
-from driftwolfe.experiments.run_trial import run_trial
-from driftwolfe.experiments.trial import Result, Trial, canonical, decode
+from driftwolfe.experiments.trial import Result, Trial, canonical, decode, run_trial
 from driftwolfe.terminal import show
 
 #: How often a trial is tried whose process dies.
@@ -44,25 +35,25 @@ class Outcome(NamedTuple):
 
 
 def run_trials(
-    make_executor: Callable[[], Executor], trials: Sequence[Trial], folder: str | None = None
+    make_executor: Callable[[], futures.Executor],
+    trials: Sequence[Trial],
+    folder: str | None = None,
 ) -> Generator[Outcome, None, None]:
     """Run trials, and yield each outcome as soon as it is known.
 
-    A trial whose process dies is run again after the others, and given up after three deaths.
-    `make_executor` makes the executor, which is shut down at the end or when the generator is closed;
-    `folder` holds the real data, where the trials run.
+    A trial whose process dies is run again after the others, and given up after three deaths. The
+    executor is shut down at the end or when the generator is closed. `folder` holds the real data.
     """
-    executor = make_executor()
-    waiting = list(trials)
+    executor, waiting = make_executor(), list(trials)
     try:
         for _ in range(_ATTEMPTS):
             running = {executor.submit(work, canonical(trial), folder): trial for trial in waiting}
             waiting = []
-            for future in as_completed(running):
+            for future in futures.as_completed(running):
                 trial = running.pop(future)
                 try:
                     answer = future.result()
-                except BrokenExecutor:
+                except futures.BrokenExecutor:
                     waiting.append(trial)
                 except ConnectionError as problem:
                     raise ValueError(
@@ -72,9 +63,8 @@ def run_trials(
                     yield Outcome(trial, None, f"the {executor} gave it up: {_sentence(problem)}")
                 else:
                     yield _outcome(trial, answer)
-        for trial in waiting:
-            why = f"its process died {_ATTEMPTS} times; is there enough memory?"
-            yield Outcome(trial, None, why)
+        why = f"its process died {_ATTEMPTS} times; is there enough memory?"
+        yield from (Outcome(trial, None, why) for trial in waiting)
     finally:
         executor.shutdown(wait=False, cancel_futures=True)
 
@@ -95,7 +85,7 @@ def _outcome(trial: Trial, answer: bytes) -> Outcome:
     if "problem" in content:
         return Outcome(trial, None, content["problem"])
     try:
-        return Outcome(trial, decode(answer))
+        return Outcome(trial, decode(answer, Result))
     except ValueError as problem:
         why = f"its worker, another version of driftwolfe perhaps, sent no result ({problem})"
         return Outcome(trial, None, why)
@@ -106,29 +96,24 @@ def _sentence(problem: BaseException) -> str:
     return text.encode(errors="replace").decode()
 
 
-class ProcessExecutor(ThreadPoolExecutor):
+class ProcessExecutor(futures.ThreadPoolExecutor):
     """Processes of this machine, as many as cores unless `jobs` says otherwise.
 
-    A `ProcessPoolExecutor` breaks as a whole when one of its processes dies. So each process has
-    one to itself, fed by a thread of this executor: only the trial of the dead process is lost.
-    `start` is a start method of `multiprocessing`; all give the same results.
+    A `ProcessPoolExecutor` breaks as a whole when one of its processes dies. So each thread of this
+    executor has one of a single process to itself: only the trial of the dead process is lost.
     """
 
-    def __init__(self, jobs: int | None = None, start: str = "spawn") -> None:
-        known = multiprocessing.get_all_start_methods()
-        if start not in known:
-            raise ValueError(f"start must be one of {', '.join(known)}, got {start!r}")
+    def __init__(self, jobs: int | None = None) -> None:
         self.jobs = jobs or os.cpu_count() or 1
         super().__init__(self.jobs)
-        self._context = multiprocessing.get_context(start)
         self._others = set(multiprocessing.active_children())
+        self._own = threading.local()
         self._ended = False
-        self._starting = threading.Lock()  # a fork must not meet another one half-way
-        self._idle: SimpleQueue[ProcessPoolExecutor] = SimpleQueue()
-        for _ in range(self.jobs):
-            self._idle.put(self._process())
+        self._starting = threading.Lock()  # no process starts after the shutdown
 
-    def submit(self, call: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
+    def submit(
+        self, call: Callable[..., Any], /, *arguments: Any, **options: Any
+    ) -> futures.Future[Any]:
         """Call a function in the next process that is idle."""
         return super().submit(self._call, call, *arguments, **options)
 
@@ -141,26 +126,18 @@ class ProcessExecutor(ThreadPoolExecutor):
                 child.terminate()
 
     def _call(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        process = self._idle.get()
         try:
             with self._starting:
                 if self._ended:
                     raise RuntimeError("the executor was shut down")
-                try:
-                    future = process.submit(call, *arguments, **options)
-                except BrokenExecutor:  # it died while it was idle
-                    process = self._process()
-                    future = process.submit(call, *arguments, **options)
+                if not hasattr(self._own, "process"):
+                    spawn = multiprocessing.get_context("spawn")
+                    self._own.process = futures.ProcessPoolExecutor(1, spawn, _start_worker)
+                future = self._own.process.submit(call, *arguments, **options)
             return future.result()
-        except BrokenExecutor:
-            process = self._process()
+        except futures.BrokenExecutor:
+            del self._own.process
             raise
-        finally:
-            self._idle.put(process)
-
-    def _process(self) -> ProcessPoolExecutor:
-        """A process that starts with its first call."""
-        return ProcessPoolExecutor(1, self._context, _start_worker)
 
 
 def _start_worker() -> None:
@@ -176,7 +153,7 @@ def _start_worker() -> None:
     threading.Thread(target=follow, daemon=True).start()
 
 
-class DaskExecutor(Executor):
+class DaskExecutor(futures.Executor):
     """The workers of a Dask cluster, which must have this version of driftwolfe.
 
     The cluster moves the trials of a worker that dies to another.
@@ -191,9 +168,11 @@ class DaskExecutor(Executor):
     def __str__(self) -> str:
         return f"Dask scheduler at {self.address}"
 
-    def submit(self, call: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
+    def submit(
+        self, call: Callable[..., Any], /, *arguments: Any, **options: Any
+    ) -> futures.Future[Any]:
         """Call a function on a worker."""
-        answer: Future[Any] = Future()
+        answer: futures.Future[Any] = futures.Future()
 
         def pass_on(done: Any) -> None:
             try:
@@ -227,7 +206,7 @@ def _connect(address: str) -> Any:
     try:
         # A client whose scheduler does not answer takes long to go, and complains. A thread, as
         # this one may have an event loop already, as in a notebook.
-        with ThreadPoolExecutor(1) as thread:
+        with futures.ThreadPoolExecutor(1) as thread:
             thread.submit(lambda: asyncio.run(asyncio.wait_for(call(), _PATIENCE + 1))).result()
         return Client(address, timeout=_PATIENCE, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as problem:

@@ -1,7 +1,4 @@
-"""The style of figures: colours, dashes, markers, fonts, ticks and legends.
-
-Needs matplotlib alone, and only when something is drawn.
-"""
+"""The style of figures; needs matplotlib alone, and only when something is drawn."""
 
 from __future__ import annotations
 
@@ -37,32 +34,17 @@ DASHES: tuple[tuple[float, ...], ...] = (
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 KNOWN = ("POLD", "POLA", "BOGD_IP", "Multi-OCG", "Ader", "PAMO", "PAMO, exact gauge")
-#: Dashes where they stand for the kind of oracle call.
-CALL_DASHES: dict[str, tuple[float, ...]] = {
-    "lmo": (),
-    "projection": (4.0, 1.6),
-    "gauge": (1.0, 1.3),
-    "membership": (4.0, 1.3, 1.0, 1.3),
-}
 #: Inches of a legend's row.
 _ROW = 0.165
 
 
 def extra(module: str) -> ModuleType:
-    """Import a module of an extra dependency; where it is missing, say how to get it.
-
-    >>> extra("no_such_package.part")
-    Traceback (most recent call last):
-        ...
-    ImportError: this needs no_such_package: pip install 'driftwolfe[experiments]'
-    """
+    """Import a module of an extra dependency; where it is missing, say how to get it."""
     try:
         return import_module(module)
     except ModuleNotFoundError as missing:
-        package = (missing.name or module).partition(".")[0]
-        raise ImportError(
-            f"this needs {package}: pip install 'driftwolfe[experiments]'"
-        ) from missing
+        needed = f"this needs {(missing.name or module).partition('.')[0]}"
+        raise ImportError(f"{needed}: pip install 'driftwolfe[experiments]'") from missing
 
 
 @contextmanager
@@ -85,12 +67,6 @@ def line_styles(titles: Iterable[str]) -> dict[str, LineStyle]:
     """Give each title a line style; the paper's methods always have their own.
 
     Others take, in alphabetical order, what is left: first unused colours, then other dashes.
-
-    >>> found = line_styles(["POLD", "OGD", "BOGDIP"])
-    >>> found["POLD"].colour, found["BOGDIP"].colour
-    ('#0072B2', '#767676')
-    >>> found["OGD"] == line_styles(["OGD", "POLD", "BOGDIP"])["OGD"]
-    True
     """
     wanted = list(dict.fromkeys(titles))
     found: dict[str, LineStyle] = {}
@@ -111,20 +87,12 @@ def _plain(title: str) -> str:
     return "".join(letter for letter in title.lower() if letter.isalnum())
 
 
+#: Seven colours, dashes and markers in every combination of two.
 _CANDIDATES = [
-    LineStyle(
-        COLOURS[start],
-        DASHES[(start + shift) % len(DASHES)],
-        MARKERS[(start + 2 * shift) % len(MARKERS)],
-    )
-    for shift, start in product(range(len(MARKERS)), range(len(COLOURS)))
+    LineStyle(COLOURS[i], DASHES[(i + shift) % 7], MARKERS[(i + 2 * shift) % 7])
+    for shift, i in product(range(7), range(7))
 ]
 _FIXED = dict(zip(map(_plain, KNOWN), _CANDIDATES, strict=False))
-
-
-def stroke(dash: Sequence[float]) -> Any:
-    """A dash as matplotlib takes it."""
-    return (0, tuple(dash)) if dash else "-"
 
 
 def literal(text: str) -> str:
@@ -140,11 +108,15 @@ def count_axis(axis: Axes, which: str, ticks: int = 5) -> None:
     """Thousands separators, and not too many ticks."""
     ticker = extra("matplotlib.ticker")
     chosen = axis.xaxis if which == "x" else axis.yaxis
+
+    def alike(value: float, _: int) -> str:
+        """A tick's number with as many decimals as all the ticks need."""
+        decimals = [f"{tick:.10f}".rstrip("0").split(".")[1] for tick in chosen.get_majorticklocs()]
+        return f"{value:,.{max(map(len, decimals))}f}"
+
     if chosen.get_scale() == "linear":
         chosen.set_major_locator(ticker.MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
-        chosen.set_major_formatter(
-            ticker.FuncFormatter(lambda value, _: alike(value, chosen.get_majorticklocs()))
-        )
+        chosen.set_major_formatter(ticker.FuncFormatter(alike))
     else:
         low, high = chosen.get_view_interval()
         parts = (1.0, 2.0, 5.0) if high < 100.0 * low else (1.0,)
@@ -153,21 +125,16 @@ def count_axis(axis: Axes, which: str, ticks: int = 5) -> None:
         chosen.set_minor_formatter(ticker.NullFormatter())
 
 
-def alike(value: float, ticks: Iterable[float]) -> str:
-    """A tick's number with as many decimals as all the ticks need.
-
-    >>> alike(1.0, [0.8, 1.0, 1.2]), alike(1000.0, [0.0, 1000.0])
-    ('1.0', '1,000')
-    """
-    texts = [f"{tick:.10f}".rstrip("0") for tick in ticks]
-    return f"{value:,.{max(len(text.partition('.')[2]) for text in texts)}f}"
-
-
 def mark_drifts(axis: Axes, rounds: Iterable[int], **line: Any) -> None:
     """Thin dotted lines at abrupt changes."""
     style = {"color": FAINT, "linestyle": ":", "linewidth": 0.7, "zorder": 0.5, **line}
     for t in rounds:
         axis.axvline(t, **style)
+
+
+def stroke(dash: Sequence[float]) -> Any:
+    """A dash as matplotlib takes it."""
+    return (0, tuple(dash)) if dash else "-"
 
 
 def pen(style: LineStyle, **more: Any) -> dict[str, Any]:
@@ -185,17 +152,14 @@ def key(style: LineStyle, text: str, **line: Any) -> Line2D:
 
 def legend_below(figure: Figure, entries: Sequence[Line2D]) -> None:
     """One legend for all panels, which become no smaller for it."""
-    rows = 1
-    while rows < len(entries) and _legend_width(entries, rows) > figure.get_figwidth():
-        rows += 1
+    lengths = [len(str(entry.get_label())) for entry in entries]
+    for rows in range(1, len(entries) + 1):
+        longest = [max(lengths[start : start + rows]) for start in range(0, len(lengths), rows)]
+        if sum(0.062 * length + 0.62 for length in longest) <= figure.get_figwidth():  # in inches
+            break
     figure.set_figheight(figure.get_figheight() + _ROW * rows)
-    figure.legend(
-        handles=list(entries),
-        loc="outside lower center",
-        ncols=-(-len(entries) // rows),
-        handlelength=3.2,
-        columnspacing=1.4,
-    )
+    options: dict[str, Any] = {"loc": "outside lower center", "ncols": -(-len(entries) // rows)}
+    figure.legend(handles=list(entries), handlelength=3.2, columnspacing=1.4, **options)
 
 
 def legend_beside(figure: Figure, entries: Sequence[Line2D]) -> None:
@@ -203,17 +167,9 @@ def legend_beside(figure: Figure, entries: Sequence[Line2D]) -> None:
 
     The figure becomes at least as high as the legend.
     """
-    lines = 2
-    for entry in entries:
-        label = str(entry.get_label()).replace(" (", "\n(")
+    labels = [str(entry.get_label()).replace(" (", "\n(") for entry in entries]
+    for entry, label in zip(entries, labels, strict=True):
         entry.set_label(label)
-        lines += label.count("\n") + 1
+    lines = 2 + len(labels) + "".join(labels).count("\n")
     figure.set_figheight(max(figure.get_figheight(), _ROW * lines))
     figure.legend(handles=list(entries), loc="outside right upper", handlelength=3.2)
-
-
-def _legend_width(entries: Sequence[Line2D], rows: int) -> float:
-    """About how many inches it takes with so many rows, filled column by column."""
-    lengths = [len(str(entry.get_label())) for entry in entries]
-    columns = [lengths[start : start + rows] for start in range(0, len(lengths), rows)]
-    return sum(0.062 * max(column) + 0.62 for column in columns)

@@ -11,26 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftwolfe.experiments import chart_data
+from driftwolfe.experiments import figure_style as fs
 from driftwolfe.experiments.chart_data import ExpertTable, Line, Panel
-from driftwolfe.experiments.figure_style import (
-    CALL_DASHES,
-    FAINT,
-    INK,
-    WARNING,
-    WIDTH,
-    LineStyle,
-    count_axis,
-    extra,
-    key,
-    legend_below,
-    legend_beside,
-    line_styles,
-    literal,
-    mark_drifts,
-    pen,
-    print_style,
-)
-from driftwolfe.experiments.summary import Spread, Summary, counted
+from driftwolfe.experiments.figure_style import FAINT, INK, LineStyle, extra, literal, print_style
+from driftwolfe.experiments.summary import CALLS, Spread, Summary, counted
 from driftwolfe.experiments.tables import RegretRow, spread_text
 from driftwolfe.storage import write
 
@@ -38,16 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "FORMATS",
-    "draw_all",
-    "oracle_calls",
-    "panels",
-    "regret",
-    "save",
-    "sensitivity",
-    "weights",
-]
+__all__ = ["draw_all", "oracle_calls", "panels", "regret", "save", "sensitivity", "weights"]
 
 #: Formats, and the metadata without which files would differ from run to run.
 FORMATS: dict[str, dict[str, Any]] = {
@@ -81,17 +56,17 @@ def panels(summary: Summary) -> Figure:
     summary
         The trials of a sweep, summed up.
     """
-    figure = _sheet(summary, chart_data.seeds(summary.chosen.values()), 2.4)
-    found = chart_data.loss_panels(summary)
-    for axis, panel in zip(figure.subplots(1, 3), found, strict=True):
-        mark_drifts(axis, summary.drifts)
+    figure = _sheet(summary, 2.4)
+    found = chart_data.loss_chart(summary).panels
+    for axis, panel in zip(figure.subplots(1, len(found)), found, strict=True):
+        fs.mark_drifts(axis, summary.drifts)
         axis.grid(visible=False, axis="x")  # changes are marked there
         _draw_panel(axis, summary, panel, x_ticks=4)
-    entries = [key(line.style, line.label) for line in found[0].lines]
+    entries = [fs.key(line.style, line.label) for line in found[0].lines]
     if summary.drifts:
-        dotted = key(LineStyle(FAINT, (), ""), "abrupt change", linestyle=":", linewidth=0.9)
+        dotted = fs.key(LineStyle(FAINT, (), ""), "abrupt change", linestyle=":", linewidth=0.9)
         entries.append(dotted)
-    legend_below(figure, entries)
+    fs.legend_below(figure, entries)
     return figure
 
 
@@ -106,20 +81,49 @@ def oracle_calls(summary: Summary) -> Figure | None:
     summary
         The trials of a sweep, summed up.
     """
-    panel = chart_data.call_panel(summary)
-    if panel is None:
+    chart = chart_data.call_chart(summary)
+    if chart is None:
         return None
-    figure = _sheet(summary, chart_data.seeds(summary.chosen.values()), 2.7)
+    (panel,) = chart.panels
+    figure = _sheet(summary, 2.7)
     _draw_panel(figure.subplots(), summary, panel, y_ticks=8)
     entries = []
     for title, style in {line.title: line.style for line in panel.lines}.items():
         label = summary.chosen[title].label
-        entries.append(key(style, label, linestyle="none", markersize=5))
-    called = {line.kind for line in panel.lines}
-    for kind, name in chart_data.CALL_LABELS.items():
-        if kind in called:
-            entries.append(key(LineStyle(INK, CALL_DASHES[kind], ""), f"{name} calls"))
-    legend_beside(figure, entries)
+        entries.append(fs.key(style, label, linestyle="none", markersize=5))
+    dashes = {line.style.dash for line in panel.lines}
+    for oracle in CALLS.values():
+        if oracle.dash in dashes:
+            entries.append(fs.key(LineStyle(INK, oracle.dash, ""), f"{oracle.label} calls"))
+    fs.legend_beside(figure, entries)
+    return figure
+
+
+@print_style()
+def sensitivity(summary: Summary) -> Figure | None:
+    """Mean loss per round against c; None where no method was run with several c.
+
+    A ring marks the c that was chosen; hollow markers, that it was chosen on fewer rounds than the
+    method was run on.
+
+    Parameters
+    ----------
+    summary
+        The trials of a sweep, summed up.
+    """
+    chart = chart_data.scale_chart(summary)
+    if chart is None:
+        return None
+    (panel,) = chart.panels
+    tried = (series for line in panel.lines for series in summary.tuning(line.title))
+    figure = _sheet(summary, 2.7, chart_data.seeds(tried))
+    _draw_panel(figure.subplots(), summary, panel, x_ticks=8)
+    entries = [
+        fs.key(line.style, line.label, **(_HOLLOW if line.partial else {})) for line in panel.lines
+    ]
+    if any(line.chosen is not None for line in panel.lines):
+        entries.append(fs.key(LineStyle(INK, (), "o"), "chosen c", linestyle="none", **_RING))
+    fs.legend_beside(figure, entries)
     return figure
 
 
@@ -139,22 +143,18 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
         return None
     columns = min(_COLUMNS, len(found))
     lines = -(-len(found) // columns)
-    figure = _sheet(
-        summary,
-        chart_data.seeds(summary.chosen.values()),
-        height=lines * (0.22 * len(labels) + 0.75) + 0.4,
-        width=WIDTH * (columns + 1) / (_COLUMNS + 1),
-    )
+    height = lines * (0.22 * len(labels) + 0.75) + 0.4
+    figure = _sheet(summary, height, width=fs.WIDTH * (columns + 1) / (_COLUMNS + 1))
     axes = figure.subplots(lines, columns, sharey=True, squeeze=False)
-    style, rows = line_styles(summary.titles), list(labels)
+    styles, rows = fs.line_styles(summary.titles), list(labels)
     for axis, (name, values) in zip(axes.flat, found.items(), strict=False):
         highest = max(abs(each.mean) + each.deviation for each in values.values())
         for title, value in values.items():
-            _draw_regret(axis, rows.index(title), value, style[title], highest)
+            _draw_regret(axis, rows.index(title), value, styles[title], highest)
         axis.axvline(0.0, color=FAINT, linewidth=0.7)
         axis.margins(x=0.12)
         axis.set_xlabel("regret (loss)")
-        count_axis(axis, "x", 3)
+        fs.count_axis(axis, "x", 3)
         axis.grid(axis="x", visible=False)
         axis.tick_params(axis="y", length=0)
         axis.spines["left"].set_visible(False)
@@ -165,33 +165,6 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
         names = [literal(label.replace(" (", "\n(")) for label in labels.values()]
         axis.set_yticks(range(len(names)), names)
         axis.set_ylim(len(names) - 0.5, -0.5)
-    return figure
-
-
-@print_style()
-def sensitivity(summary: Summary) -> Figure | None:
-    """Mean loss per round against c; None where no method was run with several c.
-
-    A ring marks the c that was chosen; hollow markers, that it was chosen on fewer rounds than the
-    method was run on.
-
-    Parameters
-    ----------
-    summary
-        The trials of a sweep, summed up.
-    """
-    panel = chart_data.scale_panel(summary)
-    if panel is None:
-        return None
-    tried = (series for line in panel.lines for series in summary.tuning(line.title))
-    figure = _sheet(summary, chart_data.seeds(tried), 2.7)
-    _draw_panel(figure.subplots(), summary, panel, x_ticks=8)
-    entries = [
-        key(line.style, line.label, **(_HOLLOW if line.partial else {})) for line in panel.lines
-    ]
-    if any(line.chosen is not None for line in panel.lines):
-        entries.append(key(LineStyle(INK, (), "o"), "chosen c", linestyle="none", **_RING))
-    legend_beside(figure, entries)
     return figure
 
 
@@ -213,7 +186,7 @@ def weights(summary: Summary) -> Figure | None:
     heights = [max(4, min(len(table.experts), 2 * _NAMED)) for table in tables]
     rows = [max(heights[start : start + columns]) for start in range(0, len(heights), columns)]
     shown = f"expert weights of {chart_data.seed_list(tables)}"
-    figure = _sheet(summary, shown, _ROW * sum(rows) + 0.36 * len(rows) + 0.8)
+    figure = _sheet(summary, _ROW * sum(rows) + 0.36 * len(rows) + 0.8, shown)
     axes = list(figure.subplots(len(rows), columns, height_ratios=rows, squeeze=False).flat)
     for axis in axes[len(tables) :]:
         axis.remove()
@@ -221,16 +194,15 @@ def weights(summary: Summary) -> Figure | None:
     largest = chart_data.largest_weight(tables)
     for place, (axis, table) in enumerate(zip(axes, tables, strict=True)):
         image = _draw_weights(axis, table, largest)
-        mark_drifts(axis, summary.drifts, color=INK, zorder=3)
+        fs.mark_drifts(axis, summary.drifts, color=INK, zorder=3)
         axis.set_xlim(0, summary.length)
-        count_axis(axis, "x", 4)
+        fs.count_axis(axis, "x", 4)
         if place < len(axes) - columns:
             axis.tick_params(labelbottom=False)
         else:
             axis.set_xlabel("round")
-    bar = figure.colorbar(
-        image, ax=axes, shrink=min(1.0, 1.8 / figure.get_figheight()), pad=0.015, aspect=16
-    )
+    shrink = min(1.0, 1.8 / figure.get_figheight())
+    bar = figure.colorbar(image, ax=axes, shrink=shrink, pad=0.015, aspect=16)
     bar.set_label("weight of the expert")
     bar.outline.set_visible(False)
     if any(np.isnan(table.values).any() for table in tables):
@@ -258,8 +230,7 @@ def draw_all(summary: Summary, regrets: Sequence[RegretRow], folder: Path) -> li
         "weights": weights(summary),
         "regret": regret(summary, regrets),
     }
-    drawn = {name: figure for name, figure in figures.items() if figure is not None}
-    return [path for name, figure in drawn.items() for path in save(figure, folder, name)]
+    return [p for name, drawn in figures.items() if drawn for p in save(drawn, folder, name)]
 
 
 @print_style()
@@ -281,11 +252,12 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     return paths
 
 
-def _sheet(summary: Summary, shown: str, height: float, width: float = WIDTH) -> Figure:
-    """An empty figure that says what is `shown`, and whether the data are made up."""
+def _sheet(summary: Summary, height: float, shown: str = "", width: float = fs.WIDTH) -> Figure:
+    """An empty figure that says what is `shown`, by default how many seeds, and of which data."""
     figure: Figure = extra("matplotlib.figure").Figure(
         figsize=(width, height), dpi=100, layout="constrained"
     )
+    shown = shown or chart_data.seeds(summary.chosen.values())
     played = f"{summary.data_name} · {counted(summary.length, 'round')}"
     heading = wrap(f"{played} · {shown}", int(width / 0.064))
     warning = wrap(summary.notice or "", int(width / 0.073))
@@ -293,14 +265,9 @@ def _sheet(summary: Summary, shown: str, height: float, width: float = WIDTH) ->
     lines = literal("\n".join([*heading, *(" " for _ in warning)]))
     title = figure.suptitle(lines, x=0.01, ha="left", va="top", fontsize=7.5, color="#444444")
     if warning:
+        font = {"fontsize": 7.5, "fontweight": "bold", "color": fs.WARNING}
         note = extra("matplotlib.text").Annotation(
-            literal("\n".join(warning)),
-            xy=(0.0, 0.0),
-            xycoords=title,
-            va="bottom",
-            fontsize=7.5,
-            fontweight="bold",
-            color=WARNING,
+            literal("\n".join(warning)), xy=(0.0, 0.0), xycoords=title, va="bottom", **font
         )
         note.set_in_layout(False)
         figure.add_artist(note)
@@ -313,35 +280,33 @@ def _draw_panel(
     axis.set_title(panel.title, loc="left", fontweight="bold")
     axis.set_xscale("log" if panel.over_c else "linear")
     axis.set_yscale("log" if panel.log else "linear")
-    methods = list(summary.chosen)
     for line in panel.lines:
         if panel.over_c:
             _draw_scales(axis, line)
         else:
-            _draw_curve(axis, line, methods.index(line.title), positive=panel.log)
-            if not summary.chosen[line.title].complete:
-                end: dict[str, Any] = {"markersize": 6, "markeredgewidth": 1.4}
-                x, y = line.band.x[-1:], line.band.mean[-1:]
-                axis.plot(x, y, "x", color=line.style.colour, **end)
+            _draw_curve(axis, line, summary, positive=panel.log)
     axis.set_xlabel("scale c of the step sizes" if panel.over_c else "round")
     axis.set_ylabel(panel.unit)
     if not panel.over_c:
         axis.set_xlim(0, summary.length)
-    count_axis(axis, "x", x_ticks)
-    count_axis(axis, "y", y_ticks)
+    fs.count_axis(axis, "x", x_ticks)
+    fs.count_axis(axis, "y", y_ticks)
     axis.set_ylim(panel.low, panel.high)
 
 
-def _draw_curve(axis: Axes, line: Line, place: int, *, positive: bool) -> None:
-    """A line with a few markers and its band; `place` keeps the markers of methods apart."""
+def _draw_curve(axis: Axes, line: Line, summary: Summary, *, positive: bool) -> None:
+    """A line with its band, a few markers, apart from those of others, and a cross at an early end."""
     band, colour = line.band, line.style.colour
     step = max(1, len(band.x) // _MARKS)
-    start = min((place * step) // _MARKS % step, len(band.x) - 1)
-    marks = slice(start, None, step)
-    axis.plot(band.x, band.mean, **pen(line.style, markeredgewidth=0.0, markevery=marks))
+    start = (list(summary.chosen).index(line.title) * step) // _MARKS % step
+    marks = slice(min(start, len(band.x) - 1), None, step)
+    axis.plot(band.x, band.mean, **fs.pen(line.style, markeredgewidth=0.0, markevery=marks))
     if band.deviation.any():
         low = band.low(positive=positive)
         axis.fill_between(band.x, low, band.high, color=colour, alpha=0.18, linewidth=0.0)
+    if not summary.chosen[line.title].complete:
+        cross: dict[str, Any] = {"color": colour, "markersize": 6, "markeredgewidth": 1.4}
+        axis.plot(band.x[-1:], band.mean[-1:], "x", **cross)
 
 
 def _draw_scales(axis: Axes, line: Line) -> None:
@@ -349,7 +314,7 @@ def _draw_scales(axis: Axes, line: Line) -> None:
     band, colour = line.band, line.style.colour
     marker = _HOLLOW if line.partial else {"markeredgewidth": 0.8}
     bars: dict[str, Any] = {"yerr": band.deviation, "capsize": 1.8, "elinewidth": 0.8}
-    axis.errorbar(band.x, band.mean, **bars, **pen(line.style, markersize=4.2, **marker))
+    axis.errorbar(band.x, band.mean, **bars, **fs.pen(line.style, markersize=4.2, **marker))
     if line.chosen is not None:
         x, y = band.x[line.chosen], band.mean[line.chosen]
         axis.plot(x, y, "o", color=colour, zorder=4, **_RING)
@@ -358,7 +323,7 @@ def _draw_scales(axis: Axes, line: Line) -> None:
 def _draw_regret(axis: Axes, place: int, value: Spread, style: LineStyle, highest: float) -> None:
     """A dot, and its number on the side where there is room for it."""
     bars: dict[str, Any] = {"xerr": value.deviation or None, "capsize": 2.5, "elinewidth": 1.0}
-    marker = pen(style, markersize=3.6, markeredgewidth=0.8)
+    marker = fs.pen(style, markersize=3.6, markeredgewidth=0.8)
     axis.errorbar(value.mean, place, **bars, **marker)
     left = value.mean - value.deviation > 0.6 * highest
     side = -1 if left else 1
@@ -377,20 +342,15 @@ def _draw_regret(axis: Axes, place: int, value: Spread, style: LineStyle, highes
 
 def _draw_weights(axis: Axes, table: ExpertTable, largest: float) -> Any:
     """The map; beige where an expert is not active."""
-    count, rounds = len(table.experts), np.array(table.rounds, dtype=float)
+    count, rounds = len(table.experts), table.rounds
     if len(rounds) == 1:
         edges = rounds[0] + np.array([-0.5, 0.5])
     else:
         edges = np.concatenate([rounds[:1], (rounds[1:] + rounds[:-1]) / 2.0, rounds[-1:]])
-    image = axis.pcolormesh(
-        edges,
-        np.arange(count + 1) - 0.5,
-        np.ma.masked_invalid(table.values),
-        cmap=extra("matplotlib").colormaps[_COLOUR_MAP].with_extremes(bad=INACTIVE),
-        vmin=0.0,
-        vmax=largest,
-        rasterized=True,
-    )
+    colours = extra("matplotlib").colormaps[_COLOUR_MAP].with_extremes(bad=INACTIVE)
+    weights, rows = np.ma.masked_invalid(table.values), np.arange(count + 1) - 0.5
+    options: dict[str, Any] = {"cmap": colours, "vmin": 0.0, "vmax": largest, "rasterized": True}
+    image = axis.pcolormesh(edges, rows, weights, **options)
     axis.grid(False)
     named = range(0, count, -(-count // _NAMED))
     axis.set_yticks(list(named), [literal(table.experts[place]) for place in named])

@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,14 +18,20 @@ PACKAGES = ("driftwolfe", "numpy", "scipy", "numba")
 
 
 def facts(packages: Iterable[str] = PACKAGES) -> dict[str, Any]:
-    """The machine, versions of packages, BLAS threads, time and commit."""
+    """The machine, versions of packages, BLAS threads, time and commit; None where not known."""
+    memory, versions = None, dict.fromkeys(packages)
+    with suppress(AttributeError, ValueError, OSError):
+        memory = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    for name in versions:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
     return {
         "cpu": cpu_model(),
         "cores": os.cpu_count(),
-        "memory_gib": _memory(),
+        "memory_gib": memory,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        **{name: _version(name) for name in packages},
+        **versions,
         "blas": [
             {key: pool.get(key) for key in ("internal_api", "version", "num_threads")}
             for pool in sorted(threadpool_info(), key=lambda pool: str(pool.get("version")))
@@ -51,26 +58,10 @@ def commit() -> str | None:
     return name + ("+" if changed else "") or None
 
 
-def _memory() -> float | None:
-    """GiB of memory, where the system tells."""
-    try:
-        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
-    except (AttributeError, ValueError, OSError):
-        return None
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
 def _output(*command: str) -> str:
     """What a command prints, run in the folder of this file; nothing if it fails."""
     folder = Path(__file__).resolve().parent
-    try:
+    with suppress(OSError):
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    except OSError:
-        return ""
-    return done.stdout if done.returncode == 0 else ""
+        return done.stdout if done.returncode == 0 else ""
+    return ""

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from driftwolfe.domains import (
-    BirkhoffPolytope,
-    Domain,
-    FlowPolytope,
-    L1Ball,
-    SpanningTreePolytope,
-    TraceNormBall,
-)
+from driftwolfe import domains
+from driftwolfe.domains import Domain
 from driftwolfe.experiments.tables import write_table
 from driftwolfe.oracles import METHODS, infeasible_projection
 from driftwolfe.points import FactoredMatrix, norm
@@ -28,8 +23,7 @@ TOLERANCE = 0.01
 CALL_LIMIT = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One method on one set; `error` is ||x' - P(y)|| / ||y - P(y)||, P the true projection."""
 
     problem: str
@@ -43,19 +37,19 @@ class Row:
 def problems(seed: int = 0) -> Iterator[tuple[str, Domain, Point, Point]]:
     """Five sets, each with a feasible x and a gradient step y away from it."""
     rng = np.random.default_rng(seed)
-    dense: list[tuple[str, Domain]] = [
-        ("L1 ball, 1,000 coordinates", L1Ball(1000)),
-        ("Birkhoff polytope, 20 x 20", BirkhoffPolytope(20)),
-        ("spanning trees, 25 vertices", SpanningTreePolytope(25)),
-        ("flows, 6 layers of 8", FlowPolytope(*_layered_graph(6, 8))),
-    ]
-    for name, domain in dense:
+    dense: dict[str, Domain] = {
+        "L1 ball, 1,000 coordinates": domains.L1Ball(1000),
+        "Birkhoff polytope, 20 x 20": domains.BirkhoffPolytope(20),
+        "spanning trees, 25 vertices": domains.SpanningTreePolytope(25),
+        "flows, 6 layers of 8": domains.FlowPolytope(_layered_graph(6, 8), 0, 49),
+    }
+    for name, domain in dense.items():
         step = rng.standard_normal(domain.shape)
         x = 0.5 * domain.origin() + 0.5 * domain.lmo(rng.standard_normal(domain.shape))
         yield name, domain, x, x + step * (domain.radius / norm(step))
     # The size of MovieLens 100K: a rank-20 point and 5,000 stored gradient entries.
     m, n, rank, stored = 943, 1682, 20, 5000
-    ball = TraceNormBall((m, n), radius=1e4)
+    ball = domains.TraceNormBall((m, n), radius=1e4)
     U, V = (np.linalg.qr(rng.standard_normal((size, rank)))[0] for size in (m, n))
     point = FactoredMatrix(U, np.full(rank, 0.9 * ball.scale / rank), V)
     entries = FactoredMatrix.from_entries(
@@ -65,22 +59,23 @@ def problems(seed: int = 0) -> Iterator[tuple[str, Domain, Point, Point]]:
     yield "trace norm, 943 x 1,682", ball, point, moved
 
 
-def _layered_graph(layers: int, width: int) -> tuple[list[tuple[int, int]], int, int]:
-    """Vertex 0, then complete connections from layer to layer, then the last vertex."""
-    sink = layers * width + 1
-    edges = [(0, 1 + i) for i in range(width)]
-    for layer in range(layers - 1):
-        first = 1 + layer * width
-        edges += [(first + i, first + width + j) for i in range(width) for j in range(width)]
-    edges += [(sink - width + i, sink) for i in range(width)]
-    return edges, 0, sink
+def _layered_graph(layers: int, width: int) -> list[tuple[int, int]]:
+    """Edges from vertex 0 to the first layer, from layer to layer, and to the last vertex."""
+    ranks = [[0], *(range(1 + i * width, 1 + (i + 1) * width) for i in range(layers))]
+    ranks.append([1 + layers * width])
+    return [(a, b) for one, other in pairwise(ranks) for a in one for b in other]
 
 
 def oracle_table(repeats: int = 3) -> Iterator[Row]:
     """Measure every method that applies to each problem, on one thread; medians of `repeats`."""
     with threadpool_limits(1):
         for name, domain, x, y in problems():
-            nearest = _projection(domain, x, y)
+            if domain.can("project"):
+                nearest = domain.project(y)
+            else:
+                tiny = 1e-14 * domain.radius**2
+                precise = infeasible_projection(domain, x, y, tiny, "corrective", accuracy=1e-9)
+                nearest = precise.feasible
             for method in METHODS:
                 if method == "exact" and not domain.can("project"):
                     continue
@@ -98,24 +93,13 @@ def oracle_table(repeats: int = 3) -> Iterator[Row]:
                 yield Row(name, method, result.lmo_calls, median, error, result.converged)
 
 
-def _projection(domain: Domain, x: Point, y: Point) -> Point:
-    """The true projection, by whatever it takes."""
-    if domain.can("project"):
-        return domain.project(y)
-    tiny = 1e-14 * domain.radius**2
-    return infeasible_projection(domain, x, y, tiny, "corrective", accuracy=1e-9).feasible
-
-
 def as_markdown(rows: list[Row]) -> str:
     """The rows as a Markdown table; each set is named once."""
     heads = ["set", "method", "LMO calls", "ms", "‖x′ − P(y)‖ / ‖y − P(y)‖"]
-    cells = []
-    last = None
-    for row in rows:
-        name = row.problem if row.problem != last else ""
-        calls = f"{row.lmo_calls:,}" + ("" if row.converged else " (cut off)")
-        cells.append(
-            [name, f"`{row.method}`", calls, f"{row.milliseconds:,.1f}", f"{row.error:.4f}"]
-        )
-        last = row.problem
+    cells, last = [], ""
+    for name, method, lmo_calls, milliseconds, error, converged in rows:
+        calls = f"{lmo_calls:,}" + ("" if converged else " (cut off)")
+        first = name if name != last else ""
+        cells.append([first, f"`{method}`", calls, f"{milliseconds:,.1f}", f"{error:.4f}"])
+        last = name
     return write_table(heads, cells, left=2)

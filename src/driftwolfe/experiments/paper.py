@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from driftwolfe.experiments.store import Store
-from driftwolfe.experiments.summary import Series, Summary, compare, group
-from driftwolfe.experiments.sweep import run_sweep
+from driftwolfe.experiments.summary import Series, Summary, compare, group, preference
+from driftwolfe.experiments.sweep import Store, run_sweep
 from driftwolfe.experiments.tables import number, stored_minima, write_table
-from driftwolfe.experiments.trial import DATA_SETS, DataSet, Option, Trial
+from driftwolfe.experiments.trial import DATA_SETS, DataSet, Option, Result, Trial
 from driftwolfe.points import checks
 from driftwolfe.streams import DataUnavailable
 
@@ -34,9 +33,6 @@ _CLAIMS = (
 Say = Callable[[str], None]
 
 
-# -- what is run -----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Contender:
     """A method, and what may be spent on it; limits are processor seconds, None for none."""
@@ -48,17 +44,14 @@ class Contender:
     tuning_first: int | None = None  # rounds on which c is chosen; None: all
     tuning_limit: float | None = None  # of each c while it is chosen
     limit: float | None = None  # of a run with the chosen c
-    seeds: int | None = None  # at most so many with the chosen c; None: those of the experiment
 
 
 @dataclass(frozen=True)
 class Experiment:
     """Contenders on a stream."""
 
-    name: str  # on the command line
     title: str  # of the report
-    real: str  # the data set
-    twin: str  # its synthetic twin
+    real: str  # the data set; its synthetic twin has "-twin" in its name
     contenders: tuple[Contender, ...]
     rounds: int | None = None  # length of the stream; None: all of it
     seeds: int = 5  # orders of the data on which each runs with its chosen c
@@ -67,7 +60,7 @@ class Experiment:
 
     def data(self, twin: bool) -> DataSet:
         """The stream, or its twin."""
-        return DataSet(name=self.twin if twin else self.real, rounds=self.rounds)
+        return DataSet(name=self.real + ("-twin" if twin else ""), rounds=self.rounds)
 
     def tuning(self, contender: Contender, data: DataSet, c: float) -> Trial:
         """The trial that tries a value of c, on the first order of the data."""
@@ -76,29 +69,20 @@ class Experiment:
 
     def finals(self, contender: Contender, data: DataSet, c: float) -> list[Trial]:
         """The trials with the chosen c, on every order."""
-        seeds = range(min(self.seeds, contender.seeds or self.seeds))
-        return [self._trial(contender, data, c, seed=seed, limit=contender.limit) for seed in seeds]
+        limit = contender.limit
+        return [self._trial(contender, data, c, seed=n, limit=limit) for n in range(self.seeds)]
 
     def _trial(self, contender: Contender, data: DataSet, c: float, **fields: Any) -> Trial:
-        return Trial(
-            method=contender.method,
-            label=contender.label,
-            options=contender.options,
-            data=data,
-            c=c,
-            taus=self.taus,
-            **fields,
-        )
+        given = {name: getattr(contender, name) for name in ("method", "label", "options")}
+        return Trial(**given, data=data, c=c, taus=self.taus, **fields)
 
 
 #: MovieLens 100K, three copies, the middle one negated: 3,000 rounds of 100 ratings. Small steps keep
 #: large matrices at full rank, and each projection then costs a decomposition: hence the limits while
 #: c is chosen. Ader projects every expert in every round: it runs for twenty minutes on each order.
 _MATRICES = Experiment(
-    name="matrix-completion",
     title="Online matrix completion: dynamic regret",
     real="movielens-100k",
-    twin="movielens-100k-twin",
     contenders=(
         Contender("BOGDIP", "BOGD_IP", TENS, tuning_limit=300.0),
         Contender("POLD", "POLD", TENS, tuning_limit=300.0),
@@ -109,10 +93,8 @@ _MATRICES = Experiment(
 )
 #: Shuttle, the features negated every 1,000 rounds: 4,350 rounds of 10 rows.
 _CLASSES = Experiment(
-    name="classification",
     title="Online multiclass classification: adaptive regret",
     real="shuttle",
-    twin="shuttle-twin",
     contenders=(
         Contender("POLA", "POLA", TWOS),
         Contender("POLA", "POLA, paper's oracle", TWOS, {"method": "paper"}),
@@ -153,23 +135,15 @@ EXPERIMENTS: dict[str, dict[str, Experiment]] = {
 
 
 def experiment(name: str, preset: str = "quick", seeds: int | None = None) -> Experiment:
-    """The experiment of that name at that size.
-
-    >>> experiment("classification", "paper").contenders[2].label
-    'PAMO'
-    """
+    """The experiment of that name at that size."""
     if name not in EXPERIMENTS:
         raise ValueError(f"unknown experiment {name!r}; there are {', '.join(EXPERIMENTS)}")
     presets = EXPERIMENTS[name]
     if preset not in presets:
         raise ValueError(f"{name} has no preset {preset!r}; there are {', '.join(presets)}")
-    made = presets[preset]
     if seeds is None:
-        return made
-    return replace(made, seeds=checks.count(seeds, "seeds", most=MOST_SEEDS))
-
-
-# -- running it ------------------------------------------------------------------------------------
+        return presets[preset]
+    return replace(presets[preset], seeds=checks.count(seeds, "seeds", most=MOST_SEEDS))
 
 
 def reproduce(
@@ -181,18 +155,28 @@ def reproduce(
 ) -> int:
     """Run what is still missing of an experiment; return how many trials failed.
 
-    `folder` holds the real data; `say` is called with a sentence for each step. For the other
-    arguments see `run_sweep`.
+    Every c is tried on the first order of the data; where the best lies on the edge of the grid, the
+    grid is widened. `folder` holds the real data; `say` is called with a sentence for each step.
     """
     data = find_data(experiment, folder, say)
-    failed = _tune(experiment, data, store, make_executor, folder)
+    grids = [list(contender.scales) for contender in experiment.contenders]
+    for _ in range(experiment.widest + 1):
+        pairs = list(zip(experiment.contenders, grids, strict=True))
+        tuning = [experiment.tuning(each, data, c) for each, grid in pairs for c in grid]
+        store.add(experiment.title, tuning)
+        failed = run_sweep(store, make_executor, folder)
+        results = store.results
+        best = [_best(experiment, each, data, results) for each in experiment.contenders]
+        wider = [_widened(grid, found) for grid, found in zip(grids, best, strict=True)]
+        if wider == grids:
+            break
+        grids = wider
     finals: list[Trial] = []
-    for contender in experiment.contenders:
-        best = _best(experiment, contender, data, store)
-        if best is not None and best.c is not None:
-            say(f"{contender.label}: c = {best.c:g}")
-            runs = experiment.finals(contender, data, best.c)
-            finals += runs[1:] if best.complete else runs
+    for contender, found in zip(experiment.contenders, best, strict=True):
+        if found is not None and found.c is not None:
+            say(f"{contender.label}: c = {found.c:g}")
+            runs = experiment.finals(contender, data, found.c)
+            finals += runs[1:] if found.complete else runs
     store.add(experiment.title, finals)
     failed += run_sweep(store, make_executor, folder)
     say("solving for the best fixed points between drifts")
@@ -214,53 +198,20 @@ def find_data(experiment: Experiment, folder: str | None, say: Say) -> DataSet:
     return experiment.data(twin=False)
 
 
-def _tune(
-    experiment: Experiment,
-    data: DataSet,
-    store: Store,
-    make_executor: Callable[[], Executor],
-    folder: str | None,
-) -> int:
-    """Try every c; where the best lies on the edge of the grid, continue beyond it."""
-    grids = [list(contender.scales) for contender in experiment.contenders]
-    for widening in range(experiment.widest + 1):
-        pairs = list(zip(experiment.contenders, grids, strict=True))
-        trials = [experiment.tuning(each, data, c) for each, grid in pairs for c in grid]
-        store.add(experiment.title, trials)
-        failed = run_sweep(store, make_executor, folder)
-        if widening == experiment.widest:
-            break
-        best = [_best(experiment, each, data, store) for each in experiment.contenders]
-        wider = [_widened(grid, found) for grid, found in zip(grids, best, strict=True)]
-        if wider == grids:
-            break
-        grids = wider
-    return failed
-
-
 def _widened(grid: list[float], best: Series | None) -> list[float]:
     """The grid with a value of c beyond the edge that the best one lies on, if it does."""
+    if best is None or len(grid) < 2 or best.c not in (grid[0], grid[-1]):
+        return grid
     ratio = grid[1] / grid[0]
-    if best is not None and best.c == grid[-1]:
-        return [*grid, grid[-1] * ratio]
-    if best is not None and best.c == grid[0]:
-        return [grid[0] / ratio, *grid]
-    return grid
+    return [*grid, grid[-1] * ratio] if best.c == grid[-1] else [grid[0] / ratio, *grid]
 
 
 def _best(
-    experiment: Experiment, contender: Contender, data: DataSet, store: Store
+    experiment: Experiment, contender: Contender, data: DataSet, results: list[Result]
 ) -> Series | None:
     """Of the contender's values of c, the one with most rounds and then least loss."""
-    tuned = group(
-        result
-        for result in store.results
-        if result.trial == experiment.tuning(contender, data, result.trial.c or 1.0)
-    )
-    return min(tuned, key=lambda series: series.preference, default=None)
-
-
-# -- its claims ------------------------------------------------------------------------------------
+    tuned = (r for r in results if r.trial == experiment.tuning(contender, data, r.trial.c or 1.0))
+    return min(group(tuned), key=preference, default=None)
 
 
 @dataclass(frozen=True)
@@ -288,7 +239,7 @@ def claims(summary: Summary) -> list[Claim]:
     found = []
     for numeral, all_ours, all_theirs in _CLAIMS:
         for ours, theirs in product(all_ours, all_theirs):
-            if ours not in summary.chosen or theirs not in summary.chosen:
+            if not {ours, theirs} <= summary.chosen.keys():
                 continue
             pair = summary.chosen[ours], summary.chosen[theirs]
             losses, times = compare(*pair, "loss"), compare(*pair, "seconds")
@@ -298,16 +249,16 @@ def claims(summary: Summary) -> list[Claim]:
             if numeral == "ii":
                 text = f"{ours} has a lower cumulative loss than {theirs}"
                 measured = f"{loss:,.0f} against {other:,.0f} after {rounds:,} rounds"
-                found.append(Claim("ii", text, measured, loss < other))
+                found.append(Claim(numeral, text, measured, loss < other))
                 continue
-            seconds, their_seconds, _ = times
+            fast, slow, _ = times
             text = f"{ours} is much faster than {theirs} (at least {MUCH_FASTER:g} times)"
-            measured = f"{number(seconds, 3)} s against {number(their_seconds, 3)} s "
-            measured += f"for {rounds:,} rounds: {number(their_seconds / seconds, 3)} times"
-            found.append(Claim(numeral, text, measured, their_seconds >= MUCH_FASTER * seconds))
-            text = f"{ours} pays for it with a slightly higher loss than {theirs} "
-            text += f"(at most {SLIGHT:.0%})"
+            measured = f"{number(fast, 3)} s against {number(slow, 3)} s for {rounds:,} rounds"
+            measured += f": {number(slow / fast, 3)} times"
+            found.append(Claim(numeral, text, measured, slow >= MUCH_FASTER * fast))
+            text = f"{ours} pays for it with a slightly higher loss than {theirs}"
             more = loss / other - 1.0
             measured = f"{number(loss, 6)} against {number(other, 6)} after {rounds:,} rounds"
-            found.append(Claim(numeral, text, f"{measured}: {more:+.1%}", more <= SLIGHT))
+            measured += f": {more:+.1%}"
+            found.append(Claim(numeral, f"{text} (at most {SLIGHT:.0%})", measured, more <= SLIGHT))
     return found

@@ -1,4 +1,4 @@
-"""The self-contained interactive report."""
+"""What a folder of results becomes: tables, figures, and the self-contained interactive report."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from driftwolfe.experiments.charts import Chart, all_charts, dash
+from driftwolfe import storage, terminal
+from driftwolfe.experiments import figures, paper, tables
+from driftwolfe.experiments.charts import all_charts, dash
 from driftwolfe.experiments.figure_style import extra, line_styles
-from driftwolfe.experiments.paper import claims
-from driftwolfe.experiments.summary import Series, Summary, counted
-from driftwolfe.experiments.tables import RegretRow, method_rows, spread_text, tuning_notes
+from driftwolfe.experiments.summary import CALLS, Series, Summary, counted, summarise
+from driftwolfe.experiments.sweep import Store
+from driftwolfe.experiments.tables import RegretRow, markdown_text, number, spread_text
 from driftwolfe.experiments.trial import short
-from driftwolfe.storage import write_text
 from driftwolfe.streams.datasets import RATINGS, ROWS
+from driftwolfe.terminal import printable
 
 __all__ = ["write_report"]
 
@@ -39,6 +41,48 @@ _NAMES = {
     "blas": "BLAS",
     "commit": "Commit",
 }
+
+
+def publish(store: Store, command: str | None = None) -> list[Path]:
+    """Write tables, figures and the report of a sweep, finished or not, into its folder.
+
+    Returns the paths written, the tables first and the report last. `command` is what made the
+    sweep, for the report.
+    """
+    results = store.results
+    if not results:
+        raise ValueError(f"{store.folder} holds no results yet; run the sweep first")
+    summaries = summarise(results)
+    regrets = [tables.stored_regrets(store.folder, summary) for summary in summaries]
+    written = [store.folder / "summary.md", store.folder / "trials.csv"]
+    storage.write_text(written[0], as_text(store.title, summaries, regrets, command))
+    storage.write_text(written[1], tables.trial_table(results))
+    for i, (summary, rows) in enumerate(zip(summaries, regrets, strict=True), start=1):
+        place = store.folder / "figures" / ("" if len(summaries) == 1 else str(i))
+        written += figures.draw_all(summary, rows, place)
+    written.append(store.folder / "report.html")
+    write_report(summaries, written[-1], title=store.title, regrets=regrets, command=command)
+    return written
+
+
+def as_text(
+    title: str,
+    summaries: Sequence[Summary],
+    regrets: Sequence[Sequence[RegretRow]],
+    command: str | None = None,
+) -> str:
+    """The summary as Markdown: a table for each stream, how c was chosen, and the claims."""
+    parts = [f"# {markdown_text(title)}"]
+    if command:
+        code = printable(" ".join(command.split())).replace("`", "'")
+        parts.append(f"Made by `{code}`.")
+    for summary, rows in zip(summaries, regrets, strict=True):
+        parts += [f"## {markdown_text(summary.name)}", tables.method_table(summary, rows)]
+        if notes := tables.tuning_notes(summary):
+            parts.append("\n".join(f"- {markdown_text(note)}" for note in notes))
+        if found := paper.claims(summary):
+            parts += ["### The paper's claims", paper.as_markdown(found)]
+    return "\n\n".join(parts) + "\n"
 
 
 def write_report(
@@ -67,17 +111,6 @@ def write_report(
     command
         What makes the results again, for a shell.
     """
-    write_text(path, page(summaries, regrets, title, notes, command))
-
-
-def page(
-    summaries: Sequence[Summary],
-    regrets: Sequence[Sequence[RegretRow]],
-    title: str,
-    notes: Sequence[str],
-    command: str | None,
-) -> str:
-    """The text of the page."""
     if not summaries:
         raise ValueError("a report needs at least one summary")
     known = regrets or [()] * len(summaries)
@@ -88,7 +121,9 @@ def page(
         autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     ).from_string(_asset("page.html.jinja"))
     scripts = [extra("plotly.offline").get_plotlyjs(), _asset("page.js")]
-    text: str = template.render(
+    # The page's security policy knows scripts by these, and runs no other.
+    digests = [base64.b64encode(hashlib.sha256(each.encode()).digest()) for each in scripts]
+    text = template.render(
         title=title,
         notes=notes,
         command=command,
@@ -96,18 +131,13 @@ def page(
         environments=environments(summaries),
         style=_asset("page.css"),
         scripts=scripts,
-        digests=[_digest(script) for script in scripts],
+        digests=[f"sha256-{digest.decode()}" for digest in digests],
     )
-    return text
+    storage.write_text(path, text)
 
 
 def _asset(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _digest(script: str) -> str:
-    """What the page's security policy knows a script by; it runs no other."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _sections(
@@ -117,21 +147,34 @@ def _sections(
     for points in _POINTS:
         pairs = zip(summaries, regrets, strict=True)
         charts = [all_charts(summary, rows, points) for summary, rows in pairs]
-        if sum(len(chart.source) for each in charts for chart in each) <= DATA_LIMIT:
+        if sum(len(chart["source"]) for each in charts for chart in each) <= DATA_LIMIT:
             break
     return [_section(*parts) for parts in zip(summaries, regrets, charts, strict=True)]
 
 
-def _section(summary: Summary, regrets: Sequence[RegretRow], charts: list[Chart]) -> dict[str, Any]:
-    chosen = summary.chosen
-    style = line_styles(summary.titles)
-    best = _best(summary)
-    heads, rows = method_rows(summary, regrets)
+def _section(
+    summary: Summary, regrets: Sequence[RegretRow], charts: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """What the template needs to know about a stream."""
+    chosen, style = summary.chosen, line_styles(summary.titles)
+    heads, rows = tables.method_rows(summary, regrets)
+    abstract = f"{counted(len(chosen), 'method')} on {counted(summary.length, 'round')}"
+    abstract += f" of {summary.stream}"
+    if summary.drifts:
+        abstract += f" with {counted(len(summary.drifts), 'abrupt change')}"
+    # The least loss of those that played all rounds, if several did.
+    whole = [series for series in chosen.values() if series.played == summary.length]
+    best = min(whole, key=lambda series: series.mean_loss.mean) if len(whole) > 1 else None
+    if best is not None:
+        abstract += f": {best.title} has the least loss, {spread_text(best.mean_loss)} per round"
+    made = f"A stream made by this library: {summary.stream}."
+    twin = f"No number below says anything about the real {summary.data_name}."
+    source = twin if summary.notice else _REAL.get(summary.series[0].trial.data.name, made)
     return {
         "name": summary.name,
-        "abstract": _abstract(summary, best),
+        "abstract": f"{abstract}.",
         "warning": summary.notice,
-        "data": _data(summary),
+        "data": source,
         "columns": [head if head == "c" else head[0].upper() + head[1:] for head in heads],
         "rows": [
             {
@@ -144,34 +187,10 @@ def _section(summary: Summary, regrets: Sequence[RegretRow], charts: list[Chart]
             for title, *cells in rows
         ],
         "charts": charts,
-        "notes": tuning_notes(summary),
-        "claims": claims(summary),
+        "notes": tables.tuning_notes(summary),
+        "claims": paper.claims(summary),
         "settings": [(each in chosen.values(), _parameters(each)) for each in summary.series],
     }
-
-
-def _best(summary: Summary) -> Series | None:
-    """The method with the least loss of those that played all rounds; None where one is alone."""
-    whole = [series for series in summary.chosen.values() if series.played == summary.length]
-    return min(whole, key=lambda series: series.mean_loss.mean) if len(whole) > 1 else None
-
-
-def _abstract(summary: Summary, best: Series | None) -> str:
-    methods, rounds = counted(len(summary.chosen), "method"), counted(summary.length, "round")
-    played = f"{methods} on {rounds} of {summary.stream}"
-    if summary.drifts:
-        played += f" with {counted(len(summary.drifts), 'abrupt change')}"
-    if best is None:
-        return f"{played}."
-    return f"{played}: {best.title} has the least loss, {spread_text(best.mean_loss)} per round."
-
-
-def _data(summary: Summary) -> str:
-    """Where the data come from."""
-    if summary.notice:
-        return f"No number below says anything about the real {summary.data_name}."
-    made = f"A stream made by this library: {summary.stream}."
-    return _REAL.get(summary.series[0].trial.data.name, made)
 
 
 def _parameters(series: Series) -> list[str]:
@@ -198,15 +217,13 @@ def _parameters(series: Series) -> list[str]:
 def environments(summaries: Iterable[Summary]) -> list[dict[str, str]]:
     """Each machine with its versions once, as names and texts; only the dates may differ."""
     dates: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    for summary in summaries:
-        for result in (result for series in summary.series for result in series.results):
-            facts = tuple(
-                (_NAMES.get(name, name), _fact(value))
-                for name, value in result.environment.items()
-                if name != "date" and value not in (None, "", [])
-            )
-            date = str(result.environment.get("date", ""))[:10]
-            dates.setdefault(facts, []).append(date)
+    for result in (r for summary in summaries for series in summary.series for r in series.results):
+        facts = tuple(
+            (_NAMES.get(name, name), _fact(value))
+            for name, value in result.environment.items()
+            if name != "date" and value not in (None, "", [])
+        )
+        dates.setdefault(facts, []).append(str(result.environment.get("date", ""))[:10])
     found = []
     for facts, measured in dates.items():
         first, last = min(measured), max(measured)
@@ -224,3 +241,32 @@ def _fact(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(dict.fromkeys(sorted(map(_fact, value))))
     return str(value)
+
+
+def overview(places: Iterable[Path]) -> list[str]:
+    """Lines that say what lies in folders of sweeps and which reports and pictures to open."""
+    rows, notices, opened = list[list[str]](), list[str](), dict[Path, str]()
+    for place in places:
+        if place.is_file():
+            opened[place] = "picture"
+            continue
+        store = Store(place)
+        for summary in summarise(store.results):
+            notices += [summary.notice] if summary.notice else []
+            rows.append([summary.name, "", "", "", ""])
+            for title, series in summary.chosen.items():
+                calls = {oracle.label: series.per_round(name) for name, oracle in CALLS.items()}
+                told = ", ".join(f"{number(n, 3)} {label}" for label, n in calls.items() if n)
+                loss, seconds = spread_text(series.mean_loss), spread_text(series.total("seconds"))
+                rows.append([f"  {title}", f"{series.played:,}", loss, seconds, told])
+        if (place / "report.html").exists():
+            opened[place / "report.html"] = f"report: {store.title}"
+        for path in sorted(place.glob("figures/**/panels.png")):
+            opened[path] = "figure"
+    heads = ("stream, method", "rounds", "loss per round", "seconds", "oracle calls per round")
+    lines = [*terminal.table(heads, rows), *notices, ""] if rows else []
+    if opened:
+        widest = max(len(str(path)) for path in opened)
+        lines.append("to open:")
+        lines += [printable(f"  {path!s:{widest}}  {what}") for path, what in opened.items()]
+    return lines

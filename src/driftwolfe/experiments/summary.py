@@ -5,54 +5,57 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
-from driftwolfe.experiments.trial import Result, Trial, canonical
+from driftwolfe.experiments.trial import DataSet, Result, Trial, canonical
 from driftwolfe.points.kinds import Array, Indices
 
 Calls = Literal["lmo", "projection", "gauge", "membership"]
 Curve = Literal["loss", "seconds"] | Calls
-#: The oracles whose calls are counted.
-CALLS: tuple[Calls, ...] = ("lmo", "projection", "gauge", "membership")
 TWIN = "(synthetic twin)"
 
 
-@dataclass(frozen=True)
-class Spread:
-    """A mean over seeds, and the standard deviation; 0 for a single one."""
+class Oracle(NamedTuple):
+    """How tables and figures name the calls of an oracle."""
+
+    label: str
+    counted: str  # the name of a number of calls
+    dash: tuple[float, ...]  # of their line, as in `LineStyle`
+
+
+#: The oracles whose calls are counted, by the names of their curves.
+CALLS: dict[Calls, Oracle] = {
+    "lmo": Oracle("LMO", "LMO calls", ()),
+    "projection": Oracle("projection", "projections", (4.0, 1.6)),
+    "gauge": Oracle("gauge", "gauge calls", (1.0, 1.3)),
+    "membership": Oracle("membership", "membership tests", (4.0, 1.3, 1.0, 1.3)),
+}
+
+
+class Spread(NamedTuple):
+    """A mean over seeds and the standard deviation; 0 for a single seed."""
 
     mean: float
     deviation: float
 
 
 def spread(values: Iterable[float]) -> Spread:
-    """The mean and the standard deviation of a sample.
-
-    >>> spread([1.0, 2.0, 3.0])
-    Spread(mean=2.0, deviation=1.0)
-    """
+    """The mean and the standard deviation of a sample."""
     sample = np.array(list(values), dtype=float)
     return Spread(float(sample.mean()), float(sample.std(ddof=1)) if sample.size > 1 else 0.0)
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things.
-
-    >>> counted(1, "round"), counted(3000, "round")
-    ('1 round', '3,000 rounds')
-    """
+    """A number of things, such as "1 round" or "3,000 rounds"."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Results of one method with one setting, by rising seed.
-
-    At least one; their trials differ only in seed and adaptive windows.
-    """
+    """Results of one method with one setting, at least one, by rising seed."""
 
     results: tuple[Result, ...]
 
@@ -63,8 +66,11 @@ class Series:
 
     @property
     def title(self) -> str:
-        """Name in tables and figures."""
         return self.trial.title
+
+    @property
+    def c(self) -> float | None:
+        return self.trial.c
 
     @property
     def label(self) -> str:
@@ -72,18 +78,9 @@ class Series:
         played = "" if self.complete else f" (first {counted(self.played, 'round')})"
         return self.title + played
 
-    @property
-    def c(self) -> float | None:
-        """The scale of the steps."""
-        return self.trial.c
-
     @cached_property
     def rounds(self) -> Indices:
-        """Rounds after which all of them were read.
-
-        Where there are none, as time may run out before the first, the least number of rounds that
-        were played.
-        """
+        """Rounds after which all of them were read; the least number played where there are none."""
         common = set(self.results[0].rounds).intersection(*(r.rounds for r in self.results))
         least = min(result.rounds[-1] for result in self.results)
         return np.array(sorted(common) or [least], dtype=np.int64)
@@ -96,9 +93,8 @@ class Series:
     @property
     def complete(self) -> bool:
         """Whether all played the whole stream: neither stopped after `first` rounds nor out of time."""
-        return self.trial.first is None and all(
-            result.rounds[-1] == self.played and not result.cut for result in self.results
-        )
+        whole = (r.rounds[-1] == self.played and not r.cut for r in self.results)
+        return self.trial.first is None and all(whole)
 
     def curve(self, name: Curve) -> Array:
         """Cumulative numbers: one row per seed, one column for each of `rounds`."""
@@ -113,24 +109,22 @@ class Series:
         return spread(self.curve(name)[:, -1])
 
     def per_round(self, name: Curve) -> float:
-        """The mean per round and seed."""
         return self.total(name).mean / self.played
 
     @property
     def mean_loss(self) -> Spread:
-        """Mean loss per round."""
         return spread(self.curve("loss")[:, -1] / self.played)
 
-    @property
-    def preference(self) -> tuple[int, int, float]:
-        """The least of these stands for a method: most rounds, then most seeds, then least loss."""
-        return -self.played, -len(self.results), self.mean_loss.mean
+
+def preference(series: Series) -> tuple[int, int, float]:
+    """The least of these stands for a method: most rounds, then most seeds, then least loss."""
+    return -series.played, -len(series.results), series.mean_loss.mean
 
 
 def compare(one: Series, other: Series, name: Curve) -> tuple[float, float, int] | None:
-    """Both means after the last round that both were read at, over the seeds that both have.
+    """Both means after the last round that both were read at, over shared seeds; and that round.
 
-    And that round; None where there is no such round or seed.
+    None where there is no such round or seed.
     """
     rounds = np.intersect1d(one.rounds, other.rounds)
     shared = {r.trial.seed for r in one.results} & {r.trial.seed for r in other.results}
@@ -166,12 +160,10 @@ class Summary:
 
     @property
     def titles(self) -> list[str]:
-        """The methods, in the order of the sweep."""
         return list(dict.fromkeys(series.title for series in self.series))
 
     @property
     def stream(self) -> str:
-        """The name of the data."""
         return self.series[0].results[0].stream
 
     @property
@@ -182,14 +174,13 @@ class Summary:
     @property
     def name(self) -> str:
         """The data and how long they are."""
-        return f"{self.stream}, {max(series.played for series in self.series):,} rounds"
+        return f"{self.stream}, {self.length:,} rounds"
 
     @property
     def notice(self) -> str | None:
         """A warning that the data are made up, where they stand in for real ones."""
-        if not self.stream.endswith(TWIN):
-            return None
-        return f"Synthetic twin of {self.data_name}: made-up data, not the real ones."
+        twin = f"Synthetic twin of {self.data_name}: made-up data, not the real ones."
+        return twin if self.stream.endswith(TWIN) else None
 
     @property
     def length(self) -> int:
@@ -203,39 +194,29 @@ class Summary:
 
     @cached_property
     def chosen(self) -> dict[str, Series]:
-        """For each method the series that stands for it, see `Series.preference`.
-
-        By its last part, the least loss, c is chosen.
-        """
-        return {
-            title: min(self.of(title), key=lambda series: series.preference)
-            for title in self.titles
-        }
+        """The series that stands for each method, see `preference`; so c is chosen."""
+        return {title: min(self.of(title), key=preference) for title in self.titles}
 
     def of(self, title: str) -> list[Series]:
-        """All series of a method."""
         return [series for series in self.series if series.title == title]
 
     def tuning(self, title: str) -> list[Series]:
         """The series that its c was chosen from, by rising c.
 
-        Of those that were to play all rounds and those that were to play fewer, the ones with more
-        values of c.
+        All were to play the same number of rounds: the one for which most values of c were tried.
         """
         by_length: dict[int | None, dict[float, Series]] = {}
         for series in self.of(title):
             if series.c is not None:
                 tried = by_length.setdefault(series.trial.first, {})
-                best = tried.setdefault(series.c, series)
-                tried[series.c] = min(best, series, key=lambda each: each.preference)
+                tried[series.c] = min(tried.get(series.c, series), series, key=preference)
         most = max(by_length.values(), key=len, default={})
         return [most[c] for c in sorted(most)]
 
 
 def summarise(results: Iterable[Result]) -> list[Summary]:
     """One summary for each data set among the results."""
-    by_data: dict[tuple[str, int | None], list[Result]] = {}
+    by_data: dict[DataSet, list[Result]] = {}
     for result in results:
-        data = result.trial.data
-        by_data.setdefault((data.name, data.rounds), []).append(result)
+        by_data.setdefault(result.trial.data, []).append(result)
     return [Summary(tuple(group(found))) for found in by_data.values()]

@@ -1,4 +1,4 @@
-"""Sweeps over learners, values, seeds and streams: what to run, running it, and its progress."""
+"""Sweeps: what to run, the folder that keeps the results, running them, and progress."""
 
 from __future__ import annotations
 
@@ -6,30 +6,33 @@ import itertools
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TextIO
 
 import msgspec
 
+from driftwolfe import storage
 from driftwolfe.experiments.executors import run_trials
-from driftwolfe.experiments.store import Store
-from driftwolfe.experiments.trial import DataSet, Option, Result, Trial, short
+from driftwolfe.experiments.trial import DataSet, Option, Result, Trial, decode, read_file, short
 from driftwolfe.streams.data_files import Folder
 from driftwolfe.terminal import printable, show
 
 #: A sweep to start from.
 EXAMPLE = files(__package__).joinpath("example.toml").read_text(encoding="utf-8")
-_LARGEST_SPEC = 1 << 20
-#: Characters of an error message, as a file may repeat what it likes.
-LONGEST = 500
+#: Largest files that are read: a sweep, and the list of very many trials.
+_LARGEST_SPEC, _LARGEST_LIST = 1 << 20, 256 << 20
 #: More trials than this are a mistake rather than a sweep.
 _MOST_TRIALS = 100_000
 #: Seconds between lines of the log where there is no terminal.
 _QUIET_FOR = 30.0
+
+
+# -- what to run -----------------------------------------------------------------------------------
 
 
 class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -109,19 +112,129 @@ def read_spec(path: Folder) -> Spec:
 
 
 def parse_spec(content: bytes, name: str = "the sweep") -> Spec:
-    """Read a sweep from TOML.
-
-    >>> len(parse_spec(EXAMPLE.encode()).trials())
-    27
-    """
+    """Read a sweep from TOML; errors start with its name."""
     try:
-        spec = msgspec.toml.decode(content, type=Spec)
+        spec = decode(content, Spec, msgspec.toml.decode)
         spec.trials()
-    except (msgspec.MsgspecError, ValueError, TypeError) as problem:
-        raise ValueError(f"{name}: {str(problem)[:LONGEST]}") from problem
-    except RecursionError as problem:
-        raise ValueError(f"{name}: it is nested too deeply") from problem
+    except (ValueError, TypeError) as problem:
+        raise ValueError(f"{name}: {str(problem)[:500]}") from problem
     return spec
+
+
+# -- the folder that keeps the results -------------------------------------------------------------
+
+
+class TrialList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of ``sweep.json``: the title of a sweep and all of its trials."""
+
+    title: str
+    trials: list[Trial]
+
+
+class Store:
+    """One file for each finished trial, written whole or not at all, and the list of all trials."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = Path(folder)
+        self._list = self.folder / "sweep.json"
+
+    @property
+    def title(self) -> str:
+        return self._read_list().title
+
+    @property
+    def trials(self) -> list[Trial]:
+        return self._read_list().trials
+
+    @property
+    def missing(self) -> list[Trial]:
+        """Trials without a result."""
+        return [trial for trial in self.trials if not self.path(trial).exists()]
+
+    @property
+    def results(self) -> list[Result]:
+        """Results of finished trials, in order."""
+        return [self.read(trial) for trial in self.trials if self.path(trial).exists()]
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """What went wrong in trials without a result that were tried, by their names."""
+        return {
+            trial.name: " ".join(path.read_text(encoding="utf-8", errors="replace").split())
+            for trial in self.missing
+            if (path := self._failure(trial)).exists()
+        }
+
+    def add(self, title: str, trials: Iterable[Trial]) -> None:
+        """Add trials to the list; the title and the trials that it holds already stay."""
+        old = self._read_list() if self._list.exists() else TrialList(title, [])
+        known = {trial.identity: trial for trial in old.trials}
+        for trial in trials:
+            known.setdefault(trial.identity, trial)
+        new = TrialList(old.title, list(known.values()))
+        if new != old or not self._list.exists():
+            content = msgspec.json.format(msgspec.json.encode(new), indent=1)
+            storage.write_bytes(self._list, content + b"\n")
+
+    def path(self, trial: Trial) -> Path:
+        """Where the result of a trial lies."""
+        return self.folder / "trials" / f"{trial.name}.json"
+
+    def read(self, trial: Trial) -> Result:
+        """Return a trial's result, under the label that the trial has in the list."""
+        path = self.path(trial)
+        remedy = "; delete it, and the sweep runs its trial again"
+        result = read_file(path, Result, "a result", remedy)
+        if result.trial.identity != trial.identity:
+            raise ValueError(
+                f"{path} holds the result of another trial; delete it, and the sweep runs it again"
+            )
+        return msgspec.structs.replace(result, trial=trial)
+
+    def write(self, result: Result) -> None:
+        """Keep a result."""
+        storage.write_bytes(self.path(result.trial), result.encode())
+        self._failure(result.trial).unlink(missing_ok=True)
+
+    def fail(self, trial: Trial, why: str) -> None:
+        """Note that a trial could not be run; it stays missing."""
+        storage.write_text(self._failure(trial), why + "\n")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from running a sweep in the same folder; ends with the process."""
+        path = self.folder / ".lock"
+        with storage.explained(path):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            held = path.open("w")
+        with held:
+            try:
+                import fcntl
+            except ImportError:  # no such locks on this system
+                yield
+                return
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ValueError(
+                    f"another sweep is running in {self.folder}; wait for it, or choose another "
+                    "folder with --out"
+                ) from None
+            yield
+
+    def _read_list(self) -> TrialList:
+        if not self._list.exists():
+            raise FileNotFoundError(
+                f"{self.folder} holds no sweep: there is no {self._list.name}; "
+                "`driftwolfe sweep SPEC --out DIR` makes one"
+            )
+        return read_file(self._list, TrialList, "the list of a sweep", largest=_LARGEST_LIST)
+
+    def _failure(self, trial: Trial) -> Path:
+        return self.folder / "failures" / f"{trial.name}.txt"
+
+
+# -- running it ------------------------------------------------------------------------------------
 
 
 def run_sweep(
@@ -137,10 +250,8 @@ def run_sweep(
         missing = store.missing
         if not missing:
             return 0
-        with (
-            Progress(store, len(store.trials)) as progress,
-            closing(run_trials(make_executor, missing, folder)) as outcomes,
-        ):
+        running = closing(run_trials(make_executor, missing, folder))
+        with Progress(store, len(store.trials)) as progress, running as outcomes:
             for trial, result, problem in outcomes:
                 if result is None:
                     failed += 1
@@ -157,21 +268,17 @@ class Progress:
     def __init__(self, store: Store, total: int, stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stderr
         self.done, self.total = total - len(store.missing), total
-        self.best: dict[str, Result] = {}
-        for result in store.results:
-            self._compare(result)
+        self.best = _best_by_stream(store.results)
         self._bar: Any = None
-        self._said = time.monotonic()
-
-    def __enter__(self) -> Progress:
         if self.stream.isatty():
             from tqdm import tqdm
 
-            self._bar = tqdm(
-                total=self.total, initial=self.done, unit="trial", leave=False, file=self.stream
-            )
+            options: dict[str, Any] = {"unit": "trial", "leave": False, "file": self.stream}
+            self._bar = tqdm(total=self.total, initial=self.done, **options)
         else:
             self._say(f"{self.done} of {self.total} trials done, {self.total - self.done} to run")
+
+    def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, *problem: object) -> None:
@@ -184,7 +291,7 @@ class Progress:
         if result is None:
             self._say(f"{describe(trial)} failed: {problem}")
         else:
-            self._compare(result)
+            self.best = _best_by_stream([*self.best.values(), result])
         best = list(self.best.values())
         latest = f"best: {_told(best[-1])}" if best else "no result yet"
         if self._bar is not None:
@@ -192,10 +299,6 @@ class Progress:
             self._bar.set_postfix_str(printable(latest))
         elif time.monotonic() - self._said > _QUIET_FOR or self.done == self.total:
             self._say(f"{self.done} of {self.total} trials done; {latest}")
-
-    def _compare(self, result: Result) -> None:
-        key = result.stream
-        self.best[key] = min(self.best.get(key, result), result, key=_rank)
 
     def _say(self, line: str) -> None:
         if self._bar is not None:
@@ -213,15 +316,11 @@ def describe(trial: Trial) -> str:
 
 def status(store: Store) -> str:
     """Progress of a sweep, its best trials and its failures, in a few lines."""
-    trials, missing, results = store.trials, store.missing, store.results
-    done = f"{len(trials) - len(missing)} of {len(trials)} trials done"
+    number, left = (Counter(t.title for t in trials) for trials in (store.trials, store.missing))
+    done = f"{number.total() - left.total()} of {number.total()} trials done"
     lines = [f"{store.title}: {done} in {store.folder}"]
-    for title in dict.fromkeys(trial.title for trial in trials):
-        number = sum(trial.title == title for trial in trials)
-        left = sum(trial.title == title for trial in missing)
-        lines.append(f"  {title}: {number - left} of {number}")
-    for stream in dict.fromkeys(result.stream for result in results):
-        best = min((result for result in results if result.stream == stream), key=_rank)
+    lines += [f"  {title}: {n - left[title]} of {n}" for title, n in number.items()]
+    for stream, best in _best_by_stream(store.results).items():
         lines.append(f"best on {stream}: {_told(best)}")
     lines += [f"failed: {name}: {problem}" for name, problem in store.failures.items()]
     return "\n".join(lines)
@@ -231,6 +330,10 @@ def _told(result: Result) -> str:
     return f"{describe(result.trial)}, loss {result.mean_loss:.4g} per round"
 
 
-def _rank(result: Result) -> tuple[int, float]:
-    """Most rounds first, then least loss."""
-    return -result.rounds[-1], result.mean_loss
+def _best_by_stream(results: Iterable[Result]) -> dict[str, Result]:
+    """For each stream the result with most rounds and then least loss."""
+    best: dict[str, Result] = {}
+    for result in results:
+        found = best.get(result.stream, result)
+        best[result.stream] = min(found, result, key=lambda r: (-r.rounds[-1], r.mean_loss))
+    return best

@@ -18,7 +18,7 @@ import numpy as np
 
 from driftwolfe import storage
 from driftwolfe.experiments.summary import CALLS, Series, Spread, Summary, compare, spread
-from driftwolfe.experiments.trial import DATA_SETS, DataSet, Result, short
+from driftwolfe.experiments.trial import DATA_SETS, DataSet, Result, read_file, short
 from driftwolfe.regret.offline import offline_minimum
 from driftwolfe.streams.data_files import Folder
 from driftwolfe.terminal import printable
@@ -29,16 +29,6 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _SIGNS = re.compile(r"([\\|`\[\]])")
 #: Gap of the minima, as a share of the loss of the origin: for few entries, and for more than these.
 _FINE, _ROUGH, _FEW = 1e-6, 1e-2, 10_000
-#: What is counted, by the name of its curve.
-CALL_NAMES = {
-    "lmo": "LMO calls",
-    "projection": "projections",
-    "gauge": "gauge calls",
-    "membership": "membership tests",
-}
-
-
-# -- numbers and texts -----------------------------------------------------------------------------
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -69,32 +59,13 @@ def spread_text(spread: Spread | None) -> str:
 
 
 def markdown_text(text: str) -> str:
-    r"""A text as Markdown that shows it unchanged, in one line: no HTML, no links, no new cells.
-
-    >>> print(markdown_text("<b>POLA</b> | [x](y)"))
-    &lt;b&gt;POLA&lt;/b&gt; \| \[x\](y)
-    """
+    """A text as Markdown that shows it unchanged, in one line: no HTML, no links, no new cells."""
     line = printable(" ".join(text.split()))
     return html.escape(_SIGNS.sub(r"\\\1", line), quote=False)
 
 
-def markdown_code(text: str) -> str:
-    """A text as code in a line of Markdown.
-
-    >>> markdown_code("driftwolfe sweep a.toml")
-    '`driftwolfe sweep a.toml`'
-    """
-    return f"`{printable(' '.join(text.split())).replace('`', chr(39))}`"
-
-
 def csv_cell(value: Any) -> Any:
-    """A value as a cell that no spreadsheet takes for a formula or an end of a row.
-
-    Numbers stay as they are.
-
-    >>> csv_cell("=1+1"), csv_cell("-0.5"), csv_cell(-0.5), csv_cell("POLA")
-    ("'=1+1", '-0.5', -0.5, 'POLA')
-    """
+    """A value as a cell that no spreadsheet takes for a formula; numbers stay as they are."""
     if not isinstance(value, str):
         return value
     try:
@@ -105,45 +76,22 @@ def csv_cell(value: Any) -> Any:
 
 
 def write_table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
-    """A table in Markdown, whose first `left` columns are aligned to the left.
-
-    Cells must be escaped where they come from outside, see `markdown_text`.
-
-    >>> print(write_table(["a", "b"], [["x", "1"]]))
-    | a | b |
-    | --- | ---: |
-    | x | 1 |
-    """
+    """A table in Markdown of escaped cells, see `markdown_text`; its first `left` columns are flush left."""
     rule = ["---" if place < left else "---:" for place in range(len(heads))]
     return "\n".join(f"| {' | '.join(line)} |" for line in (heads, rule, *rows))
 
 
-# -- regret ----------------------------------------------------------------------------------------
-
-
 class Minimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The least loss of a fixed point over ``losses[start:end]``.
-
-    It lies between value - gap and value: `value` is the loss of a point that was found, `gap` the
-    width of the certified interval.
-    """
+    """The least loss of a fixed point over ``losses[start:end]``: between value - gap and value."""
 
     start: int
     end: int
-    value: float
+    value: float  # the loss of a point that was found
     gap: float
 
 
-#: Offline minima of the stretches between drifts, by seed.
-Minima = Mapping[int, Sequence[Minimum]]
-
-
 def minima(data: DataSet, seed: int, folder: Folder | None = None) -> list[Minimum]:
-    """Solve for the best fixed point of every stretch between drifts.
-
-    >>> [round(m.value, 6) for m in minima(DataSet(name="jumping-target", rounds=40), seed=0)]
-    [0.0, 0.0, 0.0, 0.0]
-    """
+    """Solve for the best fixed point of every stretch between drifts."""
     stream = data.load(seed, folder)
     assert stream.domain is not None  # every data set has one
     tolerance = _FINE if math.prod(stream.domain.shape) <= _FEW else _ROUGH
@@ -154,52 +102,50 @@ def minima(data: DataSet, seed: int, folder: Folder | None = None) -> list[Minim
     return found
 
 
-def minima_path(place: Path, data: DataSet, seed: int) -> Path:
-    """Where the minima are kept in the folder of a sweep.
+def stored_minima(
+    place: Path, data: DataSet, seed: int, folder: Folder | None = None, *, solve: bool = True
+) -> list[Minimum]:
+    """The result of `minima`, kept in the folder of a sweep.
 
-    Where a seed only changes the order of rounds within stretches, all seeds share one file.
+    They are solved for where they are not there yet; without `solve` the list is then empty. Where a
+    seed only changes the order of rounds within stretches, all seeds share one file.
     """
     used = 0 if DATA_SETS[data.name].order_within_stretches else seed
     rounds = "" if data.rounds is None else f"-{data.rounds}"
-    return place / "minima" / f"{data.name}{rounds}-seed{used}.json"
-
-
-def stored_minima(
-    place: Path, data: DataSet, seed: int, folder: Folder | None = None
-) -> list[Minimum]:
-    """The result of `minima`, solved once and kept in the folder of a sweep."""
-    path = minima_path(place, data, seed)
+    path = place / "minima" / f"{data.name}{rounds}-seed{used}.json"
     if not path.exists():
+        if not solve:
+            return []
         storage.write_bytes(path, msgspec.json.encode(minima(data, seed, folder)) + b"\n")
-    return read_minima(path)
-
-
-def read_minima(path: Path) -> list[Minimum]:
-    """Read a file that `stored_minima` has written."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=list[Minimum])
-    except msgspec.MsgspecError as problem:
-        raise ValueError(
-            f"{path} is not a list of offline minima ({problem}); delete it, and it is made again"
-        ) from problem
+    remedy = "; delete it, and it is made again"
+    return read_file(path, list[Minimum], "a list of offline minima", remedy)
 
 
 @dataclass(frozen=True)
 class RegretRow:
-    """The regrets of a method.
-
-    Dynamic regret is that against the best fixed point of each stretch between drifts; None where
-    that is not known or the method did not play all rounds. Adaptive regret is the largest over
-    windows, by their length.
-    """
+    """The regrets of a method."""
 
     title: str
-    dynamic: Spread | None
-    adaptive: dict[int, Spread] = field(default_factory=dict)
+    dynamic: Spread | None  # against the best fixed point of each stretch; None where unknown
+    adaptive: dict[int, Spread] = field(default_factory=dict)  # the largest over windows, by length
 
 
-def regret_rows(summary: Summary, minima: Minima, taus: Sequence[int] = ()) -> list[RegretRow]:
-    """The regrets of the series that stand for the methods.
+def stored_regrets(place: Path, summary: Summary) -> list[RegretRow]:
+    """Regrets, as far as offline minima are kept in the folder of a sweep.
+
+    Adaptive regret over windows as long as the shortest stretch, and a tenth of it.
+    """
+    data = summary.series[0].trial.data
+    seeds = {result.trial.seed for series in summary.series for result in series.results}
+    known = {seed: stored_minima(place, data, seed, solve=False) for seed in seeds}
+    shortest = min((m.end - m.start for found in known.values() for m in found), default=0)
+    return regret_rows(summary, known, (max(1, shortest // 10), shortest) if shortest else ())
+
+
+def regret_rows(
+    summary: Summary, minima: Mapping[int, Sequence[Minimum]], taus: Sequence[int] = ()
+) -> list[RegretRow]:
+    """The regrets of the series that stand for the methods, from the offline minima of each seed.
 
     Adaptive regret is that measured in the trials, over all windows; where they did not measure it,
     a lower bound for each of `taus`, see `window_regret`.
@@ -209,8 +155,7 @@ def regret_rows(summary: Summary, minima: Minima, taus: Sequence[int] = ()) -> l
         dynamic, adaptive = list[float](), dict[int, list[float]]()
         for result in series.results:
             found: dict[int, float | None] = {each.tau: each.value for each in result.adaptive}
-            best = minima.get(result.trial.seed) if series.complete else None
-            if best is not None:
+            if series.complete and (best := minima.get(result.trial.seed)):
                 dynamic.append(sum(stretch_regrets(result, best)))
                 found = found or {tau: window_regret(result, best, tau) for tau in taus}
             for tau, value in found.items():
@@ -224,17 +169,10 @@ def regret_rows(summary: Summary, minima: Minima, taus: Sequence[int] = ()) -> l
 
 
 def stretch_regrets(result: Result, minima: Sequence[Minimum]) -> list[float]:
-    """The loss of a result in each stretch beyond that of the best fixed point.
-
-    The curves are read every few rounds: where a drift lies between readings, the loss is
-    interpolated.
-    """
-    loss = np.interp(
-        [edge for m in minima for edge in (m.start, m.end)],
-        [0, *result.rounds],
-        [0.0, *result.loss],
-    ).reshape(-1, 2)
-    return [float(end - start - m.value) for m, (start, end) in zip(minima, loss, strict=True)]
+    """The loss in each stretch beyond that of the best fixed point, interpolated between readings."""
+    edges = [(m.start, m.end) for m in minima]
+    losses = np.interp(edges, [0, *result.rounds], [0.0, *result.loss])
+    return [float(end - start - m.value) for m, (start, end) in zip(minima, losses, strict=True)]
 
 
 def window_regret(result: Result, minima: Sequence[Minimum], tau: int) -> float | None:
@@ -254,19 +192,15 @@ def window_regret(result: Result, minima: Sequence[Minimum], tau: int) -> float 
     return max(found, default=None)
 
 
-# -- tables ----------------------------------------------------------------------------------------
-
-
 def method_rows(
     summary: Summary, regrets: Sequence[RegretRow] = ()
 ) -> tuple[list[str], list[list[str]]]:
     """Heads and one row per method: loss, time, oracle calls and regret, mean ± deviation."""
     known = {row.title: row for row in regrets}
-    called = [
-        name for name in CALLS if any(each.curve(name).any() for each in summary.chosen.values())
-    ]
+    chosen = summary.chosen
+    called = [name for name in CALLS if any(each.curve(name).any() for each in chosen.values())]
     rows = []
-    for title, series in summary.chosen.items():
+    for title, series in chosen.items():
         regret = known.get(title, RegretRow(title, None))
         row = {
             "method": title,
@@ -278,7 +212,7 @@ def method_rows(
             "seconds": spread_text(series.total("seconds")),
         }
         for name in called:
-            row[f"{CALL_NAMES[name]} per round"] = number(series.per_round(name), 3)
+            row[f"{CALLS[name].counted} per round"] = number(series.per_round(name), 3)
         if any(each.dynamic for each in regrets):
             row["dynamic regret"] = spread_text(regret.dynamic)
         for tau in sorted({tau for each in regrets for tau in each.adaptive}):
@@ -338,9 +272,10 @@ def tuning_notes(summary: Summary) -> list[str]:
             text += f"; {limit:,.0f} s of processor time each, which ended {ended} rounds"
         notes.append(text + ".")
         best = next((series for series in tried if series.c == chosen.c), chosen)
-        if ahead := [series for series in cut if series is not best and _ahead(series, best)]:
+        compared = [(series, compare(series, best, "loss")) for series in cut if series is not best]
+        if ahead := [_c(series) for series, found in compared if found and found[0] < found[1]]:
             notes.append(
-                f"{title}: {', '.join(map(_c, ahead))} was ahead of {_c(chosen)} when its time was "
+                f"{title}: {', '.join(ahead)} was ahead of {_c(chosen)} when its time was "
                 "up; with more time it might have won."
             )
         if chosen.c in (tried[0].c, tried[-1].c):
@@ -350,9 +285,3 @@ def tuning_notes(summary: Summary) -> list[str]:
 
 def _c(series: Series) -> str:
     return f"c = {short(series.c or 0.0)}"
-
-
-def _ahead(one: Series, other: Series) -> bool:
-    """Whether one had less loss at the last round that both were read at."""
-    found = compare(one, other, "loss")
-    return found is not None and found[0] < found[1]

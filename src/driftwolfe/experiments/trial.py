@@ -1,19 +1,28 @@
-"""A trial (a learner, a stream, a seed) and its result, as they are stored."""
+"""A trial (a learner, a stream, a seed), running it, and its result as it is stored."""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
 import math
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
+import numpy as np
+from threadpoolctl import threadpool_limits
 
-from driftwolfe import learners, streams
+from driftwolfe import learners, regret, streams
 from driftwolfe.domains import L1Ball
+from driftwolfe.ensemble import threads
+from driftwolfe.experiments.machine import facts
+from driftwolfe.game import play
+from driftwolfe.learners.base import Learner
+from driftwolfe.losses import Loss
 from driftwolfe.points import checks
 from driftwolfe.streams import Stream
 from driftwolfe.streams.data_files import DataFile, Folder
@@ -21,6 +30,13 @@ from driftwolfe.streams.datasets import RATINGS, ROWS
 
 #: A stream is made whole before it is played.
 MOST_ROUNDS = 10_000_000
+#: Rounds between readings of the curves, and readings of the curves per reading of the weights.
+_EVERY, _WEIGHTS_EVERY = 10, 2
+#: Offline minima for the adaptive regret are found to this share of their value.
+_REGRET_TOLERANCE = 1e-3
+
+
+# -- what is run -----------------------------------------------------------------------------------
 
 
 class Source(NamedTuple):
@@ -32,17 +48,10 @@ class Source(NamedTuple):
 
 
 class DataSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A stream by its name, one of `DATA_SETS`.
-
-    `rounds` is the length of a shorter version with the same shape of drift; None: all of it.
-
-    >>> stream = DataSet(name="jumping-target", rounds=40).load(seed=0)
-    >>> len(stream)
-    40
-    """
+    """A stream by its name, one of `DATA_SETS`."""
 
     name: str
-    rounds: int | None = None
+    rounds: int | None = None  # of a shorter version with the same shape of drift; None: all of it
 
     def __post_init__(self) -> None:
         if self.name not in DATA_SETS:
@@ -52,21 +61,20 @@ class DataSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def load(self, seed: int, folder: Folder | None = None) -> Stream:
         """Return the stream, its order decided by the seed; `folder` holds the real data."""
-        return _load(self.name, self.rounds, seed, None if folder is None else str(folder))
+        return _load(self, seed, None if folder is None else str(folder))
 
 
 @lru_cache(maxsize=2)
-def _load(name: str, rounds: int | None, seed: int, folder: str | None) -> Stream:
-    source = DATA_SETS[name]
-    options: dict[str, Any] = {"data": folder} if source.file else {}
-    return source.make(seed=seed, rounds=rounds, **options)
+def _load(data: DataSet, seed: int, folder: str | None) -> Stream:
+    source = DATA_SETS[data.name]
+    options = {"data": folder} if source.file else {}
+    return source.make(seed=seed, rounds=data.rounds, **options)
 
 
 def _jumping_target(seed: int, rounds: int | None) -> Stream:
     """Squared distance to a point of the L1 ball in 20 dimensions that jumps three times."""
-    return streams.synthetic.piecewise_constant(
-        L1Ball(20), rounds=rounds or 400, pieces=4, seed=seed
-    )
+    ball = L1Ball(20)
+    return streams.synthetic.piecewise_constant(ball, rounds=rounds or 400, pieces=4, seed=seed)
 
 
 #: Streams by name.
@@ -84,20 +92,13 @@ METHODS: tuple[str, ...] = tuple(sorted(set(learners.__all__) - {"Learner"}))
 FORMAT = "driftwolfe result 1"
 
 Option = float | int | str | bool | None
+T = TypeVar("T")
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One run: small, checked, and the same on every machine.
 
     Two trials that differ only in their label are the same.
-
-    >>> trial = Trial(method="POLD", data=DataSet(name="movielens-100k"), c=1e4, seed=3)
-    >>> trial.name
-    'POLD-c1e4-seed3-...'
-    >>> Trial(method="POLDA", data=DataSet(name="shuttle"))
-    Traceback (most recent call last):
-        ...
-    ValueError: unknown method 'POLDA'; there are Ader, BOGDIP, ...
     """
 
     method: str  # name of a learner's class
@@ -144,7 +145,6 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def title(self) -> str:
-        """Name in tables and figures."""
         return self.label or self.method
 
     @property
@@ -164,6 +164,21 @@ def _keywords(method: str) -> frozenset[str]:
     return frozenset(inspect.signature(getattr(learners, method)).parameters)
 
 
+def canonical(record: Any) -> bytes:
+    """The one JSON text of a record."""
+    return msgspec.json.encode(record, order="sorted")
+
+
+def short(number: float) -> str:
+    """A number in as few characters as possible, such as 1e4 or 0.0625."""
+    text = f"{number:g}"
+    exponent = f"{number:.0e}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
+    return exponent if float(exponent) == number and len(exponent) < len(text) else text
+
+
+# -- its result ------------------------------------------------------------------------------------
+
+
 class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Expert weights before the first round (round 0) and after some others."""
 
@@ -173,15 +188,14 @@ class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AdaptiveRegret(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The largest regret over windows of `tau` rounds; it lies between value and value + gap.
-
-    `window` holds the first round of the worst window, counted from 0, and the one after its last.
-    """
+    """The largest regret over windows of `tau` rounds; it lies between value and value + gap."""
 
     tau: int
     value: float
     gap: float
-    window: tuple[int, int]
+    window: tuple[
+        int, int
+    ]  # first round of the worst one, counted from 0, and the one after its last
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -213,17 +227,16 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise ValueError("rounds and curves must be of one length, and not empty")
         if not all(a < b for a, b in pairwise((0, *self.rounds))):
             raise ValueError("rounds must rise, and start at 1 or later")
-        if not all(map(math.isfinite, (*self.loss, *self.seconds))):
-            raise ValueError("curves must be finite")
+        numbers = [*self.loss, *self.seconds, self.wall]
+        for found in self.adaptive:
+            numbers += [found.value, found.gap]
         if self.weights is not None:
             rows, width = self.weights.values, len(self.weights.experts)
             if len(rows) != len(self.weights.rounds) or any(len(row) != width for row in rows):
                 raise ValueError("weights must have one row per round and one entry per expert")
-            if not all(math.isfinite(entry or 0.0) for row in rows for entry in row):
-                raise ValueError("weights must be finite")
-        measured = (number for found in self.adaptive for number in (found.value, found.gap))
-        if not all(map(math.isfinite, (*measured, self.wall))):
-            raise ValueError("adaptive regret and wall must be finite")
+            numbers += [entry for row in rows for entry in row if entry is not None]
+        if not all(map(math.isfinite, numbers)):
+            raise ValueError("losses, seconds, weights and adaptive regret must be finite")
 
     @property
     def mean_loss(self) -> float:
@@ -235,27 +248,123 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return msgspec.json.format(msgspec.json.encode(self), indent=0) + b"\n"
 
 
-def decode(content: bytes) -> Result:
-    """Read the content of a result file; `ValueError` where it is not one."""
+def decode(content: bytes, kind: type[T], read: Callable[..., T] = msgspec.json.decode) -> T:
+    """Read a record of that kind; `ValueError` where the content is not one."""
     try:
-        return msgspec.json.decode(content, type=Result)
-    except msgspec.MsgspecError as problem:
-        raise ValueError(str(problem)[:500]) from problem
+        return read(content, type=kind)
     except RecursionError as problem:
         raise ValueError("it is nested too deeply") from problem
+    except (msgspec.MsgspecError, ValueError) as problem:
+        # Cut, as a file may repeat what it likes.
+        raise ValueError(str(problem)[:500]) from problem
 
 
-def canonical(record: Any) -> bytes:
-    """The one JSON text of a record."""
-    return msgspec.json.encode(record, order="sorted")
+def read_file(path: Path, kind: type[T], what: str, remedy: str = "", largest: int = 16 << 20) -> T:
+    """Read a record from a JSON file; the error says that the file is not `what`, and the `remedy`."""
+    try:
+        if path.stat().st_size > largest:
+            raise ValueError(f"more than {largest >> 20} MiB")
+        return decode(path.read_bytes(), kind)
+    except ValueError as problem:
+        raise ValueError(f"{path} is not {what} ({problem}){remedy}") from problem
 
 
-def short(number: float) -> str:
-    """A number in as few characters as possible.
+# -- running it ------------------------------------------------------------------------------------
 
-    >>> short(1e4), short(0.1), short(0.0625), short(16.0)
-    ('1e4', '0.1', '0.0625', '16')
+
+def run_trial(trial: Trial, folder: Folder | None = None) -> Result:
+    """Play the trial's learner on one thread, and measure.
+
+    `folder` holds the real data; by default they are looked for as `driftwolfe.streams` says.
     """
-    text = f"{number:g}"
-    exponent = f"{number:.0e}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
-    return exponent if float(exponent) == number and len(exponent) < len(text) else text
+    started = time.perf_counter()
+    stream = trial.data.load(trial.seed, folder)
+    with threadpool_limits(1):
+        before = threads.chosen()
+        threads.set_threads(1)
+        try:
+            return _measured(trial, stream, started)
+        finally:
+            threads.set_threads(before)
+
+
+def make_learner(trial: Trial, stream: Stream) -> Learner:
+    """The trial's learner, for that stream."""
+    options = {**step_options(trial.method, trial.c), **trial.options}
+    learner: Learner = getattr(learners, trial.method)(
+        stream.domain, horizon=len(stream), lipschitz=stream.lipschitz, **options
+    )
+    return learner
+
+
+def step_options(method: str, c: float | None) -> dict[str, Any]:
+    """The options that give a learner the steps of the paper's experiments.
+
+    Those are c 2^(i-1) T^(-3/4) in POLD, c T^(-3/4) in BOGD_IP, c 2^(i-1) T^(-1/2) in Ader,
+    c |I|^(-3/4) in POLA, c |I|^(-1/2) in PAMO, and c gamma^(-1/2) in Multi-OCG.
+    """
+    if c is None:
+        return {}
+    if method == "Ader":  # its own steps are c 2^(i-1) sqrt(7/(2T))
+        return {"step_scale": c / math.sqrt(3.5)}
+    return {"step_scale": c, **({"grid": "experiment"} if method == "POLD" else {})}
+
+
+def _measured(trial: Trial, stream: Stream, started: float) -> Result:
+    played = stream if trial.first is None else stream[: trial.first]
+    if too_long := [tau for tau in trial.taus if tau > len(played)]:
+        raise ValueError(f"taus must be at most the {len(played)} rounds, got {too_long[0]}")
+    learner = make_learner(trial, stream)
+    rounds: list[int] = []
+    seconds: list[float] = []
+    weights: dict[int, dict[str, float]] = {}
+
+    def read_weights() -> None:
+        values, names = learner.expert_weights, learner.expert_names
+        if values is not None and names is not None:
+            rounded = (round(weight, 5) for weight in values.tolist())
+            weights[learner.t] = dict(zip(names, rounded, strict=True))
+
+    def losses() -> Iterator[Loss]:
+        """The losses until the time limit; processor time and weights are read on the way."""
+        spent, limit = 0.0, trial.limit or math.inf
+        read_weights()
+        since = time.thread_time()
+        for t, loss in enumerate(played, start=1):
+            yield loss
+            over = spent + time.thread_time() - since > limit
+            last = over or t == len(played)
+            if t % _EVERY == 0 or last:
+                spent += time.thread_time() - since
+                rounds.append(t)
+                seconds.append(round(spent, 6))
+                if last or len(rounds) % _WEIGHTS_EVERY == 0:
+                    read_weights()
+                since = time.thread_time()
+            if over:
+                return
+
+    history = play(learner, losses(), keep_losses=bool(trial.taus), progress=False)
+    adaptive = []
+    for tau in trial.taus:
+        if tau <= len(history):  # where time ran out there may be no such window
+            found = regret.adaptive_regret(history, tau, _REGRET_TOLERANCE)
+            adaptive.append(AdaptiveRegret(tau, float(found), found.gap, found.window))
+    # One column per expert, in the order in which they came.
+    experts = list(dict.fromkeys(name for read in weights.values() for name in read))
+    table = [[read.get(name) for name in experts] for read in weights.values()]
+    at = np.array(rounds) - 1
+    return Result(
+        trial=trial,
+        rounds=rounds,
+        loss=history.cumulative_loss[at].tolist(),
+        seconds=seconds,
+        **{name: np.cumsum(calls)[at].tolist() for name, calls in history.oracle_calls.items()},
+        drifts=[t for t in stream.drifts if t < len(history)],
+        stream=stream.name,
+        cut=len(history) < len(played),
+        adaptive=adaptive,
+        weights=Weights(list(weights), experts, table) if weights else None,
+        wall=round(time.perf_counter() - started, 3),
+        environment=facts(),
+    )

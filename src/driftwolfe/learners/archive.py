@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import inspect
 import math
-import os
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe import domains, learners
+from driftwolfe import domains, learners, storage
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.descent import GradientSum
 from driftwolfe.ensemble.leaders import Leader
@@ -25,24 +23,9 @@ from driftwolfe.points.access import reads
 from driftwolfe.points.devices import HOST, Device, device_named
 from driftwolfe.points.factor_buffer import FactorBuffer
 from driftwolfe.points.factored import FactoredMatrix
-from driftwolfe.points.product import ProductPoint
-from driftwolfe.storage import (
-    Archive,
-    Field,
-    Header,
-    Kind,
-    TreeReader,
-    TreeWriter,
-    array_names,
-    check_fields,
-    enough_memory,
-    read_archive,
-    read_state,
-    require,
-    shared_names,
-    write_archive,
-    write_state,
-)
+from driftwolfe.points.ops import ProductPoint
+from driftwolfe.saved_state import Field, Kind, TreeReader, TreeWriter, array_names, check_fields
+from driftwolfe.storage import Archive, PathLike, one_line, refused, require
 
 # -- points, and what experts keep beside them -------------------------------------------------------
 
@@ -58,11 +41,17 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
 
     def move(array: Any) -> Any:
         """Bring an array to the device; what was one array is one there too."""
-        if device is HOST:
-            return array
         if id(array) not in moved:
             moved[id(array)] = array, device.put(array)
         return moved[id(array)][1]
+
+    def sparse_matrix(shape: Any, indptr: Any, indices: Any, data: Any) -> Any:
+        require(indptr.size == shape[0] + 1, "sparse matrices")
+        with refused("this archive holds a sparse matrix that is none"):
+            stored = scipy.sparse.csr_array((data, indices, indptr), shape=shape)
+            stored.check_format(full_check=True)
+        require(stored.has_canonical_format, "sparse matrices")
+        return stored
 
     def factored(U: Any, s: Any, V: Any, sparse: Any, orthonormal: bool) -> FactoredMatrix:
         largest = [float(np.abs(factor).max(initial=0.0)) for factor in (U, s, V)]
@@ -73,25 +62,25 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
             sparse = device.canonical(sparse, sparse.shape)
         return FactoredMatrix._of(move(U), s, move(V), sparse, orthonormal)
 
+    def product(parts: Any) -> ProductPoint:
+        require(parts, "products of points")
+        return ProductPoint(parts)
+
+    def factor_buffer(U: Any, V: Any, used: int) -> FactorBuffer:
+        require(used <= U.shape[1], "factors")
+        return FactorBuffer(move(U), move(V), used)
+
     def gradient_sum(rows: Any, cols: Any, values: Any, rest: Any) -> GradientSum:
         lengths = [[each.size for each in part] for part in (rows, cols, values)]
         require(lengths[0] == lengths[1] == lengths[2], "sums of gradients")
         rows, cols, values = ([move(each) for each in part] for part in (rows, cols, values))
         return GradientSum(rows, cols, values, rest)
 
-    def factor_buffer(U: Any, V: Any, used: int) -> FactorBuffer:
-        require(used <= U.shape[1], "factors")
-        return FactorBuffer(move(U), move(V), used)
-
-    def product(parts: Any) -> ProductPoint:
-        require(parts, "products of points")
-        return ProductPoint(parts)
-
     def leader(**parts: Any) -> Leader:
         require(parts["rounds"] < parts["epoch"], "experts")
         return Leader(**parts)
 
-    real, whole, any_point = np.float64, np.int64, Field(POINT.kind, optional=True)
+    real, count, any_point = np.float64, Field(int, least=0), Field(POINT.kind, optional=True)
     csr, in_range = scipy.sparse.csr_array, (-LARGEST_FACTOR, LARGEST_FACTOR)
     sparse_fields = {
         "shape": Field(tuple, (2,), items=Field(int, least=0, below=1 << 31)),
@@ -107,13 +96,12 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
         "orthonormal": Field(bool),
     }
     columns = Field(real, (None, "k"))
-    buffer_fields = {"U": columns, "V": columns, "used": Field(int, least=0)}
-    places = Field(list, items=Field(whole, (None,)))
-    values = Field(list, items=Field(real, (None,)))
+    buffer_fields = {"U": columns, "V": columns, "used": count}
+    places, values = (Field(list, items=Field(kind, (None,))) for kind in (np.int64, real))
     sum_fields = {"rows": places, "cols": places, "values": values, "rest": any_point}
-    job_fields = {"x": POINT, "y": POINT, "calls": Field(int, least=0), "running": Field(bool)}
+    job_fields = {"x": POINT, "y": POINT, "calls": count, "running": Field(bool)}
     leader_fields = {"epoch": Field(int), "x": POINT, "anchor": POINT, "gradients": any_point}
-    leader_fields |= {"rounds": Field(int, least=0), "eta": Field(float), "memory": Field(Memory)}
+    leader_fields |= {"rounds": count, "eta": Field(float), "memory": Field(Memory)}
     memory_fields = {
         "scalars": Field(tuple, (3,), items=Field(float), optional=True),
         "hint": Field(float, optional=True),
@@ -121,7 +109,7 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
         "length": Field(float),
     }
     return {
-        "sparse": Kind(csr, sparse_fields, _sparse),
+        "sparse": Kind(csr, sparse_fields, sparse_matrix),
         "factored": Kind(FactoredMatrix, factored_fields, factored),
         "product": Kind(ProductPoint, {"parts": Field(tuple, items=POINT)}, product),
         "shelf": Kind(FactorBuffer, buffer_fields, factor_buffer),
@@ -130,17 +118,6 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
         "leader": Kind(Leader, leader_fields, leader),
         "memory": Kind(Memory, memory_fields, Memory),
     }
-
-
-def _sparse(shape: Any, indptr: Any, indices: Any, data: Any) -> Any:
-    require(indptr.size == shape[0] + 1, "sparse matrices")
-    try:
-        stored = scipy.sparse.csr_array((data, indices, indptr), shape=shape)
-        stored.check_format(full_check=True)
-    except (TypeError, ValueError, IndexError, OverflowError) as error:
-        raise ValueError("this archive holds a sparse matrix that is none") from error
-    require(stored.has_canonical_format, "sparse matrices")
-    return stored
 
 
 def _orthonormal(factor: Any) -> bool:
@@ -163,32 +140,36 @@ LEARNER = {
 }
 
 
-def save_learner(learner: Learner, path: str | os.PathLike[str]) -> None:
+def save_learner(learner: Learner, path: PathLike) -> None:
     """Write a learner to a file."""
     writer, kind = TreeWriter(ensemble_kinds()), type(learner).__name__
     settings = learner_settings(learner, writer)
-    if is_own(type(learner)):
+    if _is_own(type(learner)):
         settings["class"], kind = kind, OWN
-    write_archive(path, kind, settings, writer.arrays)
+    storage.write_archive(path, kind, settings, writer.arrays)
 
 
 def learner_settings(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
     """Return the set, the arguments and the state of a learner as JSON."""
     require_named_state(learner)
-    arguments = {}
+    cls, arguments = type(learner).__name__, {}
     for name, value in learner._arguments.items():
         if name == "domain" or value is learner.domain:
             continue
         try:
             arguments[name] = writer.write(value)
         except TypeError as error:
-            made = f"this {type(learner).__name__} was made with {name}={_line(repr(value))[:60]}"
-            raise TypeError(f"{made}, and {error}") from error
+            shown = one_line(repr(value))[:60]
+            raise TypeError(f"this {cls} was made with {name}={shown}, and {error}") from error
+    try:
+        domain = _written_set(learner.domain, writer)
+    except (NotImplementedError, TypeError):  # functions, own classes, odd vertices
+        domain = None
     return {
-        "domain": _written_set(learner.domain, writer),
+        "domain": domain,
         "device": "auto" if learner.domain.stack_chosen else _device(learner.domain).name,
         "arguments": arguments,
-        "state": write_state(learner, writer),
+        "state": writer.write_state(learner),
     }
 
 
@@ -202,76 +183,47 @@ def require_named_state(learner: Learner) -> None:
         )
 
 
-def is_own(cls: type[Learner]) -> bool:
-    """Whether a class is no part of the library, whatever its name is."""
-    return cls is not getattr(learners, cls.__name__, None)
-
-
-def held_class(header: Header | Archive) -> str:
-    """Return the name of the learner's class in a file."""
-    return str(header.settings.get("class") if header.kind == OWN else header.kind)[:40]
-
-
-def load_as(
-    cls: type[Learner], path: str | os.PathLike[str], domain: Domain | None, device: str | None
-) -> Learner:
-    """Read a learner of exactly this class, which may be a user's own."""
-
-    def find(header: Header | Archive) -> type[Learner]:
-        if held_class(header) != cls.__name__ or (header.kind == OWN) != is_own(cls):
-            raise ValueError(f"{path} holds a {held_class(header)}, not this {cls.__name__}")
-        return cls
-
-    with enough_memory(path):
-        return load_learner(path, find, domain, device)
-
-
 def load_learner(
-    path: str | os.PathLike[str],
-    find: Callable[[Header | Archive], type[Learner]],
-    domain: Domain | None = None,
-    device: str | None = None,
+    path: PathLike, cls: type[Learner] | None, domain: Domain | None, device: str | None
 ) -> Learner:
-    """Read a learner of the class that `find` returns; `domain` is needed if the file has none."""
+    """Read a learner, of exactly that class if one is given, and on that set or device if given."""
+    if domain is not None and device is not None:
+        raise ValueError("give domain or device, not both: a set knows where its points live")
 
-    def check(header: Header) -> set[str]:
+    def check(archive: Archive) -> None:
         if device is not None:  # whatever the file says
-            header.settings["device"] = device
-        needed = needed_arrays(header, LEARNER, find(header).__name__)
-        if domain is None and header.settings.get("domain") is None:
+            archive.settings["device"] = device
+        check_settings(archive, LEARNER, _held_class(archive, cls, path).__name__)
+        if domain is None and archive.settings["domain"] is None:
             raise ValueError(
                 f"the set of {path} is one of your own and is not in the file: make it anew, and load "
                 "with driftwolfe.load(path, domain=...)"
             )
-        return needed
 
-    archive = read_archive(path, check)
-    settings, arrays = archive.settings, archive.arrays
-    cls = find(archive)
-    shared = shared_names(settings)
-    reader = TreeReader(ensemble_kinds(), arrays, shared)
-    arguments = {name: reader.read(value) for name, value in settings["arguments"].items()}
-    if domain is not None and device is not None:
-        raise ValueError("give domain or device, not both: a set knows where its points live")
-    if domain is None:
-        place = _place(settings.get("device", "cpu")) if device is None else device
-        room = sum(array.size for array in arrays.values()) + SMALL * (archive.kind == OWN)
-        domain = _SetReader(reader, place, room).read(settings["domain"])
-    if device not in (None, "auto") and _device(domain) is not device_named(device):
-        raise ValueError(
-            f"{path} holds a {cls.__name__} on a {type(domain).__name__}, which is for the cpu only; "
-            "load it without device"
-        )
-    try:
-        learner = cls(domain, **arguments)
-    except (TypeError, ValueError, ArithmeticError) as error:
-        raise ValueError(
-            f"{path} holds arguments that {cls.__name__} does not take: {_line(error)}"
-        ) from error
-    read_state(
-        learner, settings["state"], TreeReader(ensemble_kinds(domain.device), arrays, shared)
-    )
-    return learner
+    with storage.enough_memory(path):
+        archive = storage.read_archive(path, check)
+        settings, held = archive.settings, _held_class(archive, cls, path)
+        place = settings.get("device", "cpu")
+        if domain is None and device is None and place != "auto":
+            try:
+                place = device_named(place).name
+            except ValueError as error:
+                warnings.warn(f"loaded on the cpu: {one_line(error)}", stacklevel=3)
+                place = "cpu"
+        reader = _SetReader(archive, place)
+        arguments = {name: reader.read(value) for name, value in settings["arguments"].items()}
+        if domain is None:
+            domain = reader.read_set(settings["domain"])
+        if device not in (None, "auto") and _device(domain) is not device_named(device):
+            raise ValueError(
+                f"{path} holds a {held.__name__} on a {type(domain).__name__}, which is for the cpu "
+                "only; load it without device"
+            )
+        with refused(f"{path} holds arguments that {held.__name__} does not take"):
+            learner = held(domain, **arguments)
+        kinds = ensemble_kinds(domain.device)
+        TreeReader(kinds, archive).read_state(learner, settings["state"])
+        return learner
 
 
 @reads
@@ -287,37 +239,44 @@ def restored(learner: Learner, archive: Archive) -> Learner:
         same = all(b is not None and a.dtype == b.dtype and np.array_equal(a, b) for a, b in pairs)
         if made[part] != held.get(part) or not same:
             raise ValueError(f"its {name} was made with {what}")
-    kinds, copy = ensemble_kinds(learner.domain.device), learner.clone()
-    read_state(copy, held["state"], TreeReader(kinds, archive.arrays, shared_names(held)))
+    copy = learner.clone()
+    TreeReader(ensemble_kinds(learner.domain.device), archive).read_state(copy, held["state"])
     return copy
 
 
-def needed_arrays(header: Header, fields: Mapping[str, Field], what: str) -> set[str]:
-    """Check the settings in a header; return the names of the arrays that they refer to."""
-    check_fields(fields, header.settings, what)
-    names = set(array_names(header.settings))
-    if not names <= header.described.keys():
+def check_settings(archive: Archive, fields: Mapping[str, Field], what: str) -> None:
+    """Refuse an archive whose settings are not those, or refer to arrays that it does not hold."""
+    check_fields(fields, archive.settings, what)
+    if not archive.arrays.keys() >= set(array_names(archive.settings)):
         raise ValueError("this archive refers to arrays that it does not hold")
-    return names
 
 
-def _place(saved: str) -> str:
-    """The device that a learner was on, or the host, with a warning, if that is not here."""
-    try:
-        return saved if saved == "auto" else device_named(saved).name
-    except ValueError as error:
-        warnings.warn(f"loaded on the cpu: {_line(error)}", stacklevel=5)
-        return "cpu"
+def _is_own(cls: type[Learner]) -> bool:
+    """Whether a class is no part of the library, whatever its name is."""
+    return cls is not getattr(learners, cls.__name__, None)
+
+
+def _held_class(archive: Archive, cls: type[Learner] | None, path: PathLike) -> type[Learner]:
+    """The class of the learner in a file: `cls`, or one of the library; nothing else is imported."""
+    own = archive.kind == OWN
+    name = str(archive.settings.get("class") if own else archive.kind)[:40]
+    if cls is not None:
+        if name != cls.__name__ or own != _is_own(cls):
+            raise ValueError(f"{path} holds a {name}, not this {cls.__name__}")
+        return cls
+    if own:
+        raise ValueError(
+            f"{path} holds a {name}, a learner of your own: load it with its class, {name}.load(path)"
+        )
+    found = getattr(learners, name, None) if name in learners.__all__ else None
+    if not (isinstance(found, type) and issubclass(found, Learner)):
+        raise ValueError(f"{path} holds a {name!r}, which is no learner to load")
+    return found
 
 
 def _device(domain: Domain) -> Device:
     """Where the set's points live, or, if that is the host, where ensembles keep them."""
     return domain.stack_device if domain.device is HOST else domain.device
-
-
-def _line(error: BaseException | str) -> str:
-    """What an error says, in one short line."""
-    return " ".join(str(error).split())[:200]
 
 
 # -- sets ------------------------------------------------------------------------------------------
@@ -328,83 +287,69 @@ DEEPEST_SET = 8
 SMALL = 1 << 16
 #: Numbers that some sets may need beyond what the file holds: 128 MiB.
 ALLOWANCE = 1 << 24
+#: Sets of n that need n^2 numbers: matrices, or equations between vertices.
+SQUARE = ("BirkhoffPolytope", "Spectrahedron", "SpanningTreePolytope")
 SET = {"kind": Field(str), "arguments": Field(dict)}
 
 
-def _written_set(domain: Domain, writer: TreeWriter) -> Any:
-    """A set as its name and arguments; None for one that cannot be written."""
-    name, written = type(domain).__name__, {}
+def _written_set(domain: Domain, writer: TreeWriter) -> dict[str, Any]:
+    """A set as its name and arguments; TypeError for one of the user's own."""
+    name, written = type(domain).__name__, dict[str, Any]()
     if type(domain) is not getattr(domains, name, None):
-        return None
-    try:
-        for argument, value in domain.arguments().items():
-            if isinstance(value, Domain):
-                written[argument] = {"set": _written_set(value, writer)}
-            elif isinstance(value, tuple) and value and isinstance(value[0], Domain):
-                written[argument] = {"sets": [_written_set(each, writer) for each in value]}
-            else:
-                written[argument] = writer.write(value)
-    except (NotImplementedError, TypeError):  # functions; vertices that are no plain data
-        return None
-    nested = [each for value in written.values() for each in _nested(value)]
-    return None if None in nested else {"kind": name, "arguments": written}
+        raise TypeError(f"a {name} cannot be written to a file")
+    for argument, value in domain.arguments().items():
+        if isinstance(value, Domain):
+            written[argument] = {"set": _written_set(value, writer)}
+        elif isinstance(value, tuple) and value and isinstance(value[0], Domain):
+            written[argument] = {"sets": [_written_set(each, writer) for each in value]}
+        else:
+            written[argument] = writer.write(value)
+    return {"kind": name, "arguments": written}
 
 
-def _nested(value: Any) -> list[Any]:
-    """The sets within an argument of a set."""
-    match value:
-        case {"set": one} if len(value) == 1:
-            return [one]
-        case {"sets": list() as several} if len(value) == 1:
-            return several
-    return []
+class _SetReader(TreeReader):
+    """Makes sets too, none of which is larger than what a file holds: it holds points of theirs."""
 
+    def __init__(self, archive: Archive, device: str) -> None:
+        super().__init__(ensemble_kinds(), archive)
+        self._device = device  # where points are to live
+        # Numbers that points of all sets may have together.
+        self._room = sum(array.size for array in archive.arrays.values())
+        self._room += SMALL if archive.kind == OWN else 0
 
-@dataclass
-class _SetReader:
-    """Makes sets again, none of which is larger than what a file holds: it holds points of theirs."""
+    def read(self, written: Any, depth: int = 0) -> Any:
+        match written:
+            case {"set": one} if len(written) == 1:
+                return self.read_set(one, depth)
+            case {"sets": list() as several} if len(written) == 1:
+                return [self.read_set(each, depth) for each in several]
+        return super().read(written, depth)
 
-    reader: TreeReader  # of arguments that are no sets
-    device: str  # where points are to live
-    room: int  # numbers that points of all sets may have together
-
-    def read(self, written: Any, depth: int = 0) -> Domain:
+    def read_set(self, written: Any, depth: int = 0) -> Domain:
         """Make a set, and those within it."""
         check_fields(SET, written, "set")
         kind: Any = getattr(domains, written["kind"], None)
         known = isinstance(kind, type) and issubclass(kind, Domain) and kind is not Domain
         if not known or depth > DEEPEST_SET:
-            raise ValueError(
-                f"this archive holds a set of an unknown kind, {written['kind'][:40]!r}"
-            )
-        given: dict[str, Any] = {}
-        for name, value in written["arguments"].items():
-            nested = [self.read(each, depth + 1) for each in _nested(value)]
-            plural = isinstance(value, dict) and "sets" in value
-            given[name] = nested if plural else nested[0] if nested else self.reader.read(value)
-        try:
+            name = written["kind"][:40]
+            raise ValueError(f"this archive holds a set of an unknown kind, {name!r}")
+        given = {name: self.read(each, depth + 1) for name, each in written["arguments"].items()}
+        with refused(f"this archive holds arguments that {kind.__name__} does not take"):
             self._take_room(kind.__name__, given)
             if "device" in inspect.signature(kind).parameters:
-                given["device"] = self.device
+                given["device"] = self._device
             return kind(**given)
-        except (TypeError, ValueError, LookupError, ArithmeticError) as error:
-            raise ValueError(
-                f"this archive holds arguments that {kind.__name__} does not take: {_line(error)}"
-            ) from error
 
     def _take_room(self, kind: str, arguments: Mapping[str, Any]) -> None:
         """Refuse a set that is too large, before anything is made of it."""
         names = [name for name in ("n", "shape", "n_vertices") if name in arguments]
         sizes = [size for name in names for size in checks.shape(arguments[name])] or [0]
-        if kind == "SpanningTreePolytope":  # equations between vertices, which are not in the file
-            needed = math.prod(sizes) ** 2 - ALLOWANCE
-        elif arguments.get("representation") == "factored":  # factors may have no columns yet
-            needed = sum(sizes) - ALLOWANCE
-        else:
-            square = kind in ("BirkhoffPolytope", "Spectrahedron")
-            needed = math.prod(sizes) ** (2 if square else 1)
-        self.room -= max(0, needed)
-        if self.room < 0:
+        factored = arguments.get("representation") == "factored"
+        needed = sum(sizes) if factored else math.prod(sizes) ** (2 if kind in SQUARE else 1)
+        if factored or kind == "SpanningTreePolytope":
+            needed -= ALLOWANCE  # neither empty factors nor equations are in the file
+        self._room -= max(0, needed)
+        if self._room < 0:
             raise ValueError(
                 "this archive holds a set with larger points than any in it: if it is right, make the "
                 "set anew, and load with driftwolfe.load(path, domain=...)"

@@ -254,9 +254,9 @@ class Learner(Guarded, ABC):
         The parameters are those of `driftwolfe.load`, which finds the classes of the library by itself.
         A file that holds something else, or is damaged, is refused with a ValueError.
         """
-        from driftwolfe.learners.archive import load_as
+        from driftwolfe.learners.archive import load_learner
 
-        return cast(Self, load_as(cls, path, domain, device))
+        return cast(Self, load_learner(path, cls, domain, device))
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""

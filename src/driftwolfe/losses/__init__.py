@@ -3,8 +3,7 @@
 from driftwolfe.losses.base import Loss
 from driftwolfe.losses.classification import HingeLoss, LogisticLoss, MulticlassLogistic
 from driftwolfe.losses.entries import AbsoluteEntries, HuberEntries, SquaredEntries
-from driftwolfe.losses.function import FunctionLoss
-from driftwolfe.losses.linear_quadratic import LinearLoss, SquaredDistance
+from driftwolfe.losses.whole_point import FunctionLoss, LinearLoss, SquaredDistance
 
 __all__ = [
     "AbsoluteEntries",

@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from driftwolfe.points import checks
-from driftwolfe.points.devices import HOST, Device, device_of
+from driftwolfe.points.devices import device_of
 from driftwolfe.points.kinds import Array, Point, Shape
-
-
-class DeviceCache:
-    """Per-device cache of a loss's data: NumPy arrays and scipy's `csr_array`."""
-
-    def __init__(self, *data: Any) -> None:
-        self._data = data
-        self._copies: dict[str, tuple[Any, ...]] = {}
-
-    def on(self, device: Device) -> tuple[Any, ...]:
-        """Return the data on a device, copied there once."""
-        if device is HOST:
-            return self._data
-        if device.name not in self._copies:
-            self._copies[device.name] = tuple(
-                device.canonical(each, each.shape) if hasattr(each, "tocsr") else device.put(each)
-                for each in self._data
-            )
-        return self._copies[device.name]
 
 
 class Ball(Protocol):

@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from driftwolfe.losses.base import Ball, DeviceCache, Loss
+from driftwolfe.losses.base import Ball, Loss
 from driftwolfe.losses.inputs import (
+    DeviceCache,
     batch_of_features,
     batch_of_indices,
     batch_of_numbers,
@@ -16,10 +17,9 @@ from driftwolfe.losses.inputs import (
     row_norms,
 )
 from driftwolfe.points import checks
-from driftwolfe.points.compiled import compiled
 from driftwolfe.points.devices import HOST, device_of
 from driftwolfe.points.factored import FactoredMatrix
-from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.kinds import Array, Point, compiled
 
 kernels = compiled("driftwolfe.losses.logistic_kernels")
 
@@ -27,32 +27,35 @@ kernels = compiled("driftwolfe.losses.logistic_kernels")
 _COMPILED = 50_000
 
 
-def _products(points: Any, features: DeviceCache) -> Array:
-    """Inner products of points (rows of a table) with all features, on the host."""
-    device = device_of(points)
-    (rows,) = features.on(device)
-    return points @ rows.T if device is HOST else device.host(rows @ points.T).T
+class FeatureLoss(Loss):
+    """A loss of the products of a point with rows of features."""
+
+    on_devices = True
+
+    def __init__(self, features: Any) -> None:
+        self.features = batch_of_features(features)
+        self._cache = DeviceCache(self.features)
+
+    def _products(self, points: Any) -> Array:
+        """Return the products of points (rows of a table) with all features, on the host."""
+        device = device_of(points)
+        (rows,) = self._cache.on(device)
+        return points @ rows.T if device is HOST else device.host(rows @ points.T).T
+
+    def _combinations(self, weights: Any, points: Any) -> Any:
+        """Return a weighted sum of the features per row of weights, where the points live."""
+        device = device_of(points)
+        return device.put(weights) @ self._cache.on(device)[0]
 
 
-def _combinations(weights: Any, points: Any, features: DeviceCache) -> Any:
-    """Weighted sums of the features, one per row of weights, where the points live."""
-    device = device_of(points)
-    return device.put(weights) @ features.on(device)[0]
-
-
-class MarginLoss(Loss):
-    r"""A mean of losses of margins.
-
-    .. math:: f(x) = \frac1b \sum_{k=1}^b \varphi(y_k \langle a_k, x\rangle)
+class MarginLoss(FeatureLoss):
+    r"""A mean of losses of margins: :math:`f(x) = \frac1b \sum_k \varphi(y_k \langle a_k, x\rangle)`.
 
     A new one overrides `value_at` and `slope_at` by a :math:`\varphi` with slopes in [-1, 0].
     """
 
-    on_devices = True
-
     def __init__(self, features: Any, labels: Any) -> None:
-        self.features = batch_of_features(features)
-        self._cache = DeviceCache(self.features)
+        super().__init__(features)
         rows, n_features = self.features.shape
         self.labels = batch_of_numbers(labels, "labels", rows)
         strange = self.labels[np.abs(self.labels) != 1.0]
@@ -64,15 +67,15 @@ class MarginLoss(Loss):
         self.check_shape(x.shape)
         return self.features @ x
 
+    def stacked_scores(self, stack: Array) -> Array:
+        self.check_shape(tuple(stack.shape[1:]))
+        return self._products(stack)
+
     def pull_back(self, slope: Array, like: Point) -> Point:
         return slope @ self.features
 
-    def stacked_scores(self, stack: Array) -> Array:
-        self.check_shape(tuple(stack.shape[1:]))
-        return _products(stack, self._cache)
-
     def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
-        return _combinations(slopes, stack, self._cache)
+        return self._combinations(slopes, stack)
 
     def lipschitz(self, domain: Ball) -> float:
         return float(row_norms(self.features).mean())
@@ -96,8 +99,7 @@ class HingeLoss(MarginLoss):
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> loss = dw.losses.HingeLoss([[1.0, 0.0], [0.0, 2.0]], [1, -1])
-    >>> loss.value_and_gradient([2.0, 0.0])
+    >>> dw.losses.HingeLoss([[1.0, 0.0], [0.0, 2.0]], [1, -1]).value_and_gradient([2.0, 0.0])
     (0.5, array([0., 1.]))
     """
 
@@ -127,10 +129,7 @@ class LogisticLoss(MarginLoss):
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> loss = dw.losses.LogisticLoss([[1.0, 0.0], [0.0, 2.0]], [1, -1])
-    >>> round(loss.value([0.0, 0.0]), 6)
-    0.693147
-    >>> loss.gradient([0.0, 0.0])
+    >>> dw.losses.LogisticLoss([[1.0, 0.0], [0.0, 2.0]], [1, -1]).gradient([0.0, 0.0])
     array([-0.25,  0.5 ])
     """
 
@@ -143,7 +142,7 @@ class LogisticLoss(MarginLoss):
         return other * (-self.labels / self.labels.size)
 
 
-class MulticlassLogistic(Loss):
+class MulticlassLogistic(FeatureLoss):
     r"""Classification by a matrix with one row per class.
 
     .. math::
@@ -170,8 +169,6 @@ class MulticlassLogistic(Loss):
     --------
     >>> import numpy as np, driftwolfe as dw
     >>> loss = dw.losses.MulticlassLogistic([[1.0, 0.0], [0.0, 2.0]], [0, 2], n_classes=3)
-    >>> round(loss.value(np.zeros((3, 2))), 6)  # log(3)
-    1.098612
     >>> loss.gradient(np.zeros((3, 2))).round(3)
     array([[-0.333,  0.333],
            [ 0.167,  0.333],
@@ -183,16 +180,13 @@ class MulticlassLogistic(Loss):
     regret guarantees, AAAI, section "Experiments".
     """
 
-    on_devices = True
-
     def __init__(
         self, features: Any, labels: Any, n_classes: int, reduction: Literal["mean", "sum"] = "mean"
     ) -> None:
         if reduction not in ("mean", "sum"):
             raise ValueError(f'reduction must be "mean" or "sum", got {reduction!r}')
         self.n_classes = checks.count(n_classes, "n_classes", least=2)
-        self.features = batch_of_features(features)
-        self._cache = DeviceCache(self.features)
+        super().__init__(features)
         self.labels = batch_of_indices(labels, "labels", self.n_classes)
         rows, n_features = self.features.shape
         if self.labels.size != rows:
@@ -240,21 +234,17 @@ class MulticlassLogistic(Loss):
 
     def stacked_scores(self, stack: Array) -> Array:
         self.check_shape(tuple(stack.shape[1:]))
-        if self._all_dense(stack):
-            return self.features @ stack.swapaxes(1, 2)
-        products = _products(stack.reshape(-1, stack.shape[2]), self._cache)
-        return products.reshape(*stack.shape[:2], -1).swapaxes(1, 2)
+        products = self._products(stack.reshape(-1, stack.shape[2]))
+        return np.ascontiguousarray(products.reshape(*stack.shape[:2], -1).swapaxes(1, 2))
 
     def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
-        by_class = slopes.swapaxes(1, 2)
-        if self._all_dense(stack):
-            return by_class @ self.features
-        rows = by_class.reshape(-1, by_class.shape[2])
-        return _combinations(rows, stack, self._cache).reshape(stack.shape)
+        rows = slopes.swapaxes(1, 2).reshape(-1, slopes.shape[1])
+        return self._combinations(rows, stack).reshape(stack.shape)
 
     def stacked_round(self, stack: Array, weights: Array) -> tuple[Array, Array, float]:
         self.check_shape(tuple(stack.shape[1:]))
-        if not self._all_dense(stack) or stack.size * self.labels.size > _COMPILED:
+        dense = isinstance(stack, np.ndarray) and isinstance(self.features, np.ndarray)
+        if not dense or stack.size * self.labels.size > _COMPILED:
             return super().stacked_round(stack, weights)
         points = np.ascontiguousarray(stack.reshape(-1, stack.shape[2]).T)
         values, pulled = np.zeros(len(stack)), np.zeros(points.shape)
@@ -265,7 +255,3 @@ class MulticlassLogistic(Loss):
 
     def lipschitz(self, domain: Ball) -> float:
         return math.sqrt(2.0) * self._row_weight * float(row_norms(self.features).sum())
-
-    def _all_dense(self, stack: Any) -> bool:
-        """Whether features and points are arrays on the host."""
-        return isinstance(stack, np.ndarray) and isinstance(self.features, np.ndarray)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.losses.base import Ball, DeviceCache, Loss
-from driftwolfe.losses.inputs import batch_of_indices, batch_of_numbers
+from driftwolfe.losses.base import Ball, Loss
+from driftwolfe.losses.inputs import DeviceCache, batch_of_indices, batch_of_numbers
 from driftwolfe.points import checks, ops
 from driftwolfe.points.devices import HOST, Device, device_of, namespace, to_host
 from driftwolfe.points.factored import FactoredMatrix
@@ -23,6 +23,8 @@ class EntryLoss(Loss):
     """
 
     on_devices = True
+    #: The largest slope of phi, where there is one.
+    steepest: float = 1.0
 
     def __init__(self, rows: Any, cols: Any, targets: Any, shape: Any = None) -> None:
         self.rows = batch_of_indices(rows, "rows")
@@ -103,14 +105,14 @@ class EntryLoss(Loss):
         """Return how often each distinct pair (row, col) comes, in no particular order."""
         return np.unique_counts(self._keys()).counts.astype(np.float64)
 
+    def lipschitz(self, domain: Ball) -> float:
+        return self.steepest * float(np.linalg.norm(self.multiplicities()))
+
     @cached_property
     def _pairs(self) -> tuple[DeviceCache, int] | None:
         """The number of every entry's pair, and how many pairs there are; None if none repeats."""
-        keys = np.sort(self._keys())
-        if not (keys[1:] == keys[:-1]).any():
-            return None
         distinct, pairs = np.unique(self._keys(), return_inverse=True)
-        return DeviceCache(pairs), distinct.size
+        return None if distinct.size == pairs.size else (DeviceCache(pairs), distinct.size)
 
     def _keys(self) -> Indices:
         return self.rows * (self._largest[1] + 1) + self.cols
@@ -133,8 +135,7 @@ class AbsoluteEntries(EntryLoss):
     Examples
     --------
     >>> import numpy as np, driftwolfe as dw
-    >>> loss = dw.losses.AbsoluteEntries([0, 1], [2, 0], [3.0, -1.0])
-    >>> loss.value_and_gradient(np.zeros((2, 3)))
+    >>> dw.losses.AbsoluteEntries([0, 1], [2, 0], [3.0, -1.0]).value_and_gradient(np.zeros((2, 3)))
     (4.0, array([[ 0.,  0., -1.],
            [ 1.,  0.,  0.]]))
 
@@ -150,9 +151,6 @@ class AbsoluteEntries(EntryLoss):
     def slope_at(self, scores: Array) -> Array:
         errors = self.errors(scores)
         return namespace(errors).sign(errors)
-
-    def lipschitz(self, domain: Ball) -> float:
-        return float(np.linalg.norm(self.multiplicities()))
 
 
 class SquaredEntries(EntryLoss):
@@ -170,8 +168,7 @@ class SquaredEntries(EntryLoss):
     Examples
     --------
     >>> import numpy as np, driftwolfe as dw
-    >>> loss = dw.losses.SquaredEntries([0, 1], [2, 0], [3.0, -1.0])
-    >>> loss.value_and_gradient(np.zeros((2, 3)))
+    >>> dw.losses.SquaredEntries([0, 1], [2, 0], [3.0, -1.0]).value_and_gradient(np.zeros((2, 3)))
     (10.0, array([[ 0.,  0., -6.],
            [ 2.,  0.,  0.]]))
     """
@@ -191,8 +188,7 @@ class SquaredEntries(EntryLoss):
         """
         center = domain.center
         if center is None:
-            sizes = (self._largest[0] + 1, self._largest[1] + 1)
-            center = FactoredMatrix.zeros(sizes if self.shape is None else self.shape)
+            center = FactoredMatrix.zeros(self.shape or [size + 1 for size in self._largest])
         curvature = 2.0 * float(self.multiplicities().max())
         return ops.norm(self.gradient(center)) + curvature * domain.radius
 
@@ -227,7 +223,7 @@ class HuberEntries(EntryLoss):
         self, rows: Any, cols: Any, targets: Any, width: float = 1.0, shape: Any = None
     ) -> None:
         super().__init__(rows, cols, targets, shape)
-        self.width = checks.positive(width, "width")
+        self.width = self.steepest = checks.positive(width, "width")
 
     def value_at(self, scores: Array) -> Array:
         errors = abs(self.errors(scores))
@@ -237,6 +233,3 @@ class HuberEntries(EntryLoss):
 
     def slope_at(self, scores: Array) -> Array:
         return self.errors(scores).clip(-self.width, self.width)
-
-    def lipschitz(self, domain: Ball) -> float:
-        return self.width * float(np.linalg.norm(self.multiplicities()))

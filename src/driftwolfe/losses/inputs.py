@@ -1,18 +1,17 @@
-"""Checked, read-only copies of the data that losses are given."""
+"""Data that losses are given: checked, read-only copies, cached per device."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
-from numpy.typing import NDArray
 
 from driftwolfe.points import checks
-from driftwolfe.points.devices import to_host
-from driftwolfe.points.kinds import Array
-
-Indices: TypeAlias = NDArray[np.intp]
+from driftwolfe.points.devices import HOST, Device, device_of, to_host
+from driftwolfe.points.factored import FactoredMatrix
+from driftwolfe.points.kinds import Array, Indices, Point, Shape
 
 #: Rows of features: a float64 array or a scipy `csr_array`; both multiply dense arrays with `@`.
 Features: TypeAlias = Any
@@ -76,3 +75,51 @@ def read_only(array: Array) -> Array:
     copy = np.array(array, order="C")
     copy.setflags(write=False)
     return copy
+
+
+class DeviceCache:
+    """Per-device cache of a loss's data: NumPy arrays and scipy's `csr_array`."""
+
+    def __init__(self, *data: Any) -> None:
+        self._data = data
+        self._copies: dict[str, tuple[Any, ...]] = {}
+
+    def on(self, device: Device) -> tuple[Any, ...]:
+        """Return the data on a device, copied there once."""
+        if device is HOST:
+            return self._data
+        if device.name not in self._copies:
+            self._copies[device.name] = tuple(
+                device.canonical(each, each.shape) if hasattr(each, "tocsr") else device.put(each)
+                for each in self._data
+            )
+        return self._copies[device.name]
+
+
+class FixedPoint:
+    """A point given by the user, converted to other kinds or copied to a device at most once."""
+
+    def __init__(self, value: Any, name: str) -> None:
+        self.given: Point = value
+        if not isinstance(value, FactoredMatrix):
+            self.given = read_only(checks.finite_array(to_host(value), name))
+        self.shape: Shape = self.given.shape
+
+    def like(self, point: Point) -> Point:
+        """Return the point as the kind that `point` is: factored, or an array on its device."""
+        if isinstance(point, FactoredMatrix):
+            return self._factored
+        return self._dense.on(device_of(point))[0]
+
+    @cached_property
+    def _dense(self) -> DeviceCache:
+        factored = isinstance(self.given, FactoredMatrix)
+        return DeviceCache(read_only(self.given.toarray()) if factored else self.given)
+
+    @cached_property
+    def _factored(self) -> FactoredMatrix:
+        """An array becomes the sparse part, which is exact."""
+        if isinstance(self.given, FactoredMatrix):
+            return self.given
+        rows, cols = np.nonzero(self.given)
+        return FactoredMatrix.from_entries(self.shape, rows, cols, self.given[rows, cols])

@@ -6,14 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.points.compiling import (
-    NEW_NUMBERS,
-    NEW_TABLE,
-    NUMBER,
-    NUMBERS,
-    TABLE,
-    fast_jit,
-)
+from driftwolfe.points.compiling import NEW_NUMBERS, NEW_TABLE, NUMBER, NUMBERS, TABLE, fast_jit
 
 
 @fast_jit(TABLE, NUMBERS, NUMBERS, NUMBER, NEW_NUMBERS, NEW_TABLE)

@@ -1,10 +1,10 @@
 """Infeasible projections and Frank-Wolfe runs, built on linear minimisation."""
 
 from driftwolfe.oracles.frank_wolfe import Approach, Atoms, InfeasibleProjection, frank_wolfe
-from driftwolfe.oracles.gauge import gauge_by_bisection
 from driftwolfe.oracles.infeasible_projection import (
     DEFAULT_ACCURACY,
     METHODS,
+    gauge_by_bisection,
     infeasible_projection,
     infeasible_projections,
 )

@@ -14,7 +14,7 @@ from driftwolfe.oracles.frank_wolfe import InfeasibleProjection, Pair, Run, Stop
 from driftwolfe.points import FactoredMatrix, distance, norm
 from driftwolfe.points.devices import device_of, namespace
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.points.orthogonal import RitzSpace, ritz_space
+from driftwolfe.points.orthogonal import ritz_space
 
 #: Yields the direction and relative accuracy of an LMO call, receives a vertex and its error (as
 #: from `Domain.lmo_with_error`), and returns the result.
@@ -70,8 +70,8 @@ def block(
     radius = domain.radius
     if isinstance(y, FactoredMatrix) and y.nuclear_norm_bound() <= radius:
         return InfeasibleProjection(y, y, 0, 0.0, 0.0, "block")
-    size = norm(y)
-    yy = size * size
+    length = norm(y)
+    yy = length * length
     full, dense = min(domain.shape), math.prod(domain.shape) <= _FULL_ENTRIES
     most = full if dense else min(full, max(64, _LARGEST_BLOCK // (8 * sum(domain.shape))))
     right = (x if isinstance(x, FactoredMatrix) else FactoredMatrix.from_dense(x)).V
@@ -87,15 +87,24 @@ def block(
         xx, xy = float(kept @ kept), float(s @ kept)
         growing = kept[-1] > 0 and s.size < most  # theta lies below all that was found
         if not (growing and xx - 2 * xy + yy > max(stop.tolerance, 1e-6 * yy)):
-            pair = Pair(_assemble(space, kept, y), y, (xx, xy, yy))
+            rank = int(np.count_nonzero(kept))
+            U, V = space.leading(rank)
+            if isinstance(y, FactoredMatrix):
+                nearest = FactoredMatrix.from_orthonormal(U, kept[:rank], V)
+            else:
+                nearest = (U * kept[:rank]) @ V.T
+            pair = Pair(nearest, y, (xx, xy, yy))
             run = Run(domain, stop, "block", pair, calls)
             if run.near():
                 return run.stay()
         if growing:
             right = _with_random_columns(space.right, most, 1.0, rng)
             continue
-        theta = float((s - kept).max())
-        vertex, error = yield pair.direction(), _hint(run, radius * theta)
+        # The error that the certificate may have, relative to an LMO value of this size.
+        size, accuracy = radius * float((s - kept).max()), stop.accuracy or _SAFE_ACCURACY
+        allowed = _CERTIFICATE_SHARE * min(accuracy, _SAFE_ACCURACY) * pair.squared
+        hint = min(_LARGEST_ERROR, allowed / size) if size > 0 else _LARGEST_ERROR
+        vertex, error = yield pair.direction(), hint
         calls = run.calls = calls + 1
         gap = pair.gap_at(vertex) + error
         if (result := run.accept(gap)) is not None:
@@ -103,18 +112,9 @@ def block(
         if run.spent() or s.size >= most:
             return run.give_up(gap)
         # A dense vertex has rank one: its largest row is its right singular direction.
-        largest = (
-            None if isinstance(vertex, FactoredMatrix) else np.abs(vertex).max(axis=1).argmax()
-        )
-        fresh = vertex.V if largest is None else vertex[[largest]].T
+        factored = isinstance(vertex, FactoredMatrix)
+        fresh = vertex.V if factored else vertex[[np.abs(vertex).max(axis=1).argmax()]].T
         right = namespace(fresh).concat((space.right, fresh), axis=1)[:, :most]
-
-
-def _hint(run: Run, size: float) -> float:
-    """The relative error that the certificate may have, for an LMO value of this size."""
-    accuracy = min(run.stop.accuracy or _SAFE_ACCURACY, _SAFE_ACCURACY)
-    allowed = _CERTIFICATE_SHARE * accuracy * run.pair.squared
-    return min(_LARGEST_ERROR, allowed / size) if size > 0 else _LARGEST_ERROR
 
 
 def _with_random_columns(right: Array, most: int, share: float, rng: np.random.Generator) -> Array:
@@ -123,12 +123,3 @@ def _with_random_columns(right: Array, most: int, share: float, rng: np.random.G
     wanted = min(most, held + max(_RANDOM_COLUMNS, int(share * held)))
     fresh = device_of(right).normal(rng, (n, max(0, wanted - held)))
     return namespace(right).concat((right, fresh), axis=1)[:, :most]
-
-
-def _assemble(space: RitzSpace, kept: Array, like: Point) -> Point:
-    """The thresholded matrix without its zero part, of the same kind as `like`."""
-    rank = int(np.count_nonzero(kept))
-    U, V = space.leading(rank)
-    if isinstance(like, FactoredMatrix):
-        return FactoredMatrix.from_orthonormal(U, kept[:rank], V)
-    return (U * kept[:rank]) @ V.T

@@ -6,17 +6,15 @@ import math
 
 import numpy as np
 
-from driftwolfe.domains import Domain
 from driftwolfe.domains.hull import Hull
 from driftwolfe.domains.thresholds import threshold_to_sum
-from driftwolfe.oracles.frank_wolfe import COLLAPSE, InfeasibleProjection, Pair, Run, Stopping
+from driftwolfe.oracles.frank_wolfe import COLLAPSE, InfeasibleProjection, Pair, Run
 from driftwolfe.points import FactoredMatrix, norm
-from driftwolfe.points.decompositions import svd
-from driftwolfe.points.devices import device_of, namespace
+from driftwolfe.points.devices import device_of, namespace, svd
 from driftwolfe.points.kinds import Array, Point
 
 
-def corrective(domain: Domain, x: Point, y: Point, stop: Stopping) -> InfeasibleProjection:
+def corrective(run: Run) -> InfeasibleProjection:
     r"""Project infeasibly by fully corrective Frank-Wolfe.
 
     After every LMO call x becomes the nearest point to y in everything found so far: the convex hull
@@ -24,18 +22,18 @@ def corrective(domain: Domain, x: Point, y: Point, stop: Stopping) -> Infeasible
     the ball whose row and column spaces lie in those of x and the vertices. The distance falls at
     least as fast as with line search, so every bound on the calls holds; on polytopes it is finite.
     """
+    domain, stop, x, y = run.domain, run.stop, run.pair.x, run.pair.y
     found: Span | Hull
     if domain.rank_one_atoms:
         found = Span(x, y, domain.radius)
     elif isinstance(y, np.ndarray):
-        found = Hull(np.asarray(x))
+        found = Hull(x)
     else:
         raise ValueError(
             f'method "corrective" needs dense points or a TraceNormBall, got {type(y).__name__}; '
             'use method="halfspace"'
         )
     hint = 0.1 * math.sqrt(stop.tolerance) / domain.radius
-    run = Run(domain, stop, "corrective", Pair(x, y))
     while not run.near():
         vertex, gap = run.ask(hint)
         if (result := run.accept(gap)) is not None:
@@ -69,7 +67,13 @@ class Span:
 
     def add(self, vertex: Point) -> None:
         """Extend the spaces by those of a rank-one matrix."""
-        u, v = _factors(vertex)
+        if isinstance(vertex, FactoredMatrix):
+            u, v = vertex.U[:, 0], vertex.V[:, 0]
+        else:
+            sizes = np.abs(vertex).max(axis=0)
+            largest = int(sizes.argmax())
+            u = vertex[:, largest] / (sizes[largest] or 1.0)  # products stay in range
+            v = vertex.T @ u
         known = self._right.shape[1]
         self._left, self._right = _extended(self._left, u), _extended(self._right, v)
         fresh = self._y @ self._right[:, known:]
@@ -97,13 +101,3 @@ def _extended(basis: Array, vector: Array) -> Array:
     if size <= 1e-12 * norm(vector):
         return basis
     return namespace(basis).concat((basis, (rest / size)[:, None]), axis=1)
-
-
-def _factors(matrix: Point) -> tuple[Array, Array]:
-    """Column and row directions of a rank-one matrix."""
-    if isinstance(matrix, FactoredMatrix):
-        return matrix.U[:, 0], matrix.V[:, 0]
-    sizes = np.abs(matrix).max(axis=0)
-    largest = int(sizes.argmax())
-    column = matrix[:, largest] / (sizes[largest] or 1.0)  # products stay in range
-    return column, matrix.T @ column

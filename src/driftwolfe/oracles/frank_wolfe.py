@@ -33,16 +33,19 @@ COLLAPSE = 0.5
 CALLS = 2.6
 #: Error of an inexact oracle, in units of sqrt(tolerance) ||x - y||, with which it still ends.
 _ORACLE_ERROR = 3 / 8
-#: Steps towards known vertices between two calls; more bring ever less.
+#: Steps towards known vertices between two LMO calls; more bring ever less.
 _FREE_STEPS = 32
 
 
 class Pair:
     """A feasible point x that moves by Frank-Wolfe steps, and its target y.
 
-    Dense points keep the residual x - y, updated in place. Others keep `scalars`, which may be passed
-    if known, and never touch all entries; if x lies in a `buffer`, its steps copy nothing.
+    Dense points keep the residual x - y, updated in place. Others keep the `scalars` ||x||^2, <x, y>
+    and ||y||^2, which may be passed if known, and never touch all entries; if x lies in a `buffer`,
+    its steps copy nothing.
     """
+
+    scalars: Scalars
 
     def __init__(
         self, x: Point, y: Point, scalars: Scalars | None = None, buffer: FactorBuffer | None = None
@@ -54,22 +57,15 @@ class Pair:
             self._residual = x - y
             self.squared = inner(self._residual, self._residual)
             return
-        self.x, self._buffer, self._residual = x, buffer, None
-        self._xx, self._xy, self._yy = scalars or (inner(x, x), inner(x, y), inner(y, y))
-        if not self._xx + self._yy < _LARGEST:
-            raise ValueError("a target is beyond the range of numbers; use a smaller step_scale")
+        self.x, self._residual = x, None
+        self._buffer = buffer or FactorBuffer(None, None, 0)  # which holds no point
+        self._expand(*(scalars or (inner(x, x), inner(x, y), inner(y, y))))
         self._ranks = [getattr(point, "rank", 0) for point in (x, y)]
-        self._expand()
 
     @property
     def distance(self) -> float:
         """||x - y||."""
         return math.sqrt(self.squared)
-
-    @property
-    def scalars(self) -> Scalars | None:
-        """||x||^2, <x, y>, ||y||^2 of factored points."""
-        return None if self.dense else (self._xx, self._xy, self._yy)
 
     def direction(self) -> Point:
         """The gradient x - y of half the squared distance."""
@@ -84,11 +80,8 @@ class Pair:
             self.gap = -inner(self._residual, self._move)
             return self.gap
         self._move = vertex
-        if self._buffer is None:
-            self.slope, self._xv = inner(self.direction(), vertex), inner(self.x, vertex)
-        else:
-            self.slope, self._xv = self._buffer.inner(vertex, self.direction(), self.x)
-        self.gap = self._xx - self._xy - self.slope  # the slope is <x - y, v>
+        self.slope, self._xv = self._buffer.inner(vertex, self.direction(), self.x)
+        self.gap = self.scalars[0] - self.scalars[1] - self.slope  # the slope is <x - y, v>
         return self.gap
 
     def step(self) -> bool:
@@ -102,17 +95,13 @@ class Pair:
             self._residual += self._move
             self.squared = inner(self._residual, self._residual)
             return self.squared < before
-        xv, yv = self._xv, self._xv - self.slope
-        share = line_search_share(self.gap, vv - 2 * xv + self._xx)
+        (xx, xy, yy), xv, yv = self.scalars, self._xv, self._xv - self.slope
+        share = line_search_share(self.gap, vv - 2 * xv + xx)
         rest = 1.0 - share
-        if self._buffer is None:
-            mixed = rest * self.x + share * self._move
-        else:
-            mixed = self._buffer.mix(rest, self.x, share, self._move)
+        mixed = self._buffer.mix(rest, self.x, share, self._move)
         self.x, self._residual = self._trimmed(0, mixed), None
-        self._xy = rest * self._xy + share * yv
-        self._xx = rest**2 * self._xx + 2 * share * rest * xv + share**2 * vv
-        self._expand()
+        xx = rest**2 * xx + 2 * share * rest * xv + share**2 * vv
+        self._expand(xx, rest * xy + share * yv, yy)
         return self.squared < before
 
     def pull(self, share: float) -> None:
@@ -123,19 +112,22 @@ class Pair:
         else:
             self.y = self._trimmed(1, (1.0 - share) * self.y + share * self.x)
             self._residual = None
-            xx, xy, yy = self._xx, self._xy, self._yy
-            self._xy = (1 - share) * xy + share * xx
-            self._yy = (1 - share) ** 2 * yy + 2 * share * (1 - share) * xy + share**2 * xx
+            xx, xy, yy = self.scalars
+            yy = (1 - share) ** 2 * yy + 2 * share * (1 - share) * xy + share**2 * xx
+            self.scalars = xx, (1 - share) * xy + share * xx, yy
         self.squared *= (1.0 - share) ** 2
 
     def snapshot(self) -> Point:
         """Return x as it is now; later steps do not change it."""
         return self.x.copy() if self.dense else self.x
 
-    def _expand(self) -> None:
+    def _expand(self, xx: float, xy: float, yy: float) -> None:
         """Compute ||x - y||^2 from the scalars, or directly where they cancel."""
-        self.squared = self._xx - 2 * self._xy + self._yy
-        if self.squared < _CANCELLED * (self._xx + self._yy):
+        if not xx + yy < _LARGEST:
+            raise ValueError("a target is beyond the range of numbers; use a smaller step_scale")
+        self.scalars = xx, xy, yy
+        self.squared = xx - 2 * xy + yy
+        if self.squared < _CANCELLED * (xx + yy):
             length = norm(self.direction())
             self.squared = length * length  # infinite where ** would raise
 
@@ -468,39 +460,30 @@ class HalfspaceRun(Run):
 
     def advance(self) -> InfeasibleProjection | None:
         """Make one LMO call, or none if x is near y; return the result once there is one."""
-        pair, stop = self.pair, self.stop
-        if self.atoms is not None:
-            self._step_to_atoms(self.atoms)
+        pair, stop, atoms = self.pair, self.stop, self.atoms
+        if atoms is not None:
+            for _ in range(_FREE_STEPS):
+                vertex = None if self.near() else atoms.best(pair.direction())
+                # It proves that the run must continue where its gap is too large.
+                if vertex is None or not pair.gap_at(vertex) > stop.final_gap(pair.squared):
+                    break
+                if not pair.step():
+                    break
         if self.near():
             return self.stay()
         vertex, gap = self.ask(self._hint)
-        if self.atoms is not None:
-            self.atoms.add(vertex)
+        if atoms is not None:
+            atoms.add(vertex)
         if (result := self.accept(gap)) is not None:
             return result
         if gap <= stop.half_space_gap(pair.squared):
             self._fallback = self.half_space_step(gap)
-        if self._fallback and (self.spent() or self.calls + 1 > self._cap):
-            return self._give_up_or_fall_back(gap)
-        if self.spent() and stop.accuracy is None and gap <= COLLAPSE * pair.squared:
+        ends = self._fallback and (self.spent() or self.calls + 1 > self._cap)
+        if self.spent() and stop.accuracy is None and gap <= COLLAPSE * pair.squared and not ends:
             return self.collapse(gap)
-        if not pair.step():
-            return self._give_up_or_fall_back(gap)
+        if ends or not pair.step():
+            result = self.give_up(gap)
+            if result.converged or self._fallback is None:
+                return result
+            return replace(self._fallback, lmo_calls=self.calls)  # which kept the contract
         return self.stay() if self.spent() else None
-
-    def _step_to_atoms(self, atoms: Atoms) -> None:
-        """Step towards known vertices while one of them proves that the run must continue."""
-        pair = self.pair
-        for _ in range(_FREE_STEPS):
-            vertex = None if self.near() else atoms.best(pair.direction())
-            if vertex is None or not pair.gap_at(vertex) > self.stop.final_gap(pair.squared):
-                return
-            if not pair.step():
-                return
-
-    def _give_up_or_fall_back(self, gap: float) -> InfeasibleProjection:
-        """The result now if it keeps the contract, else an earlier one that did."""
-        result = self.give_up(gap)
-        if result.converged or self._fallback is None:
-            return result
-        return replace(self._fallback, lmo_calls=self.calls)

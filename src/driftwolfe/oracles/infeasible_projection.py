@@ -1,4 +1,4 @@
-"""`infeasible_projection`: the oracle behind every regret theorem, and its methods."""
+"""`infeasible_projection`, the oracle behind every regret theorem, and gauges by bisection."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from driftwolfe.oracles.frank_wolfe import (
 )
 from driftwolfe.points import checks, clip_to_ball, distance, norm
 from driftwolfe.points.kinds import Point
+from driftwolfe.points.rounding import whole_above
 
 #: The methods that `infeasible_projection` knows, beside ``"auto"``.
 METHODS = ("paper", "halfspace", "corrective", "block", "exact")
@@ -92,15 +93,12 @@ def infeasible_projection(
     Examples
     --------
     >>> import numpy as np, driftwolfe as dw
-    >>> ball = dw.L1Ball(3)
-    >>> result = dw.infeasible_projection(ball, ball.origin(), np.array([2.0, 1.0, 0.0]), 1e-3)
-    >>> result.method, result.feasible, result.lmo_calls
-    ('exact', array([1., 0., 0.]), 0)
-    >>> result = dw.infeasible_projection(
-    ...     ball, ball.origin(), np.array([2.0, 1.0, 0.0]), 1e-3, method="corrective"
-    ... )
-    >>> result.feasible, result.lmo_calls
-    (array([1., 0., 0.]), 2)
+    >>> ball, y = dw.L1Ball(3), np.array([2.0, 1.0, 0.0])
+    >>> for method in ("auto", "corrective"):
+    ...     result = dw.infeasible_projection(ball, ball.origin(), y, 1e-3, method)
+    ...     print(result.method, result.feasible, result.lmo_calls)
+    exact [1. 0. 0.] 0
+    corrective [1. 0. 0.] 2
     """
     options = (tolerance, method, accuracy, max_lmo_calls, rng, atoms)
     return _run_in_lockstep(domain, [_project(domain, x, y, *options)])[0]
@@ -226,18 +224,25 @@ def _project(
         inside = clip_to_ball(y, domain.center, domain.radius)
         return Run(domain, stop, method, Pair(x, inside)).stay()
     if method == "paper":
-        return paper(domain, x, target, stop, given=y)
+        return paper(Run(domain, stop, method, Pair(x, target)), given=y)
     if method == "halfspace":
-        run, result = HalfspaceRun(domain, x, target, stop, atoms), None
-        while result is None:
-            result = run.advance()
-        return result
+        run, found = HalfspaceRun(domain, x, target, stop, atoms), None
+        while found is None:
+            found = run.advance()
+        return found
     if method == "corrective":
-        result = corrective(domain, x, y, stop)
+        result = corrective(Run(domain, stop, method, Pair(x, y)))
     else:
         random = np.random.default_rng(0 if rng is None else rng)
         result = yield from block(domain, x, y, stop, random)
-    return _in_ball(domain, result, stop)
+    if result.infeasible is result.feasible:
+        return result
+    inside = clip_to_ball(result.infeasible, domain.center, domain.radius)  # nearer to all of K
+    if inside is result.infeasible:
+        return result
+    apart = distance(result.feasible, inside)
+    converged = result.converged or apart * apart <= tolerance
+    return replace(result, infeasible=inside, distance=apart, converged=converged)
 
 
 def in_hull(domain: Domain, y: Point) -> Point:
@@ -249,19 +254,7 @@ def in_hull(domain: Domain, y: Point) -> Point:
     return along if domain.center is None else domain.center + along
 
 
-def _in_ball(domain: Domain, result: InfeasibleProjection, stop: Stopping) -> InfeasibleProjection:
-    """The same result with y' moved to the ball, which brings it nearer to all of K."""
-    if result.infeasible is result.feasible:
-        return result
-    inside = clip_to_ball(result.infeasible, domain.center, domain.radius)
-    if inside is result.infeasible:
-        return result
-    apart = distance(result.feasible, inside)
-    converged = result.converged or apart * apart <= stop.tolerance
-    return replace(result, infeasible=inside, distance=apart, converged=converged)
-
-
-def paper(domain: Domain, x: Point, y: Point, stop: Stopping, given: Point) -> InfeasibleProjection:
+def paper(run: Run, given: Point) -> InfeasibleProjection:
     r"""Project infeasibly by Algorithms 3 and 4 of Garber & Kretzu (2022).
 
     Frank-Wolfe runs to a gap of eps alternate with small pulls of y towards x,
@@ -278,13 +271,11 @@ def paper(domain: Domain, x: Point, y: Point, stop: Stopping, given: Point) -> I
     D. Garber and B. Kretzu, New projection-free algorithms for online convex optimization with
     adaptive regret guarantees, COLT 2022.
     """
-    eps = stop.tolerance / 3.0
-    hint = eps / (4.0 * domain.radius**2)
-    pair = Pair(x, y)
-    run = Run(domain, stop, "paper", pair)
+    pair, eps = run.pair, run.stop.tolerance / 3.0
+    hint = eps / (4.0 * run.domain.radius**2)
     if run.near():
         return run.stay()
-    apart = distance(x, given)
+    y, apart = pair.y, distance(pair.x, given)
     share = min(1.0, 2.0 * eps / apart / apart)  # at most 2/3, rounding apart
     while True:
         while not run.near() and not run.spent():  # Algorithm 3
@@ -304,4 +295,45 @@ def paper(domain: Domain, x: Point, y: Point, stop: Stopping, given: Point) -> I
     if pair.y is y:
         return result
     # <y - x, z - x> exceeds the inner product with the pulled target by at most ||y - pulled|| D.
-    return replace(result, gap=result.gap + distance(y, pair.y) * 2 * domain.radius)
+    return replace(result, gap=result.gap + distance(y, pair.y) * 2 * run.domain.radius)
+
+
+def gauge_by_bisection(domain: Domain, y: Point, accuracy: float = 1e-9) -> float:
+    r"""Return the gauge of y about the centre by bisection on membership, from above.
+
+    :math:`\inf\{t : c + (y - c)/t \in K\}` lies in :math:`[\lVert y - c\rVert/R,\ \lVert y - c\rVert/r]`;
+    :math:`\lceil\log_2(1/accuracy)\rceil` membership tests halve the interval for 1/t. The answer is at
+    most `accuracy` times the width too large, so that c + (y - c)/t is in K.
+
+    Parameters
+    ----------
+    domain
+        The set; its `inner_radius` r must be known.
+    y
+        The point, in the affine hull of the set.
+    accuracy
+        Width at which to stop, relative to the first interval.
+
+    Examples
+    --------
+    >>> import numpy as np, driftwolfe as dw
+    >>> round(gauge_by_bisection(dw.L2Ball(2), np.array([3.0, 4.0])), 6)
+    5.0
+    """
+    y = domain.check_point(y, "y")
+    accuracy = checks.positive(accuracy, "accuracy")
+    if domain.inner_radius <= 0:
+        raise ValueError(
+            f"{type(domain.unwrapped).__name__} has no known inner_radius, which bisection starts "
+            "from; give the set one, or use a method that needs only its lmo"
+        )
+    offset = y if domain.center is None else y - domain.center
+    length = norm(offset)
+    if length == 0:
+        return 0.0
+    low, high = domain.inner_radius / length, domain.radius / length  # bounds on 1/t
+    for _ in range(whole_above(math.log2(1 / accuracy))):
+        middle = 0.5 * (low + high)
+        scaled = middle * offset if domain.center is None else domain.center + middle * offset
+        low, high = (middle, high) if domain.contains(scaled, atol=1e-12) else (low, middle)
+    return 1.0 / low

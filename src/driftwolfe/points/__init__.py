@@ -2,8 +2,7 @@
 
 from driftwolfe.points.factored import FactoredMatrix, Truncation
 from driftwolfe.points.lanczos import Triplet, leading_triplet
-from driftwolfe.points.ops import clip_to_ball, distance, inner, norm
-from driftwolfe.points.product import ProductPoint
+from driftwolfe.points.ops import ProductPoint, clip_to_ball, distance, inner, norm
 
 __all__ = [
     "FactoredMatrix",

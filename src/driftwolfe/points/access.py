@@ -17,26 +17,23 @@ import os
 from collections.abc import Callable
 from functools import wraps
 from threading import get_ident
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from weakref import ref
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-class _Access:
-    """The threads in marked methods of one object, once for each call.
+class _Access(NamedTuple):
+    """The threads in marked methods of one object.
 
     No lock is needed: operations on lists are atomic, and a thread first enters its number and then
     looks for others, so of a reader and a writer who come at the same moment at least one sees the
     other. The first writer is at work; later ones are about to be rejected.
     """
 
-    __slots__ = ("owner", "readers", "writers")
-
-    def __init__(self, owner: ref[Any]) -> None:
-        self.owner = owner
-        self.writers: list[int] = []
-        self.readers: list[int] = []
+    owner: ref[Any]
+    writers: list[int]
+    readers: list[int]
 
 
 #: No thread has this number: the first writer for ever, where a fork left a write unfinished.
@@ -47,56 +44,44 @@ _ACCESS: dict[int, _Access] = {}
 
 def writes(method: Method) -> Method:
     """Mark a method that changes its object: one thread at a time, and none that reads."""
-
-    @wraps(method)
-    def guarded(self: Any, *given: Any, **named: Any) -> Any:
-        access = _ACCESS.get(id(self)) or _new_access(self)
-        me, writers, readers = get_ident(), access.writers, access.readers
-        within = me in writers
-        try:
-            writers.append(me)  # in here: an interrupt may come right after it
-            if not within and (writers[0] != me or readers.count(me) != len(readers)):
-                raise _refusal(self, access)
-            return method(self, *given, **named)
-        finally:
-            writers.remove(me)
-
-    return guarded  # type: ignore[return-value]
+    return _guarded(method, writing=True)
 
 
 def reads(method: Method) -> Method:
     """Mark a method that reads what changes: many threads at a time, and none that writes."""
-
-    @wraps(method)
-    def guarded(self: Any, *given: Any, **named: Any) -> Any:
-        access = _ACCESS.get(id(self)) or _new_access(self)
-        me, writers, readers = get_ident(), access.writers, access.readers
-        if writers and me not in writers:  # before a writer can see this thread, too
-            raise _refusal(self, access)
-        try:
-            readers.append(me)
-            if writers and me not in writers:
-                raise _refusal(self, access)
-            return method(self, *given, **named)
-        finally:
-            readers.remove(me)
-
-    return guarded  # type: ignore[return-value]
+    return _guarded(method)
 
 
 def reads_whole(method: Method) -> Method:
     """Mark a method that saves the whole state: `reads`, and not within an update of the object."""
+    return _guarded(method, whole=True)
 
+
+def _guarded(method: Method, writing: bool = False, whole: bool = False) -> Method:
     @wraps(method)
     def guarded(self: Any, *given: Any, **named: Any) -> Any:
-        if get_ident() in _ACCESS[id(self)].writers:
-            raise RuntimeError(
-                f"this {type(self).__name__} is in the middle of an update, in this same thread: "
-                "save it after the update has returned"
-            )
-        return method(self, *given, **named)
+        access = _ACCESS.get(id(self)) or _new_access(self)
+        me, writers, readers = get_ident(), access.writers, access.readers
+        if me in writers:  # within an update of its own, which stays the first writer
+            if whole:
+                raise RuntimeError(
+                    f"this {type(self).__name__} is in the middle of an update, in this same "
+                    "thread: save it after the update has returned"
+                )
+            return method(self, *given, **named)
+        if writers and not writing:  # before a writer can see this thread, too
+            raise _refusal(self, access)
+        entered = writers if writing else readers
+        try:
+            entered.append(me)  # in here: an interrupt may come right after it
+            read = writing and readers.count(me) != len(readers)
+            if read or writers[:1] not in ([], [me]):
+                raise _refusal(self, access)
+            return method(self, *given, **named)
+        finally:
+            entered.remove(me)
 
-    return reads(guarded)  # type: ignore[return-value]
+    return guarded  # type: ignore[return-value]
 
 
 class Guarded:
@@ -132,7 +117,7 @@ def _new_access(owner: Any) -> _Access:
         if key in entries and entries[key].owner is dead:
             del entries[key]
 
-    return entries.setdefault(key, _Access(ref(owner, forget)))
+    return entries.setdefault(key, _Access(ref(owner, forget), [], []))
 
 
 def _refusal(owner: Any, access: _Access) -> RuntimeError:

@@ -21,15 +21,7 @@ _LISTS = (list, tuple)
 
 
 def positive(value: Any, name: str) -> float:
-    """Return `value` as a float, or raise an error: it must be a positive finite number.
-
-    >>> positive(2, "radius")
-    2.0
-    >>> positive(-1, "radius")
-    Traceback (most recent call last):
-        ...
-    ValueError: radius must be a positive finite number, got -1
-    """
+    """Return `value` as a float, or raise an error: it must be a positive finite number."""
     return _number(value, name, "a positive finite number", least=math.ulp(0.0))
 
 
@@ -90,13 +82,7 @@ def matrix_shape(value: Any) -> tuple[int, int]:
 
 
 def finite_array(value: Any, name: str, shape: Shape | None = None) -> Array:
-    """Return `value` as a float64 array of that shape with finite entries, without a copy if it is one.
-
-    >>> finite_array([1, float("nan")], "y", (2,))
-    Traceback (most recent call last):
-        ...
-    ValueError: y has entries that are not finite (first at index (1,))
-    """
+    """Return `value` as a float64 array of that shape with finite entries, without a copy if it is one."""
     array = real_array(value, name)
     if shape is not None and array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
@@ -121,24 +107,14 @@ def real_array(value: Any, name: str) -> Array:
 
 
 def as_point(value: Any, name: str = "x") -> Point:
-    """Return a point of any kind as it is, and anything else as an array of real numbers.
-
-    >>> as_point([1, 2])
-    array([1., 2.])
-    """
+    """Return a point of any kind as it is, and anything else as an array of real numbers."""
     if type(value) is np.ndarray and value.dtype == np.float64:
         return value
     return value if hasattr(value, "inner") else real_array(value, name)
 
 
 def refuse_masked(value: Any, name: str) -> None:
-    """Raise ValueError where masked entries hide numbers, which NumPy would compute with.
-
-    >>> refuse_masked(np.ma.masked_array([1.0, 9e9], mask=[False, True]), "y")
-    Traceback (most recent call last):
-        ...
-    ValueError: y has masked entries; fill them in (with .filled) or leave them out
-    """
+    """Raise ValueError where masked entries hide numbers, which NumPy would compute with."""
     if type(value) is not np.ndarray and has_masked_entries(value):
         raise ValueError(
             f"{name} has masked entries; fill them in (with .filled) or leave them out"
@@ -199,23 +175,13 @@ def sound_sparse(matrix: Any, name: str) -> Any:
     range reads foreign memory. Unsorted indices and entries given twice, which add up, are allowed.
     Formats other than CSR, CSC, BSR and COO are returned as CSR; anything that is no sparse matrix
     is returned as it is.
-
-    >>> eye = scipy.sparse.csr_array(np.eye(2))
-    >>> eye.indices[1] = 5
-    >>> sound_sparse(eye, "features")
-    Traceback (most recent call last):
-        ...
-    ValueError: features is a broken sparse matrix: column indices must lie in 0..1, got 5
     """
     if not (hasattr(matrix, "tocsr") and scipy.sparse.issparse(matrix)):
         return matrix
     try:
         if matrix.format in ("lil", "dia", "dok"):
             matrix = _as_csr(matrix)
-        if matrix.format == "coo":
-            _check_entries(matrix)
-        else:
-            _check_lines(matrix)
+        (_check_entries if matrix.format == "coo" else _check_lines)(matrix)
     except (TypeError, ValueError, IndexError, OverflowError) as error:
         raise ValueError(f"{name} is a broken sparse matrix: {error}") from error
     refuse_masked(matrix.data, name)
@@ -229,9 +195,8 @@ def _as_csr(matrix: Any) -> Any:
     """Return a matrix of one of the other formats as CSR; scipy trusts the lengths of their parts."""
     fits = True
     if matrix.format == "lil":
-        fits = len(matrix.rows) == len(matrix.data) == matrix.shape[0] and all(
-            len(row) == len(data) for row, data in zip(matrix.rows, matrix.data, strict=True)
-        )
+        lengths = [[len(line) for line in part] for part in (matrix.rows, matrix.data)]
+        fits = lengths[0] == lengths[1] and len(lengths[0]) == matrix.shape[0]
     elif matrix.format == "dia":
         fits = np.ndim(matrix.data) == 2 and len(matrix.data) == _whole(matrix.offsets).size
     if not fits:

@@ -6,7 +6,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import cache, partial
 from threading import Timer
 from typing import Any
@@ -75,12 +74,6 @@ def _on_terminal() -> bool:
 
 announcement = Announcement()
 
-
-def announced() -> AbstractContextManager[None]:
-    """Announce what is compiled within, if it takes long; code of others is not announced."""
-    return install_listener("numba:compile", announcement)
-
-
 #: Arrays that are read: numbers, indices ("places"), booleans ("answers"), matrices, stacks.
 NUMBERS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 PLACES = numba.types.Array(numba.int64, 1, "C", readonly=True)
@@ -104,7 +97,7 @@ def jit(*types: Any, **options: Any) -> Any:
 
 
 def _compile(decorator: Callable[..., Any], function: Callable[..., Any]) -> Any:
-    with announced():
+    with install_listener("numba:compile", announcement):  # code of others is not announced
         try:
             return decorator(cache=True)(function)
         except (RuntimeError, OSError):  # "no locator available", or a full disk

@@ -1,4 +1,4 @@
-"""Devices: where arrays live and are computed on."""
+"""Devices: where arrays live, and the operations that depend on it; dense decompositions."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.points import checks
-from driftwolfe.points import decompositions as dense
-from driftwolfe.points.compiled import compiled
-from driftwolfe.points.kinds import Array, Shape
+from driftwolfe.points.kinds import Array, Shape, compiled
 
 _kernels = compiled("driftwolfe.points.sparse_kernels")
 #: Entries up to which scipy's conversions cost more than the work itself.
@@ -38,8 +36,6 @@ class Device:
     place: Any = "cpu"
     #: Threads beyond which more only wait for each other.
     workers: float = math.inf
-
-    # -- moving ------------------------------------------------------------------------------
 
     def put(self, array: Any) -> Any:
         """Bring an array here, from any device."""
@@ -68,8 +64,6 @@ class Device:
         """Return a context in which products in single precision may round their factors."""
         return nullcontext()
 
-    # -- making ------------------------------------------------------------------------------
-
     def zeros(self, shape: Shape) -> Any:
         """An array of zeros."""
         return self.xp.zeros(shape, dtype=self.xp.float64, device=self.place)
@@ -89,12 +83,6 @@ class Device:
     def single(self, array: Any) -> Any:
         """The same numbers in single precision."""
         return self.xp.asarray(array, dtype=self.xp.float32)
-
-    def double(self, array: Any) -> Any:
-        """The same numbers in double precision."""
-        return self.xp.asarray(array, dtype=self.xp.float64)
-
-    # -- measuring ---------------------------------------------------------------------------
 
     def largest(self, array: Any) -> float:
         """The largest absolute value; 0 where there is none."""
@@ -118,10 +106,7 @@ class Device:
 
     def unit_columns(self, block: Any) -> Any:
         """The same columns at unit length; zero columns stay zero."""
-        lengths = self.lengths(block)
-        return block / np.where(lengths > 0, lengths, 1.0)
-
-    # -- decomposing -------------------------------------------------------------------------
+        return block / self.lengths(block).clip(min=self.xp.finfo(block.dtype).tiny)
 
     def inverse_cholesky(self, gram: Any) -> Any:
         """The inverse of the upper Cholesky factor; None, or not finite, where it has none."""
@@ -133,14 +118,12 @@ class Device:
 
     def eigh(self, symmetric: Any) -> tuple[Array, Any]:
         """The eigenvalues of a symmetric matrix, falling and on the host, and its vectors."""
-        values, vectors = dense.eigh(symmetric)
+        values, vectors = eigh(symmetric)
         return values[::-1], vectors[:, ::-1]
 
     def svd(self, tall: Any) -> tuple[Any, Array, Any]:
         """The thin decomposition U, s, Vt of a tall matrix, s on the host."""
-        return dense.svd(tall)
-
-    # -- entries -----------------------------------------------------------------------------
+        return svd(tall)
 
     def entries(self, U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
         """The entries of U diag(s) V^T at pairs (rows[k], cols[k])."""
@@ -152,10 +135,8 @@ class Device:
             return self.canonical(
                 scipy.sparse.coo_array((values, (rows, cols)), shape=shape), shape
             )
-        indptr = np.zeros(shape[0] + 1, dtype=np.int32)
-        indices, data = np.empty(rows.size, dtype=np.int32), np.empty(rows.size)
-        size = _kernels().sum_entries(rows, cols, values, indptr, indices, data)
-        return scipy.sparse.csr_array((data[:size], indices[:size], indptr), shape=shape)
+        out = _room(shape[0], rows.size)
+        return _csr(out, _kernels().sum_entries(rows, cols, values, out), shape)
 
     def canonical(self, sparse: Any, shape: Shape) -> Any:
         """A sparse matrix of any kind, checked, brought here and by rows."""
@@ -185,25 +166,20 @@ class Device:
 
     def added(self, one: Any, other: Any) -> Any:
         """The sum of two sparse matrices, in one pass."""
-        most = one.nnz + other.nnz
-        indptr, indices = np.empty_like(one.indptr), np.empty(most, dtype=np.int32)
-        data = np.empty(most)
-        size = _kernels().add_stored(*parts(one), *parts(other), indptr, indices, data)
-        stored = scipy.sparse.csr_array((data[:size], indices[:size], indptr), shape=one.shape)
-        stored.has_canonical_format = True
-        return _finite(stored)
+        out = _room(one.shape[0], one.nnz + other.nnz)
+        return _finite(_csr(out, _kernels().add_stored(parts(one), parts(other), out), one.shape))
 
     def add_stored(self, stored: Any, rows: Any, cols: Any, values: Any) -> None:
         """Add the stored entries at these pairs to `values`."""
-        _kernels().add_sparse_entries(*parts(stored), rows, cols, values)
+        _kernels().add_sparse_entries(parts(stored), rows, cols, values)
 
     def stored_inner(self, stored: Any, U: Any, s: Any, V: Any) -> float:
         """The inner product of a sparse matrix with U diag(s) V^T."""
-        return float(_kernels().stored_inner(*parts(stored), U, s, V))
+        return float(_kernels().stored_inner(parts(stored), U, s, V))
 
     def stored_product(self, one: Any, other: Any) -> float:
         """The inner product of two sparse matrices."""
-        return float(_kernels().stored_product(*parts(one), *parts(other)))
+        return float(_kernels().stored_product(parts(one), parts(other)))
 
     def __repr__(self) -> str:
         return f"Device({self.name!r})"
@@ -217,6 +193,18 @@ def parts(stored: Any) -> tuple[Any, Any, Any]:
     return stored.indptr, stored.indices, stored.data
 
 
+def _room(rows: int, most: int) -> tuple[Any, Any, Any]:
+    """Arrays for the `parts` of a sparse matrix with up to `most` entries."""
+    return np.zeros(rows + 1, np.int32), np.empty(most, np.int32), np.empty(most)
+
+
+def _csr(parts: tuple[Any, Any, Any], size: int, shape: Shape) -> Any:
+    indptr, indices, data = parts
+    stored = scipy.sparse.csr_array((data[:size], indices[:size], indptr), shape=shape)
+    stored.has_canonical_format = True
+    return stored
+
+
 def _finite(stored: Any) -> Any:
     if not checks.all_finite(stored.data):
         raise ValueError("sparse has entries that are not finite")
@@ -225,6 +213,43 @@ def _finite(stored: Any) -> Any:
 
 #: NumPy, SciPy and compiled loops.
 HOST = Device()
+
+
+def svd(matrix: Array) -> tuple[Array, Array, Array]:
+    """Return the thin decomposition U, s, Vt with falling s, of a matrix or a stack of them.
+
+    LAPACK's divide and conquer now and then fails on matrices that are finite; those go, scaled, to
+    its slower QR iteration.
+    """
+    try:
+        U, s, Vt = np.linalg.svd(matrix, full_matrices=False)
+    except np.linalg.LinAlgError:
+        if matrix.ndim > 2:
+            U, s, Vt = map(np.stack, zip(*map(svd, matrix), strict=True))
+        else:
+            scale = HOST.largest(matrix) or 1.0
+            U, s, Vt = scipy.linalg.svd(matrix / scale, full_matrices=False, lapack_driver="gesvd")
+            s = s * scale
+    return U, s, Vt
+
+
+def singular_values(matrix: Array) -> Array:
+    """Return the singular values of a matrix, falling."""
+    try:
+        return np.asarray(np.linalg.svd(matrix, compute_uv=False), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return svd(matrix)[1]
+
+
+def eigh(symmetric: Array) -> tuple[Array, Array]:
+    """Return the eigenvalues of a symmetric matrix, rising, and its vectors in columns."""
+    try:
+        values, vectors = np.linalg.eigh(symmetric)
+    except np.linalg.LinAlgError:
+        scale = HOST.largest(symmetric) or 1.0
+        values, vectors = scipy.linalg.eigh(symmetric / scale, driver="ev")
+        values = values * scale
+    return values, vectors
 
 
 def device_of(array: Any) -> Device:
@@ -236,7 +261,7 @@ def device_of(array: Any) -> Device:
 
 def namespace(array: Any) -> Any:
     """Return the library of an array: numpy or torch."""
-    return np if isinstance(array, np.ndarray) else device_of(array).xp
+    return device_of(array).xp
 
 
 def is_array(value: Any) -> bool:
@@ -246,8 +271,6 @@ def is_array(value: Any) -> bool:
 
 def to_host(array: Any) -> Any:
     """Return an array as NumPy's; anything else as it is."""
-    if isinstance(array, np.ndarray) or not _is_tensor(array):
-        return array
     return device_of(array).host(array)
 
 
@@ -256,9 +279,6 @@ def device_named(name: Any) -> Device:
 
     ``"cpu"`` is NumPy on the host, ``"torch"`` PyTorch on the host, and ``"cuda"``, ``"cuda:1"``, ...
     are PyTorch's GPUs.
-
-    >>> device_named("cpu")
-    Device('cpu')
     """
     if name is None or name == "cpu":
         return HOST

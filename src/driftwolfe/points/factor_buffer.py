@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from driftwolfe.points.factored import FactoredMatrix
-from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.kinds import Point
 from driftwolfe.points.ops import inner
 
 
@@ -17,20 +18,11 @@ class FactorBuffer:
     Matrices that share a buffer differ in their values s only: sums and differences cost as much as
     those of two vectors. A column is written once, while no matrix has a value there, so earlier
     matrices never change. `used` counts the columns that are taken.
-
-    Examples
-    --------
-    >>> e = np.eye(2)[:, :1]
-    >>> buffer, (x,) = FactorBuffer.holding([FactoredMatrix(e, [1.0], e)], room=1)
-    >>> y = buffer.mix(0.5, x, 2.0, FactoredMatrix(e[::-1], [1.0], e))
-    >>> (y - x).toarray(), (y - x).U is buffer.U, buffer.room
-    (array([[-0.5,  0. ],
-           [ 2. ,  0. ]]), True, 0)
     """
 
     __slots__ = ("U", "V", "used")
 
-    def __init__(self, U: Array, V: Array, used: int) -> None:
+    def __init__(self, U: Any, V: Any, used: int) -> None:
         self.U, self.V, self.used = U, V, used
 
     @classmethod
@@ -63,7 +55,7 @@ class FactorBuffer:
     def inner(self, atom: Point, *points: Point) -> list[float]:
         """Return the inner products of one point with several: one pass if it has rank one."""
         if not (_rank_one(atom) and all(map(self.holds, points))):
-            return [inner(atom, point) for point in points]
+            return [inner(point, atom) for point in points]
         used = self.used
         products = (atom.U[:, 0] @ self.U)[:used] * (atom.V[:, 0] @ self.V)[:used]
         products = atom.device.host(products) * atom.s[0]

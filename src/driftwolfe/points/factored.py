@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftwolfe.points import checks
-from driftwolfe.points.decompositions import svd
-from driftwolfe.points.devices import HOST, Device, device_named, device_of, is_array, to_host
+from driftwolfe.points.devices import HOST, Device, device_named, device_of, is_array, svd, to_host
 from driftwolfe.points.kinds import Array, Indices, Shape
 from driftwolfe.points.orthogonal import thin_svd_of_product
 
@@ -212,18 +211,12 @@ class FactoredMatrix:
     @property
     def scale(self) -> Any:
         """s, where the factors are."""
-        if self.device is HOST:
-            return self.s
         if self._scale is None:
             self._scale = self.device.put(self.s)
         return self._scale
 
     def to(self, device: str | None) -> FactoredMatrix:
-        """The same matrix on another device, such as ``"cuda"`` or ``"cpu"``; itself where it is there.
-
-        >>> FactoredMatrix.zeros((2, 3)).to("cpu")
-        FactoredMatrix(shape=(2, 3), rank=0, stored=0)
-        """
+        """The same matrix on another device, such as ``"cuda"`` or ``"cpu"``; itself where it is there."""
         there = device_named(device)
         if there is self.device:
             return self
@@ -292,18 +285,15 @@ class FactoredMatrix:
             kept = self if other.rank == 0 else other
             return FactoredMatrix._of(kept.U, kept.s, kept.V, stored, kept.orthonormal)
         if self.U is other.U and self.V is other.V:  # a step away from a point and back
-            return self._with_values(self.s + other.s, stored)
+            s = self.s + other.s
+            if not s.any():  # nothing is left
+                return FactoredMatrix._of(self.U[:, :0], s[:0], self.V[:, :0], stored)
+            return FactoredMatrix._of(self.U, s, self.V, stored, self.orthonormal)
         total = FactoredMatrix._side_by_side((self, other), stored)
         # More columns than the shorter side are redundant: long sums stay bounded.
         return total if total.rank <= min(self.shape) + _SPARE_COLUMNS else total.recompress()
 
     __radd__ = __add__
-
-    def _with_values(self, s: Array, stored: Any) -> FactoredMatrix:
-        """The same factors with other values; none at all where these are zero."""
-        if s.any():
-            return FactoredMatrix._of(self.U, s, self.V, stored, self.orthonormal)
-        return FactoredMatrix._of(self.U[:, :0], s[:0], self.V[:, :0], stored)
 
     def __neg__(self) -> FactoredMatrix:
         return self * -1.0

@@ -10,8 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftwolfe.points import checks
-from driftwolfe.points.decompositions import eigh, svd
-from driftwolfe.points.devices import HOST, Device, device_of, is_array, namespace, to_host
+from driftwolfe.points.devices import (
+    HOST,
+    Device,
+    device_of,
+    eigh,
+    is_array,
+    namespace,
+    svd,
+    to_host,
+)
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array
 
@@ -114,7 +122,7 @@ def leading_triplet(
         first = _start(start, n, rng, operator.device)
         return lanczos([operator], [first], [tolerance], max_products, share)[0]
     put = device_of(getattr(operator, "U", operator)).put  # bases are on the host
-    tall = _on_host(operator)
+    tall = _Operator.of(operator)
     if m < n:  # start on the shorter side, which a basis can fill
         start = None if start is None else tall.times(start)
         tall = tall.T
@@ -172,26 +180,23 @@ class _Operator(NamedTuple):
     transpose_times: Callable[[Array], Array]
     device: Device = HOST
 
+    @classmethod
+    def of(cls, given: Any) -> _Operator:
+        m, n = given.shape
+        if isinstance(given, FactoredMatrix):
+            host, back = given.device.host, given.transpose_times
+            return cls((m, n), lambda q: host(given @ q), lambda q: host(back(q)))
+        matrix = checks.sound_sparse(to_host(given), "operator")
+        transposed = matrix.T
+        return cls((m, n), lambda q: matrix @ q, lambda q: transposed @ q)
+
     @property
     def T(self) -> _Operator:
         return _Operator(self.shape[::-1], self.transpose_times, self.times)
 
     def __truediv__(self, size: float) -> _Operator:
-        times, back = self.times, self.transpose_times
+        _, times, back, _ = self
         return _Operator(self.shape, lambda q: times(q) / size, lambda q: back(q) / size)
-
-
-def _on_host(operator: Any) -> _Operator:
-    m, n = operator.shape
-    if isinstance(operator, FactoredMatrix):
-        host, A = operator.device.host, operator
-        return _Operator((m, n), lambda q: host(A @ q), lambda q: host(A.transpose_times(q)))
-    given = checks.sound_sparse(to_host(operator), "operator")
-    transposed = given.T
-    return _Operator((m, n), lambda q: given @ q, lambda q: transposed @ q)
-
-
-# -- the iteration -------------------------------------------------------------------------------
 
 
 def lanczos(
@@ -214,20 +219,17 @@ def lanczos(
         return [lanczos([A], [q], [tol], max_products, randomness)[0] for A, q, tol in each]
     # A uniform unit vector in n dimensions has |c| < delta with probability <= delta sqrt(2 n / pi).
     least = _FAILURE * randomness * math.sqrt(math.pi / (2.0 * len(starts[0])))
-    units = [_unit(start) for start in starts]
-    runs = _run(matrices, units, tolerances, max_products // 2, -math.log(least))
-    triples = zip(matrices, runs, tolerances, strict=True)
-    return [_finished(matrix, run, tol, max_products) for matrix, run, tol in triples]
-
-
-def _finished(matrix: Any, run: Triplet, tolerance: float, max_products: int) -> Triplet:
-    """Restart from the best vector until the residual is small or the products are spent."""
-    spent = run.products
-    while run.error > tolerance * run.s and spent + 2 <= max_products:
-        run = _run([matrix], [run.v], [tolerance], (max_products - spent) // 2, 0.0)[0]
-        spent += run.products
-    u = _unit(run.u) if run.s > 0 else matrix.device.put(np.eye(1, matrix.shape[0])[0])
-    return Triplet(u, run.s, _unit(run.v), run.error, spent)
+    units, luck = [_unit(start) for start in starts], -math.log(least)
+    runs = _run(matrices, units, tolerances, max_products // 2, luck)
+    triplets = []
+    for matrix, run, tolerance in zip(matrices, runs, tolerances, strict=True):
+        spent = run.products
+        while run.error > tolerance * run.s and spent + 2 <= max_products:
+            run = _run([matrix], [run.v], [tolerance], (max_products - spent) // 2, 0.0)[0]
+            spent += run.products
+        u = _unit(run.u) if run.s > 0 else matrix.device.put(np.eye(1, matrix.shape[0])[0])
+        triplets.append(Triplet(u, run.s, _unit(run.v), run.error, spent))
+    return triplets
 
 
 def _run(
@@ -242,8 +244,12 @@ def _run(
 
     `luck` is -log|c|, 0 where nothing is to be ruled out.
     """
-    steps = max(1, min(_LARGEST_BASIS, most, matrices[0].shape[1]))
-    spaces = _krylov(matrices, starts, steps)
+    device, steps = matrices[0].device, max(1, min(_LARGEST_BASIS, most, matrices[0].shape[1]))
+    if device is not HOST:
+        spaces = device.krylov(matrices, starts, steps)
+    else:
+        kind = _FactoredBasis if isinstance(matrices[0], FactoredMatrix) else _Basis
+        spaces = kind(matrices[0], starts[0], steps)
     with np.errstate(over="ignore", invalid="ignore"):
         first = spaces.grow(1)[0]
     if not (rescaled or ((first > _SMALLEST) & (first < _LARGEST)).all()):
@@ -326,17 +332,6 @@ def _unit(vector: Any) -> Any:
     return vector / namespace(vector).linalg.vector_norm(vector)
 
 
-# -- Krylov bases of A^T A on the host -----------------------------------------------------------
-
-
-def _krylov(matrices: Sequence[Any], starts: Sequence[Any], most: int) -> Any:
-    """Return bases with room for `most` steps, with methods `grow` and `combine`."""
-    if (device := matrices[0].device) is not HOST:
-        return device.krylov(matrices, starts, most)
-    kind = _FactoredBasis if isinstance(matrices[0], FactoredMatrix) else _Basis
-    return kind(matrices[0], starts[0], most)
-
-
 class _Basis:
     """An orthonormal basis of span(q, A^T A q, ...), in rows, with the images A q."""
 
@@ -386,15 +381,15 @@ class _FactoredBasis(_Basis):
 
         super().__init__(matrix, start, most)
         self._compiled_step = lanczos_step
-        self._parts = (matrix.U, matrix.s, matrix.V, *matrix.stored_arrays)
+        self._low_rank = (matrix.U, matrix.s, matrix.V)
+        self._stored = matrix.stored_arrays
         self._inner = np.empty((most + 1, matrix.rank))  # V^T q, in rows
         self._inner[0] = start @ matrix.V
         self._error = self._error_before = _EPSILON  # of the last two rows
 
     def _step(self, k: int) -> tuple[float, float]:
-        diagonal, beyond = self._compiled_step(
-            *self._parts, self._rows, self._inner, self._images, k
-        )
+        bases = self._rows, self._inner, self._images
+        diagonal, beyond = self._compiled_step(self._low_rank, self._stored, *bases, k)
         before = self._beyond[0, k - 1] if k else 0.0
         grown = diagonal * self._error + before * self._error_before
         error = grown / beyond if beyond > 0 else 1.0

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftwolfe.points.decompositions import svd
-from driftwolfe.points.devices import device_of, is_array
+from driftwolfe.points.devices import device_of, is_array, svd
 from driftwolfe.points.kinds import Array
 
 #: Largest error of Q^T Q - I that is taken for orthonormal.
@@ -103,7 +102,7 @@ def _powered(operator: Any, right: Array, powers: int) -> Array:
         image = rough @ single(unit(right))
         for _ in range(powers):
             image = rough @ unit(transpose_times(rough, unit(image)))
-    return device.double(unit(image))
+    return device.xp.asarray(unit(image), dtype=device.xp.float64)
 
 
 def transpose_times(operator: Any, block: Array) -> Array:

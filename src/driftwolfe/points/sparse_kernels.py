@@ -18,11 +18,11 @@ from driftwolfe.points.compiling import (
     jit,
 )
 
-#: Where the stored entries of a sparse matrix are, read and written.
-_STORED = numba.types.Array(numba.int32, 1, "C", readonly=True)
-_NEW_STORED = numba.int32[::1]
-#: U, s, V, and S by rows.
-_MATRIX = (TABLE, NUMBERS, TABLE, _STORED, _STORED, NUMBERS)
+_INDICES = numba.types.Array(numba.int32, 1, "C", readonly=True)
+#: S by rows (indptr, indices, data), read and written, and U, s, V.
+_STORED = numba.types.Tuple((_INDICES, _INDICES, NUMBERS))  # type: ignore[no-untyped-call]
+_NEW_STORED = numba.types.Tuple((numba.int32[::1], numba.int32[::1], NEW_NUMBERS))  # type: ignore[no-untyped-call]
+_LOW_RANK = numba.types.Tuple((TABLE, NUMBERS, TABLE))  # type: ignore[no-untyped-call]
 
 
 @fast_jit(TABLE, NUMBERS, TABLE, PLACES, PLACES)
@@ -38,9 +38,10 @@ def low_rank_entries(U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
     return out
 
 
-@fast_jit(_STORED, _STORED, NUMBERS, TABLE, NUMBERS, TABLE)
-def stored_inner(indptr: Any, indices: Any, data: Any, U: Any, s: Any, V: Any) -> Any:
+@fast_jit(_STORED, TABLE, NUMBERS, TABLE)
+def stored_inner(stored: Any, U: Any, s: Any, V: Any) -> Any:
     """Return <S, U diag(s) V^T>, one row of U at a time."""
+    indptr, indices, data = stored
     total, row = 0.0, np.empty(s.size)
     for i in range(np.uint64(U.shape[0])):
         first, last = np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])
@@ -53,26 +54,6 @@ def stored_inner(indptr: Any, indices: Any, data: Any, U: Any, s: Any, V: Any) -
                 product += row[k] * column[k]
             total += data[p] * product
     return total
-
-
-@fast_jit()
-def _dot(a: Any, b: Any) -> Any:
-    total = 0.0
-    for i in range(a.size):
-        total += a[i] * b[i]
-    return total
-
-
-@fast_jit()
-def _subtract(a: Any, factor: Any, b: Any) -> Any:
-    for i in range(a.size):
-        a[i] -= factor * b[i]
-
-
-@fast_jit()
-def _scale(a: Any, factor: Any) -> Any:
-    for i in range(a.size):
-        a[i] *= factor
 
 
 @fast_jit()
@@ -105,33 +86,25 @@ def _pass_over(factor: Any, rank: Any, weights: Any, totals: Any, sums: Any) -> 
             sums[k] += total * factor[i, k]
 
 
-@fast_jit()
-def _normal_product(
-    U: Any,
-    s: Any,
-    V: Any,
-    indptr: Any,
-    indices: Any,
-    data: Any,
-    q: Any,
-    Vq: Any,
-    image: Any,
-    out: Any,
-    Vout: Any,
-) -> Any:
-    """Set image to A q, out to A^T A q and Vout to V^T out, for A = U diag(s) V^T + S, Vq = V^T q.
+@fast_jit(_LOW_RANK, _STORED, NEW_TABLE, NEW_TABLE, NEW_TABLE, WHOLE)
+def lanczos_step(low_rank: Any, stored: Any, basis: Any, inner: Any, images: Any, k: Any) -> Any:
+    """Take one step of Lanczos on A^T A, A = U diag(s) V^T + S; return diagonal and off-diagonal.
 
-    U and V are read once, up to the last column that has a value: free columns of a `FactorBuffer`
-    follow.
+    Multiplies row k of `basis`, makes the product orthogonal to rows 0..k, twice, and writes its
+    direction in row k + 1. `inner` holds V^T q for every row q, updated the same way; row k of
+    `images` becomes A q. U and V are read once, up to the last column that has a value: free columns
+    of a `FactorBuffer` follow.
     """
+    (U, s, V), (indptr, indices, data) = low_rank, stored
+    q, image, product, inner_product = basis[k], images[k], basis[k + 1], inner[k + 1]
     rank = s.size
     while rank > 0 and s[rank - 1] == 0.0:
         rank -= 1
     right, left = np.empty(s.size), np.empty(s.size)
-    for k in range(s.size):
-        right[k], left[k], Vout[k] = s[k] * Vq[k], 0.0, 0.0
-    for j in range(out.size):
-        out[j] = 0.0
+    for c in range(s.size):
+        right[c], left[c], inner_product[c] = s[c] * inner[k, c], 0.0, 0.0
+    for j in range(product.size):
+        product[j] = 0.0
     for i in range(np.uint64(image.size)):
         total = 0.0
         for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
@@ -141,53 +114,38 @@ def _normal_product(
     for i in range(np.uint64(image.size)):
         total = image[i]
         for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
-            out[np.uint64(indices[p])] += data[p] * total
-    for k in range(s.size):
-        left[k] *= s[k]
-    _pass_over(V, rank, left, out, Vout)
-
-
-@fast_jit(*_MATRIX, NEW_TABLE, NEW_TABLE, NEW_TABLE, WHOLE)
-def lanczos_step(
-    U: Any,
-    s: Any,
-    V: Any,
-    indptr: Any,
-    indices: Any,
-    data: Any,
-    basis: Any,
-    inner: Any,
-    images: Any,
-    k: Any,
-) -> Any:
-    """Take one step of Lanczos on A^T A, A = U diag(s) V^T + S; return diagonal and off-diagonal.
-
-    Multiplies row k of `basis`, makes the product orthogonal to rows 0..k, twice, and writes its
-    direction in row k + 1. `inner` holds V^T q for every row q, updated the same way; row k of
-    `images` becomes A q.
-    """
-    product, inner_product = basis[k + 1], inner[k + 1]
-    _normal_product(
-        U, s, V, indptr, indices, data, basis[k], inner[k], images[k], product, inner_product
-    )
+            product[np.uint64(indices[p])] += data[p] * total
+    for c in range(s.size):
+        left[c] *= s[c]
+    _pass_over(V, rank, left, product, inner_product)
     diagonal = 0.0
     for _ in range(2):
         inside = 0.0
         for j in range(k + 1):
-            inside = _dot(basis[j], product)
-            _subtract(product, inside, basis[j])
-            _subtract(inner_product, inside, inner[j])
+            held, inner_held, inside = basis[j], inner[j], 0.0
+            for i in range(product.size):
+                inside += held[i] * product[i]
+            for i in range(product.size):
+                product[i] -= inside * held[i]
+            for c in range(s.size):
+                inner_product[c] -= inside * inner_held[c]
         diagonal += inside
-    length = np.sqrt(_dot(product, product))
-    if length > 0.0:
-        _scale(product, 1.0 / length)
-        _scale(inner_product, 1.0 / length)
+    square = 0.0
+    for j in range(product.size):
+        square += product[j] * product[j]
+    length = np.sqrt(square)
+    factor = 1.0 / length if length > 0.0 else 1.0
+    for j in range(product.size):
+        product[j] *= factor
+    for c in range(s.size):
+        inner_product[c] *= factor
     return diagonal, length
 
 
-@jit(_STORED, _STORED, NUMBERS, PLACES, PLACES, NEW_NUMBERS)
-def add_sparse_entries(indptr: Any, indices: Any, data: Any, rows: Any, cols: Any, out: Any) -> Any:
+@jit(_STORED, PLACES, PLACES, NEW_NUMBERS)
+def add_sparse_entries(stored: Any, rows: Any, cols: Any, out: Any) -> Any:
     """Add the stored entry at each pair (i, j), if there is one, to `out`; indices are sorted."""
+    indptr, indices, data = stored
     for e in range(rows.size):
         i, j = rows[e], cols[e]
         low, high = indptr[i], indptr[i + 1]
@@ -201,12 +159,13 @@ def add_sparse_entries(indptr: Any, indices: Any, data: Any, rows: Any, cols: An
             out[e] += data[low]
 
 
-@jit(PLACES, PLACES, NUMBERS, _NEW_STORED, _NEW_STORED, NEW_NUMBERS)
-def sum_entries(rows: Any, cols: Any, values: Any, indptr: Any, indices: Any, data: Any) -> Any:
-    """Fill `indptr` (of zeros), `indices` and `data` by rows, sorted; return how many are stored.
+@jit(PLACES, PLACES, NUMBERS, _NEW_STORED)
+def sum_entries(rows: Any, cols: Any, values: Any, out: Any) -> Any:
+    """Fill `out` (its indptr of zeros) by rows, sorted; return how many entries are stored.
 
     A counting sort by rows, insertion by columns; entries given twice add up.
     """
+    indptr, indices, data = out
     m = indptr.size - 1
     for e in range(rows.size):
         indptr[rows[e] + 1] += 1
@@ -237,19 +196,11 @@ def sum_entries(rows: Any, cols: Any, values: Any, indptr: Any, indices: Any, da
     return size
 
 
-@jit(_STORED, _STORED, NUMBERS, _STORED, _STORED, NUMBERS, _NEW_STORED, _NEW_STORED, NEW_NUMBERS)
-def add_stored(
-    indptr: Any,
-    indices: Any,
-    data: Any,
-    other_indptr: Any,
-    other_indices: Any,
-    other_data: Any,
-    out_indptr: Any,
-    out_indices: Any,
-    out_data: Any,
-) -> Any:
+@jit(_STORED, _STORED, _NEW_STORED)
+def add_stored(one: Any, other: Any, out: Any) -> Any:
     """Write the sum of two sparse matrices with sorted, unique indices; return how many are stored."""
+    (indptr, indices, data), (other_indptr, other_indices, other_data) = one, other
+    out_indptr, out_indices, out_data = out
     size = 0
     out_indptr[0] = 0
     for i in range(indptr.size - 1):
@@ -271,11 +222,10 @@ def add_stored(
     return size
 
 
-@jit(_STORED, _STORED, NUMBERS, _STORED, _STORED, NUMBERS)
-def stored_product(
-    indptr: Any, indices: Any, data: Any, other_indptr: Any, other_indices: Any, other_data: Any
-) -> Any:
+@jit(_STORED, _STORED)
+def stored_product(one: Any, other: Any) -> Any:
     """Return the inner product of two sparse matrices with sorted, unique indices."""
+    (indptr, indices, data), (other_indptr, other_indices, other_data) = one, other
     total, p, q = 0.0, 0, 0
     for i in range(1, indptr.size):
         end, other_end = indptr[i], other_indptr[i]

@@ -14,8 +14,7 @@ import numpy as np
 import scipy
 import torch
 
-from driftwolfe.points import checks
-from driftwolfe.points import decompositions as dense
+from driftwolfe.points import checks, devices
 from driftwolfe.points.devices import HOST, Device, parts
 from driftwolfe.points.kinds import Array, Shape
 
@@ -98,28 +97,24 @@ class TorchStored:
 
         None stands for a matrix without entries; None is returned where all are.
         """
-        held = [(number, matrix) for number, matrix in enumerate(matrices) if matrix is not None]
+        held = [(i, matrix) for i, matrix in enumerate(matrices) if matrix is not None]
         if not held:
             return None
         if len(matrices) == 1:
             return held[0][1]._product, held[0][1].T._product
-        flipped = [(number, matrix.T) for number, matrix in held]
-        both = (held, shape, len(matrices)), (flipped, shape[::-1], len(matrices))
-        return tuple(cls._diagonal(*each)._product for each in both)
 
-    @classmethod
-    def _diagonal(
-        cls, held: Sequence[tuple[int, TorchStored]], shape: Shape, number: int
-    ) -> TorchStored:
-        m, n = shape
-        data = torch.cat([matrix.data for _, matrix in held])
-        indices = torch.cat([matrix.indices + i * n for i, matrix in held])
-        counts = data.new_zeros((number, m), dtype=torch.int32)
-        for i, matrix in held:
-            counts[i] = matrix.indptr[1:] - matrix.indptr[:-1]
-        ends = torch.cumsum(counts.view(-1), 0, dtype=torch.int32)
-        indptr = torch.cat((ends.new_zeros(1), ends))
-        return cls(indptr, indices, data, (number * m, number * n))
+        def diagonal(held: Sequence[tuple[int, TorchStored]], m: int, n: int) -> Any:
+            data = torch.cat([matrix.data for _, matrix in held])
+            indices = torch.cat([matrix.indices + i * n for i, matrix in held])
+            counts = data.new_zeros((len(matrices), m), dtype=torch.int32)
+            for i, matrix in held:
+                counts[i] = torch.diff(matrix.indptr)
+            ends = torch.cumsum(counts.view(-1), 0, dtype=torch.int32)
+            indptr, size = torch.cat((ends.new_zeros(1), ends)), (len(ends), len(matrices) * n)
+            return torch.sparse_csr_tensor(indptr, indices, data, size)
+
+        flipped = [(i, matrix.T) for i, matrix in held]
+        return diagonal(held, *shape), diagonal(flipped, *shape[::-1])
 
     @cached_property
     def measures(self) -> tuple[float, float]:
@@ -177,9 +172,7 @@ class TorchStored:
         return TorchStored(indptr, indices, data, self.shape)
 
     def toarray(self) -> Any:
-        dense = self.data.new_zeros(self.shape)
-        dense[self.rows, self.indices.long()] = self.data
-        return dense
+        return self._product.to_dense()
 
     def __getitem__(self, rows: slice) -> TorchStored:
         start, stop, _ = rows.indices(self.shape[0])
@@ -320,20 +313,17 @@ class TorchDevice(Device):
         self._threads = local()
         try:
             self.place = torch.device("cpu" if name == "torch" else name)
-            self._warm_up()
+            # Load the libraries now: PyTorch does not let several threads be the first.
+            unit = self.unit(2)
+            self.inverse_cholesky(unit @ unit)
+            torch.linalg.eigh(unit)
+            torch.linalg.qr(unit)
         except (RuntimeError, TypeError, AssertionError) as error:
             reason = str(error).splitlines()[0].rstrip(".")
             raise ValueError(
                 f'device "{name}" cannot be used here ({reason}); '
                 'use "cpu", or "cuda" where PyTorch finds a GPU'
             ) from None
-
-    def _warm_up(self) -> None:
-        """Load the libraries now: PyTorch does not let several threads be the first."""
-        unit = torch.eye(2, dtype=torch.float64, device=self.place)
-        self.inverse_cholesky(unit @ unit)
-        torch.linalg.eigh(unit)
-        torch.linalg.qr(unit)
 
     def put(self, array: Any) -> Any:
         if isinstance(array, torch.Tensor):
@@ -408,16 +398,13 @@ class TorchDevice(Device):
     def lengths(self, block: Any) -> Any:
         return torch.linalg.vector_norm(block, dim=0)
 
-    def unit_columns(self, block: Any) -> Any:
-        return block / self.lengths(block).clamp_min_(torch.finfo(block.dtype).tiny)
-
     def inverse_cholesky(self, gram: Any) -> Any:
         lower = torch.linalg.cholesky_ex(gram)[0]
         return torch.linalg.solve_triangular(lower, self.unit(len(gram)), upper=False).T
 
     def eigh(self, symmetric: Any) -> tuple[Array, Any]:
         if len(symmetric) <= _HOST_COLUMNS:
-            values, vectors = dense.eigh(self.host(symmetric))
+            values, vectors = devices.eigh(self.host(symmetric))
             return values[::-1], self.put(vectors[:, ::-1])
         found = torch.linalg.eigh(symmetric)
         return self.host(found[0])[::-1], found[1].flip(1)
@@ -425,7 +412,7 @@ class TorchDevice(Device):
     def svd(self, tall: Any) -> tuple[Any, Array, Any]:
         """The thin decomposition U, s, Vt: by QR here, and of the small factor on the host."""
         basis, core = torch.linalg.qr(tall)
-        inner, s, Vt = dense.svd(self.host(core))
+        inner, s, Vt = devices.svd(self.host(core))
         return basis @ self.put(inner), s, self.put(Vt)
 
     def entries(self, U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:

@@ -10,7 +10,7 @@ from driftwolfe.regret.measures import (
     worst_case_dynamic_regret,
 )
 from driftwolfe.regret.offline import OfflineMinimum, offline_minimum
-from driftwolfe.regret.record import Certified, Record, Regret
+from driftwolfe.regret.windows import Certified, Record, Regret
 
 __all__ = [
     "Certified",

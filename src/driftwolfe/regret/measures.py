@@ -8,15 +8,11 @@ from itertools import pairwise
 
 from driftwolfe.domains import Domain
 from driftwolfe.losses import LinearLoss, Loss, SquaredDistance
-from driftwolfe.points import checks, distance, inner
+from driftwolfe.points import checks, distance
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.regret.objective import floor
 from driftwolfe.regret.offline import OfflineMinimum, offline_minimum
-from driftwolfe.regret.record import Certified, Record, Regret, check_record
-from driftwolfe.regret.windows import Windows, WindowSearch
-
-#: Vertices that `function_variation` tries in each of two directions.
-_VERTICES = 8
+from driftwolfe.regret.windows import Certified, Record, Regret, WindowSearch, check_record
 
 
 def static_regret(history: Record, tolerance: float = 1e-6) -> Regret:
@@ -29,10 +25,8 @@ def static_regret(history: Record, tolerance: float = 1e-6) -> Regret:
 
     Parameters
     ----------
-    history
-        A game with its losses kept.
-    tolerance
-        Relative gap of the offline minimum; see `offline_minimum`.
+    history, tolerance
+        A game with its losses kept, and the relative gap of the minimum; see `offline_minimum`.
 
     Examples
     --------
@@ -56,11 +50,9 @@ def dynamic_regret(history: Record, comparators: Sequence[Point] | Array) -> Reg
 
     Parameters
     ----------
-    history
-        A game with its losses kept.
-    comparators
-        The points :math:`u_t` of the set, one per round: a sequence of points, or an array with the
-        rounds along its first axis.
+    history, comparators
+        A game with its losses kept, and one point :math:`u_t` of the set per round, in a sequence or
+        along the first axis of an array.
 
     Examples
     --------
@@ -92,10 +84,8 @@ def worst_case_dynamic_regret(history: Record, tolerance: float = 1e-4) -> Regre
 
     Parameters
     ----------
-    history
-        A game with its losses kept.
-    tolerance
-        Relative gap of every round's minimum; see `offline_minimum`.
+    history, tolerance
+        A game with its losses kept, and the relative gap of every minimum; see `offline_minimum`.
 
     Examples
     --------
@@ -134,10 +124,8 @@ def adaptive_regret(history: Record, tau: int, tolerance: float = 1e-4) -> Regre
 
     Parameters
     ----------
-    history
-        A game with its losses kept.
-    tau
-        Length of the windows, in rounds.
+    history, tau
+        A game with its losses kept, and the length of the windows, in rounds.
     tolerance
         Gap to stop at, relative to the larger of the regret and the absolute losses on its window.
 
@@ -158,8 +146,7 @@ def adaptive_regret(history: Record, tau: int, tolerance: float = 1e-4) -> Regre
     length = checks.count(tau, "tau")
     if length > rounds:
         raise ValueError(f"tau must be at most the {rounds} rounds of the history, got {tau}")
-    search = WindowSearch(history, checks.nonnegative(tolerance, "tolerance"))
-    return search.run([Windows.of_length(length, 0, rounds - length)], (length,))
+    return WindowSearch(history, checks.nonnegative(tolerance, "tolerance")).run((length,))
 
 
 def weak_adaptive_regret(
@@ -200,21 +187,18 @@ def weak_adaptive_regret(
     Hazan, Seshadhri (2009), Efficient learning algorithms for changing environments.
     """
     rounds = check_record(history)
-    search = WindowSearch(history, checks.nonnegative(tolerance, "tolerance"))
+    chosen: Sequence[int] = range(1, rounds + 1)
     if not isinstance(lengths, str):
         chosen = sorted({checks.count(length, "every length") for length in lengths})
         if not chosen or chosen[-1] > rounds:
             raise ValueError(f"lengths must be some numbers from 1 to {rounds}, got {lengths!r}")
-    elif lengths == "all":
-        return search.run([Windows((0, rounds - 1), (1, rounds))], range(1, rounds + 1))
     elif lengths == "geometric":
         chosen = sorted({*(2**k for k in range(rounds.bit_length())), rounds})
-    else:
+    elif lengths != "all":
         raise ValueError(
             f'lengths must be "all", "geometric" or some numbers of rounds, got {lengths!r}'
         )
-    roots = [Windows.of_length(length, 0, rounds - length) for length in chosen]
-    return search.run(roots, chosen)
+    return WindowSearch(history, checks.nonnegative(tolerance, "tolerance")).run(chosen)
 
 
 def path_length(comparators: Sequence[Point] | Array) -> float:
@@ -250,10 +234,8 @@ def function_variation(losses: Sequence[Loss], domain: Domain) -> Certified:
 
     Parameters
     ----------
-    losses
-        The losses, in order.
-    domain
-        The set K.
+    losses, domain
+        The losses, in order, and the set K.
 
     Examples
     --------
@@ -272,41 +254,28 @@ def function_variation(losses: Sequence[Loss], domain: Domain) -> Certified:
 
 
 def _change(before: Loss, now: Loss, domain: Domain) -> tuple[float, float]:
-    """Bounds on the largest difference of two losses on the set."""
+    """Bounds on the largest difference of two losses on the set.
+
+    The lower one is the largest difference at vertices in the direction of its growth; for a linear
+    difference this is exact up to the LMO's error.
+    """
     if before is now:
         return 0.0, 0.0
-    if type(before) is LinearLoss and type(now) is LinearLoss:
-        return _largest_linear(now.g - before.g, now.constant - before.constant, domain)
-    if type(before) is SquaredDistance and type(now) is SquaredDistance:
-        weight, a, b = now.weight, now.target, before.target
-        if before.weight == weight:
-            # w |x - a|^2 - w |x - b|^2 = <2 w (b - a), x> + w <a - b, a + b>
-            constant = weight * inner(a - b, a + b)
-            return _largest_linear((b - a) * (2.0 * weight), constant, domain)
-    return _largest_found(before, now, domain), _lipschitz_bound(before, now, domain)
-
-
-def _largest_linear(slope: Point, constant: float, domain: Domain) -> tuple[float, float]:
-    """Bounds on the largest |<slope, x> + constant|, equal where the LMO is exact."""
-    ends = []
+    linear = type(before) is type(now) is LinearLoss or (
+        type(before) is type(now) is SquaredDistance and before.weight == now.weight
+    )
+    largest = upper = 0.0
     for sign in (1.0, -1.0):
-        vertex, error = domain.lmo_with_error(slope * sign)
-        ends.append((abs(inner(slope, vertex) + constant), error))
-    return max(end for end, _ in ends), max(end + error for end, error in ends)
-
-
-def _largest_found(before: Loss, now: Loss, domain: Domain) -> float:
-    """The largest difference at the vertices that lie in the direction of its growth."""
-    largest = 0.0
-    for sign in (1.0, -1.0):
-        x = domain.origin()
-        for _ in range(_VERTICES):
+        x, error = domain.origin(), 0.0
+        for _ in range(1 if linear else 8):
             old_value, old_slope = before.value_and_gradient(x)
             new_value, new_slope = now.value_and_gradient(x)
             largest = max(largest, abs(new_value - old_value))
-            x = domain.lmo_with_error((old_slope - new_slope) * sign)[0]
-        largest = max(largest, abs(now.value(x) - before.value(x)))
-    return largest
+            x, error = domain.lmo_with_error((old_slope - new_slope) * sign)
+        last = abs(now.value(x) - before.value(x))
+        largest = max(largest, last)
+        upper = max(upper, largest, last + error)
+    return largest, upper if linear else _lipschitz_bound(before, now, domain)
 
 
 def _lipschitz_bound(before: Loss, now: Loss, domain: Domain) -> float:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +11,7 @@ import scipy.sparse as sp
 from scipy.special import expit, softmax
 
 from driftwolfe.domains import Domain
+from driftwolfe.ensemble.evaluate import weighted_sum
 from driftwolfe.losses import (
     AbsoluteEntries,
     HingeLoss,
@@ -29,9 +28,6 @@ from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.losses.inputs import dense_features
 from driftwolfe.points import distance, inner
 from driftwolfe.points.kinds import Array, Point
-
-#: Entries of a point up to which a dense Hessian is worth its price.
-HESSIAN_SIZE = 256
 
 
 class Term(NamedTuple):
@@ -79,7 +75,7 @@ class Objective:
 
     def has_hessian(self, size: int) -> bool:
         """Whether `hessian` works and is cheap for points of that many entries."""
-        return size <= HESSIAN_SIZE and self._twice_differentiable
+        return size <= 256 and self._twice_differentiable
 
     def value(self, x: Point) -> float:
         """Return F(x)."""
@@ -99,11 +95,10 @@ class Objective:
 
     def hessian(self, x: Array) -> Array:
         """Return the matrix of second derivatives, for x flattened."""
-        parts = (
-            term.weight * _KNOWN[type(term.loss)].hessian(term.loss, x)  # type: ignore[misc]
-            for term in self.terms
-        )
-        return functools.reduce(operator.add, parts)
+        matrix = np.zeros((x.size, x.size))
+        for weight, loss, _ in self.terms:
+            matrix += weight * _KNOWN[type(loss)].hessian(loss, x)  # type: ignore[misc]
+        return matrix
 
     def smoothed(self, share: float) -> Objective:
         """Return a smooth function below this one, which approaches it as `share` falls to 0."""
@@ -124,13 +119,6 @@ def pool(losses: Sequence[Loss]) -> Objective:
 
     Rows of features and lists of entries are concatenated, linear functions added, squared
     distances replaced by one to the mean target. Losses of other classes stay as they are.
-
-    Examples
-    --------
-    >>> from driftwolfe.losses import LinearLoss
-    >>> objective = pool([LinearLoss([1.0, 2.0]), LinearLoss([3.0, -1.0], constant=1.0)])
-    >>> len(objective.terms), objective.value(np.array([1.0, 1.0]))
-    (1, 6.0)
     """
     groups: dict[Hashable, list[Loss]] = {}
     for index, loss in enumerate(losses):
@@ -152,12 +140,6 @@ def floor(loss: Loss, domain: Domain) -> float:
 
     Exact for linear losses; 0 for those that are never negative; for others by the tangent at the
     set's origin. At most one LMO call.
-
-    Examples
-    --------
-    >>> import driftwolfe as dw
-    >>> floor(dw.losses.LinearLoss([3.0, -4.0]), dw.L1Ball(2))
-    -4.0
     """
     if type(loss) in _NONNEGATIVE:
         return 0.0
@@ -195,31 +177,26 @@ def _smoothed_absolute(loss: AbsoluteEntries, share: float) -> Term:
     return Term(1.0 / width, smooth, blur=0.5)
 
 
-def _entry_hessian(loss: EntryLoss, x: Array, curvatures: Any) -> Array:
+def _entry_hessian(loss: EntryLoss, x: Array) -> Array:
     """The diagonal matrix with second derivatives at the entries."""
+    curvatures: Any = 2.0
+    if isinstance(loss, HuberEntries):
+        curvatures = np.abs(loss.errors(loss.scores(x))) < loss.width
     diagonal = np.zeros(x.size)
     np.add.at(diagonal, loss.rows * x.shape[1] + loss.cols, curvatures)
     return np.diag(diagonal)
 
 
-def _huber_hessian(loss: HuberEntries, x: Array) -> Array:
-    return _entry_hessian(loss, x, np.abs(loss.errors(loss.scores(x))) < loss.width)
-
-
-def _margin_hessian(loss: MarginLoss, curvatures: Array) -> Array:
+def _margin_hessian(loss: MarginLoss, x: Array) -> Array:
     """The mean of the outer products of rows, weighted by second derivatives."""
+    margins = loss.labels * loss.scores(x)
+    if isinstance(loss, SmoothHinge):
+        curvatures = ((margins < 1.0) & (margins > 1.0 - loss.width)) / loss.width
+    else:
+        probabilities = expit(margins)
+        curvatures = probabilities * (1.0 - probabilities)
     features = dense_features(loss.features)
     return (features.T * (curvatures / loss.labels.size)) @ features
-
-
-def _logistic_hessian(loss: LogisticLoss, x: Array) -> Array:
-    probabilities = expit(loss.labels * loss.scores(x))
-    return _margin_hessian(loss, probabilities * (1.0 - probabilities))
-
-
-def _hinge_hessian(loss: SmoothHinge, x: Array) -> Array:
-    lacking = 1.0 - loss.labels * loss.scores(x)
-    return _margin_hessian(loss, ((lacking > 0) & (lacking < loss.width)) / loss.width)
 
 
 def _multiclass_hessian(loss: MulticlassLogistic, x: Array) -> Array:
@@ -251,15 +228,15 @@ def _is_mean(loss: Loss) -> bool:
 
 
 def _sum_of_linear(losses: Sequence[LinearLoss]) -> tuple[Term, float]:
-    gradient = functools.reduce(operator.add, (loss.g for loss in losses))
+    gradient = weighted_sum(np.ones(len(losses)), [loss.g for loss in losses])
     return Term(1.0, LinearLoss(gradient)), sum(loss.constant for loss in losses)
 
 
 def _sum_of_squared_distances(losses: Sequence[SquaredDistance]) -> tuple[Term, float]:
     """A squared distance to the mean target, and what that leaves over."""
-    weight = sum(loss.weight for loss in losses)
-    parts = (loss.target * (loss.weight / weight) for loss in losses)
-    mean = functools.reduce(operator.add, parts)
+    weights = np.array([loss.weight for loss in losses])
+    weight = float(weights.sum())
+    mean = weighted_sum(weights / weight, [loss.target for loss in losses])
     spread = sum(loss.weight * distance(loss.target, mean) ** 2 for loss in losses)
     return Term(1.0, SquaredDistance(mean, weight)), spread
 
@@ -286,11 +263,11 @@ class _Known(NamedTuple):
 _ENTRIES, _ROWS = ("rows", "cols", "targets"), ("features", "labels")
 _KNOWN: dict[type[Loss], _Known] = {
     AbsoluteEntries: _Known(_ENTRIES, ("shape",), smoothed=_smoothed_absolute),
-    HuberEntries: _Known(_ENTRIES, ("width", "shape"), _huber_hessian),
-    SquaredEntries: _Known(_ENTRIES, ("shape",), lambda f, x: _entry_hessian(f, x, 2.0)),
+    HuberEntries: _Known(_ENTRIES, ("width", "shape"), _entry_hessian),
+    SquaredEntries: _Known(_ENTRIES, ("shape",), _entry_hessian),
     HingeLoss: _Known(_ROWS, smoothed=_smoothed_hinge),
-    SmoothHinge: _Known(hessian=_hinge_hessian),
-    LogisticLoss: _Known(_ROWS, hessian=_logistic_hessian),
+    SmoothHinge: _Known(hessian=_margin_hessian),
+    LogisticLoss: _Known(_ROWS, hessian=_margin_hessian),
     MulticlassLogistic: _Known(_ROWS, ("n_classes", "reduction"), _multiclass_hessian),
     LinearLoss: _Known(hessian=lambda f, x: np.zeros((x.size, x.size)), join=_sum_of_linear),
     SquaredDistance: _Known(

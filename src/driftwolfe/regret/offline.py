@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,17 +13,9 @@ from driftwolfe.domains import Domain
 from driftwolfe.losses import HuberEntries, Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.points import FactoredMatrix, checks
-from driftwolfe.points.kinds import Array, Indices, Point
+from driftwolfe.points.kinds import Indices, Point
 from driftwolfe.regret.objective import Objective, pool
 from driftwolfe.regret.solvers import Bracket, accelerated, bundle, corrective, linear, newton
-
-#: Smoothing of kinks, as a share of the natural size of the scores: the first, the factor to the
-#: next, and where doubles end it.
-_FIRST_SHARE, _NEXT_SHARE, _LAST_SHARE = 0.3, 0.25, 1e-11
-#: Evaluations that smooth methods get of functions of unknown smoothness before the bundle method.
-_TRIAL = 200
-#: Share of the entries from which on a smaller problem is not worth the copying.
-_WORTH = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +24,9 @@ class OfflineMinimum:
 
     Attributes
     ----------
-    point
-        A point of the set.
-    value
-        The sum there: :math:`value - gap \le \min_K F \le value`.
-    gap
-        Width of the certified interval, in units of the loss.
+    point, value, gap
+        A point of the set, the sum there, and how much less the minimum may be, in units of the loss:
+        :math:`value - gap \le \min_K F \le value`.
     iterations
         Gradients of the sum that were evaluated.
 
@@ -84,10 +73,8 @@ def offline_minimum(
 
     Parameters
     ----------
-    domain
-        The set K.
-    losses
-        The losses :math:`f_t`, at least one.
+    domain, losses
+        The set K, and the losses :math:`f_t`, at least one.
     start
         A point of the set to start from; by default `domain.origin()`.
     tolerance
@@ -134,103 +121,83 @@ def offline_minimum(
 
 
 def minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
-    """Narrow a new bracket around the minimum of an objective until it has no more work."""
-    domain = bracket.domain
-    if (part := submatrix(objective, domain)) is None:
-        _minimise(objective, start, bracket)
-        if isinstance(domain.origin(), FactoredMatrix) and isinstance(bracket.point, np.ndarray):
+    """Narrow a new bracket around the minimum of an objective until it has no more work.
+
+    Losses of matrix entries are minimised on the rows and columns that they use. The minimum is the
+    same: neither taking a submatrix nor filling up with zeros raises the trace norm or the losses.
+    """
+    domain, origin = bracket.domain, bracket.domain.origin()
+    if (part := _submatrix(objective, domain)) is None:
+        _run_solvers(objective, start, bracket)
+        if isinstance(origin, FactoredMatrix) and isinstance(bracket.point, np.ndarray):
             bracket.point = FactoredMatrix.from_dense(bracket.point)
         return
-    bracket.domain = part.domain
-    _minimise(part.objective, part.restrict(start), bracket)
-    bracket.domain, bracket.point = domain, part.embed(bracket.point, domain.origin())
+    smaller, rows, cols, bracket.domain = part
+    if isinstance(start, FactoredMatrix):
+        part_of_start = (start.U[rows] * start.s) @ start.V[cols].T
+        if start.sparse is not None:
+            part_of_start += start.sparse[rows][:, cols].toarray()
+    else:
+        part_of_start = start[np.ix_(rows, cols)]
+    _run_solvers(smaller, part_of_start, bracket)
+    bracket.domain, found = domain, bracket.point
+    if isinstance(origin, FactoredMatrix):
+        found = FactoredMatrix.from_dense(found)
+        U, V = (np.zeros((size, found.rank)) for size in domain.shape)
+        U[rows], V[cols] = found.U, found.V
+        bracket.point = FactoredMatrix(U, found.s, V)
+    else:
+        bracket.point = np.zeros(domain.shape)
+        bracket.point[np.ix_(rows, cols)] = found
 
 
-def _minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
-    """Run the solvers that fit, on less and less smoothed objectives."""
-    bracket.offer(start, objective.value(start))
-    limit, x = bracket.limit, start
-    if bracket.domain.affordable_projection or objective.unknown:
-        x = _dense(x)
-    if objective.unknown:
-        bracket.limit = min(limit, bracket.evaluations + _TRIAL)
-    share = _FIRST_SHARE
-    while True:
-        bracket.settled = False
-        smooth = objective.smoothed(share)
-        for solve in _solvers(smooth, bracket.domain):
-            x = solve(smooth, x, bracket)
-        share *= _NEXT_SHARE
-        if not (bracket.is_open() and objective.kinked and share > _LAST_SHARE):
-            break
-    bracket.limit = limit
-    if objective.unknown and bracket.is_open():
-        bundle(objective, _dense(bracket.point), bracket)
-
-
-def _solvers(
+def _submatrix(
     objective: Objective, domain: Domain
-) -> list[Callable[[Objective, Any, Bracket], Any]]:
-    """The solvers for a smooth objective, in the order in which they run."""
-    if objective.linear:
-        return [linear]
-    if not domain.affordable_projection:
-        return [corrective]
-    if objective.has_hessian(math.prod(domain.shape)) and not objective.quadratic:
-        return [newton, accelerated]
-    return [accelerated]
-
-
-def _dense(x: Point) -> Point:
-    return x.toarray() if isinstance(x, FactoredMatrix) else x
-
-
-class Submatrix(NamedTuple):
-    """The same problem on the rows and columns that its losses use.
-
-    It has the same minimum: neither taking a submatrix nor filling up with zeros raises the trace
-    norm or changes the losses.
-    """
-
-    objective: Objective
-    domain: Domain
-    rows: Indices
-    cols: Indices
-
-    def restrict(self, x: Point) -> Array:
-        """Return this part of a matrix, as an array."""
-        if not isinstance(x, FactoredMatrix):
-            return x[np.ix_(self.rows, self.cols)]
-        part: Array = (x.U[self.rows] * x.s) @ x.V[self.cols].T
-        if x.sparse is not None:
-            part += x.sparse[self.rows][:, self.cols].toarray()
-        return part
-
-    def embed(self, part: Array, like: Point) -> Point:
-        """Return the matrix with that part and zeros elsewhere, of the same kind as `like`."""
-        if not isinstance(like, FactoredMatrix):
-            matrix = np.zeros(like.shape)
-            matrix[np.ix_(self.rows, self.cols)] = part
-            return matrix
-        small = FactoredMatrix.from_dense(part)
-        U, V = np.zeros((like.shape[0], small.rank)), np.zeros((like.shape[1], small.rank))
-        U[self.rows], V[self.cols] = small.U, small.V
-        return FactoredMatrix(U, small.s, V)
-
-
-def submatrix(objective: Objective, domain: Domain) -> Submatrix | None:
-    """Return the smaller problem, or None where there is none worth the trouble."""
+) -> tuple[Objective, Indices, Indices, Domain] | None:
+    """The problem on the rows and columns that its losses use, or None if that is hardly smaller."""
     losses = [term.loss for term in objective.terms if isinstance(term.loss, EntryLoss)]
     if not losses or len(losses) < len(objective.terms) or objective.unknown:
         return None
     rows = np.unique(np.concatenate([loss.rows for loss in losses]))
     cols = np.unique(np.concatenate([loss.cols for loss in losses]))
     small = domain.restricted_to((rows.size, cols.size))
-    if small is None or rows.size * cols.size > _WORTH * math.prod(domain.shape):
+    if small is None or rows.size * cols.size > 0.7 * math.prod(domain.shape):
         return None
     terms = []
     for term, loss in zip(objective.terms, losses, strict=True):
         places = np.searchsorted(rows, loss.rows), np.searchsorted(cols, loss.cols)
         width = (loss.width,) if isinstance(loss, HuberEntries) else ()
         terms.append(term._replace(loss=type(loss)(*places, loss.targets, *width)))
-    return Submatrix(Objective(terms, objective.constant), small, rows, cols)
+    return Objective(terms, objective.constant), rows, cols, small
+
+
+def _run_solvers(objective: Objective, x: Any, bracket: Bracket) -> None:
+    """Run the solvers that fit, on less and less smoothed objectives."""
+    domain, limit = bracket.domain, bracket.limit
+    bracket.offer(x, objective.value(x))
+    if objective.unknown:  # it may have kinks: after 200 evaluations the bundle method takes over
+        bracket.limit = min(limit, bracket.evaluations + 200)
+    if domain.affordable_projection or objective.unknown:
+        x = _dense(x)
+    share = 0.3  # of the natural size of the scores, by which kinks are smoothed
+    while True:
+        bracket.settled = False
+        smooth = objective.smoothed(share)
+        if smooth.linear:
+            x = linear(smooth, x, bracket)
+        elif not domain.affordable_projection:
+            x = corrective(smooth, x, bracket)
+        else:
+            if smooth.has_hessian(math.prod(domain.shape)) and not smooth.quadratic:
+                x = newton(smooth, x, bracket)
+            x = accelerated(smooth, x, bracket)
+        share *= 0.25
+        if not (bracket.is_open() and objective.kinked and share > 1e-11):
+            break
+    bracket.limit = limit
+    if objective.unknown and bracket.is_open():
+        bundle(objective, _dense(bracket.point), bracket)
+
+
+def _dense(x: Point) -> Point:
+    return x.toarray() if isinstance(x, FactoredMatrix) else x

@@ -6,15 +6,14 @@ bracket has no more work or its steps gain nothing.
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from driftwolfe.domains import Domain, Simplex
+from driftwolfe.ensemble.evaluate import weighted_sum
 from driftwolfe.oracles import infeasible_projection
 from driftwolfe.points import inner, norm
 from driftwolfe.points.kinds import Array, Point
@@ -102,10 +101,6 @@ def linear(objective: Objective, x: Point, bracket: Bracket) -> Point:
 
 #: Factor by which the curvature estimate falls after a step that it allowed.
 _RELAX = 0.8
-#: Relative error of a sum of losses that backtracking must not take for curvature.
-_ACCELERATED_ROUNDING = 1e-13
-#: Doublings of the curvature after which a step must have met a kink.
-_MOST_DOUBLINGS = 60
 
 
 def accelerated(objective: Objective, x: Array, bracket: Bracket) -> Array:
@@ -123,21 +118,25 @@ def accelerated(objective: Objective, x: Array, bracket: Bracket) -> Array:
     """
     if not bracket.has_work():
         return x
+    here = objective.evaluate(x)
+    move = bracket.gap_at(objective, x, here)[1] - x
+    # The change of the gradient on the way to the vertex below x, exact for squared distances.
+    change = norm(objective.evaluate(x + move).gradient - here.gradient)
+    curvature = change / norm(move) if change > 0.0 else 1.0
     z, theta = x, 1.0
-    curvature = _first_curvature(objective, x, bracket)
     while bracket.has_work():
         y = (1.0 - theta) * x + theta * z
         here = objective.evaluate(y)
         bracket.gap_at(objective, y, here)
         if not bracket.has_work():
             return y
-        before = curvature
-        for _ in range(_MOST_DOUBLINGS):  # until the curvature bounds F between y and the next x
+        before, noise = curvature, 1e-13 * abs(here.value)  # rounding error
+        for _ in range(60):  # until the curvature bounds F between y and the next x, or at a kink
             next_z = bracket.domain.project(z - here.gradient / (theta * curvature))
             next_x = (1.0 - theta) * x + theta * next_z
             move = next_x - y
             model = here.value + inner(here.gradient, move) + 0.5 * curvature * inner(move, move)
-            if objective.value(next_x) <= model + _ACCELERATED_ROUNDING * abs(here.value):
+            if objective.value(next_x) <= model + noise:
                 break
             curvature *= 2.0
         if theta == 1.0 and (next_x == y).all():
@@ -151,25 +150,6 @@ def accelerated(objective: Objective, x: Array, bracket: Bracket) -> Array:
     return x
 
 
-def _first_curvature(objective: Objective, x: Array, bracket: Bracket) -> float:
-    """The change of the gradient on the way to the vertex below x, exact for squared distances."""
-    here = objective.evaluate(x)
-    move = bracket.gap_at(objective, x, here)[1] - x
-    length = norm(move)
-    if length == 0.0:
-        return 1.0
-    size = norm(objective.evaluate(x + move).gradient - here.gradient) / length
-    return size if size > 0.0 else 1.0
-
-
-#: Share of the linear prediction that a step must gain, and the shortest step tried.
-_ARMIJO, _SHORTEST = 0.1, 1e-8
-#: Gap of the quadratic model, as a share of the gap at x: the first, and the largest later on.
-_FIRST_ACCURACY, _LATER_ACCURACY = 0.1, 0.03
-#: Relative error of a sum of losses.
-_NEWTON_ROUNDING = 1e-14
-
-
 def newton(objective: Objective, x: Array, bracket: Bracket) -> Array:
     r"""Minimise by quadratic models, each minimised over the set, with a line search.
 
@@ -177,38 +157,29 @@ def newton(objective: Objective, x: Array, bracket: Bracket) -> Array:
     points, but only one or two evaluations: 5 to 10 steps from a cold start where gradient methods
     need thousands.
     """
-    last_gap, last_value, accuracy = math.inf, math.inf, _FIRST_ACCURACY
+    last_gap, last_value = math.inf, math.inf
+    accuracy = 0.1  # gap of the quadratic model, as a share of the gap at x
     while bracket.has_work():
         here = objective.evaluate(x)
         gap, _ = bracket.gap_at(objective, x, here)
-        gained = here.value < last_value - _NEWTON_ROUNDING * abs(here.value)
+        noise = 1e-14 * abs(here.value)
+        gained = here.value < last_value - noise
         if not bracket.has_work() or not (gained or gap < 0.5 * last_gap):
             break
         if last_gap < math.inf:
             # A falling share keeps the convergence superlinear.
-            accuracy = min(_LATER_ACCURACY, 0.1 * gap / last_gap)
+            accuracy = min(0.03, 0.1 * gap / last_gap)
         last_gap, last_value = gap, here.value
         hessian = objective.hessian(x)
         goal = minimise_quadratic(bracket.domain, here.gradient, hessian, x, accuracy * gap)
-        x = x + _line_search(objective, x, goal - x, here) * (goal - x)
+        slope, step = inner(here.gradient, goal - x), 1.0
+        while step > 1e-8 and slope < 0.0:  # the longest of 1, 1/2, 1/4, ... that gains enough
+            ahead = x + step * (goal - x)
+            if objective.value(ahead) <= here.value + 0.1 * step * slope + noise:
+                x = ahead
+                break
+            step *= 0.5
     return x
-
-
-def _line_search(objective: Objective, x: Array, move: Array, here: Evaluation) -> float:
-    """The longest of 1, 1/2, 1/4, ... that gains enough, up to rounding; 0 if none does."""
-    slope = inner(here.gradient, move)
-    noise = _NEWTON_ROUNDING * abs(here.value)
-    step = 1.0
-    while step > _SHORTEST and slope < 0.0:
-        if objective.value(x + step * move) <= here.value + _ARMIJO * step * slope + noise:
-            return step
-        step *= 0.5
-    return 0.0
-
-
-_SWEEPS, _SWEEPS_PER_CHECK = 1000, 10
-#: Ratio of the two residuals beyond which the penalty is doubled or halved.
-_IMBALANCE = 5.0
 
 
 def minimise_quadratic(
@@ -228,29 +199,22 @@ def minimise_quadratic(
     penalty = np.sqrt(values[-1] * values.mean()) / 10
     linear = gradient.ravel() - hessian @ x.ravel()
     point, multiplier = x, np.zeros(x.shape)
-    for sweep in range(1, _SWEEPS + 1):
+    for sweep in range(1, 1001):
         pulled = penalty * (point - multiplier).ravel() - linear
         free = (vectors @ ((vectors.T @ pulled) / (values + penalty))).reshape(x.shape)
         before, point = point, domain.project(free + multiplier)
         multiplier = multiplier + free - point
-        if sweep % _SWEEPS_PER_CHECK == 0:
+        if sweep % 10 == 0:
             slope = (linear + hessian @ point.ravel()).reshape(x.shape)
             vertex, _ = domain.lmo_with_error(slope)
             if np.vdot(slope, point - vertex) <= accuracy:
                 break
             apart = np.linalg.norm(free - point) * np.linalg.norm(multiplier)
             moving = np.linalg.norm(point - before) * np.linalg.norm(point)
-            if apart > _IMBALANCE * moving:
-                penalty, multiplier = penalty * 2.0, multiplier / 2.0
-            elif moving > _IMBALANCE * apart:
-                penalty, multiplier = penalty * 0.5, multiplier / 0.5
+            # The penalty keeps the two residuals within a factor of 5.
+            factor = 2.0 if apart > 5.0 * moving else 0.5 if moving > 5.0 * apart else 1.0
+            penalty, multiplier = penalty * factor, multiplier / factor
     return point
-
-
-#: Gap over the hull of the vertices, as a share of the last gap over the set.
-_HULL_ACCURACY, _HULL_EVALUATIONS = 0.1, 100
-#: Weight below which a vertex is dropped.
-_IDLE_VERTEX = 1e-12
 
 
 def corrective(objective: Objective, x: Point, bracket: Bracket) -> Point:
@@ -261,6 +225,7 @@ def corrective(objective: Objective, x: Point, bracket: Bracket) -> Point:
     than line search.
     """
     atoms, weights = [x], np.ones(1)
+    has_hessian = isinstance(x, np.ndarray) and objective.has_hessian(x.size)
     while bracket.has_work():
         here = objective.evaluate(x)
         gap, vertex = bracket.gap_at(objective, x, here)
@@ -268,59 +233,42 @@ def corrective(objective: Objective, x: Point, bracket: Bracket) -> Point:
             break
         atoms.append(vertex)
         hull, weights = _OnHull(objective, atoms), np.append(weights, 0.0)
-        inside = Bracket(
-            Simplex(len(weights)), absolute=_HULL_ACCURACY * gap, limit=_HULL_EVALUATIONS
-        )
-        if hull.has_hessian(len(weights)):
+        inside = Bracket(Simplex(len(weights)), absolute=0.1 * gap, limit=100)
+        if has_hessian:
             weights = newton(hull, weights, inside)
         accelerated(hull, weights, inside)
         bracket.evaluations += inside.evaluations
         weights = np.asarray(inside.point)
         if not hull.value(weights) < here.value:
             break
-        used = weights > _IDLE_VERTEX
+        used = weights > 1e-12  # idle vertices are dropped
         atoms = [atom for atom, keep in zip(atoms, used, strict=True) if keep]
         weights = weights[used] / weights[used].sum()
-        x = _mixture(atoms, weights)
+        x = weighted_sum(weights, atoms)
     return x
-
-
-def _mixture(atoms: Sequence[Point], weights: Array) -> Point:
-    parts = (atom * float(weight) for atom, weight in zip(atoms, weights, strict=True))
-    return functools.reduce(operator.add, parts)
 
 
 class _OnHull(Objective):
     """An objective as a function of the weights of some points."""
 
     def __init__(self, objective: Objective, atoms: Sequence[Point]) -> None:
-        super().__init__(objective.terms, objective.constant)
+        super().__init__(())
         self._objective, self._atoms = objective, atoms
 
-    def has_hessian(self, size: int) -> bool:
-        first = self._atoms[0]
-        return isinstance(first, np.ndarray) and self._objective.has_hessian(first.size)
-
     def value(self, x: Array) -> float:
-        return self._objective.value(_mixture(self._atoms, x))
+        return self._objective.value(weighted_sum(x, self._atoms))
 
     def evaluate(self, x: Array) -> Evaluation:
-        here = self._objective.evaluate(_mixture(self._atoms, x))
+        here = self._objective.evaluate(weighted_sum(x, self._atoms))
         return Evaluation(here.value, np.array([inner(here.gradient, v) for v in self._atoms]))
 
     def hessian(self, x: Array) -> Array:
         rows = np.array([atom.ravel() for atom in self._atoms])
-        return rows @ self._objective.hessian(_mixture(self._atoms, x)) @ rows.T
+        return rows @ self._objective.hessian(weighted_sum(x, self._atoms)) @ rows.T
 
 
-#: Share of the predicted gain that moves the centre.
-_SERIOUS = 0.1
-#: Error of the model's minimum, as a share of the gain that it predicts.
-_MODEL_ACCURACY, _MODEL_EVALUATIONS = 0.05, 300
-#: Weight below which a cut is dropped, and most cuts held.
-_IDLE_CUT, _MOST_CUTS = 1e-10, 100
-#: Squared distance of projections by the LMO alone, in units of the squared radius.
-_PROJECTION = 1e-16
+#: Error of the minimum of the bundle's model, as a share of the gain that it predicts.
+_MODEL_ACCURACY = 0.05
 
 
 def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
@@ -336,16 +284,19 @@ def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
     Kiwiel (1990), Proximity control in bundle methods for convex nondifferentiable minimization.
     """
     here = objective.evaluate(x)
-    value = here.value
-    offsets, slopes = _cut(x, here)
+    value, ahead = here.value, x
+    offsets, slopes = np.empty(0), np.empty((0, x.size))
     length = bracket.gap / max(float(np.vdot(here.gradient, here.gradient)), 1e-300)
     while bracket.is_open():
-        dual = _Dual(bracket.domain, x, (offsets - value, slopes), length)
+        # The tangent at the last point evaluated is a new cut.
+        offsets = np.append(offsets, here.value - np.vdot(here.gradient, ahead))
+        slopes = np.vstack((slopes, here.gradient.reshape(1, -1)))
+        dual = _Dual(bracket.domain, x, offsets - value, slopes, length)
         weights = np.ones(1)
-        if len(offsets) > 1:
-            inside = Bracket(Simplex(len(offsets)), _MODEL_ACCURACY, limit=_MODEL_EVALUATIONS)
-            inside.absolute = _MODEL_ACCURACY * bracket.allowed
-            accelerated(dual, np.full(len(offsets), 1.0 / len(offsets)), inside)
+        if (number := len(offsets)) > 1:
+            absolute = _MODEL_ACCURACY * bracket.allowed
+            inside = Bracket(Simplex(number), _MODEL_ACCURACY, absolute=absolute, limit=300)
+            accelerated(dual, np.full(number, 1.0 / number), inside)
             weights = np.asarray(inside.point)
         ahead, mixed = dual.minimiser(weights), weights @ slopes
         tangent = float(weights @ offsets + mixed @ x.ravel())
@@ -355,22 +306,15 @@ def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
             break
         here = objective.evaluate(ahead)
         bracket.offer(ahead, here.value)
-        offset, slope = _cut(ahead, here)
-        held = np.argsort(weights)[::-1][:_MOST_CUTS]
-        held = held[weights[held] > _IDLE_CUT]
-        offsets = np.concatenate((offsets[held], offset))
-        slopes = np.concatenate((slopes[held], slope))
-        if here.value <= value - _SERIOUS * predicted:
+        held = np.argsort(weights)[::-1][:100]
+        held = held[weights[held] > 1e-10]
+        offsets, slopes = offsets[held], slopes[held]
+        if here.value <= value - 0.1 * predicted:  # enough to move the centre
             length *= 1.5 if here.value <= value - 0.5 * predicted else 1.0
             x, value = ahead, here.value
         elif here.value - value > predicted:
             length *= 0.7
     return x
-
-
-def _cut(x: Array, here: Evaluation) -> tuple[Array, Array]:
-    """The tangent at x as offset and slope, each with one row."""
-    return np.array([here.value - np.vdot(here.gradient, x)]), here.gradient.reshape(1, -1)
 
 
 class _Dual(Objective):
@@ -382,17 +326,20 @@ class _Dual(Objective):
     With offsets relative to the value at x its minimum is the gain that the step predicts.
     """
 
-    def __init__(self, domain: Domain, x: Array, cuts: tuple[Array, Array], length: float) -> None:
+    def __init__(
+        self, domain: Domain, x: Array, offsets: Array, slopes: Array, length: float
+    ) -> None:
         super().__init__(())
         self._domain, self._x, self._length = domain, x, length
-        self._offsets, self._slopes = cuts
+        self._offsets, self._slopes = offsets, slopes
 
     def minimiser(self, weights: Array) -> Array:
         """Return the z of the inner minimum, by the set's projection or its LMO alone."""
+        domain = self._domain
         y = self._x - self._length * (weights @ self._slopes).reshape(self._x.shape)
-        if (domain := self._domain).can("project"):
+        if domain.can("project"):
             return domain.project(y)
-        near = _PROJECTION * domain.radius**2
+        near = 1e-16 * domain.radius**2
         return infeasible_projection(
             domain, domain.origin(), y, near, method="corrective", accuracy=1e-8
         ).feasible

@@ -1,43 +1,130 @@
-"""The window of a game with the largest regret."""
+"""Regret with its certificate, and the window of a game where it is largest."""
 
 from __future__ import annotations
 
 import heapq
 import itertools
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 
+from driftwolfe.domains import Domain
+from driftwolfe.losses import Loss
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.regret.objective import floor, pool
 from driftwolfe.regret.offline import minimise
-from driftwolfe.regret.record import Record, Regret
 from driftwolfe.regret.solvers import Bracket
 
 #: Rounds ``start, ..., end - 1``, counted from 0.
 Window: TypeAlias = tuple[int, int]
 
-#: Error of a single window's minimum, as a share of the accuracy asked for, and of the minimum that
-#: bounds several, as a share of what they must lose to be ruled out.
-_SINGLE_ACCURACY, _CORE_ACCURACY = 0.25, 0.1
+
+class Record(Protocol):
+    """A finished game, as the measures need it; `driftwolfe.game.History` is one."""
+
+    domain: Domain
+    #: The losses of the decisions, and the loss functions, one per round.
+    losses: Array
+    functions: list[Loss]
 
 
-@dataclass(frozen=True, slots=True)
-class Windows:
+def check_record(history: Record) -> int:
+    """Return the number of rounds, or raise `ValueError` if the game cannot be measured."""
+    rounds = len(history.losses)
+    if rounds == 0:
+        raise ValueError("the history holds no rounds; play at least one before measuring")
+    if len(history.functions) != rounds:
+        raise ValueError(
+            f"the history holds {rounds} rounds but {len(history.functions)} loss functions, which "
+            "the regret is measured with; record them with play(..., keep_losses=True)"
+        )
+    return rounds
+
+
+class Certified(float):
+    """A float with a certificate: the truth lies between it and it plus `gap`.
+
+    Parameters
+    ----------
+    value, gap
+        The lower end of the interval and its width; 0 where the number is exact up to rounding.
+
+    Examples
+    --------
+    >>> length = Certified(3.0, gap=0.5)
+    >>> length + 1, length.gap, length.upper
+    (4.0, 0.5, 3.5)
+    """
+
+    gap: float
+
+    def __new__(cls, value: float, gap: float = 0.0) -> Self:
+        number = super().__new__(cls, value)
+        number.gap = float(gap)
+        return number
+
+    @property
+    def upper(self) -> float:
+        """The upper end of the interval."""
+        return float(self) + self.gap
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({float(self):.6g}, gap={self.gap:.2g})"
+
+    def __str__(self) -> str:
+        return repr(float(self))
+
+
+class Regret(Certified):
+    r"""The loss of a learner beyond that of its comparators.
+
+    The minimum of a sum of losses is known to lie in :math:`[v - gap, v]`, with v reached by a point
+    of the set. So the regret lies in :math:`[r, r + gap]`, with r reached by `comparators`.
+
+    Parameters
+    ----------
+    value, gap
+        The lower end r and the width of the interval, in units of the loss.
+    window
+        ``(start, end)``: the rounds it was measured on, as in ``losses[start:end]``.
+    comparators
+        One point per round of the window, or a single one for all of them.
+    lengths
+        The lengths of the windows among which this one has the largest regret; empty for the regret
+        of the whole game.
+
+    Examples
+    --------
+    >>> Regret(7.25, gap=0.5, window=(0, 100))
+    Regret(7.25, gap=0.5, window=(0, 100))
+    """
+
+    window: Window
+    comparators: tuple[Point, ...]
+    lengths: Sequence[int]
+
+    def __new__(
+        cls,
+        value: float,
+        gap: float = 0.0,
+        window: Window = (0, 0),
+        comparators: tuple[Point, ...] = (),
+        lengths: Sequence[int] = (),
+    ) -> Self:
+        regret = super().__new__(cls, value, gap)
+        regret.window, regret.comparators, regret.lengths = window, comparators, lengths
+        return regret
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, window={self.window})"
+
+
+class Windows(NamedTuple):
     """All windows with starts and ends in two inclusive ranges, the start before the end.
 
     With a `length`, only those of that length; the ranges are then equally long.
-
-    >>> sums = np.array([0.0, -1.0, 5.0, 4.0, 4.0])
-    >>> windows = Windows((0, 1), (2, 4))
-    >>> windows.core, windows.best(sums)
-    ((1, 2), (6.0, (1, 2)))
-    >>> windows = Windows.of_length(3, first=0, last=1)
-    >>> windows.core, windows.best(sums)
-    ((1, 3), (5.0, (1, 4)))
     """
 
     starts: tuple[int, int]
@@ -75,23 +162,18 @@ class Windows:
 
     def split(self) -> list[Windows]:
         """Return the halves of the wider range, without those that hold no window."""
-        (first, last), (first_end, last_end) = self.starts, self.ends
-        if self.length is not None:
-            return [self.of_length(self.length, *half) for half in _halves(first, last)]
-        if last - first > last_end - first_end:
-            halves = [Windows(starts, self.ends) for starts in _halves(first, last)]
-        else:
-            halves = [Windows(self.starts, ends) for ends in _halves(first_end, last_end)]
-        return [half for half in halves if half.starts[0] < half.ends[1]]
+        starts, ends, length = self
+        by_start = length is not None or starts[1] - starts[0] > ends[1] - ends[0]
+        first, last = starts if by_start else ends
+        middle = (first + last) // 2
+        halves = [(first, middle), (middle + 1, last)]
+        if length is not None:
+            return [self.of_length(length, *half) for half in halves]
+        parts = [Windows(half, ends) if by_start else Windows(starts, half) for half in halves]
+        return [part for part in parts if part.starts[0] < part.ends[1]]
 
 
-def _halves(first: int, last: int) -> list[tuple[int, int]]:
-    middle = (first + last) // 2
-    return [(first, middle), (middle + 1, last)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Node:
+class _Node(NamedTuple):
     """Some windows, whose losses sum to `lower` at least on the rounds of `core`.
 
     `final`: this is a single window, and its minimum has been found.
@@ -129,10 +211,13 @@ class WindowSearch:
         self._excess = self._suffered - self._floors
         self._best = Regret(-math.inf)
 
-    def run(self, roots: Iterable[Windows], lengths: Sequence[int]) -> Regret:
-        """Return the largest regret on any of the windows, which have these lengths, certified."""
+    def run(self, lengths: Sequence[int]) -> Regret:
+        """Return the largest regret on any window of one of these lengths, certified."""
         heap: list[tuple[float, int, _Node]] = []
-        order = itertools.count()
+        order, rounds = itertools.count(), len(self._functions)
+        roots = [Windows.of_length(length, 0, rounds - length) for length in lengths]
+        if len(lengths) == rounds:  # all windows: one set of them is searched with fewer minima
+            roots = [Windows((0, rounds - 1), (1, rounds))]
         for windows in roots:
             self._offer(*windows.best(self._beyond_origin), self._origin)
             node = _Node(windows, (0, 0), 0.0, self._origin)
@@ -140,9 +225,14 @@ class WindowSearch:
         ceiling = -math.inf
         while heap and -heap[0][0] > self._best + self._accuracy:
             upper, _, node = heapq.heappop(heap)
-            children = self._children(node, -upper)
-            if not children:
+            start, end = node.windows.core
+            children = []
+            if node.final:
                 ceiling = max(ceiling, -upper)
+            elif node.windows.single or end - start > node.core[1] - node.core[0]:
+                children = [self._solve(node, -upper)]
+            else:
+                children = [node._replace(windows=part) for part in node.windows.split()]
             for child in children:
                 bound = min(-upper, self._upper(child))
                 heapq.heappush(heap, (-bound, next(order), child))
@@ -155,15 +245,6 @@ class WindowSearch:
     def _accuracy(self) -> float:
         return self._tolerance * max(abs(self._best), _on(self._best.window, self._sizes))
 
-    def _children(self, node: _Node, upper: float) -> list[_Node]:
-        """The node with its core solved, or its parts; none if it is final."""
-        if node.final:
-            return []
-        start, end = node.windows.core
-        if node.windows.single or end - start > node.core[1] - node.core[0]:
-            return [self._solve(node, upper)]
-        return [_Node(part, node.core, node.lower, node.start) for part in node.windows.split()]
-
     def _upper(self, node: _Node) -> float:
         """An upper bound on the regret of every window of a node."""
         most, _ = node.windows.best(self._excess)
@@ -171,17 +252,16 @@ class WindowSearch:
 
     def _solve(self, node: _Node, upper: float) -> _Node:
         """The node with the minimum over all rounds that its windows have in common."""
-        core = node.windows.core
-        unsolved = _Node(node.windows, core, 0.0, node.start)
-        accuracy = _SINGLE_ACCURACY * self._accuracy
-        if not node.windows.single:
-            accuracy = max(accuracy, _CORE_ACCURACY * (upper - self._best))
+        core, single = node.windows.core, node.windows.single
+        accuracy = 0.25 * self._accuracy
+        if not single:  # a tenth of what the windows must lose to be ruled out
+            accuracy = max(accuracy, 0.1 * (upper - self._best))
         bracket = Bracket(
             self._domain,
             absolute=accuracy,
             lower=_on(core, self._floors),
             # If the minimum is at least this, no window of the node can beat the best one.
-            target=self._upper(unsolved) - self._best - self._accuracy,
+            target=self._upper(node._replace(core=core, lower=0.0)) - self._best - self._accuracy,
         )
         objective = pool(self._functions[slice(*core)])
         starts = (node.start, self._origin, *self._best.comparators)
@@ -191,7 +271,7 @@ class WindowSearch:
         outside = (*self._functions[start : core[0]], *self._functions[core[1] : end])
         total = bracket.value + math.fsum(loss.value(bracket.point) for loss in outside)
         self._offer(_on((start, end), self._suffered) - total, (start, end), bracket.point)
-        return _Node(node.windows, core, bracket.lower, bracket.point, node.windows.single)
+        return _Node(node.windows, core, bracket.lower, bracket.point, final=single)
 
     def _offer(self, value: float, window: Window, comparator: Point) -> None:
         if value > self._best:

@@ -11,7 +11,7 @@ from driftwolfe.streams.datasets import (
     shuttle,
     shuttle_twin,
 )
-from driftwolfe.streams.stream import Stream
+from driftwolfe.streams.drift import Stream
 
 __all__ = [
     "DataUnavailable",

@@ -15,8 +15,8 @@ from driftwolfe.losses import LinearLoss
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.rounding import whole_below
-from driftwolfe.streams.stream import Seed
-from driftwolfe.streams.synthetic import wide_direction, width_along
+from driftwolfe.streams.drift import Seed
+from driftwolfe.streams.synthetic import opposite_losses, wide_direction, width_along
 
 
 class SignAdversary:
@@ -32,12 +32,10 @@ class SignAdversary:
 
     Parameters
     ----------
-    domain
-        The set.
+    domain, lipschitz
+        The set, and G, the norm of every gradient.
     direction, seed
         The vector e, scaled to unit length; by default a random one in which the set is wide.
-    lipschitz
-        G, the norm of every gradient, in units of the loss over those of x.
 
     Examples
     --------
@@ -55,13 +53,14 @@ class SignAdversary:
             width = wide_direction(domain, seed)
         else:
             width = width_along(domain, domain.check_point(direction, "direction"))
-        self.direction, self.middle = width.direction, width.middle
-        self._rising, self._falling = width.opposite_losses(self.lipschitz, self.middle)
+        self.direction, *ends = width
+        self.middle = sum(inner(self.direction, end) for end in ends) / 2.0
+        self._losses = opposite_losses(self.direction, self.lipschitz, self.middle)
 
     def answer(self, decision: Point) -> LinearLoss:
         """Return the loss that hurts this decision."""
-        above = inner(self.direction, decision) >= self.middle
-        return self._rising if above else self._falling
+        rising, falling = self._losses
+        return rising if inner(self.direction, decision) >= self.middle else falling
 
 
 def against(
@@ -116,13 +115,12 @@ class ResistingOracle:
 
     Parameters
     ----------
-    rounds, radius
-        T, the number of losses, and R: the set lies in the ball of this radius around 0.
+    rounds, radius, lipschitz
+        T, the number of losses; R, the radius of a ball around 0 that holds the set; and G, the norm
+        of every gradient.
     lmo_budget
         b, linear minimisations per round: N = bT in all, rounded down, at any time. Those that are
         answered by 0 or by an old answer are free.
-    lipschitz
-        G, the norm of every gradient, in units of the loss over those of x.
 
     Attributes
     ----------
@@ -134,6 +132,8 @@ class ResistingOracle:
     answers
         New answers of the oracle so far. The last one, number N + 1, is u itself: a learner that
         asks for more than N has no guaranteed regret, but the game continues and `lower_bound` holds.
+    lower_bound
+        The regret against `comparator` in the rounds played; against the best point, no less.
 
     Examples
     --------
@@ -157,7 +157,7 @@ class ResistingOracle:
         calls = whole_below(self.lmo_budget * self.rounds)
         self.allowed = checks.count(max(1, calls), "lmo_budget * rounds")
         self.played = self.answers = 0
-        self._suffered = 0.0
+        self.lower_bound = 0.0
         self._lock = threading.Lock()  # experts may ask from several threads
         # Lengths are in units of R. Coordinates: the directions, then one for every answer, u's last.
         self._most = min(self.rounds, self.allowed + 1)  # directions, at most
@@ -175,11 +175,6 @@ class ResistingOracle:
     def guarantee(self) -> float:
         """The regret that T rounds force on every learner with at most N linear minimisations."""
         return self.lipschitz * self.radius * self.rounds * math.sqrt(self._epsilon_squared)
-
-    @property
-    def lower_bound(self) -> float:
-        """The regret against `comparator` in the rounds played; against the best point, no less."""
-        return self._suffered
 
     @property
     def comparator(self) -> Array:
@@ -204,8 +199,13 @@ class ResistingOracle:
         x = self.domain.check_point(decision, "decision")
         if not self._contains(x):
             raise ValueError("decision must lie in the set: mix 0 and answers of its oracle")
-        if self.answers <= self.allowed and (self._new or not self._revealed):
-            self._reveal_direction()
+        m, n, e2 = self._revealed, self._new, self._epsilon_squared
+        if self.answers <= self.allowed and (n or not m):
+            # A new direction makes up for the answers since the last one.
+            square = e2 if m == 0 else n * e2**2 / (self._xi_squared[m] + n * e2)
+            self._lengths[m] = math.sqrt(square)
+            self._xi_squared[m + 1] = self._xi_squared[m] - square
+            self._revealed, self._new = m + 1, 0
         target = self.comparator
         if self.answers <= self.allowed:
             target[-1] = 0.0
@@ -213,58 +213,47 @@ class ResistingOracle:
         distance = norm(away)
         gradient = away * (self.lipschitz / distance if distance > 0 else 0.0)
         self.played += 1
-        self._suffered += self.lipschitz * distance
+        self.lower_bound += self.lipschitz * distance
         return LinearLoss(gradient, constant=-float(gradient @ target))
-
-    def _reveal_direction(self) -> None:
-        """Add the direction that makes up for the answers since the last one."""
-        m, n, e2 = self._revealed, self._new, self._epsilon_squared
-        square = e2 if m == 0 else n * e2**2 / (self._xi_squared[m] + n * e2)
-        self._lengths[m] = math.sqrt(square)
-        self._xi_squared[m + 1] = self._xi_squared[m] - square
-        self._revealed, self._new = m + 1, 0
 
     def _lmo(self, query: Array) -> Array:
         """The best of 0, the answers so far and a new one, which must be better than those."""
         with self._lock:
-            self._require_revealed(query, "the query")
+            own = self._own(query, "the query")
             along = np.zeros(self._revealed + 1)
             along[1:] = -np.cumsum(self._lengths[: self._revealed] * query[: self._revealed])
             phases = self._phases[: self.answers]
-            values = along[phases] + np.sqrt(self._xi_squared[phases]) * self._own(query)
-            best = int(np.argmin(values)) if self.answers else -1
-            least = min(0.0, float(values[best])) if self.answers else 0.0
+            values = along[phases] + np.sqrt(self._xi_squared[phases]) * own
+            least = values.min(initial=0.0)
             if along[-1] < least and self.answers <= self.allowed:
-                best, least = self.answers, along[-1]
-                self._phases[best] = self._revealed
+                self._phases[self.answers] = self._revealed
                 self.answers += 1
                 self._new += 1
+                return self._vertex(self.answers - 1, self._revealed)
             if least >= 0:
                 return np.zeros(query.shape)
+            best = int(np.argmin(values))
             return self._vertex(best, int(self._phases[best]))
 
     def _contains(self, x: Array) -> bool:
         """Whether x is a mixture of 0 and the answers so far: each has a coordinate of its own."""
-        self._require_revealed(x, "a point")
+        sides = self._own(x, "a point") / self.radius
         phases = self._phases[: self.answers]
-        sides = self._own(x) / self.radius
         weights = sides / np.sqrt(self._xi_squared[phases])
         later = np.cumsum(np.bincount(phases, weights, minlength=self._most + 1)[::-1])[::-1]
         gap = x[: self._most] / self.radius + self._lengths * later[1:]
         small = bool(np.all(sides >= -_SLACK) and np.all(np.abs(gap) <= _SLACK))
         return small and float(weights.sum()) <= 1 + _SLACK
 
-    def _own(self, point: Array) -> Array:
-        """The coordinates of a point that belong to the answers so far."""
-        return point[self._most : self._most + self.answers]
-
-    def _require_revealed(self, point: Array, name: str) -> None:
-        """Refuse a part along coordinates that are not revealed."""
-        if point[self._revealed : self._most].any() or point[self._most + self.answers :].any():
+    def _own(self, point: Array, name: str) -> Array:
+        """The coordinates that belong to the answers so far; refuse a part along unrevealed ones."""
+        first, end = self._most, self._most + self.answers
+        if point[self._revealed : first].any() or point[end:].any():
             raise ValueError(
                 f"{name} has a part along coordinates that no loss and no answer has shown; "
                 "the bound speaks of learners that combine what they have seen"
             )
+        return point[first:end]
 
     def _vertex(self, index: int, phase: int) -> Array:
         """The answer of that number, given when so many directions were revealed."""

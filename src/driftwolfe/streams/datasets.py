@@ -16,7 +16,7 @@ from driftwolfe.losses.inputs import batch_of_features, batch_of_indices, batch_
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.streams.data_files import DataFile, Folder
-from driftwolfe.streams.stream import Seed, Stream, change_points, steepest
+from driftwolfe.streams.drift import Seed, Stream, change_points, steepest
 
 #: Users and films, from 0, and their ratings; rows of features, and their classes from 0.
 Ratings: TypeAlias = tuple[Indices, Indices, Array]
@@ -175,21 +175,14 @@ def movielens_100k(
     Parameters
     ----------
     data
-        The folder that holds ``ml-100k/u.data[.gz]``; by default $DRIFTWOLFE_DATA, without that the
-        user's cache, into which a missing file is downloaded unless DRIFTWOLFE_OFFLINE=1.
-    per_round, copies, loss, seed
-        As in `matrix_completion`.
-    radius
-        Of the trace-norm ball that becomes the stream's `domain`.
+        The folder that holds ``ml-100k/u.data[.gz]``, else FileNotFoundError; by default
+        $DRIFTWOLFE_DATA, without that the user's cache, into which a missing file is downloaded unless
+        DRIFTWOLFE_OFFLINE=1. If it cannot be, `DataUnavailable`: use `movielens_twin` instead.
+    per_round, copies, loss, seed, radius
+        As in `matrix_completion`, and the radius of the stream's `domain`, a trace-norm ball.
     rounds
         Length of a shorter stream with the same drift, a multiple of the number of copies: each copy
         then holds only the first ratings of the file. None for all of them.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the named folder does not hold the file. `DataUnavailable`, a kind of it, if none is named
-        and the file cannot be downloaded; `movielens_twin` makes up ratings of that shape.
 
     Examples
     --------
@@ -264,23 +257,16 @@ def shuttle(
     Parameters
     ----------
     data
-        The folder that holds ``shuttle/shuttle.scale[.gz]``; by default $DRIFTWOLFE_DATA, without that
-        the user's cache, into which a missing file is downloaded unless DRIFTWOLFE_OFFLINE=1.
-    per_round, seed
-        As in `multiclass`.
+        The folder that holds ``shuttle/shuttle.scale[.gz]``, else FileNotFoundError; by default
+        $DRIFTWOLFE_DATA, without that the user's cache, into which a missing file is downloaded unless
+        DRIFTWOLFE_OFFLINE=1. If it cannot be, `DataUnavailable`: use `shuttle_twin` instead.
+    per_round, seed, radius
+        As in `multiclass`, and the radius of the stream's `domain`, a trace-norm ball.
     flip_every
         Rounds between flips; None for no flips; ``"auto"`` for 1,000, in a shorter stream
         proportionally fewer: ``max(1, round(1000 * rounds / 4350))``.
-    radius
-        Of the trace-norm ball that becomes the stream's `domain`.
     rounds
         Length of a shorter stream with the same drift, from the first rows of the file; None for all.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the named folder does not hold the file. `DataUnavailable`, a kind of it, if none is named
-        and the file cannot be downloaded; `shuttle_twin` makes up rows of that shape.
 
     Examples
     --------
@@ -329,18 +315,23 @@ def shuttle_twin(
 
 
 def _table_stream(
-    name: str, table: Table, rounds: int | None, radius: float, *batches: Any
+    name: str,
+    table: Table,
+    rounds: int | None,
+    radius: float,
+    per_round: int,
+    flip_every: Any,
+    seed: Seed,
 ) -> Stream:
-    """Labelled rows, real or made up, as `shuttle` plays them; the rest as `multiclass` takes."""
-    per_round, flip_every, seed = batches
+    """Labelled rows, real or made up, as `shuttle` plays them."""
     features, labels = table
+    ball = TraceNormBall(CLASSES_AND_FEATURES, radius)
     kept = rows_played(labels.size, per_round, rounds)
     if flip_every == "auto":
         share = _rounds(kept, per_round) / _rounds(labels.size, per_round)
         flip_every = max(1, round(FLIP_EVERY * share))
-    ball = TraceNormBall(CLASSES_AND_FEATURES, radius)
-    n_classes, batches = ball.shape[0], (per_round, flip_every, seed)
-    stream = multiclass(features[:kept], labels[:kept], n_classes, *batches)
+    rows = features[:kept], labels[:kept]
+    stream = multiclass(*rows, ball.shape[0], per_round, flip_every, seed)
     return replace(stream, name=name, domain=ball)
 
 
@@ -349,17 +340,7 @@ def _rounds(rows: int, per_round: int) -> int:
 
 
 def rows_played(rows: int, per_round: int, rounds: int | None, copies: int = 1) -> int:
-    """Return how many rows every copy holds, so that all copies together make `rounds` rounds.
-
-    >>> rows_played(1000, per_round=10, rounds=30, copies=3)
-    100
-    >>> rows_played(1000, per_round=10, rounds=None, copies=3)
-    1000
-    >>> rows_played(1000, per_round=10, rounds=31, copies=3)
-    Traceback (most recent call last):
-        ...
-    ValueError: rounds must be a multiple of the 3 copies, at most 300, got 31
-    """
+    """Return how many rows every copy holds, so that all copies together make `rounds` rounds."""
     if rows < 1:
         raise ValueError("there are no rows to play: the file is empty")
     most = copies * _rounds(rows, checks.count(per_round, "per_round"))
@@ -424,26 +405,21 @@ def _made_up_ratings() -> Ratings:
     shares = np.cumsum(rng.gamma(0.75, size=m))
     marks = np.round(shares / shares[-1] * (100_000 - 20 * m)).astype(np.intp)
     counts = 20 + np.diff(marks, prepend=0)
-    # Users watch what is popular and what is to their taste.
-    users, films = _pairs(counts, popularity + 0.4 * tastes, rng)
+    # Users watch what is popular and what is to their taste. The largest of logarithms of weights
+    # plus Gumbel noise are draws without replacement.
+    ranking = np.argsort(-(popularity + 0.4 * tastes + rng.gumbel(size=(m, n))), axis=1)
+    chosen = np.arange(n) < counts[:, None]
+    users, films = np.nonzero(chosen)[0], ranking[chosen]
+    # As in the real file, a third of the users are there at the start; the others join later.
+    joined = 1.3 * np.maximum(0.0, users / m - 0.3)
+    order = np.argsort(joined + (1.0 - joined) * rng.random(users.size))
+    users, films = users[order], films[order]
     liking = 0.1 * popularity + rng.normal(0.0, 0.5, n)
     scores = rng.normal(0.0, 0.45, m)[users] + liking[films] + 0.28 * tastes[users, films]
     # Skewed to the left, like the ratings: more are far below the mean than far above it.
     scores -= rng.gamma(1.0, 0.86, users.size)
     scores += 3.55 - scores.mean()
     return users, films, np.clip(np.round(scores), 1.0, 5.0)
-
-
-def _pairs(counts: Indices, weights: Array, rng: np.random.Generator) -> tuple[Indices, Indices]:
-    """Different films for each user, drawn by the logarithms of their weights, in the order of time."""
-    # The largest of logarithms plus Gumbel noise are draws without replacement.
-    ranking = np.argsort(-(weights + rng.gumbel(size=weights.shape)), axis=1)
-    chosen = np.arange(weights.shape[1]) < counts[:, None]
-    users, films = np.nonzero(chosen)[0], ranking[chosen]
-    # As in the real file, a third of the users are there at the start; the others join later.
-    joined = 1.3 * np.maximum(0.0, users / counts.size - 0.3)
-    order = np.argsort(joined + (1.0 - joined) * rng.random(users.size))
-    return users[order], films[order]
 
 
 #: For each class of Shuttle: rows; means of features 1, 3 and 5; their deviations; their correlation.

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
 from driftwolfe.domains import Domain, TraceNormBall
+from driftwolfe.ensemble.evaluate import weighted_sum
 from driftwolfe.losses import AbsoluteEntries, LinearLoss, MulticlassLogistic, SquaredDistance
-from driftwolfe.points import FactoredMatrix, checks, inner, norm
-from driftwolfe.points.kinds import Array, Point
-from driftwolfe.streams.stream import Seed, Stream, change_points
+from driftwolfe.points import FactoredMatrix, checks, norm
+from driftwolfe.points.kinds import Point
+from driftwolfe.streams.drift import Seed, Stream, change_points
 
 __all__ = [
     "absolute_entries",
@@ -37,10 +38,8 @@ def linear_signs(
     ----------
     domain, rounds, seed
         The set, the number of losses, and the seed of the direction.
-    changes
-        How often the sign flips, at equal distances; fewer than `rounds`.
-    lipschitz
-        G, the norm of every gradient, in units of the loss over those of x.
+    changes, lipschitz
+        How often the sign flips, at equal distances; and G, the norm of every gradient.
 
     Examples
     --------
@@ -52,12 +51,12 @@ def linear_signs(
     count, flips = checks.count(rounds, "rounds"), checks.count(changes, "changes", least=0)
     if flips >= count:
         raise ValueError(f"changes must be fewer than the {count} rounds, got {changes}")
-    G, width = checks.positive(lipschitz, "lipschitz"), wide_direction(domain, seed)
-    pair = width.opposite_losses(G)
+    G = checks.positive(lipschitz, "lipschitz")
+    direction, *ends = wide_direction(domain, seed)
+    pair = opposite_losses(direction, G)
     sides = [t * (flips + 1) // count % 2 for t in range(count)]
-    losses = [pair[side] for side in sides]
-    ends = [(width.lowest, width.highest)[side] for side in sides]
-    return Stream(losses, "linear signs", G, ends, domain, change_points(sides))
+    losses, points = [pair[side] for side in sides], [ends[side] for side in sides]
+    return Stream(losses, "linear signs", G, points, domain, change_points(sides))
 
 
 def hard_linear(domain: Domain, rounds: int, seed: Seed = None, lipschitz: float = 1.0) -> Stream:
@@ -70,10 +69,9 @@ def hard_linear(domain: Domain, rounds: int, seed: Seed = None, lipschitz: float
 
     Parameters
     ----------
-    domain, rounds, seed
-        The set, the number of losses T, and the seed of the direction and the signs.
-    lipschitz
-        G, the norm of every gradient, in units of the loss over those of x.
+    domain, rounds, seed, lipschitz
+        The set, the number of losses T, the seed of the direction and the signs, and G, the norm of
+        every gradient.
 
     Examples
     --------
@@ -88,10 +86,11 @@ def hard_linear(domain: Domain, rounds: int, seed: Seed = None, lipschitz: float
     online convex games.
     """
     count, rng = checks.count(rounds, "rounds"), np.random.default_rng(seed)
-    G, width = checks.positive(lipschitz, "lipschitz"), wide_direction(domain, rng)
-    rising, falling = width.opposite_losses(G)
+    G = checks.positive(lipschitz, "lipschitz")
+    direction, lowest, highest = wide_direction(domain, rng)
+    rising, falling = opposite_losses(direction, G)
     rises = rng.random(count) < 0.5
-    best = width.lowest if 2 * int(rises.sum()) >= count else width.highest
+    best = lowest if 2 * int(rises.sum()) >= count else highest
     losses = [rising if rise else falling for rise in rises]
     return Stream(losses, "hard linear", G, [best] * count, domain)
 
@@ -107,10 +106,8 @@ def rotating_quadratic(
     ----------
     domain, rounds, seed
         The set, the number of losses, and the seed of the vertices.
-    speed
-        Radians per round.
-    weight
-        The factor w, in units of the loss over squared units of x.
+    speed, weight
+        Radians per round, and the factor w, in units of the loss over squared units of x.
 
     Examples
     --------
@@ -120,8 +117,7 @@ def rotating_quadratic(
     0.0
     """
     count = checks.count(rounds, "rounds")
-    angles = _angles(speed, count, "speed")
-    targets = _closed_curve(domain, angles, np.random.default_rng(seed))
+    targets = _closed_curve(domain, count, speed, np.random.default_rng(seed))
     return _squared_distances("rotating quadratic", targets, range(count), weight, domain)
 
 
@@ -137,10 +133,8 @@ def piecewise_constant(
     ----------
     domain, rounds, seed
         The set, the number of losses, and the seed of the targets.
-    pieces
-        How many different targets, at most `rounds`.
-    weight
-        The factor w, in units of the loss over squared units of x.
+    pieces, weight
+        How many different targets, and the factor w, in units of the loss over squared units of x.
 
     Examples
     --------
@@ -153,7 +147,10 @@ def piecewise_constant(
     if number > count:
         raise ValueError(f"pieces must be at most the {count} rounds, got {pieces}")
     rng = np.random.default_rng(seed)
-    targets = [_random_point(domain, rng) for _ in range(number)]
+    targets = []
+    for _ in range(number):
+        vertices = [domain.lmo(_random_direction(domain, rng)) for _ in range(4)]
+        targets.append(weighted_sum(rng.dirichlet(np.ones(4)), vertices))
     order = [t * number // count for t in range(count)]
     stream = _squared_distances("piecewise constant", targets, order, weight, domain)
     return replace(stream, drifts=change_points(order))
@@ -179,10 +176,8 @@ def drifting_logistic(
         ``(n_classes, n_features)``, and the number of losses.
     rows, speed
         Vectors, and radians that the matrix moves, per round.
-    seed
-        Of the matrices, the features and the labels.
-    radius
-        Of the ball, the stream's `domain`.
+    seed, radius
+        The seed of all draws, and the radius of the ball, the stream's `domain`.
 
     Examples
     --------
@@ -194,7 +189,7 @@ def drifting_logistic(
     n_classes, n_features = ball.shape
     count, rows = checks.count(rounds, "rounds"), checks.count(rows, "rows")
     rng = np.random.default_rng(seed)
-    matrices = _closed_curve(ball, _angles(speed, count, "speed"), rng)
+    matrices = _closed_curve(ball, count, speed, rng)
     losses = []
     for matrix in matrices:
         features = rng.standard_normal((rows, n_features))
@@ -221,16 +216,13 @@ def absolute_entries(
 
     Parameters
     ----------
-    shape, rounds
-        ``(m, n)``, and the number of losses.
-    rank
-        Rank of the matrices; twice that must not exceed m.
-    radius
-        Their trace norm, in units of the entries; the stream's `domain` is the ball of that radius.
+    shape, rounds, seed
+        ``(m, n)``, the number of losses, and the seed of the matrices and the entries.
+    rank, radius
+        Rank of the matrices, at most m / 2, and their trace norm, in units of the entries; the
+        stream's `domain` is the ball of that radius.
     per_round, drift
         Entries shown, and radians turned, per round.
-    seed
-        Of the matrices and the entries.
 
     Examples
     --------
@@ -256,7 +248,7 @@ def absolute_entries(
     V = np.linalg.qr(rng.standard_normal((n, k)))[0]
     sizes = rng.dirichlet(np.ones(k)) * ball.scale
     losses, matrices = [], []
-    for angle in _angles(drift, count, "drift"):
+    for angle in checks.nonnegative(drift, "drift") * np.arange(count, dtype=np.float64):
         U = math.cos(angle) * basis[:, :k] + math.sin(angle) * basis[:, k:]
         matrices.append(FactoredMatrix(U, sizes, V))
         rows, cols = np.divmod(rng.choice(m * n, shown, replace=False, shuffle=False), n)
@@ -265,40 +257,34 @@ def absolute_entries(
     return Stream(losses, "absolute entries", math.sqrt(shown), matrices, ball)
 
 
-class Width(NamedTuple):
-    """A unit direction, and the points of the set that are lowest and highest along it."""
-
-    direction: Point
-    lowest: Point
-    highest: Point
-
-    @property
-    def middle(self) -> float:
-        """The mean of the direction's inner products with both ends."""
-        return (inner(self.direction, self.lowest) + inner(self.direction, self.highest)) / 2.0
-
-    def opposite_losses(self, G: float, middle: float = 0.0) -> tuple[LinearLoss, LinearLoss]:
-        """Return G(<e, x> - middle) and its negative, which all rounds share to save memory."""
-        slope, height = self.direction * G, G * middle
-        return LinearLoss(slope, constant=-height), LinearLoss(slope * -1.0, constant=height)
+#: A unit direction, and the points of the set that are lowest and highest along it.
+Width: TypeAlias = tuple[Point, Point, Point]
 
 
 def width_along(domain: Domain, direction: Point) -> Width:
     """Return the two ends of the set along a direction, which is scaled to unit length."""
     unit = direction / norm(direction)
-    return Width(unit, domain.lmo(unit), domain.lmo(unit * -1.0))
+    return unit, domain.lmo(unit), domain.lmo(unit * -1.0)
 
 
 def wide_direction(domain: Domain, seed: Seed) -> Width:
     """Return a direction in which the set is wide: a local maximum of the distance of two vertices."""
-    direction = _random_direction(domain, np.random.default_rng(seed))
+    width = width_along(domain, _random_direction(domain, np.random.default_rng(seed)))
     for _ in range(5):
-        width = width_along(domain, direction)
-        across = width.highest - width.lowest
+        _, lowest, highest = width
+        across = highest - lowest
         if isinstance(across, FactoredMatrix):
             across = across.recompress()
-        direction = across / norm(across)
-    return width_along(domain, direction)
+        width = width_along(domain, across / norm(across))
+    return width
+
+
+def opposite_losses(
+    direction: Point, G: float, middle: float = 0.0
+) -> tuple[LinearLoss, LinearLoss]:
+    """Return G(<e, x> - middle) and its negative, which all rounds share to save memory."""
+    slope, height = direction * G, G * middle
+    return LinearLoss(slope, constant=-height), LinearLoss(slope * -1.0, constant=height)
 
 
 def _squared_distances(
@@ -306,45 +292,32 @@ def _squared_distances(
 ) -> Stream:
     """Squared distances to targets of the set, in an order that may repeat them."""
     losses = [SquaredDistance(target, weight) for target in targets]
-    steepest = 2.0 * losses[0].weight * domain.diameter
-    chosen = [(losses[i], targets[i]) for i in order]
-    return Stream([f for f, _ in chosen], name, steepest, [u for _, u in chosen], domain)
+    steepest, order = 2.0 * losses[0].weight * domain.diameter, list(order)
+    points = [targets[i] for i in order]
+    return Stream([losses[i] for i in order], name, steepest, points, domain)
 
 
 def _random_direction(domain: Domain, rng: np.random.Generator) -> Point:
     """A unit vector of the set's space; of rank one where its matrices are factored."""
-    if isinstance(domain.origin(), FactoredMatrix):
-        u, v = (_unit(rng.standard_normal(size)) for size in domain.shape)
-        return FactoredMatrix(u[:, None], np.ones(1), v[:, None])
-    return _unit(rng.standard_normal(domain.shape))
+    factored = isinstance(domain.origin(), FactoredMatrix)
+    parts = [rng.standard_normal(size) for size in (domain.shape if factored else [domain.shape])]
+    units = [part / np.linalg.norm(part) for part in parts]
+    if not factored:
+        return units[0]
+    u, v = units
+    return FactoredMatrix(u[:, None], np.ones(1), v[:, None])
 
 
-def _unit(vector: Array) -> Array:
-    return vector / np.linalg.norm(vector)
-
-
-def _random_point(domain: Domain, rng: np.random.Generator) -> Point:
-    """A random mixture of four random vertices."""
-    vertices = [domain.lmo(_random_direction(domain, rng)) for _ in range(4)]
-    return _mixture(vertices, rng.dirichlet(np.ones(4)))
-
-
-def _angles(speed: float, count: int, name: str) -> Array:
-    return checks.nonnegative(speed, name) * np.arange(count, dtype=np.float64)
-
-
-def _closed_curve(domain: Domain, angles: Array, rng: np.random.Generator) -> list[Point]:
-    r"""Points on a closed curve between three vertices, by their angles.
+def _closed_curve(
+    domain: Domain, count: int, speed: float, rng: np.random.Generator
+) -> list[Point]:
+    r"""Points on a closed curve between three vertices, `speed` radians apart.
 
     The weights :math:`(1 + \cos(\alpha - 2 \pi i/3))/3` are non-negative with sum 1.
     """
-    width = width_along(domain, _random_direction(domain, rng))
-    vertices = [width.lowest, width.highest, domain.lmo(_random_direction(domain, rng))]
+    angles = checks.nonnegative(speed, "speed") * np.arange(count, dtype=np.float64)
+    _, *vertices = width_along(domain, _random_direction(domain, rng))
+    vertices.append(domain.lmo(_random_direction(domain, rng)))
     offsets = 2.0 * math.pi * np.arange(3) / 3.0
     weights = (1.0 + np.cos(angles[:, None] - offsets)) / 3.0
-    return [_mixture(vertices, row) for row in weights]
-
-
-def _mixture(points: list[Point], weights: Array) -> Point:
-    first, *others = (p * float(weight) for p, weight in zip(points, weights, strict=True))
-    return sum(others, start=first)
+    return [weighted_sum(row, vertices) for row in weights]

@@ -7,9 +7,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import driftwolfe as dw
 from driftwolfe.ensemble import GeometricCover, threads
-from driftwolfe.experiments import run_trial as module
-from driftwolfe.experiments.run_trial import make_learner, run_trial, step_options
-from driftwolfe.experiments.trial import DataSet
+from driftwolfe.experiments import trial as module
+from driftwolfe.experiments.trial import DataSet, make_learner, run_trial, step_options
 from experiments.small import DATA, outcome_of, trial
 
 HUNDRED = DataSet(name="jumping-target", rounds=100)

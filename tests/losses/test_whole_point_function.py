@@ -8,7 +8,7 @@ import pytest
 import driftwolfe as dw
 from driftwolfe.losses import FunctionLoss
 from driftwolfe.points.factored import FactoredMatrix
-from driftwolfe.points.product import ProductPoint
+from driftwolfe.points.ops import ProductPoint
 from losses.loss_cases import factored
 
 

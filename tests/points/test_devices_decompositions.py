@@ -6,7 +6,7 @@ import scipy.linalg
 
 import driftwolfe as dw
 from driftwolfe.points import FactoredMatrix
-from driftwolfe.points.decompositions import eigh, singular_values, svd
+from driftwolfe.points.devices import eigh, singular_values, svd
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import sys
 import msgspec
 import pytest
 
-from driftwolfe.experiments.store import Store
+from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.trial import FORMAT
 from experiments.small import as_plain, made_up, trial
 
@@ -187,7 +187,7 @@ def test_what_a_killed_writer_left_is_not_a_result(store):
 
 SECOND = """
 import sys
-from driftwolfe.experiments.store import Store
+from driftwolfe.experiments.sweep import Store
 try:
     with Store(sys.argv[1]).locked():
         print("locked")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
 import driftwolfe as dw
+from driftwolfe.losses import AbsoluteEntries, SquaredEntries
 from driftwolfe.streams import Stream, synthetic
+from driftwolfe.streams.drift import change_points, steepest
 
 
 def test_slices_keep_what_is_known():
@@ -50,3 +53,9 @@ def test_strange_drifts_are_refused(drifts):
 def test_comparators_are_one_for_each_loss():
     with pytest.raises(ValueError, match="one point for each of 1 losses"):
         Stream([dw.losses.LinearLoss([1.0])], "x", 1.0, [])
+
+
+def test_changes_and_bounds_by_hand():
+    assert change_points([1, 1, -1, -1, -1, 1]) == (2, 5)
+    assert steepest([AbsoluteEntries([0, 1], [0, 0], [1.0, 2.0])]) == math.sqrt(2)
+    assert steepest([SquaredEntries([0], [0], [1.0])]) == math.inf

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from driftwolfe.points import FactoredMatrix, inner, norm
-from driftwolfe.points.product import ProductPoint
+from driftwolfe.points.ops import ProductPoint
 
 
 @pytest.fixture

@@ -1,0 +1,252 @@
+"""Losses of a whole point: linear, squared distance, and a user's own function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from driftwolfe.losses.base import Ball, Loss
+from driftwolfe.losses.inputs import FixedPoint
+from driftwolfe.points import checks, ops
+from driftwolfe.points.devices import is_array, namespace
+from driftwolfe.points.kinds import Array, Point, Shape, compiled
+from driftwolfe.points.ops import ProductPoint
+
+kernels = compiled("driftwolfe.losses.loss_kernels")
+
+
+class LinearLoss(Loss):
+    r""":math:`f(x) = \langle g, x\rangle + b`, with gradient g everywhere.
+
+    Parameters
+    ----------
+    g
+        The gradient: an array of any shape, or a `FactoredMatrix`.
+    constant
+        The number b, in units of the loss.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> dw.losses.LinearLoss([1.0, -2.0], constant=0.5).value_and_gradient([3.0, 1.0])
+    (1.5, array([ 1., -2.]))
+    """
+
+    on_devices = True
+
+    def __init__(self, g: Any, constant: float = 0.0) -> None:
+        self._g = FixedPoint(g, "g")
+        self.g, self.shape = self._g.given, self._g.shape
+        self.constant = float(checks.finite_array(constant, "constant", ()))
+
+    def scores(self, x: Point) -> Array:
+        self.check_shape(x.shape)
+        return np.asarray(ops.inner(self.g, x))
+
+    def value_at(self, scores: Array) -> Array:
+        return scores + self.constant
+
+    def slope_at(self, scores: Array) -> Array:
+        return namespace(scores).ones_like(scores)
+
+    def pull_back(self, slope: Array, like: Point) -> Point:
+        return self._g.like(like) * float(slope)
+
+    def stacked_scores(self, stack: Array) -> Array:
+        self.check_shape(tuple(stack.shape[1:]))
+        return stack.reshape(len(stack), -1) @ self._g.like(stack).ravel()
+
+    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
+        g = self._g.like(stack)
+        return slopes.reshape(-1, *(1 for _ in g.shape)) * g
+
+    def lipschitz(self, domain: Ball) -> float:
+        return ops.norm(self.g)
+
+
+class WholePointLoss(Loss):
+    """A loss whose scores are the point itself."""
+
+    def scores(self, x: Point) -> Point:
+        self.check_shape(x.shape)
+        return x
+
+    def stacked_scores(self, stack: Array) -> Array:
+        self.check_shape(tuple(stack.shape[1:]))
+        return stack
+
+    def pull_back(self, slope: Point, like: Point) -> Point:
+        return slope
+
+    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
+        return slopes
+
+
+class SquaredDistance(WholePointLoss):
+    r""":math:`f(x) = w \lVert x - z\rVert^2`, with gradient :math:`2 w (x - z)`.
+
+    Parameters
+    ----------
+    target
+        The point z: an array of any shape, or a `FactoredMatrix`.
+    weight
+        The factor w > 0, in units of the loss over squared units of x.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> dw.losses.SquaredDistance([1.0, 2.0]).value_and_gradient([0.0, 0.0])
+    (2.5, array([-1., -2.]))
+    """
+
+    on_devices = True
+
+    def __init__(self, target: Any, weight: float = 0.5) -> None:
+        self._target = FixedPoint(target, "target")
+        self.target, self.shape = self._target.given, self._target.shape
+        self.weight = checks.positive(weight, "weight")
+
+    def value_at(self, scores: Point) -> Array:
+        return self.value_and_slope_at(scores)[0]
+
+    def slope_at(self, scores: Point) -> Point:
+        return self.value_and_slope_at(scores)[1]
+
+    def value_and_slope_at(self, scores: Point) -> tuple[Array, Point]:
+        offset = scores - self._target.like(scores)
+        if is_array(offset):
+            leading = offset.shape[: offset.ndim - len(self._target.shape)]
+            flat = offset.reshape(*leading, -1)
+            squares = namespace(flat).linalg.vecdot(flat, flat)
+        else:
+            squares = np.asarray(ops.norm(offset) ** 2)
+        if self.weight != 0.5:
+            offset *= 2.0 * self.weight
+        return self.weight * squares, offset
+
+    def stacked_round(self, stack: Any, weights: Array) -> tuple[Array, Array, float]:
+        self.check_shape(tuple(stack.shape[1:]))
+        if not isinstance(stack, np.ndarray):
+            return super().stacked_round(stack, weights)
+        points, target = stack.reshape(len(stack), -1), self._target.like(stack).ravel()
+        values, gradients = np.empty(len(stack)), np.empty(points.shape)
+        value = kernels().squared_distances(points, target, weights, self.weight, values, gradients)
+        return values, gradients.reshape(stack.shape), value
+
+    def lipschitz(self, domain: Ball) -> float:
+        r"""Return :math:`2 w (R + \lVert z - c\rVert)`, R the radius and c the centre."""
+        center = domain.center
+        offset = ops.norm(self.target if center is None else self.target - center)
+        return 2.0 * self.weight * (domain.radius + offset)
+
+
+class FunctionLoss(WholePointLoss):
+    """Your own convex function, by its value and a (sub)gradient.
+
+    Both are called with one point at a time (in an ensemble: once per expert): a read-only array, a
+    `FactoredMatrix`, or a `ProductPoint` of those. Convexity is not checked; results must be finite
+    and of the right shape.
+
+    Parameters
+    ----------
+    value
+        Takes a point, returns a number.
+    gradient
+        Takes a point, returns a (sub)gradient of the same shape.
+    shape
+        Shape of the points; by default that of the first one.
+    lipschitz
+        A bound on the norms of the gradients, if one is known.
+
+    Examples
+    --------
+    >>> import numpy as np, driftwolfe as dw
+    >>> loss = dw.losses.FunctionLoss(lambda x: np.abs(x).sum(), np.sign)
+    >>> loss.value_and_gradient([1.0, -2.0])
+    (3.0, array([ 1., -1.]))
+    """
+
+    def __init__(
+        self,
+        value: Callable[[Point], Any],
+        gradient: Callable[[Point], Any],
+        *,
+        shape: Any = None,
+        lipschitz: float | None = None,
+    ) -> None:
+        for name, given in (("value", value), ("gradient", gradient)):
+            if not callable(given):
+                raise TypeError(f"{name} must be callable, got {type(given).__name__}")
+        self._value, self._gradient = value, gradient
+        self.shape = None if shape is None else checks.shape(shape)
+        self._bound = None if lipschitz is None else checks.nonnegative(lipschitz, "lipschitz")
+
+    def check_shape(self, shape: Shape) -> None:
+        """Raise `ValueError` unless that is the shape of the points; the first point sets it."""
+        super().check_shape(shape)
+        self.shape = shape  # `value_at` must tell a matrix from a stack of vectors
+
+    def value_at(self, scores: Point) -> Array:
+        points, leading = self._points(scores)
+        values = [_checked_value(self._value(point)) for point in points]
+        return np.array(values).reshape(leading)
+
+    def slope_at(self, scores: Point) -> Point:
+        points, _ = self._points(scores)
+        gradients = [_checked_gradient(self._gradient(point), point) for point in points]
+        is_array = isinstance(scores, np.ndarray)
+        return np.array(gradients).reshape(scores.shape) if is_array else gradients[0]
+
+    def stacked_scores(self, stack: Array) -> Array:
+        return super().stacked_scores(stack).copy()  # the points given to users never change
+
+    def lipschitz(self, domain: Ball) -> float | None:
+        return self._bound
+
+    def _points(self, scores: Point) -> tuple[Any, Shape]:
+        """The single points in scores, protected against writing, and the axes before theirs."""
+        if not isinstance(scores, np.ndarray):
+            return [_guarded(scores)], ()
+        axes = 0 if self.shape is None else scores.ndim - len(self.shape)
+        return _guarded(scores.reshape(-1, *scores.shape[axes:])), scores.shape[:axes]
+
+
+def _guarded(point: Point) -> Point:
+    """The same point, protected against writing by the user's functions: read-only, or a copy."""
+    if isinstance(point, np.ndarray):
+        view = point.view()
+        view.setflags(write=False)
+        return view
+    if isinstance(point, ProductPoint):
+        return ProductPoint(_guarded(part) for part in point.parts)
+    return point.copy()
+
+
+def _checked_value(result: Any) -> float:
+    try:
+        return float(checks.finite_array(result, "value(x)", ()))
+    except ValueError:
+        shown = repr(result)[:80]
+        raise ValueError(f"value(x) must return a finite number, it returned {shown}") from None
+
+
+def _checked_gradient(result: Any, like: Point) -> Point:
+    """A gradient as the kind of point that `like` is, of its shape."""
+    if isinstance(like, ProductPoint):
+        parts = getattr(result, "parts", ())
+        if len(parts) != len(like.parts):
+            raise ValueError(
+                f"gradient(x) must return a ProductPoint of {len(like.parts)} parts, it returned "
+                f"{repr(result)[:80]}"
+            )
+        pairs = zip(parts, like.parts, strict=True)
+        return ProductPoint(_checked_gradient(part, each) for part, each in pairs)
+    gradient = FixedPoint(result, "what gradient(x) returned")
+    if gradient.shape != like.shape:
+        raise ValueError(
+            f"gradient(x) must return a point of shape {like.shape}, it returned one of shape "
+            f"{gradient.shape}"
+        )
+    return gradient.like(like)

@@ -1,0 +1,252 @@
+"""Saved states: one table of fields says what each part must be; objects become JSON and arrays."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driftwolfe.storage import Archive, Described
+
+LARGEST_FLOAT = sys.float_info.max
+#: How deep lists in lists may be.
+DEEPEST = 40
+
+
+@dataclass(frozen=True)
+class Field:
+    """What one part of a saved state must be.
+
+    The shape is that of an array, or the length of a list or tuple. Each size is a number, None for
+    any size, a name for the same size wherever it appears, or "a b" for the product of two named sizes.
+    """
+
+    kind: Any  # the exact type, or several; NumPy's scalar types stand for arrays of them
+    shape: tuple[Any, ...] | None = None
+    least: float = -LARGEST_FLOAT  # the default bounds refuse NaN and infinities
+    most: float = LARGEST_FLOAT
+    below: int | str | None = None  # a number or a named size: the bound of indices
+    items: Field | None = None  # what each item of a list or tuple must be
+    optional: bool = False  # whether it may be None
+    newer: bool = False  # whether it may be missing, in files from before there was such a part
+
+    def fits(self, value: Any, sizes: dict[str, int]) -> bool:
+        """Whether a value is that; names of sizes that are new are added to `sizes`."""
+        if value is None and self.optional:
+            return True
+        kinds = self.kind if isinstance(self.kind, tuple) else (self.kind,)
+        if not any(_is_a(value, kind) for kind in kinds):
+            return False
+        listed = type(value) in (list, tuple)
+        if self.shape is not None:
+            shape = (len(value),) if listed else value.shape
+            pairs = zip(self.shape, shape, strict=False)
+            if len(shape) != len(self.shape) or not all(_fits_size(*p, sizes) for p in pairs):
+                return False
+        if listed:
+            return self.items is None or all(self.items.fits(item, sizes) for item in value)
+        if isinstance(value, np.ndarray) and value.dtype.kind == "c":
+            return bool(np.isfinite(value).all())
+        if isinstance(value, np.ndarray) and value.size:
+            with np.errstate(invalid="ignore"):
+                low, high = value.min().item(), value.max().item()
+        elif isinstance(value, int | float):
+            low = high = value
+        else:
+            return True
+        end = sizes[self.below] if isinstance(self.below, str) else self.below
+        return bool(self.least <= low and high <= self.most and (end is None or high < end))
+
+
+def _is_a(value: Any, kind: type) -> bool:
+    if issubclass(kind, np.generic):
+        return type(value) in (np.ndarray, Described) and value.dtype == kind
+    return type(value) is kind
+
+
+def _fits_size(expected: Any, size: Any, sizes: dict[str, int]) -> bool:
+    if not isinstance(expected, str):
+        return expected is None or bool(expected == size)
+    if expected.isidentifier():
+        return sizes.setdefault(expected, size) == size
+    return math.prod(sizes[name] for name in expected.split()) == size
+
+
+def check_fields(
+    fields: Mapping[str, Field], values: Any, what: str, **sizes: int
+) -> dict[str, int]:
+    """Raise ValueError unless named values are what a table of fields says; return the named sizes.
+
+    Of arrays that have not been read yet (`Described`), types and shapes are checked.
+
+    >>> fields = {"x": Field(np.float64, ("n",)), "places": Field(np.int64, ("k",), 0, below="n")}
+    >>> check_fields(fields, {"x": np.ones(3), "places": np.array([2])}, "point")
+    {'n': 3, 'k': 1}
+    """
+    needed = {name for name, field in fields.items() if not field.newer}
+    if not isinstance(values, dict) or not needed <= values.keys() <= fields.keys():
+        raise ValueError(f"this archive does not hold the state of a {what}")
+    for name, field in fields.items():
+        if name in values and not field.fits(values[name], sizes):
+            raise ValueError(f"this archive holds a {what} whose {name.strip('_')} does not fit")
+    return sizes
+
+
+class Kind(NamedTuple):
+    """How objects of one class are saved."""
+
+    of: type  # the class
+    fields: Mapping[str, Field]  # the attributes that make it up
+    make: Callable[..., Any]  # makes one from these by name; it checks how they fit together
+
+
+class TreeWriter:
+    """Turns values into JSON, and collects their arrays; tensors are written as arrays.
+
+    An array, or an object of a known kind, that appears twice is written once, and is one again
+    when it is read. A class that is saved like another names its kind in ``SAVED_AS``.
+    """
+
+    def __init__(self, kinds: Mapping[str, Kind]) -> None:
+        self._names = {kind.of: name for name, kind in kinds.items()}
+        self._kinds = kinds
+        self.arrays: dict[str, NDArray[Any]] = {}  # by the names that the JSON has for them
+        self._known: dict[int, tuple[Any, dict[str, Any]]] = {}
+
+    def write(self, value: Any) -> Any:
+        """Return the value as JSON."""
+        if isinstance(value, np.generic):
+            value = value.item()
+        if value is None or isinstance(value, bool | int | str):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {"float": repr(value)}
+        if type(value) is list or type(value) is tuple:
+            return {type(value).__name__: [self.write(item) for item in value]}
+        if id(value) in self._known:
+            return self._known[id(value)][1]
+        if isinstance(value, np.ndarray) or hasattr(value, "__dlpack_device__"):
+            array = value if isinstance(value, np.ndarray) else value.detach().cpu().numpy()
+            name = str(len(self.arrays))
+            # The order in memory is kept, so that sums come out bit-identical.
+            turned = array.flags.f_contiguous and not array.flags.c_contiguous
+            self.arrays[name] = array.T if turned else array
+            written: dict[str, Any] = {"turned" if turned else "array": name}
+        else:
+            name = self._names.get(type(value), "") or getattr(value, "SAVED_AS", "")
+            if not name:
+                raise TypeError(f"a {type(value).__name__} cannot be written to a file")
+            parts = {part: self.write(getattr(value, part)) for part in self._kinds[name].fields}
+            written = {name: parts, "number": len(self._known)}
+        self._known[id(value)] = (value, written)  # holds the value, so that its id stays its own
+        return written
+
+    def write_state(self, thing: Any) -> dict[str, Any]:
+        """Return the attributes that the class of an object lists in ``STATE``, as JSON."""
+        written = {}
+        for name, key in state_keys(thing).items():
+            value = getattr(thing, name)
+            written[key] = self.write_state(value) if state_keys(value) else self.write(value)
+        return written
+
+
+class TreeReader:
+    """Turns what `TreeWriter` wrote into values again; anything else is refused with a ValueError.
+
+    Arrays that the archive refers to more than once are copied: two readers of it share nothing.
+    """
+
+    def __init__(self, kinds: Mapping[str, Kind], archive: Archive) -> None:
+        self._kinds = kinds
+        self._given = archive.arrays
+        uses = Counter(array_names(archive.settings))
+        self._shared = {name for name, times in uses.items() if times > 1}
+        self._arrays: dict[tuple[str, str], NDArray[Any]] = {}
+        self._made: dict[int, tuple[str, Any]] = {}
+
+    def read(self, written: Any, depth: int = 0) -> Any:
+        """Return the value."""
+        if depth > DEEPEST:
+            raise ValueError("this archive is nested too deeply")
+        if written is None or isinstance(written, bool | int | float | str):
+            return written
+        if not isinstance(written, dict) or not 1 <= len(written) <= 2:
+            raise ValueError("this archive holds something unknown")
+        name, content = next(iter(written.items()))
+        if name in ("list", "tuple") and isinstance(content, list):
+            items = [self.read(item, depth + 1) for item in content]
+            return items if name == "list" else tuple(items)
+        if name == "float" and content in ("inf", "-inf", "nan"):
+            return float(content)
+        if name in ("array", "turned") and isinstance(content, str) and content in self._given:
+            if (name, content) not in self._arrays:
+                array = self._given[content]
+                array = array.copy() if content in self._shared else array
+                self._arrays[name, content] = array.T if name == "turned" else array
+            return self._arrays[name, content]
+        if name in self._kinds and isinstance(content, dict):
+            return self._object(name, content, written.get("number"), depth)
+        raise ValueError("this archive holds something unknown")
+
+    def _object(self, name: str, content: dict[str, Any], number: Any, depth: int) -> Any:
+        if not isinstance(number, int) or self._made.get(number, (name, None))[0] != name:
+            raise ValueError(f"this archive does not hold the state of a {name}")
+        if number not in self._made:
+            parts = {part: self.read(value, depth + 1) for part, value in content.items()}
+            check_fields(self._kinds[name].fields, parts, name)
+            self._made[number] = (name, self._kinds[name].make(**parts))
+        return self._made[number][1]
+
+    def read_state(self, thing: Any, written: Any) -> None:
+        """Set the state of an object that was made the same way; what does not fit is refused."""
+        keys, what = state_keys(thing), type(thing).__name__
+        if not isinstance(written, dict) or set(written) != set(keys.values()):
+            raise ValueError(f"this archive does not hold the state of a {what}")
+        for name, key in keys.items():
+            old = getattr(thing, name)
+            if state_keys(old):
+                self.read_state(old, written[key])
+                continue
+            new = self.read(written[key])
+            check_fields({name: _like(old)}, {name: new}, what)
+            if isinstance(new, np.ndarray) and self._shared.intersection(array_names(written[key])):
+                # A file may say that two of them are one array; loops write to each by itself.
+                new = np.array(new, order="K")
+            setattr(thing, name, new)
+        if hasattr(thing, "check_state"):
+            thing.check_state()
+
+
+def state_keys(thing: Any) -> dict[str, str]:
+    """Return the attributes listed in the ``STATE`` of its classes, and their names in files."""
+    names = (name for base in type(thing).__mro__ for name in base.__dict__.get("STATE", ()))
+    saved_as = getattr(thing, "STATE_KEYS", {})
+    return {name: saved_as.get(name, name) for name in names}
+
+
+def _like(old: Any) -> Field:
+    """What may take the place of a value: of arrays, any number of rows."""
+    if isinstance(old, int) and not isinstance(old, bool):
+        return Field(int, least=1 - (1 << 62), below=1 << 62)
+    if hasattr(old, "__dlpack_device__"):  # a tensor is read as an array, and put there again
+        kind = old.dtype.type if isinstance(old, np.ndarray) else np.float64
+        return Field(kind, (None, *old.shape[1:]))
+    return Field(type(old), getattr(old, "shape", None))
+
+
+def array_names(written: Any) -> Iterator[str]:
+    """The names of the arrays that JSON of ours refers to, as often as it does."""
+    left = [written]
+    while left:  # not recursive: a file may be nested as deeply as JSON allows
+        part = left.pop()
+        if isinstance(part, dict):
+            yield from (part[key] for key in ("array", "turned") if isinstance(part.get(key), str))
+            left += part.values()
+        elif isinstance(part, list):
+            left += part
