@@ -68,8 +68,8 @@ class Descent(Experts):
         return max(plan.tolerance, self.largest_distance**2)
 
     def take_over(self, before: Descent) -> None:
-        """Take over what the experts of an earlier epoch have learned for steps and bounds."""
-        for name in ("largest_gradient", "largest_distance", "pooled_budget", "atoms"):
+        super().take_over(before)
+        for name in ("largest_distance", "pooled_budget", "atoms"):
             setattr(self, name, getattr(before, name))
 
     # -- which experts there are -----------------------------------------------------------------

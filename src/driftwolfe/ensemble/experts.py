@@ -66,6 +66,10 @@ class Experts(ABC):
         """Refuse a state, read from a file, whose parts do not fit together."""
         require(self.largest_gradient >= 0.0, "experts")
 
+    def take_over(self, before: Any) -> None:
+        """Take over what the experts of an earlier epoch have learned for steps and bounds."""
+        self.largest_gradient = before.largest_gradient
+
     def scale_for(self, largest_gradient: float) -> float:
         """Return the factor c on all steps: as given, or D over the largest gradient norm."""
         if self.step_scale is not None:

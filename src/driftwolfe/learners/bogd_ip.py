@@ -8,18 +8,20 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from driftwolfe.domains import Domain
+from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.experts import Evaluation, require_finite
+from driftwolfe.ensemble.list import descent
 from driftwolfe.ensemble.plan import Plan, budgeted_step
 from driftwolfe.learners import bounds
-from driftwolfe.learners.base import as_loss
-from driftwolfe.learners.epochs import Epoch, EpochLearner, epochs
-from driftwolfe.learners.options import BudgetOptions
+from driftwolfe.learners.base import Learner, as_loss
+from driftwolfe.learners.epochs import Epoch, current_epoch, epochs
+from driftwolfe.learners.options import BudgetOptions, Options, make_options
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.rounding import whole_below
 from driftwolfe.storage import require
 
 
-class BOGDIP(EpochLearner):
+class BOGDIP(Learner):
     r"""Blocked online gradient descent with infeasible projections (Algorithm 2 of the paper).
 
     Plays x, adds up gradients for K rounds, and then
@@ -70,7 +72,11 @@ class BOGDIP(EpochLearner):
     array([-1.,  0.,  0.])
     """
 
+    STATE = ("_epoch_start", "_epoch_length", "_experts")
     STATE_KEYS: ClassVar = {"_experts": "_expert"}  # its name in files
+    PARTS = ("_experts",)
+    options: Options
+    _experts: Descent
 
     def __init__(
         self,
@@ -79,7 +85,9 @@ class BOGDIP(EpochLearner):
         lipschitz: float | str = "auto",
         **options: Unpack[BudgetOptions],
     ) -> None:
-        super().__init__(domain, horizon, lipschitz, loss_scale="auto", **options)
+        super().__init__(domain)
+        self.options = make_options(domain, horizon, lipschitz, loss_scale="auto", **options)
+        self._begin(current_epoch(self.options.horizon, 0), domain.origin())
 
     def update(self, loss: Any) -> float:
         """Play x, add its gradient to the block, step and project when the block ends."""
@@ -88,43 +96,52 @@ class BOGDIP(EpochLearner):
         require_finite(value, slope)
         suffered = float(value)
         self._experts.step(f, Evaluation(suffered, suffered, np.array([suffered]), slope, True))
-        self._next_round()
+        self.t += 1
+        if self.options.horizon is None and self.t == self._epoch_start + self._epoch_length:
+            self._begin(Epoch(self.t, 2 * self._epoch_length, 0), self._experts.point(0))
         return suffered
+
+    def _begin(self, epoch: Epoch, start: Point) -> None:
+        self._epoch_start, self._epoch_length = epoch.start, epoch.horizon
+        experts = descent(self._counted, self.options.oracle, self.options.step_scale)
+        experts.add(start, [self._plan(epoch.horizon)])
+        if self.t:
+            experts.take_over(self._experts)
+        self._experts = experts
 
     @property
     def decision(self) -> Point:
         """The feasible point x."""
         return self._experts.point(0).copy()
 
+    @property
+    def lipschitz(self) -> float:
+        """G: the larger of what was given and the largest gradient norm seen."""
+        return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
+
     def check_state(self) -> None:
         super().check_state()
+        epoch = current_epoch(self.options.horizon, self.t)
+        require((self._epoch_start, self._epoch_length) == epoch[:2], "epochs and rounds")
         require(self._experts.size == 1, "experts")
 
-    def _plans(self, horizon: int) -> list[Plan]:
+    def _plan(self, horizon: int) -> Plan:
         budget, h = self.options.oracle.budget or 0.0, float(horizon) ** -0.75
         if self.options.planned:
             h = budgeted_step(horizon, bounds.AT_CENTER, budget, self.options.delay_factor)
-        return [self.options.plan(h, budget)]
-
-    def _restart_point(self) -> Point:
-        return self._experts.point(0)
-
-    def _epoch_bound(self, epoch: Epoch, path_length: float) -> float:
-        (plan,) = self._plans(epoch.horizon)
-        return self._expert_bound(plan, epoch, path_length)
+        return self.options.plan(h, budget)
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
-        if tau is None:
-            return super()._bound(path_length, tau)
-        # On any interval of that length, a start anywhere and two cut-off blocks in every epoch.
         G, total = self.lipschitz, 0.0
         for epoch in epochs(self.options.horizon, self.t):
-            if rounds := min(tau, epoch.rounds):
-                (plan,) = self._plans(epoch.horizon)
+            if rounds := min(tau or epoch.rounds, epoch.rounds):
+                plan = self._plan(epoch.horizon)
+                # An interval starts anywhere, and cuts off two blocks.
+                start = bounds.ANYWHERE if tau or epoch.start else bounds.AT_CENTER
                 total += self.options.expert_bound(
-                    plan, self._experts, G, rounds, path_length, bounds.ANYWHERE
+                    plan, self._experts, G, rounds, path_length, start
                 )
-                total += 2.0 * plan.block * G * self.options.D
+                total += 2.0 * plan.block * G * self.options.D if tau else 0.0
         return total
 
 
@@ -164,9 +181,9 @@ class LOOBOGD(BOGDIP):
     0.0
     """
 
-    def _plans(self, horizon: int) -> list[Plan]:
+    def _plan(self, horizon: int) -> Plan:
         root = math.sqrt(horizon)
         tolerance = 180.0 * self.domain.radius**2 / root * self.options.tolerance_scale
         block = max(1, whole_below(5.0 * root))
         # The step is in units of D/G, and R is half of D.
-        return [Plan(0.5 * horizon**-0.75, block, tolerance, self.options.oracle.budget or 0.0)]
+        return Plan(0.5 * horizon**-0.75, block, tolerance, self.options.oracle.budget or 0.0)

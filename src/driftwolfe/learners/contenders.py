@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Unpack
 
 from driftwolfe.domains import Domain
@@ -11,11 +12,16 @@ from driftwolfe.ensemble.dense import GaugeDescent
 from driftwolfe.ensemble.leaders import Leaders
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.epochs import Epoch
-from driftwolfe.learners.options import WeightOptions, one_of, require_projection
+from driftwolfe.learners.options import (
+    Options,
+    WeightOptions,
+    make_options,
+    one_of,
+    require_projection,
+)
 from driftwolfe.learners.pola import CoverLearner
 from driftwolfe.learners.pold import GridLearner
 from driftwolfe.points import checks
-from driftwolfe.points.kinds import Point
 
 #: LMO calls per expert and round in the practical tuning of Multi-OCG.
 _PRACTICAL_INNER = 20
@@ -70,12 +76,14 @@ class Ader(GridLearner):
         method: str = "exact",
         **options: Unpack[WeightOptions],
     ) -> None:
-        super().__init__(domain, horizon, lipschitz, method=method, **options)
+        checked = make_options(domain, horizon, lipschitz, method=method, **options)
         if method == "exact":
             require_projection(domain, "Ader", "POLD")
+        super().__init__(domain, checked, partial(_ader_plans, checked))
 
-    def _plans(self, horizon: int) -> list[Plan]:
-        return [self.options.unblocked_plan(h) for h in ader_grid(horizon).tolist()]
+
+def _ader_plans(options: Options, horizon: int) -> list[Plan]:
+    return [options.unblocked_plan(h) for h in ader_grid(horizon).tolist()]
 
 
 class SAOL(CoverLearner):
@@ -118,8 +126,6 @@ class SAOL(CoverLearner):
     True
     """
 
-    META = MultiplicativeWeights
-
     def __init__(
         self,
         domain: Domain,
@@ -130,12 +136,15 @@ class SAOL(CoverLearner):
         start: str = "current",
         **options: Unpack[WeightOptions],
     ) -> None:
-        super().__init__(domain, horizon, lipschitz, start=start, method=method, **options)
+        checked = make_options(domain, horizon, lipschitz, method=method, **options)
         if method == "exact":
             require_projection(domain, "SAOL", "POLA")
+        meta = MultiplicativeWeights(checked.loss_scale)
+        super().__init__(domain, checked, partial(_saol_plan, checked), meta, start)
 
-    def _plan(self, length: int) -> Plan:
-        return self.options.unblocked_plan(length**-0.5, length)
+
+def _saol_plan(options: Options, length: int) -> Plan:
+    return options.unblocked_plan(length**-0.5, length)
 
 
 class PAMO(CoverLearner):
@@ -190,8 +199,6 @@ class PAMO(CoverLearner):
     (0, True)
     """
 
-    META = MultiplicativeWeights
-
     def __init__(
         self,
         domain: Domain,
@@ -203,40 +210,48 @@ class PAMO(CoverLearner):
         **options: Unpack[WeightOptions],
     ) -> None:
         one_of(gauge, "gauge", ("bisection", "exact"))
-        self.gauge = gauge
         if options.get("tolerance_scale") is None:
             options["tolerance_scale"] = 1.0
-        self._own_step = options.get("step_scale") is not None
-        self._own_accuracy = options.get("accuracy") is not None
-        super().__init__(domain, horizon, lipschitz, start=start, **options)
-
-    def _make_experts(self) -> GaugeDescent:
-        domain, options, name = self.domain, self.options, type(self.domain.unwrapped).__name__
-        gauge = domain.can("gauge") and domain.can("gauge_subgradient")
-        if not (gauge and domain.inner_radius > 0):
-            raise ValueError(
-                f"PAMO needs a gauge, its subgradient and an inner radius, which {name} does not "
-                "offer; use POLA, which needs only linear minimisation"
-            )
-        if not hasattr(domain.origin(), "flat"):
-            raise ValueError(
-                "PAMO works on dense arrays; for a large trace-norm ball say "
-                'representation="dense", or use POLA'
-            )
+        checked = make_options(domain, horizon, lipschitz, **options)
+        _require_gauge(domain)
+        self.gauge = gauge
         self.kappa = domain.radius / domain.inner_radius
-        step_scale = options.step_scale
-        if step_scale is not None and not self._own_step:
+        step_scale = checked.step_scale
+        if step_scale is not None and options.get("step_scale") is None:
             # Surrogate gradients are up to 1 + kappa times as long as true ones.
             step_scale /= 1.0 + self.kappa
         bisection = None
-        if self.gauge == "bisection":
-            T = options.horizon or 10_000
-            default = min(0.5, options.tolerance_scale / (self.kappa * T**2))
-            bisection = options.oracle.accuracy if self._own_accuracy else default
-        return GaugeDescent(self._counted, options.oracle, step_scale, bisection)
+        if gauge == "bisection":
+            T = checked.horizon or 10_000
+            default = min(0.5, checked.tolerance_scale / (self.kappa * T**2))
+            bisection = default if options.get("accuracy") is None else checked.oracle.accuracy
+        super().__init__(
+            domain,
+            checked,
+            _pamo_plan,
+            MultiplicativeWeights(checked.loss_scale),
+            start,
+            lambda counted: GaugeDescent(counted, checked.oracle, step_scale, bisection),
+        )
 
-    def _plan(self, length: int) -> Plan:
-        return Plan(1.0 / math.sqrt(length), 1, 0.0, lifetime=length)
+
+def _pamo_plan(length: int) -> Plan:
+    return Plan(1.0 / math.sqrt(length), 1, 0.0, lifetime=length)
+
+
+def _require_gauge(domain: Domain) -> None:
+    gauge = domain.can("gauge") and domain.can("gauge_subgradient")
+    if not (gauge and domain.inner_radius > 0):
+        raise ValueError(
+            "PAMO needs a gauge, its subgradient and an inner radius, which "
+            f"{type(domain.unwrapped).__name__} does not offer; use POLA, which needs only linear "
+            "minimisation"
+        )
+    if not hasattr(domain.origin(), "flat"):
+        raise ValueError(
+            "PAMO works on dense arrays; for a large trace-norm ball say "
+            'representation="dense", or use POLA'
+        )
 
 
 class MultiOCG(GridLearner):
@@ -312,9 +327,24 @@ class MultiOCG(GridLearner):
         self.strong_convexity = strong_convexity
         if strong_convexity is not None:
             self.strong_convexity = checks.positive(strong_convexity, "strong_convexity")
-        self._own_step = options.get("step_scale") is not None
-        self._own_accuracy = options.get("accuracy") is not None
-        super().__init__(domain, horizon, lipschitz, **options)
+        checked = make_options(domain, horizon, lipschitz, **options)
+        scale, accuracy = checked.step_scale, options.get("accuracy")
+        if scale is not None and options.get("step_scale") is None:
+            scale *= 2.0  # the default step is c = 2D/G where other learners have D/G
+        rule = (checked.tolerance_scale, accuracy and checked.oracle.accuracy, self.max_inner)
+        G, curvature = checked.lipschitz, self.strong_convexity
+        super().__init__(
+            domain,
+            checked,
+            _ocg_plans,
+            lambda counted, plans, start: Leaders(
+                counted, [plan.lifetime for plan in plans], start, scale, curvature, *rule
+            ),
+            # Strongly convex losses are exp-concave: a constant rate lambda/G^2 pays only a log.
+            None
+            if curvature is None or G is None
+            else lambda T: Hedge(len(_ocg_plans(T)), horizon=8, loss_scale=G**2 / curvature),
+        )
 
     @property
     def expert_names(self) -> list[str]:
@@ -360,33 +390,8 @@ class MultiOCG(GridLearner):
         one = D**2 / eta + eta * G**2 * gamma / 4.0 + G * gamma * D / math.sqrt(gamma)
         return math.ceil(epoch.rounds / gamma) * one + gamma * G * path_length
 
-    def _plans(self, horizon: int) -> list[Plan]:
-        """An expert for each epoch length 1, 2, 4, ... up to the first that is at least the horizon."""
-        lengths = [1 << i for i in range((horizon - 1).bit_length() + 1)]
-        return [Plan(1.0 / math.sqrt(length), 1, 0.0, lifetime=length) for length in lengths]
 
-    def _make_experts(self, horizon: int, start: Point) -> Leaders:
-        options, scale = self.options, self.options.step_scale
-        accuracy = options.oracle.accuracy if self._own_accuracy else None
-        if scale is not None and not self._own_step:
-            scale *= 2.0  # the default step is c = 2D/G where other learners have D/G
-        leaders = Leaders(
-            self._counted,
-            [plan.lifetime for plan in self._plans(horizon)],
-            start,
-            scale,
-            self.strong_convexity,
-            options.tolerance_scale,
-            accuracy,
-            self.max_inner,
-        )
-        leaders.largest_gradient = self._experts.largest_gradient if self.t else 0.0
-        return leaders
-
-    def _make_meta(self, horizon: int) -> Hedge:
-        G = self.options.lipschitz
-        if self.strong_convexity is None or G is None:
-            return super()._make_meta(horizon)
-        # Strongly convex losses are exp-concave: a constant rate lambda/G^2 pays only a log.
-        size = len(self._plans(horizon))
-        return Hedge(size, horizon=8, loss_scale=G**2 / self.strong_convexity)
+def _ocg_plans(horizon: int) -> list[Plan]:
+    """An expert for each epoch length 1, 2, 4, ... up to the first that is at least the horizon."""
+    lengths = [1 << i for i in range((horizon - 1).bit_length() + 1)]
+    return [Plan(1.0 / math.sqrt(length), 1, 0.0, lifetime=length) for length in lengths]

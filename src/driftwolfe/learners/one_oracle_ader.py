@@ -14,18 +14,17 @@ from driftwolfe.ensemble.descent import BallExperts, GradientSum
 from driftwolfe.ensemble.experts import require_finite
 from driftwolfe.ensemble.plan import Plan, granted
 from driftwolfe.learners import bounds
-from driftwolfe.learners.base import as_loss
-from driftwolfe.learners.epochs import Epoch, EpochLearner
-from driftwolfe.learners.options import StepOptions
-from driftwolfe.learners.pold import GridLearner
+from driftwolfe.learners.base import Learner, as_loss
+from driftwolfe.learners.epochs import Epoch, current_epoch, epochs
+from driftwolfe.learners.options import Options, StepOptions, make_options
 from driftwolfe.oracles import infeasible_projection
 from driftwolfe.oracles.frank_wolfe import CALLS
-from driftwolfe.points import checks, distance, inner, norm
-from driftwolfe.points.kinds import Point
+from driftwolfe.points import distance, inner, norm
+from driftwolfe.points.kinds import Array, Point
 from driftwolfe.storage import require
 
 
-class OneOracleAder(GridLearner):
+class OneOracleAder(Learner):
     r"""Ader on the ball around the set, and one Frank-Wolfe run for its combined point.
 
     Experts with steps :math:`\eta_i` live on the ball of radius R, where projecting costs nothing, and
@@ -90,7 +89,12 @@ class OneOracleAder(GridLearner):
     _clock: int  # rounds of the block so far
     _outside: bool  # whether y is surely outside the set, and x is near its projection
 
-    STATE = ("_x", "_sum", "_clock", "_outside", "_error", "_steepest")
+    STATE = (
+        *("_epoch_start", "_epoch_length", "_experts", "_meta", "_x", "_sum", "_clock", "_outside"),
+        *("_error", "_steepest"),
+    )
+    PARTS = ("_experts", "_meta")
+    options: Options
 
     def __init__(
         self,
@@ -104,15 +108,17 @@ class OneOracleAder(GridLearner):
         lmo_budget: float = 1.0,
         **options: Unpack[StepOptions],
     ) -> None:
+        super().__init__(domain)
+        own = {"loss_scale": loss_scale, "method": method, "seed": seed, "lmo_budget": lmo_budget}
+        self.options = make_options(domain, horizon, lipschitz, feedback="linear", **own, **options)
         if lmo_budget is None:
             raise ValueError("lmo_budget must be a positive number, got None; use Ader or POLD")
-        self._budget = checks.positive(lmo_budget, "lmo_budget")
+        self._budget = float(lmo_budget)
         certified = loss_scale is None and options.get("tuning") == "certified"
         self._certified = certified or loss_scale == "certified"
         self._steepest = 0.0  # the largest gradient norm
         self._error = 0.0  # the largest distance that the bound must allow for
-        own = {"loss_scale": loss_scale, "method": method, "seed": seed, "lmo_budget": lmo_budget}
-        super().__init__(domain, horizon, lipschitz, feedback="linear", **own, **options)
+        self._begin(current_epoch(self.options.horizon, 0), domain.origin())
 
     def update(self, loss: Any) -> float:
         """Play x, add its gradient to the block; at its end move the experts, and x after y."""
@@ -127,7 +133,9 @@ class OneOracleAder(GridLearner):
         self._clock += 1
         if self._clock == self._block(self._epoch_length):
             self._end_block()
-        self._next_round()
+        self.t += 1
+        if self.options.horizon is None and self.t == self._epoch_start + self._epoch_length:
+            self._begin(Epoch(self.t, 2 * self._epoch_length, 0), self._x)
         return float(value)
 
     def _end_block(self) -> None:
@@ -177,6 +185,11 @@ class OneOracleAder(GridLearner):
         return self._x.copy()
 
     @property
+    def expert_weights(self) -> Array:
+        """The weights of the experts on the ball."""
+        return self._meta.weights
+
+    @property
     def expert_names(self) -> list[str]:
         """Their steps, relative to c."""
         return [f"h = {step:.3g}" for step in self._experts.steps]
@@ -187,7 +200,9 @@ class OneOracleAder(GridLearner):
         return max(self.options.lipschitz or 0.0, self._steepest)
 
     def check_state(self) -> None:
-        EpochLearner.check_state(self)
+        super().check_state()
+        epoch = current_epoch(self.options.horizon, self.t)
+        require((self._epoch_start, self._epoch_length) == epoch[:2], "epochs and rounds")
         require_feasible(self.domain, [self._x])
         require(type(self._sum) is GradientSum and self._sum.fits(self._x), "sums of gradients")
         require(0 <= self._clock < self._block(self._epoch_length), "clocks")
@@ -208,12 +223,11 @@ class OneOracleAder(GridLearner):
         return [Plan(h, block, float(tolerance)) for h in steps]
 
     def _begin(self, epoch: Epoch, start: Point) -> None:
-        super()._begin(epoch, start)
+        self._epoch_start, self._epoch_length = epoch.start, epoch.horizon
         self._x, self._sum, self._clock, self._outside = start, GradientSum(), 0, False
-
-    def _make_experts(self, horizon: int, start: Point) -> BallExperts:
-        steps = np.array([plan.step for plan in self._plans(horizon)])
-        return BallExperts(self.domain, steps, start.copy())
+        steps = np.array([plan.step for plan in self._plans(epoch.horizon)])
+        self._experts = BallExperts(self.domain, steps, start.copy())
+        self._meta = self._make_meta(epoch.horizon)
 
     def _make_meta(self, horizon: int) -> Hedge:
         number, scale = len(self._plans(horizon)), self.options.loss_scale
@@ -221,24 +235,32 @@ class OneOracleAder(GridLearner):
             scale *= self.options.D / self.domain.diameter  # the range on the ball, not on the set
         return Hedge(number, horizon=math.ceil(horizon / self._block(horizon)), loss_scale=scale)
 
-    def _restart_point(self) -> Point:
-        return self._x
+    def _bound(self, path_length: float, tau: int | None) -> float | None:
+        if tau is not None:
+            return None
+        played = (epoch for epoch in epochs(self.options.horizon, self.t) if epoch.rounds)
+        return sum((self._epoch_bound(epoch, path_length) for epoch in played), 0.0)
 
-    def _expert_bound(self, plan: Plan, epoch: Epoch, path_length: float) -> float:
-        G = self.lipschitz
-        return bounds.blocked_descent(
-            G,
-            self.options.D,
-            epoch.rounds,
-            self.options.scale_for(G) / plan.block * plan.step,
-            plan.block,
-            max(plan.tolerance, self._error**2),
-            path_length,
-            bounds.ANYWHERE if epoch.start else bounds.AT_CENTER,
-            shrinking_steps=self.options.step_scale is None,
+    def _epoch_bound(self, epoch: Epoch, path_length: float) -> float:
+        G, D, meta = self.lipschitz, self.options.D, self._make_meta(epoch.horizon)
+        plans, spread = self._plans(epoch.horizon), G * D
+        block, tolerance = plans[0].block, max(plans[0].tolerance, self._error**2)
+        return min(
+            bounds.blocked_descent(
+                G,
+                D,
+                epoch.rounds,
+                self.options.scale_for(G) / block * plan.step,
+                block,
+                tolerance,
+                path_length,
+                bounds.ANYWHERE if epoch.start else bounds.AT_CENTER,
+                shrinking_steps=self.options.step_scale is None,
+            )
+            + (
+                block * meta.regret_bound(i, math.ceil(epoch.rounds / block), spread)
+                if spread > 0
+                else 0.0
+            )
+            for i, plan in enumerate(plans, start=1)
         )
-
-    def _price(self, i: int, epoch: Epoch) -> float:
-        spread, block = self.lipschitz * self.options.D, self._block(epoch.horizon)
-        blocks, meta = math.ceil(epoch.rounds / block), self._make_meta(epoch.horizon)
-        return block * meta.regret_bound(i, blocks, spread) if spread > 0 else 0.0

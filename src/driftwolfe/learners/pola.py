@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from typing import Any, ClassVar, Unpack
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -24,32 +25,47 @@ from driftwolfe.storage import require
 class CoverLearner(Learner):
     """An expert for every interval of a geometric cover of time, and weights for sleeping experts.
 
-    A subclass has `_plan`, the expert for an interval of so many rounds, and `META`, the weights. New
-    experts start at the point played last, or, where points are factored and the mean would pile up
-    factors, at the heaviest expert's; of several as heavy, at that of the longest interval.
+    New experts start at the point played last, or, where points are factored and the mean would pile
+    up factors, at the heaviest expert's; of several as heavy, at that of the longest interval.
+
+    Parameters
+    ----------
+    domain
+        The set.
+    options
+        Checked options.
+    plan
+        The expert for an interval of so many rounds.
+    meta
+        The weights.
+    start
+        ``"current"``, or ``"origin"``: new experts start at the centre.
+    experts
+        Makes the experts, none yet, on the counted set; `descent` if not given.
     """
 
     STATE = ("_experts", "_meta", "_ends", "_lengths")
     PARTS = ("_experts", "_meta")
-    META: ClassVar[type[SleepingMeta]]
     options: Options
 
     def __init__(
         self,
         domain: Domain,
-        horizon: int | None = None,
-        lipschitz: float | str = "auto",
-        *,
+        options: Options,
+        plan: Callable[[int], Plan],
+        meta: SleepingMeta,
         start: str = "current",
-        **options: Unpack[EnsembleOptions],
+        experts: Callable[[Domain], Descent] | None = None,
     ) -> None:
         super().__init__(domain)
-        self.options = make_options(domain, horizon, lipschitz, **options)
         one_of(start, "start", ("current", "origin"))
+        self.options = options
         self.start = start
+        self._plan = plan
         self._cover = GeometricCover()
-        self._meta = self.META(self.options.loss_scale)
-        self._experts = self._make_experts()
+        self._meta = meta
+        make = experts or partial(descent, oracle=options.oracle, step_scale=options.step_scale)
+        self._experts = make(self._counted)
         self._ends: Indices = np.empty(0, dtype=np.int64)  # last round of each expert
         self._lengths: list[int] = []  # rounds of its interval
         self._add(self._cover.starting(1), domain.origin())
@@ -130,12 +146,6 @@ class CoverLearner(Learner):
         self._meta.add(lengths)
         self._lengths = self._lengths + lengths
         self._ends = np.concatenate((self._ends, self.t + np.array(lengths)))
-
-    def _make_experts(self) -> Descent:
-        return descent(self._counted, self.options.oracle, self.options.step_scale)
-
-    @abstractmethod
-    def _plan(self, length: int) -> Plan: ...
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         """On all windows of tau rounds, or on the whole game."""
@@ -225,12 +235,24 @@ class POLA(CoverLearner):
     array([1., 0.])
     """
 
-    META = AdaNormalHedge
+    def __init__(
+        self,
+        domain: Domain,
+        horizon: int | None = None,
+        lipschitz: float | str = "auto",
+        *,
+        start: str = "current",
+        **options: Unpack[EnsembleOptions],
+    ) -> None:
+        checked = make_options(domain, horizon, lipschitz, **options)
+        meta = AdaNormalHedge(checked.loss_scale)
+        super().__init__(domain, checked, partial(_plan, checked), meta, start)
 
-    def _plan(self, length: int) -> Plan:
-        """BOGD_IP for an interval of that length, with its share of the budget."""
-        share = (self.options.oracle.budget or 0.0) * cover_share(length)
-        h = float(length) ** -0.75
-        if self.options.planned:
-            h = budgeted_step(length, bounds.ANYWHERE, share, self.options.delay_factor)
-        return self.options.plan(h, share, length)
+
+def _plan(options: Options, length: int) -> Plan:
+    """BOGD_IP for an interval of that length, with its share of the budget."""
+    share = (options.oracle.budget or 0.0) * cover_share(length)
+    h = float(length) ** -0.75
+    if options.planned:
+        h = budgeted_step(length, bounds.ANYWHERE, share, options.delay_factor)
+    return options.plan(h, share, length)

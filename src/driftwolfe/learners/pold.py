@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Unpack
+from functools import partial
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -16,13 +17,14 @@ from driftwolfe.ensemble import (
     pold_grid,
     threads,
 )
+from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.experts import combine, require_finite, stack
-from driftwolfe.ensemble.list import ListDescent
+from driftwolfe.ensemble.list import ListDescent, descent
 from driftwolfe.ensemble.plan import Plan, budgeted_grid
 from driftwolfe.learners import bounds
-from driftwolfe.learners.base import Round, all_or_nothing, as_loss
-from driftwolfe.learners.epochs import Epoch, EpochLearner
-from driftwolfe.learners.options import EnsembleOptions, one_of
+from driftwolfe.learners.base import Learner, Round, all_or_nothing, as_loss
+from driftwolfe.learners.epochs import Epoch, current_epoch, epochs
+from driftwolfe.learners.options import EnsembleOptions, Options, make_options, one_of
 from driftwolfe.losses import FunctionLoss
 from driftwolfe.points.devices import to_host
 from driftwolfe.points.kinds import Array, Point
@@ -36,15 +38,45 @@ GRIDS: dict[str, Callable[[int], Array]] = {
 }
 
 
-class GridLearner(EpochLearner):
+class GridLearner(Learner):
     """A fixed number of experts, one for each step size of a grid, weighted by Hedge.
 
-    A subclass has `_plans`: the experts for an epoch of so many rounds, smallest step first.
+    Without a horizon it plays epochs of 64, 128, 256, ... rounds, each with the parameters of its own
+    length, from where the last one ended.
+
+    Parameters
+    ----------
+    domain
+        The set.
+    options
+        Checked options.
+    plans
+        The grid: the experts for an epoch of so many rounds, smallest step first.
+    experts
+        Makes the experts of some plans on the counted set, at a point; `descent` if not given.
+    weights
+        Makes the weights for an epoch of so many rounds; Hedge if not given.
     """
 
-    STATE: ClassVar[tuple[str, ...]] = ("_meta",)
+    STATE = ("_epoch_start", "_epoch_length", "_experts", "_meta")
     PARTS = ("_experts", "_meta")
-    _meta: Hedge
+    options: Options
+    _experts: Any
+
+    def __init__(
+        self,
+        domain: Domain,
+        options: Options,
+        plans: Callable[[int], Sequence[Plan]],
+        experts: Callable[[Domain, Sequence[Plan], Point], Any] | None = None,
+        weights: Callable[[int], Hedge] | None = None,
+    ) -> None:
+        super().__init__(domain)
+        self.options = options
+        self._plans = plans
+        self._make_experts = experts or partial(_descents, options)
+        self._make_weights = weights or partial(_hedge, options, plans)
+        self._begin(current_epoch(options.horizon, 0), domain.origin())
 
     def update(self, loss: Any) -> float:
         """Play the mean of the experts; weigh them by their losses; let each take its step."""
@@ -73,33 +105,55 @@ class GridLearner(EpochLearner):
             return [f"h = {step:.3g}" for step in steps]
         return [f"η = {float(f'{c * step:.3g}'):,g}" for step in steps]
 
+    @property
+    def lipschitz(self) -> float:
+        """G: the larger of what was given and the largest gradient norm seen."""
+        return max(self.options.lipschitz or 0.0, self._experts.largest_gradient)
+
     def check_state(self) -> None:
         super().check_state()
-        number = len(self._plans(self._epoch_length))
+        epoch = current_epoch(self.options.horizon, self.t)
+        require((self._epoch_start, self._epoch_length) == epoch[:2], "epochs and rounds")
+        number = len(self._plans(epoch.horizon))
         require(self._experts.size == self._meta.size == number, "experts and weights")
 
+    def _next_round(self) -> None:
+        """Count a round, and start the next epoch where one ends."""
+        self.t += 1
+        if self.options.horizon is None and self.t == self._epoch_start + self._epoch_length:
+            start = self._experts.restart_point(self._meta.weights, _first_heaviest)
+            self._begin(Epoch(self.t, 2 * self._epoch_length, 0), start)
+
     def _begin(self, epoch: Epoch, start: Point) -> None:
-        super()._begin(epoch, start)
-        self._meta = self._make_meta(epoch.horizon)
+        self._epoch_start, self._epoch_length = epoch.start, epoch.horizon
+        experts = self._make_experts(self._counted, self._plans(epoch.horizon), start)
+        if self.t:
+            experts.take_over(self._experts)
+        self._experts, self._meta = experts, self._make_weights(epoch.horizon)
 
-    def _make_meta(self, horizon: int) -> Hedge:
-        size = len(self._plans(horizon))
-        return Hedge(size, horizon=horizon, loss_scale=self.options.loss_scale)
-
-    def _restart_point(self) -> Point:
-        return self._experts.restart_point(self._meta.weights, lambda w: int(near_largest(w)[0]))
+    def _bound(self, path_length: float, tau: int | None) -> float | None:
+        if tau is not None:
+            return None
+        played = (epoch for epoch in epochs(self.options.horizon, self.t) if epoch.rounds)
+        return sum((self._epoch_bound(epoch, path_length) for epoch in played), 0.0)
 
     def _epoch_bound(self, epoch: Epoch, path_length: float) -> float:
-        """The best expert's bound plus the price of finding it."""
+        """The best expert's bound plus the price of finding it.
+
+        Losses of one round differ by at most G * diameter; none learns a larger range.
+        """
+        spread, meta = self.lipschitz * self.domain.diameter, self._make_weights(epoch.horizon)
         return min(
-            self._expert_bound(plan, epoch, path_length) + self._price(i, epoch)
+            self._expert_bound(plan, epoch, path_length)
+            + (meta.regret_bound(i, epoch.rounds, spread) if spread > 0 else 0.0)
             for i, plan in enumerate(self._plans(epoch.horizon), start=1)
         )
 
-    def _price(self, i: int, epoch: Epoch) -> float:
-        """Hedge's regret against expert i for losses of range G * diameter; none learns a larger."""
-        spread, meta = self.lipschitz * self.domain.diameter, self._make_meta(epoch.horizon)
-        return meta.regret_bound(i, epoch.rounds, spread) if spread > 0 else 0.0
+    def _expert_bound(self, plan: Plan, epoch: Epoch, path_length: float) -> float:
+        start = bounds.ANYWHERE if epoch.start else bounds.AT_CENTER
+        return self.options.expert_bound(
+            plan, self._experts, self.lipschitz, epoch.rounds, path_length, start
+        )
 
     # -- several rounds at once ------------------------------------------------------------------
 
@@ -144,6 +198,20 @@ class GridLearner(EpochLearner):
             self._counted.calls.add(*done[1:])
             self._next_round()
         return rounds
+
+
+def _descents(options: Options, domain: Domain, plans: Sequence[Plan], start: Point) -> Descent:
+    experts = descent(domain, options.oracle, options.step_scale)
+    experts.add(start, plans)
+    return experts
+
+
+def _hedge(options: Options, plans: Callable[[int], Sequence[Plan]], horizon: int) -> Hedge:
+    return Hedge(len(plans(horizon)), horizon=horizon, loss_scale=options.loss_scale)
+
+
+def _first_heaviest(weights: Array) -> int:
+    return int(near_largest(weights)[0])
 
 
 class POLD(GridLearner):
@@ -218,16 +286,18 @@ class POLD(GridLearner):
     ) -> None:
         one_of(grid, "grid", GRIDS)
         self.grid = grid
-        super().__init__(domain, horizon, lipschitz, **options)
+        checked = make_options(domain, horizon, lipschitz, **options)
+        super().__init__(domain, checked, partial(_plans, checked, grid))
 
-    def _plans(self, horizon: int) -> list[Plan]:
-        """One BOGD_IP for each step of the grid, with its share of the budget."""
-        options, budget = self.options, self.options.oracle.budget or 0.0
-        if options.planned and self.grid == "tight":
-            best = budgeted_grid(horizon, bounds.AT_CENTER, budget, options.delay_factor)
-            steps = [plan.step for plan in best]
-        else:
-            steps = GRIDS[self.grid](horizon).tolist()
-        number = len(steps)  # equal shares are better where measured, those of the prior are proved
-        shares = ader_prior(number) if options.planned else np.full(number, 1.0 / number)
-        return [options.plan(h, budget * s) for h, s in zip(steps, shares.tolist(), strict=True)]
+
+def _plans(options: Options, grid: str, horizon: int) -> list[Plan]:
+    """One BOGD_IP for each step of the grid, with its share of the budget."""
+    budget = options.oracle.budget or 0.0
+    if options.planned and grid == "tight":
+        best = budgeted_grid(horizon, bounds.AT_CENTER, budget, options.delay_factor)
+        steps = [plan.step for plan in best]
+    else:
+        steps = GRIDS[grid](horizon).tolist()
+    number = len(steps)  # equal shares are better where measured, those of the prior are proved
+    shares = ader_prior(number) if options.planned else np.full(number, 1.0 / number)
+    return [options.plan(h, budget * s) for h, s in zip(steps, shares.tolist(), strict=True)]
