@@ -223,17 +223,21 @@ class GaugeDescent(DenseDescent):
         c = 0.0 if domain.center is None else domain.center
         x, y, gauges = self.x.copy(), self.y.copy(), self.gauges.copy()
         for i in np.flatnonzero(~self.leaving):
-            g = domain.tangent(gradients[i if len(gradients) > 1 else 0])
-            # Clipped to a ball that touches the set, u has the gauge 1 but for rounding, which must
-            # not decide; so near to it, w is u.
-            if gauges[i] > 1.0 + TIE and np.vdot(g, y[i] - c) < 0:
-                g = g - np.vdot(g, x[i] - c) * domain.gauge_subgradient(y[i])
+            g = self._surrogate(i, domain.tangent(gradients[i if len(gradients) > 1 else 0]))
             y[i] = clip_to_ball(y[i] - scale * self.steps[i] * g, domain.center, domain.radius)
             gauges[i] = self._gauge(y[i])
             x[i] = c + (y[i] - c) / gauges[i] if gauges[i] > 1.0 else y[i]
         self._x, self._y, self.gauges = self._table(x), self._table(y), gauges
         self.largest_gradient = largest
         self.clocks = self.clocks + 1
+
+    def _surrogate(self, i: int, g: Array) -> Array:
+        c, u = 0.0 if self.domain.center is None else self.domain.center, self.y[i]
+        # Clipped to a ball that touches the set, u has the gauge 1 but for rounding, which must not
+        # decide; so near to it, w is u.
+        if self.gauges[i] <= 1.0 + TIE or np.vdot(g, u - c) >= 0:
+            return g
+        return g - np.vdot(g, self.x[i] - c) * self.domain.gauge_subgradient(u)
 
     def _gauge(self, u: Array) -> float:
         if self.bisection is None:
