@@ -20,7 +20,6 @@ CONTENTS = {
     "demo": "a first example",
     "doctor": "what is installed",
     "experiments": "the paper's runs, sweeps, reports",
-    "saved": "load any saved object",
     "estimators": "recommender, classifier",
     "game": "play, History, checkpoints",
     "regret": "static, dynamic, adaptive",
@@ -31,7 +30,8 @@ CONTENTS = {
     "domains": "convex sets: lmo",
     "losses": "convex functions",
     "points": "arrays, low rank plus sparse, products",
-    "storage": "atomic files, saved state",
+    "storage": "atomic files, archives",
+    "saved_state": "what archives may hold",
     "terminal": "output to the terminal",
 }
 COLOURS = {
@@ -44,7 +44,6 @@ COLOURS = {
     "regret": GREEN,
     "streams": GREEN,
     "estimators": PINK,
-    "saved": PINK,
 }
 
 

@@ -154,7 +154,7 @@ def play(
     >>> len(history), bool(history.losses[-1] < history.losses[0])
     (50, True)
     """
-    recording = [record_decisions, record_weights]
+    recording = (record_decisions, record_weights)
     period = checks.count(every, "every")
     saved = None if checkpoint is None else Checkpoint(checkpoint, learner, recording)
     record = GameRecord([], [], []) if saved is None else saved.resume(learner)
@@ -235,9 +235,9 @@ class Checkpoint:
     """A file that holds a learner and the record of its game; a kill leaves the last whole one."""
 
     def __init__(
-        self, path: str | os.PathLike[str], learner: Learner, recording: list[bool]
+        self, path: str | os.PathLike[str], learner: Learner, recording: tuple[bool, bool]
     ) -> None:
-        self.path, self.first, self.recording = Path(path), learner.t, recording
+        self.path, self.first, self.recording = Path(path), learner.t, list(recording)
         archive.require_named_state(learner)  # now, not after the first thousand rounds
         with storage.explained(self.path):
             storage.destination(self.path)

@@ -14,14 +14,12 @@ from typing import Any, ClassVar, NamedTuple, Self, cast, get_args, get_type_hin
 
 from driftwolfe.domains import CountedDomain, Domain, OracleCalls
 from driftwolfe.learners import bounds
-from driftwolfe.learners.options import OPTIONS, Options
+from driftwolfe.learners.options import OPTIONS, Options, check_set
 from driftwolfe.losses import FunctionLoss, Loss
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.storage import require
 
-#: Squares of distances, and sums of them, stay in the range of numbers.
-LARGEST_RADIUS = 1e150
 #: Methods that change a learner, and those that read what changes.
 WRITES = {"update", "update_many"}
 READS = {"decision", "expert_weights", "expert_names", "expert_ends", "bound", "clone"}
@@ -138,13 +136,7 @@ class Learner(Guarded, ABC):
         return learner
 
     def __init__(self, domain: Domain) -> None:
-        if not isinstance(domain, Domain):
-            raise TypeError(f"domain must be a Domain, got {type(domain).__name__}")
-        if domain.radius > LARGEST_RADIUS:
-            raise ValueError(
-                f"domain has the radius {domain.radius:g}, whose square leaves the range of numbers: "
-                "use larger units"
-            )
+        check_set(domain)
         domain.warm_up()
         self.domain = domain
         self.t = 0

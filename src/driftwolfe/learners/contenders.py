@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
-from typing import Unpack
+from typing import Any, Unpack
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import Hedge, MultiplicativeWeights, ader_grid
@@ -22,6 +23,7 @@ from driftwolfe.learners.options import (
 from driftwolfe.learners.pola import CoverLearner
 from driftwolfe.learners.pold import GridLearner
 from driftwolfe.points import checks
+from driftwolfe.points.kinds import Point
 
 #: LMO calls per expert and round in the practical tuning of Multi-OCG.
 _PRACTICAL_INNER = 20
@@ -337,13 +339,9 @@ class MultiOCG(GridLearner):
             domain,
             checked,
             _ocg_plans,
-            lambda counted, plans, start: Leaders(
-                counted, [plan.lifetime for plan in plans], start, scale, curvature, *rule
-            ),
+            partial(_leaders, (scale, curvature, *rule)),
             # Strongly convex losses are exp-concave: a constant rate lambda/G^2 pays only a log.
-            None
-            if curvature is None or G is None
-            else lambda T: Hedge(len(_ocg_plans(T)), horizon=8, loss_scale=G**2 / curvature),
+            None if curvature is None or G is None else partial(_steady, G**2 / curvature),
         )
 
     @property
@@ -389,6 +387,15 @@ class MultiOCG(GridLearner):
         eta = self._experts.scale_for(G) / math.sqrt(gamma)
         one = D**2 / eta + eta * G**2 * gamma / 4.0 + G * gamma * D / math.sqrt(gamma)
         return math.ceil(epoch.rounds / gamma) * one + gamma * G * path_length
+
+
+def _leaders(settings: Any, domain: Domain, plans: Sequence[Plan], start: Point) -> Leaders:
+    return Leaders(domain, [plan.lifetime for plan in plans], start, *settings)
+
+
+def _steady(loss_scale: float, horizon: int) -> Hedge:
+    """Weights whose rate does not depend on the horizon."""
+    return Hedge(len(_ocg_plans(horizon)), horizon=8, loss_scale=loss_scale)
 
 
 def _ocg_plans(horizon: int) -> list[Plan]:

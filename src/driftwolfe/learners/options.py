@@ -26,6 +26,8 @@ from driftwolfe.points import checks
 PRACTICAL_TOLERANCE = 1e-6
 #: LMO calls that one projection of the practical tuning may make.
 PRACTICAL_CALLS = 200
+#: Squares of distances, and sums of them, stay in the range of numbers.
+LARGEST_RADIUS = 1e150
 
 
 class StepOptions(TypedDict, total=False):
@@ -186,6 +188,7 @@ def make_options(
     domain: Domain, horizon: Any = None, lipschitz: Any = "auto", **given: Any
 ) -> Options:
     """Check the options of a learner and fill in the defaults of its tuning."""
+    check_set(domain)
     o = {name: default for name, (default, _) in OPTIONS.items()} | given
     one_of(o["tuning"], "tuning", ("practical", "certified"))
     one_of(o["feedback"], "feedback", ("full", "linear"))
@@ -222,6 +225,17 @@ def make_options(
             lazy=checks.count(o["lazy"], "lazy", least=0),
         ),
     )
+
+
+def check_set(domain: Any) -> None:
+    """Refuse what is no set, and one that is too large."""
+    if not isinstance(domain, Domain):
+        raise TypeError(f"domain must be a Domain, got {type(domain).__name__}")
+    if domain.radius > LARGEST_RADIUS:
+        raise ValueError(
+            f"domain has the radius {domain.radius:g}, whose square leaves the range of numbers: "
+            "use larger units"
+        )
 
 
 def require_projection(domain: Domain, learner: str, instead: str) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 
 from driftwolfe.losses.base import Ball, Loss
 from driftwolfe.losses.inputs import FixedPoint
-from driftwolfe.points import checks, ops
-from driftwolfe.points.devices import is_array, namespace
+from driftwolfe.points import FactoredMatrix, checks, ops
+from driftwolfe.points.devices import HOST, is_array, namespace
 from driftwolfe.points.kinds import Array, Point, Shape, compiled
 from driftwolfe.points.ops import ProductPoint
 
@@ -214,14 +214,18 @@ class FunctionLoss(WholePointLoss):
 
 
 def _guarded(point: Point) -> Point:
-    """The same point, protected against writing by the user's functions: read-only, or a copy."""
+    """The same point, protected against writing by the user's functions."""
     if isinstance(point, np.ndarray):
         view = point.view()
         view.setflags(write=False)
         return view
     if isinstance(point, ProductPoint):
         return ProductPoint(_guarded(part) for part in point.parts)
-    return point.copy()
+    if point.device is not HOST:  # tensors cannot be made read-only
+        return point.copy()
+    U, s, V = (_guarded(part) for part in (point.U, point.s, point.V))
+    stored = None if point.sparse is None else point.sparse.copy()
+    return FactoredMatrix._of(U, s, V, stored, point.orthonormal)
 
 
 def _checked_value(result: Any) -> float:
