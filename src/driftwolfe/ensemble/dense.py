@@ -222,7 +222,7 @@ class GaugeDescent(DenseDescent):
         gradients, scale, domain = self._stacked(table), self.scale_for(largest), self.domain
         c = 0.0 if domain.center is None else domain.center
         x, y, gauges = self.x.copy(), self.y.copy(), self.gauges.copy()
-        for i in np.flatnonzero(~self.leaving):
+        for i in np.flatnonzero(~self.leaving).tolist():
             g = self._surrogate(i, domain.tangent(gradients[i if len(gradients) > 1 else 0]))
             y[i] = clip_to_ball(y[i] - scale * self.steps[i] * g, domain.center, domain.radius)
             gauges[i] = self._gauge(y[i])
