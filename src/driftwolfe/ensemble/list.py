@@ -76,7 +76,7 @@ class ListDescent(Descent):
         def target(i: int) -> Point:
             return self.y[i] + (-scale * self.steps[i]) * sums[i].total(self.x[i])
 
-        results = self._project(due, target)
+        results = self._project(due, target) if due.size or not self.independent else []
         x, y = list(self.x), list(self.y)
         for i, result in zip(due, results, strict=True):
             x[i], y[i], sums[i] = result.feasible, result.infeasible, GradientSum()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -18,6 +19,9 @@ from driftwolfe.points import checks
 Result = TypeVar("Result")
 
 _chosen: int | None = None
+#: In the threads of `run`, `here` is True: the jobs of a job stay in its thread, where BLAS is limited
+#: already. To ask for that again would let another thread take over each time.
+_thread = threading.local()
 
 
 def set_threads(number: int | None) -> None:
@@ -56,13 +60,20 @@ def threads() -> int:
 
 def run(jobs: Sequence[Callable[[], Result]], most: float = math.inf) -> list[Result]:
     """Return the jobs' results, from `most` threads at most; errors are raised when all have ended."""
+    if getattr(_thread, "here", False):
+        return [job() for job in jobs]
     number = int(min(threads(), most))
     with _single_blas():
         if number == 1 or len(jobs) < 2:
             return [job() for job in jobs]
-        futures = [_pool(number, os.getpid()).submit(job) for job in jobs]
+        futures = [_pool(number, os.getpid()).submit(_in_thread, job) for job in jobs]
         wait(futures)
         return [future.result() for future in futures]
+
+
+def _in_thread(job: Callable[[], Result]) -> Result:
+    _thread.here = True
+    return job()
 
 
 def run_from_both_ends(
