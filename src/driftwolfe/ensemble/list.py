@@ -76,7 +76,7 @@ class ListDescent(Descent):
         def target(i: int) -> Point:
             return self.y[i] + (-scale * self.steps[i]) * sums[i].total(self.x[i])
 
-        results = self._project(due, target) if due.size or not self.independent else []
+        results = self._project(due, target)
         x, y = list(self.x), list(self.y)
         for i, result in zip(due, results, strict=True):
             x[i], y[i], sums[i] = result.feasible, result.infeasible, GradientSum()
@@ -99,6 +99,8 @@ class ListDescent(Descent):
         """Project the targets of the experts that are due, in parallel where possible."""
         if not self.independent:
             return self.project_in_turn(due, map(target, due.tolist()))
+        if not due.size:
+            return []
 
         def project(numbers: list[int]) -> list[InfeasibleProjection]:
             experts = due[numbers].tolist()

@@ -14,7 +14,7 @@ from driftwolfe.ensemble.list import descent
 from driftwolfe.ensemble.plan import Plan, budgeted_step
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
-from driftwolfe.learners.epochs import Epoch, current_epoch, epochs
+from driftwolfe.learners.epochs import Epoch, current_epoch, over_epochs
 from driftwolfe.learners.options import BudgetOptions, Options, make_options
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.rounding import whole_below
@@ -132,17 +132,15 @@ class BOGDIP(Learner):
         return self.options.plan(h, budget)
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
-        G, total = self.lipschitz, 0.0
-        for epoch in epochs(self.options.horizon, self.t):
-            if rounds := min(tau or epoch.rounds, epoch.rounds):
-                plan = self._plan(epoch.horizon)
-                # An interval starts anywhere, and cuts off two blocks.
-                start = bounds.ANYWHERE if tau or epoch.start else bounds.AT_CENTER
-                total += self.options.expert_bound(
-                    plan, self._experts, G, rounds, path_length, start
-                )
-                total += 2.0 * plan.block * G * self.options.D if tau else 0.0
-        return total
+        def bound(epoch: Epoch) -> float:
+            plan, rounds = self._plan(epoch.horizon), min(tau or epoch.rounds, epoch.rounds)
+            # An interval starts anywhere, and cuts off two blocks.
+            start = bounds.ANYWHERE if tau or epoch.start else bounds.AT_CENTER
+            return self.options.expert_bound(
+                plan, self._experts, self.lipschitz, rounds, path_length, start
+            ) + (2.0 * plan.block * self.lipschitz * self.options.D if tau else 0.0)
+
+        return over_epochs(self.options.horizon, self.t, bound)
 
 
 class LOOBOGD(BOGDIP):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 #: Rounds of the first epoch where the horizon is not known.
@@ -31,6 +31,11 @@ def epochs(horizon: int | None, t: int) -> Iterator[Epoch]:
         yield Epoch(start, length, length)
         start, length = start + length, 2 * length
     yield Epoch(start, length, t - start)
+
+
+def over_epochs(horizon: int | None, t: int, bound: Callable[[Epoch], float]) -> float:
+    """Return the sum of the bounds on the epochs that have been played, or begun, in t rounds."""
+    return sum((bound(epoch) for epoch in epochs(horizon, t) if epoch.rounds), 0.0)
 
 
 def current_epoch(horizon: int | None, t: int) -> Epoch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -15,7 +16,7 @@ from driftwolfe.ensemble.experts import require_finite
 from driftwolfe.ensemble.plan import Plan, granted
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
-from driftwolfe.learners.epochs import Epoch, current_epoch, epochs
+from driftwolfe.learners.epochs import Epoch, current_epoch, over_epochs
 from driftwolfe.learners.options import Options, StepOptions, make_options
 from driftwolfe.oracles import infeasible_projection
 from driftwolfe.oracles.frank_wolfe import CALLS
@@ -238,8 +239,8 @@ class OneOracleAder(Learner):
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         if tau is not None:
             return None
-        played = (epoch for epoch in epochs(self.options.horizon, self.t) if epoch.rounds)
-        return sum((self._epoch_bound(epoch, path_length) for epoch in played), 0.0)
+        bound = partial(self._epoch_bound, path_length=path_length)
+        return over_epochs(self.options.horizon, self.t, bound)
 
     def _epoch_bound(self, epoch: Epoch, path_length: float) -> float:
         G, D, meta = self.lipschitz, self.options.D, self._make_meta(epoch.horizon)

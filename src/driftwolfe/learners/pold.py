@@ -23,7 +23,7 @@ from driftwolfe.ensemble.list import ListDescent, descent
 from driftwolfe.ensemble.plan import Plan, budgeted_grid
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, Round, all_or_nothing, as_loss
-from driftwolfe.learners.epochs import Epoch, current_epoch, epochs
+from driftwolfe.learners.epochs import Epoch, current_epoch, over_epochs
 from driftwolfe.learners.options import EnsembleOptions, Options, make_options, one_of
 from driftwolfe.losses import FunctionLoss
 from driftwolfe.points.devices import to_host
@@ -134,8 +134,8 @@ class GridLearner(Learner):
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         if tau is not None:
             return None
-        played = (epoch for epoch in epochs(self.options.horizon, self.t) if epoch.rounds)
-        return sum((self._epoch_bound(epoch, path_length) for epoch in played), 0.0)
+        bound = partial(self._epoch_bound, path_length=path_length)
+        return over_epochs(self.options.horizon, self.t, bound)
 
     def _epoch_bound(self, epoch: Epoch, path_length: float) -> float:
         """The best expert's bound plus the price of finding it.
