@@ -4,7 +4,7 @@ from devices import HAS_TORCH
 from skips import lines
 
 #: Modules that import PyTorch; the search for doctests would import them too.
-collect_ignore_glob = [] if HAS_TORCH else ["src/driftwolfe/points/devices/torch_*.py"]
+collect_ignore_glob = [] if HAS_TORCH else ["src/driftwolfe/points/torch_device.py"]
 
 
 def pytest_terminal_summary(terminalreporter):
