@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import tempfile
 import time
 import warnings
@@ -33,8 +32,6 @@ EXTRAS = {
     "gpu": "large matrices on a GPU",
     "distributed": "sweeps on a Dask cluster",
 }
-#: Browsers that the tests of the report can use.
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 #: Rounds and dimension of the self-test.
 ROUNDS, DIMENSION = 256, 20
 #: ANSI codes: green, yellow, bold red.
@@ -72,7 +69,6 @@ def examine(terminal: Terminal, data: Folder | None = None) -> int:
         "data of the paper's experiments": lambda: data_sets(data),
         "folders": folders,
         "extras": lambda: [*extras(), gpu()],
-        "for developers of driftwolfe": lambda: [browser()],
     }
     findings: list[Finding] = []
     for title, section in sections.items():
@@ -80,7 +76,8 @@ def examine(terminal: Terminal, data: Folder | None = None) -> int:
         try:
             found = list(section())
         except Exception as problem:  # the doctor itself must not fail
-            found = [_failed(title, problem)]
+            text = f"{type(problem).__name__}: {problem}"
+            found = [Finding(title, text, "broken", _REINSTALL)]
         for finding in found:
             _print(terminal, finding)
         findings += found
@@ -97,10 +94,6 @@ def verdict(findings: Sequence[Finding]) -> str:
     if missing := first.get("note"):
         return f"The core works. First of what is missing, {missing.name}: {missing.remedy}"
     return "All is well. See it at work: driftwolfe demo"
-
-
-def _failed(name: str, problem: Exception) -> Finding:
-    return Finding(name, f"{type(problem).__name__}: {problem}", "broken", _REINSTALL)
 
 
 def _print(terminal: Terminal, finding: Finding) -> None:
@@ -151,9 +144,10 @@ def core() -> Iterator[Finding]:
             except Exception as problem:  # a broken package may raise anything
                 text = f"cannot be imported: {problem}"
                 remedy = f"pip install --force-reinstall {name}"
-        yield (
-            Finding(name, text, "broken", remedy) if text else Finding(name, metadata.version(name))
-        )
+        if text:
+            yield Finding(name, text, "broken", remedy)
+        else:
+            yield Finding(name, metadata.version(name))
 
 
 def extras() -> Iterator[Finding]:
@@ -179,19 +173,15 @@ def gpu() -> Finding:
     return Finding("GPU", torch.cuda.get_device_name())
 
 
-def browser() -> Finding:
-    """Say whether the tests of the report have a browser; users need none."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    return Finding("browser", found or f"none of {', '.join(BROWSERS)}; its tests are skipped")
-
-
 def threads() -> Iterator[Finding]:
     """Count cores, threads of each BLAS, and threads of experts."""
     from threadpoolctl import threadpool_info
 
     from driftwolfe.ensemble.threads import threads as threads_of_experts
 
-    number, cores = threads_of_experts(), _cores()  # which loads every BLAS there is
+    number, cores = threads_of_experts(), os.cpu_count() or 1  # which loads every BLAS there is
+    if hasattr(os, "sched_getaffinity"):  # the cores that this process may use
+        cores = len(os.sched_getaffinity(0))
     yield Finding("cores", str(cores))
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     found = {f"{p['internal_api']} {p['version']}, threads: {p['num_threads']}" for p in pools}
@@ -201,13 +191,6 @@ def threads() -> Iterator[Finding]:
         yield Finding("threads of experts", f"{number}, more than cores", "note", remedy)
     else:
         yield Finding("threads of experts", f"{number}, on large matrices")
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def compiled_code() -> Finding:
@@ -236,27 +219,18 @@ def compiled_code() -> Finding:
 
 def self_test() -> Finding:
     """Play POLA on an L1 ball after a target that jumps once; compare its regret with its bound."""
-    try:
-        regret, bound, feasible = _play_test_game()
-    except Exception as problem:  # whatever is broken may raise anything
-        return _failed("self-test", problem)
-    text = f"POLA, {ROUNDS} rounds on an L1 ball: regret {regret:.1f}, bound {bound:.0f}"
-    if feasible and regret <= bound:
-        return Finding("self-test", text)
-    return Finding("self-test", f"{text}: this must not be", "broken", _REINSTALL)
-
-
-def _play_test_game() -> tuple[float, float, bool]:
-    """The regret, its bound, and whether every decision was in the set."""
     from driftwolfe import POLA, L1Ball, play, regret, streams
 
     learner = POLA(ball := L1Ball(DIMENSION))
     stream = streams.synthetic.piecewise_constant(ball, ROUNDS, pieces=2, seed=0)
     history = play(learner, stream, record_decisions=True, progress=False)
     points = stream.comparators or []
+    suffered = regret.dynamic_regret(history, points)
     bound = learner.bound(path_length=regret.path_length(points))
-    feasible = all(map(ball.contains, history.decisions))
-    return float(regret.dynamic_regret(history, points)), bound, feasible
+    text = f"POLA, {ROUNDS} rounds on an L1 ball: regret {suffered:.1f}, bound {bound:.0f}"
+    if suffered <= bound and all(map(ball.contains, history.decisions)):
+        return Finding("self-test", text)
+    return Finding("self-test", f"{text}: this must not be", "broken", _REINSTALL)
 
 
 def data_sets(folder: Folder | None = None) -> Iterator[Finding]:
