@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["show"]
-
 PLACES, ROUNDS = 8, 1000
 #: Rounds before the first jump, and between jumps.
 CALM, STAY = 300, 100
@@ -42,15 +40,7 @@ _GREY = "#555555"
 
 
 def show(terminal: Terminal, out: Path | None, seed: int = 0) -> None:
-    """Play the demo, print it, and write its picture.
-
-    Parameters
-    ----------
-    terminal, out
-        Where it is printed, and the file of the picture, a PNG; None for no picture.
-    seed
-        Of the jumps and of the noise.
-    """
+    """Play the demo, print it, and write its picture to `out`, a PNG; None for no picture."""
     if out is not None and out.suffix.lower() != ".png":
         raise ValueError(f"the picture is a PNG: its name must end in .png, got {out}")
     stream = hunt(seed)

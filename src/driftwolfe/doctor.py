@@ -21,8 +21,6 @@ from driftwolfe.terminal import Terminal
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
-__all__ = ["examine"]
-
 #: The extras that users install, and what each is for.
 EXTRAS = {
     "plot": "pictures of driftwolfe demo and of the examples",
@@ -53,13 +51,7 @@ class Finding(NamedTuple):
 
 
 def examine(terminal: Terminal, data: Folder | None = None) -> int:
-    """Examine everything and print it; return 1 if the core is broken, else 0.
-
-    Parameters
-    ----------
-    terminal, data
-        Where it is printed, and the folder of the real data; by default $DRIFTWOLFE_DATA.
-    """
+    """Examine everything and print it; return 1 if the core is broken, else 0."""
     python, system = platform.python_version(), f"{platform.system()} {platform.machine()}"
     terminal.tell(f"driftwolfe {__version__}, Python {python}, {system}")
     sections: dict[str, Callable[[], Iterable[Finding]]] = {

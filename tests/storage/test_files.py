@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
+from benchmarks.output import write_json
 from driftwolfe import storage
 
 
@@ -20,7 +21,7 @@ def test_folders_are_made_and_the_content_is_what_was_given(tmp_path):
     assert path.read_bytes() == "grüße\n".encode()
     storage.write_bytes(path, b"\x00\xff")
     assert path.read_bytes() == b"\x00\xff"
-    storage.write_json(path, {"a": [1, "ü"]})
+    write_json(path, {"a": [1, "ü"]})
     assert json.loads(path.read_text(encoding="utf-8")) == {"a": [1, "ü"]}
     assert os.listdir(path.parent) == ["name.txt"]
 
