@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from driftwolfe import __version__
 from driftwolfe.streams import data_files
-from driftwolfe.streams.data_files import DATA_VARIABLE, Folder
+from driftwolfe.streams.data_files import Folder
 from driftwolfe.streams.datasets import RATINGS, ROWS
 from driftwolfe.terminal import Terminal
 
@@ -227,12 +227,11 @@ def self_test() -> Finding:
 
 def data_sets(folder: Folder | None = None) -> Iterator[Finding]:
     """Say whether the real data are here, as published; nothing is downloaded."""
-    named, cache = data_files.named_folder(folder), data_files.cache_folder()
-    into, why = f"the cache folder {cache or '(none: this user has no home)'}", ""
-    if named:
-        into, why = str(named.absolute()), f" only, as --data or {DATA_VARIABLE} says"
+    named = data_files.named_folder(folder)
+    place = named.absolute() if named else data_files.cache_folder()
+    into = place or "the cache (none: this user has no home)"
     for name, file in (("MovieLens 100K", RATINGS), ("Shuttle", ROWS)):
-        text = f"{file.path} not found; looked in {into}{why}"
+        text = f"{file.path} not found in {into}"
         if path := file.find(folder):
             try:
                 file.read(folder)

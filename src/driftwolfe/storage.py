@@ -66,19 +66,13 @@ def write_text(path: Path, content: str) -> None:
 
 
 def destination(path: Path) -> Path:
-    """Return the file that a path leads to; OSError for a link to nowhere, to itself or to a folder."""
+    """Return the file that a path leads to; refuse a link to nowhere, to itself or to a folder."""
     if not path.is_symlink():
         return path
-    try:
-        place = path.resolve(strict=True)
-    except FileNotFoundError:
-        why = f"it is a link to {os.readlink(path)}, which is not there"
-        raise FileNotFoundError(errno.ENOENT, why) from None
-    except (OSError, RuntimeError):  # from Python 3.13 on an OSError
-        raise OSError(errno.ELOOP, "it is a link that leads back to itself") from None
-    if place.is_dir():
-        raise IsADirectoryError(errno.EISDIR, f"it is a link to the folder {place}")
-    return place
+    if not path.is_file():
+        why = f"it is a link to {os.readlink(path)}, which is not a file"
+        raise FileNotFoundError(errno.ENOENT, why)
+    return path.resolve()
 
 
 @contextmanager

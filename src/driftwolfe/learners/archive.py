@@ -179,8 +179,6 @@ def load_learner(
         raise ValueError("give domain or device, not both: a set knows where its points live")
 
     def check(archive: Archive) -> None:
-        if device is not None:  # whatever the file says
-            archive.settings["device"] = device
         check_settings(archive, LEARNER, _held_class(archive, cls, path).__name__)
         if domain is None and archive.settings["domain"] is None:
             raise ValueError(
@@ -191,10 +189,10 @@ def load_learner(
     with storage.enough_memory(path):
         archive = storage.read_archive(path, check)
         settings, held = archive.settings, _held_class(archive, cls, path)
-        place = settings.get("device", "cpu")
+        place = device or settings.get("device", "cpu")
         if domain is None and device is None and place != "auto":
             try:
-                place = device_named(place).name
+                device_named(place)
             except ValueError as error:
                 warnings.warn(f"loaded on the cpu: {one_line(error)}", stacklevel=3)
                 place = "cpu"
