@@ -246,23 +246,21 @@ def data_sets(folder: Folder | None = None) -> Iterator[Finding]:
 
 
 def folders() -> Iterator[Finding]:
-    """Say whether the cache and the results can be written."""
-    remedy = f"set {data_files.CACHE_VARIABLE} to a folder that you can write to"
-    if cache := data_files.cache_folder():
-        yield _writable("cache", cache, remedy)
-    else:
-        yield Finding("cache", "this user has no home folder", "note", remedy)
-    remedy = "run it in a folder that you can write to, or give --out"
-    yield _writable("results", Path("results").absolute(), remedy)
-
-
-def _writable(name: str, folder: Path, remedy: str) -> Finding:
-    """Try to write a temporary file in the folder, or where it would be made."""
-    place = next(path for path in (folder, *folder.parents) if path.exists())
-    try:
-        with tempfile.TemporaryFile(dir=place) as file:
-            file.write(b"driftwolfe")
-    except OSError as problem:
-        text = f"{folder} cannot be written: {problem.strerror or problem}"
-        return Finding(name, text, "note", remedy)
-    return Finding(name, f"{folder}" + ("" if folder.exists() else ", made when needed"))
+    """Try to write where the cache and the results are, or would be made."""
+    cache = f"set {data_files.CACHE_VARIABLE} to a folder that you can write to"
+    results = "run it in a folder that you can write to, or give --out"
+    places = [("cache", data_files.cache_folder(), cache), ("results", Path("results"), results)]
+    for name, folder, remedy in places:
+        if folder is None:
+            yield Finding(name, "this user has no home folder", "note", remedy)
+            continue
+        folder = folder.absolute()
+        try:
+            place = next(path for path in (folder, *folder.parents) if path.exists())
+            with tempfile.TemporaryFile(dir=place) as file:
+                file.write(b"driftwolfe")
+        except OSError as problem:
+            text = f"{folder} cannot be written: {problem.strerror or problem}"
+            yield Finding(name, text, "note", remedy)
+        else:
+            yield Finding(name, f"{folder}" + ("" if folder.exists() else ", made when needed"))
