@@ -179,6 +179,8 @@ def load_learner(
         raise ValueError("give domain or device, not both: a set knows where its points live")
 
     def check(archive: Archive) -> None:
+        if device is not None:  # whatever the file says
+            archive.settings["device"] = device
         check_settings(archive, LEARNER, _held_class(archive, cls, path).__name__)
         if domain is None and archive.settings["domain"] is None:
             raise ValueError(
@@ -189,7 +191,7 @@ def load_learner(
     with storage.enough_memory(path):
         archive = storage.read_archive(path, check)
         settings, held = archive.settings, _held_class(archive, cls, path)
-        place = device or settings.get("device", "cpu")
+        place = settings.get("device", "cpu")
         if domain is None and device is None and place != "auto":
             try:
                 device_named(place)
