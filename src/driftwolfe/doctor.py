@@ -71,7 +71,7 @@ def examine(terminal: Terminal, data: Folder | None = None) -> int:
             text = f"{type(problem).__name__}: {problem}"
             found = [Finding(title, text, "broken", _REINSTALL)]
         for finding in found:
-            _print(terminal, finding)
+            terminal.say("\n".join(_lines(terminal, finding)))
         findings += found
     terminal.say()
     terminal.tell(verdict(findings))
@@ -88,16 +88,15 @@ def verdict(findings: Sequence[Finding]) -> str:
     return "All is well. See it at work: driftwolfe demo"
 
 
-def _print(terminal: Terminal, finding: Finding) -> None:
-    """Print a finding, and its remedy on a line of its own."""
+def _lines(terminal: Terminal, finding: Finding) -> list[str]:
+    """A finding, and its remedy on a line of its own."""
     state = f"  {finding.state:7}"
-    indent = " " * (len(state) + (20 if terminal.width >= 72 else 2))
-    first, *others = terminal.lines(f"{state}{finding.name:20}{finding.text}", indent)
-    terminal.say(terminal.paint(state, _COLOURS[finding.state]) + first.removeprefix(state))
-    for line in others:
-        terminal.say(line)
+    indent = " " * (29 if terminal.width >= 72 else 11)
+    lines = terminal.lines(f"{state}{finding.name:20}{finding.text}", indent)
+    lines[0] = terminal.paint(state, _COLOURS[finding.state]) + lines[0].removeprefix(state)
     if finding.remedy:
-        terminal.tell(f"{indent}-> {finding.remedy}", f"{indent}   ")
+        lines += terminal.lines(f"{indent}-> {finding.remedy}", f"{indent}   ")
+    return lines
 
 
 def requirements(extra: str = "") -> list[Requirement]:
