@@ -108,13 +108,9 @@ def _option(name: str, **settings: Any) -> Callable[[Command], Command]:
 
 
 def _natural(text: str, least: int = 0) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = least - 1
-    if number < least:
+    if not text.isdecimal() or int(text) < least:
         raise argparse.ArgumentTypeError(f"must be a whole number >= {least}, got {text!r}")
-    return number
+    return int(text)
 
 
 _positive = partial(_natural, least=1)

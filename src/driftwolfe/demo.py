@@ -36,7 +36,6 @@ HINDSIGHT = (0.5, 1, 2, 4, 8, 16, 32, 64, 128)
 LETTERS = {True: (" ░▒▓█", "○", "─", "┴"), False: (" .:+#", "o", "-", "+")}
 #: ANSI colours of the learners.
 _COLOURS = {"OGD": "38;5;32", "POLA": "38;5;166"}
-_GREY = "#555555"
 
 
 def show(terminal: Terminal, out: Path | None, seed: int = 0) -> None:
@@ -225,7 +224,7 @@ def picture(runs: tuple[Run, Run]) -> Figure:
             f"{PLACES} places, {len(stream):,} rounds, {len(stream.drifts)} jumps, noisy "
             "sightings. Frames: where the target is. Shades: where a learner puts its weight."
         )
-        figure.text(0.012, 0.938, setting, fontsize=8, color=_GREY, va="top")
+        figure.text(0.012, 0.938, setting, fontsize=8, color="#555555", va="top")
     return figure
 
 

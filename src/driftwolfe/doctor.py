@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module, metadata
@@ -185,8 +184,8 @@ def threads() -> Iterator[Finding]:
 
 
 def compiled_code() -> Finding:
-    """Load compiled loops; say whether they were cached, and where."""
-    name, began = "compiled code", time.perf_counter()
+    """Load compiled loops; say whether they are cached, and where."""
+    name = "compiled code"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that there is no cache is said below
@@ -199,13 +198,10 @@ def compiled_code() -> Finding:
     except Exception as problem:  # numba raises many kinds
         text = f"cannot be loaded: {' '.join(str(problem).split())}"
         return Finding(name, text, "broken", _NUMBA_CACHE)
-    now = f"compiled now ({time.perf_counter() - began:.0f} s)"
     if stats.cache_path is None:
-        text = f"{now} and in every process: no folder can be written"
+        text = "compiled in every process: no folder can be written"
         return Finding(name, text, "note", _NUMBA_CACHE)
-    if sum(stats.cache_hits.values()) and not sum(stats.cache_misses.values()):
-        return Finding(name, f"kept in {stats.cache_path}")
-    return Finding(name, f"{now} and kept in {stats.cache_path} for the next time")
+    return Finding(name, f"kept in {stats.cache_path}")
 
 
 def self_test() -> Finding:

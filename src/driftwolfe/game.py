@@ -176,10 +176,8 @@ def play(
 
     # Losses known beforehand go in batches, in which experts run ahead, unless each round is watched.
     known = hasattr(losses, "__len__") and hasattr(losses, "__getitem__")
-    size = 1
-    if learner.runs_ahead and known and not (callbacks or any(recording)):
-        size = _BATCH if saved is None else min(_BATCH, period)
-    unsaved = 0
+    ahead = learner.runs_ahead and known and not (callbacks or any(recording))
+    size, unsaved = min(_BATCH, period) if ahead else 1, 0
     while batch := list(islice(stream, size)):
         if record_decisions:
             record.decisions.append(learner.decision)  # x_t
