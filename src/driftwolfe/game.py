@@ -291,7 +291,10 @@ def _read_record(saved: Archive) -> GameRecord:
     for name in ("decisions", "weights"):
         held[name] = reader.read(saved.settings[name])
         if isinstance(held[name], tuple):
-            held[name] = _unpacked(*held[name])
+            lengths, numbers = held[name]
+            check_fields(PACKED, {"lengths": lengths, "numbers": numbers}, "game")
+            require(numbers.ndim and lengths.sum() == len(numbers), "records of points")
+            held[name] = np.split(numbers, np.cumsum(lengths)[:-1])
     rounds, rows = check_fields(RECORD, held, "game")["rounds"], held["rows"]
     require((rows[:, 2:] >= 0).all(), "calls")
     points = (held["decisions"], held["weights"])
@@ -304,9 +307,3 @@ def _packed(points: list[Any]) -> Any:
     if not points or not all(isinstance(point, np.ndarray) for point in points):
         return points
     return np.array([len(point) for point in points]), np.concatenate(points)
-
-
-def _unpacked(lengths: Any, numbers: Any) -> list[Any]:
-    check_fields(PACKED, {"lengths": lengths, "numbers": numbers}, "game")
-    require(numbers.ndim and lengths.sum() == len(numbers), "records of points")
-    return np.split(numbers, np.cumsum(lengths)[:-1])

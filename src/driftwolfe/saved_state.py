@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from driftwolfe.storage import Archive, Described
 
 LARGEST_FLOAT = sys.float_info.max
-#: How deep lists in lists may be.
-DEEPEST = 40
 
 
 @dataclass(frozen=True)
@@ -165,7 +163,7 @@ class TreeReader:
 
     def read(self, written: Any, depth: int = 0) -> Any:
         """Return the value."""
-        if depth > DEEPEST:
+        if depth > 40:
             raise ValueError("this archive is nested too deeply")
         if written is None or isinstance(written, bool | int | float | str):
             return written

@@ -268,13 +268,6 @@ def _device(domain: Domain) -> Device:
 
 # -- sets ------------------------------------------------------------------------------------------
 
-#: Numbers that the set of a user's own learner may need: its state may hold no point.
-SMALL = 1 << 16
-#: Numbers that some sets may need beyond what the file holds: 128 MiB.
-ALLOWANCE = 1 << 24
-#: Sets of n that need n^2 numbers: matrices, or equations between vertices.
-SQUARE = ("BirkhoffPolytope", "Spectrahedron", "SpanningTreePolytope")
-
 
 def _written_set(domain: Domain, writer: TreeWriter) -> dict[str, Any]:
     """A set as its name and arguments; TypeError for one of the user's own."""
@@ -299,7 +292,8 @@ class _SetReader(TreeReader):
         self._device = device  # where points are to live
         # Numbers that points of all sets may have together.
         self._room = sum(array.size for array in archive.arrays.values())
-        self._room += SMALL if archive.kind == OWN else 0
+        if archive.kind == OWN:  # whose state may hold no point
+            self._room += 1 << 16
 
     def read(self, written: Any, depth: int = 0) -> Any:
         match written:
@@ -329,9 +323,11 @@ class _SetReader(TreeReader):
         names = [name for name in ("n", "shape", "n_vertices") if name in arguments]
         sizes = [size for name in names for size in checks.shape(arguments[name])] or [0]
         factored = arguments.get("representation") == "factored"
-        needed = sum(sizes) if factored else math.prod(sizes) ** (2 if kind in SQUARE else 1)
+        # Those of n that need n^2 numbers: matrices, or equations between vertices.
+        square = kind in ("BirkhoffPolytope", "Spectrahedron", "SpanningTreePolytope")
+        needed = sum(sizes) if factored else math.prod(sizes) ** (2 if square else 1)
         if factored or kind == "SpanningTreePolytope":
-            needed -= ALLOWANCE  # neither empty factors nor equations are in the file
+            needed -= 1 << 24  # 128 MiB: neither empty factors nor equations are in the file
         self._room -= max(0, needed)
         if self._room < 0:
             raise ValueError(
