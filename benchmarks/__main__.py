@@ -10,10 +10,10 @@ from pathlib import Path
 
 from benchmarks import long
 from benchmarks.measure import Skipped
+from benchmarks.output import write_json
 from benchmarks.ratio import Ratio, as_notes, as_table, plot
 from benchmarks.rows import ROWS
 from driftwolfe.experiments import machine
-from driftwolfe.storage import write_json
 
 RESULTS = Path(__file__).parent / "results"
 #: Share of a limit on time that the short variant asks for: it runs beside other work.

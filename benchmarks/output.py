@@ -1,12 +1,13 @@
-"""Markdown tables and figure files, as all benchmarks write them."""
+"""Markdown tables, JSON and figure files, as all benchmarks write them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from driftwolfe.storage import write
+from driftwolfe.storage import write, write_text
 
 
 def markdown(rows: Sequence[Sequence[str]]) -> str:
@@ -19,6 +20,11 @@ def markdown(rows: Sequence[Sequence[str]]) -> str:
 def short_number(value: float) -> str:
     """Three digits, or all before the decimal point."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write plain data as readable JSON, atomically."""
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 def new_figure(title: str, height: float) -> Any:

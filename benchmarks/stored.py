@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from driftwolfe.storage import write_json
+from benchmarks.output import write_json
 
 PATH = Path(__file__).parent / "results" / "long.json"
 #: Rounds between two stored losses.

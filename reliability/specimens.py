@@ -151,7 +151,7 @@ def _write_game(path: Path) -> None:
 
 def _load_game(path: Path) -> Any:
     learner = _pola()
-    return learner, Checkpoint(path, learner, (True, True)).resume(learner), path
+    return learner, Checkpoint(path, learner, [True, True]).resume(learner), path
 
 
 def _use_game(loaded: Any) -> None:

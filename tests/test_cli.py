@@ -180,6 +180,7 @@ def test_mistakes_in_experiments_get_one_sentence(arguments, told, tmp_path, mon
 
 def test_a_missing_extra_is_named_with_what_to_install(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "msgspec", None)
+    monkeypatch.setattr(dw, "experiments", dw.experiments)  # put back after the import below
     for name in [n for n in sys.modules if n.startswith("driftwolfe.experiments")]:
         monkeypatch.delitem(sys.modules, name)
     assert cli.main(["status", "nowhere"]) == 2

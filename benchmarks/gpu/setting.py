@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import torch
 
 from benchmarks.measure import threads
+from benchmarks.output import write_json
 from driftwolfe.experiments import machine
-from driftwolfe.storage import write_json
 
 Result = TypeVar("Result")
 PACKAGES = ("driftwolfe", "numpy", "scipy", "numba", "torch")

@@ -17,8 +17,6 @@ from driftwolfe import __version__
 from driftwolfe.terminal import Terminal, printable, show
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from driftwolfe.experiments.sweep import Store
 
 #: Runs a command; returns its exit status, None for 0.
@@ -110,20 +108,15 @@ def _option(name: str, **settings: Any) -> Callable[[Command], Command]:
 
 
 def _natural(text: str, least: int = 0) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = least - 1
-    if number < least:
+    if not text.isdecimal() or int(text) < least:
         raise argparse.ArgumentTypeError(f"must be a whole number >= {least}, got {text!r}")
-    return number
+    return int(text)
 
 
 _positive = partial(_natural, least=1)
 _DATA = _option("--data", metavar="DIR", help="folder with the real data")
 _JOBS = _option("--jobs", type=_positive, metavar="N", help="processes (default: as many as cores)")
-_CLUSTER = "run on the Dask cluster of tcp://HOST:PORT"
-_SCHEDULER = _option("--scheduler", metavar="ADDRESS", help=_CLUSTER)
+_SCHEDULER = _option("--scheduler", metavar="ADDRESS", help="Dask cluster, as tcp://HOST:PORT")
 _FOLDER = _option("folder", metavar="DIR", help="folder of a sweep or of an experiment")
 _RESULTS = "folder for results (default: results/%s)"
 _PICTURE = Path("results", "demo.png")
@@ -172,8 +165,8 @@ def run_doctor(options: argparse.Namespace) -> int:
 def run_reproduce(options: argparse.Namespace) -> int:
     """Run an experiment of the paper.
 
-    Run an experiment of the paper: tune c for every method, play every order of the data, and write
-    tables, figures (PNG, PDF, SVG) and an interactive report.
+    Tune c for every method, play every order of the data, and write tables, figures (PNG, PDF, SVG)
+    and an interactive report.
 
     presets:
       quick   minutes on two cores: a short stream, two orders of the data (default)
@@ -184,15 +177,14 @@ def run_reproduce(options: argparse.Namespace) -> int:
     downloaded and checked by SHA-256. If that fails, or $DRIFTWOLFE_OFFLINE forbids it, a synthetic twin
     of the same shape takes their place, and every figure says so.
     """
-    from driftwolfe.experiments.paper import experiment, reproduce
-    from driftwolfe.experiments.sweep import Store
+    from driftwolfe.experiments import paper, sweep
 
-    chosen = experiment(options.experiment, options.preset, options.seeds)
-    store = Store(options.out or Path("results") / f"{options.experiment}-{options.preset}")
+    chosen = paper.experiment(options.experiment, options.preset, options.seeds)
+    store = sweep.Store(options.out or Path("results") / f"{options.experiment}-{options.preset}")
     command = f"driftwolfe reproduce {options.experiment} --preset {options.preset}"
     if options.seeds:
         command += f" --seeds {options.seeds}"
-    return _run_trials(options, store, command, partial(reproduce, chosen, say=_note))
+    return _run_trials(options, store, command, partial(paper.reproduce, chosen, say=_note))
 
 
 @_option("spec", nargs="?", metavar="SPEC", help="a TOML file")
@@ -214,7 +206,6 @@ def run_sweep(options: argparse.Namespace) -> int:
       driftwolfe sweep sweep.toml --scheduler tcp://HOST:8786
     """
     from driftwolfe.experiments import sweep
-    from driftwolfe.experiments.sweep import Store
 
     if options.example:
         print(sweep.EXAMPLE, end="")
@@ -222,7 +213,7 @@ def run_sweep(options: argparse.Namespace) -> int:
     if options.spec is None:
         raise ValueError("say which sweep to run, or print an example of one with --example")
     spec = sweep.read_spec(options.spec)
-    store = Store(options.out or Path("results") / Path(options.spec).stem)
+    store = sweep.Store(options.out or Path("results") / Path(options.spec).stem)
     store.add(spec.title, spec.trials())
     command = f"driftwolfe sweep {shlex.quote(Path(options.spec).name)}"
     return _run_trials(options, store, command, sweep.run_sweep)
@@ -232,11 +223,11 @@ def _run_trials(
     options: argparse.Namespace, store: Store, command: str, run: Callable[..., int]
 ) -> int:
     """Run trials, draw their results, print the table, and say what was written and what failed."""
-    from driftwolfe.experiments.executors import DaskExecutor, ProcessExecutor
+    from driftwolfe.experiments import executors, report, sweep
 
-    executor: Callable[[], Executor] = partial(ProcessExecutor, options.jobs)
+    executor: Callable[[], Any] = partial(executors.ProcessExecutor, options.jobs)
     if options.scheduler:
-        executor = partial(DaskExecutor, options.scheduler)
+        executor = partial(executors.DaskExecutor, options.scheduler)
     # Absolute: workers may run elsewhere on this machine.
     data = None if options.data is None else os.path.abspath(options.data)
     try:
@@ -246,18 +237,12 @@ def _run_trials(
         _note(f"stopped: {done} of {len(store.trials)} trials are done and kept in {store.folder}")
         _note(f"resume with: {shlex.join(['driftwolfe', *sys.argv[1:]])}")
         return 130
-    from driftwolfe.experiments.report import publish
-    from driftwolfe.experiments.sweep import status
-
     if store.results:
-        written = publish(store, command)
-        show(written[0].read_text(encoding="utf-8"))
-        show("written:")
-        for path in written:
-            if path.suffix not in (".pdf", ".svg"):
-                show(f"  {path}")
+        written = report.publish(store, command)
+        shown = [f"  {path}" for path in written if path.suffix not in (".pdf", ".svg")]
+        show("\n".join([written[0].read_text(encoding="utf-8"), "written:", *shown]))
     if failed or not store.results:
-        _note(status(store))
+        _note(sweep.status(store))
         return 1
     return 0
 
@@ -272,9 +257,9 @@ def run_status(options: argparse.Namespace) -> None:
 
     Prints trials done, the best so far, and failures.
     """
-    from driftwolfe.experiments.sweep import Store, status
+    from driftwolfe.experiments import sweep
 
-    show(status(Store(options.folder)))
+    show(sweep.status(sweep.Store(options.folder)))
 
 
 @_FOLDER
@@ -283,11 +268,9 @@ def run_report(options: argparse.Namespace) -> None:
 
     Writes summary.md, trials.csv, figures/ and report.html into the folder of the sweep.
     """
-    from driftwolfe.experiments.report import publish
-    from driftwolfe.experiments.sweep import Store
+    from driftwolfe.experiments import report, sweep
 
-    for path in publish(Store(options.folder)):
-        show(str(path))
+    show("\n".join(map(str, report.publish(sweep.Store(options.folder)))))
 
 
 @_FOLDER
@@ -297,14 +280,13 @@ def run_claims(options: argparse.Namespace) -> None:
     Prints each claim of the paper that the results in a folder can decide, what was measured, and
     whether it held.
     """
-    from driftwolfe.experiments.paper import claims
+    from driftwolfe.experiments import paper, sweep
     from driftwolfe.experiments.summary import summarise
-    from driftwolfe.experiments.sweep import Store
 
-    for summary in summarise(Store(options.folder).results):
-        found = [str(claim) for claim in claims(summary)]
-        show(f"{summary.name}:")
-        show("\n".join(found or ["no claim of the paper is about these methods"]))
+    for summary in summarise(sweep.Store(options.folder).results):
+        found = [str(claim) for claim in paper.claims(summary)]
+        found = found or ["no claim of the paper is about these methods"]
+        show("\n".join([f"{summary.name}:", *found]))
 
 
 @_option("places", metavar="PATH", type=Path, nargs="+", help="folder of a sweep, or a picture")
@@ -315,9 +297,7 @@ def run_overview(options: argparse.Namespace) -> None:
     """
     from driftwolfe.experiments.report import overview
 
-    terminal = Terminal.of()
-    for line in overview(options.places):
-        terminal.say(line)
+    Terminal.of().say("\n".join(overview(options.places)))
 
 
 @_option("--repeats", type=_positive, default=3, metavar="N", help="runs per row (default: 3)")
@@ -332,8 +312,7 @@ def run_oracles(options: argparse.Namespace) -> None:
 
     from driftwolfe.experiments.oracle_table import as_markdown, oracle_table
 
-    hidden = not sys.stderr.isatty()
-    rows = tqdm(oracle_table(options.repeats), unit="row", total=20, disable=hidden, leave=False)
+    rows = tqdm(oracle_table(options.repeats), unit="row", total=20, disable=None, leave=False)
     print(as_markdown(list(rows)))
 
 

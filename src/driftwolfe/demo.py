@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["show"]
-
 PLACES, ROUNDS = 8, 1000
 #: Rounds before the first jump, and between jumps.
 CALM, STAY = 300, 100
@@ -36,27 +34,12 @@ _FAR = 2
 HINDSIGHT = (0.5, 1, 2, 4, 8, 16, 32, 64, 128)
 #: With Unicode and without: letters for rising weight, for a missed target, for an axis and its marks.
 LETTERS = {True: (" ░▒▓█", "○", "─", "┴"), False: (" .:+#", "o", "-", "+")}
-#: The least weight of each letter but the first.
-_LEVELS = (0.1, 0.3, 0.55, 0.8)
 #: ANSI colours of the learners.
 _COLOURS = {"OGD": "38;5;32", "POLA": "38;5;166"}
-_GREY = "#555555"
-_TOLD = {
-    "OGD": "told the number of rounds and the steepest loss; projects",
-    "POLA": "told neither; only minimises linear functions",
-}
 
 
 def show(terminal: Terminal, out: Path | None, seed: int = 0) -> None:
-    """Play the demo, print it, and write its picture.
-
-    Parameters
-    ----------
-    terminal, out
-        Where it is printed, and the file of the picture, a PNG; None for no picture.
-    seed
-        Of the jumps and of the noise.
-    """
+    """Play the demo, print it, and write its picture to `out`, a PNG; None for no picture."""
     if out is not None and out.suffix.lower() != ".png":
         raise ValueError(f"the picture is a PNG: its name must end in .png, got {out}")
     stream = hunt(seed)
@@ -73,10 +56,18 @@ def show(terminal: Terminal, out: Path | None, seed: int = 0) -> None:
     for run in runs:
         title = terminal.paint(f"{run.name}, places by rounds", "1")
         terminal.say("\n".join(["", title, *chart(run, terminal)]))
-    terminal.tell(legend(terminal))
+    shades, missed, *_ = LETTERS[terminal.unicode]
+    terminal.tell(
+        f"{shades[1:]} weight on a place, from little to all; {missed} the target, "
+        "where less than half the weight is on it"
+    )
     terminal.say("\n".join(["", *measures(runs), ""]))
     terminal.tell(findings(runs))
-    terminal.tell(hindsight(runs[0].name, *best_in_hindsight(stream)))
+    times, regret = best_in_hindsight(stream)
+    terminal.tell(
+        f"A step {times:g} times as large would have given OGD a regret of {regret:.1f}; "
+        "which step is best is known only afterwards."
+    )
     if out is None:
         return
     terminal.say()
@@ -122,12 +113,11 @@ class Run:
         # The largest regret against the target on any window of `STAY` rounds:
         sums = np.concatenate([[0.0], np.cumsum(self.excess)])
         self.worst_window = float((sums[STAY:] - sums[:-STAY]).max())
-        # For each jump, the rounds until half the weight is on the target; -1 if the next comes first:
-        waits = []
+        # For each jump, the rounds until half the weight is on the target, or until the next jump:
+        self.waits = []
         for start, end in pairwise([*stream.drifts, len(history)]):
             caught = np.flatnonzero(self.on_target[start:end] >= 0.5)
-            waits.append(int(caught[0]) if caught.size else -1)
-        self.catches = np.array(waits, dtype=np.int64)
+            self.waits.append(int(caught[0]) if caught.size else end - start)
 
 
 def learners(stream: Stream) -> tuple[Learner, Learner]:
@@ -160,26 +150,15 @@ def best_in_hindsight(stream: Stream) -> tuple[float, float]:
     return times, regret
 
 
-def legend(terminal: Terminal) -> str:
-    """Explain the letters of a chart."""
-    shades, missed, *_ = LETTERS[terminal.unicode]
-    return (
-        f"{shades[1:]} weight on a place, from little to all; {missed} the target, "
-        "where less than half the weight is on it"
-    )
-
-
 def chart(run: Run, terminal: Terminal) -> list[str]:
     """Draw a row for each place, a column for some rounds, and an axis with a mark at each jump."""
     columns = terminal.width - 4
     shades, missed, line, mark = LETTERS[terminal.unicode]
-    colour = _COLOURS.get(run.name, "0")
     edges = np.linspace(0, len(run.history), columns + 1).astype(int)
     weights = np.add.reduceat(run.weights, edges[:-1]) / np.diff(edges)[:, None]
-    letters = np.array(
-        [" ", *(terminal.paint(shade, colour) for shade in shades[1:])], dtype=object
-    )
-    cells = letters[np.digitize(weights.T, _LEVELS)]
+    painted = [terminal.paint(shade, _COLOURS[run.name]) for shade in shades[1:]]
+    letters = np.array([" ", *painted], dtype=object)
+    cells = letters[np.digitize(weights.T, (0.1, 0.3, 0.55, 0.8))]
     # In a column with a jump, the target is where it stays longer.
     targets = np.add.reduceat(run.targets, edges[:-1]).argmax(axis=1)
     lost = np.flatnonzero(weights[np.arange(columns), targets] < 0.5)
@@ -188,10 +167,8 @@ def chart(run: Run, terminal: Terminal) -> list[str]:
     jumps, last = run.stream.drifts, str(len(run.history))
     marks = [int(np.searchsorted(edges, jump, side="right")) - 1 for jump in jumps]
     axis = "".join(mark if i in marks else line for i in range(columns))
-    numbers = [" "] * columns
-    for place, text in ((0, "1"), (marks[0], str(jumps[0])), (columns - len(last), last)):
-        numbers[place : place + len(text)] = text
-    return [*rows, f"   {axis}", f"   {''.join(numbers)}"]
+    numbers = "1".ljust(marks[0]) + str(jumps[0])
+    return [*rows, f"   {axis}", f"   {numbers.ljust(columns - len(last))}{last}"]
 
 
 def measures(runs: tuple[Run, Run]) -> list[str]:
@@ -210,73 +187,44 @@ def measures(runs: tuple[Run, Run]) -> list[str]:
 
 def findings(runs: tuple[Run, Run]) -> str:
     """Say how soon each learner found the target again, and compare their regrets and calls."""
-    one, two = runs
+    ogd, pola = runs
     return (
-        f"After a jump {one.name} {_wait(one)} until half its weight is on the target, "
-        f"{two.name} {_wait(two)} (median of {len(one.stream.drifts)} jumps). "
-        f"{two.name}'s regret is {_compared(two.regret, one.regret)} {one.name}'s, with "
-        f"{_calls(two)} in place of {_calls(one)}."
+        f"After a jump OGD takes {np.median(ogd.waits):.0f} rounds until half its weight is on the "
+        f"target, POLA takes {np.median(pola.waits):.0f} rounds (median of {len(ogd.waits)} jumps). "
+        f"POLA's regret is {100 * pola.regret / ogd.regret:.0f} % of OGD's, with "
+        f"{pola.history.lmo.sum():,} linear minimisations in place of "
+        f"{ogd.history.projection.sum():,} projections."
     )
-
-
-def hindsight(name: str, times: float, regret: float) -> str:
-    """Say what the best step size would have done."""
-    if times == 1:
-        return f"No other step that was tried would have given {name} a lower regret."
-    return (
-        f"A step {times:g} times as large would have given {name} a regret of {regret:.1f}; "
-        "which step is best is known only afterwards."
-    )
-
-
-def _wait(run: Run) -> str:
-    never = int((run.catches < 0).sum())
-    median = float(np.median(np.where(run.catches < 0, np.inf, run.catches)))
-    if not np.isfinite(median):
-        return f"mostly takes longer than the target stays ({never} times)"
-    missed = f" ({never} times it came too late)" if never else ""
-    return f"takes {median:.0f} rounds{missed}"
-
-
-def _compared(value: float, other: float) -> str:
-    """Compare two numbers in words."""
-    if not other > 0:
-        return "above" if value > other else "below" if value < other else "the same as"
-    share = round(100 * (value / other - 1))
-    return "the same as" if not share else f"{abs(share)} % {'above' if share > 0 else 'below'}"
-
-
-def _calls(run: Run) -> str:
-    counts = {"linear minimisations": run.history.lmo, "projections": run.history.projection}
-    made = [f"{calls.sum():,} {name}" for name, calls in counts.items() if calls.any()]
-    return " and ".join(made) or "no oracle calls"
 
 
 def picture(runs: tuple[Run, Run]) -> Figure:
     """Draw a map of weights for each learner, and the growth of their regrets."""
     styles = style.line_styles(run.name for run in runs)
-    colours = {name: line.colour for name, line in styles.items()}
     stream = runs[0].stream
     with style.print_style():
-        blank = style.extra("matplotlib.figure").Figure
-        figure: Figure = blank(figsize=(style.WIDTH, 5.2), dpi=100)
         # The right margin is for names and numbers.
         margins = {"left": 0.07, "right": 0.87, "top": 0.855, "bottom": 0.08, "hspace": 0.26}
         grid = {**margins, "height_ratios": [1, 1, 1.1]}
+        figure: Figure = style.extra("matplotlib.figure").Figure((style.WIDTH, 5.2), dpi=100)
         *maps, regrets = figure.subplots(3, 1, sharex=True, gridspec_kw=grid)
         regrets.set_xlim(0, len(stream))
         for axis in (*maps, regrets):
             style.mark_drifts(axis, stream.drifts)
         for axis, run in zip(maps, runs, strict=True):
-            _draw_map(axis, run, colours[run.name])
-        _draw_regrets(regrets, runs, colours)
+            _draw_map(axis, run, styles[run.name].colour)
+            _draw_regret(regrets, run, styles[run.name].colour)
+        regrets.set_xlabel("round; the target jumps at the dotted lines")
+        regrets.set_title("Regret against the target, up to each round", loc="left", pad=4)
+        regrets.grid(visible=False, axis="x")
+        style.count_axis(regrets, "x", 10)
+        style.count_axis(regrets, "y")
         heading = "A target that jumps, and two learners after it"
         figure.text(0.012, 0.982, heading, fontsize=11, fontweight="bold", va="top")
-        told = (
+        setting = (
             f"{PLACES} places, {len(stream):,} rounds, {len(stream.drifts)} jumps, noisy "
             "sightings. Frames: where the target is. Shades: where a learner puts its weight."
         )
-        figure.text(0.012, 0.938, told, fontsize=8, color=_GREY, va="top")
+        figure.text(0.012, 0.938, setting, fontsize=8, color="#555555", va="top")
     return figure
 
 
@@ -296,35 +244,15 @@ def _draw_map(axis: Axes, run: Run, colour: str) -> None:
     axis.grid(visible=False)
     axis.tick_params(length=0)
     axis.spines[:].set_visible(False)
-    bold: dict[str, Any] = {"fontweight": "bold", "color": colour}
-    offset: dict[str, Any] = {"textcoords": "offset points"}
-    name = axis.annotate(
-        run.name, (0, 1), xytext=(0, 4), xycoords="axes fraction", fontsize=9, **bold, **offset
-    )
-    told = _TOLD.get(run.name, "")
-    axis.annotate(told, (1, 0), xytext=(6, 2.4), xycoords=name, color=_GREY, **offset)
-    beside: dict[str, Any] = {"transform": axis.transAxes, "va": "center"}
-    axis.text(1.015, 0.62, f"{100 * run.on_target.mean():.0f} %", fontsize=15, **bold, **beside)
-    axis.text(1.015, 0.38, "of the weight\non the target", fontsize=7, color=_GREY, **beside)
+    title = f"{run.name}: {100 * run.on_target.mean():.0f} % of its weight is on the target"
+    axis.set_title(title, loc="left", pad=4, color=colour)
 
 
-def _draw_regrets(axis: Axes, runs: tuple[Run, Run], colours: dict[str, str]) -> None:
-    """Draw the regrets up to each round, with names and totals at the ends of the curves."""
-    rounds = len(runs[0].history)
-    for run in runs:
-        curve = np.concatenate([[0.0], np.cumsum(run.excess)])
-        axis.plot(np.arange(rounds + 1), curve, color=colours[run.name], linewidth=1.5)
-    axis.set_xlabel("round; the target jumps at the dotted lines")
-    axis.set_title("Regret against the target, up to each round", loc="left", pad=4)
-    axis.grid(visible=False, axis="x")
-    style.count_axis(axis, "x", 10)
-    style.count_axis(axis, "y")
-    low, high = sorted(runs, key=lambda run: run.regret)
-    bottom, top = axis.get_ylim()
-    close = high.regret - low.regret < 0.1 * (top - bottom)  # keep the names apart
+def _draw_regret(axis: Axes, run: Run, colour: str) -> None:
+    """Draw the regret up to each round, with the name and the total at the end of the curve."""
+    curve = np.concatenate([[0.0], np.cumsum(run.excess)])
+    axis.plot(curve, color=colour, linewidth=1.5)
     at: dict[str, Any] = {"xytext": (5, 0), "textcoords": "offset points", "annotation_clip": False}
-    bold: dict[str, Any] = {"fontsize": 9, "fontweight": "bold"}
-    for run, where in ((low, "top"), (high, "bottom")):
-        text, end = f"{run.name} {run.regret:.0f}", (rounds, run.regret)
-        vertical: Any = where if close else "center"
-        axis.annotate(text, end, color=colours[run.name], va=vertical, **at, **bold)
+    bold: dict[str, Any] = {"fontsize": 9, "fontweight": "bold", "va": "center", "color": colour}
+    end = (len(run.history), run.regret)
+    axis.annotate(f"{run.name} {run.regret:.0f}", end, **at, **bold)

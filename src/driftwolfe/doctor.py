@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module, metadata
@@ -15,14 +13,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from driftwolfe import __version__
 from driftwolfe.streams import data_files
-from driftwolfe.streams.data_files import DATA_VARIABLE, Folder
+from driftwolfe.streams.data_files import Folder
 from driftwolfe.streams.datasets import RATINGS, ROWS
 from driftwolfe.terminal import Terminal
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
-
-__all__ = ["examine"]
 
 #: The extras that users install, and what each is for.
 EXTRAS = {
@@ -33,8 +29,6 @@ EXTRAS = {
     "gpu": "large matrices on a GPU",
     "distributed": "sweeps on a Dask cluster",
 }
-#: Browsers that the tests of the report can use.
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 #: Rounds and dimension of the self-test.
 ROUNDS, DIMENSION = 256, 20
 #: ANSI codes: green, yellow, bold red.
@@ -56,13 +50,7 @@ class Finding(NamedTuple):
 
 
 def examine(terminal: Terminal, data: Folder | None = None) -> int:
-    """Examine everything and print it; return 1 if the core is broken, else 0.
-
-    Parameters
-    ----------
-    terminal, data
-        Where it is printed, and the folder of the real data; by default $DRIFTWOLFE_DATA.
-    """
+    """Examine everything and print it; return 1 if the core is broken, else 0."""
     python, system = platform.python_version(), f"{platform.system()} {platform.machine()}"
     terminal.tell(f"driftwolfe {__version__}, Python {python}, {system}")
     sections: dict[str, Callable[[], Iterable[Finding]]] = {
@@ -72,7 +60,6 @@ def examine(terminal: Terminal, data: Folder | None = None) -> int:
         "data of the paper's experiments": lambda: data_sets(data),
         "folders": folders,
         "extras": lambda: [*extras(), gpu()],
-        "for developers of driftwolfe": lambda: [browser()],
     }
     findings: list[Finding] = []
     for title, section in sections.items():
@@ -80,9 +67,10 @@ def examine(terminal: Terminal, data: Folder | None = None) -> int:
         try:
             found = list(section())
         except Exception as problem:  # the doctor itself must not fail
-            found = [_failed(title, problem)]
+            text = f"{type(problem).__name__}: {problem}"
+            found = [Finding(title, text, "broken", _REINSTALL)]
         for finding in found:
-            _print(terminal, finding)
+            terminal.say("\n".join(_lines(terminal, finding)))
         findings += found
     terminal.say()
     terminal.tell(verdict(findings))
@@ -99,20 +87,15 @@ def verdict(findings: Sequence[Finding]) -> str:
     return "All is well. See it at work: driftwolfe demo"
 
 
-def _failed(name: str, problem: Exception) -> Finding:
-    return Finding(name, f"{type(problem).__name__}: {problem}", "broken", _REINSTALL)
-
-
-def _print(terminal: Terminal, finding: Finding) -> None:
-    """Print a finding, and its remedy on a line of its own."""
+def _lines(terminal: Terminal, finding: Finding) -> list[str]:
+    """A finding, and its remedy on a line of its own."""
     state = f"  {finding.state:7}"
-    indent = " " * (len(state) + (20 if terminal.width >= 72 else 2))
-    first, *others = terminal.lines(f"{state}{finding.name:20}{finding.text}", indent)
-    terminal.say(terminal.paint(state, _COLOURS[finding.state]) + first.removeprefix(state))
-    for line in others:
-        terminal.say(line)
+    indent = " " * (29 if terminal.width >= 72 else 11)
+    lines = terminal.lines(f"{state}{finding.name:20}{finding.text}", indent)
+    lines[0] = terminal.paint(state, _COLOURS[finding.state]) + lines[0].removeprefix(state)
     if finding.remedy:
-        terminal.tell(f"{indent}-> {finding.remedy}", f"{indent}   ")
+        lines += terminal.lines(f"{indent}-> {finding.remedy}", f"{indent}   ")
+    return lines
 
 
 def requirements(extra: str = "") -> list[Requirement]:
@@ -151,9 +134,10 @@ def core() -> Iterator[Finding]:
             except Exception as problem:  # a broken package may raise anything
                 text = f"cannot be imported: {problem}"
                 remedy = f"pip install --force-reinstall {name}"
-        yield (
-            Finding(name, text, "broken", remedy) if text else Finding(name, metadata.version(name))
-        )
+        if text:
+            yield Finding(name, text, "broken", remedy)
+        else:
+            yield Finding(name, metadata.version(name))
 
 
 def extras() -> Iterator[Finding]:
@@ -179,19 +163,15 @@ def gpu() -> Finding:
     return Finding("GPU", torch.cuda.get_device_name())
 
 
-def browser() -> Finding:
-    """Say whether the tests of the report have a browser; users need none."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    return Finding("browser", found or f"none of {', '.join(BROWSERS)}; its tests are skipped")
-
-
 def threads() -> Iterator[Finding]:
     """Count cores, threads of each BLAS, and threads of experts."""
     from threadpoolctl import threadpool_info
 
     from driftwolfe.ensemble.threads import threads as threads_of_experts
 
-    number, cores = threads_of_experts(), _cores()  # which loads every BLAS there is
+    number, cores = threads_of_experts(), os.cpu_count() or 1  # which loads every BLAS there is
+    if hasattr(os, "sched_getaffinity"):  # the cores that this process may use
+        cores = len(os.sched_getaffinity(0))
     yield Finding("cores", str(cores))
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     found = {f"{p['internal_api']} {p['version']}, threads: {p['num_threads']}" for p in pools}
@@ -203,16 +183,9 @@ def threads() -> Iterator[Finding]:
         yield Finding("threads of experts", f"{number}, on large matrices")
 
 
-def _cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def compiled_code() -> Finding:
-    """Load compiled loops; say whether they were cached, and where."""
-    name, began = "compiled code", time.perf_counter()
+    """Load compiled loops; say whether they are cached, and where."""
+    name = "compiled code"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that there is no cache is said below
@@ -225,48 +198,35 @@ def compiled_code() -> Finding:
     except Exception as problem:  # numba raises many kinds
         text = f"cannot be loaded: {' '.join(str(problem).split())}"
         return Finding(name, text, "broken", _NUMBA_CACHE)
-    now = f"compiled now ({time.perf_counter() - began:.0f} s)"
     if stats.cache_path is None:
-        text = f"{now} and in every process: no folder can be written"
+        text = "compiled in every process: no folder can be written"
         return Finding(name, text, "note", _NUMBA_CACHE)
-    if sum(stats.cache_hits.values()) and not sum(stats.cache_misses.values()):
-        return Finding(name, f"kept in {stats.cache_path}")
-    return Finding(name, f"{now} and kept in {stats.cache_path} for the next time")
+    return Finding(name, f"kept in {stats.cache_path}")
 
 
 def self_test() -> Finding:
     """Play POLA on an L1 ball after a target that jumps once; compare its regret with its bound."""
-    try:
-        regret, bound, feasible = _play_test_game()
-    except Exception as problem:  # whatever is broken may raise anything
-        return _failed("self-test", problem)
-    text = f"POLA, {ROUNDS} rounds on an L1 ball: regret {regret:.1f}, bound {bound:.0f}"
-    if feasible and regret <= bound:
-        return Finding("self-test", text)
-    return Finding("self-test", f"{text}: this must not be", "broken", _REINSTALL)
-
-
-def _play_test_game() -> tuple[float, float, bool]:
-    """The regret, its bound, and whether every decision was in the set."""
     from driftwolfe import POLA, L1Ball, play, regret, streams
 
     learner = POLA(ball := L1Ball(DIMENSION))
     stream = streams.synthetic.piecewise_constant(ball, ROUNDS, pieces=2, seed=0)
     history = play(learner, stream, record_decisions=True, progress=False)
     points = stream.comparators or []
+    suffered = regret.dynamic_regret(history, points)
     bound = learner.bound(path_length=regret.path_length(points))
-    feasible = all(map(ball.contains, history.decisions))
-    return float(regret.dynamic_regret(history, points)), bound, feasible
+    text = f"POLA, {ROUNDS} rounds on an L1 ball: regret {suffered:.1f}, bound {bound:.0f}"
+    if suffered <= bound and all(map(ball.contains, history.decisions)):
+        return Finding("self-test", text)
+    return Finding("self-test", f"{text}: this must not be", "broken", _REINSTALL)
 
 
 def data_sets(folder: Folder | None = None) -> Iterator[Finding]:
     """Say whether the real data are here, as published; nothing is downloaded."""
-    named, cache = data_files.named_folder(folder), data_files.cache_folder()
-    into, why = f"the cache folder {cache or '(none: this user has no home)'}", ""
-    if named:
-        into, why = str(named.absolute()), f" only, as --data or {DATA_VARIABLE} says"
+    named = data_files.named_folder(folder)
+    place = named.absolute() if named else data_files.cache_folder()
+    into = place or "the cache (none: this user has no home)"
     for name, file in (("MovieLens 100K", RATINGS), ("Shuttle", ROWS)):
-        text = f"{file.path} not found; looked in {into}{why}"
+        text = f"{file.path} not found in {into}"
         if path := file.find(folder):
             try:
                 file.read(folder)
@@ -281,23 +241,21 @@ def data_sets(folder: Folder | None = None) -> Iterator[Finding]:
 
 
 def folders() -> Iterator[Finding]:
-    """Say whether the cache and the results can be written."""
-    remedy = f"set {data_files.CACHE_VARIABLE} to a folder that you can write to"
-    if cache := data_files.cache_folder():
-        yield _writable("cache", cache, remedy)
-    else:
-        yield Finding("cache", "this user has no home folder", "note", remedy)
-    remedy = "run it in a folder that you can write to, or give --out"
-    yield _writable("results", Path("results").absolute(), remedy)
-
-
-def _writable(name: str, folder: Path, remedy: str) -> Finding:
-    """Try to write a temporary file in the folder, or where it would be made."""
-    place = next(path for path in (folder, *folder.parents) if path.exists())
-    try:
-        with tempfile.TemporaryFile(dir=place) as file:
-            file.write(b"driftwolfe")
-    except OSError as problem:
-        text = f"{folder} cannot be written: {problem.strerror or problem}"
-        return Finding(name, text, "note", remedy)
-    return Finding(name, f"{folder}" + ("" if folder.exists() else ", made when needed"))
+    """Try to write where the cache and the results are, or would be made."""
+    cache = f"set {data_files.CACHE_VARIABLE} to a folder that you can write to"
+    results = "run it in a folder that you can write to, or give --out"
+    places = [("cache", data_files.cache_folder(), cache), ("results", Path("results"), results)]
+    for name, folder, remedy in places:
+        if folder is None:
+            yield Finding(name, "this user has no home folder", "note", remedy)
+            continue
+        folder = folder.absolute()
+        try:
+            place = next(path for path in (folder, *folder.parents) if path.exists())
+            with tempfile.TemporaryFile(dir=place) as file:
+                file.write(b"driftwolfe")
+        except OSError as problem:
+            text = f"{folder} cannot be written: {problem.strerror or problem}"
+            yield Finding(name, text, "note", remedy)
+        else:
+            yield Finding(name, f"{folder}" + ("" if folder.exists() else ", made when needed"))

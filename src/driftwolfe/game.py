@@ -6,8 +6,8 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -154,7 +154,7 @@ def play(
     >>> len(history), bool(history.losses[-1] < history.losses[0])
     (50, True)
     """
-    recording = (record_decisions, record_weights)
+    recording = [record_decisions, record_weights]
     period = checks.count(every, "every")
     saved = None if checkpoint is None else Checkpoint(checkpoint, learner, recording)
     record = GameRecord([], [], []) if saved is None else saved.resume(learner)
@@ -176,10 +176,8 @@ def play(
 
     # Losses known beforehand go in batches, in which experts run ahead, unless each round is watched.
     known = hasattr(losses, "__len__") and hasattr(losses, "__getitem__")
-    size = 1
-    if learner.runs_ahead and known and not (callbacks or any(recording)):
-        size = _BATCH if saved is None else min(_BATCH, period)
-    unsaved = 0
+    ahead = learner.runs_ahead and known and not (callbacks or any(recording))
+    size, unsaved = min(_BATCH, period) if ahead else 1, 0
     while batch := list(islice(stream, size)):
         if record_decisions:
             record.decisions.append(learner.decision)  # x_t
@@ -200,22 +198,14 @@ def play(
     if saved is not None and unsaved:
         saved.save(learner, record)
 
-    seconds_spent, suffered, *counts = record.table.T
-    calls = {name: made.astype(np.int64) for name, made in zip(CALLS, counts, strict=True)}
-    return History(
-        learner.domain,
-        suffered,
-        seconds_spent,
-        functions=functions,
-        decisions=record.decisions,
-        weights=record.weights,
-        **calls,
-    )
+    spent, suffered, *counts = record.table.T
+    lmo, projection, gauge, membership = (made.astype(np.int64) for made in counts)
+    lists = (functions, record.decisions, record.weights)
+    return History(learner.domain, suffered, spent, lmo, projection, gauge, *lists, membership)
 
 
 # -- checkpoints -----------------------------------------------------------------------------------
 
-KIND = "Game"
 #: What a checkpoint says, besides what every file of a learner says.
 GAME = archive.LEARNER | {
     "learner": Field(str),
@@ -224,20 +214,21 @@ GAME = archive.LEARNER | {
     "decisions": Field(dict),
     "weights": Field(dict),
 }
-#: Its record: seconds, loss and four counts of calls of each round; points, or their lengths and
-#: the points end to end.
-ROWS = {"rows": Field(np.float64, ("rounds", 6))}
+#: Its record: seconds, loss and four counts of calls of each round, and points.
 POINTS = Field(list, items=archive.POINT)
+RECORD = {"rows": Field(np.float64, ("rounds", 6)), "decisions": POINTS, "weights": POINTS}
+#: Dense points: how many rows each has, and all of them end to end.
 PACKED = {"lengths": Field(np.int64, ("rounds",), 0), "numbers": Field(np.float64)}
 
 
 class Checkpoint:
     """A file that holds a learner and the record of its game; a kill leaves the last whole one."""
 
-    def __init__(
-        self, path: str | os.PathLike[str], learner: Learner, recording: tuple[bool, bool]
-    ) -> None:
-        self.path, self.first, self.recording = Path(path), learner.t, list(recording)
+    def __init__(self, path: storage.PathLike, learner: Learner, recording: list[bool]) -> None:
+        self.path, self.first, self.recording = Path(path), learner.t, recording
+        self._refused = partial(
+            refused, f"{path} is no checkpoint of this game", advice="; remove it to start anew"
+        )
         archive.require_named_state(learner)  # now, not after the first thousand rounds
         with storage.explained(self.path):
             storage.destination(self.path)
@@ -247,7 +238,7 @@ class Checkpoint:
         if not self.path.exists():
             return GameRecord([], [], [])
         saved = storage.read_archive(self.path, self._check)
-        with storage.enough_memory(self.path), self._refused_if_another():
+        with storage.enough_memory(self.path), self._refused():
             reached = archive.restored(learner, saved)
             record = _read_record(saved)
             if reached.t != self.first + len(record.rows):
@@ -276,13 +267,12 @@ class Checkpoint:
             "decisions": writer.write(_packed(record.decisions)),
             "weights": writer.write(_packed(record.weights)),
         }
-        arrays = {**writer.arrays, "rows": record.table}
-        storage.write_archive(self.path, KIND, settings, arrays)
+        storage.write_archive(self.path, "Game", settings, {**writer.arrays, "rows": record.table})
 
     def _check(self, saved: Archive) -> None:
         """Require a file of this game."""
-        with self._refused_if_another():
-            if saved.kind != KIND:
+        with self._refused():
+            if saved.kind != "Game":
                 raise ValueError(f"it holds a {saved.kind[:40]}")
             first = saved.settings.get("first")
             if first != self.first:
@@ -294,35 +284,26 @@ class Checkpoint:
                 raise ValueError("it was recorded with other record_decisions or record_weights")
             archive.check_settings(saved, GAME, "game")
 
-    def _refused_if_another(self) -> AbstractContextManager[None]:
-        what = f"{self.path} is no checkpoint of this game"
-        return refused(what, advice="; remove it to start anew")
-
 
 def _read_record(saved: Archive) -> GameRecord:
-    rows: Any = saved.arrays.get("rows")
-    rounds = check_fields(ROWS, {"rows": rows}, "game")["rounds"]
+    reader = TreeReader(archive.ensemble_kinds(), saved)
+    held: dict[str, Any] = {"rows": saved.arrays.get("rows")}
+    for name in ("decisions", "weights"):
+        held[name] = reader.read(saved.settings[name])
+        if isinstance(held[name], tuple):
+            lengths, numbers = held[name]
+            check_fields(PACKED, {"lengths": lengths, "numbers": numbers}, "game")
+            require(numbers.ndim and lengths.sum() == len(numbers), "records of points")
+            held[name] = np.split(numbers, np.cumsum(lengths)[:-1])
+    rounds, rows = check_fields(RECORD, held, "game")["rounds"], held["rows"]
     require((rows[:, 2:] >= 0).all(), "calls")
-    reader, names = TreeReader(archive.ensemble_kinds(), saved), ("decisions", "weights")
-    lists = {name: _unpacked(reader.read(saved.settings[name])) for name in names}
-    check_fields(dict.fromkeys(lists, POINTS), lists, "game")
-    require(all(len(held) in (0, rounds) for held in lists.values()), "records of points")
-    return GameRecord([tuple(row) for row in rows.tolist()], **lists)
+    points = (held["decisions"], held["weights"])
+    require(all(len(each) in (0, rounds) for each in points), "records of points")
+    return GameRecord([tuple(row) for row in rows.tolist()], *points)
 
 
 def _packed(points: list[Any]) -> Any:
     """Dense points end to end in one array, and their lengths: files with many arrays are slow."""
     if not points or not all(isinstance(point, np.ndarray) for point in points):
         return points
-    lengths = np.array([len(point) for point in points])
-    return lengths, np.concatenate(points)
-
-
-def _unpacked(packed: Any) -> Any:
-    if not isinstance(packed, tuple):
-        return packed
-    require(len(packed) == len(PACKED), "records of points")
-    lengths, numbers = packed
-    check_fields(PACKED, {"lengths": lengths, "numbers": numbers}, "game")
-    require(numbers.ndim and lengths.sum() == len(numbers), "records of points")
-    return np.split(numbers, np.cumsum(lengths)[:-1])
+    return np.array([len(point) for point in points]), np.concatenate(points)

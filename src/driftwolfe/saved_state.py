@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from driftwolfe.storage import Archive, Described
 
 LARGEST_FLOAT = sys.float_info.max
-#: How deep lists in lists may be.
-DEEPEST = 40
 
 
 @dataclass(frozen=True)
@@ -40,10 +38,11 @@ class Field:
         """Whether a value is that; names of sizes that are new are added to `sizes`."""
         if value is None and self.optional:
             return True
-        kinds = self.kind if isinstance(self.kind, tuple) else (self.kind,)
-        if not any(_is_a(value, kind) for kind in kinds):
+        kind, listed = type(value), type(value) in (list, tuple)
+        if kind in (np.ndarray, Described):
+            kind = value.dtype.type
+        if kind not in (self.kind if isinstance(self.kind, tuple) else (self.kind,)):
             return False
-        listed = type(value) in (list, tuple)
         if self.shape is not None:
             shape = (len(value),) if listed else value.shape
             pairs = zip(self.shape, shape, strict=False)
@@ -62,12 +61,6 @@ class Field:
             return True
         end = sizes[self.below] if isinstance(self.below, str) else self.below
         return bool(self.least <= low and high <= self.most and (end is None or high < end))
-
-
-def _is_a(value: Any, kind: type) -> bool:
-    if issubclass(kind, np.generic):
-        return type(value) in (np.ndarray, Described) and value.dtype == kind
-    return type(value) is kind
 
 
 def _fits_size(expected: Any, size: Any, sizes: dict[str, int]) -> bool:
@@ -114,8 +107,7 @@ class TreeWriter:
     """
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:
-        self._names = {kind.of: name for name, kind in kinds.items()}
-        self._kinds = kinds
+        self._kinds, self._names = kinds, {kind.of: name for name, kind in kinds.items()}
         self.arrays: dict[str, NDArray[Any]] = {}  # by the names that the JSON has for them
         self._known: dict[int, tuple[Any, dict[str, Any]]] = {}
 
@@ -163,8 +155,7 @@ class TreeReader:
     """
 
     def __init__(self, kinds: Mapping[str, Kind], archive: Archive) -> None:
-        self._kinds = kinds
-        self._given = archive.arrays
+        self._kinds, self._given = kinds, archive.arrays
         uses = Counter(array_names(archive.settings))
         self._shared = {name for name, times in uses.items() if times > 1}
         self._arrays: dict[tuple[str, str], NDArray[Any]] = {}
@@ -172,7 +163,7 @@ class TreeReader:
 
     def read(self, written: Any, depth: int = 0) -> Any:
         """Return the value."""
-        if depth > DEEPEST:
+        if depth > 40:
             raise ValueError("this archive is nested too deeply")
         if written is None or isinstance(written, bool | int | float | str):
             return written
@@ -190,18 +181,15 @@ class TreeReader:
                 array = array.copy() if content in self._shared else array
                 self._arrays[name, content] = array.T if name == "turned" else array
             return self._arrays[name, content]
-        if name in self._kinds and isinstance(content, dict):
-            return self._object(name, content, written.get("number"), depth)
+        number = written.get("number")
+        if name in self._kinds and isinstance(content, dict) and isinstance(number, int):
+            if number not in self._made:
+                parts = {part: self.read(value, depth + 1) for part, value in content.items()}
+                check_fields(self._kinds[name].fields, parts, name)
+                self._made[number] = (name, self._kinds[name].make(**parts))
+            if self._made[number][0] == name:
+                return self._made[number][1]
         raise ValueError("this archive holds something unknown")
-
-    def _object(self, name: str, content: dict[str, Any], number: Any, depth: int) -> Any:
-        if not isinstance(number, int) or self._made.get(number, (name, None))[0] != name:
-            raise ValueError(f"this archive does not hold the state of a {name}")
-        if number not in self._made:
-            parts = {part: self.read(value, depth + 1) for part, value in content.items()}
-            check_fields(self._kinds[name].fields, parts, name)
-            self._made[number] = (name, self._kinds[name].make(**parts))
-        return self._made[number][1]
 
     def read_state(self, thing: Any, written: Any) -> None:
         """Set the state of an object that was made the same way; what does not fit is refused."""

@@ -12,7 +12,6 @@ import secrets
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -21,8 +20,6 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 from numpy.typing import NDArray
-
-__all__ = ["Archive", "read_archive", "write_archive"]
 
 PathLike = str | os.PathLike[str]
 
@@ -43,10 +40,9 @@ def lock(file: IO[Any], *, wait: bool = False) -> bool:
 def write(path: Path, fill: Callable[[Path], Any]) -> None:
     """Let `fill` write a temporary file beside `path`, and rename it once it is complete.
 
-    A kill or a power cut at any moment leaves the old file or the new one, each whole; the next write
-    removes temporary files of killed writers. The folder is not synchronised, which would double the
-    cost. A replaced file keeps its mode and, where the system permits, its owner and group. If `path`
-    is a link, the file it leads to is replaced.
+    A kill or a power cut at any moment leaves the old file or the new one, each whole. The folder is
+    not synchronised, which would double the cost. A replaced file keeps its mode and, where the system
+    permits, its owner and group. If `path` is a link, the file it leads to is replaced.
     """
     with explained(path):
         place = destination(path)
@@ -60,34 +56,23 @@ def write(path: Path, fill: Callable[[Path], Any]) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write bytes."""
+    """Write bytes to a file."""
     write(path, lambda part: part.write_bytes(content))
 
 
 def write_text(path: Path, content: str) -> None:
-    """Write text."""
+    """Write text to a file, as UTF-8."""
     write_bytes(path, content.encode())
 
 
-def write_json(path: Path, content: Any) -> None:
-    """Write plain data as readable JSON."""
-    write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-
-
 def destination(path: Path) -> Path:
-    """Return the file that a path leads to; OSError for a link to nowhere, to itself or to a folder."""
+    """Return the file that a path leads to; refuse a link to nowhere, to itself or to a folder."""
     if not path.is_symlink():
         return path
-    try:
-        place = path.resolve(strict=True)
-    except FileNotFoundError:
-        why = f"it is a link to {os.readlink(path)}, which is not there"
-        raise FileNotFoundError(errno.ENOENT, why) from None
-    except (OSError, RuntimeError):  # from Python 3.13 on an OSError
-        raise OSError(errno.ELOOP, "it is a link that leads back to itself") from None
-    if place.is_dir():
-        raise IsADirectoryError(errno.EISDIR, f"it is a link to the folder {place}")
-    return place
+    if not path.is_file():
+        why = f"it is a link to {os.readlink(path)}, which is not a file"
+        raise FileNotFoundError(errno.ENOENT, why)
+    return path.resolve()
 
 
 @contextmanager
@@ -159,10 +144,6 @@ def _keep_access(path: Path, part: Path) -> None:
 VERSION = 1
 #: The entry of the safetensors header that holds ours, as JSON.
 ENTRY = "driftwolfe"
-#: Bytes that are read at once.
-CHUNK = 1 << 20
-#: As in the safetensors library, which writes no longer ones.
-LONGEST_HEADER = 100_000_000
 #: Types as safetensors names them: F64, I32, U8, ...
 DTYPES = {"BOOL": np.dtype("?"), "C64": np.dtype("<c8")} | {
     f"{name[0].upper()}{8 * int(name[1])}": np.dtype(f"<{name}")
@@ -170,28 +151,12 @@ DTYPES = {"BOOL": np.dtype("?"), "C64": np.dtype("<c8")} | {
 }
 
 
-@dataclass(frozen=True)
-class Archive:
-    """The content of an archive.
+class Archive(NamedTuple):
+    """The content of an archive."""
 
-    Attributes
-    ----------
-    kind
-        What was saved: the name of a class.
-    settings
-        Plain data: numbers, texts, lists and dictionaries of them.
-    arrays
-        The arrays by name.
-
-    Examples
-    --------
-    >>> Archive("Example", {"t": 3}, {"x": np.zeros(2)}).settings["t"]
-    3
-    """
-
-    kind: str
-    settings: dict[str, Any]
-    arrays: dict[str, NDArray[Any]]
+    kind: str  # what was saved: the name of a class
+    settings: dict[str, Any]  # plain data: numbers, texts, lists and dictionaries of them
+    arrays: dict[str, Any]  # by name; `Described` ones where only the header was read
 
 
 class Described(NamedTuple):
@@ -211,20 +176,11 @@ def write_archive(
     The file is a safetensors file whose header carries the version, the kind, the settings and a
     SHA-256 sum over all of it.
 
-    Parameters
-    ----------
-    path
-        The file; an existing one is replaced.
-    kind, settings, arrays
-        As in `Archive`.
-
-    Examples
-    --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "state.safetensors"
     >>> write_archive(path, "Example", {"t": 3}, {"x": np.arange(2.0)})
-    >>> read_archive(path).arrays["x"]
-    array([0., 1.])
+    >>> read_archive(path)
+    Archive(kind='Example', settings={'t': 3}, arrays={'x': array([0., 1.])})
     """
     held = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     content = {"version": VERSION, "kind": kind, "settings": dict(settings)}
@@ -244,43 +200,22 @@ def read_archive(
     """Read what `write_archive` wrote; nothing in it is ever executed.
 
     Arrays are made only if the checksum agrees: loading takes as much memory as the arrays take in the
-    file, plus the header and a chunk.
-
-    Parameters
-    ----------
-    path
-        The file.
-    check
-        Raises ValueError to refuse an archive. It is called twice: before the arrays are read, with
-        descriptions of their types and shapes in their place, and after.
-    kind
-        The kind that it must hold, if given.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If it is damaged, of another version, something else, or larger than the memory.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "state.safetensors"
-    >>> write_archive(path, "Example", {"t": 3}, {})
-    >>> read_archive(path)
-    Archive(kind='Example', settings={'t': 3}, arrays={})
+    file, plus the header and a chunk. `check` raises ValueError to refuse an archive; it is called
+    before the arrays are read, with `Described` ones, and after. `kind` is what it must hold, if given.
+    A file that is damaged, of another version, something else, or larger than the memory is refused
+    with a ValueError.
     """
-    check = check or (lambda archive: None)
     with _opened(path) as (file, header, metadata):
         if kind not in (None, header.kind):
             raise ValueError(f"{path} holds a {header.kind[:40]}, not a {kind}")
-        check(header)
+        if check:
+            check(header)
         if metadata.get("sha256") != digest(metadata[ENTRY], header.arrays, file):
             raise ValueError(f"{path} is damaged: its checksum does not agree with its content")
         arrays = {name: _array(file, each) for name, each in header.arrays.items()}
-        archive = Archive(header.kind, header.settings, arrays)
-        check(archive)
+        archive = header._replace(arrays=arrays)
+        if check:
+            check(archive)
     return archive
 
 
@@ -291,10 +226,7 @@ def read_header(path: PathLike) -> Archive:
 
 
 def digest(text: str, arrays: Mapping[str, Any], file: IO[bytes] | None = None) -> str:
-    """Return the checksum of an archive with this header and these arrays, or `Described` ones.
-
-    Of a file, one chunk at a time is in memory.
-    """
+    """Return the checksum of an archive with this header and these arrays, or those of a file."""
     total = hashlib.sha256(text.encode(errors="surrogatepass"))
     for name in sorted(arrays):
         array = arrays[name]
@@ -304,7 +236,7 @@ def digest(text: str, arrays: Mapping[str, Any], file: IO[bytes] | None = None) 
             continue
         file.seek(array.start)
         left = array.nbytes
-        while left and (chunk := file.read(min(left, CHUNK))):
+        while left and (chunk := file.read(min(left, 1 << 20))):  # 1 MB in memory at a time
             total.update(chunk)
             left -= len(chunk)
     return total.hexdigest()
@@ -318,15 +250,12 @@ def _opened(path: PathLike) -> Iterator[tuple[IO[bytes], Archive, dict[str, str]
     with open(path, "rb") as file, enough_memory(path):
         try:
             metadata, arrays = _container(file)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise ValueError(f"{path} is not an archive of driftwolfe, or is damaged") from error
-        try:
             held = json.loads(metadata[ENTRY])
             version, kind, settings = held["version"], held["kind"], held["settings"]
             if version == VERSION and (type(kind), type(settings)) != (str, dict):
                 raise TypeError("kind or settings of another type")
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise ValueError(f"{path} was not written by driftwolfe") from error
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise ValueError(f"{path} is not an archive of driftwolfe, or is damaged") from error
         if version != VERSION:
             raise ValueError(
                 f"{path} has version {str(version)[:40]} of the format, this driftwolfe reads "
@@ -339,7 +268,7 @@ def _container(file: IO[bytes]) -> tuple[dict[str, str], dict[str, Any]]:
     """Read metadata and `Described` arrays; ValueError unless they account for every byte, once."""
     size = os.fstat(file.fileno()).st_size
     length = int.from_bytes(file.read(8), "little")
-    if length > min(LONGEST_HEADER, size - 8):
+    if length > min(100_000_000, size - 8):  # the safetensors library writes no longer ones
         raise ValueError("the header is too long")
     header = json.loads(file.read(length))
     metadata = header.pop("__metadata__", {})
@@ -347,11 +276,8 @@ def _container(file: IO[bytes]) -> tuple[dict[str, str], dict[str, Any]]:
         raise TypeError("metadata are texts")
     arrays, first = {}, 8 + length
     for name, each in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
-        (start, end), dtype, shape = (
-            each["data_offsets"],
-            DTYPES[each["dtype"]],
-            tuple(each["shape"]),
-        )
+        start, end = each["data_offsets"]
+        dtype, shape = DTYPES[each["dtype"]], tuple(each["shape"])
         if not all(type(n) is int and n >= 0 for n in (start, end, *shape)):
             raise TypeError("offsets and shapes are whole numbers")
         nbytes = math.prod(shape) * dtype.itemsize

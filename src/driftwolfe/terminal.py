@@ -23,12 +23,7 @@ _PAINT = re.compile("(\x1b\\[[0-9;]*m)")
 
 def printable(text: str) -> str:
     """Return a text with control characters spelt out, so that no terminal obeys them."""
-    return _CONTROL.sub(_spelt, text)
-
-
-def _spelt(found: re.Match[str]) -> str:
-    number = ord(found[0])
-    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def show(text: str, stream: TextIO | None = None) -> None:

@@ -21,9 +21,6 @@ PUBLIC = (
     "driftwolfe.streams.synthetic",
     "driftwolfe.streams.drift",
     "driftwolfe.estimators",
-    "driftwolfe.storage",
-    "driftwolfe.demo",
-    "driftwolfe.doctor",
     "driftwolfe.experiments.figures",
     "driftwolfe.experiments.report",
 )
@@ -34,8 +31,6 @@ _RESULTS = "draws results of a sweep, which take longer to make than an example 
 NO_EXAMPLE = {
     "driftwolfe.ensemble.SleepingMeta": "abstract: see AdaNormalHedge and MultiplicativeWeights",
     "driftwolfe.regret.Record": _PROTOCOL,
-    "driftwolfe.demo.show": "plays for seconds; `driftwolfe demo` shows it",
-    "driftwolfe.doctor.examine": "prints what this machine has; `driftwolfe doctor` shows it",
     "driftwolfe.experiments.figures.draw_all": _RESULTS,
     "driftwolfe.experiments.figures.oracle_calls": _RESULTS,
     "driftwolfe.experiments.figures.panels": _RESULTS,

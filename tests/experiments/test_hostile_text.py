@@ -106,7 +106,7 @@ def test_overview_lines_hold_no_command(folder, monkeypatch):
 def test_no_formula_reaches_a_spreadsheet(lead):
     results = [result([-5.0], label=f"{lead}1+cmd|' /C calc'!A0"), result([-6.0], label="-7")]
     rows = list(csv.DictReader(io.StringIO(trial_table(results), newline="")))
-    shown = lead.replace("\r", "\\x0d")  # csv would not quote it
+    shown = lead.replace("\r", "\\r")  # csv would not quote it
     assert rows[0]["label"] == f"'{shown}1+cmd|' /C calc'!A0"
     assert rows[1]["label"] == "-7"  # a number, whatever it stands for
     assert [row["cumulative_loss"] for row in rows] == ["-5.0", "-6.0"]

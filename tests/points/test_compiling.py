@@ -50,7 +50,7 @@ def test_without_a_writable_cache_it_compiles_and_says_so_once(sealed, tmp_path)
     assert run.returncode == 0, run.stderr
     first, second = run.stdout.splitlines()
     assert first == f"{tmp_path / 'driftwolfe' / '__init__.py'} [1.0, 0.0]"
-    assert second.startswith("note compiled now") and "NUMBA_CACHE_DIR" in second
+    assert second.startswith("note compiled in every process") and "NUMBA_CACHE_DIR" in second
     assert run.stderr.count("CompileCacheWarning: driftwolfe found no folder") == 1
     assert run.stderr.count("set NUMBA_CACHE_DIR to a folder that can be written") == 1
 

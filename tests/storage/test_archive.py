@@ -56,7 +56,7 @@ def test_every_flipped_byte_and_every_shorter_file_is_refused(path):
         damaged = bytearray(content)
         damaged[position] ^= 1 << int(rng.integers(8))
         path.write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"damaged|not written|not an archive|version"):
+        with pytest.raises(ValueError, match=r"damaged|not an archive|version"):
             read_archive(path)
     for length in (0, 1, 7, 8, 9, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:length])
@@ -66,7 +66,7 @@ def test_every_flipped_byte_and_every_shorter_file_is_refused(path):
 
 def test_other_files_are_refused(path):
     path.write_bytes(safetensors.numpy.save({"a": np.zeros(2)}))
-    with pytest.raises(ValueError, match="not written by driftwolfe"):
+    with pytest.raises(ValueError, match="is not an archive of driftwolfe"):
         read_archive(path)
     path.write_bytes((1 << 62).to_bytes(8, "little") + b"{}")
     with pytest.raises(ValueError, match="not an archive"):
@@ -129,8 +129,8 @@ POOL = {"settings": {"rank": 4, "radii": [1.0]}, "experts": [], "older": {}, "fi
 @pytest.mark.parametrize(
     ("header", "why"),
     [
-        ({"x": declared({}, "", HUGE)["x"]}, "was not written by driftwolfe"),
-        (declared({}, "POLA", HUGE, driftwolfe="{}"), "was not written by driftwolfe"),
+        ({"x": declared({}, "", HUGE)["x"]}, "is not an archive of driftwolfe"),
+        (declared({}, "POLA", HUGE, driftwolfe="{}"), "is not an archive of driftwolfe"),
         (
             declared({}, "", HUGE, driftwolfe='{"version": 7, "kind": "", "settings": {}}'),
             "has version 7 of the format",

@@ -81,6 +81,7 @@ class Leaders(Experts):
         super().check_state()
         require(self.experts and all(type(each) is Leader for each in self.experts), "experts")
         for each in self.experts:
+            require(each.rounds < each.epoch, "experts")
             points = [each.x, each.anchor, *([] if each.gradients is None else [each.gradients])]
             require_kind(self.domain, points, "points of experts")
             buffer = each.memory.shelf

@@ -6,7 +6,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
@@ -46,7 +46,6 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
         return moved[id(array)][1]
 
     def sparse_matrix(shape: Any, indptr: Any, indices: Any, data: Any) -> Any:
-        require(indptr.size == shape[0] + 1, "sparse matrices")
         with refused("this archive holds a sparse matrix that is none"):
             stored = scipy.sparse.csr_array((data, indices, indptr), shape=shape)
             stored.check_format(full_check=True)
@@ -56,15 +55,14 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
     def factored(U: Any, s: Any, V: Any, sparse: Any, orthonormal: bool) -> FactoredMatrix:
         largest = [float(np.abs(factor).max(initial=0.0)) for factor in (U, s, V)]
         require(math.prod(largest) <= LARGEST_FACTOR, "factors beyond the range of numbers")
-        # Norms are read off s if the factors are orthonormal: a lie would make any point feasible.
-        require(not orthonormal or (_orthonormal(U) and _orthonormal(V)), "orthonormal factors")
+        if orthonormal:  # norms are read off s: a lie would make any point feasible
+            require(max(largest[0], largest[2]) <= 2.0, "orthonormal factors")  # squares overflow
+            for factor in (U, V):
+                near = np.allclose(factor.T @ factor, np.eye(s.size), atol=1e-6)
+                require(near, "orthonormal factors")
         if sparse is not None and device is not HOST:
             sparse = device.canonical(sparse, sparse.shape)
         return FactoredMatrix._of(move(U), s, move(V), sparse, orthonormal)
-
-    def product(parts: Any) -> ProductPoint:
-        require(parts, "products of points")
-        return ProductPoint(parts)
 
     def factor_buffer(U: Any, V: Any, used: int) -> FactorBuffer:
         require(used <= U.shape[1], "factors")
@@ -75,10 +73,6 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
         require(lengths[0] == lengths[1] == lengths[2], "sums of gradients")
         rows, cols, values = ([move(each) for each in part] for part in (rows, cols, values))
         return GradientSum(rows, cols, values, rest)
-
-    def leader(**parts: Any) -> Leader:
-        require(parts["rounds"] < parts["epoch"], "experts")
-        return Leader(**parts)
 
     real, count, any_point = np.float64, Field(int, least=0), Field(POINT.kind, optional=True)
     csr, in_range = scipy.sparse.csr_array, (-LARGEST_FACTOR, LARGEST_FACTOR)
@@ -111,19 +105,13 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
     return {
         "sparse": Kind(csr, sparse_fields, sparse_matrix),
         "factored": Kind(FactoredMatrix, factored_fields, factored),
-        "product": Kind(ProductPoint, {"parts": Field(tuple, items=POINT)}, product),
+        "product": Kind(ProductPoint, {"parts": Field(tuple, items=POINT)}, ProductPoint),
         "shelf": Kind(FactorBuffer, buffer_fields, factor_buffer),
         "gradient sum": Kind(GradientSum, sum_fields, gradient_sum),
         "job": Kind(Job, job_fields, Job),
-        "leader": Kind(Leader, leader_fields, leader),
+        "leader": Kind(Leader, leader_fields, Leader),
         "memory": Kind(Memory, memory_fields, Memory),
     }
-
-
-def _orthonormal(factor: Any) -> bool:
-    if factor.size and np.abs(factor).max() > 2.0:  # whose squares might leave the range
-        return False
-    return np.allclose(factor.T @ factor, np.eye(factor.shape[1]), atol=1e-6)
 
 
 # -- learners --------------------------------------------------------------------------------------
@@ -206,7 +194,7 @@ def load_learner(
         place = settings.get("device", "cpu")
         if domain is None and device is None and place != "auto":
             try:
-                place = device_named(place).name
+                device_named(place)
             except ValueError as error:
                 warnings.warn(f"loaded on the cpu: {one_line(error)}", stacklevel=3)
                 place = "cpu"
@@ -268,10 +256,9 @@ def _held_class(archive: Archive, cls: type[Learner] | None, path: PathLike) -> 
         raise ValueError(
             f"{path} holds a {name}, a learner of your own: load it with its class, {name}.load(path)"
         )
-    found = getattr(learners, name, None) if name in learners.__all__ else None
-    if not (isinstance(found, type) and issubclass(found, Learner)):
+    if name not in learners.__all__:
         raise ValueError(f"{path} holds a {name!r}, which is no learner to load")
-    return found
+    return cast(type[Learner], getattr(learners, name))
 
 
 def _device(domain: Domain) -> Device:
@@ -280,16 +267,6 @@ def _device(domain: Domain) -> Device:
 
 
 # -- sets ------------------------------------------------------------------------------------------
-
-#: Sets within sets.
-DEEPEST_SET = 8
-#: Numbers that the set of a user's own learner may need: its state may hold no point.
-SMALL = 1 << 16
-#: Numbers that some sets may need beyond what the file holds: 128 MiB.
-ALLOWANCE = 1 << 24
-#: Sets of n that need n^2 numbers: matrices, or equations between vertices.
-SQUARE = ("BirkhoffPolytope", "Spectrahedron", "SpanningTreePolytope")
-SET = {"kind": Field(str), "arguments": Field(dict)}
 
 
 def _written_set(domain: Domain, writer: TreeWriter) -> dict[str, Any]:
@@ -315,7 +292,8 @@ class _SetReader(TreeReader):
         self._device = device  # where points are to live
         # Numbers that points of all sets may have together.
         self._room = sum(array.size for array in archive.arrays.values())
-        self._room += SMALL if archive.kind == OWN else 0
+        if archive.kind == OWN:  # whose state may hold no point
+            self._room += 1 << 16
 
     def read(self, written: Any, depth: int = 0) -> Any:
         match written:
@@ -327,10 +305,10 @@ class _SetReader(TreeReader):
 
     def read_set(self, written: Any, depth: int = 0) -> Domain:
         """Make a set, and those within it."""
-        check_fields(SET, written, "set")
+        check_fields({"kind": Field(str), "arguments": Field(dict)}, written, "set")
         kind: Any = getattr(domains, written["kind"], None)
         known = isinstance(kind, type) and issubclass(kind, Domain) and kind is not Domain
-        if not known or depth > DEEPEST_SET:
+        if not known or depth > 8:
             name = written["kind"][:40]
             raise ValueError(f"this archive holds a set of an unknown kind, {name!r}")
         given = {name: self.read(each, depth + 1) for name, each in written["arguments"].items()}
@@ -345,9 +323,11 @@ class _SetReader(TreeReader):
         names = [name for name in ("n", "shape", "n_vertices") if name in arguments]
         sizes = [size for name in names for size in checks.shape(arguments[name])] or [0]
         factored = arguments.get("representation") == "factored"
-        needed = sum(sizes) if factored else math.prod(sizes) ** (2 if kind in SQUARE else 1)
+        # Those of n that need n^2 numbers: matrices, or equations between vertices.
+        square = kind in ("BirkhoffPolytope", "Spectrahedron", "SpanningTreePolytope")
+        needed = sum(sizes) if factored else math.prod(sizes) ** (2 if square else 1)
         if factored or kind == "SpanningTreePolytope":
-            needed -= ALLOWANCE  # neither empty factors nor equations are in the file
+            needed -= 1 << 24  # 128 MiB: neither empty factors nor equations are in the file
         self._room -= max(0, needed)
         if self._room < 0:
             raise ValueError(
