@@ -193,11 +193,15 @@ def test_a_download_that_is_not_the_published_file_is_never_kept(folder, monkeyp
     assert list((folder / "cache/some").iterdir()) == []
 
 
-def test_without_a_home_no_cache_is_made(folder, monkeypatch):
+def no_home(name):
+    raise RuntimeError("the home directory cannot be resolved")
+
+
+@pytest.mark.parametrize("os_cache", [lambda name: Path("~/.cache") / name, no_home])
+def test_without_a_home_no_cache_is_made(folder, monkeypatch, os_cache):
     monkeypatch.delenv("DRIFTWOLFE_CACHE")
     monkeypatch.delenv("DRIFTWOLFE_OFFLINE")
-    monkeypatch.setattr("pooch.os_cache", lambda name: Path("~/.cache") / name)
-    monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError))
+    monkeypatch.setattr("pooch.os_cache", os_cache)
     monkeypatch.chdir(folder)
     assert data_files.cache_folder() is None and FILE.find() is None
     with pytest.raises(DataUnavailable, match="no home folder; DRIFTWOLFE_CACHE names"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,12 +17,6 @@ from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.streams.data_files import DataFile, Folder
 from driftwolfe.streams.drift import Seed, Stream, change_points, steepest
-
-#: Users and films, from 0, and their ratings; rows of features, and their classes from 0.
-Ratings: TypeAlias = tuple[Indices, Indices, Array]
-Table: TypeAlias = tuple[Array, Indices]
-#: A number of rounds, None for no flips, or "auto".
-Flips: TypeAlias = int | Literal["auto"] | None
 
 RATINGS = DataFile(
     path="ml-100k/u.data",
@@ -41,8 +35,6 @@ ROWS = DataFile(
 )
 USERS_AND_FILMS = (943, 1682)
 CLASSES_AND_FEATURES = (7, 9)
-#: Rounds between flips of Shuttle's features in the paper.
-FLIP_EVERY = 1000
 
 
 def matrix_completion(
@@ -81,17 +73,15 @@ def matrix_completion(
 
     References
     ----------
-    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
-    regret guarantees, AAAI, section "Experiments".
+    Wang et al. (2024), Non-stationary projection-free online learning, AAAI, "Experiments".
     """
     rows, cols = batch_of_indices(rows, "rows"), batch_of_indices(cols, "cols")
     ratings = batch_of_numbers(ratings, "ratings", rows.size)
     if cols.size != rows.size:
         raise ValueError(f"rows and cols must be of one length, got {rows.size} and {cols.size}")
     step = checks.count(per_round, "per_round")
-    factors = batch_of_numbers(copies, "copies")
+    factors, losses = batch_of_numbers(copies, "copies"), []
     rng, order = np.random.default_rng(seed), np.arange(rows.size)
-    losses = []
     for factor in factors:
         if seed is not None:
             order = rng.permutation(rows.size)
@@ -136,8 +126,7 @@ def multiclass(
 
     References
     ----------
-    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
-    regret guarantees, AAAI, section "Experiments".
+    Wang et al. (2024), Non-stationary projection-free online learning, AAAI, "Experiments".
     """
     table, classes = batch_of_features(features), batch_of_indices(labels, "labels", n_classes)
     if classes.size != table.shape[0]:
@@ -181,8 +170,8 @@ def movielens_100k(
     per_round, copies, loss, seed, radius
         As in `matrix_completion`, and the radius of the stream's `domain`, a trace-norm ball.
     rounds
-        Length of a shorter stream with the same drift, a multiple of the number of copies: each copy
-        then holds only the first ratings of the file. None for all of them.
+        Length of a shorter stream with the same drift, a multiple of the number of copies, which then
+        hold the first ratings of the file; None for all.
 
     Examples
     --------
@@ -196,8 +185,10 @@ def movielens_100k(
     ----------
     Harper, Konstan (2015), The MovieLens datasets: history and context, ACM TiiS 5(4).
     """
-    ratings, batches = _parse_ratings(RATINGS.read(data)), (per_round, copies, loss, seed)
-    return _ratings_stream("MovieLens 100K", ratings, rounds, radius, *batches)
+    table = np.loadtxt(io.BytesIO(RATINGS.read(data)), dtype=np.int64)
+    users, films, stars, _ = table.T
+    ratings = users - 1, films - 1, stars
+    return _ratings_stream("MovieLens 100K", ratings, rounds, radius, per_round, copies, loss, seed)
 
 
 def movielens_twin(
@@ -210,9 +201,9 @@ def movielens_twin(
 ) -> Stream:
     """Return made-up ratings, played like `movielens_100k`.
 
-    100,000 different entries of a 943 x 1,682 matrix, at least 20 of every user. A rating is the sum
-    of a mean, biases of the user and the film, a product of low rank and noise, rounded to 1, ..., 5.
-    As in MovieLens 100K, few users and films hold most ratings; each rating is about as frequent.
+    100,000 entries, at least 20 of every user. A rating is the sum of a mean, biases of the user and
+    the film, a product of low rank and noise, rounded to 1, ..., 5. As in MovieLens 100K, few users
+    and films hold most ratings; each rating is about as frequent.
 
     Parameters
     ----------
@@ -225,26 +216,31 @@ def movielens_twin(
     >>> dw.streams.movielens_twin(rounds=300)
     Stream('MovieLens 100K (synthetic twin)', 300 rounds, lipschitz=10)
     """
-    ratings, batches = _made_up_ratings(), (per_round, copies, loss, seed)
-    return _ratings_stream("MovieLens 100K (synthetic twin)", ratings, rounds, radius, *batches)
+    name, ratings = "MovieLens 100K (synthetic twin)", _made_up_ratings()
+    return _ratings_stream(name, ratings, rounds, radius, per_round, copies, loss, seed)
 
 
 def _ratings_stream(
-    name: str, ratings: Ratings, rounds: int | None, radius: float, *batches: Any
+    name: str,
+    ratings: tuple[Indices, Indices, Array],
+    rounds: int | None,
+    radius: float,
+    per_round: int,
+    copies: Sequence[float],
+    *loss_and_seed: Any,
 ) -> Stream:
-    """Ratings, real or made up, as `movielens_100k` plays them; the rest as `matrix_completion` takes."""
-    per_round, copies, *_ = batches
+    """Ratings, real or made up, as `movielens_100k` plays them."""
     ball = TraceNormBall(USERS_AND_FILMS, radius)
     kept = rows_played(ratings[0].size, per_round, rounds, batch_of_numbers(copies, "copies").size)
     rows, cols, values = (column[:kept] for column in ratings)
-    stream = matrix_completion(rows, cols, values, USERS_AND_FILMS, *batches)
+    stream = matrix_completion(rows, cols, values, ball.shape, per_round, copies, *loss_and_seed)
     return replace(stream, name=name, lipschitz=steepest(stream.losses, ball), domain=ball)
 
 
 def shuttle(
     data: Folder | None = None,
     per_round: int = 10,
-    flip_every: Flips = "auto",
+    flip_every: int | Literal["auto"] | None = "auto",
     seed: Seed = None,
     radius: float = 100.0,
     rounds: int | None = None,
@@ -281,14 +277,20 @@ def shuttle(
     Statlog (Shuttle), UCI Machine Learning Repository, doi:10.24432/C5WS31; scaled by Chang, Lin
     (2011), LIBSVM: a library for support vector machines, ACM TIST 2(27).
     """
-    table = _parse_rows(ROWS.read(data))
-    return _table_stream("Shuttle", table, rounds, radius, per_round, flip_every, seed)
+    # Lines of LIBSVM's format: class index:value ..., both numbers counted from 1.
+    lines = [line.split() for line in ROWS.read(data).decode().splitlines()]
+    features = np.zeros((len(lines), CLASSES_AND_FEATURES[1]))
+    for row, (_, *pairs) in enumerate(lines):
+        for index, value in (pair.split(":") for pair in pairs):
+            features[row, int(index) - 1] = float(value)
+    labels = np.array([int(label) - 1 for label, *_ in lines])
+    return _table_stream("Shuttle", features, labels, rounds, radius, per_round, flip_every, seed)
 
 
 def shuttle_twin(
     rounds: int | None = None,
     per_round: int = 10,
-    flip_every: Flips = "auto",
+    flip_every: int | Literal["auto"] | None = "auto",
     seed: Seed = None,
     radius: float = 100.0,
 ) -> Stream:
@@ -310,13 +312,14 @@ def shuttle_twin(
     >>> len(stream), stream.drifts
     (435, (100, 200, 300, 400))
     """
-    name, table = "Shuttle (synthetic twin)", _made_up_table()
-    return _table_stream(name, table, rounds, radius, per_round, flip_every, seed)
+    name, (features, labels) = "Shuttle (synthetic twin)", _made_up_table()
+    return _table_stream(name, features, labels, rounds, radius, per_round, flip_every, seed)
 
 
 def _table_stream(
     name: str,
-    table: Table,
+    features: Array,
+    labels: Indices,
     rounds: int | None,
     radius: float,
     per_round: int,
@@ -324,15 +327,13 @@ def _table_stream(
     seed: Seed,
 ) -> Stream:
     """Labelled rows, real or made up, as `shuttle` plays them."""
-    features, labels = table
-    ball = TraceNormBall(CLASSES_AND_FEATURES, radius)
+    n_classes, _ = CLASSES_AND_FEATURES
     kept = rows_played(labels.size, per_round, rounds)
     if flip_every == "auto":
         share = _rounds(kept, per_round) / _rounds(labels.size, per_round)
-        flip_every = max(1, round(FLIP_EVERY * share))
-    rows = features[:kept], labels[:kept]
-    stream = multiclass(*rows, ball.shape[0], per_round, flip_every, seed)
-    return replace(stream, name=name, domain=ball)
+        flip_every = max(1, round(1000 * share))
+    stream = multiclass(features[:kept], labels[:kept], n_classes, per_round, flip_every, seed)
+    return replace(stream, name=name, domain=TraceNormBall(CLASSES_AND_FEATURES, radius))
 
 
 def _rounds(rows: int, per_round: int) -> int:
@@ -341,8 +342,6 @@ def _rounds(rows: int, per_round: int) -> int:
 
 def rows_played(rows: int, per_round: int, rounds: int | None, copies: int = 1) -> int:
     """Return how many rows every copy holds, so that all copies together make `rounds` rounds."""
-    if rows < 1:
-        raise ValueError("there are no rows to play: the file is empty")
     most = copies * _rounds(rows, checks.count(per_round, "per_round"))
     wanted = most if rounds is None else checks.count(rounds, "rounds")
     if wanted > most or wanted % copies:
@@ -351,51 +350,7 @@ def rows_played(rows: int, per_round: int, rounds: int | None, copies: int = 1) 
     return min(rows, wanted // copies * per_round)
 
 
-def _parse_ratings(content: bytes) -> Ratings:
-    """Read lines of ``user film stars time``, whole numbers, users and films counted from 1."""
-    largest = (*USERS_AND_FILMS, 5, 2**62)
-    try:
-        if not content.strip():
-            raise ValueError("it is empty")
-        table = np.loadtxt(io.BytesIO(content), dtype=np.int64, ndmin=2)
-        if table.shape[1] != len(largest):
-            raise ValueError(f"it has {table.shape[1]} columns")
-        if not ((table >= (1, 1, 1, 0)) & (table <= largest)).all():
-            raise ValueError("a number is out of range")
-    except (ValueError, OverflowError) as error:
-        reason = " ".join(str(error).split())[:100]
-        raise ValueError(
-            f"the MovieLens file does not hold rows of user, film, stars and time: {reason}"
-        ) from error
-    users, films, stars, _ = table.T
-    return users - 1, films - 1, stars.astype(np.float64)
-
-
-def _parse_rows(content: bytes) -> Table:
-    """Read lines of LIBSVM's format, ``class index:value ...``, both numbers counted from 1."""
-    classes, columns = (range(1, size + 1) for size in CLASSES_AND_FEATURES)
-    lines = content.decode("ascii", errors="replace").splitlines()
-    features = np.zeros((len(lines), len(columns)))
-    labels = np.empty(len(lines), dtype=np.intp)
-    for row, line in enumerate(lines):
-        try:
-            label, *pairs = line.split()
-            labels[row] = classes.index(int(label))
-            for pair in pairs:
-                index, _, value = pair.partition(":")
-                number = float(value)
-                if not -1.0 <= number <= 1.0:
-                    raise ValueError(f"{value!r} is not in [-1, 1]")
-                features[row, columns.index(int(index))] = number
-        except ValueError as error:
-            raise ValueError(
-                f"line {row + 1} of the Shuttle file is no class with numbered features in [-1, 1]: "
-                f"{line[:60]!r}"
-            ) from error
-    return features, labels
-
-
-def _made_up_ratings() -> Ratings:
+def _made_up_ratings() -> tuple[Indices, Indices, Array]:
     """Ratings as those of MovieLens 100K, the same every time."""
     rng = np.random.Generator(np.random.PCG64(100_000))
     m, n = USERS_AND_FILMS
@@ -437,7 +392,7 @@ _LEAST = np.array([27, -4821, 21, -3939, -188, -13839, -48, -353, -356])
 _LARGEST = np.array([126, 5075, 149, 3830, 436, 13148, 105, 270, 266])
 
 
-def _made_up_table() -> Table:
+def _made_up_table() -> tuple[Array, Indices]:
     """Rows as those of Shuttle, the same every time."""
     rng = np.random.Generator(np.random.PCG64(43_500))
     counts, means, deviations, correlations = zip(*_CLASSES, strict=True)
