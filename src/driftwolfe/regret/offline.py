@@ -15,7 +15,7 @@ from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.kinds import Indices, Point
 from driftwolfe.regret.objective import Objective, pool
-from driftwolfe.regret.solvers import Bracket, accelerated, bundle, corrective, linear, newton
+from driftwolfe.regret.solvers import Bracket, accelerated, bundle, corrective, newton
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ def offline_minimum(
 ) -> OfflineMinimum:
     r"""Minimise a sum of losses over a set: :math:`\min_{x \in K} \sum_t f_t(x)`.
 
-    Losses of one class are joined first, so that a window of a thousand rounds costs one matrix
-    product per evaluation, not a thousand calls. Then, whichever fits:
+    Losses of one class are joined first, so that a thousand rounds cost one matrix product per
+    evaluation. Then, whichever fits:
 
     - linear losses: one LMO call, exact;
     - few entries (up to 256) and a cheap projection: Newton steps over the set;
@@ -68,18 +68,14 @@ def offline_minimum(
     - absolute and hinge losses: the same on smoothed losses, with less and less smoothing;
     - your own functions: a bundle method, where gradient steps do not reach the tolerance.
 
-    The certificate is a linear function below the sum, minimised over the set by one LMO call. It
-    holds whether or not the tolerance was reached.
+    The certificate, one LMO call on a tangent, holds whether or not the tolerance was reached.
 
     Parameters
     ----------
-    domain, losses
-        The set K, and the losses :math:`f_t`, at least one.
-    start
-        A point of the set to start from; by default `domain.origin()`.
+    domain, losses, start
+        The set K, the losses :math:`f_t`, and a point of K to start from, else `domain.origin()`.
     tolerance
-        Gap to stop at, relative to the larger of the minimum and the sum at the origin, in absolute
-        values.
+        Gap to stop at, relative to the larger of the absolute minimum and sum at the origin.
     max_iterations
         Most gradients of the sum to evaluate; the gap may then be larger.
 
@@ -94,15 +90,13 @@ def offline_minimum(
 
     References
     ----------
-    Jaggi (2013), Revisiting Frank-Wolfe, for the certificate; Nesterov (2005), Smooth minimization
-    of non-smooth functions.
+    Jaggi (2013), Revisiting Frank-Wolfe; Nesterov (2005), Smooth minimization of non-smooth functions.
     """
     origin = domain.origin()
     first = origin if start is None else domain.check_point(start, "start")
     if start is not None and domain.cheap_membership and not domain.contains(first, atol=1e-6):
         raise ValueError(
-            f"start must be a point of {domain!r}, but it lies outside; project it first, or leave "
-            "it out to start from domain.origin()"
+            f"start must be a point of {domain!r}, but it lies outside; project it first"
         )
     if not losses:
         raise ValueError("losses must hold at least one loss, got none")
@@ -123,8 +117,8 @@ def offline_minimum(
 def minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
     """Narrow a new bracket around the minimum of an objective until it has no more work.
 
-    Losses of matrix entries are minimised on the rows and columns that they use. The minimum is the
-    same: neither taking a submatrix nor filling up with zeros raises the trace norm or the losses.
+    Losses of matrix entries are minimised on the rows and columns that they use: neither taking a
+    submatrix nor filling up with zeros raises the trace norm or the losses.
     """
     domain, origin = bracket.domain, bracket.domain.origin()
     if (part := _submatrix(objective, domain)) is None:
@@ -133,12 +127,12 @@ def minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
             bracket.point = FactoredMatrix.from_dense(bracket.point)
         return
     smaller, rows, cols, bracket.domain = part
+    places = np.meshgrid(rows, cols, indexing="ij")
     if isinstance(start, FactoredMatrix):
-        part_of_start = (start.U[rows] * start.s) @ start.V[cols].T
-        if start.sparse is not None:
-            part_of_start += start.sparse[rows][:, cols].toarray()
+        flat = [indices.ravel() for indices in places]
+        part_of_start = start.entries(*flat).reshape(places[0].shape)
     else:
-        part_of_start = start[np.ix_(rows, cols)]
+        part_of_start = start[*places]
     _run_solvers(smaller, part_of_start, bracket)
     bracket.domain, found = domain, bracket.point
     if isinstance(origin, FactoredMatrix):
@@ -148,7 +142,7 @@ def minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
         bracket.point = FactoredMatrix(U, found.s, V)
     else:
         bracket.point = np.zeros(domain.shape)
-        bracket.point[np.ix_(rows, cols)] = found
+        bracket.point[*places] = found
 
 
 def _submatrix(
@@ -184,7 +178,8 @@ def _run_solvers(objective: Objective, x: Any, bracket: Bracket) -> None:
         bracket.settled = False
         smooth = objective.smoothed(share)
         if smooth.linear:
-            x = linear(smooth, x, bracket)
+            _, x = bracket.gap_at(smooth, x, smooth.evaluate(x))
+            bracket.offer(x, smooth.value(x))
         elif not domain.affordable_projection:
             x = corrective(smooth, x, bracket)
         else:

@@ -1,8 +1,4 @@
-"""Solvers for offline minima, and the bracket that they narrow.
-
-Every solver takes an objective, a start and a bracket, and returns the last point. It ends when the
-bracket has no more work or its steps gain nothing.
-"""
+"""Solvers for offline minima: each narrows a bracket from a start, and returns its last point."""
 
 from __future__ import annotations
 
@@ -19,20 +15,13 @@ from driftwolfe.points import inner, norm
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.regret.objective import Evaluation, Objective
 
-#: Rounding error of a sum of products, in units of its terms.
-_ROUNDING = 16 * float(np.finfo(np.float64).eps)
-
 
 @dataclass(eq=False)
 class Bracket:
     r"""The best point found and the best lower bound proved.
 
-    For convex F with slope g at x and v a minimiser of :math:`\langle g, \cdot\rangle` over K,
-
-    .. math:: \min_K F \ge F(x) - \langle g, x - v\rangle,
-
-    so every evaluation at a point of K may move both ends. The search ends when the bracket is at
-    most ``tolerance * max(|value|, scale) + absolute`` wide, when the minimum is known to be at
+    Evaluations at x move both ends: :math:`\min_K F \ge F(x) + \min_{v \in K} \langle g, v - x\rangle`.
+    The search ends when the bracket is at most `allowed` wide, when the minimum is known to be at
     least `target`, or after `limit` evaluations.
     """
 
@@ -50,12 +39,10 @@ class Bracket:
 
     @property
     def gap(self) -> float:
-        """Width of the bracket."""
         return max(0.0, self.value - self.lower)
 
     @property
     def allowed(self) -> float:
-        """The width at which it is narrow enough."""
         size = 0.0 if self.point is None else abs(self.value)
         return self.tolerance * max(size, self.scale) + self.absolute
 
@@ -74,48 +61,28 @@ class Bracket:
             self.point, self.value = x, value
 
     def gap_at(self, objective: Objective, x: Point, here: Evaluation) -> tuple[float, Point]:
-        """Update both ends by an evaluation at x; return its Frank-Wolfe gap and vertex.
-
-        A smoothed objective settles once its gap is below half its distance from the exact one:
-        then only less smoothing can help.
-        """
+        """Update both ends by an evaluation at x; return its Frank-Wolfe gap and vertex."""
         self.evaluations += 1
         value = here.value if objective.exact is None else objective.exact.value(x)
         self.offer(x, value)
         vertex, error = self.domain.lmo_with_error(here.gradient)
         at_x, at_vertex = inner(here.gradient, x), inner(here.gradient, vertex)
-        noise = _ROUNDING * (abs(here.value) + abs(here.slack) + abs(at_x) + abs(at_vertex))
+        noise = 2.0**-48 * (abs(here.value) + abs(here.slack) + abs(at_x) + abs(at_vertex))
         gap = max(0.0, at_x - at_vertex) + error + noise
         tangent = here.value + here.slack
         self.lower = max(self.lower, tangent - gap)
-        self.settled = gap <= 0.5 * (value - tangent)
+        self.settled = gap <= 0.5 * (value - tangent)  # the rest is the distance by smoothing
         return gap, vertex
 
 
-def linear(objective: Objective, x: Point, bracket: Bracket) -> Point:
-    """Minimise a linear objective by one LMO call."""
-    _, vertex = bracket.gap_at(objective, x, objective.evaluate(x))
-    bracket.offer(vertex, objective.value(vertex))
-    return vertex
-
-
-#: Factor by which the curvature estimate falls after a step that it allowed.
-_RELAX = 0.8
-
-
 def accelerated(objective: Objective, x: Array, bracket: Bracket) -> Array:
-    r"""Minimise by accelerated projected gradient steps, with backtracking and restarts.
+    r"""Minimise by accelerated projected gradient steps (Auslender and Teboulle 2006).
 
-    The scheme of Auslender and Teboulle (2006): with :math:`y = (1-\theta) x + \theta z`,
-
-    .. math::
-
-        z^+ = \Pi_K\big(z - \nabla F(y)/(\theta L)\big), \qquad x^+ = (1-\theta) x + \theta z^+
-
-    Unlike in other schemes no point leaves the set, so functions need not be defined outside it and
-    every evaluation is a certificate. Momentum is dropped whenever it points uphill (O'Donoghue and
-    Candès 2015). One projection, one LMO call and two evaluations per step.
+    With :math:`y = (1-\theta) x + \theta z`, z becomes :math:`\Pi_K(z - \nabla F(y)/(\theta L))`, and x
+    :math:`(1-\theta) x + \theta z`: no point leaves the set, so every evaluation is a certificate.
+    Momentum is dropped whenever it points uphill (O'Donoghue and Candès 2015).
     """
+    relax = 0.8  # factor by which the curvature estimate falls after a step that it allowed
     if not bracket.has_work():
         return x
     here = objective.evaluate(x)
@@ -145,18 +112,13 @@ def accelerated(objective: Objective, x: Array, bracket: Bracket) -> Array:
             x, z, theta = next_x, next_x, 1.0
             continue
         x, z = next_x, next_z
-        theta = 2.0 / (1.0 + math.sqrt(1.0 + 4.0 * _RELAX * curvature / (theta**2 * before)))
-        curvature *= _RELAX
+        theta = 2.0 / (1.0 + math.sqrt(1.0 + 4.0 * relax * curvature / (theta**2 * before)))
+        curvature *= relax
     return x
 
 
 def newton(objective: Objective, x: Array, bracket: Bracket) -> Array:
-    r"""Minimise by quadratic models, each minimised over the set, with a line search.
-
-    Every step costs one Hessian, one eigendecomposition and some hundred projections of small
-    points, but only one or two evaluations: 5 to 10 steps from a cold start where gradient methods
-    need thousands.
-    """
+    """Minimise by quadratic models over the set: 5 to 10 steps where gradients need thousands."""
     last_gap, last_value = math.inf, math.inf
     accuracy = 0.1  # gap of the quadratic model, as a share of the gap at x
     while bracket.has_work():
@@ -166,8 +128,7 @@ def newton(objective: Objective, x: Array, bracket: Bracket) -> Array:
         gained = here.value < last_value - noise
         if not bracket.has_work() or not (gained or gap < 0.5 * last_gap):
             break
-        if last_gap < math.inf:
-            # A falling share keeps the convergence superlinear.
+        if last_gap < math.inf:  # a falling share keeps the convergence superlinear
             accuracy = min(0.03, 0.1 * gap / last_gap)
         last_gap, last_value = gap, here.value
         hessian = objective.hessian(x)
@@ -185,12 +146,10 @@ def newton(objective: Objective, x: Array, bracket: Bracket) -> Array:
 def minimise_quadratic(
     domain: Domain, gradient: Array, hessian: Array, x: Array, accuracy: float
 ) -> Array:
-    r"""Return a point of the set near the minimum of :math:`\langle g, z - x\rangle + \frac12 (z-x)^\top H (z-x)`.
+    """Minimise a quadratic function over the set to a Frank-Wolfe gap of `accuracy`.
 
-    The alternating direction method of multipliers (Boyd et al. 2011, section 3.4.1) from x to a
-    Frank-Wolfe gap of `accuracy`: a linear system that is diagonal in the basis of H's eigenvectors,
-    then a projection. The penalty follows the residuals, so that badly conditioned H, where
-    projected gradient steps crawl, cost a few hundred projections.
+    The alternating direction method of multipliers (Boyd et al. 2011, section 3.4.1): badly
+    conditioned Hessians, where projected gradient steps crawl, cost a few hundred projections.
     """
     values, vectors = np.linalg.eigh(hessian)
     values = np.maximum(values, 0.0)
@@ -218,12 +177,7 @@ def minimise_quadratic(
 
 
 def corrective(objective: Objective, x: Point, bracket: Bracket) -> Point:
-    r"""Minimise by fully corrective Frank-Wolfe.
-
-    Every vertex joins those found so far, and x becomes a minimiser over their convex hull: a
-    problem in as many weights, over a simplex. Needs only the set's LMO, and far fewer calls of it
-    than line search.
-    """
+    """Minimise by fully corrective Frank-Wolfe, each time over the hull of all vertices so far."""
     atoms, weights = [x], np.ones(1)
     has_hessian = isinstance(x, np.ndarray) and objective.has_hessian(x.size)
     while bracket.has_work():
@@ -267,21 +221,11 @@ class _OnHull(Objective):
         return rows @ self._objective.hessian(weighted_sum(x, self._atoms)) @ rows.T
 
 
-#: Error of the minimum of the bundle's model, as a share of the gain that it predicts.
-_MODEL_ACCURACY = 0.05
-
-
 def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
     r"""Minimise by proximal steps on the model :math:`\max_i c_i + \langle g_i, z\rangle` of all tangents.
 
-    A single slope certifies nothing at a kink; the mixture :math:`\sum_i \lambda_i g_i` that a
-    proximal step ends with does, since :math:`F(z) \ge \sum_i \lambda_i (c_i + \langle g_i, z\rangle)`
-    for all z. The step is solved by its dual, over the simplex of the weights lambda: one evaluation
-    and some hundred projections per step.
-
-    References
-    ----------
-    Kiwiel (1990), Proximity control in bundle methods for convex nondifferentiable minimization.
+    A single slope certifies nothing at a kink; the mixture :math:`\sum_i \lambda_i g_i` that the dual
+    of a step ends with does (Kiwiel 1990, Proximity control in bundle methods).
     """
     here = objective.evaluate(x)
     value, ahead = here.value, x
@@ -293,9 +237,9 @@ def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
         slopes = np.vstack((slopes, here.gradient.reshape(1, -1)))
         dual = _Dual(bracket.domain, x, offsets - value, slopes, length)
         weights = np.ones(1)
-        if (number := len(offsets)) > 1:
-            absolute = _MODEL_ACCURACY * bracket.allowed
-            inside = Bracket(Simplex(number), _MODEL_ACCURACY, absolute=absolute, limit=300)
+        if (number := len(offsets)) > 1:  # to 5 % of the gain that the model predicts
+            absolute = 0.05 * bracket.allowed
+            inside = Bracket(Simplex(number), 0.05, absolute=absolute, limit=300)
             accelerated(dual, np.full(number, 1.0 / number), inside)
             weights = np.asarray(inside.point)
         ahead, mixed = dual.minimiser(weights), weights @ slopes
@@ -318,12 +262,10 @@ def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
 
 
 class _Dual(Objective):
-    r"""Minus the dual of a proximal step, as a function of the weights of the cuts.
+    r"""Minus the dual of a proximal step, a function of the weights of the cuts.
 
-    .. math:: -\sum_i \lambda_i c_i - \min_{z \in K} \Big\langle \sum_i \lambda_i g_i, z\Big\rangle
-              + \frac{1}{2 length}\lVert z - x\rVert^2
-
-    With offsets relative to the value at x its minimum is the gain that the step predicts.
+    :math:`-\sum_i \lambda_i c_i - \min_{z \in K} \langle \sum_i \lambda_i g_i, z\rangle + \lVert z - x\rVert^2
+    / (2\,length)`; its minimum is the gain that the step predicts, as offsets are relative to F(x).
     """
 
     def __init__(

@@ -49,7 +49,7 @@ class Certified(float):
     Parameters
     ----------
     value, gap
-        The lower end of the interval and its width; 0 where the number is exact up to rounding.
+        The lower end of the interval, and its width: 0 where the number is exact up to rounding.
 
     Examples
     --------
@@ -78,22 +78,17 @@ class Certified(float):
 
 
 class Regret(Certified):
-    r"""The loss of a learner beyond that of its comparators.
-
-    The minimum of a sum of losses is known to lie in :math:`[v - gap, v]`, with v reached by a point
-    of the set. So the regret lies in :math:`[r, r + gap]`, with r reached by `comparators`.
+    """The loss of a learner beyond that of its comparators.
 
     Parameters
     ----------
     value, gap
-        The lower end r and the width of the interval, in units of the loss.
-    window
-        ``(start, end)``: the rounds it was measured on, as in ``losses[start:end]``.
-    comparators
-        One point per round of the window, or a single one for all of them.
+        The regret against `comparators`, and how much larger it may be, in units of the loss.
+    window, comparators
+        ``(start, end)``: the rounds it was measured on, as in ``losses[start:end]``; and one point
+        per round of the window, or a single one for all of them.
     lengths
-        The lengths of the windows among which this one has the largest regret; empty for the regret
-        of the whole game.
+        Lengths of the windows among which this one has the largest regret; empty for the whole game.
 
     Examples
     --------
@@ -122,10 +117,7 @@ class Regret(Certified):
 
 
 class Windows(NamedTuple):
-    """All windows with starts and ends in two inclusive ranges, the start before the end.
-
-    With a `length`, only those of that length; the ranges are then equally long.
-    """
+    """All windows, or those of one length, with starts and ends in two inclusive ranges."""
 
     starts: tuple[int, int]
     ends: tuple[int, int]
@@ -133,7 +125,6 @@ class Windows(NamedTuple):
 
     @classmethod
     def of_length(cls, length: int, first: int, last: int) -> Windows:
-        """Return the windows of one length with starts from `first` to `last`."""
         return cls((first, last), (first + length, last + length), length)
 
     @property
@@ -143,7 +134,6 @@ class Windows(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """Whether it is one window only."""
         return self.starts[0] == self.starts[1] and self.ends[0] == self.ends[1]
 
     def best(self, sums: Array) -> tuple[float, Window]:
@@ -174,16 +164,13 @@ class Windows(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """Some windows, whose losses sum to `lower` at least on the rounds of `core`.
-
-    `final`: this is a single window, and its minimum has been found.
-    """
+    """Some windows, whose losses sum to `lower` at least on the rounds of `core`."""
 
     windows: Windows
     core: Window
     lower: float
     start: Point
-    final: bool = False
+    final: bool = False  # a single window, and its minimum has been found
 
 
 class WindowSearch:
@@ -193,15 +180,11 @@ class WindowSearch:
     :math:`\min F_W \ge \min F_C + \sum_{t \in W \setminus C} \min f_t`. So one certified minimum over
     the rounds that a set of windows shares bounds all their regrets from above, and its minimiser
     bounds one of them from below. The set with the largest upper bound comes first: its core is
-    solved, then it is split. The search ends when no upper bound exceeds the largest regret found by
-    more than the accuracy: `tolerance` times the larger of it and the absolute losses on its window.
+    solved, then it is split.
     """
 
     def __init__(self, record: Record, tolerance: float) -> None:
-        self._domain, self._functions = record.domain, record.functions
-        for function in self._functions:
-            function.check_shape(self._domain.shape)
-        self._tolerance = tolerance
+        self._domain, self._functions, self._tolerance = record.domain, record.functions, tolerance
         self._origin = self._domain.origin()
         at_origin = [function.value(self._origin) for function in self._functions]
         self._floors = _sums([floor(function, self._domain) for function in self._functions])
