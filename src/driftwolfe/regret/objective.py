@@ -31,23 +31,17 @@ from driftwolfe.points.kinds import Array, Point
 
 
 class Term(NamedTuple):
-    """A loss of a sum and the factor before it.
-
-    The tangent of a smoothed loss may be raised by `blur` times its squared slopes and still lies
-    below the exact loss.
-    """
+    """A loss of a sum and the factor before it."""
 
     weight: float
     loss: Loss
-    blur: float = 0.0
+    blur: float = (
+        0.0  # the tangent of a smoothed loss plus this times its squared slopes is a bound
+    )
 
 
 class Evaluation(NamedTuple):
-    r"""Value and gradient of an objective F at x.
-
-    They bound the sum that is to be minimised, whether F is smoothed or not:
-    :math:`value + slack + \langle gradient, z - x\rangle` is at most that sum at z, for all z.
-    """
+    r"""An objective at x: the exact one at z is at least value + slack + <gradient, z - x>."""
 
     value: float
     gradient: Point
@@ -63,26 +57,23 @@ class Objective:
     def __init__(
         self, terms: Sequence[Term], constant: float = 0.0, exact: Objective | None = None
     ) -> None:
-        self.terms, self.constant, self.exact = tuple(terms), constant, exact
-        classes = {type(term.loss) for term in self.terms}
-        known = [_KNOWN.get(cls, _Known()) for cls in classes]
+        self.terms, self.constant, self.exact = terms, constant, exact
+        classes = {type(term.loss) for term in terms}
+        self._known = [_KNOWN.get(type(term.loss), _Known()) for term in terms]
         self.linear = classes <= {LinearLoss}
         self.quadratic = classes <= {LinearLoss, SquaredDistance}  # one projection minimises it
-        self.kinked = any(each.smoothed for each in known)  # has kinks that can be smoothed
+        self.kinked = any(known.smoothed for known in self._known)  # has kinks that can be smoothed
         self.unknown = not classes <= _KNOWN.keys()  # may have kinks anywhere
         self.lower_bound = constant if classes <= _NONNEGATIVE else -math.inf
-        self._twice_differentiable = all(each.hessian for each in known)
 
     def has_hessian(self, size: int) -> bool:
         """Whether `hessian` works and is cheap for points of that many entries."""
-        return size <= 256 and self._twice_differentiable
+        return size <= 256 and all(known.hessian for known in self._known)
 
     def value(self, x: Point) -> float:
-        """Return F(x)."""
         return self.constant + math.fsum(term.weight * term.loss.value(x) for term in self.terms)
 
     def evaluate(self, x: Point) -> Evaluation:
-        """Return the value, a gradient and the slack at x."""
         value, slack, gradient = self.constant, 0.0, None
         for weight, loss, blur in self.terms:
             part, slope = loss.value_and_slope_at(loss.scores(x))
@@ -96,25 +87,22 @@ class Objective:
     def hessian(self, x: Array) -> Array:
         """Return the matrix of second derivatives, for x flattened."""
         matrix = np.zeros((x.size, x.size))
-        for weight, loss, _ in self.terms:
-            matrix += weight * _KNOWN[type(loss)].hessian(loss, x)  # type: ignore[misc]
+        for term, known in zip(self.terms, self._known, strict=True):
+            matrix += term.weight * known.hessian(term.loss, x)  # type: ignore[misc]
         return matrix
 
     def smoothed(self, share: float) -> Objective:
         """Return a smooth function below this one, which approaches it as `share` falls to 0."""
         if not self.kinked:
             return self
-        smooth = []
-        for term in self.terms:
-            known = _KNOWN.get(type(term.loss), _Known())
-            if known.smoothed is not None:
-                weight, loss, blur = known.smoothed(term.loss, share)
-                term = Term(term.weight * weight, loss, blur)
-            smooth.append(term)
+        smooth = [
+            known.smoothed(term, share) if known.smoothed else term
+            for term, known in zip(self.terms, self._known, strict=True)
+        ]
         return Objective(smooth, self.constant, exact=self)
 
 
-def pool(losses: Sequence[Loss]) -> Objective:
+def pool(losses: Sequence[Any]) -> Objective:
     """Return the sum of the losses, those of one class joined into one term.
 
     Rows of features and lists of entries are concatenated, linear functions added, squared
@@ -122,8 +110,11 @@ def pool(losses: Sequence[Loss]) -> Objective:
     """
     groups: dict[Hashable, list[Loss]] = {}
     for index, loss in enumerate(losses):
-        known = _KNOWN.get(type(loss))
-        key = index if known is None else known.key(loss)
+        key: Hashable = index
+        if known := _KNOWN.get(type(loss)):
+            rows = loss.labels.size if _is_mean(loss) else 0
+            sparse = sp.issparse(getattr(loss, "features", None))
+            key = type(loss), rows, sparse, *(getattr(loss, name) for name in known.options)
         groups.setdefault(key, []).append(loss)
     terms, constant = [], 0.0
     for group in groups.values():
@@ -136,11 +127,7 @@ def pool(losses: Sequence[Loss]) -> Objective:
 
 
 def floor(loss: Loss, domain: Domain) -> float:
-    """Return a number that the loss does not fall below on the set.
-
-    Exact for linear losses; 0 for those that are never negative; for others by the tangent at the
-    set's origin. At most one LMO call.
-    """
+    """Return a lower bound on a loss over the set: 0, or its tangent's; exact for linear losses."""
     if type(loss) in _NONNEGATIVE:
         return 0.0
     origin = domain.origin()
@@ -152,7 +139,7 @@ def floor(loss: Loss, domain: Domain) -> float:
 class SmoothHinge(HingeLoss):
     """The hinge loss, quadratic where a margin lacks less than the width to 1."""
 
-    def __init__(self, loss: HingeLoss, width: float) -> None:
+    def __init__(self, loss: Any, width: float) -> None:
         super().__init__(loss.features, loss.labels)
         self.width = width
 
@@ -166,19 +153,20 @@ class SmoothHinge(HingeLoss):
         return active * (-self.labels / self.labels.size)
 
 
-def _smoothed_hinge(loss: HingeLoss, share: float) -> Term:
-    return Term(1.0, SmoothHinge(loss, share), blur=0.5 * share * loss.labels.size)
+def _smoothed_hinge(term: Term, share: float) -> Term:
+    smooth = SmoothHinge(term.loss, share)
+    return Term(term.weight, smooth, blur=0.5 * share * smooth.labels.size)
 
 
-def _smoothed_absolute(loss: AbsoluteEntries, share: float) -> Term:
+def _smoothed_absolute(term: Term, share: float) -> Term:
     """The Huber loss over its width, a share of the mean absolute target."""
+    loss: Any = term.loss
     width = share * (float(np.abs(loss.targets).mean()) or 1.0)
     smooth = HuberEntries(loss.rows, loss.cols, loss.targets, width, loss.shape)
-    return Term(1.0 / width, smooth, blur=0.5)
+    return Term(term.weight / width, smooth, blur=0.5)
 
 
 def _entry_hessian(loss: EntryLoss, x: Array) -> Array:
-    """The diagonal matrix with second derivatives at the entries."""
     curvatures: Any = 2.0
     if isinstance(loss, HuberEntries):
         curvatures = np.abs(loss.errors(loss.scores(x))) < loss.width
@@ -188,7 +176,6 @@ def _entry_hessian(loss: EntryLoss, x: Array) -> Array:
 
 
 def _margin_hessian(loss: MarginLoss, x: Array) -> Array:
-    """The mean of the outer products of rows, weighted by second derivatives."""
     margins = loss.labels * loss.scores(x)
     if isinstance(loss, SmoothHinge):
         curvatures = ((margins < 1.0) & (margins > 1.0 - loss.width)) / loss.width
@@ -233,7 +220,6 @@ def _sum_of_linear(losses: Sequence[LinearLoss]) -> tuple[Term, float]:
 
 
 def _sum_of_squared_distances(losses: Sequence[SquaredDistance]) -> tuple[Term, float]:
-    """A squared distance to the mean target, and what that leaves over."""
     weights = np.array([loss.weight for loss in losses])
     weight = float(weights.sum())
     mean = weighted_sum(weights / weight, [loss.target for loss in losses])
@@ -250,14 +236,8 @@ class _Known(NamedTuple):
     data: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     hessian: Callable[[Any, Array], Array] | None = None
-    smoothed: Callable[[Any, float], Term] | None = None
+    smoothed: Callable[[Term, float], Term] | None = None
     join: Callable[[Sequence[Any]], tuple[Term, float]] = _joined
-
-    def key(self, loss: Any) -> Hashable:
-        """Losses with equal keys can be joined."""
-        rows = loss.labels.size if _is_mean(loss) else 0
-        sparse = sp.issparse(getattr(loss, "features", None))
-        return type(loss), rows, sparse, *(getattr(loss, name) for name in self.options)
 
 
 _ENTRIES, _ROWS = ("rows", "cols", "targets"), ("features", "labels")

@@ -233,7 +233,9 @@ def _ratings_stream(
     ball = TraceNormBall(USERS_AND_FILMS, radius)
     kept = rows_played(ratings[0].size, per_round, rounds, batch_of_numbers(copies, "copies").size)
     rows, cols, values = (column[:kept] for column in ratings)
-    stream = matrix_completion(rows, cols, values, ball.shape, per_round, copies, *loss_and_seed)
+    stream = matrix_completion(
+        rows, cols, values, USERS_AND_FILMS, per_round, copies, *loss_and_seed
+    )
     return replace(stream, name=name, lipschitz=steepest(stream.losses, ball), domain=ball)
 
 
