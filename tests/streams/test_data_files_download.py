@@ -23,6 +23,7 @@ from driftwolfe.streams.data_files import DataFile
 
 CONTENT = b"1\t2\t3\n" * 5000
 HUGE = 10 * len(CONTENT)
+MISMATCH = "does not match the known hash"
 
 
 def archive(**members):
@@ -163,21 +164,21 @@ def test_a_good_file_is_downloaded_once(server, folder, path):
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("/missing", "HTTPError 404: 'Not Found'"),
-        ("/truncated", f"{len(CONTENT) - 100} bytes of content"),
-        ("/short", f"{len(CONTENT) - 100} bytes of content"),
-        ("/wrong", "not the published file"),
+        ("/missing", "HTTP Error 404: Not Found"),
+        ("/truncated", MISMATCH),
+        ("/short", MISMATCH),
+        ("/wrong", MISMATCH),
         ("/long", f"announces {HUGE} bytes, more than {len(CONTENT) + 1}"),
         ("/says-huge", "announces 1000000000000000 bytes"),
-        ("/says-little", "10 bytes of content"),
-        ("/endless", f"more than {len(CONTENT)} bytes of content"),
+        ("/says-little", MISMATCH),
+        ("/endless", MISMATCH),
         ("/not-http", "BadStatusLine"),
-        ("/cut.zip", "BadZipFile"),
-        ("/bent.zip", "invalid|Bad"),
-        ("/text.zip", "BadZipFile"),
+        ("/cut.zip", "BadZipFile: File is not a zip file"),
+        ("/bent.zip", "error: Error|BadZipFile"),
+        ("/text.zip", "BadZipFile: File is not a zip file"),
         ("/other.zip", "no item named 'top/where.txt'"),
-        ("/wrong.zip", "not the published file"),
-        ("/bomb.zip", f"more than {len(CONTENT)} bytes of content"),
+        ("/wrong.zip", MISMATCH),
+        ("/bomb.zip", MISMATCH),
     ],
 )
 def test_a_bad_download_leaves_nothing_and_says_what_to_do(server, folder, path, why):
@@ -242,7 +243,7 @@ def test_nothing_is_downloaded_where_a_folder_is_named_or_downloads_are_forbidde
 
 def test_a_cache_that_cannot_be_written_says_so(server, folder):
     folder.write_bytes(b"a file where the folder should be")
-    with pytest.raises(DataUnavailable, match=r"cannot be kept .*DRIFTWOLFE_CACHE"):
+    with pytest.raises(DataUnavailable, match=r"DRIFTWOLFE_CACHE sets.*Error: \[Errno .*cache"):
         data_file(server, "/good").read()
 
 

@@ -85,14 +85,19 @@ class DataFile:
         try:
             with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
                 content = file.read(self.size + 1)
-            fault = self._fault(content)
+            actual = hashlib.sha256(content).hexdigest()
+            if actual == self.sha256:
+                return content
+            size = f"more than {self.size}" if len(content) > self.size else str(len(content))
+            fault = (
+                f"is not the published file: {size} bytes of content with SHA-256 {actual}, "
+                f"expected {self.size} bytes with {self.sha256}"
+            )
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             fault = f"cannot be unpacked ({error})"
-        if fault:
-            again = f"get it again from {self.source}"
-            remedy = again if named else f"delete {path}, and it is downloaded again"
-            raise ValueError(f"{path} {fault}; it is truncated or altered: {remedy}")
-        return content
+        again = f"get it again from {self.source}"
+        remedy = again if named else f"delete {path}, and it is downloaded again"
+        raise ValueError(f"{path} {fault}; it is truncated or altered: {remedy}")
 
     def find(self, folder: Folder | None = None) -> Path | None:
         """Return the file's place on this machine, or None; reads and downloads nothing."""
@@ -108,52 +113,33 @@ class DataFile:
             raise self._unavailable(f"{OFFLINE_VARIABLE} forbids downloading it")
         folder = cache_folder()
         if folder is None:
-            raise self._unavailable(f"this user has no home folder; {CACHE_VARIABLE} names a cache")
+            raise self._unavailable("this user has no home folder")
         import pooch
 
         pooch.get_logger().setLevel("WARNING")  # by default it prints every download
         target = folder / self.path
+        place = {"fname": target.name, "path": target.parent}
         try:
             # pooch writes a temporary file, checks it and renames it: no kill leaves half a file.
-            place = {"fname": target.name, "path": target.parent}
             pooch.retrieve(self.url, self.sha256, **place, downloader=self._write_download)
-        except DataUnavailable:
-            raise
-        except OSError as error:
-            raise self._unavailable(
-                f"the download cannot be kept ({error}; {CACHE_VARIABLE} names another cache folder)"
-            ) from error
+        except Exception as error:  # no connection, a broken archive, a cache that is read-only, ...
+            reason = f"downloading {self.url} failed: {type(error).__name__}: {error}"
+            raise self._unavailable(reason) from error
         return target
 
     def _write_download(self, url: str, target: str, _pooch: object) -> None:
         """Download the content into a file; pooch calls this."""
-        try:
-            content = downloaded(url, MAX_ARCHIVE_BYTES if self.member else self.size + 1)
-            if self.member:  # unpacked in memory: no name leads elsewhere
-                with zipfile.ZipFile(io.BytesIO(content)).open(self.member) as packed:
-                    content = packed.read(self.size + 1)
-        except Exception as error:  # a broken archive raises one of many
-            raise self._unavailable(f"downloading {url} failed: {error!r}") from error
-        if fault := self._fault(content):
-            raise self._unavailable(f"what {url} sends {fault}")
+        content = downloaded(url, MAX_ARCHIVE_BYTES if self.member else self.size + 1)
+        if self.member:  # unpacked in memory: no name leads elsewhere
+            with zipfile.ZipFile(io.BytesIO(content)).open(self.member) as packed:
+                content = packed.read(self.size + 1)
         Path(target).write_bytes(content)
-
-    def _fault(self, content: bytes) -> str:
-        """What is wrong with the content; empty if nothing is."""
-        actual = hashlib.sha256(content).hexdigest()
-        if actual == self.sha256:
-            return ""
-        size = f"more than {self.size}" if len(content) > self.size else str(len(content))
-        return (
-            f"is not the published file: {size} bytes of content with SHA-256 {actual}, "
-            f"expected {self.size} bytes with {self.sha256}"
-        )
 
     def _unavailable(self, reason: str) -> DataUnavailable:
         return DataUnavailable(
-            f"{self.path} is not in the cache folder {cache_folder()}, and {reason}; pass data=..., or "
-            f"set {DATA_VARIABLE}, to the folder that holds {self.path}[.gz] from {self.source}, or use "
-            "the synthetic twin in driftwolfe.streams"
+            f"{self.path} is not in the cache folder {cache_folder()} (which {CACHE_VARIABLE} sets), and "
+            f"{reason}; pass data=..., or set {DATA_VARIABLE}, to the folder that holds {self.path}[.gz] "
+            f"from {self.source}, or use the synthetic twin in driftwolfe.streams"
         )
 
 
