@@ -122,7 +122,9 @@ class DataFile:
         try:
             # pooch writes a temporary file, checks it and renames it: no kill leaves half a file.
             pooch.retrieve(self.url, self.sha256, **place, downloader=self._write_download)
-        except Exception as error:  # no connection, a broken archive, a cache that is read-only, ...
+        except (
+            Exception
+        ) as error:  # no connection, a broken archive, a cache that is read-only, ...
             reason = f"downloading {self.url} failed: {type(error).__name__}: {error}"
             raise self._unavailable(reason) from error
         return target

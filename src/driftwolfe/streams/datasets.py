@@ -164,9 +164,9 @@ def movielens_100k(
     Parameters
     ----------
     data
-        The folder that holds ``ml-100k/u.data[.gz]``, else FileNotFoundError; by default
-        $DRIFTWOLFE_DATA, without that the user's cache, into which a missing file is downloaded unless
-        DRIFTWOLFE_OFFLINE=1. If it cannot be, `DataUnavailable`: use `movielens_twin` instead.
+        The folder that holds ``ml-100k/u.data[.gz]``; by default $DRIFTWOLFE_DATA, else the user's
+        cache, into which it is downloaded unless DRIFTWOLFE_OFFLINE=1. If that fails, `DataUnavailable`
+        is raised: use `movielens_twin`.
     per_round, copies, loss, seed, radius
         As in `matrix_completion`, and the radius of the stream's `domain`, a trace-norm ball.
     rounds
@@ -221,21 +221,14 @@ def movielens_twin(
 
 
 def _ratings_stream(
-    name: str,
-    ratings: tuple[Indices, Indices, Array],
-    rounds: int | None,
-    radius: float,
-    per_round: int,
-    copies: Sequence[float],
-    *loss_and_seed: Any,
+    name: str, ratings: Any, rounds: int | None, radius: float, *batches: Any
 ) -> Stream:
-    """Ratings, real or made up, as `movielens_100k` plays them."""
-    ball = TraceNormBall(USERS_AND_FILMS, radius)
+    """Ratings, real or made up, in `batches` as `matrix_completion` takes them."""
+    per_round, copies, *_ = batches
     kept = rows_played(ratings[0].size, per_round, rounds, batch_of_numbers(copies, "copies").size)
     rows, cols, values = (column[:kept] for column in ratings)
-    stream = matrix_completion(
-        rows, cols, values, USERS_AND_FILMS, per_round, copies, *loss_and_seed
-    )
+    stream = matrix_completion(rows, cols, values, USERS_AND_FILMS, *batches)
+    ball = TraceNormBall(USERS_AND_FILMS, radius)
     return replace(stream, name=name, lipschitz=steepest(stream.losses, ball), domain=ball)
 
 
@@ -255,9 +248,9 @@ def shuttle(
     Parameters
     ----------
     data
-        The folder that holds ``shuttle/shuttle.scale[.gz]``, else FileNotFoundError; by default
-        $DRIFTWOLFE_DATA, without that the user's cache, into which a missing file is downloaded unless
-        DRIFTWOLFE_OFFLINE=1. If it cannot be, `DataUnavailable`: use `shuttle_twin` instead.
+        The folder that holds ``shuttle/shuttle.scale[.gz]``; by default $DRIFTWOLFE_DATA, else the user's
+        cache, into which it is downloaded unless DRIFTWOLFE_OFFLINE=1. If that fails, `DataUnavailable`
+        is raised: use `shuttle_twin`.
     per_round, seed, radius
         As in `multiclass`, and the radius of the stream's `domain`, a trace-norm ball.
     flip_every
@@ -276,8 +269,7 @@ def shuttle(
 
     References
     ----------
-    Statlog (Shuttle), UCI Machine Learning Repository, doi:10.24432/C5WS31; scaled by Chang, Lin
-    (2011), LIBSVM: a library for support vector machines, ACM TIST 2(27).
+    Statlog (Shuttle), UCI, doi:10.24432/C5WS31; scaled by Chang, Lin (2011), LIBSVM, ACM TIST 2(27).
     """
     # Lines of LIBSVM's format: class index:value ..., both numbers counted from 1.
     lines = [line.split() for line in ROWS.read(data).decode().splitlines()]
@@ -286,7 +278,8 @@ def shuttle(
         for index, value in (pair.split(":") for pair in pairs):
             features[row, int(index) - 1] = float(value)
     labels = np.array([int(label) - 1 for label, *_ in lines])
-    return _table_stream("Shuttle", features, labels, rounds, radius, per_round, flip_every, seed)
+    table = features, labels
+    return _table_stream("Shuttle", table, rounds, radius, per_round, flip_every, seed)
 
 
 def shuttle_twin(
@@ -298,9 +291,8 @@ def shuttle_twin(
 ) -> Stream:
     """Return made-up labelled rows, played like `shuttle`.
 
-    43,500 rows of 9 features in [-1, 1] and 7 classes, as frequent as those of Shuttle. Features 1,
-    3 and 5 are Gaussian around a centre for each class, 7, 8 and 9 their differences, as in Shuttle;
-    2, 4 and 6 are noise with a few large values. All are whole numbers before they are scaled.
+    43,500 rows of 9 features, with classes as frequent as in Shuttle. Features 1, 3 and 5 are Gaussian
+    around a centre for each class, 7, 8 and 9 their differences; 2, 4 and 6 are noise.
 
     Parameters
     ----------
@@ -314,26 +306,21 @@ def shuttle_twin(
     >>> len(stream), stream.drifts
     (435, (100, 200, 300, 400))
     """
-    name, (features, labels) = "Shuttle (synthetic twin)", _made_up_table()
-    return _table_stream(name, features, labels, rounds, radius, per_round, flip_every, seed)
+    name, table = "Shuttle (synthetic twin)", _made_up_table()
+    return _table_stream(name, table, rounds, radius, per_round, flip_every, seed)
 
 
 def _table_stream(
-    name: str,
-    features: Array,
-    labels: Indices,
-    rounds: int | None,
-    radius: float,
-    per_round: int,
-    flip_every: Any,
-    seed: Seed,
+    name: str, table: Any, rounds: int | None, radius: float, *batches: Any
 ) -> Stream:
-    """Labelled rows, real or made up, as `shuttle` plays them."""
-    n_classes, _ = CLASSES_AND_FEATURES
+    """Labelled rows, real or made up, in `batches` as `multiclass` takes them."""
+    per_round, flip_every, seed = batches
+    features, labels = table
     kept = rows_played(labels.size, per_round, rounds)
     if flip_every == "auto":
         share = _rounds(kept, per_round) / _rounds(labels.size, per_round)
         flip_every = max(1, round(1000 * share))
+    n_classes, _ = CLASSES_AND_FEATURES
     stream = multiclass(features[:kept], labels[:kept], n_classes, per_round, flip_every, seed)
     return replace(stream, name=name, domain=TraceNormBall(CLASSES_AND_FEATURES, radius))
 
@@ -353,7 +340,6 @@ def rows_played(rows: int, per_round: int, rounds: int | None, copies: int = 1) 
 
 
 def _made_up_ratings() -> tuple[Indices, Indices, Array]:
-    """Ratings as those of MovieLens 100K, the same every time."""
     rng = np.random.Generator(np.random.PCG64(100_000))
     m, n = USERS_AND_FILMS
     popularity = 1.15 * np.log(rng.gamma(0.5, size=n) + 0.005)
@@ -395,7 +381,6 @@ _LARGEST = np.array([126, 5075, 149, 3830, 436, 13148, 105, 270, 266])
 
 
 def _made_up_table() -> tuple[Array, Indices]:
-    """Rows as those of Shuttle, the same every time."""
     rng = np.random.Generator(np.random.PCG64(43_500))
     counts, means, deviations, correlations = zip(*_CLASSES, strict=True)
     labels = rng.permutation(np.repeat(np.arange(len(counts)), counts))
