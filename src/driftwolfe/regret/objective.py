@@ -49,15 +49,12 @@ class Evaluation(NamedTuple):
 
 
 class Objective:
-    r""":math:`F(x) = \sum_k w_k f_k(x) + b`, with weights :math:`w_k > 0`.
+    r""":math:`F(x) = \sum_k w_k f_k(x) + b`, with weights :math:`w_k > 0`."""
 
-    `exact` is the objective that a smoothed one stands for.
-    """
+    exact: Objective | None = None  # what a smoothed one stands for
 
-    def __init__(
-        self, terms: Sequence[Term], constant: float = 0.0, exact: Objective | None = None
-    ) -> None:
-        self.terms, self.constant, self.exact = terms, constant, exact
+    def __init__(self, terms: Sequence[Term], constant: float = 0.0) -> None:
+        self.terms, self.constant = terms, constant
         classes = {type(term.loss) for term in terms}
         self._known = [_KNOWN.get(type(term.loss), _Known()) for term in terms]
         self.linear = classes <= {LinearLoss}
@@ -95,19 +92,15 @@ class Objective:
         """Return a smooth function below this one, which approaches it as `share` falls to 0."""
         if not self.kinked:
             return self
-        smooth = [
-            known.smoothed(term, share) if known.smoothed else term
-            for term, known in zip(self.terms, self._known, strict=True)
-        ]
-        return Objective(smooth, self.constant, exact=self)
+        pairs = zip(self.terms, self._known, strict=True)
+        terms = [known.smoothed(term, share) if known.smoothed else term for term, known in pairs]
+        smooth = Objective(terms, self.constant)
+        smooth.exact = self
+        return smooth
 
 
 def pool(losses: Sequence[Any]) -> Objective:
-    """Return the sum of the losses, those of one class joined into one term.
-
-    Rows of features and lists of entries are concatenated, linear functions added, squared
-    distances replaced by one to the mean target. Losses of other classes stay as they are.
-    """
+    """Return the sum of the losses, those of one known class joined into one term."""
     groups: dict[Hashable, list[Loss]] = {}
     for index, loss in enumerate(losses):
         key: Hashable = index

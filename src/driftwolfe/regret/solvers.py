@@ -202,23 +202,23 @@ def corrective(objective: Objective, x: Point, bracket: Bracket) -> Point:
     return x
 
 
+@dataclass(eq=False)
 class _OnHull(Objective):
     """An objective as a function of the weights of some points."""
 
-    def __init__(self, objective: Objective, atoms: Sequence[Point]) -> None:
-        super().__init__(())
-        self._objective, self._atoms = objective, atoms
+    objective: Objective
+    atoms: Sequence[Point]
 
     def value(self, x: Array) -> float:
-        return self._objective.value(weighted_sum(x, self._atoms))
+        return self.objective.value(weighted_sum(x, self.atoms))
 
     def evaluate(self, x: Array) -> Evaluation:
-        here = self._objective.evaluate(weighted_sum(x, self._atoms))
-        return Evaluation(here.value, np.array([inner(here.gradient, v) for v in self._atoms]))
+        here = self.objective.evaluate(weighted_sum(x, self.atoms))
+        return Evaluation(here.value, np.array([inner(here.gradient, v) for v in self.atoms]))
 
     def hessian(self, x: Array) -> Array:
-        rows = np.array([atom.ravel() for atom in self._atoms])
-        return rows @ self._objective.hessian(weighted_sum(x, self._atoms)) @ rows.T
+        rows = np.array([atom.ravel() for atom in self.atoms])
+        return rows @ self.objective.hessian(weighted_sum(x, self.atoms)) @ rows.T
 
 
 def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
@@ -261,6 +261,7 @@ def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
     return x
 
 
+@dataclass(eq=False)
 class _Dual(Objective):
     r"""Minus the dual of a proximal step, a function of the weights of the cuts.
 
@@ -268,22 +269,20 @@ class _Dual(Objective):
     / (2\,length)`; its minimum is the gain that the step predicts, as offsets are relative to F(x).
     """
 
-    def __init__(
-        self, domain: Domain, x: Array, offsets: Array, slopes: Array, length: float
-    ) -> None:
-        super().__init__(())
-        self._domain, self._x, self._length = domain, x, length
-        self._offsets, self._slopes = offsets, slopes
+    domain: Domain
+    center: Array
+    offsets: Array
+    slopes: Array
+    length: float
 
     def minimiser(self, weights: Array) -> Array:
         """Return the z of the inner minimum, by the set's projection or its LMO alone."""
-        domain = self._domain
-        y = self._x - self._length * (weights @ self._slopes).reshape(self._x.shape)
-        if domain.can("project"):
-            return domain.project(y)
-        near = 1e-16 * domain.radius**2
+        y = self.center - self.length * (weights @ self.slopes).reshape(self.center.shape)
+        if self.domain.can("project"):
+            return self.domain.project(y)
+        origin, near = self.domain.origin(), 1e-16 * self.domain.radius**2
         return infeasible_projection(
-            domain, domain.origin(), y, near, method="corrective", accuracy=1e-8
+            self.domain, origin, y, near, method="corrective", accuracy=1e-8
         ).feasible
 
     def value(self, x: Array) -> float:
@@ -291,7 +290,7 @@ class _Dual(Objective):
 
     def evaluate(self, x: Array) -> Evaluation:
         point = self.minimiser(x)
-        cuts = self._offsets + self._slopes @ point.ravel()
-        move = point - self._x
-        value = -float(x @ cuts) - float(np.vdot(move, move)) / (2.0 * self._length)
+        cuts = self.offsets + self.slopes @ point.ravel()
+        move = point - self.center
+        value = -float(x @ cuts) - float(np.vdot(move, move)) / (2.0 * self.length)
         return Evaluation(value, -cuts)

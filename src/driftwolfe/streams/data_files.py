@@ -28,8 +28,6 @@ Folder = str | os.PathLike[str]
 class DataUnavailable(FileNotFoundError):  # noqa: N818 - named like FileNotFoundError
     """A published file is not on this machine and could not be downloaded.
 
-    A named folder without the file is surely a mistake: that raises a plain FileNotFoundError.
-
     Examples
     --------
     >>> issubclass(DataUnavailable, FileNotFoundError)
