@@ -59,9 +59,9 @@ def dynamic_regret(history: Record, comparators: Sequence[Point] | Array) -> Reg
     4.1547
     """
     rounds = check_record(history)
-    if len(comparators) != rounds:
+    if (number := len(comparators)) != rounds:
         raise ValueError(
-            f"comparators must hold one point for each of {rounds} rounds, got {len(comparators)}"
+            f"comparators must hold one point for each of {rounds} rounds, got {number}"
         )
     points = tuple(history.domain.check_point(point, "a comparator") for point in comparators)
     compared = [loss.value(u) for loss, u in zip(history.functions, points, strict=True)]
@@ -73,9 +73,8 @@ def worst_case_dynamic_regret(history: Record, tolerance: float = 1e-4) -> Regre
 
     .. math:: \sum_{t=1}^T f_t(x_t) - \sum_{t=1}^T \min_{x \in K} f_t(x)
 
-    No sequence of comparators is harder, though with noisy losses it says little. Every round is one
-    minimisation, started from the last one's minimiser. The result is against the points found, its
-    `comparators`; the true regret is at most `gap` larger.
+    No sequence of comparators is harder, though with noisy losses it says little. The result is
+    against the points found, its `comparators`; the true regret is at most `gap` larger.
 
     Parameters
     ----------
@@ -93,7 +92,7 @@ def worst_case_dynamic_regret(history: Record, tolerance: float = 1e-4) -> Regre
     check_record(history)
     best: list[OfflineMinimum] = []
     for function in history.functions:
-        start = best[-1].point if best else None
+        start = best[-1].point if best else None  # the last minimiser may be near
         best.append(offline_minimum(history.domain, [function], start, tolerance))
     return _regret(history, best)
 

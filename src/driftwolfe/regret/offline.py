@@ -20,13 +20,12 @@ from driftwolfe.regret.solvers import Bracket, accelerated, bundle, corrective, 
 
 @dataclass(frozen=True, slots=True)
 class OfflineMinimum:
-    r"""The minimum of a sum of losses over a set, with its certificate.
+    """The minimum of a sum of losses over a set, with its certificate.
 
     Attributes
     ----------
     point, value, gap
-        A point of the set, the sum there, and how much less the minimum may be, in units of the loss:
-        :math:`value - gap \le \min_K F \le value`.
+        A point of the set, the sum there, and how much less the minimum may be, in units of the loss.
     iterations
         Gradients of the sum that were evaluated.
 
@@ -120,10 +119,10 @@ def minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
     Losses of matrix entries are minimised on the rows and columns that they use: neither taking a
     submatrix nor filling up with zeros raises the trace norm or the losses.
     """
-    domain, origin = bracket.domain, bracket.domain.origin()
+    domain, factored = bracket.domain, isinstance(bracket.domain.origin(), FactoredMatrix)
     if (part := _submatrix(objective, domain)) is None:
         _run_solvers(objective, start, bracket)
-        if isinstance(origin, FactoredMatrix) and isinstance(bracket.point, np.ndarray):
+        if factored and isinstance(bracket.point, np.ndarray):
             bracket.point = FactoredMatrix.from_dense(bracket.point)
         return
     smaller, rows, cols, bracket.domain = part
@@ -135,7 +134,7 @@ def minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
         part_of_start = start[*places]
     _run_solvers(smaller, part_of_start, bracket)
     bracket.domain, found = domain, bracket.point
-    if isinstance(origin, FactoredMatrix):
+    if factored:
         found = FactoredMatrix.from_dense(found)
         U, V = (np.zeros((size, found.rank)) for size in domain.shape)
         U[rows], V[cols] = found.U, found.V

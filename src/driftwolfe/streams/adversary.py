@@ -66,10 +66,8 @@ def against(
 
     Parameters
     ----------
-    learner, rounds
-        The learner to `play` with these losses, and their number.
-    lipschitz, direction, seed
-        As in `SignAdversary`.
+    learner, rounds, lipschitz, direction, seed
+        The learner to `play` with these losses, and their number; the others as in `SignAdversary`.
 
     Examples
     --------
@@ -101,8 +99,7 @@ class ResistingOracle:
     Parameters
     ----------
     rounds, radius, lipschitz
-        T, the number of losses; R, the radius of a ball around 0 that holds the set; and G, the norm
-        of every gradient.
+        T, the number of losses; R, the radius of a ball that holds the set; G, the gradients' norm.
     lmo_budget
         b, linear minimisations per round: N = bT in all, rounded down, at any time. Those that are
         answered by 0 or by an old answer are free.

@@ -49,18 +49,15 @@ def matrix_completion(
 ) -> Stream:
     r"""Return rounds of known entries of a matrix, from copies of the data with changing signs.
 
-    Every copy holds all entries once, multiplied by its number from `copies` and cut into rounds of
-    `per_round` entries; the last round of a copy holds the rest. With ``(1, -1, 1)`` the truth is
-    negated for the middle third: abrupt drift, and the stream's `drifts` say where.
+    Every copy holds all entries once, times its number from `copies`, in rounds of `per_round`; its
+    last round holds the rest. With ``(1, -1, 1)`` the truth is negated for the middle third.
 
     Parameters
     ----------
     rows, cols, ratings, shape
         Indices of the known entries, from 0, their values, and ``(m, n)`` of the matrix.
-    per_round, copies
-        Entries per round, and the factor of each copy.
-    loss
-        `AbsoluteEntries` or another loss on entries.
+    per_round, copies, loss
+        Entries per round, the factor of each copy, and `AbsoluteEntries` or another loss on entries.
     seed
         Shuffles every copy on its own; None keeps the order given.
 
@@ -102,20 +99,16 @@ def multiclass(
 ) -> Stream:
     r"""Return rounds of labelled rows, with the signs of the features flipped from time to time.
 
-    Rows are cut into rounds of `per_round`, the last of which holds the rest; each is a
-    `MulticlassLogistic` loss, the mean over its rows. Features are negated in rounds ``flip_every,
-    ..., 2 * flip_every - 1``, counted from 0, and in every second block after them.
+    Each round is a `MulticlassLogistic` loss, the mean over its rows; the last holds the rest.
+    Features are negated in rounds ``flip_every, ..., 2 * flip_every - 1``, counted from 0, and in
+    every second block after them.
 
     Parameters
     ----------
-    features
-        The rows, shape (rows, n_features); a dense array or a scipy sparse matrix.
-    labels, n_classes
-        The classes, from 0 to n_classes - 1.
-    per_round, flip_every
-        Rows per round, and rounds between flips; None for no flips.
-    seed
-        Shuffles the rows; None keeps their order.
+    features, labels, n_classes
+        The rows, shape (rows, n_features), dense or scipy sparse; their classes, from 0, and how many.
+    per_round, flip_every, seed
+        Rows per round; rounds between flips, or None; and a seed to shuffle the rows, or None.
 
     Examples
     --------

@@ -140,8 +140,7 @@ def piecewise_constant(
     count, number = checks.count(rounds, "rounds"), checks.count(pieces, "pieces")
     if number > count:
         raise ValueError(f"pieces must be at most the {count} rounds, got {pieces}")
-    rng = np.random.default_rng(seed)
-    targets = []
+    rng, targets = np.random.default_rng(seed), []
     for _ in range(number):
         vertices = [domain.lmo(_random_direction(domain, rng)) for _ in range(4)]
         targets.append(weighted_sum(rng.dirichlet(np.ones(4)), vertices))
@@ -162,18 +161,16 @@ def drifting_logistic(
 ) -> Stream:
     r"""Classification by a matrix that changes slowly: labels are drawn from its class probabilities.
 
-    Every round brings random unit vectors a with labels drawn with probabilities
-    :math:`\mathrm{softmax}(W_t a)`. The matrices :math:`W_t` run on a closed curve in a trace-norm
-    ball and are the comparators: they minimise the expected loss, not that of the drawn labels.
+    Every round brings random unit vectors a; labels have probabilities :math:`\mathrm{softmax}(W_t a)`.
+    The :math:`W_t` run on a closed curve in a trace-norm ball and are the comparators: they minimise
+    the expected loss, not that of the drawn labels.
 
     Parameters
     ----------
-    shape, rounds
-        ``(n_classes, n_features)``, and the number of losses.
-    rows, speed
-        Vectors, and radians that the matrix moves, per round.
-    seed, radius
-        The seed of all draws, and the radius of the ball, the stream's `domain`.
+    shape, rounds, seed
+        ``(n_classes, n_features)``, the number of losses, and the seed of all draws.
+    rows, speed, radius
+        Vectors, and radians that the matrix moves, per round; radius of the ball, the `domain`.
 
     Examples
     --------
@@ -184,9 +181,8 @@ def drifting_logistic(
     ball = TraceNormBall(shape, radius, representation="dense")
     n_classes, n_features = ball.shape
     count, rows = checks.count(rounds, "rounds"), checks.count(rows, "rows")
-    rng = np.random.default_rng(seed)
+    rng, losses = np.random.default_rng(seed), []
     matrices = _closed_curve(ball, count, speed, rng)
-    losses = []
     for matrix in matrices:
         features = rng.standard_normal((rows, n_features))
         features /= np.linalg.norm(features, axis=1, keepdims=True)
@@ -215,8 +211,7 @@ def absolute_entries(
     shape, rounds, seed
         ``(m, n)``, the number of losses, and the seed of the matrices and the entries.
     rank, radius
-        Rank of the matrices, at most m / 2, and their trace norm, in units of the entries; the
-        stream's `domain` is the ball of that radius.
+        Rank of the matrices, at most m / 2, and their trace norm, the radius of the `domain`.
     per_round, drift
         Entries shown, and radians turned, per round.
 
@@ -275,25 +270,20 @@ def opposite_losses(
 
 def _random_direction(domain: Domain, rng: np.random.Generator) -> Point:
     """A unit vector of the set's space; of rank one where its matrices are factored."""
-    factored = isinstance(domain.origin(), FactoredMatrix)
-    parts = [rng.standard_normal(size) for size in (domain.shape if factored else [domain.shape])]
-    units = [part / np.linalg.norm(part) for part in parts]
-    if not factored:
-        return units[0]
-    u, v = units
-    return FactoredMatrix(u[:, None], np.ones(1), v[:, None])
+    if not isinstance(domain.origin(), FactoredMatrix):
+        direction = rng.standard_normal(domain.shape)
+        return direction / np.linalg.norm(direction)
+    u, v = (rng.standard_normal((size, 1)) for size in domain.shape)
+    return FactoredMatrix(u / np.linalg.norm(u), np.ones(1), v / np.linalg.norm(v))
 
 
 def _closed_curve(
     domain: Domain, count: int, speed: float, rng: np.random.Generator
 ) -> list[Point]:
-    r"""Points on a closed curve between three vertices, `speed` radians apart.
-
-    The weights :math:`(1 + \cos(\alpha - 2 \pi i/3))/3` are non-negative with sum 1.
-    """
+    """Points on a closed curve between three vertices, `speed` radians apart."""
     angles = checks.nonnegative(speed, "speed") * np.arange(count, dtype=np.float64)
     _, *vertices = width_along(domain, _random_direction(domain, rng))
     vertices.append(domain.lmo(_random_direction(domain, rng)))
     offsets = 2.0 * math.pi * np.arange(3) / 3.0
-    weights = (1.0 + np.cos(angles[:, None] - offsets)) / 3.0
+    weights = (1.0 + np.cos(angles[:, None] - offsets)) / 3.0  # non-negative with sum 1
     return [weighted_sum(row, vertices) for row in weights]
