@@ -10,19 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, softmax
 
+from driftwolfe import losses
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.experts import weighted_sum
-from driftwolfe.losses import (
-    AbsoluteEntries,
-    HingeLoss,
-    HuberEntries,
-    LinearLoss,
-    LogisticLoss,
-    Loss,
-    MulticlassLogistic,
-    SquaredDistance,
-    SquaredEntries,
-)
+from driftwolfe.losses import Loss
 from driftwolfe.losses.classification import MarginLoss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.losses.inputs import dense_features
@@ -57,8 +48,9 @@ class Objective:
         self.terms, self.constant = terms, constant
         classes = {type(term.loss) for term in terms}
         self._known = [_KNOWN.get(type(term.loss), _Known()) for term in terms]
-        self.linear = classes <= {LinearLoss}
-        self.quadratic = classes <= {LinearLoss, SquaredDistance}  # one projection minimises it
+        self.linear = classes <= {losses.LinearLoss}
+        # One projection minimises it.
+        self.quadratic = classes <= {losses.LinearLoss, losses.SquaredDistance}
         self.kinked = any(known.smoothed for known in self._known)  # has kinks that can be smoothed
         self.unknown = not classes <= _KNOWN.keys()  # may have kinks anywhere
         self.lower_bound = constant if classes <= _NONNEGATIVE else -math.inf
@@ -99,10 +91,10 @@ class Objective:
         return smooth
 
 
-def pool(losses: Sequence[Any]) -> Objective:
+def pool(functions: Sequence[Any]) -> Objective:
     """Return the sum of the losses, those of one known class joined into one term."""
     groups: dict[Hashable, list[Loss]] = {}
-    for index, loss in enumerate(losses):
+    for index, loss in enumerate(functions):
         key: Hashable = index
         if known := _KNOWN.get(type(loss)):
             rows = loss.labels.size if _is_mean(loss) else 0
@@ -129,7 +121,7 @@ def floor(loss: Loss, domain: Domain) -> float:
     return value + inner(gradient, vertex) - inner(gradient, origin) - error
 
 
-class SmoothHinge(HingeLoss):
+class SmoothHinge(losses.HingeLoss):
     """The hinge loss, quadratic where a margin lacks less than the width to 1."""
 
     def __init__(self, loss: Any, width: float) -> None:
@@ -155,13 +147,13 @@ def _smoothed_absolute(term: Term, share: float) -> Term:
     """The Huber loss over its width, a share of the mean absolute target."""
     loss: Any = term.loss
     width = share * (float(np.abs(loss.targets).mean()) or 1.0)
-    smooth = HuberEntries(loss.rows, loss.cols, loss.targets, width, loss.shape)
+    smooth = losses.HuberEntries(loss.rows, loss.cols, loss.targets, width, loss.shape)
     return Term(term.weight / width, smooth, blur=0.5)
 
 
 def _entry_hessian(loss: EntryLoss, x: Array) -> Array:
     curvatures: Any = 2.0
-    if isinstance(loss, HuberEntries):
+    if isinstance(loss, losses.HuberEntries):
         curvatures = np.abs(loss.errors(loss.scores(x))) < loss.width
     diagonal = np.zeros(x.size)
     np.add.at(diagonal, loss.rows * x.shape[1] + loss.cols, curvatures)
@@ -179,7 +171,7 @@ def _margin_hessian(loss: MarginLoss, x: Array) -> Array:
     return (features.T * (curvatures / loss.labels.size)) @ features
 
 
-def _multiclass_hessian(loss: MulticlassLogistic, x: Array) -> Array:
+def _multiclass_hessian(loss: losses.MulticlassLogistic, x: Array) -> Array:
     """The sum over rows a with probabilities p of (diag(p) - p p^T) times a a^T, by Kronecker."""
     features = dense_features(loss.features)
     rows, n_features = features.shape
@@ -192,14 +184,14 @@ def _multiclass_hessian(loss: MulticlassLogistic, x: Array) -> Array:
     return matrix / rows if loss.reduction == "mean" else matrix
 
 
-def _joined(losses: Sequence[Any]) -> tuple[Term, float]:
+def _joined(group: Sequence[Any]) -> tuple[Term, float]:
     """One loss with the data of all: the sum of n means over equally many rows is n times a mean."""
-    first, known = losses[0], _KNOWN[type(losses[0])]
+    first, known = group[0], _KNOWN[type(group[0])]
     arguments = {name: getattr(first, name) for name in known.options}
     for name in known.data:
-        parts = [getattr(loss, name) for loss in losses]
+        parts = [getattr(loss, name) for loss in group]
         arguments[name] = sp.vstack(parts) if sp.issparse(parts[0]) else np.concatenate(parts)
-    weight = float(len(losses)) if _is_mean(first) else 1.0
+    weight = float(len(group)) if _is_mean(first) else 1.0
     return Term(weight, type(first)(**arguments)), 0.0
 
 
@@ -207,17 +199,17 @@ def _is_mean(loss: Loss) -> bool:
     return isinstance(loss, MarginLoss) or getattr(loss, "reduction", "sum") == "mean"
 
 
-def _sum_of_linear(losses: Sequence[LinearLoss]) -> tuple[Term, float]:
-    gradient = weighted_sum(np.ones(len(losses)), [loss.g for loss in losses])
-    return Term(1.0, LinearLoss(gradient)), sum(loss.constant for loss in losses)
+def _sum_of_linear(group: Sequence[losses.LinearLoss]) -> tuple[Term, float]:
+    gradient = weighted_sum(np.ones(len(group)), [loss.g for loss in group])
+    return Term(1.0, losses.LinearLoss(gradient)), sum(loss.constant for loss in group)
 
 
-def _sum_of_squared_distances(losses: Sequence[SquaredDistance]) -> tuple[Term, float]:
-    weights = np.array([loss.weight for loss in losses])
+def _sum_of_squared_distances(group: Sequence[losses.SquaredDistance]) -> tuple[Term, float]:
+    weights = np.array([loss.weight for loss in group])
     weight = float(weights.sum())
-    mean = weighted_sum(weights / weight, [loss.target for loss in losses])
-    spread = sum(loss.weight * distance(loss.target, mean) ** 2 for loss in losses)
-    return Term(1.0, SquaredDistance(mean, weight)), spread
+    mean = weighted_sum(weights / weight, [loss.target for loss in group])
+    spread = sum(loss.weight * distance(loss.target, mean) ** 2 for loss in group)
+    return Term(1.0, losses.SquaredDistance(mean, weight)), spread
 
 
 class _Known(NamedTuple):
@@ -235,16 +227,16 @@ class _Known(NamedTuple):
 
 _ENTRIES, _ROWS = ("rows", "cols", "targets"), ("features", "labels")
 _KNOWN: dict[type[Loss], _Known] = {
-    AbsoluteEntries: _Known(_ENTRIES, ("shape",), smoothed=_smoothed_absolute),
-    HuberEntries: _Known(_ENTRIES, ("width", "shape"), _entry_hessian),
-    SquaredEntries: _Known(_ENTRIES, ("shape",), _entry_hessian),
-    HingeLoss: _Known(_ROWS, smoothed=_smoothed_hinge),
+    losses.AbsoluteEntries: _Known(_ENTRIES, ("shape",), smoothed=_smoothed_absolute),
+    losses.HuberEntries: _Known(_ENTRIES, ("width", "shape"), _entry_hessian),
+    losses.SquaredEntries: _Known(_ENTRIES, ("shape",), _entry_hessian),
+    losses.HingeLoss: _Known(_ROWS, smoothed=_smoothed_hinge),
     SmoothHinge: _Known(hessian=_margin_hessian),
-    LogisticLoss: _Known(_ROWS, hessian=_margin_hessian),
-    MulticlassLogistic: _Known(_ROWS, ("n_classes", "reduction"), _multiclass_hessian),
-    LinearLoss: _Known(hessian=lambda f, x: np.zeros((x.size, x.size)), join=_sum_of_linear),
-    SquaredDistance: _Known(
+    losses.LogisticLoss: _Known(_ROWS, hessian=_margin_hessian),
+    losses.MulticlassLogistic: _Known(_ROWS, ("n_classes", "reduction"), _multiclass_hessian),
+    losses.LinearLoss: _Known(hessian=lambda f, x: np.zeros((x.size, x.size)), join=_sum_of_linear),
+    losses.SquaredDistance: _Known(
         hessian=lambda f, x: 2.0 * f.weight * np.eye(x.size), join=_sum_of_squared_distances
     ),
 }
-_NONNEGATIVE = _KNOWN.keys() - {LinearLoss}
+_NONNEGATIVE = _KNOWN.keys() - {losses.LinearLoss}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -85,7 +86,7 @@ def matrix_completion(
         for start in range(0, rows.size, step):
             batch = order[start : start + step]
             losses.append(loss(rows[batch], cols[batch], factor * ratings[batch], shape=shape))
-    drifts = tuple(copy * _rounds(rows.size, step) for copy in change_points(factors))
+    drifts = tuple(copy * math.ceil(rows.size / step) for copy in change_points(factors))
     return Stream(losses, "matrix completion", steepest(losses), drifts=drifts)
 
 
@@ -127,7 +128,7 @@ def multiclass(
             f"labels must hold one class for each of {table.shape[0]} rows, got {classes.size}"
         )
     step = checks.count(per_round, "per_round")
-    rounds = _rounds(classes.size, step)
+    rounds = math.ceil(classes.size / step)
     block = rounds if flip_every is None else checks.count(flip_every, "flip_every")
     if seed is not None:
         order = np.random.default_rng(seed).permutation(classes.size)
@@ -311,20 +312,16 @@ def _table_stream(
     features, labels = table
     kept = rows_played(labels.size, per_round, rounds)
     if flip_every == "auto":
-        share = _rounds(kept, per_round) / _rounds(labels.size, per_round)
+        share = math.ceil(kept / per_round) / math.ceil(labels.size / per_round)
         flip_every = max(1, round(1000 * share))
     n_classes, _ = CLASSES_AND_FEATURES
     stream = multiclass(features[:kept], labels[:kept], n_classes, per_round, flip_every, seed)
     return replace(stream, name=name, domain=TraceNormBall(CLASSES_AND_FEATURES, radius))
 
 
-def _rounds(rows: int, per_round: int) -> int:
-    return -(-rows // per_round)  # the last may hold fewer rows
-
-
 def rows_played(rows: int, per_round: int, rounds: int | None, copies: int = 1) -> int:
     """Return how many rows every copy holds, so that all copies together make `rounds` rounds."""
-    most = copies * _rounds(rows, checks.count(per_round, "per_round"))
+    most = copies * math.ceil(rows / checks.count(per_round, "per_round"))
     wanted = most if rounds is None else checks.count(rounds, "rounds")
     if wanted > most or wanted % copies:
         kind = "" if copies == 1 else f"a multiple of the {copies} copies, "
