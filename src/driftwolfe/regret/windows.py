@@ -14,8 +14,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.losses import Loss
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.regret.objective import floor, pool
-from driftwolfe.regret.offline import minimise
-from driftwolfe.regret.solvers import Bracket
+from driftwolfe.regret.offline import Bracket, minimise
 
 #: Rounds ``start, ..., end - 1``, counted from 0.
 Window: TypeAlias = tuple[int, int]
@@ -25,8 +24,7 @@ class Record(Protocol):
     """A finished game, as the measures need it; `driftwolfe.game.History` is one."""
 
     domain: Domain
-    #: The losses of the decisions, and the loss functions, one per round.
-    losses: Array
+    losses: Array  # of the decisions
     functions: list[Loss]
 
 
@@ -170,7 +168,6 @@ class _Node(NamedTuple):
     core: Window
     lower: float
     start: Point
-    final: bool = False  # a single window, and its minimum has been found
 
 
 class WindowSearch:
@@ -207,17 +204,17 @@ class WindowSearch:
             heapq.heappush(heap, (-self._upper(node), next(order), node))
         ceiling = -math.inf
         while heap and -heap[0][0] > self._best + self._accuracy:
-            upper, _, node = heapq.heappop(heap)
-            start, end = node.windows.core
-            children = []
-            if node.final:
-                ceiling = max(ceiling, -upper)
-            elif node.windows.single or end - start > node.core[1] - node.core[0]:
-                children = [self._solve(node, -upper)]
+            negative, _, node = heapq.heappop(heap)
+            upper, (start, end) = -negative, node.windows.core
+            if node.windows.single:
+                ceiling = max(ceiling, min(upper, self._upper(self._solve(node, upper))))
+                continue
+            if end - start > node.core[1] - node.core[0]:
+                children = [self._solve(node, upper)]
             else:
                 children = [node._replace(windows=part) for part in node.windows.split()]
             for child in children:
-                bound = min(-upper, self._upper(child))
+                bound = min(upper, self._upper(child))
                 heapq.heappush(heap, (-bound, next(order), child))
         if heap:
             ceiling = max(ceiling, -heap[0][0])
@@ -235,9 +232,8 @@ class WindowSearch:
 
     def _solve(self, node: _Node, upper: float) -> _Node:
         """The node with the minimum over all rounds that its windows have in common."""
-        core, single = node.windows.core, node.windows.single
-        accuracy = 0.25 * self._accuracy
-        if not single:  # a tenth of what the windows must lose to be ruled out
+        core, accuracy = node.windows.core, 0.25 * self._accuracy
+        if not node.windows.single:  # a tenth of what the windows must lose to be ruled out
             accuracy = max(accuracy, 0.1 * (upper - self._best))
         bracket = Bracket(
             self._domain,
@@ -254,7 +250,7 @@ class WindowSearch:
         outside = (*self._functions[start : core[0]], *self._functions[core[1] : end])
         total = bracket.value + math.fsum(loss.value(bracket.point) for loss in outside)
         self._offer(_on((start, end), self._suffered) - total, (start, end), bracket.point)
-        return _Node(node.windows, core, bracket.lower, bracket.point, final=single)
+        return _Node(node.windows, core, bracket.lower, bracket.point)
 
     def _offer(self, value: float, window: Window, comparator: Point) -> None:
         if value > self._best:

@@ -142,7 +142,6 @@ class ResistingOracle:
         self._revealed = 0  # directions
         self._lengths = np.zeros(self._most)  # a_i
         self._xi_squared = np.ones(self._most + 1)  # for every number of revealed directions
-        self._new = 0  # answers since the last direction
         self._phases = np.zeros(self.allowed + 1, dtype=np.int64)  # m, for every answer
         self._epsilon_squared = 1.0 / (1.0 + math.sqrt(2.0 * self.allowed))
         self.domain = LMODomain(
@@ -177,13 +176,14 @@ class ResistingOracle:
         x = self.domain.check_point(decision, "decision")
         if not self._contains(x):
             raise ValueError("decision must lie in the set: mix 0 and answers of its oracle")
-        m, n, e2 = self._revealed, self._new, self._epsilon_squared
+        m, e2 = self._revealed, self._epsilon_squared
+        n = np.count_nonzero(self._phases[: self.answers] == m)
         if self.answers <= self.allowed and (n or not m):
-            # A new direction makes up for the answers since the last one.
+            # A new direction makes up for the n answers since the last one.
             square = e2 if m == 0 else n * e2**2 / (self._xi_squared[m] + n * e2)
             self._lengths[m] = math.sqrt(square)
             self._xi_squared[m + 1] = self._xi_squared[m] - square
-            self._revealed, self._new = m + 1, 0
+            self._revealed = m + 1
         target = self.comparator
         if self.answers <= self.allowed:
             target[-1] = 0.0
@@ -206,7 +206,6 @@ class ResistingOracle:
             if along[-1] < least and self.answers <= self.allowed:
                 self._phases[self.answers] = self._revealed
                 self.answers += 1
-                self._new += 1
                 return self._vertex(self.answers - 1, self._revealed)
             if least >= 0:
                 return np.zeros(query.shape)

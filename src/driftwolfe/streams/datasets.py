@@ -51,7 +51,8 @@ def matrix_completion(
     r"""Return rounds of known entries of a matrix, from copies of the data with changing signs.
 
     Every copy holds all entries once, times its number from `copies`, in rounds of `per_round`; its
-    last round holds the rest. With ``(1, -1, 1)`` the truth is negated for the middle third.
+    last round holds the rest. With ``(1, -1, 1)`` the truth is negated for the middle third, as in
+    the experiments of Wang et al. (2024), Non-stationary projection-free online learning, AAAI.
 
     Parameters
     ----------
@@ -68,10 +69,6 @@ def matrix_completion(
     >>> stream = dw.streams.matrix_completion([0, 1, 2], [0, 1, 0], [5, 3, 1], (3, 2), per_round=2)
     >>> [loss.targets.tolist() for loss in stream[:4]], stream.drifts
     ([[5.0, 3.0], [1.0], [-5.0, -3.0], [-1.0]], (2, 4))
-
-    References
-    ----------
-    Wang et al. (2024), Non-stationary projection-free online learning, AAAI, "Experiments".
     """
     rows, cols = batch_of_indices(rows, "rows"), batch_of_indices(cols, "cols")
     ratings = batch_of_numbers(ratings, "ratings", rows.size)
@@ -102,7 +99,7 @@ def multiclass(
 
     Each round is a `MulticlassLogistic` loss, the mean over its rows; the last holds the rest.
     Features are negated in rounds ``flip_every, ..., 2 * flip_every - 1``, counted from 0, and in
-    every second block after them.
+    every second block after them (Wang et al. 2024, Non-stationary projection-free online learning).
 
     Parameters
     ----------
@@ -117,10 +114,6 @@ def multiclass(
     >>> stream = dw.streams.multiclass([[1.0], [2.0], [3.0]], [0, 1, 1], 2, per_round=1, flip_every=2)
     >>> [float(loss.features[0, 0]) for loss in stream], stream.drifts
     ([1.0, 2.0, -3.0], (2,))
-
-    References
-    ----------
-    Wang et al. (2024), Non-stationary projection-free online learning, AAAI, "Experiments".
     """
     table, classes = batch_of_features(features), batch_of_indices(labels, "labels", n_classes)
     if classes.size != table.shape[0]:
