@@ -15,7 +15,7 @@ from driftwolfe.losses import HuberEntries, Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.oracles import infeasible_projection
 from driftwolfe.points import FactoredMatrix, checks, inner, norm
-from driftwolfe.points.kinds import Array, Indices, Point
+from driftwolfe.points.kinds import Array, Point
 from driftwolfe.regret.objective import Evaluation, Objective, pool
 
 
@@ -121,19 +121,30 @@ def minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
     submatrix nor filling up with zeros raises the trace norm or the losses.
     """
     domain, factored = bracket.domain, isinstance(bracket.domain.origin(), FactoredMatrix)
-    if (part := _submatrix(objective, domain)) is None:
+    losses = [term.loss for term in objective.terms if isinstance(term.loss, EntryLoss)]
+    smaller = None
+    if len(losses) == len(objective.terms) and not objective.unknown:
+        rows = np.unique(np.concatenate([loss.rows for loss in losses]))
+        cols = np.unique(np.concatenate([loss.cols for loss in losses]))
+        if rows.size * cols.size <= 0.7 * math.prod(domain.shape):
+            smaller = domain.restricted_to((rows.size, cols.size))
+    if smaller is None:
         _run_solvers(objective, start, bracket)
         if factored and isinstance(bracket.point, np.ndarray):
             bracket.point = FactoredMatrix.from_dense(bracket.point)
         return
-    smaller, rows, cols, bracket.domain = part
+    terms = []
+    for term, loss in zip(objective.terms, losses, strict=True):
+        indices = np.searchsorted(rows, loss.rows), np.searchsorted(cols, loss.cols)
+        width = (loss.width,) if isinstance(loss, HuberEntries) else ()
+        terms.append(term._replace(loss=type(loss)(*indices, loss.targets, *width)))
     places = np.meshgrid(rows, cols, indexing="ij")
     if isinstance(start, FactoredMatrix):
-        flat = [indices.ravel() for indices in places]
-        part_of_start = start.entries(*flat).reshape(places[0].shape)
+        start = start.entries(*(index.ravel() for index in places)).reshape(smaller.shape)
     else:
-        part_of_start = start[*places]
-    _run_solvers(smaller, part_of_start, bracket)
+        start = start[*places]
+    bracket.domain = smaller
+    _run_solvers(Objective(terms, objective.constant), start, bracket)
     bracket.domain, found = domain, bracket.point
     if factored:
         found = FactoredMatrix.from_dense(found)
@@ -143,26 +154,6 @@ def minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
     else:
         bracket.point = np.zeros(domain.shape)
         bracket.point[*places] = found
-
-
-def _submatrix(
-    objective: Objective, domain: Domain
-) -> tuple[Objective, Indices, Indices, Domain] | None:
-    """The problem on the rows and columns that its losses use, or None if that is hardly smaller."""
-    losses = [term.loss for term in objective.terms if isinstance(term.loss, EntryLoss)]
-    if not losses or len(losses) < len(objective.terms) or objective.unknown:
-        return None
-    rows = np.unique(np.concatenate([loss.rows for loss in losses]))
-    cols = np.unique(np.concatenate([loss.cols for loss in losses]))
-    small = domain.restricted_to((rows.size, cols.size))
-    if small is None or rows.size * cols.size > 0.7 * math.prod(domain.shape):
-        return None
-    terms = []
-    for term, loss in zip(objective.terms, losses, strict=True):
-        places = np.searchsorted(rows, loss.rows), np.searchsorted(cols, loss.cols)
-        width = (loss.width,) if isinstance(loss, HuberEntries) else ()
-        terms.append(term._replace(loss=type(loss)(*places, loss.targets, *width)))
-    return Objective(terms, objective.constant), rows, cols, small
 
 
 def _run_solvers(objective: Objective, x: Any, bracket: Bracket) -> None:
