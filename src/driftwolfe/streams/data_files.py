@@ -107,25 +107,29 @@ class DataFile:
 
     def _download(self) -> Path:
         """Download the file into the cache; return its place there."""
+        folder, cause = cache_folder(), None
         if offline():
-            raise self._unavailable(f"{OFFLINE_VARIABLE} forbids downloading it")
-        folder = cache_folder()
-        if folder is None:
-            raise self._unavailable("this user has no home folder")
-        import pooch
+            reason = f"{OFFLINE_VARIABLE} forbids downloading it"
+        elif folder is None:
+            reason = "this user has no home folder"
+        else:
+            import pooch
 
-        pooch.get_logger().setLevel("WARNING")  # by default it prints every download
-        target = folder / self.path
-        place = {"fname": target.name, "path": target.parent}
-        try:
-            # pooch writes a temporary file, checks it and renames it: no kill leaves half a file.
-            pooch.retrieve(self.url, self.sha256, **place, downloader=self._write_download)
-        except (
-            Exception
-        ) as error:  # no connection, a broken archive, a cache that is read-only, ...
-            reason = f"downloading {self.url} failed: {type(error).__name__}: {error}"
-            raise self._unavailable(reason) from error
-        return target
+            pooch.get_logger().setLevel("WARNING")  # by default it prints every download
+            target = folder / self.path
+            place = {"fname": target.name, "path": target.parent}
+            try:
+                # pooch writes a temporary file, checks it and renames it: no kill leaves half a file.
+                pooch.retrieve(self.url, self.sha256, **place, downloader=self._write_download)
+                return target
+            except Exception as error:  # no connection, a broken archive, a read-only cache, ...
+                reason = f"downloading {self.url} failed: {type(error).__name__}: {error}"
+                cause = error
+        raise DataUnavailable(
+            f"{self.path} is not in the cache folder {folder} (which {CACHE_VARIABLE} sets), and "
+            f"{reason}; pass data=..., or set {DATA_VARIABLE}, to the folder that holds {self.path}[.gz] "
+            f"from {self.source}, or use the synthetic twin in driftwolfe.streams"
+        ) from cause
 
     def _write_download(self, url: str, target: str, _pooch: object) -> None:
         """Download the content into a file; pooch calls this."""
@@ -134,13 +138,6 @@ class DataFile:
             with zipfile.ZipFile(io.BytesIO(content)).open(self.member) as packed:
                 content = packed.read(self.size + 1)
         Path(target).write_bytes(content)
-
-    def _unavailable(self, reason: str) -> DataUnavailable:
-        return DataUnavailable(
-            f"{self.path} is not in the cache folder {cache_folder()} (which {CACHE_VARIABLE} sets), and "
-            f"{reason}; pass data=..., or set {DATA_VARIABLE}, to the folder that holds {self.path}[.gz] "
-            f"from {self.source}, or use the synthetic twin in driftwolfe.streams"
-        )
 
 
 def downloaded(url: str, limit: int) -> bytes:
