@@ -23,7 +23,6 @@ from driftwolfe.streams.data_files import DataFile
 
 CONTENT = b"1\t2\t3\n" * 5000
 HUGE = 10 * len(CONTENT)
-MISMATCH = "does not match the known hash"
 
 
 def archive(**members):
@@ -161,24 +160,29 @@ def test_a_good_file_is_downloaded_once(server, folder, path):
     assert server.asked == asked
 
 
+def mismatch(content):
+    """What is said of a download of other content, of which no more is read than needed."""
+    return f"does not match the known hash: .* got {hashlib.sha256(content).hexdigest()}"
+
+
 @pytest.mark.parametrize(
     ("path", "why"),
     [
         ("/missing", "HTTP Error 404: Not Found"),
-        ("/truncated", MISMATCH),
-        ("/short", MISMATCH),
-        ("/wrong", MISMATCH),
+        ("/truncated", mismatch(CONTENT[:-100])),
+        ("/short", mismatch(CONTENT[:-100])),
+        ("/wrong", mismatch(CONTENT.replace(b"3", b"4"))),
         ("/long", f"announces {HUGE} bytes, more than {len(CONTENT) + 1}"),
         ("/says-huge", "announces 1000000000000000 bytes"),
-        ("/says-little", MISMATCH),
-        ("/endless", MISMATCH),
+        ("/says-little", mismatch(CONTENT[:10])),
+        ("/endless", mismatch((CONTENT * 2)[: len(CONTENT) + 1])),
         ("/not-http", "BadStatusLine"),
         ("/cut.zip", "BadZipFile: File is not a zip file"),
         ("/bent.zip", "error: Error|BadZipFile"),
         ("/text.zip", "BadZipFile: File is not a zip file"),
         ("/other.zip", "no item named 'top/where.txt'"),
-        ("/wrong.zip", MISMATCH),
-        ("/bomb.zip", MISMATCH),
+        ("/wrong.zip", mismatch(CONTENT[1:])),
+        ("/bomb.zip", mismatch(bytes(len(CONTENT) + 1))),
     ],
 )
 def test_a_bad_download_leaves_nothing_and_says_what_to_do(server, folder, path, why):

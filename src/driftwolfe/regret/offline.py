@@ -123,7 +123,7 @@ def minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
     domain, factored = bracket.domain, isinstance(bracket.domain.origin(), FactoredMatrix)
     losses = [term.loss for term in objective.terms if isinstance(term.loss, EntryLoss)]
     smaller = None
-    if len(losses) == len(objective.terms) and not objective.unknown:
+    if losses and len(losses) == len(objective.terms) and not objective.unknown:
         rows = np.unique(np.concatenate([loss.rows for loss in losses]))
         cols = np.unique(np.concatenate([loss.cols for loss in losses]))
         if rows.size * cols.size <= 0.7 * math.prod(domain.shape):
@@ -244,7 +244,7 @@ class Bracket:
         gap = max(0.0, at_x - at_vertex) + error + noise
         tangent = here.value + here.slack
         self.lower = max(self.lower, tangent - gap)
-        self.settled = gap <= 0.5 * (value - tangent)  # the rest is the distance by smoothing
+        self.settled = gap <= 0.5 * (value - tangent)  # of which smoothing is the rest
         return gap, vertex
 
 

@@ -127,8 +127,7 @@ def sign_flip(stream: Stream, every: int) -> Stream:
     [True, True, False, False, True]
     """
     length = checks.count(every, "every")
-    different = {id(loss): loss for loss in stream}  # rounds may share a loss
-    mirrors = {key: reflected(loss) for key, loss in different.items()}
+    mirrors = {id(loss): reflected(loss) for loss in stream}  # rounds may share a loss
     points = stream.comparators
     mirrored = replace(
         stream,
