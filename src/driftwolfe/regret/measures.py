@@ -110,10 +110,9 @@ def adaptive_regret(history: Record, tau: int, tolerance: float = 1e-4) -> Regre
     .. math:: \max_{1 \le s \le T-\tau+1} \Big(\sum_{t=s}^{s+\tau-1} f_t(x_t)
               - \min_{x \in K} \sum_{t=s}^{s+\tau-1} f_t(x)\Big)
 
-    All windows are covered, though few are solved: a certified minimum over the rounds that many
-    windows share bounds them all. That works best where the regret has a peak, as after an abrupt
-    change; a plateau costs a minimisation for each of its windows. The result is the regret on its
-    `window` against the point found there; the maximum is at most `gap` larger.
+    A certified minimum over the rounds that many windows share bounds them all. That works best where
+    the regret has a peak, as after an abrupt change. The result is the regret on its `window` against
+    the point found there; the maximum is at most `gap` larger.
 
     Parameters
     ----------

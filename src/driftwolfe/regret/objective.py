@@ -213,12 +213,9 @@ def _sum_of_squared_distances(group: Sequence[losses.SquaredDistance]) -> tuple[
 
 
 class _Known(NamedTuple):
-    """What is known of a class of losses, but not of its subclasses, which may override anything.
+    """What is known of a class of losses, but not of its subclasses, which may override anything."""
 
-    Losses with equal `options` are joined by stacking their `data`; both are arguments of the class.
-    """
-
-    data: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()  # arguments to stack, where losses with equal options are joined
     options: tuple[str, ...] = ()
     hessian: Callable[[Any, Array], Array] | None = None
     smoothed: Callable[[Term, float], Term] | None = None

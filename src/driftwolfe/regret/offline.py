@@ -95,9 +95,7 @@ def offline_minimum(
     origin = domain.origin()
     first = origin if start is None else domain.check_point(start, "start")
     if start is not None and domain.cheap_membership and not domain.contains(first, atol=1e-6):
-        raise ValueError(
-            f"start must be a point of {domain!r}, but it lies outside; project it first"
-        )
+        raise ValueError(f"start must be a point of {domain!r}; this is outside: project it first")
     if not losses:
         raise ValueError("losses must hold at least one loss, got none")
     for loss in losses:
@@ -115,11 +113,9 @@ def offline_minimum(
 
 
 def minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
-    """Narrow a new bracket around the minimum of an objective until it has no more work.
-
-    Losses of matrix entries are minimised on the rows and columns that they use: neither taking a
-    submatrix nor filling up with zeros raises the trace norm or the losses.
-    """
+    """Narrow a new bracket around the minimum of an objective until it has no more work."""
+    # Losses of matrix entries are minimised on the rows and columns that they use: neither taking a
+    # submatrix nor filling up with zeros raises the trace norm or the losses.
     domain, factored = bracket.domain, isinstance(bracket.domain.origin(), FactoredMatrix)
     losses = [term.loss for term in objective.terms if isinstance(term.loss, EntryLoss)]
     smaller = None
@@ -194,16 +190,14 @@ class Bracket:
     r"""The best point found and the best lower bound proved.
 
     Evaluations at x move both ends: :math:`\min_K F \ge F(x) + \min_{v \in K} \langle g, v - x\rangle`.
-    The search ends when the bracket is at most `allowed` wide, when the minimum is known to be at
-    least `target`, or after `limit` evaluations.
     """
 
     domain: Domain
     tolerance: float = 0.0
     scale: float = 0.0
     absolute: float = 0.0
-    target: float = math.inf
-    limit: int = 2000
+    target: float = math.inf  # the search ends once the minimum is known to be at least this,
+    limit: int = 2000  # or after that many evaluations
     lower: float = -math.inf
     value: float = math.inf
     point: Point = None

@@ -35,8 +35,7 @@ def check_record(history: Record) -> int:
         raise ValueError("the history holds no rounds; play at least one before measuring")
     if len(history.functions) != rounds:
         raise ValueError(
-            f"the history holds {rounds} rounds but {len(history.functions)} loss functions, which "
-            "the regret is measured with; record them with play(..., keep_losses=True)"
+            "the history lacks loss functions; keep them by play(..., keep_losses=True)"
         )
     return rounds
 

@@ -144,9 +144,8 @@ class ResistingOracle:
         self._xi_squared = np.ones(self._most + 1)  # for every number of revealed directions
         self._phases = np.zeros(self.allowed + 1, dtype=np.int64)  # m, for every answer
         self._epsilon_squared = 1.0 / (1.0 + math.sqrt(2.0 * self.allowed))
-        self.domain = LMODomain(
-            self._most + self.allowed + 1, self._lmo, self.radius, contains=self._contains
-        )
+        size = self._most + self.allowed + 1
+        self.domain = LMODomain(size, self._lmo, self.radius, contains=self._contains)
 
     @property
     def guarantee(self) -> float:
@@ -166,10 +165,9 @@ class ResistingOracle:
             yield self.answer(learner.decision)
 
     def answer(self, decision: Point) -> LinearLoss:
-        r"""Return the loss of this round, :math:`f(z) = \langle g, z - u\rangle`.
+        r"""Return the loss of this round, :math:`f(z) = \langle g, z - u\rangle` with the norm of g being G.
 
-        g has the norm G and points from the revealed part of u to the decision x, so that f(u) = 0
-        and f(x) is G times their distance.
+        g points from the revealed part of u to the decision x: f(x) is G times their distance.
         """
         if self.played == self.rounds:
             raise ValueError(f"the game has {self.rounds} rounds, and all of them are played")
@@ -228,8 +226,8 @@ class ResistingOracle:
         first, end = self._most, self._most + self.answers
         if point[self._revealed : first].any() or point[end:].any():
             raise ValueError(
-                f"{name} has a part along coordinates that no loss and no answer has shown; "
-                "the bound speaks of learners that combine what they have seen"
+                f"{name} must combine earlier losses and answers, but has a part along coordinates that "
+                "no loss and no answer has shown"
             )
         return point[first:end]
 

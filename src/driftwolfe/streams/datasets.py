@@ -116,10 +116,8 @@ def multiclass(
     ([1.0, 2.0, -3.0], (2,))
     """
     table, classes = batch_of_features(features), batch_of_indices(labels, "labels", n_classes)
-    if classes.size != table.shape[0]:
-        raise ValueError(
-            f"labels must hold one class for each of {table.shape[0]} rows, got {classes.size}"
-        )
+    if classes.size != (size := table.shape[0]):
+        raise ValueError(f"labels must hold one class for each of {size} rows, got {classes.size}")
     step = checks.count(per_round, "per_round")
     rounds = math.ceil(classes.size / step)
     block = rounds if flip_every is None else checks.count(flip_every, "flip_every")
@@ -172,8 +170,7 @@ def movielens_100k(
     ----------
     Harper, Konstan (2015), The MovieLens datasets: history and context, ACM TiiS 5(4).
     """
-    table = np.loadtxt(io.BytesIO(RATINGS.read(data)), dtype=np.int64)
-    users, films, stars, _ = table.T
+    users, films, stars, _ = np.loadtxt(io.BytesIO(RATINGS.read(data)), dtype=np.int64).T
     ratings = users - 1, films - 1, stars
     return _ratings_stream("MovieLens 100K", ratings, rounds, radius, per_round, copies, loss, seed)
 
@@ -207,9 +204,7 @@ def movielens_twin(
     return _ratings_stream(name, ratings, rounds, radius, per_round, copies, loss, seed)
 
 
-def _ratings_stream(
-    name: str, ratings: Any, rounds: int | None, radius: float, *batches: Any
-) -> Stream:
+def _ratings_stream(name: str, ratings: Any, rounds: Any, radius: float, *batches: Any) -> Stream:
     """Ratings, real or made up, in `batches` as `matrix_completion` takes them."""
     per_round, copies, *_ = batches
     kept = rows_played(ratings[0].size, per_round, rounds, batch_of_numbers(copies, "copies").size)
@@ -297,9 +292,7 @@ def shuttle_twin(
     return _table_stream(name, table, rounds, radius, per_round, flip_every, seed)
 
 
-def _table_stream(
-    name: str, table: Any, rounds: int | None, radius: float, *batches: Any
-) -> Stream:
+def _table_stream(name: str, table: Any, rounds: Any, radius: float, *batches: Any) -> Stream:
     """Labelled rows, real or made up, in `batches` as `multiclass` takes them."""
     per_round, flip_every, seed = batches
     features, labels = table

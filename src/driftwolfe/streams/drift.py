@@ -45,10 +45,8 @@ class Stream:
     --------
     >>> import driftwolfe as dw
     >>> stream = dw.streams.synthetic.linear_signs(dw.L1Ball(2), rounds=6, changes=2, seed=0)
-    >>> stream, len(stream[2:4].comparators)
-    (Stream('linear signs', 6 rounds, lipschitz=1), 2)
-    >>> stream.drifts, stream[1:].drifts
-    ((2, 4), (1, 3))
+    >>> stream, stream.drifts, stream[1:].drifts
+    (Stream('linear signs', 6 rounds, lipschitz=1), (2, 4), (1, 3))
     """
 
     losses: Sequence[Loss]
@@ -122,8 +120,7 @@ def sign_flip(stream: Stream, every: int) -> Stream:
     --------
     >>> import driftwolfe as dw
     >>> stream = dw.streams.synthetic.hard_linear(dw.L1Ball(2), 5, seed=0)
-    >>> flipped = dw.streams.drift.sign_flip(stream, every=2)
-    >>> [bool((new.g == old.g).all()) for new, old in zip(flipped, stream)]
+    >>> [new is old for new, old in zip(dw.streams.drift.sign_flip(stream, every=2), stream)]
     [True, True, False, False, True]
     """
     length = checks.count(every, "every")
