@@ -1,8 +1,10 @@
 """The doctor: what it sees, what it advises, and that it does not fall ill itself."""
 
 import gzip
+import hashlib
 import sys
 import tomllib
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import driftwolfe as dw
 from devices import HAS_TORCH
 from driftwolfe import cli, doctor
 from driftwolfe.doctor import Finding
-from driftwolfe.streams import data_files, datasets
+from driftwolfe.streams import data_files
 
 PROJECT = Path(__file__).parent.parent / "pyproject.toml"
 
@@ -138,9 +140,11 @@ def test_data_that_are_not_the_published_ones_are_told(tmp_path, capsys):
 
 
 def test_data_that_are_there_are_found(tmp_path, monkeypatch):
-    monkeypatch.setattr(type(datasets.RATINGS), "_fault", lambda self, content: "")
+    content = b"1\t2\t3\t4\n"
+    published = replace(doctor.RATINGS, sha256=hashlib.sha256(content).hexdigest())
+    monkeypatch.setattr(doctor, "RATINGS", published)
     (tmp_path / "ml-100k").mkdir()
-    (tmp_path / "ml-100k" / "u.data").write_text("1\t2\t3\t4\n")
+    (tmp_path / "ml-100k" / "u.data").write_bytes(content)
     film, shuttle = doctor.data_sets(tmp_path)
     assert film == Finding("MovieLens 100K", f"{tmp_path / 'ml-100k' / 'u.data'}, as published")
     assert shuttle.state == "note"

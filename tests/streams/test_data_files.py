@@ -181,25 +181,27 @@ def test_what_is_kept_is_whole_or_absent(folder, monkeypatch):
 
 
 def test_a_download_that_is_not_the_published_file_is_never_kept(folder, monkeypatch):
-    """Checked twice: before it is written, and by pooch before it takes its place."""
-
     def download(self, url, target, pooch):
         Path(target).write_bytes(CONTENT[:-1])
 
     monkeypatch.delenv("DRIFTWOLFE_OFFLINE")
     monkeypatch.setattr(DataFile, "_write_download", download)
-    with pytest.raises(ValueError, match="does not match the known hash"):
+    with pytest.raises(DataUnavailable, match="does not match the known hash"):
         FILE.read()
     assert list((folder / "cache/some").iterdir()) == []
 
 
-def test_without_a_home_no_cache_is_made(folder, monkeypatch):
+def no_home(name):
+    raise RuntimeError("the home directory cannot be resolved")
+
+
+@pytest.mark.parametrize("os_cache", [lambda name: Path("~/.cache") / name, no_home])
+def test_without_a_home_no_cache_is_made(folder, monkeypatch, os_cache):
     monkeypatch.delenv("DRIFTWOLFE_CACHE")
     monkeypatch.delenv("DRIFTWOLFE_OFFLINE")
-    monkeypatch.setattr("pooch.os_cache", lambda name: Path("~/.cache") / name)
-    monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError))
+    monkeypatch.setattr("pooch.os_cache", os_cache)
     monkeypatch.chdir(folder)
     assert data_files.cache_folder() is None and FILE.find() is None
-    with pytest.raises(DataUnavailable, match="no home folder; DRIFTWOLFE_CACHE names"):
+    with pytest.raises(DataUnavailable, match=r"which DRIFTWOLFE_CACHE sets.*no home folder"):
         FILE.read()
     assert [path.name for path in folder.iterdir()] == ["some"]

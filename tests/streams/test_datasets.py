@@ -193,11 +193,6 @@ def test_adaptive_regret_of_the_whole_experiment_is_certified(tau):
     assert everywhere.upper >= dw.regret.static_regret(history)
 
 
-def test_no_rows_are_refused():
-    with pytest.raises(ValueError, match="the file is empty"):
-        rows_played(0, per_round=10, rounds=None)
-
-
 def test_rows_of_shorter_streams():
     assert rows_played(1000, per_round=10, rounds=30, copies=3) == 100
     assert rows_played(1000, per_round=10, rounds=None, copies=3) == 1000

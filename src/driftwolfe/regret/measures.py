@@ -20,8 +20,7 @@ def static_regret(history: Record, tolerance: float = 1e-6) -> Regret:
 
     .. math:: \sum_{t=1}^T f_t(x_t) - \min_{x \in K} \sum_{t=1}^T f_t(x)
 
-    The result is against the point found, its only comparator; the true regret is at most `gap`
-    larger.
+    The result is against the point found, its comparator; the true regret is at most `gap` larger.
 
     Parameters
     ----------
@@ -33,8 +32,6 @@ def static_regret(history: Record, tolerance: float = 1e-6) -> Regret:
     >>> import driftwolfe as dw
     >>> losses = [dw.losses.LinearLoss([sign, 0.0]) for sign in (1.0, -1.0, 1.0)]
     >>> history = dw.play(dw.OGD(dw.L1Ball(2), horizon=3, lipschitz=1.0), losses)
-    >>> history.losses.round(4)
-    array([0.    , 1.    , 0.1547])
     >>> regret = dw.regret.static_regret(history)
     >>> round(regret, 4), regret.comparators[0], regret.gap < 1e-9
     (2.1547, array([-1.,  0.]), True)
@@ -51,22 +48,20 @@ def dynamic_regret(history: Record, comparators: Sequence[Point] | Array) -> Reg
     Parameters
     ----------
     history, comparators
-        A game with its losses kept, and one point :math:`u_t` of the set per round, in a sequence or
-        along the first axis of an array.
+        A game with its losses kept, and one point :math:`u_t` of the set per round.
 
     Examples
     --------
     >>> import driftwolfe as dw
     >>> losses = [dw.losses.LinearLoss([sign, 0.0]) for sign in (1.0, -1.0, 1.0)]
     >>> history = dw.play(dw.OGD(dw.L1Ball(2), horizon=3, lipschitz=1.0), losses)
-    >>> regret = dw.regret.dynamic_regret(history, [[-1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]])
-    >>> round(regret, 4)
+    >>> round(dw.regret.dynamic_regret(history, [[-1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]]), 4)
     4.1547
     """
     rounds = check_record(history)
-    if len(comparators) != rounds:
+    if (number := len(comparators)) != rounds:
         raise ValueError(
-            f"comparators must hold one point for each of {rounds} rounds, got {len(comparators)}"
+            f"comparators must hold one point for each of {rounds} rounds, got {number}"
         )
     points = tuple(history.domain.check_point(point, "a comparator") for point in comparators)
     compared = [loss.value(u) for loss, u in zip(history.functions, points, strict=True)]
@@ -78,9 +73,8 @@ def worst_case_dynamic_regret(history: Record, tolerance: float = 1e-4) -> Regre
 
     .. math:: \sum_{t=1}^T f_t(x_t) - \sum_{t=1}^T \min_{x \in K} f_t(x)
 
-    No sequence of comparators is harder, though with noisy losses it says little. Every round is one
-    minimisation, started from the last one's minimiser. The result is against the points found, its
-    `comparators`; the true regret is at most `gap` larger.
+    No sequence of comparators is harder, though with noisy losses it says little. The result is
+    against the points found, its `comparators`; the true regret is at most `gap` larger.
 
     Parameters
     ----------
@@ -98,7 +92,7 @@ def worst_case_dynamic_regret(history: Record, tolerance: float = 1e-4) -> Regre
     check_record(history)
     best: list[OfflineMinimum] = []
     for function in history.functions:
-        start = best[-1].point if best else None
+        start = best[-1].point if best else None  # the last minimiser may be near
         best.append(offline_minimum(history.domain, [function], start, tolerance))
     return _regret(history, best)
 
@@ -116,11 +110,9 @@ def adaptive_regret(history: Record, tau: int, tolerance: float = 1e-4) -> Regre
     .. math:: \max_{1 \le s \le T-\tau+1} \Big(\sum_{t=s}^{s+\tau-1} f_t(x_t)
               - \min_{x \in K} \sum_{t=s}^{s+\tau-1} f_t(x)\Big)
 
-    All windows are covered, though few are solved: a certified minimum over the rounds that many
-    windows share bounds them all, and sets of windows that cannot hold the maximum are skipped. That
-    works best where the regret has a peak, as after an abrupt change; a plateau costs a minimisation
-    for each of its windows. The result is the regret on its `window` against the point found there;
-    the maximum is at most `gap` larger.
+    A certified minimum over the rounds that many windows share bounds them all. That works best where
+    the regret has a peak, as after an abrupt change. The result is the regret on its `window` against
+    the point found there; the maximum is at most `gap` larger.
 
     Parameters
     ----------
@@ -157,17 +149,15 @@ def weak_adaptive_regret(
     .. math:: \max_{1 \le s \le e \le T} \Big(\sum_{t=s}^{e} f_t(x_t)
               - \min_{x \in K} \sum_{t=s}^{e} f_t(x)\Big)
 
-    By default over all T (T + 1) / 2 windows; sets of windows with starts and ends in two ranges are
-    bounded together. Over windows of some `lengths` only, it is faster and can only be smaller. The
-    result is the regret on its `window` against the point found there; the maximum over all windows
-    of its `lengths` is at most `gap` larger.
+    By default over all T (T + 1) / 2 windows; over some `lengths` only, it is faster and can only be
+    smaller. The result is the regret on its `window` against the point found there; the maximum over
+    all windows of its `lengths` is at most `gap` larger.
 
     Parameters
     ----------
-    history
-        A game with its losses kept.
-    lengths
-        ``"all"``; ``"geometric"`` for 1, 2, 4, ... and T; or some lengths, in rounds.
+    history, lengths
+        A game with its losses kept; and ``"all"``, ``"geometric"`` for 1, 2, 4, ... and T, or some
+        lengths, in rounds.
     tolerance
         Gap to stop at, relative to the larger of the regret and the absolute losses on its window.
 
@@ -176,11 +166,9 @@ def weak_adaptive_regret(
     >>> import driftwolfe as dw
     >>> losses = [dw.losses.LinearLoss([slope, 0.0]) for slope in [1.0] * 20 + [-1.0] * 20]
     >>> history = dw.play(dw.OGD(dw.L1Ball(2), horizon=40, lipschitz=1.0), losses)
-    >>> regret = dw.regret.weak_adaptive_regret(history)
-    >>> round(regret, 3), regret.lengths
-    (7.359, range(1, 41))
-    >>> dw.regret.weak_adaptive_regret(history, lengths="geometric").lengths
-    [1, 2, 4, 8, 16, 32, 40]
+    >>> regret = dw.regret.weak_adaptive_regret(history, lengths="geometric")
+    >>> round(regret, 3), regret.window, regret.lengths
+    (7.359, (20, 28), [1, 2, 4, 8, 16, 32, 40])
 
     References
     ----------
@@ -195,9 +183,7 @@ def weak_adaptive_regret(
     elif lengths == "geometric":
         chosen = sorted({*(2**k for k in range(rounds.bit_length())), rounds})
     elif lengths != "all":
-        raise ValueError(
-            f'lengths must be "all", "geometric" or some numbers of rounds, got {lengths!r}'
-        )
+        raise ValueError(f'lengths must be "all", "geometric" or some numbers, got {lengths!r}')
     return WindowSearch(history, checks.nonnegative(tolerance, "tolerance")).run(chosen)
 
 
@@ -227,10 +213,9 @@ def function_variation(losses: Sequence[Loss], domain: Domain) -> Certified:
     r"""Return the variation of losses, :math:`V = \sum_{t=2}^T \sup_{x \in K} |f_t(x) - f_{t-1}(x)|`.
 
     Exact where the difference of two losses is linear (linear losses, squared distances of one
-    weight): two LMO calls per round. A difference of other losses is neither convex nor concave; the
-    result is then an interval, usually wide: its lower end is the largest difference at vertices
-    found by the LMO; its upper end, `gap` above, comes from Lipschitz bounds around the set's centre
-    and is infinite where a loss has none.
+    weight): two LMO calls per round. For other losses the result is an interval, usually wide: its
+    lower end is the largest difference at vertices found by the LMO; its upper end, `gap` above,
+    comes from Lipschitz bounds around the set's centre and is infinite where a loss has none.
 
     Parameters
     ----------
@@ -254,18 +239,14 @@ def function_variation(losses: Sequence[Loss], domain: Domain) -> Certified:
 
 
 def _change(before: Loss, now: Loss, domain: Domain) -> tuple[float, float]:
-    """Bounds on the largest difference of two losses on the set.
-
-    The lower one is the largest difference at vertices in the direction of its growth; for a linear
-    difference this is exact up to the LMO's error.
-    """
+    """Bounds on the largest difference of two losses on the set, from below and from above."""
     if before is now:
         return 0.0, 0.0
     linear = type(before) is type(now) is LinearLoss or (
         type(before) is type(now) is SquaredDistance and before.weight == now.weight
     )
     largest = upper = 0.0
-    for sign in (1.0, -1.0):
+    for sign in (1.0, -1.0):  # vertices in the direction of its growth, and of its fall
         x, error = domain.origin(), 0.0
         for _ in range(1 if linear else 8):
             old_value, old_slope = before.value_and_gradient(x)
@@ -275,19 +256,14 @@ def _change(before: Loss, now: Loss, domain: Domain) -> tuple[float, float]:
         last = abs(now.value(x) - before.value(x))
         largest = max(largest, last)
         upper = max(upper, largest, last + error)
-    return largest, upper if linear else _lipschitz_bound(before, now, domain)
-
-
-def _lipschitz_bound(before: Loss, now: Loss, domain: Domain) -> float:
-    """A bound by the slopes of the difference, or by the ranges of both, whichever is smaller."""
-    old_slope, new_slope = before.lipschitz(domain), now.lipschitz(domain)
-    if old_slope is None or new_slope is None:
-        return math.inf
-    origin, radius = domain.origin(), domain.radius
-    old, new = before.value(origin), now.value(origin)
-    by_difference = abs(new - old) + (old_slope + new_slope) * radius
-    by_ranges = max(
-        old + old_slope * radius - floor(now, domain),
-        new + new_slope * radius - floor(before, domain),
-    )
-    return min(by_difference, by_ranges)
+    if linear:
+        return largest, upper
+    rise, new_rise = before.lipschitz(domain), now.lipschitz(domain)
+    if rise is None or new_rise is None:
+        return largest, math.inf
+    # By the slopes of the difference, or by the ranges of both, whichever is smaller.
+    old, new = (loss.value(domain.origin()) for loss in (before, now))
+    by_slopes = abs(new - old) + (rise + new_rise) * domain.radius
+    highest, new_highest = old + rise * domain.radius, new + new_rise * domain.radius
+    by_ranges = max(highest - floor(now, domain), new_highest - floor(before, domain))
+    return largest, min(by_slopes, by_ranges)

@@ -10,19 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, softmax
 
+from driftwolfe import losses
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.experts import weighted_sum
-from driftwolfe.losses import (
-    AbsoluteEntries,
-    HingeLoss,
-    HuberEntries,
-    LinearLoss,
-    LogisticLoss,
-    Loss,
-    MulticlassLogistic,
-    SquaredDistance,
-    SquaredEntries,
-)
+from driftwolfe.losses import Loss
 from driftwolfe.losses.classification import MarginLoss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.losses.inputs import dense_features
@@ -31,23 +22,17 @@ from driftwolfe.points.kinds import Array, Point
 
 
 class Term(NamedTuple):
-    """A loss of a sum and the factor before it.
-
-    The tangent of a smoothed loss may be raised by `blur` times its squared slopes and still lies
-    below the exact loss.
-    """
+    """A loss of a sum and the factor before it."""
 
     weight: float
     loss: Loss
-    blur: float = 0.0
+    blur: float = (
+        0.0  # the tangent of a smoothed loss plus this times its squared slopes is a bound
+    )
 
 
 class Evaluation(NamedTuple):
-    r"""Value and gradient of an objective F at x.
-
-    They bound the sum that is to be minimised, whether F is smoothed or not:
-    :math:`value + slack + \langle gradient, z - x\rangle` is at most that sum at z, for all z.
-    """
+    r"""An objective at x: the exact one at z is at least value + slack + <gradient, z - x>."""
 
     value: float
     gradient: Point
@@ -55,34 +40,29 @@ class Evaluation(NamedTuple):
 
 
 class Objective:
-    r""":math:`F(x) = \sum_k w_k f_k(x) + b`, with weights :math:`w_k > 0`.
+    r""":math:`F(x) = \sum_k w_k f_k(x) + b`, with weights :math:`w_k > 0`."""
 
-    `exact` is the objective that a smoothed one stands for.
-    """
+    exact: Objective | None = None  # what a smoothed one stands for
 
-    def __init__(
-        self, terms: Sequence[Term], constant: float = 0.0, exact: Objective | None = None
-    ) -> None:
-        self.terms, self.constant, self.exact = tuple(terms), constant, exact
-        classes = {type(term.loss) for term in self.terms}
-        known = [_KNOWN.get(cls, _Known()) for cls in classes]
-        self.linear = classes <= {LinearLoss}
-        self.quadratic = classes <= {LinearLoss, SquaredDistance}  # one projection minimises it
-        self.kinked = any(each.smoothed for each in known)  # has kinks that can be smoothed
+    def __init__(self, terms: Sequence[Term], constant: float = 0.0) -> None:
+        self.terms, self.constant = terms, constant
+        classes = {type(term.loss) for term in terms}
+        self._known = [_KNOWN.get(type(term.loss), _Known()) for term in terms]
+        self.linear = classes <= {losses.LinearLoss}
+        # One projection minimises it.
+        self.quadratic = classes <= {losses.LinearLoss, losses.SquaredDistance}
+        self.kinked = any(known.smoothed for known in self._known)  # has kinks that can be smoothed
         self.unknown = not classes <= _KNOWN.keys()  # may have kinks anywhere
         self.lower_bound = constant if classes <= _NONNEGATIVE else -math.inf
-        self._twice_differentiable = all(each.hessian for each in known)
 
     def has_hessian(self, size: int) -> bool:
         """Whether `hessian` works and is cheap for points of that many entries."""
-        return size <= 256 and self._twice_differentiable
+        return size <= 256 and all(known.hessian for known in self._known)
 
     def value(self, x: Point) -> float:
-        """Return F(x)."""
         return self.constant + math.fsum(term.weight * term.loss.value(x) for term in self.terms)
 
     def evaluate(self, x: Point) -> Evaluation:
-        """Return the value, a gradient and the slack at x."""
         value, slack, gradient = self.constant, 0.0, None
         for weight, loss, blur in self.terms:
             part, slope = loss.value_and_slope_at(loss.scores(x))
@@ -96,34 +76,30 @@ class Objective:
     def hessian(self, x: Array) -> Array:
         """Return the matrix of second derivatives, for x flattened."""
         matrix = np.zeros((x.size, x.size))
-        for weight, loss, _ in self.terms:
-            matrix += weight * _KNOWN[type(loss)].hessian(loss, x)  # type: ignore[misc]
+        for term, known in zip(self.terms, self._known, strict=True):
+            matrix += term.weight * known.hessian(term.loss, x)  # type: ignore[misc]
         return matrix
 
     def smoothed(self, share: float) -> Objective:
         """Return a smooth function below this one, which approaches it as `share` falls to 0."""
         if not self.kinked:
             return self
-        smooth = []
-        for term in self.terms:
-            known = _KNOWN.get(type(term.loss), _Known())
-            if known.smoothed is not None:
-                weight, loss, blur = known.smoothed(term.loss, share)
-                term = Term(term.weight * weight, loss, blur)
-            smooth.append(term)
-        return Objective(smooth, self.constant, exact=self)
+        pairs = zip(self.terms, self._known, strict=True)
+        terms = [known.smoothed(term, share) if known.smoothed else term for term, known in pairs]
+        smooth = Objective(terms, self.constant)
+        smooth.exact = self
+        return smooth
 
 
-def pool(losses: Sequence[Loss]) -> Objective:
-    """Return the sum of the losses, those of one class joined into one term.
-
-    Rows of features and lists of entries are concatenated, linear functions added, squared
-    distances replaced by one to the mean target. Losses of other classes stay as they are.
-    """
+def pool(functions: Sequence[Any]) -> Objective:
+    """Return the sum of the losses, those of one known class joined into one term."""
     groups: dict[Hashable, list[Loss]] = {}
-    for index, loss in enumerate(losses):
-        known = _KNOWN.get(type(loss))
-        key = index if known is None else known.key(loss)
+    for index, loss in enumerate(functions):
+        key: Hashable = index
+        if known := _KNOWN.get(type(loss)):
+            rows = loss.labels.size if _is_mean(loss) else 0
+            sparse = sp.issparse(getattr(loss, "features", None))
+            key = type(loss), rows, sparse, *(getattr(loss, name) for name in known.options)
         groups.setdefault(key, []).append(loss)
     terms, constant = [], 0.0
     for group in groups.values():
@@ -136,11 +112,7 @@ def pool(losses: Sequence[Loss]) -> Objective:
 
 
 def floor(loss: Loss, domain: Domain) -> float:
-    """Return a number that the loss does not fall below on the set.
-
-    Exact for linear losses; 0 for those that are never negative; for others by the tangent at the
-    set's origin. At most one LMO call.
-    """
+    """Return a lower bound on a loss over the set: 0, or its tangent's; exact for linear losses."""
     if type(loss) in _NONNEGATIVE:
         return 0.0
     origin = domain.origin()
@@ -149,10 +121,10 @@ def floor(loss: Loss, domain: Domain) -> float:
     return value + inner(gradient, vertex) - inner(gradient, origin) - error
 
 
-class SmoothHinge(HingeLoss):
+class SmoothHinge(losses.HingeLoss):
     """The hinge loss, quadratic where a margin lacks less than the width to 1."""
 
-    def __init__(self, loss: HingeLoss, width: float) -> None:
+    def __init__(self, loss: Any, width: float) -> None:
         super().__init__(loss.features, loss.labels)
         self.width = width
 
@@ -166,21 +138,22 @@ class SmoothHinge(HingeLoss):
         return active * (-self.labels / self.labels.size)
 
 
-def _smoothed_hinge(loss: HingeLoss, share: float) -> Term:
-    return Term(1.0, SmoothHinge(loss, share), blur=0.5 * share * loss.labels.size)
+def _smoothed_hinge(term: Term, share: float) -> Term:
+    smooth = SmoothHinge(term.loss, share)
+    return Term(term.weight, smooth, blur=0.5 * share * smooth.labels.size)
 
 
-def _smoothed_absolute(loss: AbsoluteEntries, share: float) -> Term:
+def _smoothed_absolute(term: Term, share: float) -> Term:
     """The Huber loss over its width, a share of the mean absolute target."""
+    loss: Any = term.loss
     width = share * (float(np.abs(loss.targets).mean()) or 1.0)
-    smooth = HuberEntries(loss.rows, loss.cols, loss.targets, width, loss.shape)
-    return Term(1.0 / width, smooth, blur=0.5)
+    smooth = losses.HuberEntries(loss.rows, loss.cols, loss.targets, width, loss.shape)
+    return Term(term.weight / width, smooth, blur=0.5)
 
 
 def _entry_hessian(loss: EntryLoss, x: Array) -> Array:
-    """The diagonal matrix with second derivatives at the entries."""
     curvatures: Any = 2.0
-    if isinstance(loss, HuberEntries):
+    if isinstance(loss, losses.HuberEntries):
         curvatures = np.abs(loss.errors(loss.scores(x))) < loss.width
     diagonal = np.zeros(x.size)
     np.add.at(diagonal, loss.rows * x.shape[1] + loss.cols, curvatures)
@@ -188,7 +161,6 @@ def _entry_hessian(loss: EntryLoss, x: Array) -> Array:
 
 
 def _margin_hessian(loss: MarginLoss, x: Array) -> Array:
-    """The mean of the outer products of rows, weighted by second derivatives."""
     margins = loss.labels * loss.scores(x)
     if isinstance(loss, SmoothHinge):
         curvatures = ((margins < 1.0) & (margins > 1.0 - loss.width)) / loss.width
@@ -199,7 +171,7 @@ def _margin_hessian(loss: MarginLoss, x: Array) -> Array:
     return (features.T * (curvatures / loss.labels.size)) @ features
 
 
-def _multiclass_hessian(loss: MulticlassLogistic, x: Array) -> Array:
+def _multiclass_hessian(loss: losses.MulticlassLogistic, x: Array) -> Array:
     """The sum over rows a with probabilities p of (diag(p) - p p^T) times a a^T, by Kronecker."""
     features = dense_features(loss.features)
     rows, n_features = features.shape
@@ -212,14 +184,14 @@ def _multiclass_hessian(loss: MulticlassLogistic, x: Array) -> Array:
     return matrix / rows if loss.reduction == "mean" else matrix
 
 
-def _joined(losses: Sequence[Any]) -> tuple[Term, float]:
+def _joined(group: Sequence[Any]) -> tuple[Term, float]:
     """One loss with the data of all: the sum of n means over equally many rows is n times a mean."""
-    first, known = losses[0], _KNOWN[type(losses[0])]
+    first, known = group[0], _KNOWN[type(group[0])]
     arguments = {name: getattr(first, name) for name in known.options}
     for name in known.data:
-        parts = [getattr(loss, name) for loss in losses]
+        parts = [getattr(loss, name) for loss in group]
         arguments[name] = sp.vstack(parts) if sp.issparse(parts[0]) else np.concatenate(parts)
-    weight = float(len(losses)) if _is_mean(first) else 1.0
+    weight = float(len(group)) if _is_mean(first) else 1.0
     return Term(weight, type(first)(**arguments)), 0.0
 
 
@@ -227,51 +199,41 @@ def _is_mean(loss: Loss) -> bool:
     return isinstance(loss, MarginLoss) or getattr(loss, "reduction", "sum") == "mean"
 
 
-def _sum_of_linear(losses: Sequence[LinearLoss]) -> tuple[Term, float]:
-    gradient = weighted_sum(np.ones(len(losses)), [loss.g for loss in losses])
-    return Term(1.0, LinearLoss(gradient)), sum(loss.constant for loss in losses)
+def _sum_of_linear(group: Sequence[losses.LinearLoss]) -> tuple[Term, float]:
+    gradient = weighted_sum(np.ones(len(group)), [loss.g for loss in group])
+    return Term(1.0, losses.LinearLoss(gradient)), sum(loss.constant for loss in group)
 
 
-def _sum_of_squared_distances(losses: Sequence[SquaredDistance]) -> tuple[Term, float]:
-    """A squared distance to the mean target, and what that leaves over."""
-    weights = np.array([loss.weight for loss in losses])
+def _sum_of_squared_distances(group: Sequence[losses.SquaredDistance]) -> tuple[Term, float]:
+    weights = np.array([loss.weight for loss in group])
     weight = float(weights.sum())
-    mean = weighted_sum(weights / weight, [loss.target for loss in losses])
-    spread = sum(loss.weight * distance(loss.target, mean) ** 2 for loss in losses)
-    return Term(1.0, SquaredDistance(mean, weight)), spread
+    mean = weighted_sum(weights / weight, [loss.target for loss in group])
+    spread = sum(loss.weight * distance(loss.target, mean) ** 2 for loss in group)
+    return Term(1.0, losses.SquaredDistance(mean, weight)), spread
 
 
 class _Known(NamedTuple):
-    """What is known of a class of losses, but not of its subclasses, which may override anything.
+    """What is known of a class of losses, but not of its subclasses, which may override anything."""
 
-    Losses with equal `options` are joined by stacking their `data`; both are arguments of the class.
-    """
-
-    data: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()  # arguments to stack, where losses with equal options are joined
     options: tuple[str, ...] = ()
     hessian: Callable[[Any, Array], Array] | None = None
-    smoothed: Callable[[Any, float], Term] | None = None
+    smoothed: Callable[[Term, float], Term] | None = None
     join: Callable[[Sequence[Any]], tuple[Term, float]] = _joined
-
-    def key(self, loss: Any) -> Hashable:
-        """Losses with equal keys can be joined."""
-        rows = loss.labels.size if _is_mean(loss) else 0
-        sparse = sp.issparse(getattr(loss, "features", None))
-        return type(loss), rows, sparse, *(getattr(loss, name) for name in self.options)
 
 
 _ENTRIES, _ROWS = ("rows", "cols", "targets"), ("features", "labels")
 _KNOWN: dict[type[Loss], _Known] = {
-    AbsoluteEntries: _Known(_ENTRIES, ("shape",), smoothed=_smoothed_absolute),
-    HuberEntries: _Known(_ENTRIES, ("width", "shape"), _entry_hessian),
-    SquaredEntries: _Known(_ENTRIES, ("shape",), _entry_hessian),
-    HingeLoss: _Known(_ROWS, smoothed=_smoothed_hinge),
+    losses.AbsoluteEntries: _Known(_ENTRIES, ("shape",), smoothed=_smoothed_absolute),
+    losses.HuberEntries: _Known(_ENTRIES, ("width", "shape"), _entry_hessian),
+    losses.SquaredEntries: _Known(_ENTRIES, ("shape",), _entry_hessian),
+    losses.HingeLoss: _Known(_ROWS, smoothed=_smoothed_hinge),
     SmoothHinge: _Known(hessian=_margin_hessian),
-    LogisticLoss: _Known(_ROWS, hessian=_margin_hessian),
-    MulticlassLogistic: _Known(_ROWS, ("n_classes", "reduction"), _multiclass_hessian),
-    LinearLoss: _Known(hessian=lambda f, x: np.zeros((x.size, x.size)), join=_sum_of_linear),
-    SquaredDistance: _Known(
+    losses.LogisticLoss: _Known(_ROWS, hessian=_margin_hessian),
+    losses.MulticlassLogistic: _Known(_ROWS, ("n_classes", "reduction"), _multiclass_hessian),
+    losses.LinearLoss: _Known(hessian=lambda f, x: np.zeros((x.size, x.size)), join=_sum_of_linear),
+    losses.SquaredDistance: _Known(
         hessian=lambda f, x: 2.0 * f.weight * np.eye(x.size), join=_sum_of_squared_distances
     ),
 }
-_NONNEGATIVE = _KNOWN.keys() - {LinearLoss}
+_NONNEGATIVE = _KNOWN.keys() - {losses.LinearLoss}

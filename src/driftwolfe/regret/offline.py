@@ -1,4 +1,4 @@
-"""The best fixed point in hindsight, to a certified gap."""
+"""The best fixed point in hindsight, to a certified gap, and the solvers that find it."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.domains import Domain
+from driftwolfe.domains import Domain, Simplex
+from driftwolfe.ensemble.experts import weighted_sum
 from driftwolfe.losses import HuberEntries, Loss
 from driftwolfe.losses.entries import EntryLoss
-from driftwolfe.points import FactoredMatrix, checks
-from driftwolfe.points.kinds import Indices, Point
-from driftwolfe.regret.objective import Objective, pool
-from driftwolfe.regret.solvers import Bracket, accelerated, bundle, corrective, linear, newton
+from driftwolfe.oracles import infeasible_projection
+from driftwolfe.points import FactoredMatrix, checks, inner, norm
+from driftwolfe.points.kinds import Array, Point
+from driftwolfe.regret.objective import Evaluation, Objective, pool
 
 
 @dataclass(frozen=True, slots=True)
 class OfflineMinimum:
-    r"""The minimum of a sum of losses over a set, with its certificate.
+    """The minimum of a sum of losses over a set, with its certificate.
 
     Attributes
     ----------
     point, value, gap
-        A point of the set, the sum there, and how much less the minimum may be, in units of the loss:
-        :math:`value - gap \le \min_K F \le value`.
+        A point of the set, the sum there, and how much less the minimum may be, in units of the loss.
     iterations
         Gradients of the sum that were evaluated.
 
@@ -58,8 +58,8 @@ def offline_minimum(
 ) -> OfflineMinimum:
     r"""Minimise a sum of losses over a set: :math:`\min_{x \in K} \sum_t f_t(x)`.
 
-    Losses of one class are joined first, so that a window of a thousand rounds costs one matrix
-    product per evaluation, not a thousand calls. Then, whichever fits:
+    Losses of one class are joined first, so that a thousand rounds cost one matrix product per
+    evaluation. Then, whichever fits:
 
     - linear losses: one LMO call, exact;
     - few entries (up to 256) and a cheap projection: Newton steps over the set;
@@ -68,18 +68,14 @@ def offline_minimum(
     - absolute and hinge losses: the same on smoothed losses, with less and less smoothing;
     - your own functions: a bundle method, where gradient steps do not reach the tolerance.
 
-    The certificate is a linear function below the sum, minimised over the set by one LMO call. It
-    holds whether or not the tolerance was reached.
+    The certificate, one LMO call on a tangent, holds whether or not the tolerance was reached.
 
     Parameters
     ----------
-    domain, losses
-        The set K, and the losses :math:`f_t`, at least one.
-    start
-        A point of the set to start from; by default `domain.origin()`.
+    domain, losses, start
+        The set K, the losses :math:`f_t`, and a point of K to start from, else `domain.origin()`.
     tolerance
-        Gap to stop at, relative to the larger of the minimum and the sum at the origin, in absolute
-        values.
+        Gap to stop at, relative to the larger of the absolute minimum and sum at the origin.
     max_iterations
         Most gradients of the sum to evaluate; the gap may then be larger.
 
@@ -94,16 +90,12 @@ def offline_minimum(
 
     References
     ----------
-    Jaggi (2013), Revisiting Frank-Wolfe, for the certificate; Nesterov (2005), Smooth minimization
-    of non-smooth functions.
+    Jaggi (2013), Revisiting Frank-Wolfe; Nesterov (2005), Smooth minimization of non-smooth functions.
     """
     origin = domain.origin()
     first = origin if start is None else domain.check_point(start, "start")
     if start is not None and domain.cheap_membership and not domain.contains(first, atol=1e-6):
-        raise ValueError(
-            f"start must be a point of {domain!r}, but it lies outside; project it first, or leave "
-            "it out to start from domain.origin()"
-        )
+        raise ValueError(f"start must be a point of {domain!r}; this is outside: project it first")
     if not losses:
         raise ValueError("losses must hold at least one loss, got none")
     for loss in losses:
@@ -121,54 +113,43 @@ def offline_minimum(
 
 
 def minimise(objective: Objective, start: Point, bracket: Bracket) -> None:
-    """Narrow a new bracket around the minimum of an objective until it has no more work.
-
-    Losses of matrix entries are minimised on the rows and columns that they use. The minimum is the
-    same: neither taking a submatrix nor filling up with zeros raises the trace norm or the losses.
-    """
-    domain, origin = bracket.domain, bracket.domain.origin()
-    if (part := _submatrix(objective, domain)) is None:
+    """Narrow a new bracket around the minimum of an objective until it has no more work."""
+    # Losses of matrix entries are minimised on the rows and columns that they use: neither taking a
+    # submatrix nor filling up with zeros raises the trace norm or the losses.
+    domain, factored = bracket.domain, isinstance(bracket.domain.origin(), FactoredMatrix)
+    losses = [term.loss for term in objective.terms if isinstance(term.loss, EntryLoss)]
+    smaller = None
+    if losses and len(losses) == len(objective.terms) and not objective.unknown:
+        rows = np.unique(np.concatenate([loss.rows for loss in losses]))
+        cols = np.unique(np.concatenate([loss.cols for loss in losses]))
+        if rows.size * cols.size <= 0.7 * math.prod(domain.shape):
+            smaller = domain.restricted_to((rows.size, cols.size))
+    if smaller is None:
         _run_solvers(objective, start, bracket)
-        if isinstance(origin, FactoredMatrix) and isinstance(bracket.point, np.ndarray):
+        if factored and isinstance(bracket.point, np.ndarray):
             bracket.point = FactoredMatrix.from_dense(bracket.point)
         return
-    smaller, rows, cols, bracket.domain = part
+    terms = []
+    for term, loss in zip(objective.terms, losses, strict=True):
+        indices = np.searchsorted(rows, loss.rows), np.searchsorted(cols, loss.cols)
+        width = (loss.width,) if isinstance(loss, HuberEntries) else ()
+        terms.append(term._replace(loss=type(loss)(*indices, loss.targets, *width)))
+    places = np.meshgrid(rows, cols, indexing="ij")
     if isinstance(start, FactoredMatrix):
-        part_of_start = (start.U[rows] * start.s) @ start.V[cols].T
-        if start.sparse is not None:
-            part_of_start += start.sparse[rows][:, cols].toarray()
+        start = start.entries(*(index.ravel() for index in places)).reshape(smaller.shape)
     else:
-        part_of_start = start[np.ix_(rows, cols)]
-    _run_solvers(smaller, part_of_start, bracket)
+        start = start[*places]
+    bracket.domain = smaller
+    _run_solvers(Objective(terms, objective.constant), start, bracket)
     bracket.domain, found = domain, bracket.point
-    if isinstance(origin, FactoredMatrix):
+    if factored:
         found = FactoredMatrix.from_dense(found)
         U, V = (np.zeros((size, found.rank)) for size in domain.shape)
         U[rows], V[cols] = found.U, found.V
         bracket.point = FactoredMatrix(U, found.s, V)
     else:
         bracket.point = np.zeros(domain.shape)
-        bracket.point[np.ix_(rows, cols)] = found
-
-
-def _submatrix(
-    objective: Objective, domain: Domain
-) -> tuple[Objective, Indices, Indices, Domain] | None:
-    """The problem on the rows and columns that its losses use, or None if that is hardly smaller."""
-    losses = [term.loss for term in objective.terms if isinstance(term.loss, EntryLoss)]
-    if not losses or len(losses) < len(objective.terms) or objective.unknown:
-        return None
-    rows = np.unique(np.concatenate([loss.rows for loss in losses]))
-    cols = np.unique(np.concatenate([loss.cols for loss in losses]))
-    small = domain.restricted_to((rows.size, cols.size))
-    if small is None or rows.size * cols.size > 0.7 * math.prod(domain.shape):
-        return None
-    terms = []
-    for term, loss in zip(objective.terms, losses, strict=True):
-        places = np.searchsorted(rows, loss.rows), np.searchsorted(cols, loss.cols)
-        width = (loss.width,) if isinstance(loss, HuberEntries) else ()
-        terms.append(term._replace(loss=type(loss)(*places, loss.targets, *width)))
-    return Objective(terms, objective.constant), rows, cols, small
+        bracket.point[*places] = found
 
 
 def _run_solvers(objective: Objective, x: Any, bracket: Bracket) -> None:
@@ -184,7 +165,8 @@ def _run_solvers(objective: Objective, x: Any, bracket: Bracket) -> None:
         bracket.settled = False
         smooth = objective.smoothed(share)
         if smooth.linear:
-            x = linear(smooth, x, bracket)
+            _, x = bracket.gap_at(smooth, x, smooth.evaluate(x))
+            bracket.offer(x, smooth.value(x))
         elif not domain.affordable_projection:
             x = corrective(smooth, x, bracket)
         else:
@@ -201,3 +183,281 @@ def _run_solvers(objective: Objective, x: Any, bracket: Bracket) -> None:
 
 def _dense(x: Point) -> Point:
     return x.toarray() if isinstance(x, FactoredMatrix) else x
+
+
+@dataclass(eq=False)
+class Bracket:
+    r"""The best point found and the best lower bound proved.
+
+    Evaluations at x move both ends: :math:`\min_K F \ge F(x) + \min_{v \in K} \langle g, v - x\rangle`.
+    """
+
+    domain: Domain
+    tolerance: float = 0.0
+    scale: float = 0.0
+    absolute: float = 0.0
+    target: float = math.inf  # the search ends once the minimum is known to be at least this,
+    limit: int = 2000  # or after that many evaluations
+    lower: float = -math.inf
+    value: float = math.inf
+    point: Point = None
+    evaluations: int = 0
+    settled: bool = False  # whether only less smoothing can help
+
+    @property
+    def gap(self) -> float:
+        return max(0.0, self.value - self.lower)
+
+    @property
+    def allowed(self) -> float:
+        size = 0.0 if self.point is None else abs(self.value)
+        return self.tolerance * max(size, self.scale) + self.absolute
+
+    def is_open(self) -> bool:
+        """Whether it is still too wide, and evaluations are left."""
+        done = self.gap <= self.allowed or self.lower >= self.target
+        return not done and self.evaluations < self.limit
+
+    def has_work(self) -> bool:
+        """Whether more evaluations of the objective at hand will help."""
+        return self.is_open() and not self.settled
+
+    def offer(self, x: Point, value: float) -> None:
+        """Keep x if its value is the lowest so far."""
+        if value < self.value:
+            self.point, self.value = x, value
+
+    def gap_at(self, objective: Objective, x: Point, here: Evaluation) -> tuple[float, Point]:
+        """Update both ends by an evaluation at x; return its Frank-Wolfe gap and vertex."""
+        self.evaluations += 1
+        value = here.value if objective.exact is None else objective.exact.value(x)
+        self.offer(x, value)
+        vertex, error = self.domain.lmo_with_error(here.gradient)
+        at_x, at_vertex = inner(here.gradient, x), inner(here.gradient, vertex)
+        noise = 2.0**-48 * (abs(here.value) + abs(here.slack) + abs(at_x) + abs(at_vertex))
+        gap = max(0.0, at_x - at_vertex) + error + noise
+        tangent = here.value + here.slack
+        self.lower = max(self.lower, tangent - gap)
+        self.settled = gap <= 0.5 * (value - tangent)  # of which smoothing is the rest
+        return gap, vertex
+
+
+def accelerated(objective: Objective, x: Array, bracket: Bracket) -> Array:
+    r"""Minimise by accelerated projected gradient steps (Auslender and Teboulle 2006).
+
+    With :math:`y = (1-\theta) x + \theta z`, z becomes :math:`\Pi_K(z - \nabla F(y)/(\theta L))`, and x
+    :math:`(1-\theta) x + \theta z`: no point leaves the set, so every evaluation is a certificate.
+    Momentum is dropped whenever it points uphill (O'Donoghue and Candès 2015).
+    """
+    relax = 0.8  # factor by which the curvature estimate falls after a step that it allowed
+    if not bracket.has_work():
+        return x
+    here = objective.evaluate(x)
+    move = bracket.gap_at(objective, x, here)[1] - x
+    # The change of the gradient on the way to the vertex below x, exact for squared distances.
+    change = norm(objective.evaluate(x + move).gradient - here.gradient)
+    curvature = change / norm(move) if change > 0.0 else 1.0
+    z, theta = x, 1.0
+    while bracket.has_work():
+        y = (1.0 - theta) * x + theta * z
+        here = objective.evaluate(y)
+        bracket.gap_at(objective, y, here)
+        if not bracket.has_work():
+            return y
+        before, noise = curvature, 1e-13 * abs(here.value)  # rounding error
+        for _ in range(60):  # until the curvature bounds F between y and the next x, or at a kink
+            next_z = bracket.domain.project(z - here.gradient / (theta * curvature))
+            next_x = (1.0 - theta) * x + theta * next_z
+            move = next_x - y
+            model = here.value + inner(here.gradient, move) + 0.5 * curvature * inner(move, move)
+            if objective.value(next_x) <= model + noise:
+                break
+            curvature *= 2.0
+        if theta == 1.0 and (next_x == y).all():
+            return y
+        if inner(here.gradient, next_x - x) > 0.0:
+            x, z, theta = next_x, next_x, 1.0
+            continue
+        x, z = next_x, next_z
+        theta = 2.0 / (1.0 + math.sqrt(1.0 + 4.0 * relax * curvature / (theta**2 * before)))
+        curvature *= relax
+    return x
+
+
+def newton(objective: Objective, x: Array, bracket: Bracket) -> Array:
+    """Minimise by quadratic models over the set: 5 to 10 steps where gradients need thousands."""
+    last_gap, last_value = math.inf, math.inf
+    accuracy = 0.1  # gap of the quadratic model, as a share of the gap at x
+    while bracket.has_work():
+        here = objective.evaluate(x)
+        gap, _ = bracket.gap_at(objective, x, here)
+        noise = 1e-14 * abs(here.value)
+        gained = here.value < last_value - noise
+        if not bracket.has_work() or not (gained or gap < 0.5 * last_gap):
+            break
+        if last_gap < math.inf:  # a falling share keeps the convergence superlinear
+            accuracy = min(0.03, 0.1 * gap / last_gap)
+        last_gap, last_value = gap, here.value
+        hessian = objective.hessian(x)
+        goal = minimise_quadratic(bracket.domain, here.gradient, hessian, x, accuracy * gap)
+        slope, step = inner(here.gradient, goal - x), 1.0
+        while step > 1e-8 and slope < 0.0:  # the longest of 1, 1/2, 1/4, ... that gains enough
+            ahead = x + step * (goal - x)
+            if objective.value(ahead) <= here.value + 0.1 * step * slope + noise:
+                x = ahead
+                break
+            step *= 0.5
+    return x
+
+
+def minimise_quadratic(
+    domain: Domain, gradient: Array, hessian: Array, x: Array, accuracy: float
+) -> Array:
+    """Minimise a quadratic function over the set to a Frank-Wolfe gap of `accuracy`.
+
+    The alternating direction method of multipliers (Boyd et al. 2011, section 3.4.1): badly
+    conditioned Hessians, where projected gradient steps crawl, cost a few hundred projections.
+    """
+    values, vectors = np.linalg.eigh(hessian)
+    values = np.maximum(values, 0.0)
+    if values[-1] == 0.0:
+        return np.asarray(domain.lmo_with_error(gradient)[0])
+    penalty = np.sqrt(values[-1] * values.mean()) / 10
+    linear = gradient.ravel() - hessian @ x.ravel()
+    point, multiplier = x, np.zeros(x.shape)
+    for sweep in range(1, 1001):
+        pulled = penalty * (point - multiplier).ravel() - linear
+        free = (vectors @ ((vectors.T @ pulled) / (values + penalty))).reshape(x.shape)
+        before, point = point, domain.project(free + multiplier)
+        multiplier = multiplier + free - point
+        if sweep % 10 == 0:
+            slope = (linear + hessian @ point.ravel()).reshape(x.shape)
+            vertex, _ = domain.lmo_with_error(slope)
+            if np.vdot(slope, point - vertex) <= accuracy:
+                break
+            apart = np.linalg.norm(free - point) * np.linalg.norm(multiplier)
+            moving = np.linalg.norm(point - before) * np.linalg.norm(point)
+            # The penalty keeps the two residuals within a factor of 5.
+            factor = 2.0 if apart > 5.0 * moving else 0.5 if moving > 5.0 * apart else 1.0
+            penalty, multiplier = penalty * factor, multiplier / factor
+    return point
+
+
+def corrective(objective: Objective, x: Point, bracket: Bracket) -> Point:
+    """Minimise by fully corrective Frank-Wolfe, each time over the hull of all vertices so far."""
+    atoms, weights = [x], np.ones(1)
+    has_hessian = isinstance(x, np.ndarray) and objective.has_hessian(x.size)
+    while bracket.has_work():
+        here = objective.evaluate(x)
+        gap, vertex = bracket.gap_at(objective, x, here)
+        if not bracket.has_work():
+            break
+        atoms.append(vertex)
+        hull, weights = _OnHull(objective, atoms), np.append(weights, 0.0)
+        inside = Bracket(Simplex(len(weights)), absolute=0.1 * gap, limit=100)
+        if has_hessian:
+            weights = newton(hull, weights, inside)
+        accelerated(hull, weights, inside)
+        bracket.evaluations += inside.evaluations
+        weights = np.asarray(inside.point)
+        if not hull.value(weights) < here.value:
+            break
+        used = weights > 1e-12  # idle vertices are dropped
+        atoms = [atom for atom, keep in zip(atoms, used, strict=True) if keep]
+        weights = weights[used] / weights[used].sum()
+        x = weighted_sum(weights, atoms)
+    return x
+
+
+@dataclass(eq=False)
+class _OnHull(Objective):
+    """An objective as a function of the weights of some points."""
+
+    objective: Objective
+    atoms: Sequence[Point]
+
+    def value(self, x: Array) -> float:
+        return self.objective.value(weighted_sum(x, self.atoms))
+
+    def evaluate(self, x: Array) -> Evaluation:
+        here = self.objective.evaluate(weighted_sum(x, self.atoms))
+        return Evaluation(here.value, np.array([inner(here.gradient, v) for v in self.atoms]))
+
+    def hessian(self, x: Array) -> Array:
+        rows = np.array([atom.ravel() for atom in self.atoms])
+        return rows @ self.objective.hessian(weighted_sum(x, self.atoms)) @ rows.T
+
+
+def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
+    r"""Minimise by proximal steps on the model :math:`\max_i c_i + \langle g_i, z\rangle` of all tangents.
+
+    A single slope certifies nothing at a kink; the mixture :math:`\sum_i \lambda_i g_i` that the dual
+    of a step ends with does (Kiwiel 1990, Proximity control in bundle methods).
+    """
+    here = objective.evaluate(x)
+    value, ahead = here.value, x
+    offsets, slopes = np.empty(0), np.empty((0, x.size))
+    length = bracket.gap / max(float(np.vdot(here.gradient, here.gradient)), 1e-300)
+    while bracket.is_open():
+        # The tangent at the last point evaluated is a new cut.
+        offsets = np.append(offsets, here.value - np.vdot(here.gradient, ahead))
+        slopes = np.vstack((slopes, here.gradient.reshape(1, -1)))
+        dual = _Dual(bracket.domain, x, offsets - value, slopes, length)
+        weights = np.ones(1)
+        if (number := len(offsets)) > 1:  # to 5 % of the gain that the model predicts
+            absolute = 0.05 * bracket.allowed
+            inside = Bracket(Simplex(number), 0.05, absolute=absolute, limit=300)
+            accelerated(dual, np.full(number, 1.0 / number), inside)
+            weights = np.asarray(inside.point)
+        ahead, mixed = dual.minimiser(weights), weights @ slopes
+        tangent = float(weights @ offsets + mixed @ x.ravel())
+        bracket.gap_at(objective, x, Evaluation(value, mixed.reshape(x.shape), tangent - value))
+        predicted = value - float((offsets + slopes @ ahead.ravel()).max())
+        if predicted <= 0.0 or not bracket.is_open():
+            break
+        here = objective.evaluate(ahead)
+        bracket.offer(ahead, here.value)
+        held = np.argsort(weights)[::-1][:100]
+        held = held[weights[held] > 1e-10]
+        offsets, slopes = offsets[held], slopes[held]
+        if here.value <= value - 0.1 * predicted:  # enough to move the centre
+            length *= 1.5 if here.value <= value - 0.5 * predicted else 1.0
+            x, value = ahead, here.value
+        elif here.value - value > predicted:
+            length *= 0.7
+    return x
+
+
+@dataclass(eq=False)
+class _Dual(Objective):
+    r"""Minus the dual of a proximal step, a function of the weights of the cuts.
+
+    :math:`-\sum_i \lambda_i c_i - \min_{z \in K} \langle \sum_i \lambda_i g_i, z\rangle + \lVert z - x\rVert^2
+    / (2\,length)`; its minimum is the gain that the step predicts, as offsets are relative to F(x).
+    """
+
+    domain: Domain
+    center: Array
+    offsets: Array
+    slopes: Array
+    length: float
+
+    def minimiser(self, weights: Array) -> Array:
+        """Return the z of the inner minimum, by the set's projection or its LMO alone."""
+        y = self.center - self.length * (weights @ self.slopes).reshape(self.center.shape)
+        if self.domain.can("project"):
+            return self.domain.project(y)
+        origin, near = self.domain.origin(), 1e-16 * self.domain.radius**2
+        return infeasible_projection(
+            self.domain, origin, y, near, method="corrective", accuracy=1e-8
+        ).feasible
+
+    def value(self, x: Array) -> float:
+        return self.evaluate(x).value
+
+    def evaluate(self, x: Array) -> Evaluation:
+        point = self.minimiser(x)
+        cuts = self.offsets + self.slopes @ point.ravel()
+        move = point - self.center
+        value = -float(x @ cuts) - float(np.vdot(move, move)) / (2.0 * self.length)
+        return Evaluation(value, -cuts)

@@ -14,8 +14,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.losses import Loss
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.regret.objective import floor, pool
-from driftwolfe.regret.offline import minimise
-from driftwolfe.regret.solvers import Bracket
+from driftwolfe.regret.offline import Bracket, minimise
 
 #: Rounds ``start, ..., end - 1``, counted from 0.
 Window: TypeAlias = tuple[int, int]
@@ -25,8 +24,7 @@ class Record(Protocol):
     """A finished game, as the measures need it; `driftwolfe.game.History` is one."""
 
     domain: Domain
-    #: The losses of the decisions, and the loss functions, one per round.
-    losses: Array
+    losses: Array  # of the decisions
     functions: list[Loss]
 
 
@@ -37,8 +35,7 @@ def check_record(history: Record) -> int:
         raise ValueError("the history holds no rounds; play at least one before measuring")
     if len(history.functions) != rounds:
         raise ValueError(
-            f"the history holds {rounds} rounds but {len(history.functions)} loss functions, which "
-            "the regret is measured with; record them with play(..., keep_losses=True)"
+            "the history lacks loss functions; keep them by play(..., keep_losses=True)"
         )
     return rounds
 
@@ -49,7 +46,7 @@ class Certified(float):
     Parameters
     ----------
     value, gap
-        The lower end of the interval and its width; 0 where the number is exact up to rounding.
+        The lower end of the interval, and its width: 0 where the number is exact up to rounding.
 
     Examples
     --------
@@ -78,22 +75,17 @@ class Certified(float):
 
 
 class Regret(Certified):
-    r"""The loss of a learner beyond that of its comparators.
-
-    The minimum of a sum of losses is known to lie in :math:`[v - gap, v]`, with v reached by a point
-    of the set. So the regret lies in :math:`[r, r + gap]`, with r reached by `comparators`.
+    """The loss of a learner beyond that of its comparators.
 
     Parameters
     ----------
     value, gap
-        The lower end r and the width of the interval, in units of the loss.
-    window
-        ``(start, end)``: the rounds it was measured on, as in ``losses[start:end]``.
-    comparators
-        One point per round of the window, or a single one for all of them.
+        The regret against `comparators`, and how much larger it may be, in units of the loss.
+    window, comparators
+        ``(start, end)``: the rounds it was measured on, as in ``losses[start:end]``; and one point
+        per round of the window, or a single one for all of them.
     lengths
-        The lengths of the windows among which this one has the largest regret; empty for the regret
-        of the whole game.
+        Lengths of the windows among which this one has the largest regret; empty for the whole game.
 
     Examples
     --------
@@ -122,10 +114,7 @@ class Regret(Certified):
 
 
 class Windows(NamedTuple):
-    """All windows with starts and ends in two inclusive ranges, the start before the end.
-
-    With a `length`, only those of that length; the ranges are then equally long.
-    """
+    """All windows, or those of one length, with starts and ends in two inclusive ranges."""
 
     starts: tuple[int, int]
     ends: tuple[int, int]
@@ -133,7 +122,6 @@ class Windows(NamedTuple):
 
     @classmethod
     def of_length(cls, length: int, first: int, last: int) -> Windows:
-        """Return the windows of one length with starts from `first` to `last`."""
         return cls((first, last), (first + length, last + length), length)
 
     @property
@@ -143,7 +131,6 @@ class Windows(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """Whether it is one window only."""
         return self.starts[0] == self.starts[1] and self.ends[0] == self.ends[1]
 
     def best(self, sums: Array) -> tuple[float, Window]:
@@ -174,16 +161,12 @@ class Windows(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """Some windows, whose losses sum to `lower` at least on the rounds of `core`.
-
-    `final`: this is a single window, and its minimum has been found.
-    """
+    """Some windows, whose losses sum to `lower` at least on the rounds of `core`."""
 
     windows: Windows
     core: Window
     lower: float
     start: Point
-    final: bool = False
 
 
 class WindowSearch:
@@ -193,15 +176,11 @@ class WindowSearch:
     :math:`\min F_W \ge \min F_C + \sum_{t \in W \setminus C} \min f_t`. So one certified minimum over
     the rounds that a set of windows shares bounds all their regrets from above, and its minimiser
     bounds one of them from below. The set with the largest upper bound comes first: its core is
-    solved, then it is split. The search ends when no upper bound exceeds the largest regret found by
-    more than the accuracy: `tolerance` times the larger of it and the absolute losses on its window.
+    solved, then it is split.
     """
 
     def __init__(self, record: Record, tolerance: float) -> None:
-        self._domain, self._functions = record.domain, record.functions
-        for function in self._functions:
-            function.check_shape(self._domain.shape)
-        self._tolerance = tolerance
+        self._domain, self._functions, self._tolerance = record.domain, record.functions, tolerance
         self._origin = self._domain.origin()
         at_origin = [function.value(self._origin) for function in self._functions]
         self._floors = _sums([floor(function, self._domain) for function in self._functions])
@@ -224,17 +203,17 @@ class WindowSearch:
             heapq.heappush(heap, (-self._upper(node), next(order), node))
         ceiling = -math.inf
         while heap and -heap[0][0] > self._best + self._accuracy:
-            upper, _, node = heapq.heappop(heap)
-            start, end = node.windows.core
-            children = []
-            if node.final:
-                ceiling = max(ceiling, -upper)
-            elif node.windows.single or end - start > node.core[1] - node.core[0]:
-                children = [self._solve(node, -upper)]
+            negative, _, node = heapq.heappop(heap)
+            upper, (start, end) = -negative, node.windows.core
+            if node.windows.single:
+                ceiling = max(ceiling, min(upper, self._upper(self._solve(node, upper))))
+                continue
+            if end - start > node.core[1] - node.core[0]:
+                children = [self._solve(node, upper)]
             else:
                 children = [node._replace(windows=part) for part in node.windows.split()]
             for child in children:
-                bound = min(-upper, self._upper(child))
+                bound = min(upper, self._upper(child))
                 heapq.heappush(heap, (-bound, next(order), child))
         if heap:
             ceiling = max(ceiling, -heap[0][0])
@@ -252,9 +231,8 @@ class WindowSearch:
 
     def _solve(self, node: _Node, upper: float) -> _Node:
         """The node with the minimum over all rounds that its windows have in common."""
-        core, single = node.windows.core, node.windows.single
-        accuracy = 0.25 * self._accuracy
-        if not single:  # a tenth of what the windows must lose to be ruled out
+        core, accuracy = node.windows.core, 0.25 * self._accuracy
+        if not node.windows.single:  # a tenth of what the windows must lose to be ruled out
             accuracy = max(accuracy, 0.1 * (upper - self._best))
         bracket = Bracket(
             self._domain,
@@ -271,7 +249,7 @@ class WindowSearch:
         outside = (*self._functions[start : core[0]], *self._functions[core[1] : end])
         total = bracket.value + math.fsum(loss.value(bracket.point) for loss in outside)
         self._offer(_on((start, end), self._suffered) - total, (start, end), bracket.point)
-        return _Node(node.windows, core, bracket.lower, bracket.point, final=single)
+        return _Node(node.windows, core, bracket.lower, bracket.point)
 
     def _offer(self, value: float, window: Window, comparator: Point) -> None:
         if value > self._best:

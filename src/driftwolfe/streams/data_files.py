@@ -28,8 +28,6 @@ Folder = str | os.PathLike[str]
 class DataUnavailable(FileNotFoundError):  # noqa: N818 - named like FileNotFoundError
     """A published file is not on this machine and could not be downloaded.
 
-    A named folder without the file is surely a mistake: that raises a plain FileNotFoundError.
-
     Examples
     --------
     >>> issubclass(DataUnavailable, FileNotFoundError)
@@ -49,14 +47,11 @@ def cache_folder() -> Path | None:
         return Path(given).expanduser()
     import pooch  # here and below: slow to import, and seldom needed
 
-    folder: Path = pooch.os_cache("driftwolfe")
-    if folder.is_absolute():
-        return folder
-    # XDG_CACHE_HOME is relative, which its standard forbids, or there is no home.
     try:
-        return Path.home() / ".cache" / "driftwolfe"
-    except RuntimeError:
+        folder: Path = pooch.os_cache("driftwolfe")
+    except RuntimeError:  # no home; older versions of platformdirs return "~/..." instead
         return None
+    return folder if folder.is_absolute() else None
 
 
 def offline() -> bool:
@@ -85,12 +80,22 @@ class DataFile:
                 f"set {DATA_VARIABLE}, to the folder that holds it; the file comes from {self.source}"
             )
         path = found or self._download()
-        content = _content(path, self.size + 1)
-        if fault := self._fault(content):
-            again = f"get it again from {self.source}"
-            remedy = again if named else f"delete {path}, and it is downloaded again"
-            raise ValueError(f"{path} {fault}; it is truncated or altered: {remedy}")
-        return content
+        try:
+            with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+                content = file.read(self.size + 1)
+            actual = hashlib.sha256(content).hexdigest()
+            if actual == self.sha256:
+                return content
+            size = f"more than {self.size}" if len(content) > self.size else str(len(content))
+            fault = (
+                f"is not the published file: {size} bytes of content with SHA-256 {actual}, "
+                f"expected {self.size} bytes with {self.sha256}"
+            )
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            fault = f"cannot be unpacked ({error})"
+        again = f"get it again from {self.source}"
+        remedy = again if named else f"delete {path}, and it is downloaded again"
+        raise ValueError(f"{path} {fault}; it is truncated or altered: {remedy}")
 
     def find(self, folder: Folder | None = None) -> Path | None:
         """Return the file's place on this machine, or None; reads and downloads nothing."""
@@ -102,112 +107,56 @@ class DataFile:
 
     def _download(self) -> Path:
         """Download the file into the cache; return its place there."""
+        folder, cause = cache_folder(), None
         if offline():
-            raise self._unavailable(f"{OFFLINE_VARIABLE} forbids downloading it")
-        folder = cache_folder()
-        if folder is None:
-            raise self._unavailable(f"this user has no home folder; {CACHE_VARIABLE} names a cache")
-        import pooch
+            reason = f"{OFFLINE_VARIABLE} forbids downloading it"
+        elif folder is None:
+            reason = "this user has no home folder"
+        else:
+            import pooch
 
-        pooch.get_logger().setLevel("WARNING")  # by default it prints every download
-        target = folder / self.path
-        try:
-            # Into a temporary file, whose checksum is checked and which then takes its place at once:
-            # neither a kill nor another process can leave half a file.
+            pooch.get_logger().setLevel("WARNING")  # by default it prints every download
+            target = folder / self.path
             place = {"fname": target.name, "path": target.parent}
-            checksum = f"sha256:{self.sha256}"
-            pooch.retrieve(self.url, checksum, **place, downloader=self._write_download)
-        except DataUnavailable:
-            raise
-        except OSError as error:
-            raise self._unavailable(
-                f"the download cannot be kept ({error}; {CACHE_VARIABLE} names another cache folder)"
-            ) from error
-        return target
+            try:
+                # pooch writes a temporary file, checks it and renames it: no kill leaves half a file.
+                pooch.retrieve(self.url, self.sha256, **place, downloader=self._write_download)
+                return target
+            except Exception as error:  # no connection, a broken archive, a read-only cache, ...
+                reason = f"downloading {self.url} failed: {type(error).__name__}: {error}"
+                cause = error
+        raise DataUnavailable(
+            f"{self.path} is not in the cache folder {folder} (which {CACHE_VARIABLE} sets), and "
+            f"{reason}; pass data=..., or set {DATA_VARIABLE}, to the folder that holds {self.path}[.gz] "
+            f"from {self.source}, or use the synthetic twin in driftwolfe.streams"
+        ) from cause
 
     def _write_download(self, url: str, target: str, _pooch: object) -> None:
         """Download the content into a file; pooch calls this."""
-        try:
-            content = downloaded(url, MAX_ARCHIVE_BYTES if self.member else self.size + 1)
-            if self.member:
-                content = _unzipped(content, self.member, self.size + 1)
-        except OSError as error:
-            raise self._unavailable(f"downloading {url} failed: {error}") from error
-        if fault := self._fault(content):
-            raise self._unavailable(f"what {url} sends {fault}")
+        content = downloaded(url, MAX_ARCHIVE_BYTES if self.member else self.size + 1)
+        if self.member:  # unpacked in memory: no name leads elsewhere
+            with zipfile.ZipFile(io.BytesIO(content)).open(self.member) as packed:
+                content = packed.read(self.size + 1)
         Path(target).write_bytes(content)
-
-    def _fault(self, content: bytes) -> str:
-        """What is wrong with the content; empty if nothing is."""
-        actual = hashlib.sha256(content).hexdigest()
-        if actual == self.sha256:
-            return ""
-        size = f"more than {self.size}" if len(content) > self.size else str(len(content))
-        return (
-            f"is not the published file: {size} bytes of content with SHA-256 {actual}, "
-            f"expected {self.size} bytes with {self.sha256}"
-        )
-
-    def _unavailable(self, reason: str) -> DataUnavailable:
-        return DataUnavailable(
-            f"{self.path} is not in the cache folder {cache_folder()}, and {reason}; pass data=..., or "
-            f"set {DATA_VARIABLE}, to the folder that holds {self.path}[.gz] from {self.source}, or use "
-            "the synthetic twin in driftwolfe.streams"
-        )
 
 
 def downloaded(url: str, limit: int) -> bytes:
-    """Return the first `limit` bytes of a file; raise an OSError that says what went wrong.
-
-    pooch's own downloader limits neither the size nor the total time.
-    """
-    from http.client import HTTPException
+    """Return the first `limit` bytes of a file; pooch's own downloader limits neither size nor time."""
     from urllib.error import HTTPError
     from urllib.request import Request, urlopen
 
-    end = time.monotonic() + TOTAL_SECONDS
-    content = bytearray()
+    end, content = time.monotonic() + TOTAL_SECONDS, bytearray()
+    request = Request(url, headers={"User-Agent": "driftwolfe"})
     try:
-        request = Request(url, headers={"User-Agent": "driftwolfe"})
-        with urlopen(request, timeout=CONNECT_SECONDS) as answer:
-            if (answer.length or 0) > limit:
-                raise OSError(f"the server announces {answer.length} bytes, more than {limit}")
-            while len(content) < limit:
-                part = answer.read1(min(2**16, limit - len(content)))
-                if not part:
-                    break
-                content += part
-                if time.monotonic() > end:
-                    raise OSError(f"it took longer than {TOTAL_SECONDS:g} seconds")
+        opened = urlopen(request, timeout=CONNECT_SECONDS)
     except HTTPError as error:
-        error.close()
-        raise OSError(f"the server answers {error.code} {error.reason}") from error
-    except HTTPException as error:
-        raise OSError(f"the answer is not HTTP: {error!r}") from error
+        error.close()  # it holds the connection
+        raise
+    with opened as answer:
+        if (answer.length or 0) > limit:
+            raise OSError(f"the server announces {answer.length} bytes, more than {limit}")
+        while part := answer.read1(min(2**16, limit - len(content))):
+            content += part
+            if time.monotonic() > end:
+                raise OSError(f"it took longer than {TOTAL_SECONDS:g} seconds")
     return bytes(content)
-
-
-def _unzipped(archive: bytes, member: str, limit: int) -> bytes:
-    """The first bytes of one file in a zip archive, unpacked in memory: no name leads elsewhere."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(archive)) as opened, opened.open(member) as packed:
-            return packed.read(limit)
-    except KeyError:
-        raise OSError(f"the archive holds no {member}") from None
-    except Exception as error:  # a broken archive raises one of many
-        raise OSError(f"the archive of {len(archive)} bytes cannot be unpacked: {error}") from error
-
-
-def _content(path: Path, limit: int) -> bytes:
-    """The first bytes of a file, unpacked if its name ends in .gz."""
-    if path.suffix != ".gz":
-        with path.open("rb") as plain:
-            return plain.read(limit)
-    try:
-        with gzip.open(path, "rb") as packed:
-            return packed.read(limit)
-    except (EOFError, OSError, zlib.error) as error:
-        raise ValueError(
-            f"{path} cannot be unpacked ({error}): it is truncated or not a gzip file; "
-            "delete it and get it again"
-        ) from error

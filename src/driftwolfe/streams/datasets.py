@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,12 +18,6 @@ from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.streams.data_files import DataFile, Folder
 from driftwolfe.streams.drift import Seed, Stream, change_points, steepest
-
-#: Users and films, from 0, and their ratings; rows of features, and their classes from 0.
-Ratings: TypeAlias = tuple[Indices, Indices, Array]
-Table: TypeAlias = tuple[Array, Indices]
-#: A number of rounds, None for no flips, or "auto".
-Flips: TypeAlias = int | Literal["auto"] | None
 
 RATINGS = DataFile(
     path="ml-100k/u.data",
@@ -41,8 +36,6 @@ ROWS = DataFile(
 )
 USERS_AND_FILMS = (943, 1682)
 CLASSES_AND_FEATURES = (7, 9)
-#: Rounds between flips of Shuttle's features in the paper.
-FLIP_EVERY = 1000
 
 
 def matrix_completion(
@@ -57,18 +50,16 @@ def matrix_completion(
 ) -> Stream:
     r"""Return rounds of known entries of a matrix, from copies of the data with changing signs.
 
-    Every copy holds all entries once, multiplied by its number from `copies` and cut into rounds of
-    `per_round` entries; the last round of a copy holds the rest. With ``(1, -1, 1)`` the truth is
-    negated for the middle third: abrupt drift, and the stream's `drifts` say where.
+    Every copy holds all entries once, times its number from `copies`, in rounds of `per_round`; its
+    last round holds the rest. With ``(1, -1, 1)`` the truth is negated for the middle third, as in
+    the experiments of Wang et al. (2024), Non-stationary projection-free online learning, AAAI.
 
     Parameters
     ----------
     rows, cols, ratings, shape
         Indices of the known entries, from 0, their values, and ``(m, n)`` of the matrix.
-    per_round, copies
-        Entries per round, and the factor of each copy.
-    loss
-        `AbsoluteEntries` or another loss on entries.
+    per_round, copies, loss
+        Entries per round, the factor of each copy, and `AbsoluteEntries` or another loss on entries.
     seed
         Shuffles every copy on its own; None keeps the order given.
 
@@ -78,27 +69,21 @@ def matrix_completion(
     >>> stream = dw.streams.matrix_completion([0, 1, 2], [0, 1, 0], [5, 3, 1], (3, 2), per_round=2)
     >>> [loss.targets.tolist() for loss in stream[:4]], stream.drifts
     ([[5.0, 3.0], [1.0], [-5.0, -3.0], [-1.0]], (2, 4))
-
-    References
-    ----------
-    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
-    regret guarantees, AAAI, section "Experiments".
     """
     rows, cols = batch_of_indices(rows, "rows"), batch_of_indices(cols, "cols")
     ratings = batch_of_numbers(ratings, "ratings", rows.size)
     if cols.size != rows.size:
         raise ValueError(f"rows and cols must be of one length, got {rows.size} and {cols.size}")
     step = checks.count(per_round, "per_round")
-    factors = batch_of_numbers(copies, "copies")
+    factors, losses = batch_of_numbers(copies, "copies"), []
     rng, order = np.random.default_rng(seed), np.arange(rows.size)
-    losses = []
     for factor in factors:
         if seed is not None:
             order = rng.permutation(rows.size)
         for start in range(0, rows.size, step):
             batch = order[start : start + step]
             losses.append(loss(rows[batch], cols[batch], factor * ratings[batch], shape=shape))
-    drifts = tuple(copy * _rounds(rows.size, step) for copy in change_points(factors))
+    drifts = tuple(copy * math.ceil(rows.size / step) for copy in change_points(factors))
     return Stream(losses, "matrix completion", steepest(losses), drifts=drifts)
 
 
@@ -112,20 +97,16 @@ def multiclass(
 ) -> Stream:
     r"""Return rounds of labelled rows, with the signs of the features flipped from time to time.
 
-    Rows are cut into rounds of `per_round`, the last of which holds the rest; each is a
-    `MulticlassLogistic` loss, the mean over its rows. Features are negated in rounds ``flip_every,
-    ..., 2 * flip_every - 1``, counted from 0, and in every second block after them.
+    Each round is a `MulticlassLogistic` loss, the mean over its rows; the last holds the rest.
+    Features are negated in rounds ``flip_every, ..., 2 * flip_every - 1``, counted from 0, and in
+    every second block after them (Wang et al. 2024, Non-stationary projection-free online learning).
 
     Parameters
     ----------
-    features
-        The rows, shape (rows, n_features); a dense array or a scipy sparse matrix.
-    labels, n_classes
-        The classes, from 0 to n_classes - 1.
-    per_round, flip_every
-        Rows per round, and rounds between flips; None for no flips.
-    seed
-        Shuffles the rows; None keeps their order.
+    features, labels, n_classes
+        The rows, shape (rows, n_features), dense or scipy sparse; their classes, from 0, and how many.
+    per_round, flip_every, seed
+        Rows per round; rounds between flips, or None; and a seed to shuffle the rows, or None.
 
     Examples
     --------
@@ -133,19 +114,12 @@ def multiclass(
     >>> stream = dw.streams.multiclass([[1.0], [2.0], [3.0]], [0, 1, 1], 2, per_round=1, flip_every=2)
     >>> [float(loss.features[0, 0]) for loss in stream], stream.drifts
     ([1.0, 2.0, -3.0], (2,))
-
-    References
-    ----------
-    Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
-    regret guarantees, AAAI, section "Experiments".
     """
     table, classes = batch_of_features(features), batch_of_indices(labels, "labels", n_classes)
-    if classes.size != table.shape[0]:
-        raise ValueError(
-            f"labels must hold one class for each of {table.shape[0]} rows, got {classes.size}"
-        )
+    if classes.size != (size := table.shape[0]):
+        raise ValueError(f"labels must hold one class for each of {size} rows, got {classes.size}")
     step = checks.count(per_round, "per_round")
-    rounds = _rounds(classes.size, step)
+    rounds = math.ceil(classes.size / step)
     block = rounds if flip_every is None else checks.count(flip_every, "flip_every")
     if seed is not None:
         order = np.random.default_rng(seed).permutation(classes.size)
@@ -175,14 +149,14 @@ def movielens_100k(
     Parameters
     ----------
     data
-        The folder that holds ``ml-100k/u.data[.gz]``, else FileNotFoundError; by default
-        $DRIFTWOLFE_DATA, without that the user's cache, into which a missing file is downloaded unless
-        DRIFTWOLFE_OFFLINE=1. If it cannot be, `DataUnavailable`: use `movielens_twin` instead.
+        The folder that holds ``ml-100k/u.data[.gz]``; by default $DRIFTWOLFE_DATA, else the user's
+        cache, into which it is downloaded unless DRIFTWOLFE_OFFLINE=1. If that fails, `DataUnavailable`
+        is raised: use `movielens_twin`.
     per_round, copies, loss, seed, radius
         As in `matrix_completion`, and the radius of the stream's `domain`, a trace-norm ball.
     rounds
-        Length of a shorter stream with the same drift, a multiple of the number of copies: each copy
-        then holds only the first ratings of the file. None for all of them.
+        Length of a shorter stream with the same drift, a multiple of the number of copies, which then
+        hold the first ratings of the file; None for all.
 
     Examples
     --------
@@ -196,8 +170,9 @@ def movielens_100k(
     ----------
     Harper, Konstan (2015), The MovieLens datasets: history and context, ACM TiiS 5(4).
     """
-    ratings, batches = _parse_ratings(RATINGS.read(data)), (per_round, copies, loss, seed)
-    return _ratings_stream("MovieLens 100K", ratings, rounds, radius, *batches)
+    users, films, stars, _ = np.loadtxt(io.BytesIO(RATINGS.read(data)), dtype=np.int64).T
+    ratings = users - 1, films - 1, stars
+    return _ratings_stream("MovieLens 100K", ratings, rounds, radius, per_round, copies, loss, seed)
 
 
 def movielens_twin(
@@ -210,9 +185,9 @@ def movielens_twin(
 ) -> Stream:
     """Return made-up ratings, played like `movielens_100k`.
 
-    100,000 different entries of a 943 x 1,682 matrix, at least 20 of every user. A rating is the sum
-    of a mean, biases of the user and the film, a product of low rank and noise, rounded to 1, ..., 5.
-    As in MovieLens 100K, few users and films hold most ratings; each rating is about as frequent.
+    100,000 entries, at least 20 of every user. A rating is the sum of a mean, biases of the user and
+    the film, a product of low rank and noise, rounded to 1, ..., 5. As in MovieLens 100K, few users
+    and films hold most ratings; each rating is about as frequent.
 
     Parameters
     ----------
@@ -225,26 +200,24 @@ def movielens_twin(
     >>> dw.streams.movielens_twin(rounds=300)
     Stream('MovieLens 100K (synthetic twin)', 300 rounds, lipschitz=10)
     """
-    ratings, batches = _made_up_ratings(), (per_round, copies, loss, seed)
-    return _ratings_stream("MovieLens 100K (synthetic twin)", ratings, rounds, radius, *batches)
+    name, ratings = "MovieLens 100K (synthetic twin)", _made_up_ratings()
+    return _ratings_stream(name, ratings, rounds, radius, per_round, copies, loss, seed)
 
 
-def _ratings_stream(
-    name: str, ratings: Ratings, rounds: int | None, radius: float, *batches: Any
-) -> Stream:
-    """Ratings, real or made up, as `movielens_100k` plays them; the rest as `matrix_completion` takes."""
+def _ratings_stream(name: str, ratings: Any, rounds: Any, radius: float, *batches: Any) -> Stream:
+    """Ratings, real or made up, in `batches` as `matrix_completion` takes them."""
     per_round, copies, *_ = batches
-    ball = TraceNormBall(USERS_AND_FILMS, radius)
     kept = rows_played(ratings[0].size, per_round, rounds, batch_of_numbers(copies, "copies").size)
     rows, cols, values = (column[:kept] for column in ratings)
     stream = matrix_completion(rows, cols, values, USERS_AND_FILMS, *batches)
+    ball = TraceNormBall(USERS_AND_FILMS, radius)
     return replace(stream, name=name, lipschitz=steepest(stream.losses, ball), domain=ball)
 
 
 def shuttle(
     data: Folder | None = None,
     per_round: int = 10,
-    flip_every: Flips = "auto",
+    flip_every: int | Literal["auto"] | None = "auto",
     seed: Seed = None,
     radius: float = 100.0,
     rounds: int | None = None,
@@ -257,9 +230,9 @@ def shuttle(
     Parameters
     ----------
     data
-        The folder that holds ``shuttle/shuttle.scale[.gz]``, else FileNotFoundError; by default
-        $DRIFTWOLFE_DATA, without that the user's cache, into which a missing file is downloaded unless
-        DRIFTWOLFE_OFFLINE=1. If it cannot be, `DataUnavailable`: use `shuttle_twin` instead.
+        The folder that holds ``shuttle/shuttle.scale[.gz]``; by default $DRIFTWOLFE_DATA, else the user's
+        cache, into which it is downloaded unless DRIFTWOLFE_OFFLINE=1. If that fails, `DataUnavailable`
+        is raised: use `shuttle_twin`.
     per_round, seed, radius
         As in `multiclass`, and the radius of the stream's `domain`, a trace-norm ball.
     flip_every
@@ -278,25 +251,30 @@ def shuttle(
 
     References
     ----------
-    Statlog (Shuttle), UCI Machine Learning Repository, doi:10.24432/C5WS31; scaled by Chang, Lin
-    (2011), LIBSVM: a library for support vector machines, ACM TIST 2(27).
+    Statlog (Shuttle), UCI, doi:10.24432/C5WS31; scaled by Chang, Lin (2011), LIBSVM, ACM TIST 2(27).
     """
-    table = _parse_rows(ROWS.read(data))
+    # Lines of LIBSVM's format: class index:value ..., both numbers counted from 1.
+    lines = [line.split() for line in ROWS.read(data).decode().splitlines()]
+    features = np.zeros((len(lines), CLASSES_AND_FEATURES[1]))
+    for row, (_, *pairs) in enumerate(lines):
+        for index, value in (pair.split(":") for pair in pairs):
+            features[row, int(index) - 1] = float(value)
+    labels = np.array([int(label) - 1 for label, *_ in lines])
+    table = features, labels
     return _table_stream("Shuttle", table, rounds, radius, per_round, flip_every, seed)
 
 
 def shuttle_twin(
     rounds: int | None = None,
     per_round: int = 10,
-    flip_every: Flips = "auto",
+    flip_every: int | Literal["auto"] | None = "auto",
     seed: Seed = None,
     radius: float = 100.0,
 ) -> Stream:
     """Return made-up labelled rows, played like `shuttle`.
 
-    43,500 rows of 9 features in [-1, 1] and 7 classes, as frequent as those of Shuttle. Features 1,
-    3 and 5 are Gaussian around a centre for each class, 7, 8 and 9 their differences, as in Shuttle;
-    2, 4 and 6 are noise with a few large values. All are whole numbers before they are scaled.
+    43,500 rows of 9 features, with classes as frequent as in Shuttle. Features 1, 3 and 5 are Gaussian
+    around a centre for each class, 7, 8 and 9 their differences; 2, 4 and 6 are noise.
 
     Parameters
     ----------
@@ -314,36 +292,22 @@ def shuttle_twin(
     return _table_stream(name, table, rounds, radius, per_round, flip_every, seed)
 
 
-def _table_stream(
-    name: str,
-    table: Table,
-    rounds: int | None,
-    radius: float,
-    per_round: int,
-    flip_every: Any,
-    seed: Seed,
-) -> Stream:
-    """Labelled rows, real or made up, as `shuttle` plays them."""
+def _table_stream(name: str, table: Any, rounds: Any, radius: float, *batches: Any) -> Stream:
+    """Labelled rows, real or made up, in `batches` as `multiclass` takes them."""
+    per_round, flip_every, seed = batches
     features, labels = table
-    ball = TraceNormBall(CLASSES_AND_FEATURES, radius)
     kept = rows_played(labels.size, per_round, rounds)
     if flip_every == "auto":
-        share = _rounds(kept, per_round) / _rounds(labels.size, per_round)
-        flip_every = max(1, round(FLIP_EVERY * share))
-    rows = features[:kept], labels[:kept]
-    stream = multiclass(*rows, ball.shape[0], per_round, flip_every, seed)
-    return replace(stream, name=name, domain=ball)
-
-
-def _rounds(rows: int, per_round: int) -> int:
-    return -(-rows // per_round)  # the last may hold fewer rows
+        share = math.ceil(kept / per_round) / math.ceil(labels.size / per_round)
+        flip_every = max(1, round(1000 * share))
+    n_classes, _ = CLASSES_AND_FEATURES
+    stream = multiclass(features[:kept], labels[:kept], n_classes, per_round, flip_every, seed)
+    return replace(stream, name=name, domain=TraceNormBall(CLASSES_AND_FEATURES, radius))
 
 
 def rows_played(rows: int, per_round: int, rounds: int | None, copies: int = 1) -> int:
     """Return how many rows every copy holds, so that all copies together make `rounds` rounds."""
-    if rows < 1:
-        raise ValueError("there are no rows to play: the file is empty")
-    most = copies * _rounds(rows, checks.count(per_round, "per_round"))
+    most = copies * math.ceil(rows / checks.count(per_round, "per_round"))
     wanted = most if rounds is None else checks.count(rounds, "rounds")
     if wanted > most or wanted % copies:
         kind = "" if copies == 1 else f"a multiple of the {copies} copies, "
@@ -351,52 +315,7 @@ def rows_played(rows: int, per_round: int, rounds: int | None, copies: int = 1) 
     return min(rows, wanted // copies * per_round)
 
 
-def _parse_ratings(content: bytes) -> Ratings:
-    """Read lines of ``user film stars time``, whole numbers, users and films counted from 1."""
-    largest = (*USERS_AND_FILMS, 5, 2**62)
-    try:
-        if not content.strip():
-            raise ValueError("it is empty")
-        table = np.loadtxt(io.BytesIO(content), dtype=np.int64, ndmin=2)
-        if table.shape[1] != len(largest):
-            raise ValueError(f"it has {table.shape[1]} columns")
-        if not ((table >= (1, 1, 1, 0)) & (table <= largest)).all():
-            raise ValueError("a number is out of range")
-    except (ValueError, OverflowError) as error:
-        reason = " ".join(str(error).split())[:100]
-        raise ValueError(
-            f"the MovieLens file does not hold rows of user, film, stars and time: {reason}"
-        ) from error
-    users, films, stars, _ = table.T
-    return users - 1, films - 1, stars.astype(np.float64)
-
-
-def _parse_rows(content: bytes) -> Table:
-    """Read lines of LIBSVM's format, ``class index:value ...``, both numbers counted from 1."""
-    classes, columns = (range(1, size + 1) for size in CLASSES_AND_FEATURES)
-    lines = content.decode("ascii", errors="replace").splitlines()
-    features = np.zeros((len(lines), len(columns)))
-    labels = np.empty(len(lines), dtype=np.intp)
-    for row, line in enumerate(lines):
-        try:
-            label, *pairs = line.split()
-            labels[row] = classes.index(int(label))
-            for pair in pairs:
-                index, _, value = pair.partition(":")
-                number = float(value)
-                if not -1.0 <= number <= 1.0:
-                    raise ValueError(f"{value!r} is not in [-1, 1]")
-                features[row, columns.index(int(index))] = number
-        except ValueError as error:
-            raise ValueError(
-                f"line {row + 1} of the Shuttle file is no class with numbered features in [-1, 1]: "
-                f"{line[:60]!r}"
-            ) from error
-    return features, labels
-
-
-def _made_up_ratings() -> Ratings:
-    """Ratings as those of MovieLens 100K, the same every time."""
+def _made_up_ratings() -> tuple[Indices, Indices, Array]:
     rng = np.random.Generator(np.random.PCG64(100_000))
     m, n = USERS_AND_FILMS
     popularity = 1.15 * np.log(rng.gamma(0.5, size=n) + 0.005)
@@ -437,8 +356,7 @@ _LEAST = np.array([27, -4821, 21, -3939, -188, -13839, -48, -353, -356])
 _LARGEST = np.array([126, 5075, 149, 3830, 436, 13148, 105, 270, 266])
 
 
-def _made_up_table() -> Table:
-    """Rows as those of Shuttle, the same every time."""
+def _made_up_table() -> tuple[Array, Indices]:
     rng = np.random.Generator(np.random.PCG64(43_500))
     counts, means, deviations, correlations = zip(*_CLASSES, strict=True)
     labels = rng.permutation(np.repeat(np.arange(len(counts)), counts))

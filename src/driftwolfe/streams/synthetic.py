@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import replace
-from typing import TypeAlias
 
 import numpy as np
 
@@ -36,10 +33,10 @@ def linear_signs(
 
     Parameters
     ----------
-    domain, rounds, seed
-        The set, the number of losses, and the seed of the direction.
-    changes, lipschitz
-        How often the sign flips, at equal distances; and G, the norm of every gradient.
+    domain, rounds, seed, lipschitz
+        The set, the number of losses, the seed of the direction, and G, the norm of every gradient.
+    changes
+        How often the sign flips, at equal distances.
 
     Examples
     --------
@@ -63,15 +60,13 @@ def hard_linear(domain: Domain, rounds: int, seed: Seed = None, lipschitz: float
     r"""Linear losses with random signs: the construction behind the :math:`\sqrt T` lower bound.
 
     :math:`f_t(x) = \epsilon_t G \langle e, x\rangle` with fair random signs. Whatever a learner does,
-    its expected loss relative to the middle of the set is 0, while the best fixed point, which is the
-    comparator, gains :math:`\frac{G w}2 \mathbb{E}|\sum_t \epsilon_t| \approx G w \sqrt{T/(2\pi)}`, w the
-    width of the set along e.
+    its expected loss relative to the middle of the set is 0, while the best fixed point, the
+    comparator, gains about :math:`G w \sqrt{T/(2\pi)}`, w the width of the set along e.
 
     Parameters
     ----------
     domain, rounds, seed, lipschitz
-        The set, the number of losses T, the seed of the direction and the signs, and G, the norm of
-        every gradient.
+        The set, the number of losses T, the seed of all draws, and G, the norm of every gradient.
 
     Examples
     --------
@@ -82,17 +77,15 @@ def hard_linear(domain: Domain, rounds: int, seed: Seed = None, lipschitz: float
 
     References
     ----------
-    Abernethy, Bartlett, Rakhlin, Tewari (2008), Optimal strategies and minimax lower bounds for
-    online convex games.
+    Abernethy et al. (2008), Optimal strategies and minimax lower bounds for online convex games.
     """
     count, rng = checks.count(rounds, "rounds"), np.random.default_rng(seed)
     G = checks.positive(lipschitz, "lipschitz")
-    direction, lowest, highest = wide_direction(domain, rng)
-    rising, falling = opposite_losses(direction, G)
-    rises = rng.random(count) < 0.5
-    best = lowest if 2 * int(rises.sum()) >= count else highest
-    losses = [rising if rise else falling for rise in rises]
-    return Stream(losses, "hard linear", G, [best] * count, domain)
+    direction, *ends = wide_direction(domain, rng)
+    pair = opposite_losses(direction, G)
+    sides = [int(draw >= 0.5) for draw in rng.random(count)]
+    best = ends[2 * sum(sides) > count]
+    return Stream([pair[side] for side in sides], "hard linear", G, [best] * count, domain)
 
 
 def rotating_quadratic(
@@ -118,7 +111,9 @@ def rotating_quadratic(
     """
     count = checks.count(rounds, "rounds")
     targets = _closed_curve(domain, count, speed, np.random.default_rng(seed))
-    return _squared_distances("rotating quadratic", targets, range(count), weight, domain)
+    losses = [SquaredDistance(target, weight) for target in targets]
+    steepest = 2.0 * losses[0].weight * domain.diameter
+    return Stream(losses, "rotating quadratic", steepest, targets, domain)
 
 
 def piecewise_constant(
@@ -126,8 +121,7 @@ def piecewise_constant(
 ) -> Stream:
     r"""Squared distances :math:`w \lVert x - z_t\rVert^2` to a target that jumps.
 
-    After about ``rounds / pieces`` rounds the target, which is the comparator, jumps to another random
-    point of the set.
+    Every ``rounds / pieces`` rounds the target, the comparator, jumps to another random point.
 
     Parameters
     ----------
@@ -146,14 +140,15 @@ def piecewise_constant(
     count, number = checks.count(rounds, "rounds"), checks.count(pieces, "pieces")
     if number > count:
         raise ValueError(f"pieces must be at most the {count} rounds, got {pieces}")
-    rng = np.random.default_rng(seed)
-    targets = []
+    rng, targets = np.random.default_rng(seed), []
     for _ in range(number):
         vertices = [domain.lmo(_random_direction(domain, rng)) for _ in range(4)]
         targets.append(weighted_sum(rng.dirichlet(np.ones(4)), vertices))
+    distances = [SquaredDistance(target, weight) for target in targets]
+    steepest = 2.0 * distances[0].weight * domain.diameter
     order = [t * number // count for t in range(count)]
-    stream = _squared_distances("piecewise constant", targets, order, weight, domain)
-    return replace(stream, drifts=change_points(order))
+    losses, points = [distances[i] for i in order], [targets[i] for i in order]
+    return Stream(losses, "piecewise constant", steepest, points, domain, change_points(order))
 
 
 def drifting_logistic(
@@ -166,18 +161,16 @@ def drifting_logistic(
 ) -> Stream:
     r"""Classification by a matrix that changes slowly: labels are drawn from its class probabilities.
 
-    Every round brings random unit vectors a with labels drawn with probabilities
-    :math:`\mathrm{softmax}(W_t a)`. The matrices :math:`W_t` run on a closed curve in a trace-norm
-    ball and are the comparators: they minimise the expected loss, not that of the drawn labels.
+    Every round brings random unit vectors a; labels have probabilities :math:`\mathrm{softmax}(W_t a)`.
+    The :math:`W_t` run on a closed curve in a trace-norm ball and are the comparators: they minimise
+    the expected loss, not that of the drawn labels.
 
     Parameters
     ----------
-    shape, rounds
-        ``(n_classes, n_features)``, and the number of losses.
-    rows, speed
-        Vectors, and radians that the matrix moves, per round.
-    seed, radius
-        The seed of all draws, and the radius of the ball, the stream's `domain`.
+    shape, rounds, seed
+        ``(n_classes, n_features)``, the number of losses, and the seed of all draws.
+    rows, speed, radius
+        Vectors, and radians that the matrix moves, per round; radius of the ball, the `domain`.
 
     Examples
     --------
@@ -188,9 +181,8 @@ def drifting_logistic(
     ball = TraceNormBall(shape, radius, representation="dense")
     n_classes, n_features = ball.shape
     count, rows = checks.count(rounds, "rounds"), checks.count(rows, "rows")
-    rng = np.random.default_rng(seed)
+    rng, losses = np.random.default_rng(seed), []
     matrices = _closed_curve(ball, count, speed, rng)
-    losses = []
     for matrix in matrices:
         features = rng.standard_normal((rows, n_features))
         features /= np.linalg.norm(features, axis=1, keepdims=True)
@@ -219,8 +211,7 @@ def absolute_entries(
     shape, rounds, seed
         ``(m, n)``, the number of losses, and the seed of the matrices and the entries.
     rank, radius
-        Rank of the matrices, at most m / 2, and their trace norm, in units of the entries; the
-        stream's `domain` is the ball of that radius.
+        Rank of the matrices, at most m / 2, and their trace norm, the radius of the `domain`.
     per_round, drift
         Entries shown, and radians turned, per round.
 
@@ -233,16 +224,10 @@ def absolute_entries(
     ball = TraceNormBall(shape, radius)
     m, n = ball.shape
     k, count = checks.count(rank, "rank"), checks.count(rounds, "rounds")
-    if 2 * k > m or k > n:
-        raise ValueError(
-            f"rank must be at most half of {m} rows and at most {n} columns, to have room to turn, "
-            f"got {rank}"
-        )
-    shown = checks.count(per_round, "per_round")
-    if shown > m * n:
-        raise ValueError(
-            f"per_round must be at most the {m * n} entries there are, got {per_round}"
-        )
+    if k > min(m / 2, n):
+        raise ValueError(f"rank must be at most {min(m // 2, n)}, to have room to turn, got {rank}")
+    if (shown := checks.count(per_round, "per_round")) > m * n:
+        raise ValueError(f"per_round must be at most the {m * n} entries, got {per_round}")
     rng = np.random.default_rng(seed)
     basis = np.linalg.qr(rng.standard_normal((m, 2 * k)))[0]
     V = np.linalg.qr(rng.standard_normal((n, k)))[0]
@@ -257,18 +242,14 @@ def absolute_entries(
     return Stream(losses, "absolute entries", math.sqrt(shown), matrices, ball)
 
 
-#: A unit direction, and the points of the set that are lowest and highest along it.
-Width: TypeAlias = tuple[Point, Point, Point]
-
-
-def width_along(domain: Domain, direction: Point) -> Width:
-    """Return the two ends of the set along a direction, which is scaled to unit length."""
+def width_along(domain: Domain, direction: Point) -> tuple[Point, Point, Point]:
+    """Return a direction, scaled to unit length, and the set's lowest and highest point along it."""
     unit = direction / norm(direction)
     return unit, domain.lmo(unit), domain.lmo(unit * -1.0)
 
 
-def wide_direction(domain: Domain, seed: Seed) -> Width:
-    """Return a direction in which the set is wide: a local maximum of the distance of two vertices."""
+def wide_direction(domain: Domain, seed: Seed) -> tuple[Point, Point, Point]:
+    """Return `width_along` a direction in which the set is wide: vertices are locally most distant."""
     width = width_along(domain, _random_direction(domain, np.random.default_rng(seed)))
     for _ in range(5):
         _, lowest, highest = width
@@ -287,37 +268,22 @@ def opposite_losses(
     return LinearLoss(slope, constant=-height), LinearLoss(slope * -1.0, constant=height)
 
 
-def _squared_distances(
-    name: str, targets: list[Point], order: Iterable[int], weight: float, domain: Domain
-) -> Stream:
-    """Squared distances to targets of the set, in an order that may repeat them."""
-    losses = [SquaredDistance(target, weight) for target in targets]
-    steepest, order = 2.0 * losses[0].weight * domain.diameter, list(order)
-    points = [targets[i] for i in order]
-    return Stream([losses[i] for i in order], name, steepest, points, domain)
-
-
 def _random_direction(domain: Domain, rng: np.random.Generator) -> Point:
     """A unit vector of the set's space; of rank one where its matrices are factored."""
-    factored = isinstance(domain.origin(), FactoredMatrix)
-    parts = [rng.standard_normal(size) for size in (domain.shape if factored else [domain.shape])]
-    units = [part / np.linalg.norm(part) for part in parts]
-    if not factored:
-        return units[0]
-    u, v = units
-    return FactoredMatrix(u[:, None], np.ones(1), v[:, None])
+    if not isinstance(domain.origin(), FactoredMatrix):
+        direction = rng.standard_normal(domain.shape)
+        return direction / np.linalg.norm(direction)
+    u, v = (rng.standard_normal((size, 1)) for size in domain.shape)
+    return FactoredMatrix(u / np.linalg.norm(u), np.ones(1), v / np.linalg.norm(v))
 
 
 def _closed_curve(
     domain: Domain, count: int, speed: float, rng: np.random.Generator
 ) -> list[Point]:
-    r"""Points on a closed curve between three vertices, `speed` radians apart.
-
-    The weights :math:`(1 + \cos(\alpha - 2 \pi i/3))/3` are non-negative with sum 1.
-    """
+    """Points on a closed curve between three vertices, `speed` radians apart."""
     angles = checks.nonnegative(speed, "speed") * np.arange(count, dtype=np.float64)
     _, *vertices = width_along(domain, _random_direction(domain, rng))
     vertices.append(domain.lmo(_random_direction(domain, rng)))
     offsets = 2.0 * math.pi * np.arange(3) / 3.0
-    weights = (1.0 + np.cos(angles[:, None] - offsets)) / 3.0
+    weights = (1.0 + np.cos(angles[:, None] - offsets)) / 3.0  # non-negative with sum 1
     return [weighted_sum(row, vertices) for row in weights]
