@@ -14,11 +14,6 @@ from driftwolfe.experiments.summary import CALLS, Curve, Series, Spread, Summary
 from driftwolfe.experiments.tables import RegretRow, number, spread_text
 from driftwolfe.points.kinds import Array, Indices
 
-#: The part of the rounds whose averages are still noise.
-EARLY = 0.05
-#: The ratio of positive values from which only a logarithmic axis shows them all.
-WIDE = 20.0
-
 P = TypeVar("P")
 
 
@@ -40,14 +35,10 @@ class Band:
     mean: Array
     deviation: Array
 
-    @property
-    def high(self) -> Array:
-        return self.mean + self.deviation
-
-    def low(self, *, positive: bool = False) -> Array:
-        """The mean less the deviation; above zero for a logarithmic axis."""
-        low = self.mean - self.deviation
-        return np.maximum(low, 0.1 * self.mean) if positive else low
+    def edges(self, *, positive: bool = False) -> tuple[Array, Array]:
+        """The mean less the deviation, above zero for a logarithmic axis, and their sum."""
+        low, high = self.mean - self.deviation, self.mean + self.deviation
+        return np.maximum(low, 0.1 * self.mean) if positive else low, high
 
     def thinned(self, most: int) -> Band:
         kept = evenly(len(self.x), most)
@@ -86,7 +77,7 @@ class Dot(NamedTuple):
 
 
 class Regrets(NamedTuple):
-    """A measure of regret, with a dot for each method of which any measure is known."""
+    """A measure of regret; of each method of which any measure is known, there is a dot."""
 
     measure: str
     dots: list[Dot]
@@ -124,11 +115,7 @@ def band(series: Series, curve: Curve, *, average: bool = False) -> Band:
 
 
 def loss_chart(summary: Summary) -> Chart[Panel]:
-    """Average loss, cumulative loss and run time.
-
-    The first leaves out what only the first twentieth of the rounds would need; the third is
-    logarithmic where the slowest method takes more than 20 times as long as the fastest.
-    """
+    """Average loss, cumulative loss and run time."""
     style = line_styles(summary.titles)
 
     def lines(curve: Curve, *, average: bool = False) -> list[Line]:
@@ -163,18 +150,19 @@ def loss_chart(summary: Summary) -> Chart[Panel]:
 
 
 def _wide(values: Sequence[float]) -> bool:
-    return 0.0 < WIDE * min(values) < max(values)
+    """Whether only a logarithmic axis shows them all."""
+    return 0.0 < 20.0 * min(values) < max(values)
 
 
 def settled_range(bands: Sequence[Band]) -> tuple[float, float]:
-    """A range that holds the bands but for their first rounds, which are noise.
-
-    Curves that end before those are held from their middle on.
-    """
+    """A range that holds the bands but for their first rounds, or the first half of short ones."""
     last = max(int(each.x[-1]) for each in bands)
-    kept = [each.x >= min(EARLY * last, 0.5 * each.x[-1]) for each in bands]
-    low = min(float(each.low()[part].min()) for each, part in zip(bands, kept, strict=True))
-    high = max(float(each.high[part].max()) for each, part in zip(bands, kept, strict=True))
+    # The averages of the first twentieth of the rounds are still noise.
+    settled = [
+        np.array(each.edges())[:, each.x >= min(0.05 * last, 0.5 * each.x[-1])] for each in bands
+    ]
+    low = min(float(edges.min()) for edges in settled)
+    high = max(float(edges.max()) for edges in settled)
     margin = 0.04 * (high - low) or 0.04 * abs(high) or 1.0
     return low - margin, high + margin
 

@@ -58,10 +58,7 @@ def _page_chart(
     layer: str = "below",
     **options: Any,
 ) -> Json | None:
-    """The chart, if it has panels: cells of that height in pixels, row by row.
-
-    `drifts` are marked by dotted lines ``"above"`` or ``"below"`` the curves.
-    """
+    """The chart, if it has panels: cells of that height in pixels, with dotted lines at `drifts`."""
     if not cells:
         return None
     layout: Json = {"annotations": [], "shapes": [], **options}
@@ -123,10 +120,7 @@ def _line_chart(summary: Summary, chart: Chart[Panel], points: int) -> Json | No
 
 
 def _line_traces(panel: Panel, line: Line, points: int, listed: bool) -> list[Json]:
-    """A mean with its band over rounds, or with error bars and a ring at the chosen c.
-
-    All traces of a method hide together; the legend lists it if `listed`.
-    """
+    """A mean with its band over rounds, or with error bars and a ring at the chosen c."""
     band = line.band if panel.over_c else line.band.thinned(points)
     colour = line.style.colour
     shared: Json = {"legendgroup": plain(line.title), "mode": "lines"}
@@ -161,8 +155,8 @@ def _line_traces(panel: Panel, line: Line, points: int, listed: bool) -> list[Js
     border: Json = {**silent, "x": coarse.x.tolist(), "line": {"width": 0, "color": colour}}
     red, green, blue = bytes.fromhex(colour[1:])
     fill = {"fill": "tonexty", "fillcolor": f"rgba({red},{green},{blue},0.18)"}
-    low = coarse.low(positive=panel.log)
-    return [{**border, "y": brief(low, 5)}, {**border, **fill, "y": brief(coarse.high, 5)}, mean]
+    low, high = (brief(edge, 5) for edge in coarse.edges(positive=panel.log))
+    return [{**border, "y": low}, {**border, **fill, "y": high}, mean]
 
 
 def _marker(symbol: str, size: int, colour: str) -> Json:

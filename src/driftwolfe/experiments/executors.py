@@ -1,7 +1,4 @@
-"""Where trials run: processes of this machine, or a Dask cluster.
-
-Both are a `concurrent.futures.Executor`; `run_trials` submits, collects and retries.
-"""
+"""Executors for trials, processes of this machine or a Dask cluster, and running trials on them."""
 
 from __future__ import annotations
 
@@ -39,11 +36,7 @@ def run_trials(
     trials: Sequence[Trial],
     folder: str | None = None,
 ) -> Generator[Outcome, None, None]:
-    """Run trials, and yield each outcome as soon as it is known.
-
-    A trial whose process dies is run again after the others, and given up after three deaths. The
-    executor is shut down at the end or when the generator is closed. `folder` holds the real data.
-    """
+    """Run trials, again where their process dies, and yield outcomes; `folder` holds the real data."""
     executor, waiting = make_executor(), list(trials)
     try:
         for _ in range(_ATTEMPTS):
@@ -70,13 +63,10 @@ def run_trials(
 
 
 def work(trial: bytes, folder: str | None) -> bytes:
-    """Run a trial in a worker: JSON in, JSON out.
-
-    An error comes back as a sentence, so that a cluster does not repeat what can only fail again.
-    """
+    """Run a trial in a worker: JSON in, JSON out."""
     try:
         return run_trial(msgspec.json.decode(trial, type=Trial), folder).encode()
-    except Exception as problem:  # a learner or a loss may raise anything
+    except Exception as problem:  # raised, a cluster would repeat what can only fail again
         return msgspec.json.encode({"problem": _sentence(problem)})
 
 
@@ -154,10 +144,7 @@ def _start_worker() -> None:
 
 
 class DaskExecutor(futures.Executor):
-    """The workers of a Dask cluster, which must have this version of driftwolfe.
-
-    The cluster moves the trials of a worker that dies to another.
-    """
+    """The workers of a Dask cluster, which must have this version of driftwolfe."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -188,8 +175,7 @@ class DaskExecutor(futures.Executor):
         return answer
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Leave the cluster, which then forgets what is still to run."""
-        self._client.close()
+        self._client.close()  # the cluster then forgets what is still to run
 
 
 def _connect(address: str) -> Any:

@@ -66,10 +66,7 @@ class LineStyle:
 
 
 def line_styles(titles: Iterable[str]) -> dict[str, LineStyle]:
-    """Give each title a line style; the paper's methods always have their own.
-
-    Others take, in alphabetical order, what is left: first unused colours, then other dashes.
-    """
+    """A line style for each title: the paper's methods have their own, others take what is left."""
     wanted = list(dict.fromkeys(titles))
     found: dict[str, LineStyle] = {}
     for title in wanted:
@@ -98,11 +95,7 @@ _FIXED = dict(zip(map(_plain, KNOWN), _CANDIDATES, strict=False))
 
 
 def literal(text: str) -> str:
-    """A text that matplotlib shows unchanged.
-
-    A dollar sign would start maths, a legend leaves out what starts with an underscore, and control
-    characters have no place in an SVG file.
-    """
+    """A text that matplotlib shows unchanged, also with a dollar sign or an underscore first."""
     return ("\u200a" if text.startswith("_") else "") + printable(text).replace("$", r"\$")
 
 
@@ -165,10 +158,7 @@ def legend_below(figure: Figure, entries: Sequence[Line2D]) -> None:
 
 
 def legend_beside(figure: Figure, entries: Sequence[Line2D]) -> None:
-    """One legend to the right, what is in brackets on a line of its own.
-
-    The figure becomes at least as high as the legend.
-    """
+    """One legend to the right, what is in brackets on a line of its own; the figure may grow."""
     labels = [str(entry.get_label()).replace(" (", "\n(") for entry in entries]
     for entry, label in zip(entries, labels, strict=True):
         entry.set_label(label)

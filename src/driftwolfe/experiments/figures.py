@@ -45,9 +45,6 @@ _HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": 1.0}
 def panels(summary: Summary) -> Figure:
     """Average loss, cumulative loss and run time against rounds, with a band of one deviation.
 
-    The first panel leaves out what only the first twentieth of the rounds would need; the third is
-    logarithmic where the slowest method takes more than 20 times as long as the fastest.
-
     Parameters
     ----------
     summary
@@ -69,9 +66,7 @@ def panels(summary: Summary) -> Figure:
 
 @print_style()
 def oracle_calls(summary: Summary) -> Figure | None:
-    """Calls of each oracle up to each round, logarithmic; the dash says which oracle.
-
-    None where no method called any.
+    """Calls of each oracle up to each round, logarithmic; None where no method called any.
 
     Parameters
     ----------
@@ -99,9 +94,6 @@ def oracle_calls(summary: Summary) -> Figure | None:
 @print_style()
 def sensitivity(summary: Summary) -> Figure | None:
     """Mean loss per round against c; None where no method was run with several c.
-
-    A ring marks the c that was chosen; hollow markers, that it was chosen on fewer rounds than the
-    method was run on.
 
     Parameters
     ----------
@@ -168,9 +160,7 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
 
 @print_style()
 def weights(summary: Summary) -> Figure | None:
-    """A heat map for each method with experts: weight by expert and round, of the first seed.
-
-    None where no method has experts.
+    """A heat map of weights in the first seed for each method with experts; None where none has any.
 
     Parameters
     ----------
@@ -233,9 +223,7 @@ def draw_all(summary: Summary, regrets: Sequence[RegretRow], folder: Path) -> li
 
 @print_style()
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write a figure as PNG, PDF and SVG, each whole or not at all; return their paths.
-
-    The same figure always gives the same bytes.
+    """Write a figure as PNG, PDF and SVG, always with the same bytes; return their paths.
 
     Parameters
     ----------
@@ -300,11 +288,11 @@ def _draw_curve(axis: Axes, line: Line, summary: Summary, *, positive: bool) -> 
     marks = slice(min(start, len(band.x) - 1), None, step)
     axis.plot(band.x, band.mean, **fs.pen(line.style, markeredgewidth=0.0, markevery=marks))
     if band.deviation.any():
-        low = band.low(positive=positive)
-        axis.fill_between(band.x, low, band.high, color=colour, alpha=0.18, linewidth=0.0)
+        edges = band.edges(positive=positive)
+        axis.fill_between(band.x, *edges, color=colour, alpha=0.18, linewidth=0.0)
     if not summary.chosen[line.title].complete:
-        cross: dict[str, Any] = {"color": colour, "markersize": 6, "markeredgewidth": 1.4}
-        axis.plot(band.x[-1:], band.mean[-1:], "x", **cross)
+        end = band.x[-1], band.mean[-1]
+        axis.plot(*end, "x", color=colour, markersize=6, markeredgewidth=1.4)
 
 
 def _draw_scales(axis: Axes, line: Line) -> None:

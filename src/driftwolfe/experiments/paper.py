@@ -153,11 +153,7 @@ def reproduce(
     folder: str | None,
     say: Say,
 ) -> int:
-    """Run what is still missing of an experiment; return how many trials failed.
-
-    Every c is tried on the first order of the data; where the best lies on the edge of the grid, the
-    grid is widened. `folder` holds the real data; `say` is called with a sentence for each step.
-    """
+    """Run what is missing of an experiment, `say` each step, and return how many trials failed."""
     data = find_data(experiment, folder, say)
     grids = [list(contender.scales) for contender in experiment.contenders]
     for _ in range(experiment.widest + 1):

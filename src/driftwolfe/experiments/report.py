@@ -44,11 +44,7 @@ _NAMES = {
 
 
 def publish(store: Store, command: str | None = None) -> list[Path]:
-    """Write tables, figures and the report of a sweep, finished or not, into its folder.
-
-    Returns the paths written, the tables first and the report last. `command` is what made the
-    sweep, for the report.
-    """
+    """Write tables, figures and the report of a sweep, finished or not; return the paths, in order."""
     results = store.results
     if not results:
         raise ValueError(f"{store.folder} holds no results yet; run the sweep first")
@@ -123,11 +119,15 @@ def write_report(
     scripts = [extra("plotly.offline").get_plotlyjs(), _asset("page.js")]
     # The page's security policy knows scripts by these, and runs no other.
     digests = [base64.b64encode(hashlib.sha256(each.encode()).digest()) for each in scripts]
+    for points in _POINTS:  # as fine as the limit allows
+        charts = [all_charts(*pair, points) for pair in zip(summaries, known, strict=True)]
+        if sum(len(chart["source"]) for each in charts for chart in each) <= DATA_LIMIT:
+            break
     text = template.render(
         title=title,
         notes=notes,
         command=command,
-        sections=_sections(summaries, known),
+        sections=[_section(*parts) for parts in zip(summaries, known, charts, strict=True)],
         environments=environments(summaries),
         style=_asset("page.css"),
         scripts=scripts,
@@ -140,22 +140,10 @@ def _asset(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _sections(
-    summaries: Sequence[Summary], regrets: Sequence[Sequence[RegretRow]]
-) -> list[dict[str, Any]]:
-    """What the page says about each stream, with curves as fine as the limit on data allows."""
-    for points in _POINTS:
-        pairs = zip(summaries, regrets, strict=True)
-        charts = [all_charts(summary, rows, points) for summary, rows in pairs]
-        if sum(len(chart["source"]) for each in charts for chart in each) <= DATA_LIMIT:
-            break
-    return [_section(*parts) for parts in zip(summaries, regrets, charts, strict=True)]
-
-
 def _section(
     summary: Summary, regrets: Sequence[RegretRow], charts: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """What the template needs to know about a stream."""
+    """What the page says about a stream."""
     chosen, style = summary.chosen, line_styles(summary.titles)
     heads, rows = tables.method_rows(summary, regrets)
     abstract = f"{counted(len(chosen), 'method')} on {counted(summary.length, 'round')}"

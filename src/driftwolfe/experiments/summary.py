@@ -122,10 +122,7 @@ def preference(series: Series) -> tuple[int, int, float]:
 
 
 def compare(one: Series, other: Series, name: Curve) -> tuple[float, float, int] | None:
-    """Both means after the last round that both were read at, over shared seeds; and that round.
-
-    None where there is no such round or seed.
-    """
+    """Both means over shared seeds after the last round that both were read at; and that round."""
     rounds = np.intersect1d(one.rounds, other.rounds)
     shared = {r.trial.seed for r in one.results} & {r.trial.seed for r in other.results}
     if not (rounds.size and shared):
@@ -139,14 +136,11 @@ def compare(one: Series, other: Series, name: Curve) -> tuple[float, float, int]
 
 
 def group(results: Iterable[Result]) -> list[Series]:
-    """Join results that differ only in their seed, in the order in which they came.
-
-    A time limit that did not end a run made no difference to it.
-    """
+    """Join results that differ only in their seed, in the order in which they came."""
     groups: dict[bytes, dict[int, Result]] = {}
     for result in results:
         trial = result.trial
-        limit = trial.limit if result.cut else None
+        limit = trial.limit if result.cut else None  # one that did not end a run changed nothing
         alike = msgspec.structs.replace(trial, seed=0, taus=(), limit=limit, label=trial.title)
         groups.setdefault(canonical(alike), {})[trial.seed] = result
     return [Series(tuple(found[seed] for seed in sorted(found))) for found in groups.values()]
@@ -173,7 +167,6 @@ class Summary:
 
     @property
     def name(self) -> str:
-        """The data and how long they are."""
         return f"{self.stream}, {self.length:,} rounds"
 
     @property
@@ -201,10 +194,7 @@ class Summary:
         return [series for series in self.series if series.title == title]
 
     def tuning(self, title: str) -> list[Series]:
-        """The series that its c was chosen from, by rising c.
-
-        All were to play the same number of rounds: the one for which most values of c were tried.
-        """
+        """The series that its c was chosen from, by rising c; all were to play as many rounds."""
         by_length: dict[int | None, dict[float, Series]] = {}
         for series in self.of(title):
             if series.c is not None:

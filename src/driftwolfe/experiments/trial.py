@@ -36,9 +36,6 @@ _EVERY, _WEIGHTS_EVERY = 10, 2
 _REGRET_TOLERANCE = 1e-3
 
 
-# -- what is run -----------------------------------------------------------------------------------
-
-
 class Source(NamedTuple):
     """Where a stream comes from."""
 
@@ -59,16 +56,12 @@ class DataSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if self.rounds is not None:
             checks.count(self.rounds, "rounds", most=MOST_ROUNDS)
 
+    @lru_cache(maxsize=2)  # noqa: B019 (two data sets at most are kept)
     def load(self, seed: int, folder: Folder | None = None) -> Stream:
         """Return the stream, its order decided by the seed; `folder` holds the real data."""
-        return _load(self, seed, None if folder is None else str(folder))
-
-
-@lru_cache(maxsize=2)
-def _load(data: DataSet, seed: int, folder: str | None) -> Stream:
-    source = DATA_SETS[data.name]
-    options = {"data": folder} if source.file else {}
-    return source.make(seed=seed, rounds=data.rounds, **options)
+        source = DATA_SETS[self.name]
+        options = {"data": folder} if source.file else {}
+        return source.make(seed=seed, rounds=self.rounds, **options)
 
 
 def _jumping_target(seed: int, rounds: int | None) -> Stream:
@@ -77,7 +70,6 @@ def _jumping_target(seed: int, rounds: int | None) -> Stream:
     return streams.synthetic.piecewise_constant(ball, rounds=rounds or 400, pieces=4, seed=seed)
 
 
-#: Streams by name.
 DATA_SETS: dict[str, Source] = {
     "movielens-100k": Source(streams.movielens_100k, RATINGS, order_within_stretches=True),
     "movielens-100k-twin": Source(streams.movielens_twin, order_within_stretches=True),
@@ -96,10 +88,7 @@ T = TypeVar("T")
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One run: small, checked, and the same on every machine.
-
-    Two trials that differ only in their label are the same.
-    """
+    """One run: checked, and the same on every machine, under any label."""
 
     method: str  # name of a learner's class
     data: DataSet
@@ -122,14 +111,12 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         numbers = {
             "c": None if self.c is None else checks.positive(self.c, "c"),
             "limit": None if self.limit is None else checks.positive(self.limit, "limit"),
-            "seed": checks.count(self.seed, "seed", least=0, most=math.inf),
+            "seed": checks.count(self.seed, "seed", least=0, most=2**63 - 1),
             "first": None if self.first is None else checks.count(self.first, "first"),
             "taus": tuple(checks.count(tau, "every one of taus") for tau in self.taus),
         }
         for name, value in numbers.items():
             msgspec.structs.force_setattr(self, name, value)
-        if self.seed >= 2**63:  # as large as file names and generators need it
-            raise ValueError(f"seed must be less than 2^63, got {self.seed!r}")
         known = _keywords(self.method)
         if self.c is not None and "step_scale" not in known:
             raise ValueError(f"{self.method} has no steps that c could scale; leave c out")
@@ -176,9 +163,6 @@ def short(number: float) -> str:
     return exponent if float(exponent) == number and len(exponent) < len(text) else text
 
 
-# -- its result ------------------------------------------------------------------------------------
-
-
 class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Expert weights before the first round (round 0) and after some others."""
 
@@ -193,9 +177,7 @@ class AdaptiveRegret(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tau: int
     value: float
     gap: float
-    window: tuple[
-        int, int
-    ]  # first round of the worst one, counted from 0, and the one after its last
+    window: tuple[int, int]  # start of the worst one, counted from 0, and the round after its end
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -269,14 +251,8 @@ def read_file(path: Path, kind: type[T], what: str, remedy: str = "", largest: i
         raise ValueError(f"{path} is not {what} ({problem}){remedy}") from problem
 
 
-# -- running it ------------------------------------------------------------------------------------
-
-
 def run_trial(trial: Trial, folder: Folder | None = None) -> Result:
-    """Play the trial's learner on one thread, and measure.
-
-    `folder` holds the real data; by default they are looked for as `driftwolfe.streams` says.
-    """
+    """Play the trial's learner on one thread, and measure; `folder` holds the real data."""
     started = time.perf_counter()
     stream = trial.data.load(trial.seed, folder)
     with threadpool_limits(1):
