@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from driftwolfe.experiments.figure_style import LineStyle, line_styles
+from driftwolfe.experiments.figure_style import LineStyle
 from driftwolfe.experiments.summary import CALLS, Curve, Series, Spread, Summary, counted
 from driftwolfe.experiments.tables import RegretRow, number, spread_text
 from driftwolfe.points.kinds import Array, Indices
@@ -116,11 +116,10 @@ def band(series: Series, curve: Curve, *, average: bool = False) -> Band:
 
 def loss_chart(summary: Summary) -> Chart[Panel]:
     """Average loss, cumulative loss and run time."""
-    style = line_styles(summary.titles)
 
     def lines(curve: Curve, *, average: bool = False) -> list[Line]:
         return [
-            Line(title, series.label, style[title], band(series, curve, average=average))
+            Line(title, series.label, summary.styles[title], band(series, curve, average=average))
             for title, series in summary.chosen.items()
         ]
 
@@ -169,13 +168,12 @@ def settled_range(bands: Sequence[Band]) -> tuple[float, float]:
 
 def call_chart(summary: Summary) -> Chart[Panel]:
     """Calls of each oracle so far; the dash says which oracle."""
-    style = line_styles(summary.titles)
     lines = []
     for title, series in summary.chosen.items():
         for kind, oracle in CALLS.items():
             calls = band(series, kind)
             if calls.mean[-1] > 0:
-                dashed = replace(style[title], dash=oracle.dash)
+                dashed = replace(summary.styles[title], dash=oracle.dash)
                 lines.append(Line(title, f"{series.label}: {oracle.label}", dashed, calls))
     ends = [f"{line.label} {number(line.band.mean[-1] / line.band.x[-1], 3)}" for line in lines]
     return Chart(
@@ -190,7 +188,6 @@ def call_chart(summary: Summary) -> Chart[Panel]:
 
 def scale_chart(summary: Summary) -> Chart[Panel]:
     """Mean loss per round by c, of the methods that were run with several."""
-    style = line_styles(summary.titles)
     lines, means, ranges = [], list[float](), []
     for title, chosen in summary.chosen.items():
         tried = summary.tuning(title)
@@ -203,7 +200,7 @@ def scale_chart(summary: Summary) -> Chart[Panel]:
         label = f"{title} (tuned on the first {counted(first, 'round')})" if partial else title
         best = next((place for place, c in enumerate(scales) if c == chosen.c), None)
         points = Band(scales, losses, deviations)
-        lines.append(Line(title, label, style[title], points, best, partial))
+        lines.append(Line(title, label, summary.styles[title], points, best, partial))
         means += losses.tolist()
         told = "" if best is None else f", chosen c = {chosen.c:,g}"
         ranges.append(f"{label} {number(losses.min())} to {number(losses.max())}{told}")
@@ -219,7 +216,6 @@ def scale_chart(summary: Summary) -> Chart[Panel]:
 
 def regret_chart(summary: Summary, regrets: Sequence[RegretRow]) -> Chart[Regrets]:
     """Dynamic regret, and adaptive regret for each length of window, as far as they are known."""
-    style = line_styles(summary.titles)
     known = [row for row in regrets if row.dynamic or row.adaptive]
     measures = {"Dynamic regret": [row.dynamic for row in known]}
     for tau in sorted({tau for row in known for tau in row.adaptive}):
@@ -228,7 +224,7 @@ def regret_chart(summary: Summary, regrets: Sequence[RegretRow]) -> Chart[Regret
     for measure, values in measures.items():
         if any(values):
             dots = [
-                Dot(summary.chosen[row.title].label, style[row.title], value)
+                Dot(summary.chosen[row.title].label, summary.styles[row.title], value)
                 for row, value in zip(known, values, strict=True)
             ]
             panels.append(Regrets(measure, dots))

@@ -101,15 +101,12 @@ def axis_names(place: int) -> Json:
     return {"xaxis": f"x{number}", "yaxis": f"y{number}"}
 
 
-def _rounds(summary: Summary, ticks: int = 7) -> Json:
-    return {"kind": "rounds", "range": [0, summary.length], "nticks": ticks}
-
-
 def _line_chart(summary: Summary, chart: Chart[Panel], points: int) -> Json | None:
     several = len(chart.panels) > 1
+    rounds: Json = {"kind": "rounds", "range": [0, summary.length], "nticks": 5 if several else 7}
     cells = []
     for place, panel in enumerate(chart.panels):
-        x = {"kind": "scales"} if panel.over_c else _rounds(summary, 5 if several else 7)
+        x = {"kind": "scales"} if panel.over_c else rounds
         y: Json = {"kind": "log" if panel.log else "linear", "title": {"text": panel.unit}}
         if panel.high is not None:
             y["range"] = [panel.low, panel.high]
@@ -140,14 +137,14 @@ def _line_traces(panel: Panel, line: Line, points: int, listed: bool) -> list[Js
         mean["hovertemplate"] = "%{y:,.4~g} ± %{customdata:,.2~g}"
     if panel.over_c:
         symbol = SYMBOLS[line.style.marker] + ("-open" if line.partial else "")
-        mean |= {"mode": "lines+markers", "marker": _marker(symbol, 8, colour)}
+        mean |= {"mode": "lines+markers", "marker": {"symbol": symbol, "size": 8}}
         if varies:
             mean["error_y"] = {"array": mean["customdata"], "thickness": 1.2, "width": 3}
         if line.chosen is None:
             return [mean]
         x, y = [mean["x"][line.chosen]], [mean["y"][line.chosen]]
-        ring = {"mode": "markers", "marker": _marker("circle-open", 16, colour)}
-        return [mean, {**silent, "x": x, "y": y, **ring}]
+        marker = {"symbol": "circle-open", "size": 16, "color": colour}
+        return [mean, {**silent, "x": x, "y": y, "mode": "markers", "marker": marker}]
     if not varies:
         return [mean]
     # Two lines that are not seen, and the colour between them; coarser than the mean.
@@ -159,10 +156,6 @@ def _line_traces(panel: Panel, line: Line, points: int, listed: bool) -> list[Js
     return [{**border, "y": low}, {**border, **fill, "y": high}, mean]
 
 
-def _marker(symbol: str, size: int, colour: str) -> Json:
-    return {"symbol": symbol, "size": size, "color": colour}
-
-
 def _regret_chart(chart: Chart[Regrets]) -> Json | None:
     cells, height = [], 0
     for measure, dots in chart.panels:
@@ -170,13 +163,14 @@ def _regret_chart(chart: Chart[Regrets]) -> Json | None:
         traces = []
         for label, (_, style, value) in zip(labels, dots, strict=True):
             if value is not None:
+                symbol = SYMBOLS[style.marker]
                 trace: Json = {
                     "mode": "markers",
                     "x": brief([value.mean]),
                     "y": [label],
                     "name": label,
                     "showlegend": False,
-                    "marker": _marker(SYMBOLS[style.marker], 9, style.colour),
+                    "marker": {"symbol": symbol, "size": 9, "color": style.colour},
                     "hovertemplate": f"%{{y}}: {spread_text(value)}<extra></extra>",
                 }
                 if value.deviation:
@@ -192,7 +186,7 @@ def _regret_chart(chart: Chart[Regrets]) -> Json | None:
 
 def _weight_chart(summary: Summary, chart: Chart[ExpertTable], points: int) -> Json | None:
     # The rounds are named in the caption: between maps there is no room.
-    rounds = {**_rounds(summary), "showgrid": False, "title": None}
+    rounds = {"kind": "rounds", "range": [0, summary.length], "showgrid": False, "title": None}
     most = max((len(table.experts) for table in chart.panels), default=0)
     height = max(70, min(_ROW * most, 400))
     cells = []
@@ -200,7 +194,7 @@ def _weight_chart(summary: Summary, chart: Chart[ExpertTable], points: int) -> J
         experts = {"kind": "experts", "dtick": -(-_ROW * len(table.experts) // height)}
         cells.append(Cell(plain(table.label), rounds, experts, _weight_traces(table, points)))
     colours = {"cmin": 0, "cmax": round(chart_data.largest_weight(chart.panels), 4)}
-    options = {"hovermode": "closest", "coloraxis": colours}
+    options: Json = {"hovermode": "closest", "coloraxis": colours}
     return _page_chart(chart, cells, height, drifts=summary.drifts, layer="above", **options)
 
 

@@ -104,7 +104,6 @@ class ProcessExecutor(futures.ThreadPoolExecutor):
     def submit(
         self, call: Callable[..., Any], /, *arguments: Any, **options: Any
     ) -> futures.Future[Any]:
-        """Call a function in the next process that is idle."""
         return super().submit(self._call, call, *arguments, **options)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -147,8 +146,30 @@ class DaskExecutor(futures.Executor):
     """The workers of a Dask cluster, which must have this version of driftwolfe."""
 
     def __init__(self, address: str) -> None:
+        try:
+            from distributed import Client
+            from distributed.comm.core import connect
+        except ImportError:
+            remedy = "pip install 'driftwolfe[distributed]'"
+            raise ValueError(f"a cluster needs Dask: {remedy}") from None
+
+        async def call() -> None:
+            comm = await connect(address, timeout=_PATIENCE)  # type: ignore[no-untyped-call]
+            await comm.close()
+
         self.address = address
-        self._client = _connect(address)
+        try:
+            # A client whose scheduler does not answer takes long to go, and complains. A thread, as
+            # this one may have an event loop already, as in a notebook.
+            with futures.ThreadPoolExecutor(1) as thread:
+                thread.submit(lambda: asyncio.run(asyncio.wait_for(call(), _PATIENCE + 1))).result()
+            options = {"timeout": _PATIENCE, "set_as_default": False}
+            self._client: Any = Client(address, **options)  # type: ignore[no-untyped-call]
+        except (OSError, ValueError) as problem:
+            raise ValueError(
+                f"no Dask scheduler answers at {address} ({str(problem) or 'silence'}); start "
+                "one with `dask scheduler` and workers with `dask worker ADDRESS --nthreads 1`"
+            ) from problem
         if not self._client.scheduler_info()["workers"]:
             show(f"waiting: the cluster at {address} has no workers yet", sys.stderr)
 
@@ -158,7 +179,6 @@ class DaskExecutor(futures.Executor):
     def submit(
         self, call: Callable[..., Any], /, *arguments: Any, **options: Any
     ) -> futures.Future[Any]:
-        """Call a function on a worker."""
         answer: futures.Future[Any] = futures.Future()
 
         def pass_on(done: Any) -> None:
@@ -176,27 +196,3 @@ class DaskExecutor(futures.Executor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._client.close()  # the cluster then forgets what is still to run
-
-
-def _connect(address: str) -> Any:
-    try:
-        from distributed import Client
-        from distributed.comm.core import connect
-    except ImportError:
-        raise ValueError("a cluster needs Dask: pip install 'driftwolfe[distributed]'") from None
-
-    async def call() -> None:
-        comm = await connect(address, timeout=_PATIENCE)  # type: ignore[no-untyped-call]
-        await comm.close()
-
-    try:
-        # A client whose scheduler does not answer takes long to go, and complains. A thread, as
-        # this one may have an event loop already, as in a notebook.
-        with futures.ThreadPoolExecutor(1) as thread:
-            thread.submit(lambda: asyncio.run(asyncio.wait_for(call(), _PATIENCE + 1))).result()
-        return Client(address, timeout=_PATIENCE, set_as_default=False)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as problem:
-        raise ValueError(
-            f"no Dask scheduler answers at {address} ({str(problem) or 'silence'}); start "
-            "one with `dask scheduler` and workers with `dask worker ADDRESS --nthreads 1`"
-        ) from problem

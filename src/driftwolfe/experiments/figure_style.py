@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 #: Width of a page's text, in inches.
 WIDTH = 7.0
 INK, FAINT, WARNING = "#222222", "#8c8c8c", "#a33c00"
-#: Of experts that are not active.
-INACTIVE = "#e3ddd3"
+INACTIVE = "#e3ddd3"  # of experts
 #: Okabe and Ito's colours without black and yellow, which a dark and a white page swallow, and a grey.
 COLOURS = ("#0072B2", "#D55E00", "#767676", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES: tuple[tuple[float, ...], ...] = (

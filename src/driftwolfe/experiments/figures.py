@@ -246,17 +246,10 @@ def _sheet(summary: Summary, height: float, shown: str = "", width: float = fs.W
     shown = shown or chart_data.seeds(summary.chosen.values())
     played = f"{summary.data_name} · {counted(summary.length, 'round')}"
     heading = wrap(f"{played} · {shown}", int(width / 0.064))
-    warning = wrap(summary.notice or "", int(width / 0.073))
-    # Blank lines hold the place of the warning, which has a colour of its own.
-    lines = literal("\n".join([*heading, *(" " for _ in warning)]))
-    title = figure.suptitle(lines, x=0.01, ha="left", va="top", fontsize=7.5, color="#444444")
-    if warning:
-        font = {"fontsize": 7.5, "fontweight": "bold", "color": fs.WARNING}
-        note = extra("matplotlib.text").Annotation(
-            literal("\n".join(warning)), xy=(0.0, 0.0), xycoords=title, va="bottom", **font
-        )
-        note.set_in_layout(False)
-        figure.add_artist(note)
+    heading += wrap(summary.notice or "", int(width / 0.064))
+    colour = fs.WARNING if summary.notice else "#444444"
+    place: dict[str, Any] = {"x": 0.01, "ha": "left", "va": "top"}
+    figure.suptitle(literal("\n".join(heading)), fontsize=7.5, color=colour, **place)
     return figure
 
 

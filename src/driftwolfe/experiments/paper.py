@@ -15,8 +15,6 @@ from driftwolfe.experiments.trial import DATA_SETS, DataSet, Option, Result, Tri
 from driftwolfe.points import checks
 from driftwolfe.streams import DataUnavailable
 
-#: Every one is a trial of hours.
-MOST_SEEDS = 1000
 #: {10^-1, ..., 10^6} and {2^-4, ..., 2^4}, the grids of the paper.
 TENS = tuple(10.0**k for k in range(-1, 7))
 TWOS = tuple(2.0**k for k in range(-4, 5))
@@ -143,7 +141,7 @@ def experiment(name: str, preset: str = "quick", seeds: int | None = None) -> Ex
         raise ValueError(f"{name} has no preset {preset!r}; there are {', '.join(presets)}")
     if seeds is None:
         return presets[preset]
-    return replace(presets[preset], seeds=checks.count(seeds, "seeds", most=MOST_SEEDS))
+    return replace(presets[preset], seeds=checks.count(seeds, "seeds", most=1000))
 
 
 def reproduce(

@@ -12,7 +12,7 @@ from typing import Any
 from driftwolfe import storage, terminal
 from driftwolfe.experiments import figures, paper, tables
 from driftwolfe.experiments.charts import all_charts, dash
-from driftwolfe.experiments.figure_style import extra, line_styles
+from driftwolfe.experiments.figure_style import extra
 from driftwolfe.experiments.summary import CALLS, Series, Summary, counted, summarise
 from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.tables import RegretRow, markdown_text, number, spread_text
@@ -144,7 +144,7 @@ def _section(
     summary: Summary, regrets: Sequence[RegretRow], charts: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """What the page says about a stream."""
-    chosen, style = summary.chosen, line_styles(summary.titles)
+    chosen, style = summary.chosen, summary.styles
     heads, rows = tables.method_rows(summary, regrets)
     abstract = f"{counted(len(chosen), 'method')} on {counted(summary.length, 'round')}"
     abstract += f" of {summary.stream}"

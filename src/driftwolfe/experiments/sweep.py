@@ -137,12 +137,10 @@ class Store:
 
     @property
     def missing(self) -> list[Trial]:
-        """Trials without a result."""
         return [trial for trial in self.trials if not self.path(trial).exists()]
 
     @property
     def results(self) -> list[Result]:
-        """Results of finished trials, in order."""
         return [self.read(trial) for trial in self.trials if self.path(trial).exists()]
 
     @property
@@ -166,7 +164,6 @@ class Store:
             storage.write_bytes(self._list, content + b"\n")
 
     def path(self, trial: Trial) -> Path:
-        """Where the result of a trial lies."""
         return self.folder / "trials" / f"{trial.name}.json"
 
     def read(self, trial: Trial) -> Result:
@@ -244,7 +241,7 @@ class Progress(AbstractContextManager["Progress"]):
         if self.stream.isatty():
             from tqdm import tqdm
 
-            start = {"total": self.total, "initial": self.done}
+            start: dict[str, Any] = {"total": self.total, "initial": self.done}
             self._bar = tqdm(unit="trial", leave=False, file=self.stream, **start)
         else:
             self._say(f"{self.done} of {self.total} trials done, {self.total - self.done} to run")

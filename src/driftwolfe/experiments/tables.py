@@ -20,7 +20,6 @@ from driftwolfe import storage
 from driftwolfe.experiments.summary import CALLS, Series, Spread, Summary, compare, spread
 from driftwolfe.experiments.trial import DATA_SETS, DataSet, Result, read_file, short
 from driftwolfe.regret.offline import offline_minimum
-from driftwolfe.streams.data_files import Folder
 from driftwolfe.terminal import printable
 
 
@@ -85,7 +84,7 @@ class Minimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gap: float
 
 
-def minima(data: DataSet, seed: int, folder: Folder | None = None) -> list[Minimum]:
+def minima(data: DataSet, seed: int, folder: str | Path | None = None) -> list[Minimum]:
     """Solve for the best fixed point of every stretch between drifts."""
     stream = data.load(seed, folder)
     assert stream.domain is not None  # every data set has one
@@ -99,7 +98,7 @@ def minima(data: DataSet, seed: int, folder: Folder | None = None) -> list[Minim
 
 
 def stored_minima(
-    place: Path, data: DataSet, seed: int, folder: Folder | None = None, *, solve: bool = True
+    place: Path, data: DataSet, seed: int, folder: str | Path | None = None, *, solve: bool = True
 ) -> list[Minimum]:
     """The result of `minima`, kept in the folder of a sweep; empty if not there and not to `solve`."""
     # Where a seed only changes the order of rounds within stretches, all seeds share one file.

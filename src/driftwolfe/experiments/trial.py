@@ -7,7 +7,7 @@ import inspect
 import math
 import time
 from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -25,15 +25,11 @@ from driftwolfe.learners.base import Learner
 from driftwolfe.losses import Loss
 from driftwolfe.points import checks
 from driftwolfe.streams import Stream
-from driftwolfe.streams.data_files import DataFile, Folder
+from driftwolfe.streams.data_files import DataFile
 from driftwolfe.streams.datasets import RATINGS, ROWS
 
-#: A stream is made whole before it is played.
-MOST_ROUNDS = 10_000_000
 #: Rounds between readings of the curves, and readings of the curves per reading of the weights.
 _EVERY, _WEIGHTS_EVERY = 10, 2
-#: Offline minima for the adaptive regret are found to this share of their value.
-_REGRET_TOLERANCE = 1e-3
 
 
 class Source(NamedTuple):
@@ -54,10 +50,11 @@ class DataSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if self.name not in DATA_SETS:
             raise ValueError(f"unknown data {self.name[:40]!r}; there are {', '.join(DATA_SETS)}")
         if self.rounds is not None:
-            checks.count(self.rounds, "rounds", most=MOST_ROUNDS)
+            # A stream is made whole before it is played.
+            checks.count(self.rounds, "rounds", most=10_000_000)
 
     @lru_cache(maxsize=2)  # noqa: B019 (two data sets at most are kept)
-    def load(self, seed: int, folder: Folder | None = None) -> Stream:
+    def load(self, seed: int, folder: str | Path | None = None) -> Stream:
         """Return the stream, its order decided by the seed; `folder` holds the real data."""
         source = DATA_SETS[self.name]
         options = {"data": folder} if source.file else {}
@@ -78,8 +75,11 @@ DATA_SETS: dict[str, Source] = {
     "jumping-target": Source(_jumping_target),
 }
 
-#: The learners that a trial can name.
-METHODS: tuple[str, ...] = tuple(sorted(set(learners.__all__) - {"Learner"}))
+#: The learners that a trial can name, and their keywords.
+METHODS = {
+    name: frozenset(inspect.signature(getattr(learners, name)).parameters)
+    for name in sorted(set(learners.__all__) - {"Learner"})
+}
 #: Of result files.
 FORMAT = "driftwolfe result 1"
 
@@ -101,7 +101,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     label: str = ""  # name in tables and figures; by default the method's
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
+        if self.method not in list(METHODS):  # it may not be a text
             raise ValueError(f"unknown method {self.method[:40]!r}; there are {', '.join(METHODS)}")
         if not isinstance(self.data, DataSet):
             raise TypeError(f"data must be a DataSet, got {self.data!r}")
@@ -117,7 +117,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         }
         for name, value in numbers.items():
             msgspec.structs.force_setattr(self, name, value)
-        known = _keywords(self.method)
+        known = METHODS[self.method]
         if self.c is not None and "step_scale" not in known:
             raise ValueError(f"{self.method} has no steps that c could scale; leave c out")
         allowed = sorted(known - {"domain", "horizon", "lipschitz", "step_scale"})
@@ -144,11 +144,6 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """A readable name that no other trial has."""
         scale = "" if self.c is None else f"-c{short(self.c)}"
         return f"{self.method}{scale}-seed{self.seed}-{self.identity}"
-
-
-@cache
-def _keywords(method: str) -> frozenset[str]:
-    return frozenset(inspect.signature(getattr(learners, method)).parameters)
 
 
 def canonical(record: Any) -> bytes:
@@ -251,7 +246,7 @@ def read_file(path: Path, kind: type[T], what: str, remedy: str = "", largest: i
         raise ValueError(f"{path} is not {what} ({problem}){remedy}") from problem
 
 
-def run_trial(trial: Trial, folder: Folder | None = None) -> Result:
+def run_trial(trial: Trial, folder: str | Path | None = None) -> Result:
     """Play the trial's learner on one thread, and measure; `folder` holds the real data."""
     started = time.perf_counter()
     stream = trial.data.load(trial.seed, folder)
@@ -324,7 +319,7 @@ def _measured(trial: Trial, stream: Stream, started: float) -> Result:
     adaptive = []
     for tau in trial.taus:
         if tau <= len(history):  # where time ran out there may be no such window
-            found = regret.adaptive_regret(history, tau, _REGRET_TOLERANCE)
+            found = regret.adaptive_regret(history, tau, tolerance=1e-3)
             adaptive.append(AdaptiveRegret(tau, float(found), found.gap, found.window))
     # One column per expert, in the order in which they came.
     experts = list(dict.fromkeys(name for read in weights.values() for name in read))
