@@ -18,12 +18,11 @@ P = TypeVar("P")
 
 
 class Chart(NamedTuple, Generic[P]):
-    """The panels of a chart, none where there is nothing to show, and what the report says about it."""
+    """The panels of a chart; none where there is nothing to show."""
 
     name: str  # of its kind, such as "panels"
-    heading: str
-    caption: str  # how to read it
-    description: str  # what it shows, for those who do not see it
+    shown: str  # which seeds
+    description: str  # for those who do not see it
     panels: Sequence[P]
 
 
@@ -87,7 +86,6 @@ class ExpertTable(NamedTuple):
     """Expert weights of a method in its first seed."""
 
     label: str
-    seed: int
     rounds: Indices
     experts: list[str]  # by rising step size, epoch or length
     values: Array  # by expert, then by round; nan where it was not active
@@ -96,7 +94,7 @@ class ExpertTable(NamedTuple):
 def seeds(series: Iterable[Series]) -> str:
     """How many seeds stand behind the numbers."""
     counts = sorted({len(each.results) for each in series})
-    if counts == [1]:
+    if counts in ([], [1]):
         return "one seed"
     number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return f"mean ± standard deviation over {number} seeds"
@@ -134,10 +132,7 @@ def loss_chart(summary: Summary) -> Chart[Panel]:
     )
     return Chart(
         "panels",
-        "Loss and run time",
-        f"Lines and bands: {seeds(summary.chosen.values())}. "
-        + ("Dotted: abrupt changes. " if summary.drifts else "")
-        + "A click on a method hides it in all three panels; drag to zoom, double-click to go back.",
+        seeds(summary.chosen.values()),
         f"Three line charts over {counted(summary.length, 'round')}: average loss, "
         f"cumulative loss and run time. At the end the average losses are: {ends}.",
         [
@@ -178,9 +173,7 @@ def call_chart(summary: Summary) -> Chart[Panel]:
     ends = [f"{line.label} {number(line.band.mean[-1] / line.band.x[-1], 3)}" for line in lines]
     return Chart(
         "calls",
-        "Oracle calls",
-        "Solid: linear minimisations (LMO); dashed: projections; dotted: "
-        "gauge calls; dash-dotted: membership tests.",
+        seeds(summary.chosen.values()),
         f"Line chart of oracle calls over rounds. Calls per round: {', '.join(ends)}.",
         [Panel("", "oracle calls so far", lines, log=True)] if lines else [],
     )
@@ -206,9 +199,7 @@ def scale_chart(summary: Summary) -> Chart[Panel]:
         ranges.append(f"{label} {number(losses.min())} to {number(losses.max())}{told}")
     return Chart(
         "scales",
-        "Sensitivity to c",
-        "A ring marks the c that was chosen; hollow markers, that it was chosen on fewer "
-        "rounds than the method was run on.",
+        seeds(series for line in lines for series in summary.tuning(line.title)),
         f"Line chart of the mean loss per round against c. Losses: {', '.join(ranges)}.",
         [Panel("", "mean loss per round", lines, _wide(means), over_c=True)] if lines else [],
     )
@@ -232,10 +223,7 @@ def regret_chart(summary: Summary, regrets: Sequence[RegretRow]) -> Chart[Regret
             parts.append(f"{measure}: {', '.join(told)}")
     return Chart(
         "regret",
-        "Regret",
-        "Dots: mean over seeds; bars: one standard deviation. Dynamic regret: against the "
-        "best fixed point of each stretch between drifts. Adaptive regret: the largest over windows "
-        "of τ rounds; a lower bound where the trials did not measure all of them.",
+        seeds(summary.chosen.values()),
         f"Dot charts of regret. {'; '.join(parts)}.",
         panels,
     )
@@ -243,7 +231,7 @@ def regret_chart(summary: Summary, regrets: Sequence[RegretRow]) -> Chart[Regret
 
 def weight_chart(summary: Summary) -> Chart[ExpertTable]:
     """Expert weights of the methods with experts."""
-    tables, heaviest = [], []
+    tables, heaviest, of = [], [], set[int]()
     for series in summary.chosen.values():
         result, weights = series.results[0], series.results[0].weights
         if weights is not None and weights.experts and weights.rounds:
@@ -251,14 +239,13 @@ def weight_chart(summary: Summary) -> Chart[ExpertTable]:
             names = [weights.experts[place] for place in order]
             values = np.array(weights.values, dtype=float).T[order]
             rounds = np.array(weights.rounds)
-            tables.append(ExpertTable(series.label, result.trial.seed, rounds, names, values))
+            tables.append(ExpertTable(series.label, rounds, names, values))
+            of.add(result.trial.seed)
             last = np.nan_to_num(values[:, -1], nan=-1.0)
             heaviest.append(f"{series.label}, {names[last.argmax()]} with {last.max():.2f}")
     return Chart(
         "weights",
-        "Expert weights",
-        f"Weights over rounds, {seed_list(tables)}. Beige: the expert was not "
-        "active. Experts by rising step size, epoch or length of interval.",
+        f"expert weights of seed {', '.join(map(str, sorted(of)))}",
         "Heat maps of the weight of each expert over rounds. "
         f"The heaviest experts at the end: {'; '.join(heaviest)}.",
         tables,
@@ -275,8 +262,3 @@ def largest_weight(tables: Iterable[ExpertTable]) -> float:
     """The largest weight where several experts are active: a single one always has weight 1."""
     contested = [table.values[:, (~np.isnan(table.values)).sum(axis=0) > 1] for table in tables]
     return max((float(np.nanmax(values)) for values in contested if values.size), default=1.0)
-
-
-def seed_list(tables: Iterable[ExpertTable]) -> str:
-    """The seeds of tables, in words."""
-    return f"seed {', '.join(map(str, sorted({table.seed for table in tables})))}"

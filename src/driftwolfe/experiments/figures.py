@@ -50,13 +50,13 @@ def panels(summary: Summary) -> Figure:
     summary
         The trials of a sweep, summed up.
     """
-    found = chart_data.loss_chart(summary).panels
-    figure = _sheet(summary, 2.4)
-    for axis, panel in zip(figure.subplots(1, len(found)), found, strict=True):
+    chart = chart_data.loss_chart(summary)
+    figure = _sheet(summary, chart.shown, 2.4)
+    for axis, panel in zip(figure.subplots(1, len(chart.panels)), chart.panels, strict=True):
         fs.mark_drifts(axis, summary.drifts)
         axis.grid(visible=False, axis="x")  # changes are marked there
         _draw_panel(axis, summary, panel, x_ticks=4)
-    entries = [fs.key(line.style, line.label) for line in found[0].lines]
+    entries = [fs.key(line.style, line.label) for line in chart.panels[0].lines]
     if summary.drifts:
         dotted = fs.key(LineStyle(FAINT, (), ""), "abrupt change", linestyle=":", linewidth=0.9)
         entries.append(dotted)
@@ -73,17 +73,18 @@ def oracle_calls(summary: Summary) -> Figure | None:
     summary
         The trials of a sweep, summed up.
     """
-    found = chart_data.call_chart(summary).panels
-    if not found:
+    chart = chart_data.call_chart(summary)
+    if not chart.panels:
         return None
-    figure = _sheet(summary, 2.7)
-    _draw_panel(figure.subplots(), summary, found[0], y_ticks=8)
-    styles = {line.title: line.style for line in found[0].lines}
+    figure = _sheet(summary, chart.shown, 2.7)
+    _draw_panel(figure.subplots(), summary, chart.panels[0], y_ticks=8)
+    lines = chart.panels[0].lines
+    styles = {line.title: line.style for line in lines}
     entries = [
         fs.key(style, summary.chosen[title].label, linestyle="none", markersize=5)
         for title, style in styles.items()
     ]
-    dashes = {line.style.dash for line in found[0].lines}
+    dashes = {line.style.dash for line in lines}
     for oracle in CALLS.values():
         if oracle.dash in dashes:
             entries.append(fs.key(LineStyle(INK, oracle.dash, ""), f"{oracle.label} calls"))
@@ -100,13 +101,12 @@ def sensitivity(summary: Summary) -> Figure | None:
     summary
         The trials of a sweep, summed up.
     """
-    found = chart_data.scale_chart(summary).panels
-    if not found:
+    chart = chart_data.scale_chart(summary)
+    if not chart.panels:
         return None
-    lines = found[0].lines
-    tried = (series for line in lines for series in summary.tuning(line.title))
-    figure = _sheet(summary, 2.7, chart_data.seeds(tried))
-    _draw_panel(figure.subplots(), summary, found[0], x_ticks=8)
+    figure = _sheet(summary, chart.shown, 2.7)
+    _draw_panel(figure.subplots(), summary, chart.panels[0], x_ticks=8)
+    lines = chart.panels[0].lines
     entries = [
         fs.key(line.style, line.label, **(_HOLLOW if line.partial else {})) for line in lines
     ]
@@ -127,14 +127,15 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
     regrets
         Known regrets of its methods.
     """
-    found = chart_data.regret_chart(summary, regrets).panels
+    chart = chart_data.regret_chart(summary, regrets)
+    found = chart.panels
     if not found:
         return None
     names = [literal(dot.label.replace(" (", "\n(")) for dot in found[0].dots]
     columns = min(_COLUMNS, len(found))
     lines = -(-len(found) // columns)
     height = lines * (0.22 * len(names) + 0.75) + 0.4
-    figure = _sheet(summary, height, width=fs.WIDTH * (columns + 1) / (_COLUMNS + 1))
+    figure = _sheet(summary, chart.shown, height, fs.WIDTH * (columns + 1) / (_COLUMNS + 1))
     axes = figure.subplots(lines, columns, sharey=True, squeeze=False)
     for axis, (measure, dots) in zip(axes.flat, found, strict=False):
         known = [dot.value for dot in dots if dot.value]
@@ -167,14 +168,14 @@ def weights(summary: Summary) -> Figure | None:
     summary
         The trials of a sweep, summed up.
     """
-    tables = chart_data.weight_chart(summary).panels
+    chart = chart_data.weight_chart(summary)
+    tables = chart.panels
     if not tables:
         return None
     columns = 1 if len(tables) <= 3 else 2
     heights = [max(4, min(len(table.experts), 2 * _NAMED)) for table in tables]
     rows = [max(heights[start : start + columns]) for start in range(0, len(heights), columns)]
-    shown = f"expert weights of {chart_data.seed_list(tables)}"
-    figure = _sheet(summary, _ROW * sum(rows) + 0.36 * len(rows) + 0.8, shown)
+    figure = _sheet(summary, chart.shown, _ROW * sum(rows) + 0.36 * len(rows) + 0.8)
     axes = list(figure.subplots(len(rows), columns, height_ratios=rows, squeeze=False).flat)
     for axis in axes[len(tables) :]:
         axis.remove()
@@ -238,12 +239,11 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     return paths
 
 
-def _sheet(summary: Summary, height: float, shown: str = "", width: float = fs.WIDTH) -> Figure:
-    """An empty figure that says what is `shown`, by default how many seeds, and of which data."""
+def _sheet(summary: Summary, shown: str, height: float, width: float = fs.WIDTH) -> Figure:
+    """An empty figure that says what is `shown` and of which data."""
     figure: Figure = extra("matplotlib.figure").Figure(
         figsize=(width, height), dpi=100, layout="constrained"
     )
-    shown = shown or chart_data.seeds(summary.chosen.values())
     played = f"{summary.data_name} · {counted(summary.length, 'round')}"
     heading = wrap(f"{played} · {shown}", int(width / 0.064))
     heading += wrap(summary.notice or "", int(width / 0.064))
