@@ -57,7 +57,6 @@ class Experiment:
     widest: int = 4  # how often a grid of c is widened whose best value lies on its edge
 
     def data(self, twin: bool) -> DataSet:
-        """The stream, or its twin."""
         return DataSet(name=self.real + ("-twin" if twin else ""), rounds=self.rounds)
 
     def tuning(self, contender: Contender, data: DataSet, c: float) -> Trial:

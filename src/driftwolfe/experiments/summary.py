@@ -79,7 +79,6 @@ class Series:
         return np.array(rows)
 
     def total(self, name: Curve) -> Spread:
-        """The sum over all rounds that every seed has."""
         return spread(self.curve(name)[:, -1])
 
     def per_round(self, name: Curve) -> float:

@@ -23,14 +23,9 @@ from driftwolfe.experiments.trial import DataSet, Option, Result, Trial, decode,
 from driftwolfe.streams.data_files import Folder
 from driftwolfe.terminal import printable, show
 
-#: A sweep to start from.
 EXAMPLE = files(__package__).joinpath("example.toml").read_text(encoding="utf-8")
-#: Largest files that are read: a sweep, and the list of very many trials.
-_LARGEST_SPEC, _LARGEST_LIST = 1 << 20, 256 << 20
 #: More trials than this are a mistake rather than a sweep.
 _MOST_TRIALS = 100_000
-#: Seconds between lines of the log where there is no terminal.
-_QUIET_FOR = 30.0
 
 
 class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -98,7 +93,7 @@ def read_spec(path: Folder) -> Spec:
         raise FileNotFoundError(
             f"there is no file {file}; `driftwolfe sweep --example` prints one to start from"
         )
-    if file.stat().st_size > _LARGEST_SPEC:
+    if file.stat().st_size > 1 << 20:
         raise ValueError(f"{file} is too large to be the description of a sweep")
     return parse_spec(file.read_bytes(), str(file))
 
@@ -179,7 +174,6 @@ class Store:
         self._failure(result.trial).unlink(missing_ok=True)
 
     def fail(self, trial: Trial, why: str) -> None:
-        """Note that a trial could not be run; it stays missing."""
         storage.write_text(self._failure(trial), why + "\n")
 
     @contextmanager
@@ -203,7 +197,7 @@ class Store:
                 f"{self.folder} holds no sweep: there is no {self._list.name}; "
                 "`driftwolfe sweep SPEC --out DIR` makes one"
             )
-        return read_file(self._list, TrialList, "the list of a sweep", largest=_LARGEST_LIST)
+        return read_file(self._list, TrialList, "the list of a sweep", largest=256 << 20)
 
     def _failure(self, trial: Trial) -> Path:
         return self.folder / "failures" / f"{trial.name}.txt"
@@ -231,7 +225,7 @@ def run_sweep(
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """Progress of a sweep: a live line on a terminal, else a line of log now and then."""
+    """Progress of a sweep: a live line on a terminal, else a line of log every 30 seconds."""
 
     def __init__(self, store: Store, total: int, stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stderr
@@ -262,7 +256,7 @@ class Progress(AbstractContextManager["Progress"]):
         if self._bar is not None:
             self._bar.update()
             self._bar.set_postfix_str(printable(latest))
-        elif time.monotonic() - self._said > _QUIET_FOR or self.done == self.total:
+        elif time.monotonic() - self._said > 30.0 or self.done == self.total:
             self._say(f"{self.done} of {self.total} trials done; {latest}")
 
     def _say(self, line: str) -> None:

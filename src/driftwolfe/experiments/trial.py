@@ -80,8 +80,7 @@ METHODS = {
     name: frozenset(inspect.signature(getattr(learners, name)).parameters)
     for name in sorted(set(learners.__all__) - {"Learner"})
 }
-#: Of result files.
-FORMAT = "driftwolfe result 1"
+FORMAT = "driftwolfe result 1"  # of result files
 
 Option = float | int | str | bool | None
 T = TypeVar("T")
@@ -216,8 +215,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise ValueError("losses, seconds, weights and adaptive regret must be finite")
 
     @property
-    def mean_loss(self) -> float:
-        """Mean loss per round."""
+    def mean_loss(self) -> float:  # per round
         return self.loss[-1] / self.rounds[-1]
 
     def encode(self) -> bytes:
