@@ -17,8 +17,8 @@ from driftwolfe.experiments.chart_data import (
     band,
     evenly,
     expert_size,
-    expert_tables,
     settled_range,
+    weight_chart,
 )
 from driftwolfe.experiments.figure_style import WARNING
 from experiments.played import made, played, regrets, summary_of
@@ -162,7 +162,7 @@ def test_sensitivity_says_on_how_many_rounds_c_was_chosen(drawn):
 
 
 def test_experts_are_in_order_and_those_asleep_are_left_out():
-    (table,) = expert_tables(summary_of([made("POLA", experts=5)]))
+    (table,) = weight_chart(summary_of([made("POLA", experts=5)])).panels
     assert table.experts == ["1 rounds", "2 rounds", "4 rounds", "8 rounds", "16 rounds"]
     assert np.isnan(table.values[4, 0])
     assert np.isnan(table.values).sum() == 1

@@ -97,7 +97,10 @@ MISTAKES = {
         f"seeds = [-1]\n{START}{METHOD}",
         "seed must be a whole number >= 0, got -1",
     ),
-    "a seed beyond all measure": (f"seeds = [{10**30}]\n{START}{METHOD}", "seed must be less than"),
+    "a seed beyond all measure": (
+        f"seeds = [{10**30}]\n{START}{METHOD}",
+        "seed must be at most 9.22337e+18, got 1000",
+    ),
     "c that is no number": (f"{START}{METHOD}c = nan\n", "c must be a positive finite number"),
     "infinite c": (f"{START}{METHOD}c = [1, inf]\n", "c must be a positive finite number, got inf"),
     "c = 0": (f"{START}{METHOD}c = 0\n", "c must be a positive finite number, got 0.0"),

@@ -35,7 +35,7 @@ from experiments.small import DATA, trial
         ({"seed": 0.5}, "seed must be a whole number >= 0, got 0.5"),
         ({"seed": "three"}, "seed must be a whole number >= 0, got 'three'"),
         ({"seed": None}, "seed must be a whole number >= 0, got None"),
-        ({"seed": 2**63}, "seed must be less than 2^63, got 9223372036854775808"),
+        ({"seed": 2**63}, "seed must be at most 9.22337e+18, got 9223372036854775808"),
         ({"first": 0}, "first must be a whole number >= 1, got 0"),
         ({"first": 2.5}, "first must be a whole number >= 1, got 2.5"),
         ({"taus": (10, 0)}, "every one of taus must be a whole number >= 1, got 0"),

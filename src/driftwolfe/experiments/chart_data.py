@@ -5,33 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from driftwolfe.experiments.figure_style import LineStyle, line_styles
+from driftwolfe.experiments.figure_style import LineStyle
 from driftwolfe.experiments.summary import CALLS, Curve, Series, Spread, Summary, counted
-from driftwolfe.experiments.tables import RegretRow, number
+from driftwolfe.experiments.tables import RegretRow, number, spread_text
 from driftwolfe.points.kinds import Array, Indices
 
-#: The part of the rounds whose averages are still noise.
-EARLY = 0.05
-#: The ratio of positive values from which only a logarithmic axis shows them all.
-WIDE = 20.0
+P = TypeVar("P")
 
 
-def seeds(series: Iterable[Series]) -> str:
-    """How many seeds stand behind the numbers."""
-    counts = sorted({len(each.results) for each in series})
-    if counts == [1]:
-        return "one seed"
-    number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"mean ± standard deviation over {number} seeds"
+class Chart(NamedTuple, Generic[P]):
+    """The panels of a chart; none where there is nothing to show."""
 
-
-def evenly(size: int, most: int) -> Indices:
-    """Up to `most` of the places 0, ..., size - 1, both ends among them."""
-    return np.linspace(0, size - 1, min(size, most)).round().astype(np.int64)
+    name: str  # of its kind, such as "panels"
+    shown: str  # which seeds
+    description: str  # for those who do not see it
+    panels: Sequence[P]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,30 +34,17 @@ class Band:
     mean: Array
     deviation: Array
 
-    @property
-    def high(self) -> Array:
-        return self.mean + self.deviation
-
-    def low(self, *, positive: bool = False) -> Array:
-        """The mean less the deviation; above zero for a logarithmic axis."""
-        low = self.mean - self.deviation
-        return np.maximum(low, 0.1 * self.mean) if positive else low
+    def edges(self, *, positive: bool = False) -> tuple[Array, Array]:
+        """The mean less the deviation, above zero for a logarithmic axis, and their sum."""
+        low, high = self.mean - self.deviation, self.mean + self.deviation
+        return np.maximum(low, 0.1 * self.mean) if positive else low, high
 
     def thinned(self, most: int) -> Band:
-        """At most `most` of the points, the first and the last among them."""
         kept = evenly(len(self.x), most)
         return Band(self.x[kept], self.mean[kept], self.deviation[kept])
 
 
-def band(series: Series, curve: Curve, *, average: bool = False) -> Band:
-    """A cumulative curve, or its average over the rounds up to each."""
-    values = series.curve(curve) / (series.rounds if average else 1)
-    deviation = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
-    return Band(series.rounds, values.mean(axis=0), deviation)
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A line of a method."""
 
     title: str  # of the method
@@ -76,8 +55,7 @@ class Line:
     partial: bool = False  # whether c was chosen on fewer rounds than the method was run on
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(NamedTuple):
     """Lines that share their axes."""
 
     title: str
@@ -89,34 +67,63 @@ class Panel:
     over_c: bool = False  # whether the lines run over c, with a logarithmic axis, or over rounds
 
 
-class Chart(NamedTuple):
-    """What the report says about a chart, and its panels, side by side, if it is one of lines."""
+class Dot(NamedTuple):
+    """A regret of a method."""
 
-    name: str  # of its kind, such as "panels"
-    heading: str
-    caption: str  # how to read it
-    description: str  # what it shows, for those who do not see it
-    panels: Sequence[Panel] = ()
+    label: str  # of the method
+    style: LineStyle
+    value: Spread | None  # None where it is not known
 
 
-def loss_chart(summary: Summary) -> Chart:
-    """Average loss, cumulative loss and run time.
+class Regrets(NamedTuple):
+    """A measure of regret; of each method of which any measure is known, there is a dot."""
 
-    The first leaves out what only the first twentieth of the rounds would need; the third is
-    logarithmic where the slowest method takes more than 20 times as long as the fastest.
-    """
-    style = line_styles(summary.titles)
+    measure: str
+    dots: list[Dot]
+
+
+class ExpertTable(NamedTuple):
+    """Expert weights of a method in its first seed."""
+
+    label: str
+    rounds: Indices
+    experts: list[str]  # by rising step size, epoch or length
+    values: Array  # by expert, then by round; nan where it was not active
+
+
+def seeds(series: Iterable[Series]) -> str:
+    """How many seeds stand behind the numbers."""
+    counts = sorted({len(each.results) for each in series})
+    if counts in ([], [1]):
+        return "one seed"
+    number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"mean ± standard deviation over {number} seeds"
+
+
+def evenly(size: int, most: int) -> Indices:
+    """Up to `most` of the places 0, ..., size - 1, both ends among them."""
+    return np.linspace(0, size - 1, min(size, most)).round().astype(np.int64)
+
+
+def band(series: Series, curve: Curve, *, average: bool = False) -> Band:
+    """A cumulative curve, or its average over the rounds up to each."""
+    values = series.curve(curve) / (series.rounds if average else 1)
+    deviation = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
+    return Band(series.rounds, values.mean(axis=0), deviation)
+
+
+def loss_chart(summary: Summary) -> Chart[Panel]:
+    """Average loss, cumulative loss and run time."""
 
     def lines(curve: Curve, *, average: bool = False) -> list[Line]:
         return [
-            Line(title, series.label, style[title], band(series, curve, average=average))
+            Line(title, series.label, summary.styles[title], band(series, curve, average=average))
             for title, series in summary.chosen.items()
         ]
 
     losses, seconds = lines("loss", average=True), lines("seconds")
     low, high = settled_range([line.band for line in losses])
-    totals = [float(line.band.mean[-1]) for line in seconds]
-    log = 0.0 < WIDE * min(totals) < max(totals)
+    log = _wide([float(line.band.mean[-1]) for line in seconds])
     # The first rounds would take half of a logarithmic axis.
     start = min(float(line.band.mean[len(line.band.mean) // 50]) for line in seconds)
     ends = ", ".join(
@@ -125,10 +132,7 @@ def loss_chart(summary: Summary) -> Chart:
     )
     return Chart(
         "panels",
-        "Loss and run time",
-        f"Lines and bands: {seeds(summary.chosen.values())}. "
-        + ("Dotted: abrupt changes. " if summary.drifts else "")
-        + "A click on a method hides it in all three panels; drag to zoom, double-click to go back.",
+        seeds(summary.chosen.values()),
         f"Three line charts over {counted(summary.length, 'round')}: average loss, "
         f"cumulative loss and run time. At the end the average losses are: {ends}.",
         [
@@ -139,46 +143,45 @@ def loss_chart(summary: Summary) -> Chart:
     )
 
 
-def settled_range(bands: Sequence[Band]) -> tuple[float, float]:
-    """A range that holds the bands but for their first rounds, which are noise.
+def _wide(values: Sequence[float]) -> bool:
+    """Whether only a logarithmic axis shows them all."""
+    return 0.0 < 20.0 * min(values) < max(values)
 
-    Curves that end before those are held from their middle on.
-    """
+
+def settled_range(bands: Sequence[Band]) -> tuple[float, float]:
+    """A range that holds the bands but for their first rounds, or the first half of short ones."""
     last = max(int(each.x[-1]) for each in bands)
-    kept = [each.x >= min(EARLY * last, 0.5 * each.x[-1]) for each in bands]
-    low = min(float(each.low()[part].min()) for each, part in zip(bands, kept, strict=True))
-    high = max(float(each.high[part].max()) for each, part in zip(bands, kept, strict=True))
+    # The averages of the first twentieth of the rounds are still noise.
+    settled = [
+        np.array(each.edges())[:, each.x >= min(0.05 * last, 0.5 * each.x[-1])] for each in bands
+    ]
+    low = min(float(edges.min()) for edges in settled)
+    high = max(float(edges.max()) for edges in settled)
     margin = 0.04 * (high - low) or 0.04 * abs(high) or 1.0
     return low - margin, high + margin
 
 
-def call_chart(summary: Summary) -> Chart | None:
-    """Calls of each oracle so far; the dash says which oracle. None where no method called any."""
-    style = line_styles(summary.titles)
+def call_chart(summary: Summary) -> Chart[Panel]:
+    """Calls of each oracle so far; the dash says which oracle."""
     lines = []
     for title, series in summary.chosen.items():
         for kind, oracle in CALLS.items():
             calls = band(series, kind)
             if calls.mean[-1] > 0:
-                dashed = replace(style[title], dash=oracle.dash)
+                dashed = replace(summary.styles[title], dash=oracle.dash)
                 lines.append(Line(title, f"{series.label}: {oracle.label}", dashed, calls))
-    if not lines:
-        return None
     ends = [f"{line.label} {number(line.band.mean[-1] / line.band.x[-1], 3)}" for line in lines]
     return Chart(
         "calls",
-        "Oracle calls",
-        "Solid: linear minimisations (LMO); dashed: projections; dotted: "
-        "gauge calls; dash-dotted: membership tests.",
+        seeds(summary.chosen.values()),
         f"Line chart of oracle calls over rounds. Calls per round: {', '.join(ends)}.",
-        [Panel("", "oracle calls so far", lines, log=True)],
+        [Panel("", "oracle calls so far", lines, log=True)] if lines else [],
     )
 
 
-def scale_chart(summary: Summary) -> Chart | None:
-    """Mean loss per round by c; None where no method was run with several."""
-    style = line_styles(summary.titles)
-    lines, ranges = [], []
+def scale_chart(summary: Summary) -> Chart[Panel]:
+    """Mean loss per round by c, of the methods that were run with several."""
+    lines, means, ranges = [], list[float](), []
     for title, chosen in summary.chosen.items():
         tried = summary.tuning(title)
         if len(tried) < 2:
@@ -190,65 +193,63 @@ def scale_chart(summary: Summary) -> Chart | None:
         label = f"{title} (tuned on the first {counted(first, 'round')})" if partial else title
         best = next((place for place, c in enumerate(scales) if c == chosen.c), None)
         points = Band(scales, losses, deviations)
-        lines.append(Line(title, label, style[title], points, best, partial))
+        lines.append(Line(title, label, summary.styles[title], points, best, partial))
+        means += losses.tolist()
         told = "" if best is None else f", chosen c = {chosen.c:,g}"
         ranges.append(f"{label} {number(losses.min())} to {number(losses.max())}{told}")
-    if not lines:
-        return None
-    means = [float(mean) for line in lines for mean in line.band.mean]
-    log = 0.0 < WIDE * min(means) < max(means)
     return Chart(
         "scales",
-        "Sensitivity to c",
-        "A ring marks the c that was chosen; hollow markers, that it was chosen on fewer "
-        "rounds than the method was run on.",
+        seeds(series for line in lines for series in summary.tuning(line.title)),
         f"Line chart of the mean loss per round against c. Losses: {', '.join(ranges)}.",
-        [Panel("", "mean loss per round", lines, log, over_c=True)],
+        [Panel("", "mean loss per round", lines, _wide(means), over_c=True)] if lines else [],
     )
 
 
-def regret_measures(
-    summary: Summary, regrets: Sequence[RegretRow]
-) -> tuple[dict[str, dict[str, Spread]], dict[str, str]]:
-    """Known regrets by measure and then by method, and the labels of these methods."""
-    found = {"Dynamic regret": {row.title: row.dynamic for row in regrets if row.dynamic}}
-    for tau in sorted({tau for row in regrets for tau in row.adaptive}):
-        known = {row.title: row.adaptive[tau] for row in regrets if tau in row.adaptive}
-        found[f"Adaptive regret, τ = {tau:,}"] = known
-    titles = [row.title for row in regrets if row.dynamic or row.adaptive]
-    labels = {title: summary.chosen[title].label for title in titles}
-    return {name: values for name, values in found.items() if values}, labels
+def regret_chart(summary: Summary, regrets: Sequence[RegretRow]) -> Chart[Regrets]:
+    """Dynamic regret, and adaptive regret for each length of window, as far as they are known."""
+    known = [row for row in regrets if row.dynamic or row.adaptive]
+    measures = {"Dynamic regret": [row.dynamic for row in known]}
+    for tau in sorted({tau for row in known for tau in row.adaptive}):
+        measures[f"Adaptive regret, τ = {tau:,}"] = [row.adaptive.get(tau) for row in known]
+    panels, parts = [], []
+    for measure, values in measures.items():
+        if any(values):
+            dots = [
+                Dot(summary.chosen[row.title].label, summary.styles[row.title], value)
+                for row, value in zip(known, values, strict=True)
+            ]
+            panels.append(Regrets(measure, dots))
+            told = [f"{dot.label} {spread_text(dot.value)}" for dot in dots if dot.value]
+            parts.append(f"{measure}: {', '.join(told)}")
+    return Chart(
+        "regret",
+        seeds(summary.chosen.values()),
+        f"Dot charts of regret. {'; '.join(parts)}.",
+        panels,
+    )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ExpertTable:
-    """Expert weights of a method in its first seed."""
-
-    label: str
-    seed: int
-    rounds: Indices
-    experts: list[str]  # by rising step size, epoch or length
-    values: Array  # by expert, then by round; nan where it was not active
-
-    def thinned(self, most: int) -> ExpertTable:
-        """At most `most` of the rounds, the first and the last among them."""
-        kept = evenly(len(self.rounds), most)
-        return replace(self, rounds=self.rounds[kept], values=self.values[:, kept])
-
-
-def expert_tables(summary: Summary) -> list[ExpertTable]:
-    """The methods with experts."""
-    found = []
+def weight_chart(summary: Summary) -> Chart[ExpertTable]:
+    """Expert weights of the methods with experts."""
+    tables, heaviest, of = [], [], set[int]()
     for series in summary.chosen.values():
-        result = series.results[0]
-        weights = result.weights
+        result, weights = series.results[0], series.results[0].weights
         if weights is not None and weights.experts and weights.rounds:
             order = np.argsort([expert_size(name) for name in weights.experts], kind="stable")
             names = [weights.experts[place] for place in order]
             values = np.array(weights.values, dtype=float).T[order]
             rounds = np.array(weights.rounds)
-            found.append(ExpertTable(series.label, result.trial.seed, rounds, names, values))
-    return found
+            tables.append(ExpertTable(series.label, rounds, names, values))
+            of.add(result.trial.seed)
+            last = np.nan_to_num(values[:, -1], nan=-1.0)
+            heaviest.append(f"{series.label}, {names[last.argmax()]} with {last.max():.2f}")
+    return Chart(
+        "weights",
+        f"expert weights of seed {', '.join(map(str, sorted(of)))}",
+        "Heat maps of the weight of each expert over rounds. "
+        f"The heaviest experts at the end: {'; '.join(heaviest)}.",
+        tables,
+    )
 
 
 def expert_size(expert: str) -> float:
@@ -261,8 +262,3 @@ def largest_weight(tables: Iterable[ExpertTable]) -> float:
     """The largest weight where several experts are active: a single one always has weight 1."""
     contested = [table.values[:, (~np.isnan(table.values)).sum(axis=0) > 1] for table in tables]
     return max((float(np.nanmax(values)) for values in contested if values.size), default=1.0)
-
-
-def seed_list(tables: Iterable[ExpertTable]) -> str:
-    """The seeds of tables, in words."""
-    return f"seed {', '.join(map(str, sorted({table.seed for table in tables})))}"

@@ -1,4 +1,4 @@
-"""Interactive charts of the report, as plotly's JSON."""
+"""Interactive charts of the report, as plotly's JSON; what all have in common is in page.js."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftwolfe.experiments import chart_data
-from driftwolfe.experiments.chart_data import Chart, ExpertTable, Line, Panel
-from driftwolfe.experiments.figure_style import MARKERS, line_styles
-from driftwolfe.experiments.figures import INACTIVE
+from driftwolfe.experiments.chart_data import Chart, ExpertTable, Line, Panel, Regrets, evenly
+from driftwolfe.experiments.figure_style import INACTIVE, MARKERS
 from driftwolfe.experiments.summary import Summary
 from driftwolfe.experiments.tables import RegretRow, spread_text
 
@@ -23,10 +21,6 @@ Json = dict[str, Any]
 
 #: Pixels of a line's width and of an expert's row.
 WIDTH, _ROW = 2, 15
-#: Pixels between rows, above and below all of them, and of a row of the legend.
-_BETWEEN, _ABOVE, _BELOW, _LEGEND = 74, 34, 48, 21
-#: The share of the width between columns.
-_GAP = 0.1
 #: Plotly's names of matplotlib's markers.
 _SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x")
 SYMBOLS = dict(zip(MARKERS, _SYMBOLS, strict=True))
@@ -34,25 +28,52 @@ SYMBOLS = dict(zip(MARKERS, _SYMBOLS, strict=True))
 plain = partial(html.escape, quote=False)
 
 
-def all_charts(summary: Summary, regrets: Sequence[RegretRow], points: int) -> list[Json]:
-    """Words and data for every chart that there is something for; at most `points` on a curve.
+class Cell(NamedTuple):
+    """A pair of axes, each of a kind that page.js knows, and the traces on them."""
 
-    What all charts have in common is in page.js.
-    """
+    title: str  # as HTML
+    x: Json
+    y: Json
+    traces: list[Json]
+
+
+def all_charts(summary: Summary, regrets: Sequence[RegretRow], points: int) -> list[Json]:
+    """Words and data for every chart that there is something for; at most `points` on a curve."""
     made = [
         _line_chart(summary, chart_data.loss_chart(summary), points),
         _line_chart(summary, chart_data.call_chart(summary), points),
-        _weight_chart(summary, points),
-        _regret_chart(summary, regrets),
+        _weight_chart(summary, chart_data.weight_chart(summary), points),
+        _regret_chart(chart_data.regret_chart(summary, regrets)),
         _line_chart(summary, chart_data.scale_chart(summary), points),
     ]
     return [chart for chart in made if chart is not None]
 
 
-def _page_chart(chart: Chart, traces: list[Json], wide: Json, narrow: Json) -> Json:
-    """A chart with a layout for a desk and one for a telephone."""
-    source = script_json({"traces": traces, "wide": wide, "narrow": narrow})
-    return {**chart._asdict(), "source": source}
+def _page_chart(
+    chart: Chart[Any],
+    cells: Sequence[Cell],
+    height: int,
+    columns: int = 1,
+    drifts: Sequence[int] = (),
+    layer: str = "below",
+    **options: Any,
+) -> Json | None:
+    """The chart, if it has panels: cells of that height in pixels, with dotted lines at `drifts`."""
+    if not cells:
+        return None
+    layout: Json = {"annotations": [], "shapes": [], **options}
+    traces = []
+    for place, cell in enumerate(cells):
+        x, y = axis_names(place).values()
+        layout[f"xaxis{x[1:]}"], layout[f"yaxis{y[1:]}"] = cell.x, cell.y
+        domain = {"xref": f"{x} domain", "yref": f"{y} domain"}
+        layout["annotations"].append({"text": f"<b>{cell.title}</b>", **domain})
+        layout["shapes"] += [
+            {**domain, "xref": x, "x0": t, "x1": t, "layer": layer} for t in drifts
+        ]
+        traces += [{**axis_names(place), **trace} for trace in cell.traces]
+    source = {"traces": traces, "layout": layout, "columns": columns, "height": height}
+    return {**chart._asdict(), "source": script_json(source)}
 
 
 def script_json(content: Any) -> str:
@@ -74,108 +95,37 @@ def dash(lengths: Sequence[float]) -> str:
     return ",".join(f"{WIDTH * part:g}px" for part in lengths) or "solid"
 
 
-class Cell(NamedTuple):
-    """A pair of axes with their settings."""
-
-    title: str  # in one or two lines
-    x: Json  # with a kind that page.js knows
-    y: Json
-    height: int  # in pixels
-
-
 def axis_names(place: int) -> Json:
     """The axes of a cell, counted from 0, as traces name them."""
     number = "" if place == 0 else str(place + 1)
     return {"xaxis": f"x{number}", "yaxis": f"y{number}"}
 
 
-def layout(
-    cells: Sequence[Cell],
-    columns: int = 1,
-    *,
-    legend: int,
-    left: int = 62,
-    drifts: Sequence[int] = (),
-    layer: str = "below",
-) -> Json:
-    """Lay cells out row by row.
-
-    `legend` is its number of rows, `left` the pixels for labels of vertical axes; `drifts` are marked
-    by dotted lines ``"above"`` or ``"below"`` the curves.
-    """
-    starts = range(0, len(cells), columns)
-    rows = [max(cell.height for cell in cells[at : at + columns]) for at in starts]
-    tops = [0, *accumulate(row + _BETWEEN for row in rows)]
-    inner = tops[-1] - _BETWEEN
-    above = _ABOVE + legend * _LEGEND
-    found: Json = {
-        "height": inner + above + _BELOW,
-        "margin": {"l": left, "r": 22, "t": above, "b": _BELOW, "pad": 0},
-        "showlegend": True,
-        "legend": {"y": 1 + 26 / inner},
-        "annotations": [],
-        "shapes": [],
-    }
-    width = (1 - _GAP * (columns - 1)) / columns
-    for place, cell in enumerate(cells):
-        row, column = divmod(place, columns)
-        start, upper = column * (width + _GAP), 1 - tops[row] / inner
-        lower = max(0.0, upper - cell.height / inner)
-        x, y = axis_names(place).values()
-        across, up = [start, min(1.0, start + width)], [lower, upper]
-        found[f"xaxis{x[1:]}"] = {"domain": across, "anchor": y, **cell.x}
-        found[f"yaxis{y[1:]}"] = {"domain": up, "anchor": x, **cell.y}
-        if cell.title:
-            text = f"<b>{plain(cell.title)}</b>".replace("\n", "<br>")
-            found["annotations"].append({"text": text, "x": start, "y": upper})
-        found["shapes"] += [
-            {"xref": x, "yref": f"{y} domain", "x0": t, "x1": t, "layer": layer} for t in drifts
-        ]
-    return found
-
-
-def _rounds(summary: Summary, ticks: int = 7) -> Json:
-    return {"kind": "rounds", "range": [0, summary.length], "nticks": ticks}
-
-
-def _line_chart(summary: Summary, chart: Chart | None, points: int) -> Json | None:
-    """Panels side by side, or below each other on a narrow screen."""
-    if chart is None:
-        return None
-    panels = chart.panels
-    several, over_c = len(panels) > 1, panels[0].over_c
-    cells, traces = [], list[Json]()
-    for place, panel in enumerate(panels):
-        x = {"kind": "scales"} if over_c else _rounds(summary, 5 if several else 7)
+def _line_chart(summary: Summary, chart: Chart[Panel], points: int) -> Json | None:
+    several = len(chart.panels) > 1
+    rounds: Json = {"kind": "rounds", "range": [0, summary.length], "nticks": 5 if several else 7}
+    cells = []
+    for place, panel in enumerate(chart.panels):
+        x = {"kind": "scales"} if panel.over_c else rounds
         y: Json = {"kind": "log" if panel.log else "linear", "title": {"text": panel.unit}}
         if panel.high is not None:
             y["range"] = [panel.low, panel.high]
-        cells.append(Cell(panel.title, x, y, 260 if several else 300))
-        traces += [t for line in panel.lines for t in _line_traces(panel, line, points, place)]
-    drifts = summary.drifts if several else ()
-    # Labels over c are long.
-    wide, narrow = (-(-len(panels[0].lines) // each) for each in ((4, 1) if over_c else (5, 2)))
-    return _page_chart(
-        chart,
-        traces,
-        wide=layout(cells, len(panels), legend=wide, drifts=drifts),
-        narrow=layout(cells, legend=narrow, drifts=drifts),
-    )
+        traces = [t for line in panel.lines for t in _line_traces(panel, line, points, place == 0)]
+        cells.append(Cell(plain(panel.title), x, y, traces))
+    height, drifts = (260, summary.drifts) if several else (300, [])
+    return _page_chart(chart, cells, height, len(cells), drifts)
 
 
-def _line_traces(panel: Panel, line: Line, points: int, place: int) -> list[Json]:
-    """A mean with its band over rounds, or with error bars and a ring at the chosen c.
-
-    All traces of a method hide together, and the first cell lists them.
-    """
+def _line_traces(panel: Panel, line: Line, points: int, listed: bool) -> list[Json]:
+    """A mean with its band over rounds, or with error bars and a ring at the chosen c."""
     band = line.band if panel.over_c else line.band.thinned(points)
     colour = line.style.colour
-    shared: Json = {**axis_names(place), "legendgroup": plain(line.title), "mode": "lines"}
+    shared: Json = {"legendgroup": plain(line.title), "mode": "lines"}
     silent: Json = {**shared, "showlegend": False, "hoverinfo": "skip"}
     mean: Json = {
         **shared,
         "name": plain(line.label),
-        "showlegend": place == 0,
+        "showlegend": listed,
         "x": band.x.tolist(),
         "y": brief(band.mean),
         "line": {"color": colour, "width": WIDTH, "dash": dash(line.style.dash)},
@@ -187,14 +137,14 @@ def _line_traces(panel: Panel, line: Line, points: int, place: int) -> list[Json
         mean["hovertemplate"] = "%{y:,.4~g} ± %{customdata:,.2~g}"
     if panel.over_c:
         symbol = SYMBOLS[line.style.marker] + ("-open" if line.partial else "")
-        mean |= {"mode": "lines+markers", "marker": _marker(symbol, 8, colour)}
+        mean |= {"mode": "lines+markers", "marker": {"symbol": symbol, "size": 8}}
         if varies:
             mean["error_y"] = {"array": mean["customdata"], "thickness": 1.2, "width": 3}
         if line.chosen is None:
             return [mean]
         x, y = [mean["x"][line.chosen]], [mean["y"][line.chosen]]
-        ring = {"mode": "markers", "marker": _marker("circle-open", 16, colour)}
-        return [mean, {**silent, "x": x, "y": y, **ring}]
+        marker = {"symbol": "circle-open", "size": 16, "color": colour}
+        return [mean, {**silent, "x": x, "y": y, "mode": "markers", "marker": marker}]
     if not varies:
         return [mean]
     # Two lines that are not seen, and the colour between them; coarser than the mean.
@@ -202,118 +152,70 @@ def _line_traces(panel: Panel, line: Line, points: int, place: int) -> list[Json
     border: Json = {**silent, "x": coarse.x.tolist(), "line": {"width": 0, "color": colour}}
     red, green, blue = bytes.fromhex(colour[1:])
     fill = {"fill": "tonexty", "fillcolor": f"rgba({red},{green},{blue},0.18)"}
-    low = coarse.low(positive=panel.log)
-    return [{**border, "y": brief(low, 5)}, {**border, **fill, "y": brief(coarse.high, 5)}, mean]
+    low, high = (brief(edge, 5) for edge in coarse.edges(positive=panel.log))
+    return [{**border, "y": low}, {**border, **fill, "y": high}, mean]
 
 
-def _marker(symbol: str, size: int, colour: str) -> Json:
-    return {"symbol": symbol, "size": size, "color": colour}
+def _regret_chart(chart: Chart[Regrets]) -> Json | None:
+    cells, height = [], 0
+    for measure, dots in chart.panels:
+        labels = [plain(dot.label).replace(" (", "<br>(") for dot in dots]
+        traces = []
+        for label, (_, style, value) in zip(labels, dots, strict=True):
+            if value is not None:
+                symbol = SYMBOLS[style.marker]
+                trace: Json = {
+                    "mode": "markers",
+                    "x": brief([value.mean]),
+                    "y": [label],
+                    "name": label,
+                    "showlegend": False,
+                    "marker": {"symbol": symbol, "size": 9, "color": style.colour},
+                    "hovertemplate": f"%{{y}}: {spread_text(value)}<extra></extra>",
+                }
+                if value.deviation:
+                    bar = {"array": brief([value.deviation], 3), "thickness": 1.4, "width": 4}
+                    trace["error_x"] = bar
+                traces.append(trace)
+        methods = {"kind": "methods", "categoryarray": labels, "range": [len(labels) - 0.5, -0.5]}
+        title = measure.replace(", ", "<br>")
+        cells.append(Cell(title, {"kind": "regret"}, methods, traces))
+        height = 30 * len(labels) + 20
+    return _page_chart(chart, cells, height, min(4, len(cells)), hovermode="closest")
 
 
-def _regret_chart(summary: Summary, regrets: Sequence[RegretRow]) -> Json | None:
-    found, names = chart_data.regret_measures(summary, regrets)
-    if not found:
-        return None
-    style = line_styles(summary.titles)
-    labels = {title: plain(name).replace(" (", "<br>(") for title, name in names.items()}
-    parts, traces = [], []
-    for place, (measure, values) in enumerate(found.items()):
-        told = [f"{names[title]} {spread_text(value)}" for title, value in values.items()]
-        parts.append(f"{measure}: {', '.join(told)}")
-        for title, value in values.items():
-            dot: Json = {
-                "mode": "markers",
-                **axis_names(place),
-                "x": brief([value.mean]),
-                "y": [labels[title]],
-                "name": labels[title],
-                "showlegend": False,
-                "marker": _marker(SYMBOLS[style[title].marker], 9, style[title].colour),
-                "hovertemplate": f"%{{y}}: {spread_text(value)}<extra></extra>",
-            }
-            if value.deviation:
-                bar = {"array": brief([value.deviation], 3), "thickness": 1.4, "width": 4}
-                dot["error_x"] = bar
-            traces.append(dot)
-    chart = Chart(
-        "regret",
-        "Regret",
-        "Dots: mean over seeds; bars: one standard deviation. Dynamic regret: against the "
-        "best fixed point of each stretch between drifts. Adaptive regret: the largest over windows "
-        "of τ rounds; a lower bound where the trials did not measure all of them.",
-        f"Dot charts of regret. {'; '.join(parts)}.",
-    )
-    return _page_chart(
-        chart,
-        traces,
-        wide=_regret_layout(list(found), list(labels.values()), min(4, len(found))),
-        narrow=_regret_layout(list(found), list(labels.values()), 1),
-    )
-
-
-def _regret_layout(measures: list[str], labels: list[str], columns: int) -> Json:
-    methods = {"kind": "methods", "categoryarray": labels, "range": [len(labels) - 0.5, -0.5]}
-    cells = [
-        Cell(
-            measure.replace(", ", "\n") if columns > 1 else measure,
-            {"kind": "regret"},
-            {**methods, "showticklabels": place % columns == 0},
-            height=30 * len(labels) + 20,
-        )
-        for place, measure in enumerate(measures)
-    ]
-    longest = max(len(line) for label in labels for line in label.split("<br>"))
-    found = layout(cells, columns, legend=int(columns > 1), left=min(190, 7 * longest + 22))
-    return {**found, "hovermode": "closest", "showlegend": False}
-
-
-def _weight_chart(summary: Summary, points: int) -> Json | None:
-    tables = chart_data.expert_tables(summary)
-    if not tables:
-        return None
+def _weight_chart(summary: Summary, chart: Chart[ExpertTable], points: int) -> Json | None:
     # The rounds are named in the caption: between maps there is no room.
-    across = {**_rounds(summary), "showgrid": False, "title": None}
-    cells, heaviest, traces = [], [], list[Json]()
-    for place, table in enumerate(tables):
-        height = max(70, min(_ROW * len(table.experts), 400))
+    rounds = {"kind": "rounds", "range": [0, summary.length], "showgrid": False, "title": None}
+    most = max((len(table.experts) for table in chart.panels), default=0)
+    height = max(70, min(_ROW * most, 400))
+    cells = []
+    for table in chart.panels:
         experts = {"kind": "experts", "dtick": -(-_ROW * len(table.experts) // height)}
-        cells.append(Cell(table.label, across, experts, height))
-        last = np.nan_to_num(table.values[:, -1], nan=-1.0)
-        heaviest.append(f"{table.label}, {table.experts[last.argmax()]} with {last.max():.2f}")
-        traces += _weight_traces(table.thinned(points), place)
-    found = layout(cells, legend=1, left=96, drifts=summary.drifts, layer="above")
-    inner = found["height"] - found["margin"]["t"] - found["margin"]["b"]
-    largest = round(chart_data.largest_weight(tables), 4)
-    colours = {"cmin": 0, "cmax": largest, "colorbar": {"y": 1 + 24 / inner}}
-    found |= {"hovermode": "closest", "showlegend": False, "coloraxis": colours}
-    chart = Chart(
-        "weights",
-        "Expert weights",
-        f"Weights over rounds, {chart_data.seed_list(tables)}. Beige: the expert was not "
-        "active. Experts by rising step size, epoch or length of interval.",
-        "Heat maps of the weight of each expert over rounds. "
-        f"The heaviest experts at the end: {'; '.join(heaviest)}.",
-    )
-    return _page_chart(chart, traces, wide=found, narrow=found)
+        cells.append(Cell(plain(table.label), rounds, experts, _weight_traces(table, points)))
+    colours = {"cmin": 0, "cmax": round(chart_data.largest_weight(chart.panels), 4)}
+    options: Json = {"hovermode": "closest", "coloraxis": colours}
+    return _page_chart(chart, cells, height, drifts=summary.drifts, layer="above", **options)
 
 
-def _weight_traces(table: ExpertTable, place: int) -> list[Json]:
+def _weight_traces(table: ExpertTable, points: int) -> list[Json]:
     """A map of the weights, and one of where experts were not active."""
+    kept = evenly(len(table.rounds), points)
+    values = table.values[:, kept]
+    told = "round %{x:,d}<br>%{y}<br>"
     shared: Json = {
         "type": "heatmap",
-        **axis_names(place),
-        "x": table.rounds.tolist(),
+        "x": table.rounds[kept].tolist(),
         "y": [plain(expert) for expert in table.experts],
         "hoverongaps": False,
     }
-    told = "round %{x:,d}<br>%{y}<br>"
     weights: Json = {
         **shared,
-        "z": [brief(row, 3) for row in table.values],
+        "z": [brief(row, 3) for row in values],
         "coloraxis": "coloraxis",
         "hovertemplate": told + "weight %{z:.3f}<extra></extra>",
     }
-    inactive = np.isnan(table.values)
+    inactive = np.isnan(values)
     if not inactive.any():
         return [weights]
     shade: Json = {

@@ -1,7 +1,4 @@
-"""Where trials run: processes of this machine, or a Dask cluster.
-
-Both are a `concurrent.futures.Executor`; `run_trials` submits, collects and retries.
-"""
+"""Executors for trials, processes of this machine or a Dask cluster, and running trials on them."""
 
 from __future__ import annotations
 
@@ -39,11 +36,7 @@ def run_trials(
     trials: Sequence[Trial],
     folder: str | None = None,
 ) -> Generator[Outcome, None, None]:
-    """Run trials, and yield each outcome as soon as it is known.
-
-    A trial whose process dies is run again after the others, and given up after three deaths. The
-    executor is shut down at the end or when the generator is closed. `folder` holds the real data.
-    """
+    """Run trials, again where their process dies, and yield outcomes; `folder` holds the real data."""
     executor, waiting = make_executor(), list(trials)
     try:
         for _ in range(_ATTEMPTS):
@@ -70,13 +63,10 @@ def run_trials(
 
 
 def work(trial: bytes, folder: str | None) -> bytes:
-    """Run a trial in a worker: JSON in, JSON out.
-
-    An error comes back as a sentence, so that a cluster does not repeat what can only fail again.
-    """
+    """Run a trial in a worker: JSON in, JSON out."""
     try:
         return run_trial(msgspec.json.decode(trial, type=Trial), folder).encode()
-    except Exception as problem:  # a learner or a loss may raise anything
+    except Exception as problem:  # raised, a cluster would repeat what can only fail again
         return msgspec.json.encode({"problem": _sentence(problem)})
 
 
@@ -114,7 +104,6 @@ class ProcessExecutor(futures.ThreadPoolExecutor):
     def submit(
         self, call: Callable[..., Any], /, *arguments: Any, **options: Any
     ) -> futures.Future[Any]:
-        """Call a function in the next process that is idle."""
         return super().submit(self._call, call, *arguments, **options)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -154,14 +143,33 @@ def _start_worker() -> None:
 
 
 class DaskExecutor(futures.Executor):
-    """The workers of a Dask cluster, which must have this version of driftwolfe.
-
-    The cluster moves the trials of a worker that dies to another.
-    """
+    """The workers of a Dask cluster, which must have this version of driftwolfe."""
 
     def __init__(self, address: str) -> None:
+        try:
+            from distributed import Client
+            from distributed.comm.core import connect
+        except ImportError:
+            remedy = "pip install 'driftwolfe[distributed]'"
+            raise ValueError(f"a cluster needs Dask: {remedy}") from None
+
+        async def call() -> None:
+            comm = await connect(address, timeout=_PATIENCE)  # type: ignore[no-untyped-call]
+            await comm.close()
+
         self.address = address
-        self._client = _connect(address)
+        try:
+            # A client whose scheduler does not answer takes long to go, and complains. A thread, as
+            # this one may have an event loop already, as in a notebook.
+            with futures.ThreadPoolExecutor(1) as thread:
+                thread.submit(lambda: asyncio.run(asyncio.wait_for(call(), _PATIENCE + 1))).result()
+            options = {"timeout": _PATIENCE, "set_as_default": False}
+            self._client: Any = Client(address, **options)  # type: ignore[no-untyped-call]
+        except (OSError, ValueError) as problem:
+            raise ValueError(
+                f"no Dask scheduler answers at {address} ({str(problem) or 'silence'}); start "
+                "one with `dask scheduler` and workers with `dask worker ADDRESS --nthreads 1`"
+            ) from problem
         if not self._client.scheduler_info()["workers"]:
             show(f"waiting: the cluster at {address} has no workers yet", sys.stderr)
 
@@ -171,7 +179,6 @@ class DaskExecutor(futures.Executor):
     def submit(
         self, call: Callable[..., Any], /, *arguments: Any, **options: Any
     ) -> futures.Future[Any]:
-        """Call a function on a worker."""
         answer: futures.Future[Any] = futures.Future()
 
         def pass_on(done: Any) -> None:
@@ -188,29 +195,4 @@ class DaskExecutor(futures.Executor):
         return answer
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Leave the cluster, which then forgets what is still to run."""
-        self._client.close()
-
-
-def _connect(address: str) -> Any:
-    try:
-        from distributed import Client
-        from distributed.comm.core import connect
-    except ImportError:
-        raise ValueError("a cluster needs Dask: pip install 'driftwolfe[distributed]'") from None
-
-    async def call() -> None:
-        comm = await connect(address, timeout=_PATIENCE)  # type: ignore[no-untyped-call]
-        await comm.close()
-
-    try:
-        # A client whose scheduler does not answer takes long to go, and complains. A thread, as
-        # this one may have an event loop already, as in a notebook.
-        with futures.ThreadPoolExecutor(1) as thread:
-            thread.submit(lambda: asyncio.run(asyncio.wait_for(call(), _PATIENCE + 1))).result()
-        return Client(address, timeout=_PATIENCE, set_as_default=False)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as problem:
-        raise ValueError(
-            f"no Dask scheduler answers at {address} ({str(problem) or 'silence'}); start "
-            "one with `dask scheduler` and workers with `dask worker ADDRESS --nthreads 1`"
-        ) from problem
+        self._client.close()  # the cluster then forgets what is still to run

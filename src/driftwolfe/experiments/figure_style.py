@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 #: Width of a page's text, in inches.
 WIDTH = 7.0
 INK, FAINT, WARNING = "#222222", "#8c8c8c", "#a33c00"
+INACTIVE = "#e3ddd3"  # of experts
 #: Okabe and Ito's colours without black and yellow, which a dark and a white page swallow, and a grey.
 COLOURS = ("#0072B2", "#D55E00", "#767676", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES: tuple[tuple[float, ...], ...] = (
@@ -64,10 +65,7 @@ class LineStyle:
 
 
 def line_styles(titles: Iterable[str]) -> dict[str, LineStyle]:
-    """Give each title a line style; the paper's methods always have their own.
-
-    Others take, in alphabetical order, what is left: first unused colours, then other dashes.
-    """
+    """A line style for each title: the paper's methods have their own, others take what is left."""
     wanted = list(dict.fromkeys(titles))
     found: dict[str, LineStyle] = {}
     for title in wanted:
@@ -96,11 +94,7 @@ _FIXED = dict(zip(map(_plain, KNOWN), _CANDIDATES, strict=False))
 
 
 def literal(text: str) -> str:
-    """A text that matplotlib shows unchanged.
-
-    A dollar sign would start maths, a legend leaves out what starts with an underscore, and control
-    characters have no place in an SVG file.
-    """
+    """A text that matplotlib shows unchanged, also with a dollar sign or an underscore first."""
     return ("\u200a" if text.startswith("_") else "") + printable(text).replace("$", r"\$")
 
 
@@ -163,10 +157,7 @@ def legend_below(figure: Figure, entries: Sequence[Line2D]) -> None:
 
 
 def legend_beside(figure: Figure, entries: Sequence[Line2D]) -> None:
-    """One legend to the right, what is in brackets on a line of its own.
-
-    The figure becomes at least as high as the legend.
-    """
+    """One legend to the right, what is in brackets on a line of its own; the figure may grow."""
     labels = [str(entry.get_label()).replace(" (", "\n(") for entry in entries]
     for entry, label in zip(entries, labels, strict=True):
         entry.set_label(label)

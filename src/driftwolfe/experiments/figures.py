@@ -30,13 +30,10 @@ FORMATS: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None},
     "svg": {"Date": None},
 }
-_DOTS_PER_INCH = 200
 #: Markers on a curve.
 _MARKS = 6
 #: Panels of regrets side by side.
 _COLUMNS = 4
-#: White to dark blue: lighter is less, to every eye and in grey.
-_COLOUR_MAP, INACTIVE = "Blues", "#e3ddd3"
 #: Inches of an expert's row, and rows that are named at most.
 _ROW, _NAMED = 0.125, 13
 #: Marks the chosen c, and a c that was chosen on fewer rounds.
@@ -48,21 +45,18 @@ _HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": 1.0}
 def panels(summary: Summary) -> Figure:
     """Average loss, cumulative loss and run time against rounds, with a band of one deviation.
 
-    The first panel leaves out what only the first twentieth of the rounds would need; the third is
-    logarithmic where the slowest method takes more than 20 times as long as the fastest.
-
     Parameters
     ----------
     summary
         The trials of a sweep, summed up.
     """
-    figure = _sheet(summary, 2.4)
-    found = chart_data.loss_chart(summary).panels
-    for axis, panel in zip(figure.subplots(1, len(found)), found, strict=True):
+    chart = chart_data.loss_chart(summary)
+    figure = _sheet(summary, chart.shown, 2.4)
+    for axis, panel in zip(figure.subplots(1, len(chart.panels)), chart.panels, strict=True):
         fs.mark_drifts(axis, summary.drifts)
         axis.grid(visible=False, axis="x")  # changes are marked there
         _draw_panel(axis, summary, panel, x_ticks=4)
-    entries = [fs.key(line.style, line.label) for line in found[0].lines]
+    entries = [fs.key(line.style, line.label) for line in chart.panels[0].lines]
     if summary.drifts:
         dotted = fs.key(LineStyle(FAINT, (), ""), "abrupt change", linestyle=":", linewidth=0.9)
         entries.append(dotted)
@@ -72,9 +66,7 @@ def panels(summary: Summary) -> Figure:
 
 @print_style()
 def oracle_calls(summary: Summary) -> Figure | None:
-    """Calls of each oracle up to each round, logarithmic; the dash says which oracle.
-
-    None where no method called any.
+    """Calls of each oracle up to each round, logarithmic; None where no method called any.
 
     Parameters
     ----------
@@ -82,16 +74,17 @@ def oracle_calls(summary: Summary) -> Figure | None:
         The trials of a sweep, summed up.
     """
     chart = chart_data.call_chart(summary)
-    if chart is None:
+    if not chart.panels:
         return None
-    (panel,) = chart.panels
-    figure = _sheet(summary, 2.7)
-    _draw_panel(figure.subplots(), summary, panel, y_ticks=8)
-    entries = []
-    for title, style in {line.title: line.style for line in panel.lines}.items():
-        label = summary.chosen[title].label
-        entries.append(fs.key(style, label, linestyle="none", markersize=5))
-    dashes = {line.style.dash for line in panel.lines}
+    figure = _sheet(summary, chart.shown, 2.7)
+    _draw_panel(figure.subplots(), summary, chart.panels[0], y_ticks=8)
+    lines = chart.panels[0].lines
+    styles = {line.title: line.style for line in lines}
+    entries = [
+        fs.key(style, summary.chosen[title].label, linestyle="none", markersize=5)
+        for title, style in styles.items()
+    ]
+    dashes = {line.style.dash for line in lines}
     for oracle in CALLS.values():
         if oracle.dash in dashes:
             entries.append(fs.key(LineStyle(INK, oracle.dash, ""), f"{oracle.label} calls"))
@@ -103,25 +96,21 @@ def oracle_calls(summary: Summary) -> Figure | None:
 def sensitivity(summary: Summary) -> Figure | None:
     """Mean loss per round against c; None where no method was run with several c.
 
-    A ring marks the c that was chosen; hollow markers, that it was chosen on fewer rounds than the
-    method was run on.
-
     Parameters
     ----------
     summary
         The trials of a sweep, summed up.
     """
     chart = chart_data.scale_chart(summary)
-    if chart is None:
+    if not chart.panels:
         return None
-    (panel,) = chart.panels
-    tried = (series for line in panel.lines for series in summary.tuning(line.title))
-    figure = _sheet(summary, 2.7, chart_data.seeds(tried))
-    _draw_panel(figure.subplots(), summary, panel, x_ticks=8)
+    figure = _sheet(summary, chart.shown, 2.7)
+    _draw_panel(figure.subplots(), summary, chart.panels[0], x_ticks=8)
+    lines = chart.panels[0].lines
     entries = [
-        fs.key(line.style, line.label, **(_HOLLOW if line.partial else {})) for line in panel.lines
+        fs.key(line.style, line.label, **(_HOLLOW if line.partial else {})) for line in lines
     ]
-    if any(line.chosen is not None for line in panel.lines):
+    if any(line.chosen is not None for line in lines):
         entries.append(fs.key(LineStyle(INK, (), "o"), "chosen c", linestyle="none", **_RING))
     fs.legend_beside(figure, entries)
     return figure
@@ -138,19 +127,22 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
     regrets
         Known regrets of its methods.
     """
-    found, labels = chart_data.regret_measures(summary, regrets)
+    chart = chart_data.regret_chart(summary, regrets)
+    found = chart.panels
     if not found:
         return None
+    names = [literal(dot.label.replace(" (", "\n(")) for dot in found[0].dots]
     columns = min(_COLUMNS, len(found))
     lines = -(-len(found) // columns)
-    height = lines * (0.22 * len(labels) + 0.75) + 0.4
-    figure = _sheet(summary, height, width=fs.WIDTH * (columns + 1) / (_COLUMNS + 1))
+    height = lines * (0.22 * len(names) + 0.75) + 0.4
+    figure = _sheet(summary, chart.shown, height, fs.WIDTH * (columns + 1) / (_COLUMNS + 1))
     axes = figure.subplots(lines, columns, sharey=True, squeeze=False)
-    styles, rows = fs.line_styles(summary.titles), list(labels)
-    for axis, (name, values) in zip(axes.flat, found.items(), strict=False):
-        highest = max(abs(each.mean) + each.deviation for each in values.values())
-        for title, value in values.items():
-            _draw_regret(axis, rows.index(title), value, styles[title], highest)
+    for axis, (measure, dots) in zip(axes.flat, found, strict=False):
+        known = [dot.value for dot in dots if dot.value]
+        highest = max(abs(value.mean) + value.deviation for value in known)
+        for place, dot in enumerate(dots):
+            if dot.value:
+                _draw_regret(axis, place, dot.value, dot.style, highest)
         axis.axvline(0.0, color=FAINT, linewidth=0.7)
         axis.margins(x=0.12)
         axis.set_xlabel("regret (loss)")
@@ -158,11 +150,10 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
         axis.grid(axis="x", visible=False)
         axis.tick_params(axis="y", length=0)
         axis.spines["left"].set_visible(False)
-        axis.set_title(name.replace(", ", "\n"), loc="left")
+        axis.set_title(measure.replace(", ", "\n"), loc="left")
     for axis in axes.flat[len(found) :]:
         axis.set_visible(False)
     for axis in axes[:, 0]:
-        names = [literal(label.replace(" (", "\n(")) for label in labels.values()]
         axis.set_yticks(range(len(names)), names)
         axis.set_ylim(len(names) - 0.5, -0.5)
     return figure
@@ -170,23 +161,21 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
 
 @print_style()
 def weights(summary: Summary) -> Figure | None:
-    """A heat map for each method with experts: weight by expert and round, of the first seed.
-
-    None where no method has experts.
+    """A heat map of weights in the first seed for each method with experts; None where none has any.
 
     Parameters
     ----------
     summary
         The trials of a sweep, summed up.
     """
-    tables = chart_data.expert_tables(summary)
+    chart = chart_data.weight_chart(summary)
+    tables = chart.panels
     if not tables:
         return None
     columns = 1 if len(tables) <= 3 else 2
     heights = [max(4, min(len(table.experts), 2 * _NAMED)) for table in tables]
     rows = [max(heights[start : start + columns]) for start in range(0, len(heights), columns)]
-    shown = f"expert weights of {chart_data.seed_list(tables)}"
-    figure = _sheet(summary, _ROW * sum(rows) + 0.36 * len(rows) + 0.8, shown)
+    figure = _sheet(summary, chart.shown, _ROW * sum(rows) + 0.36 * len(rows) + 0.8)
     axes = list(figure.subplots(len(rows), columns, height_ratios=rows, squeeze=False).flat)
     for axis in axes[len(tables) :]:
         axis.remove()
@@ -206,7 +195,7 @@ def weights(summary: Summary) -> Figure | None:
     bar.set_label("weight of the expert")
     bar.outline.set_visible(False)
     if any(np.isnan(table.values).any() for table in tables):
-        inactive = extra("matplotlib.patches").Patch(color=INACTIVE, label="expert not active")
+        inactive = extra("matplotlib.patches").Patch(color=fs.INACTIVE, label="expert not active")
         figure.legend(handles=[inactive], loc="outside lower right")
     return figure
 
@@ -235,9 +224,7 @@ def draw_all(summary: Summary, regrets: Sequence[RegretRow], folder: Path) -> li
 
 @print_style()
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write a figure as PNG, PDF and SVG, each whole or not at all; return their paths.
-
-    The same figure always gives the same bytes.
+    """Write a figure as PNG, PDF and SVG, always with the same bytes; return their paths.
 
     Parameters
     ----------
@@ -248,29 +235,21 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     """
     paths = [folder / f"{name}.{ending}" for ending in FORMATS]
     for path, metadata in zip(paths, FORMATS.values(), strict=True):
-        write(path, partial(figure.savefig, dpi=_DOTS_PER_INCH, metadata=metadata))
+        write(path, partial(figure.savefig, dpi=200, metadata=metadata))
     return paths
 
 
-def _sheet(summary: Summary, height: float, shown: str = "", width: float = fs.WIDTH) -> Figure:
-    """An empty figure that says what is `shown`, by default how many seeds, and of which data."""
+def _sheet(summary: Summary, shown: str, height: float, width: float = fs.WIDTH) -> Figure:
+    """An empty figure that says what is `shown` and of which data."""
     figure: Figure = extra("matplotlib.figure").Figure(
         figsize=(width, height), dpi=100, layout="constrained"
     )
-    shown = shown or chart_data.seeds(summary.chosen.values())
     played = f"{summary.data_name} · {counted(summary.length, 'round')}"
     heading = wrap(f"{played} · {shown}", int(width / 0.064))
-    warning = wrap(summary.notice or "", int(width / 0.073))
-    # Blank lines hold the place of the warning, which has a colour of its own.
-    lines = literal("\n".join([*heading, *(" " for _ in warning)]))
-    title = figure.suptitle(lines, x=0.01, ha="left", va="top", fontsize=7.5, color="#444444")
-    if warning:
-        font = {"fontsize": 7.5, "fontweight": "bold", "color": fs.WARNING}
-        note = extra("matplotlib.text").Annotation(
-            literal("\n".join(warning)), xy=(0.0, 0.0), xycoords=title, va="bottom", **font
-        )
-        note.set_in_layout(False)
-        figure.add_artist(note)
+    heading += wrap(summary.notice or "", int(width / 0.064))
+    colour = fs.WARNING if summary.notice else "#444444"
+    place: dict[str, Any] = {"x": 0.01, "ha": "left", "va": "top"}
+    figure.suptitle(literal("\n".join(heading)), fontsize=7.5, color=colour, **place)
     return figure
 
 
@@ -302,29 +281,28 @@ def _draw_curve(axis: Axes, line: Line, summary: Summary, *, positive: bool) -> 
     marks = slice(min(start, len(band.x) - 1), None, step)
     axis.plot(band.x, band.mean, **fs.pen(line.style, markeredgewidth=0.0, markevery=marks))
     if band.deviation.any():
-        low = band.low(positive=positive)
-        axis.fill_between(band.x, low, band.high, color=colour, alpha=0.18, linewidth=0.0)
+        edges = band.edges(positive=positive)
+        axis.fill_between(band.x, *edges, color=colour, alpha=0.18, linewidth=0.0)
     if not summary.chosen[line.title].complete:
-        cross: dict[str, Any] = {"color": colour, "markersize": 6, "markeredgewidth": 1.4}
-        axis.plot(band.x[-1:], band.mean[-1:], "x", **cross)
+        end = band.x[-1], band.mean[-1]
+        axis.plot(*end, "x", color=colour, markersize=6, markeredgewidth=1.4)
 
 
 def _draw_scales(axis: Axes, line: Line) -> None:
     """A line with error bars, and a ring at the chosen c."""
-    band, colour = line.band, line.style.colour
+    band = line.band
     marker = _HOLLOW if line.partial else {"markeredgewidth": 0.8}
     bars: dict[str, Any] = {"yerr": band.deviation, "capsize": 1.8, "elinewidth": 0.8}
     axis.errorbar(band.x, band.mean, **bars, **fs.pen(line.style, markersize=4.2, **marker))
     if line.chosen is not None:
         x, y = band.x[line.chosen], band.mean[line.chosen]
-        axis.plot(x, y, "o", color=colour, zorder=4, **_RING)
+        axis.plot(x, y, "o", color=line.style.colour, zorder=4, **_RING)
 
 
 def _draw_regret(axis: Axes, place: int, value: Spread, style: LineStyle, highest: float) -> None:
     """A dot, and its number on the side where there is room for it."""
     bars: dict[str, Any] = {"xerr": value.deviation or None, "capsize": 2.5, "elinewidth": 1.0}
-    marker = fs.pen(style, markersize=3.6, markeredgewidth=0.8)
-    axis.errorbar(value.mean, place, **bars, **marker)
+    axis.errorbar(value.mean, place, **bars, **fs.pen(style, markersize=3.6, markeredgewidth=0.8))
     left = value.mean - value.deviation > 0.6 * highest
     side = -1 if left else 1
     axis.annotate(
@@ -347,7 +325,8 @@ def _draw_weights(axis: Axes, table: ExpertTable, largest: float) -> Any:
         edges = rounds[0] + np.array([-0.5, 0.5])
     else:
         edges = np.concatenate([rounds[:1], (rounds[1:] + rounds[:-1]) / 2.0, rounds[-1:]])
-    colours = extra("matplotlib").colormaps[_COLOUR_MAP].with_extremes(bad=INACTIVE)
+    # White to dark blue: lighter is less, to every eye and in grey.
+    colours = extra("matplotlib").colormaps["Blues"].with_extremes(bad=fs.INACTIVE)
     weights, rows = np.ma.masked_invalid(table.values), np.arange(count + 1) - 0.5
     options: dict[str, Any] = {"cmap": colours, "vmin": 0.0, "vmax": largest, "rasterized": True}
     image = axis.pcolormesh(edges, rows, weights, **options)

@@ -2,6 +2,8 @@
   "use strict";
   const narrow = window.matchMedia("screen and (max-width: 820px)");
   const paperWidth = 690;
+  // Pixels between rows of panels, above and below them all, and of a row of the legend.
+  const [between, above, below, legendRow] = [88, 38, 48, 21];
   const config = {
     responsive: true,
     displaylogo: false,
@@ -35,10 +37,11 @@
     log: { type: "log", dtick: 1, tickformat: "," },
     methods: {
       type: "category", categoryorder: "array", showline: false, ticks: "", ticklabelstandoff: 6,
-      nticks: 0, fixedrange: true,
+      nticks: 0, fixedrange: true, automargin: true,
     },
     experts: {
       type: "category", tickfont: { size: 11 }, nticks: 0, showgrid: false, fixedrange: true,
+      automargin: true,
     },
   };
   // ColorBrewer's Blues, as in the static figures.
@@ -53,23 +56,24 @@
       plot_bgcolor: "rgba(0,0,0,0)",
       hovermode: "x unified",
       dragmode: "zoom",
+      showlegend: true,
       legend: {
-        orientation: "h", x: 0, xanchor: "left", yanchor: "bottom", tracegroupgap: 0,
-        bgcolor: "rgba(0,0,0,0)",
+        orientation: "h", x: 0, xanchor: "left", y: 1, yref: "container", yanchor: "top",
+        tracegroupgap: 0, bgcolor: "rgba(0,0,0,0)",
       },
       xaxis: { ...axis, spikethickness: 1, spikecolor: grey, spikedash: "dot" },
       yaxis: axis,
       // Titles of panels, and drifts.
       annotationdefaults: {
-        xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom", yshift: 4, align: "left",
-        showarrow: false,
+        x: 0, y: 1, xanchor: "left", yanchor: "bottom", yshift: 4, align: "left", showarrow: false,
       },
       shapedefaults: { type: "line", y0: 0, y1: 1, line: { color: grey, width: 1, dash: "dot" } },
       coloraxis: {
         colorscale: blues.map((colour, place) => [place / (blues.length - 1), colour]),
         colorbar: {
           orientation: "h", title: { text: "weight", side: "right" }, thickness: 10, len: 0.7,
-          x: 0, xanchor: "left", yanchor: "bottom", nticks: 5, tickangle: 0, outlinewidth: 0,
+          x: 0, xanchor: "left", y: 1, yref: "container", yanchor: "top", nticks: 5, tickangle: 0,
+          outlinewidth: 0,
         },
       },
     },
@@ -79,13 +83,33 @@
     ...JSON.parse(document.getElementById(place.dataset.source).textContent),
   }));
   const layout = (chart) => {
-    const made = structuredClone(narrow.matches ? chart.narrow : chart.wide);
+    const made = structuredClone(chart.layout);
+    const cells = Object.keys(made).filter((name) => name.startsWith("yaxis"));
+    const columns = narrow.matches ? 1 : chart.columns;
+    const rows = Math.ceil(cells.length / columns);
     for (const [name, { kind, ...own }] of Object.entries(made)) {
       if (kind) {
         made[name] = { ...structuredClone(kinds[kind]), ...own };
       }
+      if (kind === "methods") {
+        made[name].showticklabels = cells.indexOf(name) % columns === 0;
+      }
     }
-    return { ...made, uirevision: "kept", template };
+    // A legend's entries, in pixels; they do not fill its rows. Where there are none, titles may have
+    // two rows.
+    const listed = chart.traces.filter((trace) => trace.showlegend);
+    const length = listed.reduce((sum, { name }) => sum + 7 * name.length + 50, 0);
+    const top = above + legendRow * Math.max(1, Math.ceil(length / (0.8 * chart.place.clientWidth)));
+    return {
+      ...made,
+      height: rows * (chart.height + between) - between + top + below,
+      margin: { l: 62, r: 22, t: top, b: below, pad: 0 },
+      grid: {
+        rows, columns, pattern: "independent", xgap: 0.27, ygap: between / (chart.height + between),
+      },
+      uirevision: "kept",
+      template,
+    };
   };
 
   for (const chart of charts) {

@@ -15,8 +15,6 @@ from driftwolfe.experiments.trial import DATA_SETS, DataSet, Option, Result, Tri
 from driftwolfe.points import checks
 from driftwolfe.streams import DataUnavailable
 
-#: Every one is a trial of hours.
-MOST_SEEDS = 1000
 #: {10^-1, ..., 10^6} and {2^-4, ..., 2^4}, the grids of the paper.
 TENS = tuple(10.0**k for k in range(-1, 7))
 TWOS = tuple(2.0**k for k in range(-4, 5))
@@ -59,7 +57,6 @@ class Experiment:
     widest: int = 4  # how often a grid of c is widened whose best value lies on its edge
 
     def data(self, twin: bool) -> DataSet:
-        """The stream, or its twin."""
         return DataSet(name=self.real + ("-twin" if twin else ""), rounds=self.rounds)
 
     def tuning(self, contender: Contender, data: DataSet, c: float) -> Trial:
@@ -143,7 +140,7 @@ def experiment(name: str, preset: str = "quick", seeds: int | None = None) -> Ex
         raise ValueError(f"{name} has no preset {preset!r}; there are {', '.join(presets)}")
     if seeds is None:
         return presets[preset]
-    return replace(presets[preset], seeds=checks.count(seeds, "seeds", most=MOST_SEEDS))
+    return replace(presets[preset], seeds=checks.count(seeds, "seeds", most=1000))
 
 
 def reproduce(
@@ -153,11 +150,7 @@ def reproduce(
     folder: str | None,
     say: Say,
 ) -> int:
-    """Run what is still missing of an experiment; return how many trials failed.
-
-    Every c is tried on the first order of the data; where the best lies on the edge of the grid, the
-    grid is widened. `folder` holds the real data; `say` is called with a sentence for each step.
-    """
+    """Run what is missing of an experiment, `say` each step, and return how many trials failed."""
     data = find_data(experiment, folder, say)
     grids = [list(contender.scales) for contender in experiment.contenders]
     for _ in range(experiment.widest + 1):

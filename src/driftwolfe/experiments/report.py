@@ -11,9 +11,9 @@ from typing import Any
 
 from driftwolfe import storage, terminal
 from driftwolfe.experiments import figures, paper, tables
-from driftwolfe.experiments.charts import all_charts, dash
-from driftwolfe.experiments.figure_style import extra, line_styles
-from driftwolfe.experiments.summary import CALLS, Series, Summary, counted, summarise
+from driftwolfe.experiments.charts import all_charts
+from driftwolfe.experiments.figure_style import extra
+from driftwolfe.experiments.summary import CALLS, Summary, counted, summarise
 from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.tables import RegretRow, markdown_text, number, spread_text
 from driftwolfe.experiments.trial import short
@@ -44,11 +44,7 @@ _NAMES = {
 
 
 def publish(store: Store, command: str | None = None) -> list[Path]:
-    """Write tables, figures and the report of a sweep, finished or not, into its folder.
-
-    Returns the paths written, the tables first and the report last. `command` is what made the
-    sweep, for the report.
-    """
+    """Write tables, figures and the report of a sweep, finished or not; return the paths, in order."""
     results = store.results
     if not results:
         raise ValueError(f"{store.folder} holds no results yet; run the sweep first")
@@ -123,11 +119,18 @@ def write_report(
     scripts = [extra("plotly.offline").get_plotlyjs(), _asset("page.js")]
     # The page's security policy knows scripts by these, and runs no other.
     digests = [base64.b64encode(hashlib.sha256(each.encode()).digest()) for each in scripts]
+    for points in _POINTS:  # as fine as the limit allows
+        charts = [all_charts(*pair, points) for pair in zip(summaries, known, strict=True)]
+        if sum(len(chart["source"]) for each in charts for chart in each) <= DATA_LIMIT:
+            break
     text = template.render(
         title=title,
+        counted=counted,
+        short=short,
+        spread_text=spread_text,
         notes=notes,
         command=command,
-        sections=_sections(summaries, known),
+        sections=[_section(*parts) for parts in zip(summaries, known, charts, strict=True)],
         environments=environments(summaries),
         style=_asset("page.css"),
         scripts=scripts,
@@ -140,78 +143,24 @@ def _asset(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _sections(
-    summaries: Sequence[Summary], regrets: Sequence[Sequence[RegretRow]]
-) -> list[dict[str, Any]]:
-    """What the page says about each stream, with curves as fine as the limit on data allows."""
-    for points in _POINTS:
-        pairs = zip(summaries, regrets, strict=True)
-        charts = [all_charts(summary, rows, points) for summary, rows in pairs]
-        if sum(len(chart["source"]) for each in charts for chart in each) <= DATA_LIMIT:
-            break
-    return [_section(*parts) for parts in zip(summaries, regrets, charts, strict=True)]
-
-
 def _section(
     summary: Summary, regrets: Sequence[RegretRow], charts: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """What the template needs to know about a stream."""
-    chosen, style = summary.chosen, line_styles(summary.titles)
+    """What the page says about a stream."""
     heads, rows = tables.method_rows(summary, regrets)
-    abstract = f"{counted(len(chosen), 'method')} on {counted(summary.length, 'round')}"
-    abstract += f" of {summary.stream}"
-    if summary.drifts:
-        abstract += f" with {counted(len(summary.drifts), 'abrupt change')}"
     # The least loss of those that played all rounds, if several did.
-    whole = [series for series in chosen.values() if series.played == summary.length]
+    whole = [series for series in summary.chosen.values() if series.played == summary.length]
     best = min(whole, key=lambda series: series.mean_loss.mean) if len(whole) > 1 else None
-    if best is not None:
-        abstract += f": {best.title} has the least loss, {spread_text(best.mean_loss)} per round"
-    made = f"A stream made by this library: {summary.stream}."
-    twin = f"No number below says anything about the real {summary.data_name}."
-    source = twin if summary.notice else _REAL.get(summary.series[0].trial.data.name, made)
     return {
-        "name": summary.name,
-        "abstract": f"{abstract}.",
-        "warning": summary.notice,
-        "data": source,
-        "columns": [head if head == "c" else head[0].upper() + head[1:] for head in heads],
-        "rows": [
-            {
-                "label": chosen[title].label,
-                "cells": [cell or "–" for cell in cells],
-                "colour": style[title].colour,
-                "dash": dash(style[title].dash).replace("px", "").replace("solid", "none"),
-                "best": best is chosen[title],
-            }
-            for title, *cells in rows
-        ],
+        "summary": summary,
+        "real": _REAL.get(summary.series[0].trial.data.name),
+        "heads": heads,
+        "rows": rows,
+        "best": best,
         "charts": charts,
         "notes": tables.tuning_notes(summary),
         "claims": paper.claims(summary),
-        "settings": [(each in chosen.values(), _parameters(each)) for each in summary.series],
     }
-
-
-def _parameters(series: Series) -> list[str]:
-    trial = series.trial
-    rounds = f"{series.played:,}"
-    if any(result.cut for result in series.results):
-        rounds += " (out of time)"
-    elif trial.first is not None:
-        rounds += " (first only)"
-    options = ", ".join(f"{name}={value}" for name, value in sorted(trial.options.items()))
-    taus = sorted({tau for result in series.results for tau in result.trial.taus})
-    return [
-        series.title,
-        trial.method,
-        "–" if trial.c is None else short(trial.c),
-        options or "–",
-        rounds,
-        ", ".join(str(result.trial.seed) for result in series.results),
-        "–" if trial.limit is None else f"{trial.limit:,g} s",
-        ", ".join(f"{tau:,}" for tau in taus) or "–",
-    ]
 
 
 def environments(summaries: Iterable[Summary]) -> list[dict[str, str]]:

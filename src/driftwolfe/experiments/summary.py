@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
-from driftwolfe.experiments.trial import DataSet, Result, Trial, canonical
+from driftwolfe.experiments.figure_style import line_styles
+from driftwolfe.experiments.trial import DataSet, Result, canonical
 from driftwolfe.points.kinds import Array, Indices
 
 Calls = Literal["lmo", "projection", "gauge", "membership"]
@@ -53,48 +52,23 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-@dataclass(frozen=True, eq=False)
 class Series:
     """Results of one method with one setting, at least one, by rising seed."""
 
-    results: tuple[Result, ...]
-
-    @property
-    def trial(self) -> Trial:
-        """The first trial: what all have in common."""
-        return self.results[0].trial
-
-    @property
-    def title(self) -> str:
-        return self.trial.title
-
-    @property
-    def c(self) -> float | None:
-        return self.trial.c
-
-    @property
-    def label(self) -> str:
-        """The title, and how far it came where that is not the end."""
+    def __init__(self, results: tuple[Result, ...]) -> None:
+        self.results = results
+        self.trial = results[0].trial  # the first: what all have in common
+        self.title, self.c = self.trial.title, self.trial.c
+        # Rounds after which all of them were read; the least number played where there are none.
+        common = set(results[0].rounds).intersection(*(result.rounds for result in results))
+        least = min(result.rounds[-1] for result in results)
+        self.rounds: Indices = np.array(sorted(common) or [least], dtype=np.int64)
+        self.played = int(self.rounds[-1])  # by all of them, as far as the curves were read
+        # Whether all played the whole stream: neither stopped after `first` rounds nor out of time.
+        whole = (result.rounds[-1] == self.played and not result.cut for result in results)
+        self.complete = self.trial.first is None and all(whole)
         played = "" if self.complete else f" (first {counted(self.played, 'round')})"
-        return self.title + played
-
-    @cached_property
-    def rounds(self) -> Indices:
-        """Rounds after which all of them were read; the least number played where there are none."""
-        common = set(self.results[0].rounds).intersection(*(r.rounds for r in self.results))
-        least = min(result.rounds[-1] for result in self.results)
-        return np.array(sorted(common) or [least], dtype=np.int64)
-
-    @property
-    def played(self) -> int:
-        """Rounds that all of them played, as far as the curves were read."""
-        return int(self.rounds[-1])
-
-    @property
-    def complete(self) -> bool:
-        """Whether all played the whole stream: neither stopped after `first` rounds nor out of time."""
-        whole = (r.rounds[-1] == self.played and not r.cut for r in self.results)
-        return self.trial.first is None and all(whole)
+        self.label = self.title + played
 
     def curve(self, name: Curve) -> Array:
         """Cumulative numbers: one row per seed, one column for each of `rounds`."""
@@ -105,7 +79,6 @@ class Series:
         return np.array(rows)
 
     def total(self, name: Curve) -> Spread:
-        """The sum over all rounds that every seed has."""
         return spread(self.curve(name)[:, -1])
 
     def per_round(self, name: Curve) -> float:
@@ -122,10 +95,7 @@ def preference(series: Series) -> tuple[int, int, float]:
 
 
 def compare(one: Series, other: Series, name: Curve) -> tuple[float, float, int] | None:
-    """Both means after the last round that both were read at, over shared seeds; and that round.
-
-    None where there is no such round or seed.
-    """
+    """Both means over shared seeds after the last round that both were read at; and that round."""
     rounds = np.intersect1d(one.rounds, other.rounds)
     shared = {r.trial.seed for r in one.results} & {r.trial.seed for r in other.results}
     if not (rounds.size and shared):
@@ -139,72 +109,40 @@ def compare(one: Series, other: Series, name: Curve) -> tuple[float, float, int]
 
 
 def group(results: Iterable[Result]) -> list[Series]:
-    """Join results that differ only in their seed, in the order in which they came.
-
-    A time limit that did not end a run made no difference to it.
-    """
+    """Join results that differ only in their seed, in the order in which they came."""
     groups: dict[bytes, dict[int, Result]] = {}
     for result in results:
         trial = result.trial
-        limit = trial.limit if result.cut else None
+        limit = trial.limit if result.cut else None  # one that did not end a run changed nothing
         alike = msgspec.structs.replace(trial, seed=0, taus=(), limit=limit, label=trial.title)
         groups.setdefault(canonical(alike), {})[trial.seed] = result
     return [Series(tuple(found[seed] for seed in sorted(found))) for found in groups.values()]
 
 
-@dataclass(frozen=True)
 class Summary:
     """The series of a sweep on one stream, in the order of the sweep."""
 
-    series: tuple[Series, ...]
-
-    @property
-    def titles(self) -> list[str]:
-        return list(dict.fromkeys(series.title for series in self.series))
-
-    @property
-    def stream(self) -> str:
-        return self.series[0].results[0].stream
-
-    @property
-    def data_name(self) -> str:
-        """The name of the data; of a twin, the name of the real data."""
-        return self.stream.removesuffix(TWIN).strip()
-
-    @property
-    def name(self) -> str:
-        """The data and how long they are."""
-        return f"{self.stream}, {self.length:,} rounds"
-
-    @property
-    def notice(self) -> str | None:
-        """A warning that the data are made up, where they stand in for real ones."""
+    def __init__(self, series: tuple[Series, ...]) -> None:
+        self.series = series
+        self.stream = series[0].results[0].stream
+        self.titles = list(dict.fromkeys(each.title for each in series))
+        self.styles = line_styles(self.titles)
+        # The series that stands for each method, see `preference`; so c is chosen.
+        self.chosen = {title: min(self.of(title), key=preference) for title in self.titles}
+        self.length = max(each.played for each in self.chosen.values())
+        self.name = f"{self.stream}, {self.length:,} rounds"
+        # Rounds at which the truth changed abruptly, as far as anything was played.
+        self.drifts = max((each.results[0].drifts for each in self.chosen.values()), key=len)
+        # The name of the data; of a twin, the name of the real data, and a warning.
+        self.data_name = self.stream.removesuffix(TWIN).strip()
         twin = f"Synthetic twin of {self.data_name}: made-up data, not the real ones."
-        return twin if self.stream.endswith(TWIN) else None
-
-    @property
-    def length(self) -> int:
-        """The most rounds that a method played."""
-        return max(series.played for series in self.chosen.values())
-
-    @property
-    def drifts(self) -> list[int]:
-        """Rounds at which the truth changed abruptly, as far as anything was played."""
-        return max((series.results[0].drifts for series in self.chosen.values()), key=len)
-
-    @cached_property
-    def chosen(self) -> dict[str, Series]:
-        """The series that stands for each method, see `preference`; so c is chosen."""
-        return {title: min(self.of(title), key=preference) for title in self.titles}
+        self.notice = twin if self.stream.endswith(TWIN) else None
 
     def of(self, title: str) -> list[Series]:
         return [series for series in self.series if series.title == title]
 
     def tuning(self, title: str) -> list[Series]:
-        """The series that its c was chosen from, by rising c.
-
-        All were to play the same number of rounds: the one for which most values of c were tried.
-        """
+        """The series that its c was chosen from, by rising c; all were to play as many rounds."""
         by_length: dict[int | None, dict[float, Series]] = {}
         for series in self.of(title):
             if series.c is not None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TextIO
@@ -22,17 +23,9 @@ from driftwolfe.experiments.trial import DataSet, Option, Result, Trial, decode,
 from driftwolfe.streams.data_files import Folder
 from driftwolfe.terminal import printable, show
 
-#: A sweep to start from.
 EXAMPLE = files(__package__).joinpath("example.toml").read_text(encoding="utf-8")
-#: Largest files that are read: a sweep, and the list of very many trials.
-_LARGEST_SPEC, _LARGEST_LIST = 1 << 20, 256 << 20
 #: More trials than this are a mistake rather than a sweep.
 _MOST_TRIALS = 100_000
-#: Seconds between lines of the log where there is no terminal.
-_QUIET_FOR = 30.0
-
-
-# -- what to run -----------------------------------------------------------------------------------
 
 
 class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,15 +44,12 @@ class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
                 raise ValueError(f"{name} of {self.method} is an empty list; give some values")
 
     @property
-    def values(self) -> list[list[Any]]:
-        """The values of c, and those of each option."""
+    def values(self) -> list[list[Any]]:  # of c, and of each option
         return [v if isinstance(v, list) else [v] for v in (self.c, *self.options.values())]
 
     def settings(self) -> Iterator[dict[str, Any]]:
-        """Every combination of values, as keywords of `Trial`.
-
-        The label names the options that have several values; without one, all options.
-        """
+        """Every combination of values, as keywords of `Trial`."""
+        # The label names the options that have several values; without one, all options.
         named = [n for n, v in self.options.items() if isinstance(v, list) or not self.label]
         for c, *chosen in itertools.product(*self.values):
             options = dict(zip(self.options, chosen, strict=True))
@@ -78,10 +68,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     taus: tuple[int, ...] = ()
 
     def trials(self) -> list[Trial]:
-        """Every method with every setting for the first seed, then for the next, and so on.
-
-        So a sweep that is stopped early has tried everything on some seeds.
-        """
+        """Every setting for the first seed, then for the next: stopped early, some seeds have all."""
         data = DataSet(name=self.data) if isinstance(self.data, str) else self.data
         seeds = range(self.seeds) if isinstance(self.seeds, int) else self.seeds
         # Not len(seeds), which cannot be larger than a machine word.
@@ -106,7 +93,7 @@ def read_spec(path: Folder) -> Spec:
         raise FileNotFoundError(
             f"there is no file {file}; `driftwolfe sweep --example` prints one to start from"
         )
-    if file.stat().st_size > _LARGEST_SPEC:
+    if file.stat().st_size > 1 << 20:
         raise ValueError(f"{file} is too large to be the description of a sweep")
     return parse_spec(file.read_bytes(), str(file))
 
@@ -119,9 +106,6 @@ def parse_spec(content: bytes, name: str = "the sweep") -> Spec:
     except (ValueError, TypeError) as problem:
         raise ValueError(f"{name}: {str(problem)[:500]}") from problem
     return spec
-
-
-# -- the folder that keeps the results -------------------------------------------------------------
 
 
 class TrialList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -148,12 +132,10 @@ class Store:
 
     @property
     def missing(self) -> list[Trial]:
-        """Trials without a result."""
         return [trial for trial in self.trials if not self.path(trial).exists()]
 
     @property
     def results(self) -> list[Result]:
-        """Results of finished trials, in order."""
         return [self.read(trial) for trial in self.trials if self.path(trial).exists()]
 
     @property
@@ -168,8 +150,8 @@ class Store:
     def add(self, title: str, trials: Iterable[Trial]) -> None:
         """Add trials to the list; the title and the trials that it holds already stay."""
         old = self._read_list() if self._list.exists() else TrialList(title, [])
-        known = {trial.identity: trial for trial in old.trials}
-        for trial in trials:
+        known: dict[str, Trial] = {}
+        for trial in (*old.trials, *trials):
             known.setdefault(trial.identity, trial)
         new = TrialList(old.title, list(known.values()))
         if new != old or not self._list.exists():
@@ -177,27 +159,21 @@ class Store:
             storage.write_bytes(self._list, content + b"\n")
 
     def path(self, trial: Trial) -> Path:
-        """Where the result of a trial lies."""
         return self.folder / "trials" / f"{trial.name}.json"
 
     def read(self, trial: Trial) -> Result:
         """Return a trial's result, under the label that the trial has in the list."""
-        path = self.path(trial)
-        remedy = "; delete it, and the sweep runs its trial again"
+        path, remedy = self.path(trial), "; delete it, and the sweep runs its trial again"
         result = read_file(path, Result, "a result", remedy)
         if result.trial.identity != trial.identity:
-            raise ValueError(
-                f"{path} holds the result of another trial; delete it, and the sweep runs it again"
-            )
+            raise ValueError(f"{path} holds the result of another trial{remedy}")
         return msgspec.structs.replace(result, trial=trial)
 
     def write(self, result: Result) -> None:
-        """Keep a result."""
         storage.write_bytes(self.path(result.trial), result.encode())
         self._failure(result.trial).unlink(missing_ok=True)
 
     def fail(self, trial: Trial, why: str) -> None:
-        """Note that a trial could not be run; it stays missing."""
         storage.write_text(self._failure(trial), why + "\n")
 
     @contextmanager
@@ -208,18 +184,11 @@ class Store:
             self.folder.mkdir(parents=True, exist_ok=True)
             held = path.open("w")
         with held:
-            try:
-                import fcntl
-            except ImportError:  # no such locks on this system
-                yield
-                return
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if os.name == "posix" and not storage.lock(held):
                 raise ValueError(
                     f"another sweep is running in {self.folder}; wait for it, or choose another "
                     "folder with --out"
-                ) from None
+                )
             yield
 
     def _read_list(self) -> TrialList:
@@ -228,23 +197,16 @@ class Store:
                 f"{self.folder} holds no sweep: there is no {self._list.name}; "
                 "`driftwolfe sweep SPEC --out DIR` makes one"
             )
-        return read_file(self._list, TrialList, "the list of a sweep", largest=_LARGEST_LIST)
+        return read_file(self._list, TrialList, "the list of a sweep", largest=256 << 20)
 
     def _failure(self, trial: Trial) -> Path:
         return self.folder / "failures" / f"{trial.name}.txt"
 
 
-# -- running it ------------------------------------------------------------------------------------
-
-
 def run_sweep(
     store: Store, make_executor: Callable[[], Executor], folder: str | None = None
 ) -> int:
-    """Run the trials of a store that have no result; return how many failed.
-
-    A result is written when its trial ends, so that a sweep that was stopped or killed resumes.
-    Trials that failed are tried again the next time. For the arguments see `run_trials`.
-    """
+    """Run the trials of a store that have no result, with `run_trials`; return how many failed."""
     failed = 0
     with store.locked():
         missing = store.missing
@@ -262,8 +224,8 @@ def run_sweep(
     return failed
 
 
-class Progress:
-    """Progress of a sweep: a live line on a terminal, else a line of log now and then."""
+class Progress(AbstractContextManager["Progress"]):
+    """Progress of a sweep: a live line on a terminal, else a line of log every 30 seconds."""
 
     def __init__(self, store: Store, total: int, stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stderr
@@ -273,13 +235,10 @@ class Progress:
         if self.stream.isatty():
             from tqdm import tqdm
 
-            options: dict[str, Any] = {"unit": "trial", "leave": False, "file": self.stream}
-            self._bar = tqdm(total=self.total, initial=self.done, **options)
+            start: dict[str, Any] = {"total": self.total, "initial": self.done}
+            self._bar = tqdm(unit="trial", leave=False, file=self.stream, **start)
         else:
             self._say(f"{self.done} of {self.total} trials done, {self.total - self.done} to run")
-
-    def __enter__(self) -> Progress:
-        return self
 
     def __exit__(self, *problem: object) -> None:
         if self._bar is not None:
@@ -297,7 +256,7 @@ class Progress:
         if self._bar is not None:
             self._bar.update()
             self._bar.set_postfix_str(printable(latest))
-        elif time.monotonic() - self._said > _QUIET_FOR or self.done == self.total:
+        elif time.monotonic() - self._said > 30.0 or self.done == self.total:
             self._say(f"{self.done} of {self.total} trials done; {latest}")
 
     def _say(self, line: str) -> None:

@@ -20,15 +20,7 @@ from driftwolfe import storage
 from driftwolfe.experiments.summary import CALLS, Series, Spread, Summary, compare, spread
 from driftwolfe.experiments.trial import DATA_SETS, DataSet, Result, read_file, short
 from driftwolfe.regret.offline import offline_minimum
-from driftwolfe.streams.data_files import Folder
 from driftwolfe.terminal import printable
-
-#: What a spreadsheet takes for the start of a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-#: What would end a cell, or start a link, a picture or code.
-_SIGNS = re.compile(r"([\\|`\[\]])")
-#: Gap of the minima, as a share of the loss of the origin: for few entries, and for more than these.
-_FINE, _ROUGH, _FEW = 1e-6, 1e-2, 10_000
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -61,7 +53,8 @@ def spread_text(spread: Spread | None) -> str:
 def markdown_text(text: str) -> str:
     """A text as Markdown that shows it unchanged, in one line: no HTML, no links, no new cells."""
     line = printable(" ".join(text.split()))
-    return html.escape(_SIGNS.sub(r"\\\1", line), quote=False)
+    # What would end a cell, or start a link, a picture or code.
+    return html.escape(re.sub(r"([\\|`\[\]])", r"\\\1", line), quote=False)
 
 
 def csv_cell(value: Any) -> Any:
@@ -71,7 +64,8 @@ def csv_cell(value: Any) -> Any:
     try:
         float(value)
     except ValueError:
-        return ("'" if value.startswith(_FORMULA) else "") + printable(value)
+        formula = value.startswith(("=", "+", "-", "@", "\t", "\r"))
+        return ("'" if formula else "") + printable(value)
     return printable(value)
 
 
@@ -90,11 +84,12 @@ class Minimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gap: float
 
 
-def minima(data: DataSet, seed: int, folder: Folder | None = None) -> list[Minimum]:
+def minima(data: DataSet, seed: int, folder: str | Path | None = None) -> list[Minimum]:
     """Solve for the best fixed point of every stretch between drifts."""
     stream = data.load(seed, folder)
     assert stream.domain is not None  # every data set has one
-    tolerance = _FINE if math.prod(stream.domain.shape) <= _FEW else _ROUGH
+    # A share of the loss of the origin.
+    tolerance = 1e-6 if math.prod(stream.domain.shape) <= 10_000 else 1e-2
     found = []
     for start, end in pairwise([0, *stream.drifts, len(stream)]):
         best = offline_minimum(stream.domain, stream.losses[start:end], tolerance=tolerance)
@@ -103,13 +98,10 @@ def minima(data: DataSet, seed: int, folder: Folder | None = None) -> list[Minim
 
 
 def stored_minima(
-    place: Path, data: DataSet, seed: int, folder: Folder | None = None, *, solve: bool = True
+    place: Path, data: DataSet, seed: int, folder: str | Path | None = None, *, solve: bool = True
 ) -> list[Minimum]:
-    """The result of `minima`, kept in the folder of a sweep.
-
-    They are solved for where they are not there yet; without `solve` the list is then empty. Where a
-    seed only changes the order of rounds within stretches, all seeds share one file.
-    """
+    """The result of `minima`, kept in the folder of a sweep; empty if not there and not to `solve`."""
+    # Where a seed only changes the order of rounds within stretches, all seeds share one file.
     used = 0 if DATA_SETS[data.name].order_within_stretches else seed
     rounds = "" if data.rounds is None else f"-{data.rounds}"
     path = place / "minima" / f"{data.name}{rounds}-seed{used}.json"
@@ -131,13 +123,11 @@ class RegretRow:
 
 
 def stored_regrets(place: Path, summary: Summary) -> list[RegretRow]:
-    """Regrets, as far as offline minima are kept in the folder of a sweep.
-
-    Adaptive regret over windows as long as the shortest stretch, and a tenth of it.
-    """
+    """Regrets, as far as offline minima are kept in the folder of a sweep."""
     data = summary.series[0].trial.data
     seeds = {result.trial.seed for series in summary.series for result in series.results}
     known = {seed: stored_minima(place, data, seed, solve=False) for seed in seeds}
+    # Windows as long as the shortest stretch, and a tenth of it.
     shortest = min((m.end - m.start for found in known.values() for m in found), default=0)
     return regret_rows(summary, known, (max(1, shortest // 10), shortest) if shortest else ())
 
@@ -145,11 +135,7 @@ def stored_regrets(place: Path, summary: Summary) -> list[RegretRow]:
 def regret_rows(
     summary: Summary, minima: Mapping[int, Sequence[Minimum]], taus: Sequence[int] = ()
 ) -> list[RegretRow]:
-    """The regrets of the series that stand for the methods, from the offline minima of each seed.
-
-    Adaptive regret is that measured in the trials, over all windows; where they did not measure it,
-    a lower bound for each of `taus`, see `window_regret`.
-    """
+    """Regrets of the methods; where trials did not measure adaptive regret, bounds for `taus`."""
     rows = []
     for title, series in summary.chosen.items():
         dynamic, adaptive = list[float](), dict[int, list[float]]()

@@ -7,7 +7,7 @@ import inspect
 import math
 import time
 from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -25,18 +25,11 @@ from driftwolfe.learners.base import Learner
 from driftwolfe.losses import Loss
 from driftwolfe.points import checks
 from driftwolfe.streams import Stream
-from driftwolfe.streams.data_files import DataFile, Folder
+from driftwolfe.streams.data_files import DataFile
 from driftwolfe.streams.datasets import RATINGS, ROWS
 
-#: A stream is made whole before it is played.
-MOST_ROUNDS = 10_000_000
 #: Rounds between readings of the curves, and readings of the curves per reading of the weights.
 _EVERY, _WEIGHTS_EVERY = 10, 2
-#: Offline minima for the adaptive regret are found to this share of their value.
-_REGRET_TOLERANCE = 1e-3
-
-
-# -- what is run -----------------------------------------------------------------------------------
 
 
 class Source(NamedTuple):
@@ -57,18 +50,15 @@ class DataSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if self.name not in DATA_SETS:
             raise ValueError(f"unknown data {self.name[:40]!r}; there are {', '.join(DATA_SETS)}")
         if self.rounds is not None:
-            checks.count(self.rounds, "rounds", most=MOST_ROUNDS)
+            # A stream is made whole before it is played.
+            checks.count(self.rounds, "rounds", most=10_000_000)
 
-    def load(self, seed: int, folder: Folder | None = None) -> Stream:
+    @lru_cache(maxsize=2)  # noqa: B019 (two data sets at most are kept)
+    def load(self, seed: int, folder: str | Path | None = None) -> Stream:
         """Return the stream, its order decided by the seed; `folder` holds the real data."""
-        return _load(self, seed, None if folder is None else str(folder))
-
-
-@lru_cache(maxsize=2)
-def _load(data: DataSet, seed: int, folder: str | None) -> Stream:
-    source = DATA_SETS[data.name]
-    options = {"data": folder} if source.file else {}
-    return source.make(seed=seed, rounds=data.rounds, **options)
+        source = DATA_SETS[self.name]
+        options = {"data": folder} if source.file else {}
+        return source.make(seed=seed, rounds=self.rounds, **options)
 
 
 def _jumping_target(seed: int, rounds: int | None) -> Stream:
@@ -77,7 +67,6 @@ def _jumping_target(seed: int, rounds: int | None) -> Stream:
     return streams.synthetic.piecewise_constant(ball, rounds=rounds or 400, pieces=4, seed=seed)
 
 
-#: Streams by name.
 DATA_SETS: dict[str, Source] = {
     "movielens-100k": Source(streams.movielens_100k, RATINGS, order_within_stretches=True),
     "movielens-100k-twin": Source(streams.movielens_twin, order_within_stretches=True),
@@ -86,20 +75,19 @@ DATA_SETS: dict[str, Source] = {
     "jumping-target": Source(_jumping_target),
 }
 
-#: The learners that a trial can name.
-METHODS: tuple[str, ...] = tuple(sorted(set(learners.__all__) - {"Learner"}))
-#: Of result files.
-FORMAT = "driftwolfe result 1"
+#: The learners that a trial can name, and their keywords.
+METHODS = {
+    name: frozenset(inspect.signature(getattr(learners, name)).parameters)
+    for name in sorted(set(learners.__all__) - {"Learner"})
+}
+FORMAT = "driftwolfe result 1"  # of result files
 
 Option = float | int | str | bool | None
 T = TypeVar("T")
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One run: small, checked, and the same on every machine.
-
-    Two trials that differ only in their label are the same.
-    """
+    """One run: checked, and the same on every machine, under any label."""
 
     method: str  # name of a learner's class
     data: DataSet
@@ -112,7 +100,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     label: str = ""  # name in tables and figures; by default the method's
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
+        if self.method not in list(METHODS):  # it may not be a text
             raise ValueError(f"unknown method {self.method[:40]!r}; there are {', '.join(METHODS)}")
         if not isinstance(self.data, DataSet):
             raise TypeError(f"data must be a DataSet, got {self.data!r}")
@@ -122,15 +110,13 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         numbers = {
             "c": None if self.c is None else checks.positive(self.c, "c"),
             "limit": None if self.limit is None else checks.positive(self.limit, "limit"),
-            "seed": checks.count(self.seed, "seed", least=0, most=math.inf),
+            "seed": checks.count(self.seed, "seed", least=0, most=2**63 - 1),
             "first": None if self.first is None else checks.count(self.first, "first"),
             "taus": tuple(checks.count(tau, "every one of taus") for tau in self.taus),
         }
         for name, value in numbers.items():
             msgspec.structs.force_setattr(self, name, value)
-        if self.seed >= 2**63:  # as large as file names and generators need it
-            raise ValueError(f"seed must be less than 2^63, got {self.seed!r}")
-        known = _keywords(self.method)
+        known = METHODS[self.method]
         if self.c is not None and "step_scale" not in known:
             raise ValueError(f"{self.method} has no steps that c could scale; leave c out")
         allowed = sorted(known - {"domain", "horizon", "lipschitz", "step_scale"})
@@ -159,11 +145,6 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return f"{self.method}{scale}-seed{self.seed}-{self.identity}"
 
 
-@cache
-def _keywords(method: str) -> frozenset[str]:
-    return frozenset(inspect.signature(getattr(learners, method)).parameters)
-
-
 def canonical(record: Any) -> bytes:
     """The one JSON text of a record."""
     return msgspec.json.encode(record, order="sorted")
@@ -174,9 +155,6 @@ def short(number: float) -> str:
     text = f"{number:g}"
     exponent = f"{number:.0e}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
     return exponent if float(exponent) == number and len(exponent) < len(text) else text
-
-
-# -- its result ------------------------------------------------------------------------------------
 
 
 class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -193,9 +171,7 @@ class AdaptiveRegret(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tau: int
     value: float
     gap: float
-    window: tuple[
-        int, int
-    ]  # first round of the worst one, counted from 0, and the one after its last
+    window: tuple[int, int]  # start of the worst one, counted from 0, and the round after its end
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -239,8 +215,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise ValueError("losses, seconds, weights and adaptive regret must be finite")
 
     @property
-    def mean_loss(self) -> float:
-        """Mean loss per round."""
+    def mean_loss(self) -> float:  # per round
         return self.loss[-1] / self.rounds[-1]
 
     def encode(self) -> bytes:
@@ -269,14 +244,8 @@ def read_file(path: Path, kind: type[T], what: str, remedy: str = "", largest: i
         raise ValueError(f"{path} is not {what} ({problem}){remedy}") from problem
 
 
-# -- running it ------------------------------------------------------------------------------------
-
-
-def run_trial(trial: Trial, folder: Folder | None = None) -> Result:
-    """Play the trial's learner on one thread, and measure.
-
-    `folder` holds the real data; by default they are looked for as `driftwolfe.streams` says.
-    """
+def run_trial(trial: Trial, folder: str | Path | None = None) -> Result:
+    """Play the trial's learner on one thread, and measure; `folder` holds the real data."""
     started = time.perf_counter()
     stream = trial.data.load(trial.seed, folder)
     with threadpool_limits(1):
@@ -348,7 +317,7 @@ def _measured(trial: Trial, stream: Stream, started: float) -> Result:
     adaptive = []
     for tau in trial.taus:
         if tau <= len(history):  # where time ran out there may be no such window
-            found = regret.adaptive_regret(history, tau, _REGRET_TOLERANCE)
+            found = regret.adaptive_regret(history, tau, tolerance=1e-3)
             adaptive.append(AdaptiveRegret(tau, float(found), found.gap, found.window))
     # One column per expert, in the order in which they came.
     experts = list(dict.fromkeys(name for read in weights.values() for name in read))
