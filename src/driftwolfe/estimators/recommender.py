@@ -7,14 +7,19 @@ import os
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import asdict
 from itertools import islice
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from driftwolfe.domains import Box, LinfBall, ProductDomain, TraceNormBall
 from driftwolfe.estimators.ids import Ids, check_keys, distinct_keys, encode_keys, plain_key
 from driftwolfe.estimators.recommender_archive import check_archive, pool_from_state, pool_state
-from driftwolfe.estimators.recommender_experts import LOSSES, PoolSettings, RatingPool
+from driftwolfe.estimators.recommender_experts import (
+    LOSSES,
+    Factors,
+    PoolSettings,
+    RatingPool,
+)
 from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
@@ -60,16 +65,6 @@ def _checked(ids: list[Any], name: str) -> list[Any]:
         raise TypeError(f"{name} ids must be hashable: {error}") from None
     plain = not any(isinstance(key, np.generic) for key in distinct)
     return ids if plain else [plain_key(key) for key in ids]
-
-
-class Factors(NamedTuple):
-    r"""A recommender in the usual form: :math:`\mu + b_u + c_i + \langle p_u, q_i \rangle`."""
-
-    mean: float
-    user_biases: Array
-    item_biases: Array
-    users: Array
-    items: Array
 
 
 class MatrixCompleter(Guarded):
@@ -302,7 +297,7 @@ class MatrixCompleter(Guarded):
         Rows are in the order of `users_` and `items_`. Their prediction is that of `predict` but
         for clipping: `predict` clips each expert to the range of ratings first.
         """
-        return Factors(*self._pool.mean_decision())
+        return self._pool.mean_decision()
 
     @property
     @reads
