@@ -434,14 +434,9 @@ def leading(
     image = recent @ space + left @ (right.T @ space)
     units = 1.0 / np.maximum(np.sqrt((space * space).sum(axis=0)), np.finfo(np.float64).tiny)
     gram = (image.T @ image) * units * units[:, None]
-    least, trust = GAP * GAP * float(gram.trace()), np.ones(len(gram))
-    try:  # No eigenvalue is below twice that, so all count: a tenth of the time of the rule.
-        np.linalg.cholesky(gram - 2.0 * least * np.eye(len(gram)))
-    except np.linalg.LinAlgError:
-        squares, turn = eigh(gram)
-        trust = ramp(squares, GAP * GAP * float(squares.max(initial=0.0)))
-        image = ((image * units) @ turn)[:, trust > 0.0]
-        trust = trust[trust > 0.0]
+    squares, turn = eigh(gram)
+    trust = ramp(squares, GAP * GAP * float(squares.max(initial=0.0)))
+    image, trust = (image * units) @ turn[:, trust > 0.0], trust[trust > 0.0]
     if not image.size:
         return image, np.zeros(0), space[:, :0], np.zeros(0)
     basis = orthonormal(image) * trust
