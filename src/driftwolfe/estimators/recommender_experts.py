@@ -229,7 +229,7 @@ class RatingPool:
         self.low = Interactions(none, none, np.zeros((0, settings.rank)))
         self.scale = Scale(np.zeros(1, np.int64), np.zeros(4))
         for expert in settings.experts(0):
-            self._add(expert)
+            self.add(expert)
         self.slots.weights[:] = 1.0 / len(self.experts)
         self.next_projection = self.block()
 
@@ -271,7 +271,7 @@ class RatingPool:
             if self.t & (self.t - 1) == 0:
                 expert = self.settings.restarted(self.t.bit_length() - 1)
                 if expert is not None:
-                    self._add(expert)
+                    self.add(expert)
             if self.t == self.next_projection:
                 self._project()
                 self.next_projection = self.t + self.block()
@@ -294,7 +294,7 @@ class RatingPool:
         (users, items), slots = (grown.known for grown in self.sides), self.slots
         known = [side.touched[:, None] >= slots.starts for side in (users, items)]
         weights = np.zeros(users.rows.shape)
-        for e, columns in self._interacting():
+        for e, columns in self.interacting():
             weights[:, columns] = known[0][:, e, None] * slots.weights[e]
         return Factors(
             float(slots.means @ slots.weights),
@@ -307,7 +307,7 @@ class RatingPool:
     def _tables(self) -> tuple[Side, Side, Slots, Interactions, Scale]:
         return self.users.side, self.items.side, self.slots, self.low, self.scale
 
-    def _interacting(self) -> list[tuple[int, slice]]:
+    def interacting(self) -> list[tuple[int, slice]]:
         """The experts with interactions, and the columns of their factors."""
         rank = self.settings.rank
         experts = np.flatnonzero(self.slots.low >= 0).tolist()
@@ -318,7 +318,7 @@ class RatingPool:
         entries = math.sqrt(self.users.size * self.items.size)
         return float(expert.radius * self.scale.numbers[0] * entries)
 
-    def _add(self, expert: Expert) -> None:
+    def add(self, expert: Expert) -> None:
         """Add an expert, with the share of weight that every expert gets in a round."""
         t, slots = self.t, self.slots
         k = self.low.radii.size if expert.radius else -1
@@ -388,7 +388,7 @@ class RatingPool:
         # All experts at once: single columns of a table are slow to gather.
         steps = np.ascontiguousarray((recent.steps[:count] * scales[:, None])[order].T)
         none = Older(0, np.zeros((0, 0)), np.zeros((0, 0)))
-        for k, (e, columns) in enumerate(self._interacting()):
+        for k, (e, columns) in enumerate(self.interacting()):
             start, older = int(self.slots.starts[e]), self.older.get(k, none)
             data = steps[k] * (times >= start) if start else steps[k]
             matrix = scipy.sparse.csr_array((data, places, pointers), shape=shape)
