@@ -11,8 +11,13 @@ import numpy as np
 from river import base
 from river.reco.base import Ranker
 
-from driftwolfe.estimators.classifier_archive import OPTIONS, read_learner, write_learner
-from driftwolfe.estimators.classifier_experts import ClassLearner, make_learner, plain_radii
+from driftwolfe.estimators.classifier_experts import (
+    OPTIONS,
+    ClassLearner,
+    make_learner,
+    read_learner,
+    write_learner,
+)
 from driftwolfe.estimators.classifier_features import (
     LARGEST,
     SMALLEST_WEIGHT,
@@ -21,7 +26,7 @@ from driftwolfe.estimators.classifier_features import (
     dense_rows,
     weighted_copies,
 )
-from driftwolfe.estimators.ids import Ids, check_keys, plain_key
+from driftwolfe.estimators.ids import Ids, check_keys, plain_key, plain_keys
 from driftwolfe.estimators.recommender import MatrixCompleter
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
@@ -218,13 +223,10 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the classifier to a file, without any code."""
-        settings = {
-            "radii": plain_radii(self.radii),
-            "learner": self.learner,
-            "fit_intercept": bool(self.fit_intercept),
-        }
+        options = {name: getattr(self, name) for name in OPTIONS}
+        options["fit_intercept"] = bool(self.fit_intercept)
         keys = {"classes": self._classes.names, "features": self._features.names}
-        write_learner(path, type(self).__name__, settings, self._learner, keys)
+        write_learner(path, type(self).__name__, options, self._learner, keys)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RiverTraceNormClassifier:
@@ -239,7 +241,7 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
 
     def _learn(self, table: Array, names: Collection[Any], y: Iterable[Any], w: Any) -> None:
         """Learn the rows of a table that has been checked, with labels and weights that have not."""
-        labels, weights = [_label_of(label) for label in y], checked_weights(w, len(table), "w")
+        labels, weights = plain_keys(list(y), "a label"), checked_weights(w, len(table), "w")
         if len(labels) != len(table):
             raise ValueError(
                 f"y must hold a label for each of {len(table)} rows, got {len(labels)}"
@@ -320,11 +322,3 @@ def _in_range(table: Array, names: Collection[Hashable]) -> Array:
             f"{LARGEST:g}, got {table[row, column]!r}; rescale it, or give 0 where it is missing"
         )
     return table
-
-
-def _label_of(y: Any) -> Any:
-    """The label as a key, checked before anything is learned."""
-    label = plain_key(y)
-    check_keys((label,), "a label")
-    hash(label)
-    return label
