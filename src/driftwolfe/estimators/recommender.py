@@ -22,9 +22,7 @@ from driftwolfe.estimators.recommender_experts import (
     Older,
     PoolSettings,
     RatingPool,
-    RecentSteps,
 )
-from driftwolfe.estimators.recommender_kernels import Interactions, Scale, Side, Slots
 from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
@@ -368,6 +366,8 @@ LARGEST_METRIC = 1e20
 #: What holds exactly may be off by that share.
 ROUNDING = 1e-6
 
+#: Named tables of a pool: of fixed size, and growing.
+FIXED, GROWING = ("slots", "low", "scale"), ("users", "items", "recent")
 SETTINGS = {
     "settings": Field(dict),
     "experts": Field(list),
@@ -416,17 +416,15 @@ def _fields(older: Iterable[str]) -> dict[str, Field]:
 
 def pool_state(pool: RatingPool) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return settings and arrays that make up a pool; spare room is left out."""
-    recent, parts = pool.recent, ("rows", "cols", "steps")
-    groups = {name: getattr(pool, name)._asdict() for name in ("slots", "low", "scale")}
-    groups["users"], groups["items"] = (grown.known._asdict() for grown in pool.sides)
-    groups["recent"] = {part: getattr(recent, part)[: recent.size] for part in parts}
+    groups = {name: getattr(pool, name)._asdict() for name in FIXED}
+    groups |= {name: getattr(pool, name).known._asdict() for name in GROWING}
     groups["seen"] = {"pairs": pool.seen.pairs()}
     for k, older in pool.older.items():
         groups[f"older.{k}"] = {"users": older.users, "items": older.items}
     settings = {
         "settings": asdict(pool.settings),
         "experts": [list(expert) for expert in pool.experts],
-        "first": recent.first,
+        "first": pool.first,
         "older": {str(k): older.start for k, older in pool.older.items()},
         "next_projection": pool.next_projection,
     }
@@ -451,22 +449,21 @@ def _set_pool(pool: RatingPool, settings: Mapping[str, Any], arrays: Mapping[str
     for name, array in arrays.items():
         group, _, part = name.rpartition(".")
         groups.setdefault(group, {})[part] = array
-    slots, low, recent = Slots(**groups["slots"]), Interactions(**groups["low"]), groups["recent"]
-    scale = Scale(**groups["scale"])
     # The experts must be those that the options make.
-    for expert in pool.settings.experts(int(scale.clock[0]))[len(pool.experts) :]:
+    for expert in pool.settings.experts(int(arrays["scale.clock"][0]))[len(pool.experts) :]:
         pool.add(expert)
     require(settings["experts"] == [list(expert) for expert in pool.experts], "experts")
-    for name in ("steps", "levels", "low"):
-        expected = getattr(pool.slots, name)
-        require(np.array_equal(getattr(slots, name), expected), f"{name} of experts")
-    require(low.radii.size == pool.low.radii.size, "experts with interactions")
-    pool.slots, pool.low, pool.scale = slots, low, scale
-    pool.next_projection = settings["next_projection"]
-    for name, grown in (("users", pool.users), ("items", pool.items)):
-        grown.side = Side(**groups[name])
-        grown.size = grown.side.counts.size
-    pool.recent = RecentSteps(recent["rows"].size, settings["first"], **recent)
+    for name in ("slots.steps", "slots.levels", "slots.low"):
+        expected = getattr(pool.slots, name.partition(".")[2])
+        require(np.array_equal(arrays[name], expected), "experts")
+    require(arrays["low.radii"].size == pool.low.radii.size, "experts with interactions")
+    for name in FIXED:
+        setattr(pool, name, getattr(pool, name)._replace(**groups[name]))
+    for name in GROWING:
+        grown = getattr(pool, name)
+        grown.tables = grown.tables._replace(**groups[name])
+        grown.size = len(grown.tables[0])
+    pool.first, pool.next_projection = settings["first"], settings["next_projection"]
     older = settings["older"].items()
     pool.older = {int(k): Older(start, **groups[f"older.{k}"]) for k, start in older}
     pool.seen.runs = (arrays.get("seen.pairs", np.zeros(0, np.int64)),)
@@ -477,14 +474,14 @@ def _set_pool(pool: RatingPool, settings: Mapping[str, Any], arrays: Mapping[str
 
 def _check_pool(pool: RatingPool) -> None:
     """What must agree in every pool: counts and time, decisions and their sets."""
-    slots, recent, t = pool.slots, pool.recent, pool.t
+    slots, t = pool.slots, pool.t
     require((slots.starts <= t).all(), "starts of experts")
     require(abs(float(slots.weights.sum()) - 1.0) < 1e-6, "weights of experts")
-    require(recent.first + recent.size == t, "recent ratings")
+    require(pool.first + pool.recent.size == t, "recent ratings")
     require(t < pool.next_projection <= t + pool.block(), "times of projections")
     require(all(k < pool.low.radii.size for k in pool.older), "older steps")
     (pairs,) = pool.seen.runs
-    require(pairs.size <= (recent.first if pool.settings.keep_seen else 0), "rated pairs")
+    require(pairs.size <= (pool.first if pool.settings.keep_seen else 0), "rated pairs")
     users, items = pairs >> ITEM_BITS, pairs & LAST_ITEM
     known = (users < pool.users.size).all() and (items < pool.items.size).all()
     require(known and (np.diff(pairs) > 0).all(), "rated pairs")
@@ -492,15 +489,15 @@ def _check_pool(pool: RatingPool) -> None:
     require(error >= 0.0 and lowest <= last <= highest, "ratings")
     require((slots.means >= lowest).all() and (slots.means <= highest).all(), "means")
     for grown in pool.sides:
-        counts, touched, biases = grown.side.counts, grown.side.touched, grown.side.biases
-        require(int(counts.sum()) == t and (touched < t).all(), "ratings of users or items")
-        largest = np.abs(biases).max(initial=0.0)
+        side = grown.known
+        require(side.counts.sum() == t and (side.touched < t).all(), "ratings of users or items")
+        largest = np.abs(side.biases).max(initial=0.0)
         require(largest <= (1.0 + ROUNDING) * (highest - lowest), "biases")
 
 
 def _check_interactions(pool: RatingPool, e: int, columns: slice) -> None:
     """The bound on the trace norm that the loop keeps up to date is one, and within the radius."""
-    sides = [grown.side for grown in pool.sides]
+    sides = [grown.known for grown in pool.sides]
     users, items = (side.rows[:, columns] * side.metric[:, None] for side in sides)
     users[sides[0].touched < pool.slots.starts[e]] = 0.0  # what the expert does not know
     k = int(pool.slots.low[e])

@@ -91,34 +91,37 @@ class PoolSettings:
         return grid + [expert for expert in joined if expert]
 
 
-class GrowingSide:
-    """A `Side` whose first `size` rows are in use; room doubles, so a new row costs constant time."""
+class Growing:
+    """Named tables whose first `size` rows are in use; room doubles, so a new row costs constant time."""
 
-    def __init__(self) -> None:
-        self.size = 0
-        table, places = np.zeros((0, 0)), np.zeros(0, np.int64)
-        self.side = Side(table, table, table, np.zeros(0), places, places)
+    def __init__(self, tables: Any) -> None:
+        self.size, self.tables = 0, tables
 
     @property
-    def known(self) -> Side:
+    def known(self) -> Any:
         """The rows in use."""
-        return Side(*(table[: self.size] for table in self.side))
+        return self.tables._make(table[: self.size] for table in self.tables)
 
-    def grow(self, size: int, metric: float) -> None:
-        """Make room for `size` rows; new ones are zero and have this weight."""
-        room = self.side.counts.size
+    def grow(self, size: int) -> slice:
+        """Use up to `size` rows, and return which of them are new."""
+        room, old = len(self.tables[0]), self.size
         if size > room:
             more = max(size, 2 * room, 16) - room
-            self.side = Side(*(_pad(table, more, 0) for table in self.side))
-            self.side.touched[room:] = -1
-        self.side.metric[self.size : size] = metric
-        self.size = max(self.size, size)
+            self.tables = self.tables._make(_pad(table, more, 0) for table in self.tables)
+        self.size = max(old, size)
+        return slice(old, self.size)
 
-    def widen(self, experts: int, factors: int) -> None:
-        """Add columns of zeros, up to these numbers of experts and factors."""
-        pairs = zip(self.side[:3], (experts, experts, factors), strict=True)
-        wider = (_pad(table, 0, width - table.shape[1]) for table, width in pairs)
-        self.side = Side(*wider, *self.side[3:])
+    def widen(self, *widths: int) -> None:
+        """Add columns of zeros to the first tables, up to these widths."""
+        pairs = zip(self.tables, widths, strict=False)
+        wider = [_pad(table, 0, width - table.shape[1]) for table, width in pairs]
+        self.tables = self.tables._make((*wider, *self.tables[len(wider) :]))
+
+    def drop(self, count: int) -> None:
+        """Forget the oldest rows."""
+        for table in self.tables:
+            table[: self.size - count] = table[count : self.size].copy()
+        self.size -= count
 
 
 def _pad(table: Any, rows: int, columns: int) -> Any:
@@ -161,33 +164,12 @@ def _merged(runs: Iterable[Indices]) -> Indices:
     return joined[np.flatnonzero(np.diff(joined, prepend=-1))]
 
 
-@dataclass(eq=False)
-class RecentSteps:
-    """Users and items of the latest ratings, and the steps that each low-rank expert took there."""
+class Recent(NamedTuple):
+    """The latest ratings, one row for each."""
 
-    size: int  # entries in use
-    first: int  # number of the rating that the first entry belongs to
+    steps: Array  # that each low-rank expert took there
     rows: Indices
     cols: Indices
-    steps: Array  # a column for each expert
-
-    def append(self, rows: Indices, cols: Indices) -> Array:
-        """Add entries, and return the table for their steps, to be filled."""
-        old, new = self.size, self.size + rows.size
-        if new > self.rows.size:
-            room = max(new, 2 * self.rows.size)
-            self.rows, self.cols = np.resize(self.rows, room), np.resize(self.cols, room)
-            self.steps = np.pad(self.steps, ((0, room - len(self.steps)), (0, 0)))
-        self.rows[old:new], self.cols[old:new] = rows, cols
-        self.size = new
-        return self.steps[old:new]
-
-    def drop(self, count: int) -> None:
-        """Forget the oldest entries."""
-        left = self.size - count
-        for held in (self.rows, self.cols, self.steps):
-            held[:left] = held[count : self.size].copy()
-        self.size, self.first = left, self.first + count
 
 
 class Older(NamedTuple):
@@ -221,8 +203,10 @@ class RatingPool:
         none, nowhere = np.zeros(0), np.zeros(0, np.int64)
         self.settings = settings
         self.experts: list[Expert] = []
-        self.sides = self.users, self.items = GrowingSide(), GrowingSide()
-        self.recent = RecentSteps(0, 0, nowhere, nowhere, np.zeros((0, 0)))
+        side = Side(*[np.zeros((0, 0))] * 3, none, nowhere, nowhere)
+        self.sides = self.users, self.items = Growing(side), Growing(side)
+        self.recent = Growing(Recent(np.zeros((0, 0)), nowhere, nowhere))
+        self.first = 0  # the number of the rating in the first row of `recent`
         self.older: dict[int, Older] = {}
         self.seen = SeenPairs()
         self.slots = Slots(none, none, none, none, nowhere, nowhere, nowhere)
@@ -261,12 +245,15 @@ class RatingPool:
             part = slice(done, min(rows.size, done + event - self.t))
             u, i = rows[part], cols[part]
             # No room for the whole call yet: radii and weights depend on how many there are so far.
-            self.users.grow(int(u.max()) + 1, metric)
-            self.items.grow(int(i.max()) + 1, metric)
-            steps = self.recent.append(u, i)
+            for grown, places in ((self.users, u), (self.items, i)):
+                new = grown.grow(int(places.max()) + 1)
+                grown.tables.metric[new], grown.tables.touched[new] = metric, -1
+            new = self.recent.grow(self.recent.size + u.size)
+            recent = self.recent.tables
+            recent.rows[new], recent.cols[new] = u, i
             recommender_kernels.learn(
                 *(u, i, ratings[part], loss, INTERACTION_STEP),
-                *(*self._tables(), predictions[part], steps),
+                *(*self._tables(), predictions[part], recent.steps[new]),
             )
             if self.t & (self.t - 1) == 0:
                 expert = self.settings.restarted(self.t.bit_length() - 1)
@@ -282,9 +269,8 @@ class RatingPool:
 
     def seen_by(self, row: int) -> Indices:
         """Return the items that a user is known to have rated, in no order."""
-        recent = self.recent
-        lately = recent.cols[: recent.size][recent.rows[: recent.size] == row]
-        return np.concatenate([lately, self.seen.items_of(row)])
+        _, rows, cols = self.recent.known
+        return np.concatenate([cols[rows == row], self.seen.items_of(row)])
 
     def mean_decision(self) -> Factors:
         """Return the weighted mean of the experts.
@@ -305,7 +291,7 @@ class RatingPool:
         )
 
     def _tables(self) -> tuple[Side, Side, Slots, Interactions, Scale]:
-        return self.users.side, self.items.side, self.slots, self.low, self.scale
+        return self.users.tables, self.items.tables, self.slots, self.low, self.scale
 
     def interacting(self) -> list[tuple[int, slice]]:
         """The experts with interactions, and the columns of their factors."""
@@ -331,9 +317,10 @@ class RatingPool:
             spread = np.full(rank, ROOM * radius / rank)
             new = zip(self.low, (radius, 0.5 * spread.sum(), spread), strict=True)
             self.low = Interactions(*(np.concatenate([table, [row]]) for table, row in new))
-            self.recent.steps = np.pad(self.recent.steps, ((0, 0), (0, 1)))
+            self.recent.widen(k + 1)
+        number = len(self.experts)
         for grown in self.sides:
-            grown.widen(len(self.experts), self.low.spreads.size)
+            grown.widen(number, number, self.low.spreads.size)
 
     def _project(self) -> None:
         """Set the interactions to the projection of the steps so far."""
@@ -359,12 +346,13 @@ class RatingPool:
         users, items = metrics = self._metrics()
         for e, k, left, s, right, kept in self._leading(metrics, half, 2 * self.settings.rank):
             start = int(self.slots.starts[e])
-            if start < self.recent.first + half:
+            if start < self.first + half:
                 older[k] = Older(start, left * (s * kept) * users[:, None], right * items[:, None])
         self.older = older
         if self.settings.keep_seen:
-            self.seen.add(self.recent.rows[:half], self.recent.cols[:half])
+            self.seen.add(self.recent.tables.rows[:half], self.recent.tables.cols[:half])
         self.recent.drop(half)
+        self.first += half
 
     def _metrics(self) -> list[Array]:
         r"""The weights of users and of items: :math:`((n/\bar n + 1)/2)^{w/2}`, n their ratings."""
@@ -377,16 +365,16 @@ class RatingPool:
 
         Of recent steps, the oldest `count` are taken, divided by the weights of their user and item.
         """
-        (users, items), recent = metrics, self.recent
-        rows, cols = recent.rows[:count], recent.cols[:count]
+        users, items = metrics
+        steps, rows, cols = (table[:count] for table in self.recent.tables)
         shape, numbers = (users.size, items.size), np.arange(count)
         # Sorted by user: quicker than argsort, by counting.
         by_user = scipy.sparse.csr_array((numbers, (rows, numbers)), shape=(users.size, count))
         order, pointers = by_user.data, by_user.indptr
-        times, places = order + recent.first, cols[order].astype(pointers.dtype)
+        times, places = order + self.first, cols[order].astype(pointers.dtype)
         scales = 1.0 / (users[rows] * items[cols])
         # All experts at once: single columns of a table are slow to gather.
-        steps = np.ascontiguousarray((recent.steps[:count] * scales[:, None])[order].T)
+        steps = np.ascontiguousarray((steps * scales[:, None])[order].T)
         none = Older(0, np.zeros((0, 0)), np.zeros((0, 0)))
         for k, (e, columns) in enumerate(self.interacting()):
             start, older = int(self.slots.starts[e]), self.older.get(k, none)
