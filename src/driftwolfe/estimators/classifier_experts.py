@@ -246,11 +246,7 @@ def make_learner(
 
 
 def checked_radii(radii: Any) -> tuple[float, ...]:
-    """Return the radii as numbers.
-
-    >>> checked_radii("auto"), checked_radii(3)
-    ((10.0, 40.0, 160.0), (3.0,))
-    """
+    """Return the radii as numbers, from one or several, or the default ones for "auto"."""
     if isinstance(radii, str) and radii == "auto":
         return RADII
     given = [] if isinstance(radii, str) else np.atleast_1d(radii).tolist()

@@ -45,11 +45,7 @@ class Rows(NamedTuple):
 
 
 def as_rows(X: Any) -> Rows:
-    """Return the rows of an array or a sparse matrix, the same for both; places rise within a row.
-
-    >>> as_rows(np.array([[0.0, 2.0], [3.0, 4.0]]))
-    Rows(starts=array([0, 1, 3]), places=array([1, 0, 1]), values=array([2., 3., 4.]))
-    """
+    """Return the rows of an array or a sparse matrix, the same for both; places rise within a row."""
     sparse = scipy.sparse.issparse(X)
     if np.abs(X.data if sparse else X).max(initial=0.0) > LARGEST:
         raise ValueError(f"features must lie between -{LARGEST:g} and {LARGEST:g}: rescale them")
@@ -81,11 +77,7 @@ LARGEST_WEIGHT, SMALLEST_WEIGHT = 1e9, 1e-12
 def weighted_copies(
     rows: Rows, labels: Indices, weights: Array | None
 ) -> tuple[Rows, Indices, Array]:
-    """Return rows of weight w as the fewest equal copies of weight at most 1, none for 0, at most 100.
-
-    >>> weighted_copies(as_rows(np.eye(3)), np.arange(3), np.array([1.0, 0.0, 1.5]))[1:]
-    (array([0, 2, 2]), array([1.  , 0.75, 0.75]))
-    """
+    """Return rows of weight w as the fewest equal copies of weight at most 1, none for 0, at most 100."""
     if weights is None:
         return rows, labels, np.ones(labels.size)
     numbers = np.minimum(np.ceil(weights), MOST_COPIES).astype(np.int64)

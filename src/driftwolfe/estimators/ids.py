@@ -15,16 +15,7 @@ from driftwolfe.storage import require
 
 
 class Ids:
-    """Keys numbered 0, 1, 2, ... in order of appearance.
-
-    >>> ids = Ids(["ann"])
-    >>> numbers, new = ids.number(["bob", "ann", "bob"])
-    >>> numbers, new
-    (array([1, 0, 1]), ['bob'])
-    >>> ids.add(new)
-    >>> ids.find(["bob", "eve"])
-    array([ 1, -1])
-    """
+    """Keys numbered 0, 1, 2, ... in order of appearance."""
 
     def __init__(self, names: Iterable[Hashable] = ()) -> None:
         self.numbers: dict[Any, int] = {}
@@ -71,11 +62,7 @@ _HOLDERS = (tuple, frozenset)
 
 
 def check_keys(keys: Collection[Any], what: str) -> None:
-    """Raise ValueError if a key could not be found again: if it is NaN, or holds NaN.
-
-    Tuples and frozensets may hold others, 8 deep and 10,000 in all. This check comes before a key is
-    hashed or compared, which takes time and stack for all of it.
-    """
+    """Raise ValueError for a key that is NaN, holds NaN, or takes too long to hash or compare."""
     if _SIMPLE.issuperset(map(type, keys)):
         return
     parts = [key for key in keys if not isinstance(key, _HOLDERS)]
@@ -113,11 +100,7 @@ def _is_missing(key: Any) -> bool:
 
 
 def encode_keys(keys: Iterable[Any]) -> NDArray[np.uint8]:
-    """Return keys as an array of bytes; `decode_keys` gives them back, types and order included.
-
-    Keys are of the types above, or tuples of these; anything else raises TypeError. NumPy's scalars
-    become Python's.
-    """
+    """Return keys as an array of bytes; TypeError for types that are not in the table above."""
     try:
         text = json.dumps([_encoded(key) for key in keys], separators=(",", ":"))
     except RecursionError:
@@ -126,7 +109,7 @@ def encode_keys(keys: Iterable[Any]) -> NDArray[np.uint8]:
 
 
 def decode_keys(encoded: NDArray[np.uint8]) -> list[Any]:
-    """Return the list of keys that `encode_keys` took, or raise ValueError for other bytes."""
+    """Return the keys that `encode_keys` took, NumPy's scalars as Python's; ValueError for other bytes."""
     try:
         return [_decoded(item) for item in json.loads(encoded.tobytes())]
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:

@@ -233,10 +233,7 @@ class RatingPool:
         return predictions, answers
 
     def learn(self, rows: Indices, cols: Indices, ratings: Array) -> Array:
-        """Learn ratings one by one; return what was predicted for each just before.
-
-        New rows and columns are numbered as they appear.
-        """
+        """Learn ratings one by one; return what was predicted for each just before."""
         done, predictions = 0, np.zeros(rows.size)
         loss, metric = LOSSES.index(self.settings.loss), 0.5 ** (self.settings.weighting / 2.0)
         while done < rows.size:
@@ -273,10 +270,7 @@ class RatingPool:
         return np.concatenate([cols[rows == row], self.seen.items_of(row)])
 
     def mean_decision(self) -> Factors:
-        """Return the weighted mean of the experts.
-
-        What a restarted expert has not seen since counts as 0, though not yet cleared.
-        """
+        """Return the weighted mean of the experts; what one has not seen since a restart counts as 0."""
         (users, items), slots = (grown.known for grown in self.sides), self.slots
         known = [side.touched[:, None] >= slots.starts for side in (users, items)]
         weights = np.zeros(users.rows.shape)
@@ -324,17 +318,17 @@ class RatingPool:
 
     def _project(self) -> None:
         """Set the interactions to the projection of the steps so far."""
-        metrics, rank = self._metrics(), self.settings.rank
-        sides = [grown.known for grown in self.sides]
-        for side, weights in zip(sides, metrics, strict=True):
-            side.metric[:] = weights
-        for e, k, left, s, right, kept in self._leading(metrics, self.recent.size, rank):
+        sides, rank = [grown.known for grown in self.sides], self.settings.rank
+        for side in sides:
+            share = side.counts / side.counts.mean()
+            side.metric[:] = ((share + 1.0) / 2.0) ** (self.settings.weighting / 2.0)
+        for e, k, left, s, right, kept in self._leading(self.recent.size, rank):
             radius = self._trace_radius(self.experts[e])
             s = threshold_falling(s, (1.0 - ROOM) * radius)
-            for side, factor, weights in zip(sides, (left * s, right * kept), metrics, strict=True):
+            for side, factor in zip(sides, (left * s, right * kept), strict=True):
                 # Directions may be fewer than last time; what is left of those would not be counted.
                 rows = side.rows[:, k * rank : (k + 1) * rank]
-                rows[:, : s.size], rows[:, s.size :] = factor / weights[:, None], 0.0
+                rows[:, : s.size], rows[:, s.size :] = factor / side.metric[:, None], 0.0
             spread = np.full(rank, ROOM * radius / rank)
             spread[: s.size] += s
             self.low.radii[k], self.low.spreads[k] = radius, spread
@@ -343,29 +337,23 @@ class RatingPool:
     def _fold(self) -> None:
         """Keep only the leading directions of the oldest half of the steps."""
         half, older = self.recent.size // 2, {}
-        users, items = metrics = self._metrics()
-        for e, k, left, s, right, kept in self._leading(metrics, half, 2 * self.settings.rank):
+        users, items = (grown.known.metric[:, None] for grown in self.sides)
+        for e, k, left, s, right, kept in self._leading(half, 2 * self.settings.rank):
             start = int(self.slots.starts[e])
             if start < self.first + half:
-                older[k] = Older(start, left * (s * kept) * users[:, None], right * items[:, None])
+                older[k] = Older(start, left * (s * kept) * users, right * items)
         self.older = older
         if self.settings.keep_seen:
             self.seen.add(self.recent.tables.rows[:half], self.recent.tables.cols[:half])
         self.recent.drop(half)
         self.first += half
 
-    def _metrics(self) -> list[Array]:
-        r"""The weights of users and of items: :math:`((n/\bar n + 1)/2)^{w/2}`, n their ratings."""
-        counts = [grown.known.counts for grown in self.sides]
-        power = self.settings.weighting / 2.0
-        return [((count / count.mean() + 1.0) / 2.0) ** power for count in counts]
-
-    def _leading(self, metrics: list[Array], count: int, rank: int) -> Iterator[Any]:
+    def _leading(self, count: int, rank: int) -> Iterator[Any]:
         """For each low-rank expert: the leading directions of its steps since its start.
 
-        Of recent steps, the oldest `count` are taken, divided by the weights of their user and item.
+        Of recent steps, the oldest `count` are taken; all are divided by the weights of user and item.
         """
-        users, items = metrics
+        users, items = (grown.known.metric for grown in self.sides)
         steps, rows, cols = (table[:count] for table in self.recent.tables)
         shape, numbers = (users.size, items.size), np.arange(count)
         # Sorted by user: quicker than argsort, by counting.
@@ -388,10 +376,7 @@ class RatingPool:
             yield e, k, *leading(matrix, left, right, space, rank)
 
     def _space(self, k: int, last: Array, users: int) -> Array:
-        """Right vectors that block iteration starts from: the last ones, and random ones.
-
-        They span everything if the matrix is small, so that its projection is exact.
-        """
+        """Right vectors to start from: the last ones and random ones, or as many as span everything."""
         items, columns = last.shape
         random = np.random.default_rng([self.settings.seed, self.t, k])
         if columns + SPARE_COLUMNS >= min(users, items):
@@ -405,7 +390,7 @@ class RatingPool:
 def _weighted(factor: Array, weights: Array) -> Array:
     """Return a factor divided by the weights of its rows, with zeros for rows that are new since."""
     divided = np.zeros((weights.size, factor.shape[1]))
-    divided[: len(factor)] = factor / weights[: len(factor), None]
+    divided[: len(factor)] = factor[: weights.size] / weights[: len(factor), None]
     return divided
 
 
