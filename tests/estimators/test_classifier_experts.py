@@ -20,7 +20,7 @@ from driftwolfe.estimators.classifier_features import (
     FULL_FEATURES,
     FeatureMap,
     as_rows,
-    weighted_copies,
+    copies,
 )
 from driftwolfe.estimators.classifier_kernels import divisor, project_columns
 from driftwolfe.losses import MulticlassLogistic
@@ -30,7 +30,8 @@ RADII = (2.0, 20.0)
 
 
 def labelled(X, y, weights=None):
-    return weighted_copies(as_rows(np.asarray(X, float)), np.asarray(y, np.int64), weights)
+    order, parts = copies(weights, len(y), "weights")
+    return as_rows(np.asarray(X, float)[order]), np.asarray(y, np.int64)[order], parts
 
 
 def rows_of_norm(rng, number, width, norm=1.0):

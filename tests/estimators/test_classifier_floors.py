@@ -13,7 +13,7 @@ from sklearn import datasets
 from driftwolfe import streams
 from driftwolfe.estimators.classifier import TraceNormClassifier
 from driftwolfe.estimators.classifier_experts import ClassLearner, make_learner
-from driftwolfe.estimators.classifier_features import as_rows, weighted_copies
+from driftwolfe.estimators.classifier_features import as_rows
 from driftwolfe.estimators.river import RiverTraceNormClassifier
 from estimators.classifier_streams import shuttle_rows, state_of
 from real_data import needs_data
@@ -29,7 +29,7 @@ def played(X, y, **options):
         p = learner.probabilities(rows)[0]
         logs -= math.log(max(p[y[k]], 1e-15))
         wrong += int(p.argmax() != y[k])
-        learner.learn(*weighted_copies(rows, y[k : k + 1].astype(np.int64), None))
+        learner.learn(rows, y[k : k + 1].astype(np.int64), np.ones(1))
     return logs / len(y), wrong / len(y), learner
 
 

@@ -20,13 +20,7 @@ from driftwolfe.estimators.classifier_experts import (
     read_learner,
     write_learner,
 )
-from driftwolfe.estimators.classifier_features import (
-    Rows,
-    as_rows,
-    checked_weights,
-    fixed_order,
-    weighted_copies,
-)
+from driftwolfe.estimators.classifier_features import Rows, as_rows, copies, fixed_order
 from driftwolfe.estimators.ids import check_keys
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
@@ -287,7 +281,7 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
                 self, rows, targets, accept_sparse="csr", dtype=np.float64, reset=first
             )
             check_classification_targets(labels)
-            weights = checked_weights(sample_weight, labels.size, "sample_weight")
+            order, parts = copies(sample_weight, labels.size, "sample_weight")
             self.classes_ = np.unique(labels) if classes is None else classes
             numbers = self.classes_.searchsorted(labels)
             known = self.classes_[np.minimum(numbers, self.classes_.size - 1)] == labels
@@ -297,13 +291,14 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
                     f"classes {self.classes_.tolist()}; name all classes that will ever come in the "
                     "first call of partial_fit"
                 )
-            labelled = weighted_copies(as_rows(table), numbers.astype(np.int64), weights)
-            if classes is None and not labelled[0].number:
+            if classes is None and not order.size:
                 raise ValueError("sample_weight is zero for all rows: there is nothing to learn")
-            if not first:
-                return self._learner, *labelled
-            sizes = self.classes_.size, self.n_features_in_
-            return make_learner(self.radii, self.learner, self.fit_intercept, *sizes), *labelled
+            if first:
+                sizes = self.classes_.size, self.n_features_in_
+                learner = make_learner(self.radii, self.learner, self.fit_intercept, *sizes)
+            else:
+                learner = self._learner
+            return learner, as_rows(table).taken(order), numbers[order].astype(np.int64), parts
         except BaseException:
             self.__dict__ = before  # without what scikit-learn's checks have set
             raise

@@ -74,22 +74,14 @@ MOST_COPIES = 100
 LARGEST_WEIGHT, SMALLEST_WEIGHT = 1e9, 1e-12
 
 
-def weighted_copies(
-    rows: Rows, labels: Indices, weights: Array | None
-) -> tuple[Rows, Indices, Array]:
-    """Return rows of weight w as the fewest equal copies of weight at most 1, none for 0, at most 100."""
-    if weights is None:
-        return rows, labels, np.ones(labels.size)
-    numbers = np.minimum(np.ceil(weights), MOST_COPIES).astype(np.int64)
-    numbers[weights < SMALLEST_WEIGHT] = 0
-    order = np.repeat(np.arange(weights.size), numbers)
-    return rows.taken(order), labels[order], weights[order] / numbers[order]
+def copies(given: Any, number: int, what: str) -> tuple[Indices, Array]:
+    """Return which of `number` rows to learn, and with which weights, where these weights are given.
 
-
-def checked_weights(given: Any, number: int, what: str) -> Array | None:
-    """Return the weights of that many rows, from one number or as many; None for None."""
+    One number is for all rows, None is 1. A row of weight w becomes the fewest equal copies of weight
+    at most 1, or 100 copies of larger weight.
+    """
     if given is None:
-        return None
+        return np.arange(number), np.ones(number)
     weights = checks.real_array(given, what)
     if weights.ndim and weights.shape != (number,):
         raise ValueError(
@@ -97,7 +89,11 @@ def checked_weights(given: Any, number: int, what: str) -> Array | None:
         )
     if not ((weights >= 0.0) & (weights <= LARGEST_WEIGHT)).all():
         raise ValueError(f"{what} must lie between 0 and {LARGEST_WEIGHT:g}")
-    return np.array(np.broadcast_to(weights, (number,)))
+    weights = np.broadcast_to(weights, (number,))
+    times = np.minimum(np.ceil(weights), MOST_COPIES).astype(np.int64)
+    times[weights < SMALLEST_WEIGHT] = 0
+    order = np.repeat(np.arange(number), times)
+    return order, weights[order] / times[order]
 
 
 def fixed_order(rows: Rows, labels: Indices, parts: Array) -> Indices:

@@ -18,14 +18,7 @@ from driftwolfe.estimators.classifier_experts import (
     read_learner,
     write_learner,
 )
-from driftwolfe.estimators.classifier_features import (
-    LARGEST,
-    SMALLEST_WEIGHT,
-    Rows,
-    checked_weights,
-    dense_rows,
-    weighted_copies,
-)
+from driftwolfe.estimators.classifier_features import LARGEST, Rows, copies, dense_rows
 from driftwolfe.estimators.ids import Ids, check_keys, plain_key, plain_keys
 from driftwolfe.estimators.recommender import MatrixCompleter
 from driftwolfe.points import checks
@@ -241,14 +234,13 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
 
     def _learn(self, table: Array, names: Collection[Any], y: Iterable[Any], w: Any) -> None:
         """Learn the rows of a table that has been checked, with labels and weights that have not."""
-        labels, weights = plain_keys(list(y), "a label"), checked_weights(w, len(table), "w")
+        labels, (order, parts) = plain_keys(list(y), "a label"), copies(w, len(table), "w")
         if len(labels) != len(table):
             raise ValueError(
                 f"y must hold a label for each of {len(table)} rows, got {len(labels)}"
             )
-        if weights is not None:
-            kept = np.flatnonzero(weights >= SMALLEST_WEIGHT)
-            table, weights, labels = table[kept], weights[kept], [labels[k] for k in kept]
+        if w is not None:
+            table, labels = table[order], [labels[k] for k in order.tolist()]
         # A class has its first row at the start of a piece: it joins there, not before.
         known = self._classes.numbers
         new = [labels.index(label) for label in set(labels) if label not in known]
@@ -261,8 +253,7 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
             self._learner.grow(len(self._classes), len(self._features))
             numbers = self._classes.find(labels[first:last])
             rows = self._rows(table[first:last], names)
-            parts = None if weights is None else weights[first:last]
-            self._learner.learn(*weighted_copies(rows, numbers, parts))
+            self._learner.learn(rows, numbers, parts[first:last])
 
     def _rows(self, table: Array, names: Collection[Hashable]) -> Rows:
         """The known features of the rows, their places rising: the order of names does not matter."""
