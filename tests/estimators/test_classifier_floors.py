@@ -12,7 +12,7 @@ from sklearn import datasets
 
 from driftwolfe import streams
 from driftwolfe.estimators.classifier import TraceNormClassifier
-from driftwolfe.estimators.classifier_experts import ClassLearner, make_learner
+from driftwolfe.estimators.classifier_experts import ClassLearner
 from driftwolfe.estimators.classifier_features import as_rows
 from driftwolfe.estimators.river import RiverTraceNormClassifier
 from estimators.classifier_streams import shuttle_rows, state_of
@@ -22,7 +22,7 @@ from real_data import needs_data
 def played(X, y, **options):
     """Mean log loss and error of the default learner, and the learner."""
     chosen = {"radii": "auto", "learner": "pola", "fit_intercept": True} | options
-    learner: ClassLearner = make_learner(**chosen, classes=int(y.max()) + 1, features=X.shape[1])
+    learner = ClassLearner(**chosen, classes=int(y.max()) + 1, features=X.shape[1])
     logs, wrong = 0.0, 0
     for k in range(len(y)):
         rows = as_rows(X[k : k + 1])

@@ -13,13 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from driftwolfe.estimators.classifier_experts import (
-    OPTIONS,
-    ClassLearner,
-    make_learner,
-    read_learner,
-    write_learner,
-)
+from driftwolfe.estimators.classifier_experts import OPTIONS, ClassLearner, read_model, write_model
 from driftwolfe.estimators.classifier_features import Rows, as_rows, copies, fixed_order
 from driftwolfe.estimators.ids import check_keys
 from driftwolfe.points import checks
@@ -233,12 +227,12 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
             "passes_done": getattr(self, "n_iter_", None),
         }
         keys = {"classes": self.classes_, "names": getattr(self, "feature_names_in_", ())}
-        write_learner(path, type(self).__name__, settings, learner, keys)
+        write_model(path, type(self).__name__, settings, learner, keys)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TraceNormClassifier:
         """Return the classifier that `save` wrote; it resumes bit-identically."""
-        held = read_learner(path, cls.__name__, SAVED_OPTIONS, ("classes", "names"))
+        held = read_model(path, cls.__name__, SAVED_OPTIONS, ("classes", "names"))
         options, learner, keys = held
         if learner is None:
             raise ValueError(f"{path} holds no fitted classifier")
@@ -295,7 +289,7 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
                 raise ValueError("sample_weight is zero for all rows: there is nothing to learn")
             if first:
                 sizes = self.classes_.size, self.n_features_in_
-                learner = make_learner(self.radii, self.learner, self.fit_intercept, *sizes)
+                learner = ClassLearner(self.radii, self.learner, self.fit_intercept, *sizes)
             else:
                 learner = self._learner
             return learner, as_rows(table).taken(order), numbers[order].astype(np.int64), parts

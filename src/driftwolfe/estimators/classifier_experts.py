@@ -160,17 +160,19 @@ class ClassExperts:
 
 
 class ClassLearner:
-    """A feature map and the experts on top of it; classes and features are numbers.
+    """A feature map and the experts on top of it, with the options of `TraceNormClassifier`.
 
     Rows are learned one by one: how they are split into calls makes no difference, bit-identically.
     The weight of a row multiplies its loss and its part in the statistics of features.
     """
 
     def __init__(
-        self, radii: tuple[float, ...], intercept: bool, adaptive: bool, classes: int, features: int
+        self, radii: Any, learner: Any, fit_intercept: Any, classes: int, features: int
     ) -> None:
-        self.map = FeatureMap(features, intercept)
-        self.experts = ClassExperts(radii, classes, features + 1, adaptive)
+        if learner not in LEARNERS:
+            raise ValueError(f'learner must be "pola" or "pold", got {learner!r}')
+        self.map = FeatureMap(features, bool(fit_intercept))
+        self.experts = ClassExperts(checked_radii(radii), classes, features + 1, learner == "pola")
         self.renewal = 1  # the round after which the map is recomputed
 
     @property
@@ -235,16 +237,6 @@ class ClassLearner:
         return numbers, arrays | {"experts.points": experts.points[: experts.width]}
 
 
-def make_learner(
-    radii: Any, learner: Any, fit_intercept: Any, classes: int, features: int
-) -> ClassLearner:
-    """Return a new learner; ValueError for options that are not allowed."""
-    if learner not in LEARNERS:
-        raise ValueError(f'learner must be "pola" or "pold", got {learner!r}')
-    adaptive = learner == "pola"
-    return ClassLearner(checked_radii(radii), bool(fit_intercept), adaptive, classes, features)
-
-
 def checked_radii(radii: Any) -> tuple[float, ...]:
     """Return the radii as numbers, from one or several, or the default ones for "auto"."""
     if isinstance(radii, str) and radii == "auto":
@@ -298,7 +290,7 @@ ARRAYS = {
 }
 
 
-def write_learner(
+def write_model(
     path: str | os.PathLike[str],
     kind: str,
     options: Mapping[str, Any],
@@ -314,10 +306,10 @@ def write_learner(
     write_archive(path, kind, settings, {**arrays, **held})
 
 
-def read_learner(
+def read_model(
     path: str | os.PathLike[str], kind: str, options: Mapping[str, Field], keys: tuple[str, ...]
 ) -> tuple[dict[str, Any], ClassLearner | None, dict[str, list[Any]]]:
-    """Return options, learner and keys that `write_learner` wrote, if they are of that kind."""
+    """Return options, learner and keys that `write_model` wrote, if they are of that kind."""
     fields = {**options, "learner_state": Field(dict, optional=True)}
     key_fields = {f"keys.{name}": Field(np.uint8, (None,)) for name in keys}
 
@@ -353,8 +345,8 @@ def read_learner(
 
 def _restored(numbers: dict[str, Any], arrays: dict[str, Array]) -> ClassLearner:
     """Return the learner of a state whose parts have been checked one by one."""
-    radii, intercept, adaptive = (numbers[name] for name in ("radii", "intercept", "adaptive"))
-    learner = ClassLearner(tuple(radii), intercept, adaptive, numbers["classes"], features=0)
+    method = "pola" if numbers["adaptive"] else "pold"
+    learner = ClassLearner(numbers["radii"], method, numbers["intercept"], numbers["classes"], 0)
     for name, array in arrays.items():
         part, _, own = name.partition(".")
         setattr(getattr(learner, part), own, array)

@@ -28,14 +28,7 @@ from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
 from driftwolfe.points.ops import ProductPoint
 from driftwolfe.saved_state import Field, check_fields
-from driftwolfe.storage import (
-    Archive,
-    enough_memory,
-    read_archive,
-    refused,
-    require,
-    write_archive,
-)
+from driftwolfe.storage import Archive, enough_memory, read_archive, refused, require, write_archive
 
 LEARNERS = ("both", "pold", "pola")
 MOST_RADII = 64
@@ -240,8 +233,7 @@ class MatrixCompleter(Guarded):
         n
             Most items to return; fewer if there are not as many.
         exclude_seen
-            Exclude what the user has rated. Without `keep_seen`, and for files from before there was
-            this option: only as far as `memory` holds (or held) it.
+            Exclude what the user has rated, as far as it is remembered: see `keep_seen`.
         """
         count = checks.count(n, "n", least=0)
         (row,) = self._users.find(columns([(user, None)])[0]).tolist()

@@ -11,13 +11,7 @@ import numpy as np
 from river import base
 from river.reco.base import Ranker
 
-from driftwolfe.estimators.classifier_experts import (
-    OPTIONS,
-    ClassLearner,
-    make_learner,
-    read_learner,
-    write_learner,
-)
+from driftwolfe.estimators.classifier_experts import OPTIONS, ClassLearner, read_model, write_model
 from driftwolfe.estimators.classifier_features import LARGEST, Rows, copies, dense_rows
 from driftwolfe.estimators.ids import Ids, check_keys, plain_key, plain_keys
 from driftwolfe.estimators.recommender import MatrixCompleter
@@ -219,12 +213,12 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
         options = {name: getattr(self, name) for name in OPTIONS}
         options["fit_intercept"] = bool(self.fit_intercept)
         keys = {"classes": self._classes.names, "features": self._features.names}
-        write_learner(path, type(self).__name__, options, self._learner, keys)
+        write_model(path, type(self).__name__, options, self._learner, keys)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RiverTraceNormClassifier:
         """Return the classifier that `save` wrote; it resumes bit-identically."""
-        options, learner, keys = read_learner(path, cls.__name__, OPTIONS, ("classes", "features"))
+        options, learner, keys = read_model(path, cls.__name__, OPTIONS, ("classes", "features"))
         sizes = (0, 0) if learner is None else (learner.experts.classes, learner.map.features)
         require(sizes == tuple(map(len, keys.values())), "classes or features")
         loaded = cls(**options)
@@ -246,7 +240,7 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
         new = [labels.index(label) for label in set(labels) if label not in known]
         for first, last in pairwise(sorted({0, *new, len(labels)})):
             if self._learner is None:
-                self._learner = make_learner(self.radii, self.learner, self.fit_intercept, 1, 0)
+                self._learner = ClassLearner(self.radii, self.learner, self.fit_intercept, 1, 0)
             if not self._features.numbers.keys() >= set(names):
                 self._features.add(map(plain_key, names))
             self._classes.add(labels[first : first + 1])
