@@ -153,8 +153,8 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
                 f"classes must be those of the first call, {self.classes_.tolist()}, "
                 f"got {given.tolist()}"
             )
-        learner, *labelled = self._checked(X, y, sample_weight, first, given)
-        learner.learn(*labelled)
+        learner, rows, labels, parts = self._checked(X, y, sample_weight, first, given)
+        learner.learn(rows, labels, parts)
         self._learner = learner
         return self
 

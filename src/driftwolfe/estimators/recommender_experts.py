@@ -200,12 +200,12 @@ class RatingPool:
     """
 
     def __init__(self, settings: PoolSettings) -> None:
-        none, nowhere = np.zeros(0), np.zeros(0, np.int64)
+        table, none, nowhere = np.zeros((0, 0)), np.zeros(0), np.zeros(0, np.int64)
         self.settings = settings
         self.experts: list[Expert] = []
-        side = Side(*[np.zeros((0, 0))] * 3, none, nowhere, nowhere)
+        side = Side(table, table, table, none, nowhere, nowhere)
         self.sides = self.users, self.items = Growing(side), Growing(side)
-        self.recent = Growing(Recent(np.zeros((0, 0)), nowhere, nowhere))
+        self.recent = Growing(Recent(table, nowhere, nowhere))
         self.first = 0  # the number of the rating in the first row of `recent`
         self.older: dict[int, Older] = {}
         self.seen = SeenPairs()
