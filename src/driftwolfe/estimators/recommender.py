@@ -68,10 +68,9 @@ class MatrixCompleter(Guarded):
     .. math:: \hat r_{ui} = \mu + b_u + c_i + X_{ui}
 
     with the mean within the range of ratings, user and item biases in boxes, and interactions X in a
-    (weighted) trace-norm ball. Experts with different step sizes and radii learn these side by side,
-    some of them restarted at the intervals of a geometric cover, as in `POLD` and `POLA`; the
-    prediction is the weighted mean of theirs. Ratings are learned one by one: one call with n ratings
-    is bit-identical to n calls with one.
+    (weighted) trace-norm ball: the weighted mean of experts with different step sizes and radii, some
+    of them restarted at the intervals of a geometric cover, as in `POLD` and `POLA`. One call with n
+    ratings is bit-identical to n calls with one.
 
     Memory grows with users and items (some 70 numbers for each after 100,000 ratings, growing with
     the logarithm of the number of ratings) and holds the gradients of the latest `memory` ratings.
@@ -191,8 +190,7 @@ class MatrixCompleter(Guarded):
     def prequential(self, pairs: Any, ratings: Any) -> Array:
         """Predict each rating, then learn it, one after the other; return the predictions.
 
-        The same as calling `predict` and `partial_fit` for each rating, and much quicker. Use it to
-        evaluate a learner on a stream.
+        The same as `predict` and `partial_fit` for each rating, and much quicker.
         """
         users, items = columns(pairs)
         if not users:
@@ -353,8 +351,6 @@ class MatrixCompleter(Guarded):
 
 #: Bound of ratings, errors and steps: ratings are at most 1e100, and errors count as 1,000 units.
 LARGEST = 1e110
-#: Bound of the weights of rows, which fall with the root of the number of ratings at most.
-LARGEST_METRIC = 1e20
 #: What holds exactly may be off by that share.
 ROUNDING = 1e-6
 
@@ -391,7 +387,8 @@ def _fields(older: Iterable[str]) -> dict[str, Field]:
         fields |= {
             f"{side}.counts": Field(whole, (side,), 1),
             f"{side}.touched": Field(whole, (side,), 0),
-            f"{side}.metric": Field(real, (side,), 1.0 / LARGEST_METRIC, LARGEST_METRIC),
+            # The weights fall with the root of the number of ratings at most.
+            f"{side}.metric": Field(real, (side,), 1e-20, 1e20),
             f"{side}.biases": Field(real, (side, "experts")),
             f"{side}.squares": Field(real, (side, "experts"), 0.0),
             f"{side}.rows": Field(real, (side, "low rank")),
