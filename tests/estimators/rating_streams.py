@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from driftwolfe.estimators.recommender_archive import pool_state
+from driftwolfe.estimators.recommender import pool_state
 
 
 def turning(count=600, users=12, items=9, seed=0, new=0):
@@ -45,9 +45,9 @@ def interactions(completer, k):
     rank = pool.settings.rank
     expert = int(np.flatnonzero(pool.slots.low == k)[0])
     left, right = (
-        grown.side.rows[: grown.size, k * rank : (k + 1) * rank]
-        * grown.side.metric[: grown.size, None]
+        grown.tables.rows[: grown.size, k * rank : (k + 1) * rank]
+        * grown.tables.metric[: grown.size, None]
         for grown in pool.sides
     )
-    known = pool.users.side.touched[: pool.users.size] >= pool.slots.starts[expert]
+    known = pool.users.tables.touched[: pool.users.size] >= pool.slots.starts[expert]
     return (left * known[:, None]) @ right.T

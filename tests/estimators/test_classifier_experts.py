@@ -20,7 +20,7 @@ from driftwolfe.estimators.classifier_features import (
     FULL_FEATURES,
     FeatureMap,
     as_rows,
-    weighted_copies,
+    copies,
 )
 from driftwolfe.estimators.classifier_kernels import divisor, project_columns
 from driftwolfe.losses import MulticlassLogistic
@@ -30,7 +30,8 @@ RADII = (2.0, 20.0)
 
 
 def labelled(X, y, weights=None):
-    return weighted_copies(as_rows(np.asarray(X, float)), np.asarray(y, np.int64), weights)
+    order, parts = copies(weights, len(y), "weights")
+    return as_rows(np.asarray(X, float)[order]), np.asarray(y, np.int64)[order], parts
 
 
 def rows_of_norm(rng, number, width, norm=1.0):
@@ -254,7 +255,7 @@ def test_no_row_is_longer_than_two_whatever_comes(features, intercept):
 
 @pytest.mark.parametrize("rare", [False, True])
 def test_a_feature_that_comes_late_or_rarely_has_its_scale_at_once(rare):
-    learner = ClassLearner(RADII, True, True, 2, 3)
+    learner = ClassLearner(RADII, "pola", True, 2, 3)
     rng = np.random.default_rng(7)
     X = rng.normal(size=(2000, 3))
     X[:, 2] = 0.0
@@ -270,7 +271,7 @@ def test_a_feature_that_comes_late_or_rarely_has_its_scale_at_once(rare):
 
 
 def test_constant_features_are_left_alone():
-    learner = ClassLearner(RADII, True, True, 2, 3)
+    learner = ClassLearner(RADII, "pola", True, 2, 3)
     X = np.random.default_rng(8).normal(size=(100, 3))
     X[:, 1] = 0.1
     learner.learn(*labelled(X, X[:, 0] > 0, np.random.default_rng(9).uniform(0.1, 3.0, 100)))
@@ -285,7 +286,7 @@ def test_constant_features_are_left_alone():
 def test_how_rows_are_cut_into_calls_makes_no_difference(features, cuts):
     X, y = turning(rows=120, features=features)
     X[:, 3] *= np.arange(120) > 50  # one comes late
-    whole, pieces = (ClassLearner(RADII, True, True, 3, features) for _ in range(2))
+    whole, pieces = (ClassLearner(RADII, "pola", True, 3, features) for _ in range(2))
     whole.learn(*labelled(X, y))
     ends = [0, *sorted(cuts), 120]
     for first, last in itertools.pairwise(ends):
@@ -295,7 +296,7 @@ def test_how_rows_are_cut_into_calls_makes_no_difference(features, cuts):
 
 def test_the_map_for_many_features_takes_over_the_classifiers():
     X, y = turning(rows=400, features=6)
-    learner = ClassLearner((1e3,), True, True, 3, 6)
+    learner = ClassLearner((1e3,), "pola", True, 3, 6)
     learner.learn(*labelled(X, y))
     weights, intercepts = learner.coefficients()
     learner.grow(3, FULL_FEATURES + 1)
@@ -311,7 +312,7 @@ def test_the_map_for_many_features_takes_over_the_classifiers():
 @pytest.mark.parametrize("features", [5, 300])
 def test_coefficients_are_those_of_the_probabilities(features):
     X, y = turning(rows=200, features=features)
-    learner = ClassLearner(RADII, True, True, 3, features)
+    learner = ClassLearner(RADII, "pola", True, 3, features)
     learner.learn(*labelled(X, y))
     learner.experts.weights[:] = 0.0
     learner.experts.weights[3] = 1.0  # of one expert they are exact

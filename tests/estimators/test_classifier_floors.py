@@ -12,8 +12,8 @@ from sklearn import datasets
 
 from driftwolfe import streams
 from driftwolfe.estimators.classifier import TraceNormClassifier
-from driftwolfe.estimators.classifier_experts import ClassLearner, make_learner
-from driftwolfe.estimators.classifier_features import as_rows, weighted_copies
+from driftwolfe.estimators.classifier_experts import ClassLearner
+from driftwolfe.estimators.classifier_features import as_rows
 from driftwolfe.estimators.river import RiverTraceNormClassifier
 from estimators.classifier_streams import shuttle_rows, state_of
 from real_data import needs_data
@@ -22,14 +22,14 @@ from real_data import needs_data
 def played(X, y, **options):
     """Mean log loss and error of the default learner, and the learner."""
     chosen = {"radii": "auto", "learner": "pola", "fit_intercept": True} | options
-    learner: ClassLearner = make_learner(**chosen, classes=int(y.max()) + 1, features=X.shape[1])
+    learner = ClassLearner(**chosen, classes=int(y.max()) + 1, features=X.shape[1])
     logs, wrong = 0.0, 0
     for k in range(len(y)):
         rows = as_rows(X[k : k + 1])
         p = learner.probabilities(rows)[0]
         logs -= math.log(max(p[y[k]], 1e-15))
         wrong += int(p.argmax() != y[k])
-        learner.learn(*weighted_copies(rows, y[k : k + 1].astype(np.int64), None))
+        learner.learn(rows, y[k : k + 1].astype(np.int64), np.ones(1))
     return logs / len(y), wrong / len(y), learner
 
 

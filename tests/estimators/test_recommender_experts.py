@@ -68,7 +68,7 @@ def test_no_bias_leaves_the_range_of_ratings(loss, sign, fan):
         for expert in plain.experts:
             at_limit.add(sign * expert.values.get((fan, "fan"), 0.0) == limit)
         for grown in completer._pool.sides:
-            assert np.abs(grown.side.biases[: grown.size]).max() <= limit
+            assert np.abs(grown.tables.biases[: grown.size]).max() <= limit
     assert True in at_limit  # so a bias that goes beyond would be seen
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftwolfe.estimators import MatrixCompleter, recommender_experts
-from driftwolfe.estimators.recommender_archive import pool_state
+from driftwolfe.estimators.recommender import pool_state
 from driftwolfe.estimators.recommender_experts import SeenPairs
 from estimators.rating_streams import turning
 
@@ -160,19 +160,20 @@ def test_new_users_are_added_without_copying_everything(monkeypatch):
     for user in range(count):
         completer.partial_fit([(user, user % 50)], [float(user % 5)])
     assert len(completer.users_) == count + 1
-    # Room doubles: three tables of users are copied log2 times, and rows copied stay below 2 n a table.
-    assert len(copied) <= 3 * 2 * 20
-    assert sum(copied) <= 3 * 2 * count
-    room = completer._pool.users.side.counts.size
+    # Room doubles: three tables of users and one of steps are copied log2 times, and rows copied stay
+    # below 2 n per table.
+    assert len(copied) <= 4 * 2 * 20
+    assert sum(copied) <= 4 * 2 * count
+    room = completer._pool.users.tables.counts.size
     assert count < room <= 2 * count
 
 
 def held(completer):
     """Bytes of all arrays, room to spare included."""
     pool = completer._pool
-    groups = [pool.slots, pool.low, pool.scale, *(grown.side for grown in pool.sides)]
+    groups = [pool.slots, pool.low, pool.scale, *(grown.tables for grown in pool.sides)]
     arrays = [array for group in groups for array in group]
-    arrays += [pool.recent.rows, pool.recent.cols, pool.recent.steps]
+    arrays += pool.recent.tables
     arrays += pool.seen.runs
     arrays += [part for older in pool.older.values() for part in (older.users, older.items)]
     return sum(array.nbytes for array in arrays)
@@ -226,5 +227,5 @@ def test_the_latest_ratings_are_kept_exactly():
         count = completer.n_ratings_
         assert min(count, 400 / 3) <= recent.size <= 400
         users, items = completer.users_, completer.items_
-        kept = zip(recent.rows[: recent.size], recent.cols[: recent.size], strict=True)
+        kept = zip(recent.known.rows, recent.known.cols, strict=True)
         assert [(users[u], items[i]) for u, i in kept] == pairs[count - recent.size : count]

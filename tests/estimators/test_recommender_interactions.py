@@ -40,7 +40,7 @@ class Watched:
     def raw(self, user, item):
         """What each expert predicts before clipping."""
         pool, rank = self.pool, self.pool.settings.rank
-        sides = [(grown.side, key) for grown, key in zip(pool.sides, (user, item), strict=True)]
+        sides = [(grown.tables, key) for grown, key in zip(pool.sides, (user, item), strict=True)]
         raw = pool.slots.means.copy()
         # The loops need each number at least once; so numbers are in order of appearance.
         known = [
@@ -175,7 +175,7 @@ def test_the_bound_that_is_kept_up_to_date_is_what_it_says_also_after_restarts(m
     completer.partial_fit(pairs[:500], ratings[:500])
     for pair, rating in zip(pairs[500:], ratings[500:], strict=True):
         completer.partial_fit([pair], [rating])
-        side, size = pool.users.side, pool.users.size
+        side, size = pool.users.tables, pool.users.size
         for e in np.flatnonzero(pool.slots.low >= 0):
             k, start = int(pool.slots.low[e]), pool.slots.starts[e]
             factors = side.rows[:size, 3 * k : 3 * k + 3] * side.metric[:size, None]
@@ -201,8 +201,8 @@ def test_within_a_block_rows_step_inside_the_space_of_the_projection(weighting):
         if not known or projects:
             continue
         step = (watched.steps[0] - collected)[user, item]
-        metrics = [grown.side.metric[: grown.size] for grown in pool.sides]
-        space = pool.items.side.rows[: pool.items.size, :3] * metrics[1][:, None]
+        metrics = [grown.tables.metric[: grown.size] for grown in pool.sides]
+        space = pool.items.tables.rows[: pool.items.size, :3] * metrics[1][:, None]
         expected = before.copy()
         expected[user] += step / (metrics[0][user] * metrics[1][item]) * (space @ space[item])
         after = interactions(watched.completer, 0)
@@ -235,7 +235,7 @@ def test_the_decision_has_the_weights_of_users_and_items():
     parts = [weights[e] * interactions(completer, slots.low[e]) for e in range(weights.size)
              if slots.low[e] >= 0]  # fmt: skip
     assert shown == pytest.approx(sum(parts), abs=1e-12)
-    counts = [grown.side.counts[: grown.size] for grown in completer._pool.sides]
+    counts = [grown.tables.counts[: grown.size] for grown in completer._pool.sides]
     rows, cols = (weights_of(count, 0.75) for count in counts)  # a projection was just made
     factors = completer.factors()
     assert shown == pytest.approx(factors.users @ factors.items.T * rows[:, None] * cols, abs=1e-12)

@@ -10,7 +10,7 @@ from driftwolfe.estimators import (
     recommender_experts,
     recommender_kernels,
 )
-from driftwolfe.estimators.recommender_experts import StepMatrix, leading
+from driftwolfe.estimators.recommender_experts import leading
 from driftwolfe.estimators.recommender_kernels import Interactions, Side
 
 NOISE = 1e-14
@@ -76,7 +76,7 @@ def test_nor_one_of_the_regressor_which_passes_several_times(seed):
 
 def as_steps(matrix):
     users, items = matrix.shape
-    return StepMatrix(scipy.sparse.csr_array(matrix), np.zeros((users, 0)), np.zeros((items, 0)))
+    return scipy.sparse.csr_array(matrix), np.zeros((users, 0)), np.zeros((items, 0))
 
 
 def spectrum(values, seed=0):
@@ -103,7 +103,7 @@ def test_directions_that_tie_with_one_left_out_do_not_count(values, counting):
     matrix, right = spectrum(values)
     expected, products = (right[:, : len(counting)] * counting) @ right[:, : len(counting)].T, []
     for given in (matrix, disturbed(matrix)):
-        left, s, found, kept = leading(as_steps(given), np.eye(25), 2)
+        left, s, found, kept = leading(*as_steps(given), np.eye(25), 2)
         products.append((left * s * kept) @ found.T)
         squares = (found * s * kept) @ (found * kept).T
         assert squares == pytest.approx(expected, abs=NOISE / GAP)
@@ -120,7 +120,7 @@ def test_right_vectors_that_depend_on_each_other_or_are_not_seen():
     basis = np.linalg.qr(matrix @ known)[0]
     expected = np.linalg.svd(basis.T @ matrix, compute_uv=False)
     for given in (matrix, disturbed(matrix)):
-        _, s, _, kept = leading(as_steps(given), space, 6)
+        _, s, _, kept = leading(*as_steps(given), space, 6)
         assert s == pytest.approx(expected, abs=NOISE / GAP)
         assert kept.tolist() == [1.0] * 4
 

@@ -301,9 +301,9 @@ def test_no_memory_while_it_is_put_together_is_a_refusal_too(load, path, monkeyp
     kinds = {dw.load: (_learner, "driftwolfe.saved_state.TreeReader.read_state")}
     kinds[MatrixCompleter.load] = (
         _completer,
-        "driftwolfe.estimators.recommender_archive._check_pool",
+        "driftwolfe.estimators.recommender._check_pool",
     )
-    classes = "driftwolfe.estimators.classifier_archive._check_map"
+    classes = "driftwolfe.estimators.classifier_experts._check_map"
     save, inner = kinds.get(load, (_classifier, classes))
     save(path)
     monkeypatch.setattr(inner, none)

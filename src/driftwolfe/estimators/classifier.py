@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,21 +13,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from driftwolfe.estimators.classifier_archive import OPTIONS, read_learner, write_learner
-from driftwolfe.estimators.classifier_experts import ClassLearner, make_learner, plain_radii
-from driftwolfe.estimators.classifier_features import (
-    Rows,
-    as_rows,
-    checked_weights,
-    fixed_order,
-    weighted_copies,
-)
+from driftwolfe.estimators.classifier_experts import OPTIONS, ClassLearner, read_model, write_model
+from driftwolfe.estimators.classifier_features import Rows, as_rows, copies, fixed_order
 from driftwolfe.estimators.ids import check_keys
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.saved_state import Field
-from driftwolfe.storage import require
+from driftwolfe.storage import refused, require
 
 #: What a file says besides the state.
 SAVED_OPTIONS = OPTIONS | {
@@ -39,57 +31,12 @@ SAVED_OPTIONS = OPTIONS | {
 }
 
 
-def check_labels(labels: Any, what: str) -> None:
-    """Refuse labels that are NaN or hold NaN; NumPy would make text of it beside texts."""
-    kind = getattr(getattr(labels, "dtype", None), "kind", "O")
-    if kind in "fO" and isinstance(labels, Iterable) and getattr(labels, "ndim", 1) > 0:
-        check_keys(list(labels), what)
-
-
-def sorted_classes(classes: Any) -> NDArray[Any]:
-    """Return the distinct classes, sorted."""
-    checks.refuse_masked(classes, "classes")
-    check_labels(classes, "a class")
-    found: NDArray[Any] = np.unique(np.asarray(classes))
-    if not found.size:
-        raise ValueError("classes must name at least one class, got none")
-    return found
-
-
-def saved_classes(keys: list[Any], kind: str) -> NDArray[Any]:
-    """Return the classes of a file as an array of that type; they are sorted and distinct."""
-    try:
-        dtype = np.dtype(kind)
-        # At most 64 MB: a file of a few bytes can name a type of any width.
-        if dtype.kind in "biufUSO" and dtype.itemsize * len(keys) <= 1 << 26:
-            classes = np.array(keys, dtype=dtype)
-            if classes.ndim == 1 and np.array_equal(np.unique(classes), classes):
-                return classes
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise ValueError("this archive holds classes that do not fit together")
-
-
-def class_numbers(y: NDArray[Any], classes: NDArray[Any]) -> Indices:
-    """Return the place of every label among the sorted classes."""
-    places = np.searchsorted(classes, y)
-    known = classes[np.minimum(places, classes.size - 1)] == y
-    if not np.all(known):
-        strange = np.unique(y[~known]).tolist()
-        raise ValueError(
-            f"y holds labels {strange} that are not among the classes {classes.tolist()}; "
-            "name all classes that will ever come in the first call of partial_fit"
-        )
-    return places.astype(np.int64)
-
-
 class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     r"""A linear classifier for streams that drift: POLA with several radii, nothing to tune.
 
     Features are rescaled online. Experts for all radii and for intervals of 16, 64, 256, ... rows
     descend on the logistic loss in trace-norm balls, and restart when their interval ends. Their class
-    probabilities are averaged, with weights that are multiplied by the probability that each gave to
-    the label.
+    probabilities are averaged, weighted by the probabilities that they gave to the labels so far.
 
     .. math:: p_t(c) = \sum_i w_{t,i}\, \mathrm{softmax}(Y_{t,i} z_t)_c
 
@@ -130,15 +77,13 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     :math:`z_t`, whose norm is at most 2. It does not cover `fit`, which goes through the rows several
     times.
 
-    A whole number w as the weight of a row is the same as w copies of it, up to 100; rows of weight 0
-    are left out. What is learned does not depend on how rows are split into calls, nor on whether they
-    are sparse; the result of `fit` does not depend on the order of the rows either.
+    A whole number w as the weight of a row is the same as w copies of it, up to 100. What is learned
+    does not depend on how rows are split into calls, nor on whether they are sparse; the result of
+    `fit` does not depend on the order of the rows either.
 
-    Several threads may predict at the same time. While one thread learns, predictions, attributes and
-    `save` are refused with a RuntimeError in other threads, and so is learning while another reads.
-
-    Work per row and memory grow with experts x classes x features, with 3 experts for each of 5 to 10
-    lengths; for sparse rows of more than 256 features, the work grows with the nonzero entries.
+    Several threads may predict or save at the same time, or one may learn; other calls are refused
+    with a RuntimeError. Work per row and memory grow with experts x classes x features, with 3 experts
+    for each of 5 to 10 lengths; beyond 256 features the work grows with the nonzero entries of a row.
 
     References
     ----------
@@ -153,13 +98,11 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     >>> from driftwolfe.estimators import TraceNormClassifier
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(400, 3))
-    >>> y = np.where(X[:, 0] > 0, "up", "down")
-    >>> y[200:] = np.where(X[200:, 0] > 0, "down", "up")  # the rule is reversed
-    >>> model = TraceNormClassifier()
-    >>> for k in range(0, 400, 10):
-    ...     model = model.partial_fit(X[k : k + 10], y[k : k + 10], classes=["down", "up"])
+    >>> y = X[:, 0] > 0
+    >>> y[200:] = X[200:, 0] < 0  # the rule is reversed
+    >>> model = TraceNormClassifier().partial_fit(X, y, classes=[False, True])
     >>> model.predict([[3.0, 0.0, 0.0], [-3.0, 0.0, 0.0]])
-    array(['down', 'up'], dtype='<U4')
+    array([False,  True])
     """
 
     def __init__(
@@ -180,13 +123,10 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     @writes
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TraceNormClassifier:
         """Learn from scratch, going through the rows several times, in random order."""
-        with self._unchanged_if_refused():
-            passes = checks.count(self.passes, "passes")
-            learner, rows, labels, parts = self._checked(X, y, sample_weight, first=True)
-            generator = check_random_state(self.random_state)
-            if not rows.number:
-                raise ValueError("sample_weight is zero for all rows: there is nothing to learn")
-            order = fixed_order(rows, labels, parts)
+        passes = checks.count(self.passes, "passes")
+        generator = check_random_state(self.random_state)
+        learner, rows, labels, parts = self._checked(X, y, sample_weight, first=True)
+        order = fixed_order(rows, labels, parts)
         for _ in range(passes):
             own = order[generator.permutation(order.size)]
             learner.learn(rows.taken(own), labels[own], parts[own])
@@ -199,17 +139,21 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> TraceNormClassifier:
         """Learn rows one by one, in their order; the first call names all classes that will ever come."""
-        with self._unchanged_if_refused():
-            first = not self.__sklearn_is_fitted__()
-            if classes is None and first:
-                raise ValueError("classes must be passed on the first call to partial_fit")
-            given = self.classes_ if classes is None else sorted_classes(classes)
-            if not first and not np.array_equal(given, self.classes_):
-                raise ValueError(
-                    f"classes must be those of the first call, {self.classes_.tolist()}, "
-                    f"got {given.tolist()}"
-                )
-            learner, rows, labels, parts = self._checked(X, y, sample_weight, first, given)
+        first = not self.__sklearn_is_fitted__()
+        if classes is None and first:
+            raise ValueError("classes must be passed on the first call to partial_fit")
+        given = self.classes_ if classes is None else classes
+        checks.refuse_masked(given, "classes")
+        _check_labels(given, "a class")
+        given = np.unique(np.asarray(given))
+        if not given.size:
+            raise ValueError("classes must name at least one class, got none")
+        if not first and not np.array_equal(given, self.classes_):
+            raise ValueError(
+                f"classes must be those of the first call, {self.classes_.tolist()}, "
+                f"got {given.tolist()}"
+            )
+        learner, rows, labels, parts = self._checked(X, y, sample_weight, first, given)
         learner.learn(rows, labels, parts)
         self._learner = learner
         return self
@@ -217,10 +161,8 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     @reads
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes, in the order of `classes_`."""
-        learner = self._fitted()
-        table = validate_data(
-            self, _sound(X, "X"), accept_sparse="csr", dtype=np.float64, reset=False
-        )
+        learner, rows = self._fitted(), _sound(X, "X")
+        table = validate_data(self, rows, accept_sparse="csr", dtype=np.float64, reset=False)
         return learner.probabilities(as_rows(table))
 
     def predict_log_proba(self, X: Any) -> Array:
@@ -280,34 +222,37 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
             raise TypeError("a classifier is saved with a random_state that is None or a number")
         settings = {
             **self.get_params(),
-            "radii": plain_radii(self.radii),
             "random_state": None if self.random_state is None else int(self.random_state),
             "labels": self.classes_.dtype.str,
             "passes_done": getattr(self, "n_iter_", None),
         }
         keys = {"classes": self.classes_, "names": getattr(self, "feature_names_in_", ())}
-        write_learner(path, type(self).__name__, settings, learner, keys)
+        write_model(path, type(self).__name__, settings, learner, keys)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TraceNormClassifier:
         """Return the classifier that `save` wrote; it resumes bit-identically."""
-        options, learner, keys = read_learner(
-            path, cls.__name__, SAVED_OPTIONS, ("classes", "names")
-        )
+        held = read_model(path, cls.__name__, SAVED_OPTIONS, ("classes", "names"))
+        options, learner, keys = held
         if learner is None:
             raise ValueError(f"{path} holds no fitted classifier")
-        labels, passes = options.pop("labels"), options.pop("passes_done", None)
-        loaded, names = cls(**options), keys["names"]
-        loaded.classes_ = saved_classes(keys["classes"], labels)
-        loaded.n_features_in_ = learner.map.features
-        require(len(loaded.classes_) == learner.experts.classes, "classes")
-        if names:
+        kind, passes = options.pop("labels"), options.pop("passes_done", None)
+        loaded, features = cls(**options), learner.map.features
+        with refused("this archive holds classes that do not fit together"):
+            dtype = np.dtype(kind)
+            # At most 64 MB: a file of a few bytes can name a type of any width.
+            small = dtype.itemsize * len(keys["classes"]) <= 1 << 26
+            require(dtype.kind in "biufUSO" and small, "labels")
+            classes = np.array(keys["classes"], dtype=dtype)
+            require(classes.shape == (learner.experts.classes,), "classes")
+            require(np.array_equal(np.unique(classes), classes), "classes")
+        loaded.classes_, loaded.n_features_in_, loaded._learner = classes, features, learner
+        if names := keys["names"]:
             texts = all(type(name) is str for name in names)
-            require(texts and len(names) == learner.map.features, "names of features")
+            require(texts and len(names) == features, "names of features")
             loaded.feature_names_in_ = np.array(names, dtype=object)
         if passes is not None:
             loaded.n_iter_ = passes
-        loaded._learner = learner
         return loaded
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -318,34 +263,39 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    @contextmanager
-    def _unchanged_if_refused(self) -> Iterator[None]:
-        """Undo what scikit-learn's checks have set if a call is refused."""
-        before = self.__dict__.copy()
-        try:
-            yield
-        except BaseException:
-            self.__dict__ = before
-            raise
-
     def _checked(
         self, X: Any, y: Any, sample_weight: Any, first: bool, classes: Any = None
     ) -> tuple[ClassLearner, Rows, Indices, Array]:
         """Return the learner, a new one the first time, and what it learns; set `classes_`."""
-        rows, targets = _sound(X, "X"), _sound(y, "y")
-        check_labels(targets, "a label")
-        table, labels = validate_data(
-            self, rows, targets, accept_sparse="csr", dtype=np.float64, reset=first
-        )
-        check_classification_targets(labels)
-        weights = checked_weights(sample_weight, labels.size, "sample_weight")
-        self.classes_ = sorted_classes(labels) if classes is None else classes
-        numbers = class_numbers(labels, self.classes_)
-        copied = weighted_copies(as_rows(table), numbers, weights)
-        if not first:
-            return self._learner, *copied
-        sizes = self.classes_.size, self.n_features_in_
-        return make_learner(self.radii, self.learner, self.fit_intercept, *sizes), *copied
+        before = self.__dict__.copy()
+        try:
+            rows, targets = _sound(X, "X"), _sound(y, "y")
+            _check_labels(targets, "a label")
+            table, labels = validate_data(
+                self, rows, targets, accept_sparse="csr", dtype=np.float64, reset=first
+            )
+            check_classification_targets(labels)
+            order, parts = copies(sample_weight, labels.size, "sample_weight")
+            self.classes_ = np.unique(labels) if classes is None else classes
+            numbers = self.classes_.searchsorted(labels)
+            known = self.classes_[np.minimum(numbers, self.classes_.size - 1)] == labels
+            if not np.all(known):
+                raise ValueError(
+                    f"y holds labels {np.unique(labels[~known]).tolist()} that are not among the "
+                    f"classes {self.classes_.tolist()}; name all classes that will ever come in the "
+                    "first call of partial_fit"
+                )
+            if classes is None and not order.size:
+                raise ValueError("sample_weight is zero for all rows: there is nothing to learn")
+            if first:
+                sizes = self.classes_.size, self.n_features_in_
+                learner = ClassLearner(self.radii, self.learner, self.fit_intercept, *sizes)
+            else:
+                learner = self._learner
+            return learner, as_rows(table).taken(order), numbers[order].astype(np.int64), parts
+        except BaseException:
+            self.__dict__ = before  # without what scikit-learn's checks have set
+            raise
 
     def _fitted(self) -> ClassLearner:
         check_is_fitted(self)
@@ -362,3 +312,10 @@ def _sound(given: Any, name: str) -> Any:
     """Check what scikit-learn does not: masks, and indices of sparse matrices."""
     checks.refuse_masked(given, name)
     return checks.sound_sparse(given, name)
+
+
+def _check_labels(labels: Any, what: str) -> None:
+    """Refuse labels that are NaN or hold NaN; NumPy would make text of it beside texts."""
+    kind = getattr(getattr(labels, "dtype", None), "kind", "O")
+    if kind in "fO" and isinstance(labels, Iterable) and getattr(labels, "ndim", 1) > 0:
+        check_keys(list(labels), what)

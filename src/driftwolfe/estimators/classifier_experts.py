@@ -1,7 +1,9 @@
-"""The experts behind `TraceNormClassifier`."""
+"""The experts behind the classifiers, and the saved state of these."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,16 +11,25 @@ import numpy as np
 from driftwolfe.ensemble import GeometricCover
 from driftwolfe.estimators.classifier_features import (
     FULL_FEATURES,
+    SMALLEST_WEIGHT,
     FeatureMap,
     Rows,
     renewal_gap,
 )
+from driftwolfe.estimators.ids import distinct_keys, encode_keys
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.rounding import near_largest
+from driftwolfe.saved_state import Field, check_fields
+from driftwolfe.storage import Archive, enough_memory, read_archive, require, write_archive
 
 kernels = compiled("driftwolfe.estimators.classifier_kernels")
 
+#: Default radii: scores of rows of usual length range from soft to certain.
+RADII = (10.0, 40.0, 160.0)
+#: Squares of scores do not overflow.
+SMALLEST_RADIUS, LARGEST_RADIUS = 1e-100, 1e100
+LEARNERS = ("pola", "pold")
 #: Rows in a round of the cover: no expert lives shorter.
 BLOCK = 16
 #: Of the cover's lengths 1, 2, 4, ... rounds, every second is used: 1, 4, 16, ...
@@ -28,33 +39,32 @@ FIRST_LEVELS = 5
 #: By which share the trace norm may pass the radius before an expert is projected. Measured losses
 #: are the same for 0 and for 1; projections are over twenty times fewer than with 0.
 SLACK = 0.5
+#: Rows that are mapped together where nothing is learned, which bounds the memory for it.
+CHUNK = 4096
 
 
 class ClassExperts:
     r"""POLA's experts for the multiclass logistic loss, weighted by their likelihood.
 
-    There is an expert for each radius :math:`\rho` and each length L = 16, 64, 256, ... of intervals
-    of the geometric cover. It holds a matrix Y, predicts class probabilities softmax(Y z), and
-    after each row takes a step
+    The expert for a radius :math:`\rho` and intervals of length L holds a matrix Y, predicts class
+    probabilities softmax(Y z), and after each row takes a step
 
     .. math:: Y \leftarrow P(Y - \eta \nabla f(Y)), \qquad \eta = \frac{D}{G \sqrt L}
               = \frac{\rho}{\sqrt{2 L}}
 
     with D = 2 rho and :math:`G = 2\sqrt2`, a bound on the gradients for rows of norm at most 2. P
-    projects Y onto the ball once a bound on its trace norm passes 1.5 rho. In between Y may lie
-    outside, as only probabilities are played: no point of the ball gets farther away, which is all
-    that the regret needs.
+    projects Y onto the ball once a bound on its trace norm passes 1.5 rho; only probabilities are
+    played, and no point of the ball gets farther away, which is all that the regret needs.
 
     When an interval ends, the expert of the next one of that length starts at the heaviest expert of
     its radius, with the weight of the one before. Weights are multiplied by the probability that an
     expert gave to the label; then a share 1/(t+1) of them is spread evenly. With `adaptive` False
     experts never restart and shares are :math:`1/(t+1)^2`, as in POLD.
 
-    The guarantee of `TraceNormClassifier` has two parts. The logarithmic loss is 1-mixable, so the
-    mixture has, over the rows s to e, at most the loss of any of N experts plus :math:`\ln(N e)`
-    (rounded up by less than 0.01 for experts that join later). An expert has, on each of its intervals,
-    at most the loss of any fixed matrix Z in its ball plus :math:`1.3\, G D \sqrt L`: the usual sum
-    :math:`\lVert Y_s - Z\rVert^2/(2\eta) + \eta G^2 L/2`, with :math:`\lVert Y_s - Z\rVert \le 2.5 \rho`.
+    The guarantee of `TraceNormClassifier`: the logarithmic loss is 1-mixable, so the mixture loses at
+    most :math:`\ln(N e)` to any of N experts over the rows s to e. An expert loses at most
+    :math:`\lVert Y_s - Z\rVert^2/(2\eta) + \eta G^2 L/2 \le 1.3\, G D \sqrt L` to any Z in its ball on
+    each of its intervals, as :math:`\lVert Y_s - Z\rVert \le 2.5 \rho`.
     """
 
     STATE = ("points", "norms", "weights")
@@ -70,7 +80,7 @@ class ClassExperts:
         self.points: Array = np.zeros((features, number * classes))
         self.norms: Array = np.zeros((2, number))  # bounds on trace norms; squared Frobenius norms
         self.weights: Array = np.full(number, 1.0 / number)
-        self._set_steps()
+        self.set_steps()
 
     @property
     def lengths(self) -> Indices:
@@ -82,6 +92,11 @@ class ClassExperts:
     def names(self) -> list[str]:
         pairs = zip(self._radii.tolist(), self.lengths.tolist(), strict=True)
         return [f"radius {radius:g}, {length:,} rows" for radius, length in pairs]
+
+    def set_steps(self) -> None:
+        """Set the radius and the step size of every expert."""
+        self._radii: Array = np.resize(self.radii, self.weights.size)
+        self._steps: Array = self._radii / np.sqrt(2.0 * self.lengths)
 
     def probabilities(self, rows: Rows) -> Array:
         out = np.zeros((rows.number, self.classes))
@@ -135,37 +150,29 @@ class ClassExperts:
             share = number / (self.weights.size + number) / (self.t + 1.0)
             new = np.full(number, share / number)
             self.weights = np.concatenate(((1.0 - share) * self.weights, new))
-            self._set_steps()
+            self.set_steps()
 
     def project(self) -> None:
         """Project all experts onto their balls, and compute their norms."""
         for i, radius in enumerate(self._radii.tolist()):
             place = i * self.classes, self.classes
-            norms = kernels().project_columns(self.points[: self.width], *place, radius)
-            self.norms[:, i] = norms
-
-    def _set_steps(self) -> None:
-        """Set the radius and the step size of every expert."""
-        self._radii: Array = np.resize(self.radii, self.weights.size)
-        self._steps: Array = self._radii / np.sqrt(2.0 * self.lengths)
-
-
-#: Rows that are mapped together where nothing is learned, which bounds the memory for it.
-CHUNK = 4096
+            self.norms[:, i] = kernels().project_columns(self.points[: self.width], *place, radius)
 
 
 class ClassLearner:
-    """A feature map and the experts on top of it; classes and features are numbers.
+    """A feature map and the experts on top of it, with the options of `TraceNormClassifier`.
 
     Rows are learned one by one: how they are split into calls makes no difference, bit-identically.
     The weight of a row multiplies its loss and its part in the statistics of features.
     """
 
     def __init__(
-        self, radii: tuple[float, ...], intercept: bool, adaptive: bool, classes: int, features: int
+        self, radii: Any, learner: Any, fit_intercept: Any, classes: int, features: int
     ) -> None:
-        self.map = FeatureMap(features, intercept)
-        self.experts = ClassExperts(radii, classes, features + 1, adaptive)
+        if learner not in LEARNERS:
+            raise ValueError(f'learner must be "pola" or "pold", got {learner!r}')
+        self.map = FeatureMap(features, bool(fit_intercept))
+        self.experts = ClassExperts(checked_radii(radii), classes, features + 1, learner == "pola")
         self.renewal = 1  # the round after which the map is recomputed
 
     @property
@@ -215,7 +222,7 @@ class ClassLearner:
         self.experts.grow(classes, features + 1)
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return numbers and arrays from which `restored` makes the same learner."""
+        """Return the numbers and arrays of a saved state."""
         experts = self.experts
         numbers = {
             "radii": experts.radii.tolist(),
@@ -229,43 +236,9 @@ class ClassLearner:
         arrays |= {f"experts.{name}": getattr(experts, name) for name in ClassExperts.STATE}
         return numbers, arrays | {"experts.points": experts.points[: experts.width]}
 
-    @classmethod
-    def restored(cls, numbers: dict[str, Any], arrays: dict[str, Array]) -> ClassLearner:
-        radii, intercept, adaptive = (numbers[name] for name in ("radii", "intercept", "adaptive"))
-        learner = cls(tuple(radii), intercept, adaptive, numbers["classes"], features=0)
-        for name, array in arrays.items():
-            part, _, own = name.partition(".")
-            setattr(getattr(learner, part), own, array)
-        learner.map.full = learner.map.mean.size == learner.map.seen.size
-        experts, learner.renewal = learner.experts, numbers["renewal"]
-        experts.t, experts.width = numbers["t"], len(experts.points)
-        experts._set_steps()
-        return learner
-
-
-#: Default radii: scores of rows of usual length range from soft to certain.
-RADII = (10.0, 40.0, 160.0)
-LEARNERS = ("pola", "pold")
-#: Squares of scores do not overflow.
-SMALLEST_RADIUS, LARGEST_RADIUS = 1e-100, 1e100
-
-
-def make_learner(
-    radii: Any, learner: Any, fit_intercept: Any, classes: int, features: int
-) -> ClassLearner:
-    """Return a new learner; ValueError for options that are not allowed."""
-    if learner not in LEARNERS:
-        raise ValueError(f'learner must be "pola" or "pold", got {learner!r}')
-    adaptive = learner == "pola"
-    return ClassLearner(checked_radii(radii), bool(fit_intercept), adaptive, classes, features)
-
 
 def checked_radii(radii: Any) -> tuple[float, ...]:
-    """Return the radii as numbers.
-
-    >>> checked_radii("auto"), checked_radii(3)
-    ((10.0, 40.0, 160.0), (3.0,))
-    """
+    """Return the radii as numbers, from one or several, or the default ones for "auto"."""
     if isinstance(radii, str) and radii == "auto":
         return RADII
     given = [] if isinstance(radii, str) else np.atleast_1d(radii).tolist()
@@ -279,6 +252,136 @@ def checked_radii(radii: Any) -> tuple[float, ...]:
     return found
 
 
-def plain_radii(radii: Any) -> Any:
-    """Return the radii as an archive can hold them."""
-    return radii if isinstance(radii, str) else np.asarray(radii).tolist()
+#: Sums of squares of features and of their weights are smaller, and either 0 or larger.
+LARGEST_SQUARE, SMALLEST_SQUARE = 1e250, 1e-260
+#: Features and their inverse scales are smaller.
+LARGEST_SCALE = 1e150
+#: For what holds exactly but for rounding.
+ROUNDING = 1.0 + 1e-6
+
+#: Options that both classifiers have.
+OPTIONS = {
+    "radii": Field((str, list, int, float), items=Field((int, float))),
+    "learner": Field(str),
+    "fit_intercept": Field((bool, int), least=0, most=1),
+}
+_REAL, _SCALE = np.float64, (-LARGEST_SCALE, LARGEST_SCALE)
+_COUNT = Field(int, least=0, below=1 << 53)
+NUMBERS = {
+    "radii": Field(list, items=Field(float)),
+    "intercept": Field(bool),
+    "adaptive": Field(bool),
+    "classes": Field(int, least=1, below=1 << 53),
+    "t": _COUNT,
+    "renewal": _COUNT,
+}
+#: Arrays of a learner; there are `full` features with moments, `others` with squares only.
+ARRAYS = {
+    "map.totals": Field(_REAL, (2,), 0.0, LARGEST_SCALE),
+    "map.seen": Field(_REAL, ("features",), 0.0),
+    "map.mean": Field(_REAL, ("full",), *_SCALE),
+    "map.moments": Field(_REAL, ("full", "full")),
+    "map.squares": Field(_REAL, ("others",)),
+    "map.centre": Field(_REAL, ("full",), *_SCALE),
+    "map.table": Field(_REAL, ("full", "full"), *_SCALE),
+    "experts.points": Field(_REAL, ("width", "experts classes")),
+    "experts.norms": Field(_REAL, (2, "experts"), 0.0),
+    "experts.weights": Field(_REAL, ("experts",), 0.0),
+}
+
+
+def write_model(
+    path: str | os.PathLike[str],
+    kind: str,
+    options: Mapping[str, Any],
+    learner: ClassLearner | None,
+    keys: Mapping[str, Iterable[Any]],
+) -> None:
+    """Write options, learner and named lists of keys to one file."""
+    numbers, arrays = (None, {}) if learner is None else learner.state()
+    radii = options["radii"]
+    radii = radii if isinstance(radii, str) else np.asarray(radii).tolist()
+    held = {f"keys.{name}": encode_keys(listed) for name, listed in keys.items()}
+    settings = {**options, "radii": radii, "learner_state": numbers}
+    write_archive(path, kind, settings, {**arrays, **held})
+
+
+def read_model(
+    path: str | os.PathLike[str], kind: str, options: Mapping[str, Field], keys: tuple[str, ...]
+) -> tuple[dict[str, Any], ClassLearner | None, dict[str, list[Any]]]:
+    """Return options, learner and keys that `write_model` wrote, if they are of that kind."""
+    fields = {**options, "learner_state": Field(dict, optional=True)}
+    key_fields = {f"keys.{name}": Field(np.uint8, (None,)) for name in keys}
+
+    def check(archive: Archive) -> None:
+        settings, arrays = archive.settings, archive.arrays
+        check_fields(fields, settings, kind)
+        require(settings["learner"] in LEARNERS, "options")
+        checked_radii(settings["radii"])
+        numbers, seen = settings["learner_state"], arrays.get("map.seen")
+        if numbers is None or seen is None:
+            require(numbers is None, "arrays of a classifier")
+            check_fields(key_fields, arrays, kind)
+            return
+        check_fields(NUMBERS, numbers, kind)
+        features, t = seen.nbytes // 8, numbers["t"]
+        require(t < numbers["renewal"] <= t + renewal_gap(features, t), "rounds of a classifier")
+        levels = FIRST_LEVELS
+        while BLOCK << (LEVEL_BITS * (levels - 1)) <= t:  # the next joins once that is played
+            levels += 1
+        full = features if features <= FULL_FEATURES else 0
+        sizes = {"features": features, "full": full, "others": features - full}
+        sizes |= {"width": features + 1, "classes": numbers["classes"]}
+        sizes["experts"] = levels * len(checked_radii(numbers["radii"]))
+        check_fields(ARRAYS | key_fields, arrays, kind, **sizes)
+
+    with enough_memory(path):
+        archive = read_archive(path, check, kind)
+        settings, arrays = archive.settings, archive.arrays
+        held = {name: distinct_keys(arrays.pop(f"keys.{name}")) for name in keys}
+        numbers = settings.pop("learner_state")
+        return settings, None if numbers is None else _restored(numbers, arrays), held
+
+
+def _restored(numbers: dict[str, Any], arrays: dict[str, Array]) -> ClassLearner:
+    """Return the learner of a state whose parts have been checked one by one."""
+    method = "pola" if numbers["adaptive"] else "pold"
+    learner = ClassLearner(numbers["radii"], method, numbers["intercept"], numbers["classes"], 0)
+    for name, array in arrays.items():
+        part, _, own = name.partition(".")
+        setattr(getattr(learner, part), own, array)
+    learner.map.full = learner.map.mean.size == learner.map.seen.size
+    experts, learner.renewal = learner.experts, numbers["renewal"]
+    experts.t, experts.width = numbers["t"], len(experts.points)
+    experts.set_steps()
+    _check_map(learner.map)
+    _check_experts(experts)
+    return learner
+
+
+def _check_map(features: FeatureMap) -> None:
+    """Sums of squares are such, and no scale can leave the range of numbers."""
+    moments, seen, (weight, lengths) = features.moments, features.seen, features.totals
+    squares = np.concatenate((moments.diagonal(), features.squares))
+    in_range = (squares == 0.0) | ((squares >= SMALLEST_SQUARE) & (squares <= LARGEST_SQUARE))
+    require(in_range.all(), "squares of features")
+    # Cauchy and Schwarz: correlations are at most 1.
+    roots = np.sqrt(moments.diagonal())
+    lower = np.abs(np.tril(moments, -1))
+    require((lower <= ROUNDING * roots * roots[:, None]).all(), "moments of features")
+    require(weight > 0.0 or (lengths == 0.0 and not squares.any()), "totals")
+    require((seen <= ROUNDING * weight).all(), "totals")
+    require((seen[squares > 0.0] >= SMALLEST_WEIGHT / 2).all(), "totals")
+
+
+def _check_experts(experts: ClassExperts) -> None:
+    """Weights of sum 1, and matrices no larger than experts may let theirs grow."""
+    points, weights = experts.points, experts.weights
+    require(abs(weights.sum() - 1.0) < 1e-6, "weights of experts")
+    limits = ROUNDING * (1.0 + SLACK) * np.resize(experts.radii, weights.size)
+    require((experts.norms[0] <= limits).all(), "norms of experts")
+    stacked = points.reshape(len(points), weights.size, -1)
+    largest = np.maximum(stacked.max(axis=(0, 2)), -stacked.min(axis=(0, 2)))
+    require((largest <= limits).all(), "experts")  # so that squares have a range
+    squares = np.einsum("jic,jic->i", stacked, stacked)
+    require((squares <= limits**2).all(), "experts")

@@ -8,7 +8,6 @@ import numpy as np
 
 from driftwolfe.estimators.weight_kernels import reweigh
 from driftwolfe.points.compiling import (
-    ANSWER,
     NEW_NUMBERS,
     NEW_TABLE,
     NUMBER,
@@ -72,28 +71,14 @@ def divisor(totals, squared, part):
     return max(mean, math.sqrt(squared) / LONGEST)
 
 
-@jit(NUMBERS, NUMBER, ANSWER, NUMBER, NEW_NUMBERS, NEW_NUMBERS, NEW_TABLE)
-def _count_full(row, part, centred, weight, mean, seen, moments):
-    """Count a row for the means and the second moments about them (Welford 1962)."""
-    before = row - mean
-    if centred:
-        mean += part / weight * before
-    after = row - mean
-    for i in range(row.size):
-        usual = moments[i, i] + weight * mean[i] * mean[i]
-        if weight * row[i] * row[i] > NEGLIGIBLE * NEGLIGIBLE * usual:
-            seen[i] += part
-        factor = part * before[i]
-        if factor != 0.0:
-            for j in range(i + 1):
-                moments[i, j] += factor * after[j]
-
-
 @jit(*_ROWS, NUMBERS, NUMBER, *[NEW_NUMBERS] * 3, NEW_TABLE, NUMBERS, TABLE, NEW_NUMBERS)
 def full_rows(
     starts, places, values, parts, constant, totals, seen, mean, moments, centre, table, out
 ):
-    """Map rows to (constant, A (x - centre)) / length, A^T the table; count those with weights `parts`."""
+    """Map rows to (constant, A (x - centre)) / length, A^T the table; count those with weights `parts`.
+
+    Means, and second moments about them, are updated as Welford (1962) does.
+    """
     width, learning = centre.size, parts.size > 0
     row, mapped = np.empty(width), np.empty(width)
     for k in range(starts.size - 1):
@@ -104,7 +89,18 @@ def full_rows(
         part = parts[k] if learning else 0.0
         if learning:
             totals[0] += part
-            _count_full(row, part, constant > 0.0, totals[0], mean, seen, moments)
+            before = row - mean
+            if constant > 0.0:
+                mean += part / totals[0] * before
+            after = row - mean
+            for i in range(width):
+                usual = moments[i, i] + totals[0] * mean[i] * mean[i]
+                if totals[0] * row[i] * row[i] > NEGLIGIBLE * NEGLIGIBLE * usual:
+                    seen[i] += part
+                factor = part * before[i]
+                if factor != 0.0:
+                    for j in range(i + 1):
+                        moments[i, j] += factor * after[j]
         squared = constant * constant
         for j in range(width):
             ahead = row[j] - centre[j]
@@ -192,22 +188,6 @@ def probabilities(starts, places, values, points, weights, out):
             out[k, c] /= total
 
 
-@jit()
-def _update_norms(scores, slopes, first, classes, step, squared, norms):
-    """Update the norms of a matrix that takes a step: a bound on its trace norm, and ||Y||^2.
-
-    The step has rank one, so its norm is its trace norm; and the trace norm of any matrix is at
-    most ||Y|| times the root of its number of columns.
-    """
-    length, inner = 0.0, 0.0
-    for c in range(first, first + classes):
-        length += slopes[c] * slopes[c]
-        inner += slopes[c] * scores[c]
-    length *= squared
-    norms[1] = max(norms[1] - 2.0 * step * inner + step * step * length, 0.0)
-    norms[0] = min(norms[0] + step * math.sqrt(length), math.sqrt(classes * norms[1]))
-
-
 @jit(*_ROWS, PLACES, *[NUMBERS] * 4, NUMBER, NEW_TABLE, NEW_NUMBERS, NEW_TABLE)
 def learn_rows(
     starts, places, values, labels, parts, shares, steps, radii, slack, points, weights, norms
@@ -231,10 +211,17 @@ def learn_rows(
             slopes[own] = math.expm1(logs[i])  # p - 1, also where p is nearly 1
         reweigh(weights, logs, parts[k], shares[k])
         for i in range(n):
-            step = parts[k] * steps[i]
-            _update_norms(scores, slopes, i * classes, classes, step, squared, norms[:, i])
+            step, length, inner = parts[k] * steps[i], 0.0, 0.0
             for c in range(i * classes, (i + 1) * classes):
+                length += slopes[c] * slopes[c]
+                inner += slopes[c] * scores[c]
                 slopes[c] *= -step
+            length *= squared
+            # The step has rank one, so its norm is its trace norm; and the trace norm of any matrix is
+            # at most its norm times the root of its number of columns.
+            norms[1, i] = max(norms[1, i] - 2.0 * step * inner + step * step * length, 0.0)
+            norms[0, i] += step * math.sqrt(length)
+            norms[0, i] = min(norms[0, i], math.sqrt(classes * norms[1, i]))
         for e in range(first, last):
             _add(points[places[e]], values[e], slopes)
         for i in range(n):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any
 
 import numpy as np
@@ -15,16 +15,7 @@ from driftwolfe.storage import require
 
 
 class Ids:
-    """Keys numbered 0, 1, 2, ... in order of appearance.
-
-    >>> ids = Ids(["ann"])
-    >>> numbers, new = ids.number(["bob", "ann", "bob"])
-    >>> numbers, new
-    (array([1, 0, 1]), ['bob'])
-    >>> ids.add(new)
-    >>> ids.find(["bob", "eve"])
-    array([ 1, -1])
-    """
+    """Keys numbered 0, 1, 2, ... in order of appearance."""
 
     def __init__(self, names: Iterable[Hashable] = ()) -> None:
         self.numbers: dict[Any, int] = {}
@@ -53,8 +44,7 @@ class Ids:
                 self.names.append(key)
 
 
-#: How keys of each type are written in JSON: as a tag and a text. Numbers are in base 16, which is
-#: exact and also holds infinities and NaN.
+#: How keys of each type are written in JSON: as a tag and a text. Numbers are in base 16, so exact.
 _KEYS: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
     "text": (str, str, str),
     "bool": (bool, str, {"True": True, "False": False}.__getitem__),
@@ -72,15 +62,16 @@ _HOLDERS = (tuple, frozenset)
 
 
 def check_keys(keys: Collection[Any], what: str) -> None:
-    """Raise ValueError if a key could not be found again: if it is NaN, or holds NaN.
-
-    Tuples and frozensets may hold others, 8 deep and 10,000 in all. This check comes before a key is
-    hashed or compared, which takes time and stack for all of it.
-    """
+    """Raise ValueError for a key that is NaN, holds NaN, or takes too long to hash or compare."""
     if _SIMPLE.issuperset(map(type, keys)):
         return
     parts = [key for key in keys if not isinstance(key, _HOLDERS)]
-    parts += [part for key in keys if isinstance(key, _HOLDERS) for part in _parts(key, what)]
+    for key in keys:
+        if isinstance(key, _HOLDERS):
+            held = list(islice(_parts(key, what), LARGEST_KEY + 1))
+            if len(held) > LARGEST_KEY:
+                raise ValueError(f"{what} must hold at most {LARGEST_KEY:,} parts")
+            parts += held
     with suppress(TypeError):  # not hashable, which the caller says in its own words
         parts = list(set(parts))
     if any(map(_is_missing, parts)):
@@ -89,19 +80,14 @@ def check_keys(keys: Collection[Any], what: str) -> None:
         )
 
 
-def _parts(key: Any, what: str) -> list[Any]:
-    """Return what a key holds that is no tuple or frozenset."""
-    parts, count = [key], 0
-    for _ in range(DEEPEST_KEY + 1):
-        holders = [part for part in parts if isinstance(part, _HOLDERS)]
-        if not holders:
-            return parts
-        count += sum(map(len, holders))
-        if count > LARGEST_KEY:
-            raise ValueError(f"{what} must hold at most {LARGEST_KEY:,} parts")
-        parts = [part for part in parts if not isinstance(part, _HOLDERS)]
-        parts += [part for holder in holders for part in holder]
-    raise ValueError(f"{what} must not hold tuples more than {DEEPEST_KEY} deep")
+def _parts(key: Any, what: str, depth: int = 1) -> Iterator[Any]:
+    """Yield all that a tuple or frozenset holds, those in it and what they hold too."""
+    if depth > DEEPEST_KEY:
+        raise ValueError(f"{what} must not hold tuples more than {DEEPEST_KEY} deep")
+    for part in key:
+        yield part
+        if isinstance(part, _HOLDERS):
+            yield from _parts(part, what, depth + 1)
 
 
 def _is_missing(key: Any) -> bool:
@@ -114,11 +100,7 @@ def _is_missing(key: Any) -> bool:
 
 
 def encode_keys(keys: Iterable[Any]) -> NDArray[np.uint8]:
-    """Return keys as an array of bytes; `decode_keys` gives them back, types and order included.
-
-    Keys are of the types above, or tuples of these; anything else raises TypeError. NumPy's scalars
-    become Python's.
-    """
+    """Return keys as an array of bytes; TypeError for types that are not in the table above."""
     try:
         text = json.dumps([_encoded(key) for key in keys], separators=(",", ":"))
     except RecursionError:
@@ -127,7 +109,7 @@ def encode_keys(keys: Iterable[Any]) -> NDArray[np.uint8]:
 
 
 def decode_keys(encoded: NDArray[np.uint8]) -> list[Any]:
-    """Return the list of keys that `encode_keys` took, or raise ValueError for other bytes."""
+    """Return the keys that `encode_keys` took, NumPy's scalars as Python's; ValueError for other bytes."""
     try:
         return [_decoded(item) for item in json.loads(encoded.tobytes())]
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
@@ -145,6 +127,16 @@ def distinct_keys(encoded: NDArray[np.uint8], number: int | None = None) -> list
 def plain_key(key: Any) -> Any:
     """Return NumPy's scalars as Python objects, and other keys as they are."""
     return key.item() if isinstance(key, np.generic) else key
+
+
+def plain_keys(keys: Collection[Any], what: str) -> list[Any]:
+    """Return keys that can be found again: checked, hashable, and plain, as NumPy's dates are not."""
+    check_keys(keys, what)
+    try:
+        set(keys)
+    except TypeError as error:
+        raise TypeError(f"{what} must be hashable: {error}") from None
+    return [plain_key(key) for key in keys]
 
 
 def _encoded(key: Any) -> list[Any]:

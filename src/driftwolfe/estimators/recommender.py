@@ -1,25 +1,34 @@
-"""`MatrixCompleter`: a recommender for streams of ratings."""
+"""`MatrixCompleter`, a recommender for streams of ratings, and its saved state."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from driftwolfe.domains import Box, LinfBall, ProductDomain, TraceNormBall
-from driftwolfe.estimators.ids import Ids, check_keys, distinct_keys, encode_keys, plain_key
-from driftwolfe.estimators.recommender_archive import check_archive, pool_from_state, pool_state
-from driftwolfe.estimators.recommender_experts import LOSSES, PoolSettings, RatingPool
+from driftwolfe.estimators.ids import Ids, distinct_keys, encode_keys, plain_keys
+from driftwolfe.estimators.recommender_experts import (
+    ITEM_BITS,
+    LAST_ITEM,
+    LOSSES,
+    Factors,
+    Older,
+    PoolSettings,
+    RatingPool,
+)
 from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
 from driftwolfe.points.ops import ProductPoint
-from driftwolfe.storage import enough_memory, read_archive, refused, write_archive
+from driftwolfe.saved_state import Field, check_fields
+from driftwolfe.storage import Archive, enough_memory, read_archive, refused, require, write_archive
 
 LEARNERS = ("both", "pold", "pola")
 MOST_RADII = 64
@@ -48,28 +57,7 @@ def columns(pairs: Any) -> tuple[list[Any], list[Any]]:
             raise ValueError(
                 "pairs must be a list of (user, item) pairs, an array or a frame of two columns"
             ) from None
-    return _checked(users, "user"), _checked(items, "item")
-
-
-def _checked(ids: list[Any], name: str) -> list[Any]:
-    """Return ids that can be found again; NumPy's dates could not, so scalars become plain."""
-    check_keys(ids, f"the id of one {name}")
-    try:
-        distinct = set(ids)
-    except TypeError as error:
-        raise TypeError(f"{name} ids must be hashable: {error}") from None
-    plain = not any(isinstance(key, np.generic) for key in distinct)
-    return ids if plain else [plain_key(key) for key in ids]
-
-
-class Factors(NamedTuple):
-    r"""A recommender in the usual form: :math:`\mu + b_u + c_i + \langle p_u, q_i \rangle`."""
-
-    mean: float
-    user_biases: Array
-    item_biases: Array
-    users: Array
-    items: Array
+    return plain_keys(users, "the id of one user"), plain_keys(items, "the id of one item")
 
 
 class MatrixCompleter(Guarded):
@@ -80,14 +68,12 @@ class MatrixCompleter(Guarded):
     .. math:: \hat r_{ui} = \mu + b_u + c_i + X_{ui}
 
     with the mean within the range of ratings, user and item biases in boxes, and interactions X in a
-    (weighted) trace-norm ball. Experts with different step sizes and radii learn these side by side,
-    some of them restarted at the intervals of a geometric cover, as in `POLD` and `POLA`; the
-    prediction is the weighted mean of theirs. Ratings are learned one by one: one call with n ratings
-    is bit-identical to n calls with one.
+    (weighted) trace-norm ball: the weighted mean of experts with different step sizes and radii, some
+    of them restarted at the intervals of a geometric cover, as in `POLD` and `POLA`. One call with n
+    ratings is bit-identical to n calls with one.
 
     Memory grows with users and items (some 70 numbers for each after 100,000 ratings, growing with
     the logarithm of the number of ratings) and holds the gradients of the latest `memory` ratings.
-    Each different (user, item) pair takes 8 bytes more; see `keep_seen`.
 
     Parameters
     ----------
@@ -125,20 +111,17 @@ class MatrixCompleter(Guarded):
 
     with :math:`\Delta_t` the range of the experts' losses in round t: fixed share with share
     1/(t + 1) (Herbster and Warmuth 1998) and Hoeffding's lemma; 1/32 is what the others give to
-    experts that join. Errors of more than 1,000 units count as 1,000. For one expert's interactions
-    there is no such guarantee: its projections use `rank` leading directions only, as one round of
-    block iteration finds them. Feasibility holds: every decision of every expert lies in its product
-    of sets at all times.
+    experts that join. Errors of more than 1,000 units count as 1,000. Every decision of every expert
+    lies in its product of sets, but no such guarantee holds for one expert's interactions: their
+    projections use `rank` leading directions, as one round of block iteration finds them.
 
-    Rescaling or shifting all ratings rescales or shifts all predictions, and rounding errors in ratings
-    hardly change them: while the mean error is at most 1e-12 of the largest rating nothing is learned;
-    under the absolute loss an error up to 1e-9 units has slope 0; and of directions that tie at `rank`,
-    up to 1e-6 of the largest, none counts. But with a `memory` of a few hundred ratings and radii above
-    1, small differences grow along the stream.
+    Rescaling or shifting all ratings rescales or shifts all predictions. Rounding errors in ratings
+    hardly change them, but with a `memory` of a few hundred ratings and radii above 1 small
+    differences grow along the stream. While the mean error is at most 1e-12 of the largest rating,
+    nothing is learned.
 
-    Several threads may predict, recommend or save at the same time. While one thread learns, these
-    calls are refused with a RuntimeError in other threads, and so is learning while another thread
-    reads. `n_ratings_` and `repr` can be read at any time.
+    Several threads may predict, recommend or save at the same time, or one may learn; other calls are
+    refused with a RuntimeError. `n_ratings_` and `repr` can be read at any time.
 
     Examples
     --------
@@ -170,23 +153,23 @@ class MatrixCompleter(Guarded):
         seed: int = 0,
         keep_seen: bool = True,
     ) -> None:
-        for name, given, allowed in (("loss", loss, tuple(LOSSES)), ("learner", learner, LEARNERS)):
+        for name, given, allowed in (("loss", loss, LOSSES), ("learner", learner, LEARNERS)):
             if given not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {given!r}")
         if not isinstance(radii, Iterable):
             raise TypeError(f"radii must be a sequence of positive numbers, got {radii!r}")
-        radii = tuple(islice(radii, MOST_RADII + 1))
-        if len(radii) > MOST_RADII:
+        balls = tuple(islice(radii, MOST_RADII + 1))
+        if len(balls) > MOST_RADII:
             raise ValueError(f"radii must be at most {MOST_RADII}: each makes two experts")
         weight = checks.nonnegative(weighting, "weighting")
         if weight > 1.0:
             raise ValueError(f"weighting must lie in 0..1, got {weighting!r}")
         if not isinstance(keep_seen, bool):
             raise TypeError(f"keep_seen must be True or False, got {keep_seen!r}")
-        radii = tuple(checks.positive(radius, "radii") for radius in radii)
+        balls = tuple(checks.positive(radius, "radii") for radius in balls)
         rank, memory = checks.count(rank, "rank"), checks.count(memory, "memory", least=64)
         seed = checks.count(seed, "seed", least=0, most=math.inf)
-        settings = PoolSettings(loss, learner, radii, rank, weight, memory, seed, keep_seen)
+        settings = PoolSettings(loss, learner, balls, rank, weight, memory, seed, keep_seen)
         self._pool = RatingPool(settings)
         self._users, self._items = Ids(), Ids()
 
@@ -207,8 +190,7 @@ class MatrixCompleter(Guarded):
     def prequential(self, pairs: Any, ratings: Any) -> Array:
         """Predict each rating, then learn it, one after the other; return the predictions.
 
-        The same as calling `predict` and `partial_fit` for each rating, and much quicker. Use it to
-        evaluate a learner on a stream.
+        The same as `predict` and `partial_fit` for each rating, and much quicker.
         """
         users, items = columns(pairs)
         if not users:
@@ -249,8 +231,7 @@ class MatrixCompleter(Guarded):
         n
             Most items to return; fewer if there are not as many.
         exclude_seen
-            Exclude what the user has rated. Without `keep_seen`, and for files from before there was
-            this option: only as far as `memory` holds (or held) it.
+            Exclude what the user has rated, as far as it is remembered: see `keep_seen`.
         """
         count = checks.count(n, "n", least=0)
         (row,) = self._users.find(columns([(user, None)])[0]).tolist()
@@ -302,7 +283,7 @@ class MatrixCompleter(Guarded):
         Rows are in the order of `users_` and `items_`. Their prediction is that of `predict` but
         for clipping: `predict` clips each expert to the range of ratings first.
         """
-        return Factors(*self._pool.mean_decision())
+        return self._pool.mean_decision()
 
     @property
     @reads
@@ -312,8 +293,8 @@ class MatrixCompleter(Guarded):
         Interactions are in weighted coordinates, entry (u, i) times the weights of u and i.
         """
         mean, user_biases, item_biases, *factors = self._pool.mean_decision()
-        weights = [grown.side.metric[: grown.size, None] for grown in self._pool.sides]
-        left, right = (part * w for part, w in zip(factors, weights, strict=True))
+        metrics = (grown.known.metric[:, None] for grown in self._pool.sides)
+        left, right = (part * metric for part, metric in zip(factors, metrics, strict=True))
         interactions = FactoredMatrix(left, np.ones(left.shape[1]), right)
         return ProductPoint([np.array([mean]), user_biases, item_biases, interactions])
 
@@ -353,12 +334,12 @@ class MatrixCompleter(Guarded):
     def read(cls, path: str | os.PathLike[str], kind: str) -> tuple[Self, dict[str, Any]]:
         """Read what `write` wrote for a wrapper of that name, and its own settings."""
         with enough_memory(path):
-            archive = read_archive(path, check_archive, kind)
+            archive = read_archive(path, _check_archive, kind)
             settings, arrays = archive.settings, archive.arrays
             with refused(f"{path} does not hold the state of a {kind}"):
                 completer = cls(**settings["settings"])
-            pool = pool_from_state(completer._pool.settings, settings, arrays)
-            completer._pool = pool
+            pool = completer._pool
+            _set_pool(pool, settings, arrays)
             completer._users = Ids(distinct_keys(arrays["ids.users"], pool.users.size))
             completer._items = Ids(distinct_keys(arrays["ids.items"], pool.items.size))
         return completer, settings["face"]
@@ -366,3 +347,156 @@ class MatrixCompleter(Guarded):
     def __repr__(self) -> str:
         users, items = len(self._users), len(self._items)
         return f"MatrixCompleter(users={users}, items={items}, ratings={self.n_ratings_})"
+
+
+#: Bound of ratings, errors and steps: ratings are at most 1e100, and errors count as 1,000 units.
+LARGEST = 1e110
+#: What holds exactly may be off by that share.
+ROUNDING = 1e-6
+
+#: Named tables of a pool: of fixed size, and growing.
+FIXED, GROWING = ("slots", "low", "scale"), ("users", "items", "recent")
+SETTINGS = {
+    "settings": Field(dict),
+    "experts": Field(list),
+    "first": Field(int, least=0),
+    "older": Field(dict),
+    "next_projection": Field(int),
+    "face": Field(dict),
+}
+
+
+def _fields(older: Iterable[str]) -> dict[str, Field]:
+    """All arrays of a file; `older` names the experts whose older steps it holds."""
+    real, whole, bounds = np.float64, np.int64, (-LARGEST, LARGEST)
+    fields = {
+        "scale.clock": Field(whole, (1,), 0, below=1 << 62),
+        "scale.numbers": Field(real, (4,), *bounds),
+        "low.spreads": Field(real, ("low", "rank"), 0.0, LARGEST),
+        "low.radii": Field(real, ("low",), 0.0, LARGEST),
+        "low.norms": Field(real, ("low",)),
+        "slots.means": Field(real, ("experts",)),
+        "slots.squares": Field(real, ("experts",), 0.0),
+        "slots.weights": Field(real, ("experts",), 0.0),
+        "slots.steps": Field(real, ("experts",)),
+        "slots.starts": Field(whole, ("experts",), 0),
+        "slots.levels": Field(whole, ("experts",)),
+        "slots.low": Field(whole, ("experts",)),
+    }
+    for side in ("users", "items"):
+        fields |= {
+            f"{side}.counts": Field(whole, (side,), 1),
+            f"{side}.touched": Field(whole, (side,), 0),
+            # The weights fall with the root of the number of ratings at most.
+            f"{side}.metric": Field(real, (side,), 1e-20, 1e20),
+            f"{side}.biases": Field(real, (side, "experts")),
+            f"{side}.squares": Field(real, (side, "experts"), 0.0),
+            f"{side}.rows": Field(real, (side, "low rank")),
+            f"ids.{side}": Field(np.uint8, (None,)),
+        }
+        fields |= {f"older.{k}.{side}": Field(real, (None, f"older{k}"), *bounds) for k in older}
+    return fields | {
+        "recent.rows": Field(whole, ("recent",), 0, below="users"),
+        "recent.cols": Field(whole, ("recent",), 0, below="items"),
+        "recent.steps": Field(real, ("recent", "low"), *bounds),
+        "seen.pairs": Field(whole, (None,), 0, newer=True),
+    }
+
+
+def pool_state(pool: RatingPool) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return settings and arrays that make up a pool; spare room is left out."""
+    groups = {name: getattr(pool, name)._asdict() for name in FIXED}
+    groups |= {name: getattr(pool, name).known._asdict() for name in GROWING}
+    groups["seen"] = {"pairs": pool.seen.pairs()}
+    for k, older in pool.older.items():
+        groups[f"older.{k}"] = {"users": older.users, "items": older.items}
+    settings = {
+        "settings": asdict(pool.settings),
+        "experts": [list(expert) for expert in pool.experts],
+        "first": pool.first,
+        "older": {str(k): older.start for k, older in pool.older.items()},
+        "next_projection": pool.next_projection,
+    }
+    arrays = {f"{name}.{part}": held[part] for name, held in groups.items() for part in held}
+    return settings, arrays
+
+
+def _check_archive(archive: Archive) -> None:
+    """Refuse a file whose settings or arrays, or types and shapes of these, do not fit."""
+    settings, kind = archive.settings, archive.kind
+    check_fields(SETTINGS, settings, kind)
+    older, rank = settings["older"], settings["settings"].get("rank")
+    require(all(k.isascii() and k.isdigit() for k in older), "older steps")
+    check_fields(dict.fromkeys(older, Field(int, least=0)), older, kind)
+    experts = len(settings["experts"])
+    check_fields(_fields(older), archive.arrays, kind, experts=experts, rank=rank)
+
+
+def _set_pool(pool: RatingPool, settings: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+    """Set the state of a new pool to what `_check_archive` has accepted, if it fits together."""
+    groups: dict[str, dict[str, Any]] = {}
+    for name, array in arrays.items():
+        group, _, part = name.rpartition(".")
+        groups.setdefault(group, {})[part] = array
+    # The experts must be those that the options make.
+    for expert in pool.settings.experts(int(arrays["scale.clock"][0]))[len(pool.experts) :]:
+        pool.add(expert)
+    require(settings["experts"] == [list(expert) for expert in pool.experts], "experts")
+    for name in ("slots.steps", "slots.levels", "slots.low"):
+        expected = getattr(pool.slots, name.partition(".")[2])
+        require(np.array_equal(arrays[name], expected), "experts")
+    require(arrays["low.radii"].size == pool.low.radii.size, "experts with interactions")
+    for name in FIXED:
+        setattr(pool, name, getattr(pool, name)._replace(**groups[name]))
+    for name in GROWING:
+        grown = getattr(pool, name)
+        grown.tables = grown.tables._replace(**groups[name])
+        grown.size = len(grown.tables[0])
+    pool.first, pool.next_projection = settings["first"], settings["next_projection"]
+    older = settings["older"].items()
+    pool.older = {int(k): Older(start, **groups[f"older.{k}"]) for k, start in older}
+    pool.seen.runs = (arrays.get("seen.pairs", np.zeros(0, np.int64)),)
+    _check_pool(pool)
+    for e, columns in pool.interacting():
+        _check_interactions(pool, e, columns)
+
+
+def _check_pool(pool: RatingPool) -> None:
+    """What must agree in every pool: counts and time, decisions and their sets."""
+    slots, t = pool.slots, pool.t
+    require((slots.starts <= t).all(), "starts of experts")
+    require(abs(float(slots.weights.sum()) - 1.0) < 1e-6, "weights of experts")
+    require(pool.first + pool.recent.size == t, "recent ratings")
+    require(t < pool.next_projection <= t + pool.block(), "times of projections")
+    require(all(k < pool.low.radii.size for k in pool.older), "older steps")
+    (pairs,) = pool.seen.runs
+    require(pairs.size <= (pool.first if pool.settings.keep_seen else 0), "rated pairs")
+    users, items = pairs >> ITEM_BITS, pairs & LAST_ITEM
+    known = (users < pool.users.size).all() and (items < pool.items.size).all()
+    require(known and (np.diff(pairs) > 0).all(), "rated pairs")
+    error, lowest, highest, last = pool.scale.numbers.tolist()
+    require(error >= 0.0 and lowest <= last <= highest, "ratings")
+    require((slots.means >= lowest).all() and (slots.means <= highest).all(), "means")
+    for grown in pool.sides:
+        side = grown.known
+        require(side.counts.sum() == t and (side.touched < t).all(), "ratings of users or items")
+        largest = np.abs(side.biases).max(initial=0.0)
+        require(largest <= (1.0 + ROUNDING) * (highest - lowest), "biases")
+
+
+def _check_interactions(pool: RatingPool, e: int, columns: slice) -> None:
+    """The bound on the trace norm that the loop keeps up to date is one, and within the radius."""
+    sides = [grown.known for grown in pool.sides]
+    users, items = (side.rows[:, columns] * side.metric[:, None] for side in sides)
+    users[sides[0].touched < pool.slots.starts[e]] = 0.0  # what the expert does not know
+    k = int(pool.slots.low[e])
+    radius, norm, spread = (table[k] for table in pool.low)
+    for part in (users, items, spread.sum()):
+        require(np.abs(part).max(initial=0.0) <= LARGEST, "factors")
+    squares = (users**2).sum(axis=0)
+    known = squares > 0.0
+    require((spread[known] > 0.0).all() and norm <= (1.0 + ROUNDING) * radius, "interactions")
+    least = 0.5 * (squares[known] / spread[known]).sum() + 0.5 * spread.sum()
+    require(norm >= (1.0 - ROUNDING) * least, "interactions")
+    # If the items' directions are at most orthonormal, this bounds the trace norm.
+    require(not items.size or np.linalg.norm(items, 2) <= 1.0 + ROUNDING, "factors")

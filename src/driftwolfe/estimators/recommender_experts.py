@@ -13,7 +13,7 @@ import scipy  # its parts load when first named, which keeps the start quick
 from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.estimators import recommender_kernels
 from driftwolfe.estimators.recommender_kernels import Interactions, Scale, Side, Slots
-from driftwolfe.points.devices import device_of, eigh
+from driftwolfe.points.devices import eigh
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.points.orthogonal import RitzSpace, orthonormal
 from driftwolfe.points.rounding import ramp
@@ -22,9 +22,25 @@ from driftwolfe.points.rounding import ramp
 #: with, and of restarted ones without and with.
 PLAIN_STEPS, LOW_RANK_STEPS = (0.3, 1.0), (0.2, 0.4)
 PLAIN_RESTARTED, LOW_RANK_RESTARTED = 0.5, 0.4
-#: Shortest intervals of the cover, and shortest in which interactions can be learned: 64 and 4,096
-#: ratings.
+#: Shortest intervals of the cover, 64 ratings, and shortest with interactions, 4,096 ratings.
 FIRST_LEVEL, FIRST_LOW_RANK_LEVEL = 6, 12
+#: In the order of their numbers in the compiled loops.
+LOSSES = ("absolute", "huber", "squared")
+#: Step of an interaction's entry, in units of error: large, because the projection spreads it over
+#: a whole row and column.
+INTERACTION_STEP = 8.0
+#: Interactions are projected after so many ratings, or a share of those remembered.
+SHORTEST_BLOCK, BLOCK_SHARE = 1000, 1 / 12
+#: Share of the radius left for the steps inside a block.
+ROOM = 0.1
+#: Columns of the block iteration beyond the rank.
+SPARE_COLUMNS = 8
+#: A direction counts only if its singular value exceeds 0, and the first excluded one, by this share
+#: of the largest. Gram matrices leave errors of 1e-8 in those that are 0.
+GAP = 1e-6
+#: Bits of an item's number in a pair: users and items are fewer than 2^31.
+ITEM_BITS = 32
+LAST_ITEM = (1 << ITEM_BITS) - 1
 
 
 class Expert(NamedTuple):
@@ -54,14 +70,6 @@ class PoolSettings:
     seed: int
     keep_seen: bool = True
 
-    def grid(self) -> list[Expert]:
-        """Experts that never restart: steps times radii."""
-        if self.learner == "pola":
-            return [Expert(LOW_RANK_STEPS[-1], max(self.radii, default=0.0))]
-        return [Expert(step) for step in PLAIN_STEPS] + [
-            Expert(step, radius) for radius in self.radii for step in LOW_RANK_STEPS
-        ]
-
     def restarted(self, level: int) -> Expert | None:
         """The expert for intervals of 2^level ratings, if there is one."""
         if self.learner == "pold" or level < FIRST_LEVEL:
@@ -73,35 +81,47 @@ class PoolSettings:
         return Expert(LOW_RANK_RESTARTED, max(self.radii), level)
 
     def experts(self, t: int) -> list[Expert]:
-        """All experts after t ratings: one for each length of intervals joins once t reaches it."""
+        """All experts after t ratings: steps times radii, and one per length of intervals up to t."""
+        if self.learner == "pola":
+            grid = [Expert(LOW_RANK_STEPS[-1], max(self.radii, default=0.0))]
+        else:
+            grid = [Expert(step) for step in PLAIN_STEPS]
+            grid += [Expert(step, radius) for radius in self.radii for step in LOW_RANK_STEPS]
         joined = (self.restarted(level) for level in range(t.bit_length()))
-        return self.grid() + [expert for expert in joined if expert]
+        return grid + [expert for expert in joined if expert]
 
 
-class GrowingSide:
-    """A `Side` whose first `size` rows are in use; room doubles, so a new row costs constant time."""
+class Growing:
+    """Named tables whose first `size` rows are in use; room doubles, so a new row costs constant time."""
 
-    def __init__(self) -> None:
-        self.size = 0
-        table, places = np.zeros((0, 0)), np.zeros(0, np.int64)
-        self.side = Side(table, table, table, np.zeros(0), places, places)
+    def __init__(self, tables: Any) -> None:
+        self.size, self.tables = 0, tables
 
-    def grow(self, size: int, metric: float) -> None:
-        """Make room for `size` rows; new ones are zero and have this weight."""
-        room = self.side.counts.size
+    @property
+    def known(self) -> Any:
+        """The rows in use."""
+        return self.tables._make(table[: self.size] for table in self.tables)
+
+    def grow(self, size: int) -> slice:
+        """Use up to `size` rows, and return which of them are new."""
+        room, old = len(self.tables[0]), self.size
         if size > room:
             more = max(size, 2 * room, 16) - room
-            self.side = Side(*(_pad(table, more, 0) for table in self.side))
-            self.side.touched[room:] = -1
-        self.side.metric[self.size : size] = metric
-        self.size = max(self.size, size)
+            self.tables = self.tables._make(_pad(table, more, 0) for table in self.tables)
+        self.size = max(old, size)
+        return slice(old, self.size)
 
-    def widen(self, experts: int, factors: int) -> None:
-        """Add columns of zeros, up to these numbers of experts and factors."""
-        *tables, weights, touched, counts = self.side
-        pairs = zip(tables, (experts, experts, factors), strict=True)
-        wider = (_pad(table, 0, width - table.shape[1]) for table, width in pairs)
-        self.side = Side._make((*wider, weights, touched, counts))
+    def widen(self, *widths: int) -> None:
+        """Add columns of zeros to the first tables, up to these widths."""
+        pairs = zip(self.tables, widths, strict=False)
+        wider = [_pad(table, 0, width - table.shape[1]) for table, width in pairs]
+        self.tables = self.tables._make((*wider, *self.tables[len(wider) :]))
+
+    def drop(self, count: int) -> None:
+        """Forget the oldest rows."""
+        for table in self.tables:
+            table[: self.size - count] = table[count : self.size].copy()
+        self.size -= count
 
 
 def _pad(table: Any, rows: int, columns: int) -> Any:
@@ -109,18 +129,12 @@ def _pad(table: Any, rows: int, columns: int) -> Any:
     return np.pad(table, ((0, rows), (0, columns))[: table.ndim])
 
 
-#: Bits of an item's number in a pair: users and items are fewer than 2^31.
-ITEM_BITS = 32
-LAST_ITEM = (1 << ITEM_BITS) - 1
-
-
 @dataclass(eq=False)
 class SeenPairs:
     """A growing set of (user, item) pairs of numbers: 8 bytes for each.
 
     Pairs are whole numbers, sorted by user and then by item, in runs of falling length. A new run is
-    merged with the one before it unless that is more than twice as long, so n pairs cost O(n log n) in
-    all. A pair may be in several runs; together they are less than twice as long as the longest.
+    merged with the one before it unless that is more than twice as long, so n pairs cost O(n log n).
     """
 
     runs: tuple[Indices, ...] = ()
@@ -150,33 +164,12 @@ def _merged(runs: Iterable[Indices]) -> Indices:
     return joined[np.flatnonzero(np.diff(joined, prepend=-1))]
 
 
-@dataclass(eq=False)
-class RecentSteps:
-    """Users and items of the latest ratings, and the steps that each low-rank expert took there."""
+class Recent(NamedTuple):
+    """The latest ratings, one row for each."""
 
-    size: int  # entries in use
-    first: int  # number of the rating that the first entry belongs to
+    steps: Array  # that each low-rank expert took there
     rows: Indices
     cols: Indices
-    steps: Array  # a column for each expert
-
-    def append(self, rows: Indices, cols: Indices) -> Array:
-        """Add entries, and return the table for their steps, to be filled."""
-        old, new = self.size, self.size + rows.size
-        if new > self.rows.size:
-            room = max(new, 2 * self.rows.size)
-            self.rows, self.cols = np.resize(self.rows, room), np.resize(self.cols, room)
-            self.steps = np.pad(self.steps, ((0, room - len(self.steps)), (0, 0)))
-        self.rows[old:new], self.cols[old:new] = rows, cols
-        self.size = new
-        return self.steps[old:new]
-
-    def drop(self, count: int) -> None:
-        """Forget the oldest entries."""
-        left = self.size - count
-        for held in (self.rows, self.cols, self.steps):
-            held[:left] = held[count : self.size].copy()
-        self.size, self.first = left, self.first + count
 
 
 class Older(NamedTuple):
@@ -187,37 +180,14 @@ class Older(NamedTuple):
     items: Array
 
 
-class StepMatrix(NamedTuple):
-    """Steps of an expert as an operator: a sparse matrix of recent ones plus older ones of low rank.
+class Factors(NamedTuple):
+    r"""A recommender in the usual form: :math:`\mu + b_u + c_i + \langle p_u, q_i \rangle`."""
 
-    A pair that was rated more than once has as many entries, so this is no `FactoredMatrix`.
-    """
-
-    recent: Any
-    left: Array
-    right: Array
-
-    def times(self, block: Array) -> Any:
-        return self.recent @ block + self.left @ (self.right.T @ block)
-
-    def transpose_times(self, block: Array) -> Any:
-        return self.recent.T @ block + self.right @ (self.left.T @ block)
-
-
-#: In the order of their numbers in the compiled loops.
-LOSSES = ("absolute", "huber", "squared")
-#: Step of an interaction's entry, in units of error: large, because the projection spreads it over
-#: a whole row and column.
-INTERACTION_STEP = 8.0
-#: Interactions are projected after so many ratings, or a share of those remembered.
-SHORTEST_BLOCK, BLOCK_SHARE = 1000, 1 / 12
-#: Share of the radius left for the steps inside a block.
-ROOM = 0.1
-#: Columns of the block iteration beyond the rank.
-SPARE_COLUMNS = 8
-#: A direction counts only if its singular value exceeds 0, and the first excluded one, by this share
-#: of the largest. Gram matrices leave errors of 1e-8 in those that are 0.
-GAP = 1e-6
+    mean: float
+    user_biases: Array
+    item_biases: Array
+    users: Array
+    items: Array
 
 
 class RatingPool:
@@ -230,24 +200,31 @@ class RatingPool:
     """
 
     def __init__(self, settings: PoolSettings) -> None:
-        none, nowhere = np.zeros(0), np.zeros(0, np.int64)
+        table, none, nowhere = np.zeros((0, 0)), np.zeros(0), np.zeros(0, np.int64)
         self.settings = settings
         self.experts: list[Expert] = []
-        self.sides = self.users, self.items = GrowingSide(), GrowingSide()
-        self.recent = RecentSteps(0, 0, nowhere, nowhere, np.zeros((0, 0)))
+        side = Side(table, table, table, none, nowhere, nowhere)
+        self.sides = self.users, self.items = Growing(side), Growing(side)
+        self.recent = Growing(Recent(table, nowhere, nowhere))
+        self.first = 0  # the number of the rating in the first row of `recent`
         self.older: dict[int, Older] = {}
         self.seen = SeenPairs()
         self.slots = Slots(none, none, none, none, nowhere, nowhere, nowhere)
         self.low = Interactions(none, none, np.zeros((0, settings.rank)))
         self.scale = Scale(np.zeros(1, np.int64), np.zeros(4))
-        for expert in settings.grid():
-            self._add(expert)
+        for expert in settings.experts(0):
+            self.add(expert)
         self.slots.weights[:] = 1.0 / len(self.experts)
         self.next_projection = self.block()
 
     @property
     def t(self) -> int:
         return int(self.scale.clock[0])
+
+    def block(self) -> int:
+        """Ratings between two projections."""
+        memory = self.settings.memory
+        return max(min(SHORTEST_BLOCK, memory // 4), int(BLOCK_SHARE * min(self.t, memory)))
 
     def predict(self, rows: Indices, cols: Indices) -> tuple[Array, Array]:
         """Return the predictions, and those of each expert; -1 is a new user or item."""
@@ -256,10 +233,7 @@ class RatingPool:
         return predictions, answers
 
     def learn(self, rows: Indices, cols: Indices, ratings: Array) -> Array:
-        """Learn ratings one by one; return what was predicted for each just before.
-
-        New rows and columns are numbered as they appear.
-        """
+        """Learn ratings one by one; return what was predicted for each just before."""
         done, predictions = 0, np.zeros(rows.size)
         loss, metric = LOSSES.index(self.settings.loss), 0.5 ** (self.settings.weighting / 2.0)
         while done < rows.size:
@@ -268,17 +242,20 @@ class RatingPool:
             part = slice(done, min(rows.size, done + event - self.t))
             u, i = rows[part], cols[part]
             # No room for the whole call yet: radii and weights depend on how many there are so far.
-            self.users.grow(int(u.max()) + 1, metric)
-            self.items.grow(int(i.max()) + 1, metric)
-            steps = self.recent.append(u, i)
+            for grown, places in ((self.users, u), (self.items, i)):
+                new = grown.grow(int(places.max()) + 1)
+                grown.tables.metric[new], grown.tables.touched[new] = metric, -1
+            new = self.recent.grow(self.recent.size + u.size)
+            recent = self.recent.tables
+            recent.rows[new], recent.cols[new] = u, i
             recommender_kernels.learn(
                 *(u, i, ratings[part], loss, INTERACTION_STEP),
-                *(*self._tables(), predictions[part], steps),
+                *(*self._tables(), predictions[part], recent.steps[new]),
             )
             if self.t & (self.t - 1) == 0:
                 expert = self.settings.restarted(self.t.bit_length() - 1)
                 if expert is not None:
-                    self._add(expert)
+                    self.add(expert)
             if self.t == self.next_projection:
                 self._project()
                 self.next_projection = self.t + self.block()
@@ -289,41 +266,39 @@ class RatingPool:
 
     def seen_by(self, row: int) -> Indices:
         """Return the items that a user is known to have rated, in no order."""
-        recent = self.recent
-        lately = recent.cols[: recent.size][recent.rows[: recent.size] == row]
-        return np.concatenate([lately, self.seen.items_of(row)])
+        _, rows, cols = self.recent.known
+        return np.concatenate([cols[rows == row], self.seen.items_of(row)])
 
-    def mean_decision(self) -> tuple[float, Array, Array, Array, Array]:
-        """Return the weighted mean of the experts: mean, both biases, and factors of both sides.
-
-        What a restarted expert has not seen since counts as 0, though not yet cleared.
-        """
-        slots, rank = self.slots, self.settings.rank
-        biases = []
-        for grown in self.sides:
-            known = grown.side.touched[: grown.size, None] >= slots.starts
-            biases.append((grown.side.biases[: grown.size] * known) @ slots.weights)
-        users, items = (grown.side.rows[: grown.size].copy() for grown in self.sides)
-        for e in np.flatnonzero(slots.low >= 0).tolist():
-            columns = slice(slots.low[e] * rank, (slots.low[e] + 1) * rank)
-            users[self.users.side.touched[: self.users.size] < slots.starts[e], columns] = 0.0
-            users[:, columns] *= slots.weights[e]
-        return float(slots.means @ slots.weights), biases[0], biases[1], users, items
-
-    def trace_radius(self, radius: float) -> float:
-        """A radius in units of error times the root of users x items, in units of the ratings."""
-        entries = math.sqrt(self.users.size * self.items.size)
-        return float(radius * self.scale.numbers[0] * entries)
+    def mean_decision(self) -> Factors:
+        """Return the weighted mean of the experts; what one has not seen since a restart counts as 0."""
+        (users, items), slots = (grown.known for grown in self.sides), self.slots
+        known = [side.touched[:, None] >= slots.starts for side in (users, items)]
+        weights = np.zeros(users.rows.shape)
+        for e, columns in self.interacting():
+            weights[:, columns] = known[0][:, e, None] * slots.weights[e]
+        return Factors(
+            float(slots.means @ slots.weights),
+            (users.biases * known[0]) @ slots.weights,
+            (items.biases * known[1]) @ slots.weights,
+            users.rows * weights,
+            items.rows.copy(),
+        )
 
     def _tables(self) -> tuple[Side, Side, Slots, Interactions, Scale]:
-        return self.users.side, self.items.side, self.slots, self.low, self.scale
+        return self.users.tables, self.items.tables, self.slots, self.low, self.scale
 
-    def block(self) -> int:
-        """Ratings between two projections."""
-        memory = self.settings.memory
-        return max(min(SHORTEST_BLOCK, memory // 4), int(BLOCK_SHARE * min(self.t, memory)))
+    def interacting(self) -> list[tuple[int, slice]]:
+        """The experts with interactions, and the columns of their factors."""
+        rank = self.settings.rank
+        experts = np.flatnonzero(self.slots.low >= 0).tolist()
+        return [(e, slice(k * rank, (k + 1) * rank)) for k, e in enumerate(experts)]
 
-    def _add(self, expert: Expert) -> None:
+    def _trace_radius(self, expert: Expert) -> float:
+        """The radius of an expert in units of the ratings."""
+        entries = math.sqrt(self.users.size * self.items.size)
+        return float(expert.radius * self.scale.numbers[0] * entries)
+
+    def add(self, expert: Expert) -> None:
         """Add an expert, with the share of weight that every expert gets in a round."""
         t, slots = self.t, self.slots
         k = self.low.radii.size if expert.radius else -1
@@ -332,27 +307,28 @@ class RatingPool:
         self.slots = Slots(*map(np.append, slots, added))._replace(weights=weights)
         self.experts.append(expert)
         if expert.radius:
-            radius, rank = self.trace_radius(expert.radius), self.settings.rank
+            radius, rank = self._trace_radius(expert), self.settings.rank
             spread = np.full(rank, ROOM * radius / rank)
             new = zip(self.low, (radius, 0.5 * spread.sum(), spread), strict=True)
             self.low = Interactions(*(np.concatenate([table, [row]]) for table, row in new))
-            self.recent.steps = np.pad(self.recent.steps, ((0, 0), (0, 1)))
+            self.recent.widen(k + 1)
+        number = len(self.experts)
         for grown in self.sides:
-            grown.widen(len(self.experts), self.low.spreads.size)
+            grown.widen(number, number, self.low.spreads.size)
 
     def _project(self) -> None:
         """Set the interactions to the projection of the steps so far."""
-        metrics, rank = self._metrics(), self.settings.rank
-        for grown, weights in zip(self.sides, metrics, strict=True):
-            grown.side.metric[: grown.size] = weights
-        for e, k, left, s, right, kept in self._leading(metrics, self.recent.size, rank):
-            radius = self.trace_radius(self.experts[e].radius)
+        sides, rank = [grown.known for grown in self.sides], self.settings.rank
+        for side in sides:
+            share = side.counts / side.counts.mean()
+            side.metric[:] = ((share + 1.0) / 2.0) ** (self.settings.weighting / 2.0)
+        for e, k, left, s, right, kept in self._leading(self.recent.size, rank):
+            radius = self._trace_radius(self.experts[e])
             s = threshold_falling(s, (1.0 - ROOM) * radius)
-            factors = left * s, right * kept
-            for grown, factor, weights in zip(self.sides, factors, metrics, strict=True):
+            for side, factor in zip(sides, (left * s, right * kept), strict=True):
                 # Directions may be fewer than last time; what is left of those would not be counted.
-                rows = grown.side.rows[: grown.size, k * rank : (k + 1) * rank]
-                rows[:, : s.size], rows[:, s.size :] = factor / weights[:, None], 0.0
+                rows = side.rows[:, k * rank : (k + 1) * rank]
+                rows[:, : s.size], rows[:, s.size :] = factor / side.metric[:, None], 0.0
             spread = np.full(rank, ROOM * radius / rank)
             spread[: s.size] += s
             self.low.radii[k], self.low.spreads[k] = radius, spread
@@ -361,111 +337,88 @@ class RatingPool:
     def _fold(self) -> None:
         """Keep only the leading directions of the oldest half of the steps."""
         half, older = self.recent.size // 2, {}
-        users, items = metrics = self._metrics()
-        for e, k, left, s, right, kept in self._leading(metrics, half, 2 * self.settings.rank):
+        users, items = (grown.known.metric[:, None] for grown in self.sides)
+        for e, k, left, s, right, kept in self._leading(half, 2 * self.settings.rank):
             start = int(self.slots.starts[e])
-            if start < self.recent.first + half:
-                older[k] = Older(start, left * (s * kept) * users[:, None], right * items[:, None])
+            if start < self.first + half:
+                older[k] = Older(start, left * (s * kept) * users, right * items)
         self.older = older
         if self.settings.keep_seen:
-            self.seen.add(self.recent.rows[:half], self.recent.cols[:half])
+            self.seen.add(self.recent.tables.rows[:half], self.recent.tables.cols[:half])
         self.recent.drop(half)
+        self.first += half
 
-    def _metrics(self) -> list[Array]:
-        r"""The weights of users and of items: :math:`((n/\bar n + 1)/2)^{w/2}`, n their ratings.
-
-        The 1 keeps the weights of rare rows away from 0.
-        """
-        counts = [grown.side.counts[: grown.size] for grown in self.sides]
-        power = self.settings.weighting / 2.0
-        return [((count / count.mean() + 1.0) / 2.0) ** power for count in counts]
-
-    def _leading(self, metrics: list[Array], count: int, rank: int) -> Iterator[Any]:
+    def _leading(self, count: int, rank: int) -> Iterator[Any]:
         """For each low-rank expert: the leading directions of its steps since its start.
 
-        Of recent steps, the oldest `count` are taken, divided by the weights of their user and item.
+        Of recent steps, the oldest `count` are taken; all are divided by the weights of user and item.
         """
-        (users, items), recent = metrics, self.recent
-        rows, cols = recent.rows[:count], recent.cols[:count]
+        users, items = (grown.known.metric for grown in self.sides)
+        steps, rows, cols = (table[:count] for table in self.recent.tables)
         shape, numbers = (users.size, items.size), np.arange(count)
         # Sorted by user: quicker than argsort, by counting.
         by_user = scipy.sparse.csr_array((numbers, (rows, numbers)), shape=(users.size, count))
         order, pointers = by_user.data, by_user.indptr
-        times, places = order + recent.first, cols[order].astype(pointers.dtype)
+        times, places = order + self.first, cols[order].astype(pointers.dtype)
         scales = 1.0 / (users[rows] * items[cols])
         # All experts at once: single columns of a table are slow to gather.
-        steps = np.ascontiguousarray((recent.steps[:count] * scales[:, None])[order].T)
-        for e in np.flatnonzero(self.slots.low >= 0).tolist():
-            k, start = int(self.slots.low[e]), int(self.slots.starts[e])
+        steps = np.ascontiguousarray((steps * scales[:, None])[order].T)
+        none = Older(0, np.zeros((0, 0)), np.zeros((0, 0)))
+        for k, (e, columns) in enumerate(self.interacting()):
+            start, older = int(self.slots.starts[e]), self.older.get(k, none)
             data = steps[k] * (times >= start) if start else steps[k]
             matrix = scipy.sparse.csr_array((data, places, pointers), shape=shape)
-            older = self.older.get(k)
-            if older is None or older.start != start:
-                older = Older(start, np.zeros((0, 0)), np.zeros((0, 0)))
-            known = StepMatrix(matrix, *map(weighted, older[1:], metrics))
-            yield e, k, *leading(known, self._space(k, users, items), rank)
+            # Of steps before a restart, only the directions are used, to start from.
+            left = _weighted(older.users, users) * (older.start == start)
+            right = _weighted(older.items, items)
+            last = self.items.known.rows[:, columns] * items[:, None]
+            space = self._space(k, np.concatenate([last, right], axis=1), users.size)
+            yield e, k, *leading(matrix, left, right, space, rank)
 
-    def _space(self, k: int, users: Array, items: Array) -> Array:
-        """Right vectors that block iteration starts from: the last ones, and random ones.
-
-        They span everything if the matrix is small, so that its projection is exact.
-        """
-        rank = self.settings.rank
+    def _space(self, k: int, last: Array, users: int) -> Array:
+        """Right vectors to start from: the last ones and random ones, or as many as span everything."""
+        items, columns = last.shape
         random = np.random.default_rng([self.settings.seed, self.t, k])
-        last = self.items.side.rows[: items.size, k * rank : (k + 1) * rank] * items[:, None]
-        older = self.older.get(k)
-        if older is not None:
-            last = np.concatenate([last, weighted(older.items, items)], axis=1)
-        columns, least = last.shape[1] + SPARE_COLUMNS, min(users.size, items.size)
-        if columns >= least:
-            return random.standard_normal((items.size, least))
-        spare = random.standard_normal((items.size, SPARE_COLUMNS))
+        if columns + SPARE_COLUMNS >= min(users, items):
+            return random.standard_normal((items, min(users, items)))
+        spare = random.standard_normal((items, SPARE_COLUMNS))
         unknown = ~last.any(axis=0)
-        if unknown.any():
-            last[:, unknown] = random.standard_normal((items.size, np.count_nonzero(unknown)))
+        last[:, unknown] = random.standard_normal((items, np.count_nonzero(unknown)))
         return np.concatenate([last, spare], axis=1)
 
 
-def weighted(factor: Array, weights: Array) -> Array:
+def _weighted(factor: Array, weights: Array) -> Array:
     """Return a factor divided by the weights of its rows, with zeros for rows that are new since."""
     divided = np.zeros((weights.size, factor.shape[1]))
     divided[: len(factor)] = factor[: weights.size] / weights[: len(factor), None]
     return divided
 
 
-def leading(steps: StepMatrix, space: Array, rank: int) -> tuple[Array, Array, Array, Array]:
-    """Return leading singular triplets, by one round of block iteration, and how much each counts.
+def leading(
+    recent: Any, left: Array, right: Array, space: Array, rank: int
+) -> tuple[Array, Array, Array, Array]:
+    """Return leading singular triplets of recent + left right^T, and how much each counts.
 
-    Right vectors of earlier blocks may depend on each other, and steps since a restart may map them
-    to nearly nothing. Such images, normalised, would be rounding errors: they are excluded. And if the
-    last direction ties with the first excluded one, rounding would choose between the two. Such
-    directions count less, down to nothing.
+    By one round of block iteration. Right vectors of earlier blocks may depend on each other, and
+    steps since a restart may map them to nearly nothing. Such images, normalised, would be rounding
+    errors: they are excluded. And if the last direction ties with the first excluded one, rounding
+    would choose between the two. Such directions count less, down to nothing.
     """
-    image, trust = _trusted(steps.times(space), np.sqrt((space * space).sum(axis=0)))
+    image = recent @ space + left @ (right.T @ space)
+    units = 1.0 / np.maximum(np.sqrt((space * space).sum(axis=0)), np.finfo(np.float64).tiny)
+    gram = (image.T @ image) * units * units[:, None]
+    squares, turn = eigh(gram)
+    trust = ramp(squares, GAP * GAP * float(squares.max(initial=0.0)))
+    image, trust = (image * units) @ turn[:, trust > 0.0], trust[trust > 0.0]
     if not image.size:
         return image, np.zeros(0), space[:, :0], np.zeros(0)
     basis = orthonormal(image) * trust
-    back = steps.transpose_times(basis)
-    squares, rotation = device_of(back).eigh(back.T @ back)
-    found = RitzSpace(basis, back, rotation, np.sqrt(np.maximum(squares, 0.0)))
+    back = recent.T @ basis + right @ (left.T @ basis)
+    squares, rotation = eigh(back.T @ back)
+    found = RitzSpace(basis, back, rotation[:, ::-1], np.sqrt(np.maximum(squares[::-1], 0.0)))
     least = GAP * float(found.s.max())
     s = found.s * ramp(found.s, least)
     count = min(rank, int(np.count_nonzero(s)))
-    left, right = found.leading(count)
     left_out = s[count] if count < s.size else 0.0
+    left, right = found.leading(count)
     return left, s[:count], right, ramp(s[:count] - left_out, least)
-
-
-def _trusted(image: Array, lengths: Array) -> tuple[Array, Any]:
-    """Return columns that span the image of vectors of these lengths, and how much each counts."""
-    units = 1.0 / np.maximum(lengths, np.finfo(np.float64).tiny)
-    gram = (image.T @ image) * units * units[:, None]
-    least = GAP * GAP * float(gram.trace())
-    try:  # No eigenvalue is below twice that, so all count: a tenth of the time of the rule.
-        np.linalg.cholesky(gram - 2.0 * least * np.eye(len(gram)))
-        return image, 1.0
-    except np.linalg.LinAlgError:
-        squares, turn = eigh(gram)
-    trust = ramp(squares, GAP * GAP * float(squares.max(initial=0.0)))
-    trusted = trust > 0.0
-    return (image * units) @ turn[:, trusted], trust[trusted]

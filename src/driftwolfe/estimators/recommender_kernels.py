@@ -25,10 +25,8 @@ from driftwolfe.points.compiling import (
 RATE = 0.8
 #: The unit of errors, over their running mean.
 UNIT = 1.33
-#: The running mean of errors looks back about so many ratings.
-MEMORY_OF_ERRORS = 1 << 14
-#: The mean that restarted experts begin with looks back about a hundred ratings.
-RECENT = 0.01
+#: The running mean of errors looks back about so many ratings, that of recent ratings a hundred.
+MEMORY_OF_ERRORS, RECENT = 1 << 14, 0.01
 #: Larger errors, in units, count as this.
 LARGEST = 1000.0
 #: Mean errors up to this share of the largest rating are rounding errors: nothing is learned from them.
@@ -65,13 +63,11 @@ class Slots(NamedTuple):
 
 
 class Interactions(NamedTuple):
-    r"""The low-rank experts.
-
-    `norms` are :math:`\frac12 \sum_k (\|p_k\|^2/d_k + d_k)`, with p_k the columns of the users'
-    factors and d_k the spreads: never below the trace norm, and cheap to keep up to date.
-    """
+    """The low-rank experts."""
 
     radii: Any  # bounds on the weighted trace norms
+    # Half the sum of |p_k|^2/d_k + d_k, with p_k the columns of the users' factors: never below the
+    # trace norm, and cheap to keep up to date.
     norms: Any
     spreads: Any  # a row of d_k for each expert
 
@@ -150,12 +146,12 @@ def combine(answers, weights, low, high):
     return min(max(total, low), high)
 
 
-@jit(_SIDE, WHOLE, WHOLE, NUMBER, NUMBER, NUMBER)
-def step_bias(side, row, e, slope, step, limit):
+@jit(NEW_NUMBERS, NEW_NUMBERS, WHOLE, *[NUMBER] * 4)
+def descend(values, squares, e, slope, step, low, high):
     """AdaGrad: the step falls with the root of the sum of squared gradients."""
-    side.squares[row, e] += slope * slope
-    moved = side.biases[row, e] - step * slope / math.sqrt(1.0 + side.squares[row, e])
-    side.biases[row, e] = min(max(moved, -limit), limit)
+    squares[e] += slope * slope
+    moved = values[e] - step * slope / math.sqrt(1.0 + squares[e])
+    values[e] = min(max(moved, low), high)
 
 
 @fast_jit(WHOLE, WHOLE, WHOLE, NUMBER, _SIDE, _SIDE, _LOW)
@@ -243,11 +239,9 @@ def learn(rows, cols, ratings, loss, rate, users, items, slots, low, scale, pred
             for e in range(experts):
                 slope = trust * gradient((answers[e] - rating) / unit, loss)
                 step = slots.steps[e] * unit
-                slots.squares[e] += slope * slope
-                moved = slots.means[e] - step * slope / math.sqrt(1.0 + slots.squares[e])
-                slots.means[e] = min(max(moved, numbers[1]), numbers[2])
-                step_bias(users, u, e, slope, step, limit)
-                step_bias(items, i, e, slope, step, limit)
+                descend(slots.means, slots.squares, e, slope, step, numbers[1], numbers[2])
+                descend(users.biases[u], users.squares[u], e, slope, step, -limit, limit)
+                descend(items.biases[i], items.squares[i], e, slope, step, -limit, limit)
                 k = slots.low[e]
                 if k >= 0:
                     steps[n, k] = -rate * unit * slope

@@ -11,17 +11,9 @@ import numpy as np
 from river import base
 from river.reco.base import Ranker
 
-from driftwolfe.estimators.classifier_archive import OPTIONS, read_learner, write_learner
-from driftwolfe.estimators.classifier_experts import ClassLearner, make_learner, plain_radii
-from driftwolfe.estimators.classifier_features import (
-    LARGEST,
-    SMALLEST_WEIGHT,
-    Rows,
-    checked_weights,
-    dense_rows,
-    weighted_copies,
-)
-from driftwolfe.estimators.ids import Ids, check_keys, plain_key
+from driftwolfe.estimators.classifier_experts import OPTIONS, ClassLearner, read_model, write_model
+from driftwolfe.estimators.classifier_features import LARGEST, Rows, copies, dense_rows
+from driftwolfe.estimators.ids import Ids, check_keys, plain_key, plain_keys
 from driftwolfe.estimators.recommender import MatrixCompleter
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
@@ -218,18 +210,15 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the classifier to a file, without any code."""
-        settings = {
-            "radii": plain_radii(self.radii),
-            "learner": self.learner,
-            "fit_intercept": bool(self.fit_intercept),
-        }
+        options = {name: getattr(self, name) for name in OPTIONS}
+        options["fit_intercept"] = bool(self.fit_intercept)
         keys = {"classes": self._classes.names, "features": self._features.names}
-        write_learner(path, type(self).__name__, settings, self._learner, keys)
+        write_model(path, type(self).__name__, options, self._learner, keys)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RiverTraceNormClassifier:
         """Return the classifier that `save` wrote; it resumes bit-identically."""
-        options, learner, keys = read_learner(path, cls.__name__, OPTIONS, ("classes", "features"))
+        options, learner, keys = read_model(path, cls.__name__, OPTIONS, ("classes", "features"))
         sizes = (0, 0) if learner is None else (learner.experts.classes, learner.map.features)
         require(sizes == tuple(map(len, keys.values())), "classes or features")
         loaded = cls(**options)
@@ -239,28 +228,26 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
 
     def _learn(self, table: Array, names: Collection[Any], y: Iterable[Any], w: Any) -> None:
         """Learn the rows of a table that has been checked, with labels and weights that have not."""
-        labels, weights = [_label_of(label) for label in y], checked_weights(w, len(table), "w")
+        labels, (order, parts) = plain_keys(list(y), "a label"), copies(w, len(table), "w")
         if len(labels) != len(table):
             raise ValueError(
                 f"y must hold a label for each of {len(table)} rows, got {len(labels)}"
             )
-        if weights is not None:
-            kept = np.flatnonzero(weights >= SMALLEST_WEIGHT)
-            table, weights, labels = table[kept], weights[kept], [labels[k] for k in kept]
+        if w is not None:
+            table, labels = table[order], [labels[k] for k in order.tolist()]
         # A class has its first row at the start of a piece: it joins there, not before.
         known = self._classes.numbers
         new = [labels.index(label) for label in set(labels) if label not in known]
         for first, last in pairwise(sorted({0, *new, len(labels)})):
             if self._learner is None:
-                self._learner = make_learner(self.radii, self.learner, self.fit_intercept, 1, 0)
+                self._learner = ClassLearner(self.radii, self.learner, self.fit_intercept, 1, 0)
             if not self._features.numbers.keys() >= set(names):
                 self._features.add(map(plain_key, names))
             self._classes.add(labels[first : first + 1])
             self._learner.grow(len(self._classes), len(self._features))
             numbers = self._classes.find(labels[first:last])
             rows = self._rows(table[first:last], names)
-            parts = None if weights is None else weights[first:last]
-            self._learner.learn(*weighted_copies(rows, numbers, parts))
+            self._learner.learn(rows, numbers, parts[first:last])
 
     def _rows(self, table: Array, names: Collection[Hashable]) -> Rows:
         """The known features of the rows, their places rising: the order of names does not matter."""
@@ -320,11 +307,3 @@ def _in_range(table: Array, names: Collection[Hashable]) -> Array:
             f"{LARGEST:g}, got {table[row, column]!r}; rescale it, or give 0 where it is missing"
         )
     return table
-
-
-def _label_of(y: Any) -> Any:
-    """The label as a key, checked before anything is learned."""
-    label = plain_key(y)
-    check_keys((label,), "a label")
-    hash(label)
-    return label
