@@ -214,7 +214,7 @@ def test_unsorted_and_repeated_entries_add_up_as_in_scipy(index):
     np.testing.assert_array_equal(held.entries(rows, cols).reshape(2, 6), expected)
     weights = np.arange(12.0).reshape(2, 6)
     scores = dw.losses.MulticlassLogistic(matrix, [0, 1], 2).scores(weights)
-    np.testing.assert_array_equal(scores, expected @ weights.T)
+    np.testing.assert_array_equal(scores, weights @ expected.T)
     X, y = np.vstack((expected, -expected)), [0, 1, 1, 0]
     sparse = sp.vstack((matrix, -matrix), format="csr")
     sparse.has_canonical_format = True

@@ -271,7 +271,7 @@ def test_entry_losses_look_where_the_matrix_is(place):
             assert value == pytest.approx(loss.value(x), rel=1e-12)
             assert again.norm() == pytest.approx(expected.norm(), rel=1e-12)
             slope = loss.slope_at(loss.scores(there))
-            assert loss.gradient_norm(slope) == pytest.approx(expected.norm(), rel=1e-12)
+            assert loss.gradient_norms(slope[None]) == pytest.approx(expected.norm(), rel=1e-12)
 
 
 # -- files --------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from devices import DEVICES
 from driftwolfe.losses import HingeLoss, LogisticLoss, MulticlassLogistic
 from driftwolfe.points.factored import FactoredMatrix
 
@@ -69,6 +70,19 @@ def test_the_gradient_of_a_factored_matrix_has_the_lower_rank(rows, rank):
     rng = np.random.default_rng(3)
     loss = MulticlassLogistic(rng.standard_normal((rows, 6)), rng.integers(0, 3, rows), 3)
     assert loss.gradient(FactoredMatrix.zeros((3, 6))).rank == rank
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("wrap", [np.array, sp.csr_array])
+@pytest.mark.parametrize("rows", [2, 9])
+def test_a_factored_matrix_on_a_device_gives_what_it_gives_on_the_host(device, wrap, rows):
+    rng = np.random.default_rng(4)
+    loss = MulticlassLogistic(wrap(rng.standard_normal((rows, 6))), rng.integers(0, 4, rows), 4)
+    X = FactoredMatrix(rng.standard_normal((4, 2)), np.ones(2), rng.standard_normal((6, 2)))
+    value, gradient = loss.value_and_gradient(X)
+    found_value, found = loss.value_and_gradient(X.to(device))
+    assert found_value == pytest.approx(value)
+    np.testing.assert_allclose(found.to("cpu").toarray(), gradient.toarray(), atol=1e-12)
 
 
 def test_the_lipschitz_bounds_are_attained():

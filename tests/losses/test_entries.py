@@ -68,13 +68,18 @@ def test_a_gradient_of_a_large_factored_matrix_stays_sparse(kind):
 @every_entry_loss
 @pytest.mark.parametrize("x", [np.zeros((3, 3)), FactoredMatrix.zeros((3, 3))])
 def test_an_index_out_of_range_is_named(kind, x):
-    for loss in (kind([0, 3], [1, 1], [0.0, 0.0]), kind([1, 1], [0, 3], [0.0, 0.0])):
+    tall, wide = (
+        "takes matrices of at least 4 rows and 2",
+        "takes matrices of at least 2 rows and 4",
+    )
+    for rows, cols, message in (([0, 3], [1, 1], tall), ([1, 1], [0, 3], wide)):
+        loss = kind(rows, cols, [0.0, 0.0])
         for look in (loss.value, loss.gradient, loss.value_and_gradient):
-            with pytest.raises(ValueError, match=r"(rows|cols) has the index 3"):
+            with pytest.raises(ValueError, match=message):
                 look(x)
-    with pytest.raises(ValueError, match="rows has the index 3"):
+    with pytest.raises(ValueError, match=tall):
         kind([0, 3], [1, 1], [0.0, 0.0], shape=(3, 3))
-    with pytest.raises(ValueError, match="rows has the index 3"):
+    with pytest.raises(ValueError, match=tall):
         kind([0, 3], [1, 1], [0.0, 0.0]).stacked_scores(np.zeros((2, 3, 3)))
 
 
@@ -91,7 +96,7 @@ def test_an_index_out_of_range_is_named(kind, x):
         ([1e30, 0], [0, 0], [1.0, 1.0], "rows must lie in"),
         ([[0, 1]], [0, 0], [1.0, 1.0], "rows must be a non-empty vector"),
         ([], [], [], "rows must be a non-empty vector"),
-        ([0, 1], [0], [1.0, 1.0], "rows and cols must be of one length, got 2 and 1"),
+        ([0, 1], [0], [1.0, 1.0], "cols must hold 2 numbers, got 1"),
         ([0, 1], [0, 0], [1.0], "targets must hold 2 numbers, got 1"),
         ([0, 1], [0, 0], [1.0, np.nan], "targets has entries that are not finite"),
         ([0, 1], [0, 0], [1.0, 1j], "targets must be an array of real numbers"),
@@ -142,10 +147,10 @@ def test_pairs_are_told_apart_and_counted(kind):
         rows, cols = np.append(rows, [0, shape[0] - 1]), np.append(cols, [shape[1] - 1, 0])
         loss = kind(rows, cols, np.zeros(14), shape=shape)
         counts = Counter(zip(rows.tolist(), cols.tolist(), strict=True))
-        assert sorted(loss.multiplicities().tolist()) == sorted(counts.values())
+        assert sorted(loss._pairs[1].tolist()) == sorted(counts.values())
         slope = rng.standard_normal(14)
         dense = loss.pull_back(slope, np.zeros(shape))
-        assert loss.gradient_norm(slope) == pytest.approx(np.linalg.norm(dense))
+        assert loss.gradient_norms(slope[None]) == pytest.approx(np.linalg.norm(dense))
 
 
 @pytest.mark.parametrize("device", DEVICES)

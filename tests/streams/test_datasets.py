@@ -93,7 +93,7 @@ def test_drifts_are_where_features_flip():
 def test_refusals_say_why():
     with pytest.raises(ValueError, match="rows and cols must be of one length, got 5 and 1"):
         matrix_completion(ROWS, [0], RATINGS, (3, 2))
-    with pytest.raises(ValueError, match="rows has the index 2"):
+    with pytest.raises(ValueError, match="takes matrices of at least 3 rows and 2 columns"):
         matrix_completion(ROWS, COLS, RATINGS, (2, 2))
     with pytest.raises(ValueError, match="one class for each of 2 rows, got 1"):
         multiclass(np.ones((2, 2)), [0], 2)

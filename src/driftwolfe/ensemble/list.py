@@ -278,12 +278,12 @@ class EvenDescent(ListDescent):
         """The job after one call, or after none where it turns out to be done."""
         # A share surely affords the tolerance, and no more.
         accuracy = self.oracle.accuracy if self.oracle.pooled else None
-        stop = Stopping(float(self.tolerances[i]), accuracy, None)
+        stop = Stopping(float(self.tolerances[i]), accuracy or np.inf, None)
         run = HalfspaceRun(self.domain, job.x, job.y, stop)
         answer = run.advance()
         calls = job.calls + run.calls
         if answer is None:
-            return Job(run.pair.snapshot(), job.y, calls, running=True)
+            return Job(run.pair.x, job.y, calls, running=True)
         return Job(trimmed(answer.feasible), trimmed(answer.infeasible), calls)
 
     def _launch(self, i: int, x: Point, y: Point, total: GradientSum, scale: float) -> Job:

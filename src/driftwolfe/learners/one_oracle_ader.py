@@ -128,7 +128,7 @@ class OneOracleAder(Learner):
         require_finite(value, slope)
         self._sum, size = self._sum.plus(f, slope, self._x)
         if size is None:
-            size = f.gradient_norm(slope)  # type: ignore[attr-defined]
+            size = float(f.gradient_norms(slope[None])[0])  # type: ignore[attr-defined]
         require_finite(size)
         self._steepest = max(self._steepest, size)
         self._clock += 1

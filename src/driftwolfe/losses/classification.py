@@ -17,7 +17,7 @@ from driftwolfe.losses.inputs import (
     row_norms,
 )
 from driftwolfe.points import checks
-from driftwolfe.points.devices import HOST, device_of
+from driftwolfe.points.devices import HOST, device_of, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Point, compiled
 
@@ -28,24 +28,41 @@ _COMPILED = 50_000
 
 
 class FeatureLoss(Loss):
-    """A loss of the products of a point with rows of features."""
+    """A loss of the products of a vector, or of each row of a matrix, with rows of features."""
 
     on_devices = True
 
-    def __init__(self, features: Any) -> None:
+    def __init__(self, features: Any, *classes: int) -> None:
         self.features = batch_of_features(features)
+        self.shape = (*classes, self.features.shape[1])
         self._cache = DeviceCache(self.features)
 
-    def _products(self, points: Any) -> Array:
-        """Return the products of points (rows of a table) with all features, on the host."""
-        device = device_of(points)
-        (rows,) = self._cache.on(device)
-        return points @ rows.T if device is HOST else device.host(rows @ points.T).T
+    def scores(self, x: Point) -> Array:
+        self.check_shape(x.shape)
+        if not isinstance(x, FactoredMatrix):
+            return (self.features @ x.T).T
+        columns = self.features.T
+        return x.times(columns) if x.device is HOST else to_host(x @ columns)
 
-    def _combinations(self, weights: Any, points: Any) -> Any:
-        """Return a weighted sum of the features per row of weights, where the points live."""
-        device = device_of(points)
-        return device.put(weights) @ self._cache.on(device)[0]
+    def stacked_scores(self, stack: Array) -> Array:
+        self.check_shape(tuple(stack.shape[1:]))
+        device, points = device_of(stack), stack.reshape(-1, stack.shape[-1])
+        (rows,) = self._cache.on(device)
+        products = points @ rows.T if device is HOST else device.host(rows @ points.T).T
+        return products.reshape(*stack.shape[:-1], -1)
+
+    def pull_back(self, slope: Array, like: Point) -> Point:
+        if not isinstance(like, FactoredMatrix):
+            return slope @ self.features
+        classes, rows = slope.shape
+        if rows <= classes:
+            return FactoredMatrix(slope, np.ones(rows), dense_features(self.features).T)
+        return FactoredMatrix(np.eye(classes), np.ones(classes), self.features.T @ slope.T)
+
+    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
+        device = device_of(stack)
+        weights = device.put(slopes.reshape(-1, slopes.shape[-1]))
+        return (weights @ self._cache.on(device)[0]).reshape(stack.shape)
 
 
 class MarginLoss(FeatureLoss):
@@ -56,26 +73,10 @@ class MarginLoss(FeatureLoss):
 
     def __init__(self, features: Any, labels: Any) -> None:
         super().__init__(features)
-        rows, n_features = self.features.shape
-        self.labels = batch_of_numbers(labels, "labels", rows)
+        self.labels = batch_of_numbers(labels, "labels", self.features.shape[0])
         strange = self.labels[np.abs(self.labels) != 1.0]
         if strange.size:
             raise ValueError(f"labels must be -1 or +1, got {strange[0]:g}")
-        self.shape = (n_features,)
-
-    def scores(self, x: Point) -> Array:
-        self.check_shape(x.shape)
-        return self.features @ x
-
-    def stacked_scores(self, stack: Array) -> Array:
-        self.check_shape(tuple(stack.shape[1:]))
-        return self._products(stack)
-
-    def pull_back(self, slope: Array, like: Point) -> Point:
-        return slope @ self.features
-
-    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
-        return self._combinations(slopes, stack)
 
     def lipschitz(self, domain: Ball) -> float:
         return float(row_norms(self.features).mean())
@@ -186,27 +187,14 @@ class MulticlassLogistic(FeatureLoss):
         if reduction not in ("mean", "sum"):
             raise ValueError(f'reduction must be "mean" or "sum", got {reduction!r}')
         self.n_classes = checks.count(n_classes, "n_classes", least=2)
-        super().__init__(features)
-        self.labels = batch_of_indices(labels, "labels", self.n_classes)
-        rows, n_features = self.features.shape
-        if self.labels.size != rows:
-            raise ValueError(
-                f"labels must hold one class for each of {rows} rows of features, "
-                f"got {self.labels.size}"
-            )
+        super().__init__(features, self.n_classes)
+        rows = self.features.shape[0]
+        self.labels = batch_of_indices(labels, "labels", self.n_classes, rows)
         self.reduction = reduction
-        self.shape = (self.n_classes, n_features)
         self._row_weight = 1.0 / rows if reduction == "mean" else 1.0
-        self._label_places = np.arange(rows) * self.n_classes + self.labels
-        self._indicator = np.zeros((rows, self.n_classes))
+        self._label_places = self.labels * rows + np.arange(rows)
+        self._indicator = np.zeros((self.n_classes, rows))
         self._indicator.flat[self._label_places] = self._row_weight
-
-    def scores(self, x: Point) -> Array:
-        self.check_shape(x.shape)
-        columns = self.features.T
-        if isinstance(x, FactoredMatrix) and x.device is HOST:
-            return x.times(columns).T
-        return (x @ columns).T
 
     def value_at(self, scores: Array) -> Array:
         return self.value_and_slope_at(scores)[0]
@@ -215,31 +203,14 @@ class MulticlassLogistic(FeatureLoss):
         return self.value_and_slope_at(scores)[1]
 
     def value_and_slope_at(self, scores: Array) -> tuple[Array, Array]:
-        shifted = scores - scores.max(axis=-1, keepdims=True)
+        shifted = scores - scores.max(axis=-2, keepdims=True)
         label_scores = shifted.reshape(*shifted.shape[:-2], -1).take(self._label_places, axis=-1)
         slope = np.exp(shifted, out=shifted)
-        totals = slope.sum(axis=-1)
+        totals = slope.sum(axis=-2)
         value = (np.log(totals) - label_scores).sum(axis=-1)
-        slope *= self._row_weight / totals[..., None]
+        slope *= self._row_weight / totals[..., None, :]
         slope -= self._indicator
         return value * self._row_weight, slope
-
-    def pull_back(self, slope: Array, like: Point) -> Point:
-        if not isinstance(like, FactoredMatrix):
-            return slope.T @ self.features
-        rows, classes = self.labels.size, self.n_classes
-        if rows <= classes:
-            return FactoredMatrix(slope.T, np.ones(rows), dense_features(self.features).T)
-        return FactoredMatrix(np.eye(classes), np.ones(classes), self.features.T @ slope)
-
-    def stacked_scores(self, stack: Array) -> Array:
-        self.check_shape(tuple(stack.shape[1:]))
-        products = self._products(stack.reshape(-1, stack.shape[2]))
-        return np.ascontiguousarray(products.reshape(*stack.shape[:2], -1).swapaxes(1, 2))
-
-    def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
-        rows = slopes.swapaxes(1, 2).reshape(-1, slopes.shape[1])
-        return self._combinations(rows, stack).reshape(stack.shape)
 
     def stacked_round(self, stack: Array, weights: Array) -> tuple[Array, Array, float]:
         self.check_shape(tuple(stack.shape[1:]))

@@ -9,10 +9,10 @@ import numpy as np
 
 from driftwolfe.losses.base import Ball, Loss
 from driftwolfe.losses.inputs import DeviceCache, batch_of_indices, batch_of_numbers
-from driftwolfe.points import checks, ops
+from driftwolfe.points import checks
 from driftwolfe.points.devices import HOST, Device, device_of, namespace, to_host
 from driftwolfe.points.factored import FactoredMatrix
-from driftwolfe.points.kinds import Array, Indices, Point, Shape
+from driftwolfe.points.kinds import Array, Point, Shape
 
 
 class EntryLoss(Loss):
@@ -28,30 +28,23 @@ class EntryLoss(Loss):
 
     def __init__(self, rows: Any, cols: Any, targets: Any, shape: Any = None) -> None:
         self.rows = batch_of_indices(rows, "rows")
-        self.cols = batch_of_indices(cols, "cols")
-        if self.rows.size != self.cols.size:
-            raise ValueError(
-                f"rows and cols must be of one length, got {self.rows.size} and {self.cols.size}"
-            )
+        self.cols = batch_of_indices(cols, "cols", size=self.rows.size)
         self.targets = batch_of_numbers(targets, "targets", self.rows.size)
         self._cache = DeviceCache(self.rows, self.cols, self.targets)
-        self._largest = (int(self.rows.max()), int(self.cols.max()))
+        self._least = (int(self.rows.max()) + 1, int(self.cols.max()) + 1)
         if shape is not None:
-            sizes = checks.shape(shape)
-            self.check_shape(sizes)
-            self.shape = sizes
+            self.shape = checks.shape(shape)
+            self.check_shape(self.shape)
 
     def check_shape(self, shape: Shape) -> None:
         """Raise `ValueError` unless matrices of that shape have these entries."""
         super().check_shape(shape)
-        if len(shape) != 2:
-            raise ValueError(f"{type(self).__name__} takes matrices, got a point of shape {shape}")
-        for name, largest, size in zip(("rows", "cols"), self._largest, shape, strict=True):
-            if largest >= size:
-                raise ValueError(
-                    f"{name} has the index {largest}, but a matrix of shape {shape} "
-                    f"has only 0..{size - 1}"
-                )
+        m, n = self._least
+        if len(shape) != 2 or shape[0] < m or shape[1] < n:
+            raise ValueError(
+                f"{type(self).__name__} takes matrices of at least {m} rows and {n} columns, "
+                f"which have all its entries, got shape {shape}"
+            )
 
     def places(self, device: Device) -> tuple[Any, Any]:
         """Return the rows and columns on a device."""
@@ -69,7 +62,6 @@ class EntryLoss(Loss):
 
     def pull_back(self, slope: Array, like: Point) -> Point:
         if isinstance(like, FactoredMatrix):
-            self.check_shape(like.shape)
             return FactoredMatrix._stored(like.shape, *self.places(like.device), slope)
         return self.stacked_pull_back(slope[None], like[None])[0]
 
@@ -89,33 +81,22 @@ class EntryLoss(Loss):
         np.add.at(gradients.reshape(-1), flat.ravel(), slopes.ravel())
         return gradients
 
-    def gradient_norm(self, slope: Array) -> float:
-        """Return the norm of the matrix with these slopes at (rows, cols), entries added up."""
-        return float(self.gradient_norms(slope[None])[0])
-
     def gradient_norms(self, slopes: Any) -> Array:
-        """Return `gradient_norm` of every row of a table of slopes, on the host."""
-        device = device_of(slopes)
-        if self._pairs is not None:
-            pairs, number = self._pairs
-            slopes = device.summed(slopes, pairs.on(device)[0], number)
+        """Return the norm of the gradient that each row of a table of slopes stands for."""
+        device, (pairs, counts) = device_of(slopes), self._pairs
+        if counts.size < self.rows.size:  # slopes of the same pair add up
+            slopes = device.summed(slopes, pairs.on(device)[0], counts.size)
         return np.asarray(device.host(device.xp.linalg.vector_norm(slopes, axis=1)))
 
-    def multiplicities(self) -> Array:
-        """Return how often each distinct pair (row, col) comes, in no particular order."""
-        return np.unique_counts(self._keys()).counts.astype(np.float64)
-
     def lipschitz(self, domain: Ball) -> float:
-        return self.steepest * float(np.linalg.norm(self.multiplicities()))
+        return self.steepest * float(np.linalg.norm(self._pairs[1]))
 
     @cached_property
-    def _pairs(self) -> tuple[DeviceCache, int] | None:
-        """The number of every entry's pair, and how many pairs there are; None if none repeats."""
-        distinct, pairs = np.unique(self._keys(), return_inverse=True)
-        return None if distinct.size == pairs.size else (DeviceCache(pairs), distinct.size)
-
-    def _keys(self) -> Indices:
-        return self.rows * (self._largest[1] + 1) + self.cols
+    def _pairs(self) -> tuple[DeviceCache, Array]:
+        """For each entry the number of its pair (row, col), and how often each pair comes."""
+        keys = self.rows * self._least[1] + self.cols
+        pairs = np.unique(keys, return_inverse=True)[1]
+        return DeviceCache(pairs), np.bincount(pairs).astype(np.float64)
 
 
 class AbsoluteEntries(EntryLoss):
@@ -187,10 +168,9 @@ class SquaredEntries(EntryLoss):
         within the distance R = `domain.radius` of the centre c.
         """
         center = domain.center
-        if center is None:
-            center = FactoredMatrix.zeros(self.shape or [size + 1 for size in self._largest])
-        curvature = 2.0 * float(self.multiplicities().max())
-        return ops.norm(self.gradient(center)) + curvature * domain.radius
+        scores = np.zeros(self.rows.size) if center is None else self.scores(center)
+        at_center = self.gradient_norms(self.slope_at(scores)[None])[0]
+        return float(at_center + 2.0 * self._pairs[1].max() * domain.radius)
 
 
 class HuberEntries(EntryLoss):

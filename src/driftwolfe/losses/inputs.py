@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
@@ -12,12 +12,6 @@ from driftwolfe.points import checks
 from driftwolfe.points.devices import HOST, Device, device_of, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array, Indices, Point, Shape
-
-#: Rows of features: a float64 array or a scipy `csr_array`; both multiply dense arrays with `@`.
-Features: TypeAlias = Any
-
-#: Below this, float64 holds every whole number.
-_EXACT_WHOLE_NUMBERS = 2**53
 
 
 def batch_of_numbers(value: Any, name: str, size: int | None = None) -> Array:
@@ -30,47 +24,45 @@ def batch_of_numbers(value: Any, name: str, size: int | None = None) -> Array:
     return read_only(array)
 
 
-def batch_of_indices(value: Any, name: str, size: int = _EXACT_WHOLE_NUMBERS) -> Indices:
-    """Return a read-only copy of a non-empty vector of indices, all below `size`."""
+def batch_of_indices(value: Any, name: str, below: int = 2**53, size: int | None = None) -> Indices:
+    """Return a read-only copy of a non-empty vector of indices, all less than `below`."""
     value = to_host(value)
-    numbers = batch_of_numbers(value, name)
+    numbers = batch_of_numbers(value, name, size)
     strange = numbers[(numbers < 0) | (numbers != np.floor(numbers))]
     if strange.size or np.asarray(value).dtype.kind == "b":
         shown = f"{strange[0]:g}" if strange.size else "booleans"
         raise ValueError(f"{name} must be whole numbers >= 0, got {shown}")
-    if numbers.max() >= size:
-        raise ValueError(f"{name} must lie in 0..{size - 1}, got {numbers.max():.0f}")
-    indices = numbers.astype(np.intp)
-    indices.setflags(write=False)
-    return indices
+    if numbers.max() >= below:
+        raise ValueError(f"{name} must lie in 0..{below - 1}, got {numbers.max():.0f}")
+    return read_only(numbers.astype(np.intp))
 
 
-def batch_of_features(value: Any, name: str = "features") -> Features:
-    """Return a read-only copy of a non-empty table (rows, features), dense or sparse as given."""
-    dense = None if hasattr(value, "tocsr") else checks.finite_array(value, name)
-    shape = np.shape(value) if dense is None else dense.shape
-    if len(shape) != 2 or 0 in shape:
-        raise ValueError(f"{name} must be a non-empty table (rows, features), got shape {shape}")
-    if dense is not None:
-        return read_only(dense)
-    table = scipy.sparse.csr_array(checks.sound_sparse(value, name), dtype=np.float64, copy=True)
-    if not np.isfinite(table.data).all():
-        raise ValueError(f"{name} has entries that are not finite")
+def batch_of_features(value: Any) -> Any:
+    """Return a copy of a non-empty table (rows, features): a read-only array or a `csr_array`."""
+    if hasattr(value, "tocsr"):
+        value = checks.sound_sparse(value, "features")
+        table = scipy.sparse.csr_array(value, dtype=np.float64, copy=True)
+        if not np.isfinite(table.data).all():
+            raise ValueError("features has entries that are not finite")
+    else:
+        table = read_only(checks.finite_array(value, "features"))
+    if table.ndim != 2 or 0 in table.shape:
+        raise ValueError(f"features must be a non-empty table (rows, features), got {table.shape}")
     return table
 
 
-def row_norms(features: Features) -> Array:
+def row_norms(features: Any) -> Array:
     """Return the Euclidean norm of every row."""
     squares = features**2 if isinstance(features, np.ndarray) else features.power(2)
     return np.sqrt(squares.sum(axis=1), dtype=np.float64)
 
 
-def dense_features(features: Features) -> Array:
+def dense_features(features: Any) -> Array:
     """Return the table as an array."""
     return features if isinstance(features, np.ndarray) else features.toarray()
 
 
-def read_only(array: Array) -> Array:
+def read_only(array: Any) -> Any:
     """Return a read-only copy, contiguous by rows."""
     copy = np.array(array, order="C")
     copy.setflags(write=False)
@@ -118,8 +110,7 @@ class FixedPoint:
 
     @cached_property
     def _factored(self) -> FactoredMatrix:
-        """An array becomes the sparse part, which is exact."""
         if isinstance(self.given, FactoredMatrix):
             return self.given
-        rows, cols = np.nonzero(self.given)
+        rows, cols = np.nonzero(self.given)  # as the sparse part, which is exact
         return FactoredMatrix.from_entries(self.shape, rows, cols, self.given[rows, cols])

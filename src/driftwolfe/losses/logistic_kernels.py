@@ -53,8 +53,7 @@ def logistic_round(
     classes = mean // n
     scores, value = np.empty(mean + classes), 0.0
     for k in range(features.shape[0]):
-        for c in range(scores.size):
-            scores[c] = 0.0
+        scores[:] = 0.0
         for j in range(width):
             _add(scores, features[k, j], points[j], mean)
         for i in range(n):

@@ -117,14 +117,11 @@ class SquaredDistance(WholePointLoss):
     def value_and_slope_at(self, scores: Point) -> tuple[Array, Point]:
         offset = scores - self._target.like(scores)
         if is_array(offset):
-            leading = offset.shape[: offset.ndim - len(self._target.shape)]
-            flat = offset.reshape(*leading, -1)
+            flat = offset.reshape(*offset.shape[: offset.ndim - len(self._target.shape)], -1)
             squares = namespace(flat).linalg.vecdot(flat, flat)
         else:
             squares = np.asarray(ops.norm(offset) ** 2)
-        if self.weight != 0.5:
-            offset *= 2.0 * self.weight
-        return self.weight * squares, offset
+        return self.weight * squares, offset * (2.0 * self.weight)
 
     def stacked_round(self, stack: Any, weights: Array) -> tuple[Array, Array, float]:
         self.check_shape(tuple(stack.shape[1:]))
@@ -220,10 +217,10 @@ def _guarded(point: Point) -> Point:
         view.setflags(write=False)
         return view
     if isinstance(point, ProductPoint):
-        return ProductPoint(_guarded(part) for part in point.parts)
+        return ProductPoint(map(_guarded, point.parts))
     if point.device is not HOST:  # tensors cannot be made read-only
         return point.copy()
-    U, s, V = (_guarded(part) for part in (point.U, point.s, point.V))
+    U, s, V = map(_guarded, (point.U, point.s, point.V))
     stored = None if point.sparse is None else point.sparse.copy()
     return FactoredMatrix._of(U, s, V, stored, point.orthonormal)
 
@@ -232,8 +229,8 @@ def _checked_value(result: Any) -> float:
     try:
         return float(checks.finite_array(result, "value(x)", ()))
     except ValueError:
-        shown = repr(result)[:80]
-        raise ValueError(f"value(x) must return a finite number, it returned {shown}") from None
+        text = f"value(x) must return a finite number, it returned {result!r:.80}"
+        raise ValueError(text) from None
 
 
 def _checked_gradient(result: Any, like: Point) -> Point:
@@ -242,15 +239,15 @@ def _checked_gradient(result: Any, like: Point) -> Point:
         parts = getattr(result, "parts", ())
         if len(parts) != len(like.parts):
             raise ValueError(
-                f"gradient(x) must return a ProductPoint of {len(like.parts)} parts, it returned "
-                f"{repr(result)[:80]}"
+                f"gradient(x) must return a ProductPoint of {len(like.parts)} parts, "
+                f"it returned {result!r:.80}"
             )
         pairs = zip(parts, like.parts, strict=True)
         return ProductPoint(_checked_gradient(part, each) for part, each in pairs)
     gradient = FixedPoint(result, "what gradient(x) returned")
     if gradient.shape != like.shape:
         raise ValueError(
-            f"gradient(x) must return a point of shape {like.shape}, it returned one of shape "
-            f"{gradient.shape}"
+            f"gradient(x) must return a point of shape {like.shape}, "
+            f"it returned one of shape {gradient.shape}"
         )
     return gradient.like(like)

@@ -35,8 +35,6 @@ _CERTIFICATE_SHARE, _LARGEST_ERROR = 0.5, 0.1
 #: Up to this accuracy a singular value that the certificate missed cannot break the contract: it
 #: lies within 6.5 residuals of 1/130 or more, so that the gap stays below half the squared distance.
 _SAFE_ACCURACY = 0.1
-#: The squares of larger distances overflow when they are added up.
-_FARTHEST = 1e153
 
 
 def block(
@@ -52,8 +50,7 @@ def block(
     :math:`radius\,(\sigma_1(y - x') - \theta)`: one LMO call certifies it. If it is too large, the
     vertex joins the block, which another iteration sharpens.
 
-    A block wider than 40 % of the shorter side costs more than all singular values, so the set's
-    own projection takes over. A block of more than 1 GiB ends the work, as if the calls were spent.
+    Wide blocks leave the work to the set's own projection, or end it, as if the calls were spent.
     The LMO calls are yielded, so that several projections can batch them.
     """
     if not domain.rank_one_atoms:
@@ -62,7 +59,7 @@ def block(
             'use method="corrective" or "halfspace"'
         )
     apart = distance(y, x)
-    if not apart < _FARTHEST:
+    if not apart < 1e153:  # squares of larger ones overflow
         raise ValueError("a target is beyond the range of numbers; use a smaller step_scale")
     if apart * apart <= stop.tolerance:
         gap = apart * 2 * domain.radius
@@ -101,8 +98,8 @@ def block(
             right = _with_random_columns(space.right, most, 1.0, rng)
             continue
         # The error that the certificate may have, relative to an LMO value of this size.
-        size, accuracy = radius * float((s - kept).max()), stop.accuracy or _SAFE_ACCURACY
-        allowed = _CERTIFICATE_SHARE * min(accuracy, _SAFE_ACCURACY) * pair.squared
+        size = radius * float((s - kept).max())
+        allowed = _CERTIFICATE_SHARE * min(stop.accuracy, _SAFE_ACCURACY) * pair.squared
         hint = min(_LARGEST_ERROR, allowed / size) if size > 0 else _LARGEST_ERROR
         vertex, error = yield pair.direction(), hint
         calls = run.calls = calls + 1

@@ -8,7 +8,7 @@ import numpy as np
 
 from driftwolfe.domains.hull import Hull
 from driftwolfe.domains.thresholds import threshold_to_sum
-from driftwolfe.oracles.frank_wolfe import COLLAPSE, InfeasibleProjection, Pair, Run
+from driftwolfe.oracles.frank_wolfe import InfeasibleProjection, Pair, Run
 from driftwolfe.points import FactoredMatrix, norm
 from driftwolfe.points.devices import device_of, namespace, svd
 from driftwolfe.points.kinds import Array, Point
@@ -22,7 +22,7 @@ def corrective(run: Run) -> InfeasibleProjection:
     the ball whose row and column spaces lie in those of x and the vertices. The distance falls at
     least as fast as with line search, so every bound on the calls holds; on polytopes it is finite.
     """
-    domain, stop, x, y = run.domain, run.stop, run.pair.x, run.pair.y
+    domain, x, y = run.domain, run.pair.x, run.pair.y
     found: Span | Hull
     if domain.rank_one_atoms:
         found = Span(x, y, domain.radius)
@@ -33,20 +33,17 @@ def corrective(run: Run) -> InfeasibleProjection:
             f'method "corrective" needs dense points or a TraceNormBall, got {type(y).__name__}; '
             'use method="halfspace"'
         )
-    hint = 0.1 * math.sqrt(stop.tolerance) / domain.radius
-    while not run.near():
+    hint = 0.1 * math.sqrt(run.stop.tolerance) / domain.radius
+    while not (run.near() or run.spent()):
         vertex, gap = run.ask(hint)
         if (result := run.accept(gap)) is not None:
             return result
         found.add(vertex)
         corrected = Pair(found.correct(y), y)
-        nearer = corrected.squared < run.pair.squared
-        if run.spent() and (stop.accuracy is not None or gap > COLLAPSE * run.pair.squared):
-            run.pair = corrected if nearer else run.pair
-            return run.stay()
-        if run.spent() or not nearer:
+        if corrected.squared < run.pair.squared:
+            run.pair = corrected
+        elif not run.spent():
             return run.give_up(gap)
-        run.pair = corrected
     return run.stay()
 
 

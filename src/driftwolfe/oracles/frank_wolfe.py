@@ -18,12 +18,6 @@ from driftwolfe.storage import require
 #: ||x||^2, <x, y>, ||y||^2.
 Scalars: TypeAlias = tuple[float, float, float]
 
-#: Below this share of ||x||^2 + ||y||^2 the expanded square has lost too many digits.
-_CANCELLED = 1e-6
-#: Larger squared lengths overflow when they are added up.
-_LARGEST = 1e307
-#: Columns that a factored point may gain before it is recompressed.
-_SLACK_COLUMNS = 40
 #: Largest error of a vertex, as a share of the gap, that `frank_wolfe` does not try to avoid.
 _ERROR_SHARE = 0.03
 #: A gap of at most this share of ||x - y||^2 makes y' = x' nearer to every point of K than y is.
@@ -31,18 +25,13 @@ COLLAPSE = 0.5
 #: `HalfspaceRun` makes at most this times D^2 / tolerance calls of an exact oracle; the proof is in
 #: docs/theory/oracles.md.
 CALLS = 2.6
-#: Error of an inexact oracle, in units of sqrt(tolerance) ||x - y||, with which it still ends.
-_ORACLE_ERROR = 3 / 8
-#: Steps towards known vertices between two LMO calls; more bring ever less.
-_FREE_STEPS = 32
 
 
 class Pair:
     """A feasible point x that moves by Frank-Wolfe steps, and its target y.
 
-    Dense points keep the residual x - y, updated in place. Others keep the `scalars` ||x||^2, <x, y>
-    and ||y||^2, which may be passed if known, and never touch all entries; if x lies in a `buffer`,
-    its steps copy nothing.
+    Dense points keep the residual x - y. Others keep the `scalars`, which may be passed if known, and
+    never touch all entries; if x lies in a `buffer`, its steps copy nothing.
     """
 
     scalars: Scalars
@@ -51,13 +40,12 @@ class Pair:
         self, x: Point, y: Point, scalars: Scalars | None = None, buffer: FactorBuffer | None = None
     ) -> None:
         self.dense = isinstance(x, np.ndarray) and isinstance(y, np.ndarray)
-        self.y = y
+        self.x, self.y = x, y
+        self._residual: Point = None
         if self.dense:
-            self.x = np.array(x)
-            self._residual = x - y
+            self.x, self._residual = np.array(x), x - y
             self.squared = inner(self._residual, self._residual)
             return
-        self.x, self._residual = x, None
         self._buffer = buffer or FactorBuffer(None, None, 0)  # which holds no point
         self._expand(*(scalars or (inner(x, x), inner(x, y), inner(y, y))))
         self._ranks = [getattr(point, "rank", 0) for point in (x, y)]
@@ -91,7 +79,7 @@ class Pair:
         before, vv = self.squared, inner(self._move, self._move)
         if self.dense:
             self._move *= line_search_share(self.gap, vv)
-            self.x += self._move
+            self.x = self.x + self._move  # results keep earlier ones
             self._residual += self._move
             self.squared = inner(self._residual, self._residual)
             return self.squared < before
@@ -117,24 +105,19 @@ class Pair:
             self.scalars = xx, (1 - share) * xy + share * xx, yy
         self.squared *= (1.0 - share) ** 2
 
-    def snapshot(self) -> Point:
-        """Return x as it is now; later steps do not change it."""
-        return self.x.copy() if self.dense else self.x
-
     def _expand(self, xx: float, xy: float, yy: float) -> None:
         """Compute ||x - y||^2 from the scalars, or directly where they cancel."""
-        if not xx + yy < _LARGEST:
+        if not xx + yy < 1e307:
             raise ValueError("a target is beyond the range of numbers; use a smaller step_scale")
         self.scalars = xx, xy, yy
         self.squared = xx - 2 * xy + yy
-        if self.squared < _CANCELLED * (xx + yy):
+        if self.squared < 1e-6 * (xx + yy):  # too many digits are lost
             length = norm(self.direction())
             self.squared = length * length  # infinite where ** would raise
 
     def _trimmed(self, which: int, point: Point) -> Point:
         """The new x (0) or y (1), recompressed once its columns have about doubled."""
-        room = 2 * self._ranks[which] + _SLACK_COLUMNS
-        if not isinstance(point, FactoredMatrix) or point.rank <= room:
+        if not isinstance(point, FactoredMatrix) or point.rank <= 2 * self._ranks[which] + 40:
             return point
         trimmed = point.recompress()
         self._ranks[which] = trimmed.rank
@@ -142,17 +125,12 @@ class Pair:
 
 
 class Memory(NamedTuple):
-    """What one Frank-Wolfe run with factored points tells the next; all of it may be left out.
+    """What one Frank-Wolfe run with factored points tells the next; all of it may be left out."""
 
-    `scalars` are those of x and y; `hint` is the accuracy to ask of the first vertex; `shelf` (its
-    name in saved files) is the buffer that x lies in; `length` is how far x may move before its
-    objective rises by about the gap that it had.
-    """
-
-    scalars: Scalars | None = None
-    hint: float | None = None
-    shelf: FactorBuffer | None = None
-    length: float = 0.0
+    scalars: Scalars | None = None  # of x and y
+    hint: float | None = None  # the accuracy to ask of the first vertex
+    shelf: FactorBuffer | None = None  # the buffer that x lies in, by its name in saved files
+    length: float = 0.0  # how far x may move before its objective rises by about its gap
 
 
 class Approach(NamedTuple):
@@ -160,13 +138,11 @@ class Approach(NamedTuple):
 
     Attributes
     ----------
-    point
-        The point x of the set.
+    point, lmo_calls, memory
+        The point x of the set, the LMO calls made, and what to pass to the next run.
     gap
         A bound on :math:`\max_{v \in K}\langle x - y, x - v\rangle`, a squared distance; one step before
         x where `max_lmo_calls` ended the run.
-    lmo_calls, memory
-        LMO calls made, and the `Memory` for the next run.
 
     Examples
     --------
@@ -199,10 +175,8 @@ def frank_wolfe(
 
     Parameters
     ----------
-    domain
-        The set.
-    x, y
-        The start, a point of the set, and the point to move towards; neither is changed.
+    domain, x, y
+        The set, the start (one of its points) and the point to move towards; none is changed.
     gap
         Where to stop: a squared distance, positive.
     max_lmo_calls
@@ -238,7 +212,7 @@ def frank_wolfe(
         if reached <= enough or not pair.step() or spent:
             break
     if pair.dense:
-        return Approach(pair.snapshot(), reached, calls, Memory())
+        return Approach(pair.x, reached, calls, Memory())
     length = max(0.0, reached) / pair.distance if pair.squared > 0 else 0.0
     return Approach(pair.x, reached, calls, Memory(pair.scalars, hint, known.shelf, length))
 
@@ -253,15 +227,13 @@ class InfeasibleProjection:
         :math:`x' \in K`.
     infeasible
         :math:`y'`, in the ball, and to no point of K farther than y was.
-    lmo_calls
-        LMO calls made.
+    lmo_calls, method
+        LMO calls made, and the method that ran.
     gap
         Bound on :math:`\max_{z \in K}\langle y - x', z - x'\rangle`, a squared distance: x' is within
         its root of the projection of y (for ``"halfspace"`` and ``"paper"``, of y moved to the ball).
     distance
         :math:`\lVert x' - y'\rVert`, in units of the points.
-    method
-        The method that ran.
     converged
         Whether distance^2 <= tolerance. False only when `max_lmo_calls` ended the work early; the
         other three points of the contract hold even then.
@@ -269,12 +241,9 @@ class InfeasibleProjection:
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> ball = dw.L2Ball(2)
-    >>> result = dw.infeasible_projection(
-    ...     ball, [0.0, 0.0], [3.0, 4.0], tolerance=0.01, method="halfspace", max_lmo_calls=0
-    ... )
-    >>> result.feasible, result.infeasible, result.converged
-    (array([0., 0.]), array([0.6, 0.8]), False)
+    >>> result = dw.infeasible_projection(dw.L1Ball(2), [0.0, 0.0], [3.0, 1.0], 0.01, "halfspace")
+    >>> round(result.distance, 3), result.lmo_calls, result.converged
+    (0.037, 3, True)
     """
 
     feasible: Point
@@ -286,12 +255,20 @@ class InfeasibleProjection:
     converged: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Stopping:
-    r"""The stopping rule of every Frank-Wolfe-like projection.
+class Stopping(NamedTuple):
+    """When a `Run` ends."""
+
+    tolerance: float
+    accuracy: float  # infinite for none
+    max_lmo_calls: int | None
+    largest_squared: float = math.inf
+
+
+class Run:
+    r"""A projection under way: its points, the LMO calls made, and the ways to end it.
 
     With :math:`d = \lVert x - y\rVert` and a certified gap g,
-    :math:`\lVert x - z\rVert^2 \le \lVert y - z\rVert^2 - d^2 + 2g` for all z in K. So return
+    :math:`\lVert x - z\rVert^2 \le \lVert y - z\rVert^2 - d^2 + 2g` for all z in K. So it may return
 
     - (x, y) once :math:`d^2 \le tolerance`;
     - (x, x) once :math:`g \le accuracy \cdot \min(d^2, largest\_squared)`, if accuracy <= 1/2;
@@ -300,27 +277,6 @@ class Stopping:
 
     Without `largest_squared`, any x would be accurate enough for a target that is far away.
     """
-
-    tolerance: float
-    accuracy: float | None
-    max_lmo_calls: int | None
-    largest_squared: float = math.inf
-
-    def half_space_gap(self, squared: float) -> float:
-        """The largest gap whose half-space step lands within the tolerance."""
-        return math.sqrt(self.tolerance) * math.sqrt(squared)
-
-    def final_gap(self, squared: float) -> float:
-        """The gap at which a run may end."""
-        if self.accuracy is None:
-            return self.half_space_gap(squared)
-        if self.accuracy <= COLLAPSE:
-            return self.accuracy * min(squared, self.largest_squared)
-        return min(self.half_space_gap(squared), self.accuracy * squared)
-
-
-class Run:
-    """A projection under way: its points, the LMO calls made, and the ways to end it."""
 
     def __init__(
         self, domain: Domain, stop: Stopping, method: str, pair: Pair, calls: int = 0
@@ -337,10 +293,16 @@ class Run:
         limit = self.stop.max_lmo_calls
         return limit is not None and self.calls >= limit
 
-    @property
-    def largest_gap(self) -> float:
-        """||x - y|| D, a bound on the gap that needs no call."""
-        return self.pair.distance * 2 * self.domain.radius
+    def half_space_gap(self) -> float:
+        """The largest gap whose half-space step lands within the tolerance."""
+        return math.sqrt(self.stop.tolerance) * self.pair.distance
+
+    def final_gap(self) -> float:
+        """The gap at which the run may end."""
+        squared, accuracy = self.pair.squared, self.stop.accuracy
+        if accuracy <= COLLAPSE:
+            return accuracy * min(squared, self.stop.largest_squared)
+        return min(self.half_space_gap(), accuracy * squared)
 
     def ask(self, accuracy: float) -> tuple[Point, float]:
         """Call the LMO; return the vertex and the gap that it certifies at x."""
@@ -350,36 +312,34 @@ class Run:
 
     def accept(self, gap: float) -> InfeasibleProjection | None:
         """Return the result if the certified gap is small enough, else None."""
-        if not gap <= self.stop.final_gap(self.pair.squared):
+        if not gap <= self.final_gap():
             return None
-        collapses = self.stop.accuracy is not None and self.stop.accuracy <= COLLAPSE
+        collapses = self.stop.accuracy <= COLLAPSE
         return self.collapse(gap) if collapses else self.half_space_step(gap)
 
-    def stay(self, gap: float | None = None) -> InfeasibleProjection:
-        """Return (x, y) as they are."""
+    def give_up(self, gap: float) -> InfeasibleProjection:
+        """Return the best that the last gap allows: no call is left, or none would help."""
+        collapses = gap <= COLLAPSE * self.pair.squared
+        return self.collapse(gap) if collapses else self.half_space_step(gap)
+
+    def stay(self) -> InfeasibleProjection:
+        """Return (x, y) as they are; ||x - y|| D bounds the gap without a call."""
         pair, near = self.pair, self.near()
-        x, y = pair.snapshot(), pair.y.copy() if pair.dense else pair.y
-        gap = self.largest_gap if gap is None else gap
-        return InfeasibleProjection(x, y, self.calls, gap, pair.distance, self.method, near)
+        y, apart = pair.y.copy() if pair.dense else pair.y, pair.distance
+        gap = apart * 2 * self.domain.radius
+        return InfeasibleProjection(pair.x, y, self.calls, gap, apart, self.method, near)
 
     def collapse(self, gap: float) -> InfeasibleProjection:
         """Return (x, x)."""
-        x = self.pair.snapshot()
+        x = self.pair.x
         return InfeasibleProjection(x, x, self.calls, gap, 0.0, self.method)
 
     def half_space_step(self, gap: float) -> InfeasibleProjection:
         """Return x and the projection of y on the half-space that the gap certifies."""
-        pair = self.pair
+        pair, lands = self.pair, gap <= self.half_space_gap()
         share = max(0.0, 1.0 - max(gap, 0.0) / pair.squared)
         y, apart = pair.y + share * pair.direction(), (1.0 - share) * pair.distance
-        lands = gap <= self.stop.half_space_gap(pair.squared)
-        return InfeasibleProjection(pair.snapshot(), y, self.calls, gap, apart, self.method, lands)
-
-    def give_up(self, gap: float) -> InfeasibleProjection:
-        """Return the best that the last gap allows: no call is left, or none would help."""
-        if gap <= COLLAPSE * self.pair.squared:
-            return self.collapse(gap)
-        return self.half_space_step(gap)
+        return InfeasibleProjection(pair.x, y, self.calls, gap, apart, self.method, lands)
 
 
 class Atoms:
@@ -439,10 +399,6 @@ class Atoms:
 class HalfspaceRun(Run):
     r"""One Frank-Wolfe run and one half-space step, by one LMO call at a time.
 
-    Line-search Frank-Wolfe on :math:`\tfrac12\lVert x - y\rVert^2` until the gap g falls to
-    :math:`\sqrt{tolerance}\, d`. The last LMO answer bounds a half-space that holds K; y' is the
-    projection of y on it, which lies on the segment to x at distance :math:`g/d`.
-
     At most :math:`2.6\, D^2/tolerance` LMO calls, or 6.66 in place of 2.6 where the oracle has the
     error asked of it, whatever the `accuracy`: the run continues to a finer accuracy as long as
     this cap allows, and else returns the answer that was within the tolerance before. Vertices found
@@ -454,18 +410,18 @@ class HalfspaceRun(Run):
     ) -> None:
         super().__init__(domain, stop, "halfspace", Pair(x, y))
         self.atoms = atoms
-        self._hint = _ORACLE_ERROR * math.sqrt(stop.tolerance) / domain.radius
+        # With an error of 3/8 sqrt(tolerance) ||x - y|| the run still ends.
+        self._hint = 3 / 8 * math.sqrt(stop.tolerance) / domain.radius
         self._cap = CALLS * (2.0 * domain.radius) ** 2 / stop.tolerance
         self._fallback: InfeasibleProjection | None = None
 
     def advance(self) -> InfeasibleProjection | None:
         """Make one LMO call, or none if x is near y; return the result once there is one."""
         pair, stop, atoms = self.pair, self.stop, self.atoms
-        if atoms is not None:
-            for _ in range(_FREE_STEPS):
-                vertex = None if self.near() else atoms.best(pair.direction())
-                # It proves that the run must continue where its gap is too large.
-                if vertex is None or not pair.gap_at(vertex) > stop.final_gap(pair.squared):
+        if atoms:
+            for _ in range(32):  # more bring ever less
+                # A known vertex with a larger gap than the final one proves that the run must go on.
+                if self.near() or pair.gap_at(atoms.best(pair.direction())) <= self.final_gap():
                     break
                 if not pair.step():
                     break
@@ -476,11 +432,11 @@ class HalfspaceRun(Run):
             atoms.add(vertex)
         if (result := self.accept(gap)) is not None:
             return result
-        if gap <= stop.half_space_gap(pair.squared):
+        if self.spent() and stop.accuracy == math.inf and gap <= COLLAPSE * pair.squared:
+            return self.collapse(gap)
+        if gap <= self.half_space_gap():
             self._fallback = self.half_space_step(gap)
         ends = self._fallback and (self.spent() or self.calls + 1 > self._cap)
-        if self.spent() and stop.accuracy is None and gap <= COLLAPSE * pair.squared and not ends:
-            return self.collapse(gap)
         if ends or not pair.step():
             result = self.give_up(gap)
             if result.converged or self._fallback is None:

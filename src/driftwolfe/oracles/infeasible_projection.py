@@ -30,12 +30,6 @@ METHODS = ("paper", "halfspace", "corrective", "block", "exact")
 #: Gap, as a share of the squared distance, at which `corrective` and `block` stop by default.
 DEFAULT_ACCURACY = 0.1
 
-#: Accuracies are relative to the squared distance, but at most to this share of R^2.
-_LARGEST_SQUARED = 0.1
-
-#: Rounding may take a target of the set this far outside, in units of the radius.
-_ROUNDING = 1e-12
-
 
 def infeasible_projection(
     domain: Domain,
@@ -62,12 +56,8 @@ def infeasible_projection(
 
     Parameters
     ----------
-    domain
-        The set.
-    x
-        A point of the set: the start, not changed.
-    y
-        The point to project, not changed.
+    domain, x, y
+        The set, the start (one of its points) and the point to project; none is changed.
     tolerance
         Squared distance allowed between x' and y', the paper's :math:`3\epsilon`; positive, or 0 for
         ``"exact"``.
@@ -121,14 +111,12 @@ def infeasible_projections(
 
     Parameters
     ----------
-    domain
-        The set.
+    domain, method, accuracy
+        As in `infeasible_projection`, for all of them.
     xs, ys, tolerances
         The starts, targets and tolerances, one per projection.
-    method, accuracy
-        As in `infeasible_projection`, for all of them.
     max_lmo_calls, rngs
-        As in `infeasible_projection`, one per projection; None for the default of all.
+        Likewise one per projection; None for the default of all.
 
     Examples
     --------
@@ -190,7 +178,7 @@ def _project(
         known = ", ".join(f'"{name}"' for name in ("auto", *METHODS))
         raise ValueError(f"method must be one of {known}, got {method!r}")
     tolerance = checks.nonnegative(tolerance, "tolerance")
-    final = DEFAULT_ACCURACY if method in ("auto", "corrective", "block") else None
+    final = DEFAULT_ACCURACY if method in ("auto", "corrective", "block") else math.inf
     if accuracy is not None:
         final = checks.positive(accuracy, "accuracy")
     if max_lmo_calls is not None:
@@ -211,13 +199,13 @@ def _project(
     if method != "paper":
         y = in_hull(domain, y)
     relative = domain.rank_one_atoms or method not in ("halfspace", "corrective")
-    largest_squared = math.inf if relative else _LARGEST_SQUARED * domain.radius**2
+    largest_squared = math.inf if relative else 0.1 * domain.radius**2
     stop = Stopping(tolerance, final, max_lmo_calls, largest_squared)
     # The call bounds of these two need ||x - y|| <= D; the others move y' to the ball at the end.
     from_ball = method in ("paper", "halfspace")
     target = clip_to_ball(y, domain.center, domain.radius) if from_ball else y
     accurate = method != "paper" and not (method == "halfspace" and accuracy is None)
-    if accurate and domain.cheap_membership and domain.contains(target, atol=_ROUNDING):
+    if accurate and domain.cheap_membership and domain.contains(target, atol=1e-12):
         inside = target.copy()
         return InfeasibleProjection(inside, inside, 0, 0.0, 0.0, method)
     if max_lmo_calls == 0:
@@ -278,22 +266,18 @@ def paper(run: Run, given: Point) -> InfeasibleProjection:
     y, apart = pair.y, distance(pair.x, given)
     share = min(1.0, 2.0 * eps / apart / apart)  # at most 2/3, rounding apart
     while True:
-        while not run.near() and not run.spent():  # Algorithm 3
+        while not (run.near() or run.spent()):  # Algorithm 3
             _, gap = run.ask(hint)
             if pair.gap <= eps or not pair.step():
                 break
         else:
-            gap = run.largest_gap  # nothing better is known at the last x
-        if run.near():
-            result = run.stay(gap)
+            result = run.stay()
             break
         # An oracle error above ||x - y||^2 - 2 eps would let the pull lengthen some ||y - z||.
         if gap > pair.squared - eps or run.spent():
             result = run.give_up(gap)
             break
         pair.pull(share)
-    if pair.y is y:
-        return result
     # <y - x, z - x> exceeds the inner product with the pulled target by at most ||y - pulled|| D.
     return replace(result, gap=result.gap + distance(y, pair.y) * 2 * run.domain.radius)
 
@@ -307,10 +291,8 @@ def gauge_by_bisection(domain: Domain, y: Point, accuracy: float = 1e-9) -> floa
 
     Parameters
     ----------
-    domain
-        The set; its `inner_radius` r must be known.
-    y
-        The point, in the affine hull of the set.
+    domain, y
+        The set, whose `inner_radius` r must be known, and a point of its affine hull.
     accuracy
         Width at which to stop, relative to the first interval.
 

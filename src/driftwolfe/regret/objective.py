@@ -175,7 +175,7 @@ def _multiclass_hessian(loss: losses.MulticlassLogistic, x: Array) -> Array:
     """The sum over rows a with probabilities p of (diag(p) - p p^T) times a a^T, by Kronecker."""
     features = dense_features(loss.features)
     rows, n_features = features.shape
-    probabilities = softmax(loss.scores(x), axis=1)
+    probabilities = softmax(loss.scores(x).T, axis=1)
     outer = (probabilities[:, :, None] * features[:, None, :]).reshape(rows, -1)
     matrix = -(outer.T @ outer)
     for c in range(loss.n_classes):
