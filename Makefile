@@ -33,8 +33,8 @@ $(HAS)%: pyproject.toml constraints.txt | $(BIN)/pip
 run: $(HAS)experiments ## Run the demo and the paper's experiments in minutes, and show the results
 	@echo "== A target that jumps (driftwolfe demo)"
 	@$(BIN)/driftwolfe demo
-	@echo "== Infeasible projections on five sets (driftwolfe oracles)"
-	@$(BIN)/driftwolfe oracles
+	@echo "== Infeasible projections on five sets (python -m benchmarks.oracles)"
+	@$(BIN)/python -m benchmarks.oracles
 	@echo "== The paper's experiments, in minutes (driftwolfe reproduce)"
 	@$(BIN)/driftwolfe reproduce classification
 	@$(BIN)/driftwolfe reproduce matrix-completion

@@ -30,7 +30,6 @@ start here:
   driftwolfe reproduce matrix-completion     its first, in minutes
   driftwolfe sweep --example > sweep.toml    a sweep of your own: edit this file, then
   driftwolfe sweep sweep.toml                run it; run it again to resume
-  driftwolfe oracles                         what infeasible projections cost
 
 `driftwolfe COMMAND --help` explains each command.
 """
@@ -298,22 +297,6 @@ def run_overview(options: argparse.Namespace) -> None:
     from driftwolfe.experiments.report import overview
 
     Terminal.of().say("\n".join(overview(options.places)))
-
-
-@_option("--repeats", type=_positive, default=3, metavar="N", help="runs per row (default: 3)")
-def run_oracles(options: argparse.Namespace) -> None:
-    """Measure the infeasible projections.
-
-    Runs every method of infeasible projection on five sets and prints its linear minimisations,
-    its milliseconds on one thread, and how far the answer is from the true projection P(y). Takes
-    seconds.
-    """
-    from tqdm import tqdm
-
-    from driftwolfe.experiments.oracle_table import as_markdown, oracle_table
-
-    rows = tqdm(oracle_table(options.repeats), unit="row", total=20, disable=None, leave=False)
-    print(as_markdown(list(rows)))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from driftwolfe.points.compiling import (
 
 
 @jit(NUMBERS, NUMBERS)
-def weights(regrets: Any, movements: Any) -> Any:
+def weights(regrets, movements):
     """Return the weights, of sum 1."""
     n, top, total = regrets.size, 0.0, 0.0
     found = np.empty(n)
@@ -43,9 +42,7 @@ def weights(regrets: Any, movements: Any) -> Any:
 
 
 @jit(NEW_NUMBERS, NEW_NUMBERS, NUMBER, NUMBERS, NUMBER, ANSWER)
-def update(
-    regrets: Any, movements: Any, learner: float, losses: Any, scale: float, learned: bool
-) -> Any:
+def update(regrets, movements, learner, losses, scale, learned):
     """Update R and C; return B, which grows to the largest difference if learned, and the latter."""
     largest, size, shrink = 0.0, abs(learner), 1.0
     for i in range(losses.size):
@@ -61,7 +58,7 @@ def update(
 
 
 @fast_jit(TABLE)
-def largest_norm(gradients: Any) -> Any:
+def largest_norm(gradients):
     """Return the largest Euclidean norm of a row; what is not finite is not lost."""
     largest = 0.0
     for i in range(gradients.shape[0]):
@@ -74,16 +71,7 @@ def largest_norm(gradients: Any) -> Any:
 
 
 @jit(TABLE, TABLE, TABLE, PLACES, PLACES, PLACES, NUMBERS, NUMBER)
-def block_ends(
-    y: Any,
-    sums: Any,
-    gradients: Any,
-    clocks: Any,
-    blocks: Any,
-    lifetimes: Any,
-    etas: Any,
-    scale: float,
-) -> Any:
+def block_ends(y, sums, gradients, clocks, blocks, lifetimes, etas, scale):
     """Return the experts that are due, where their steps end, and the sum of all entries of that.
 
     There is one gradient for each expert, or one for all. Due is whose block, but not whose life,
@@ -106,9 +94,7 @@ def block_ends(
 
 
 @jit(NEW_TABLE, NEW_TABLE, NEW_TABLE, TABLE, NEW_PLACES, PLACES, TABLE, TABLE)
-def close_round(
-    x: Any, y: Any, sums: Any, gradients: Any, clocks: Any, due: Any, new_x: Any, new_y: Any
-) -> None:
+def close_round(x, y, sums, gradients, clocks, due, new_x, new_y):
     """Add the gradients, let a round pass, and move the experts that are due."""
     n, d = x.shape
     for i in range(n):

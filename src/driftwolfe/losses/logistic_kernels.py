@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -19,13 +18,13 @@ from driftwolfe.points.compiling import (
 
 
 @fast_jit()
-def _add(total: Any, factor: float, values: Any, number: int) -> None:
+def _add(total, factor, values, number):
     for c in range(number):
         total[c] += factor * values[c]
 
 
 @fast_jit()
-def _softmax(scores: Any, first: int, classes: int, label: int, weight: float) -> float:
+def _softmax(scores, first, classes, label, weight):
     """Return the weighted negative log probability of the label; scores become its slopes."""
     last, total, top = first + classes, 0.0, scores[first]
     for c in range(first + 1, last):
@@ -41,9 +40,7 @@ def _softmax(scores: Any, first: int, classes: int, label: int, weight: float) -
 
 
 @fast_jit(TABLE, NUMBERS, TABLE, PLACES, NUMBER, NEW_NUMBERS, NEW_TABLE)
-def logistic_round(
-    points: Any, weights: Any, features: Any, labels: Any, scale: float, values: Any, gradients: Any
-) -> float:
+def logistic_round(points, weights, features, labels, scale, values, gradients):
     """Do `MulticlassLogistic.stacked_round`; return the value at the mean.
 
     Points and gradients have one row per feature, with all classes of all points side by side.

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from driftwolfe.points.compiling import NEW_NUMBERS, NEW_TABLE, NUMBER, NUMBERS, TABLE, fast_jit
 
 
 @fast_jit(TABLE, NUMBERS, NUMBERS, NUMBER, NEW_NUMBERS, NEW_TABLE)
-def squared_distances(
-    points: Any, target: Any, weights: Any, factor: float, values: Any, gradients: Any
-) -> float:
+def squared_distances(points, target, weights, factor, values, gradients):
     """Do `SquaredDistance.stacked_round` for points that are rows of a table; return the value at the mean."""
     n, d = points.shape
     mean = np.zeros(d)

@@ -1,4 +1,4 @@
-"""What an infeasible projection costs: each method on five sets."""
+"""What an infeasible projection costs: each method on five sets. Run as `python -m benchmarks.oracles`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
+from tqdm import tqdm
 
 from driftwolfe import domains
 from driftwolfe.domains import Domain
@@ -103,3 +104,7 @@ def as_markdown(rows: list[Row]) -> str:
         cells.append([first, f"`{method}`", calls, f"{milliseconds:,.1f}", f"{error:.4f}"])
         last = name
     return write_table(heads, cells, left=2)
+
+
+if __name__ == "__main__":
+    print(as_markdown(list(tqdm(oracle_table(), unit="row", total=18, disable=None, leave=False))))
