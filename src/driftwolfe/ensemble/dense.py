@@ -34,7 +34,7 @@ class DenseDescent(Descent):
     experts play is returned on the host.
     """
 
-    STATE: ClassVar[tuple[str, ...]] = ("_x", "_y", "_sums")
+    STATE = ("_x", "_y", "_sums")
     #: Whether the tables may live where the set says.
     ON_DEVICES: ClassVar[bool] = True
 
@@ -71,8 +71,6 @@ class DenseDescent(Descent):
         return np.array(to_host(self.x[i]))
 
     def mean(self, weights: Array) -> Array:
-        if self._device is HOST:
-            return weights.dot(self._x).reshape(self._shape)
         mean: Array = to_host(self._device.put(weights) @ self._x)
         return mean.reshape(self._shape)
 
@@ -225,7 +223,11 @@ class GaugeDescent(DenseDescent):
         for i in np.flatnonzero(~self.leaving).tolist():
             g = self._surrogate(i, domain.tangent(gradients[i if len(gradients) > 1 else 0]))
             y[i] = clip_to_ball(y[i] - scale * self.steps[i] * g, domain.center, domain.radius)
-            gauges[i] = self._gauge(y[i])
+            if self.bisection is None:
+                gauges[i] = domain.gauge(y[i])
+            else:  # inside the set, its value does not matter
+                inside = domain.contains(y[i], atol=1e-12)
+                gauges[i] = 1.0 if inside else gauge_by_bisection(domain, y[i], self.bisection)
             x[i] = c + (y[i] - c) / gauges[i] if gauges[i] > 1.0 else y[i]
         self._x, self._y, self.gauges = self._table(x), self._table(y), gauges
         self.largest_gradient = largest
@@ -238,13 +240,6 @@ class GaugeDescent(DenseDescent):
         if self.gauges[i] <= 1.0 + TIE or np.vdot(g, u - c) >= 0:
             return g
         return g - np.vdot(g, self.x[i] - c) * self.domain.gauge_subgradient(u)
-
-    def _gauge(self, u: Array) -> float:
-        if self.bisection is None:
-            return self.domain.gauge(u)
-        if self.domain.contains(u, atol=1e-12):
-            return 1.0  # at most; its value inside does not matter
-        return gauge_by_bisection(self.domain, u, self.bisection)
 
     def _new_expert(self, start: Point) -> dict[str, Any]:
         return {**super()._new_expert(start), "gauges": 1.0}

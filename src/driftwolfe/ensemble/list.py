@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
 from itertools import chain
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def descent(domain: Domain, oracle: ProjectionConfig, step_scale: float | None) 
 class ListDescent(Descent):
     """Experts in a list: their points do not stack, and their mean is formed only when asked for."""
 
-    STATE: ClassVar[tuple[str, ...]] = ("x", "y", "sums")
+    STATE = ("x", "y", "sums")
 
     def __init__(self, domain: Domain, oracle: ProjectionConfig, step_scale: float | None) -> None:
         super().__init__(domain, oracle, step_scale)
@@ -124,9 +124,7 @@ class ListDescent(Descent):
         jobs = self._on_streams([partial(project, numbers) for numbers in groups])
         found = threads.run(jobs, self.domain.device.workers)
         results = dict(zip(chain(*groups), chain(*found), strict=True))
-        ordered = [results[number] for number in range(due.size)]
-        self._count(ordered)
-        return ordered
+        return self._counted([results[number] for number in range(due.size)])
 
     def _wide(self, i: int) -> bool:
         """Whether an expert keeps a device busy by itself."""
@@ -146,8 +144,6 @@ class ListDescent(Descent):
         for point in (*self.x, *self.y):
             getattr(point, "scale", None)  # computed once, before several threads need it
         return [partial(on_stream, job, device.beside()) for job in jobs]
-
-    # -- running ahead ---------------------------------------------------------------------------
 
     @property
     def can_run_ahead(self) -> bool:
@@ -222,16 +218,15 @@ class EvenDescent(ListDescent):
     on. The calls that a round brings (one, for a budget of 1) go to the run whose block ends first.
     As expert i has :math:`\lfloor b_i K_i\rfloor` calls for every :math:`K_i` rounds and the
     :math:`b_i` sum to the budget, no run is late; a call that is not reserved goes to any run that is
-    not done. `missed` counts the runs that ended with their block, before they had reached their
-    tolerance.
+    not done.
     """
 
-    STATE: ClassVar[tuple[str, ...]] = ("jobs", "missed")
+    STATE = ("jobs", "missed")
 
     def __init__(self, domain: Domain, oracle: ProjectionConfig, step_scale: float | None) -> None:
         super().__init__(domain, oracle, step_scale)
         self.jobs: list[Job] = []
-        self.missed = 0
+        self.missed = 0  # runs that ended with their block, before they had reached their tolerance
 
     def _new_expert(self, start: Point) -> dict[str, Any]:
         return {**super()._new_expert(start), "jobs": [Job(start, start)]}

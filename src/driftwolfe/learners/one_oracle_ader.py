@@ -13,7 +13,7 @@ from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble import Hedge, ader_grid
 from driftwolfe.ensemble.descent import BallExperts, GradientSum
 from driftwolfe.ensemble.experts import require_finite
-from driftwolfe.ensemble.plan import Plan, granted
+from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
 from driftwolfe.learners.epochs import Epoch, current_epoch, over_epochs
@@ -176,7 +176,7 @@ class OneOracleAder(Learner):
     def _limit(self) -> int:
         """LMO calls that the run at the end of this round may make."""
         if self.options.planned:
-            return granted(self._budget, self._block(self._epoch_length))
+            return math.floor(self._budget * self._block(self._epoch_length))
         left = math.floor(self._budget * (self.t + 1)) - self.lmo_calls
         return max(0, min(left, self.options.oracle.max_lmo_calls or left))
 

@@ -9,8 +9,6 @@ from typing import Any, Literal, TypedDict
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.plan import (
-    DELAY_AT_BLOCK_END,
-    DELAY_SPREAD,
     FOREVER,
     Plan,
     ProjectionConfig,
@@ -133,7 +131,7 @@ class Options:
     @property
     def delay_factor(self) -> float:
         """Factor on the step term of bounds: calls when a block ends, or spread over the next."""
-        return DELAY_SPREAD if self.oracle.even else DELAY_AT_BLOCK_END
+        return 3.0 if self.oracle.even else 1.0
 
     @property
     def planned(self) -> bool:
@@ -176,7 +174,7 @@ class Options:
             rounds,
             experts.scale_for(G) * plan.step,
             plan.block,
-            experts.tolerance_for(plan),
+            max(plan.tolerance, experts.largest_distance**2),
             path_length,
             start,
             shrinking_steps=self.step_scale is None,
