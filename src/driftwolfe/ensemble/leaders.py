@@ -12,6 +12,7 @@ import numpy as np
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible, require_kind
 from driftwolfe.ensemble.experts import Evaluation, Experts
+from driftwolfe.ensemble.plan import Plan
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import frank_wolfe
 from driftwolfe.oracles.frank_wolfe import Memory, Scalars
@@ -60,7 +61,7 @@ class Leaders(Experts):
     def __init__(
         self,
         domain: Domain,
-        epochs: Sequence[int],
+        plans: Sequence[Plan],
         start: Point,
         step_scale: float | None,
         strong_convexity: float | None = None,
@@ -72,7 +73,7 @@ class Leaders(Experts):
         self.strong_convexity = strong_convexity
         self.gap_scale, self.accuracy, self.max_calls = gap_scale, accuracy, max_calls
         self.cut_short = False  # whether a run has ended before its gap was reached
-        self.experts = [Leader(epoch, start, start) for epoch in epochs]
+        self.experts = [Leader(plan.lifetime, start, start) for plan in plans]
 
     def check_state(self) -> None:
         super().check_state()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
 from driftwolfe.domains import Domain
+from driftwolfe.ensemble.descent import Descent
+from driftwolfe.ensemble.list import descent
 from driftwolfe.ensemble.plan import (
     FOREVER,
     Plan,
@@ -19,6 +21,7 @@ from driftwolfe.ensemble.plan import (
 from driftwolfe.learners import bounds
 from driftwolfe.oracles import DEFAULT_ACCURACY, METHODS
 from driftwolfe.points import checks
+from driftwolfe.points.kinds import Point
 
 #: Tolerance of the practical tuning, in units of the paper's 3 eps: small beside any step.
 PRACTICAL_TOLERANCE = 1e-6
@@ -144,25 +147,28 @@ class Options:
             return self.step_scale
         return self.D / largest_gradient if largest_gradient > 0 else 0.0
 
-    def tolerance(self, h: float) -> float:
-        """Return the squared distance that the paper allows an expert with the step h."""
-        return 3.0 * self.D**2 * projection_eps(h) * self.tolerance_scale
-
     def plan(self, h: float, share: float = 0.0, lifetime: int = FOREVER) -> Plan:
         """Return the expert with the step h: the paper's block and tolerance.
 
         With a budget and the certified tuning, those that its share surely affords.
         """
         if not self.planned:
-            return Plan(h, block_length(h), self.tolerance(h), share, lifetime)
+            tolerance = 3.0 * self.D**2 * projection_eps(h) * self.tolerance_scale
+            return Plan(h, block_length(h), tolerance, share, lifetime)
         plan = budgeted_plan(h, share, self.delay_factor)
         tolerance = plan.tolerance * self.D**2 * self.tolerance_scale
         return plan._replace(tolerance=tolerance, lifetime=lifetime)
 
+    def experts(self, domain: Domain, plans: Sequence[Plan], start: Point) -> Descent:
+        """Return experts that descend with these plans, all from one feasible point."""
+        experts = descent(domain, self.oracle, self.step_scale)
+        experts.add(start, plans)
+        return experts
+
     def unblocked_plan(self, h: float, lifetime: int = FOREVER) -> Plan:
         """Return the expert with the step h that projects after every round."""
-        tolerance = 0.0 if self.oracle.method == "exact" else self.tolerance(h)
-        return Plan(h, 1, tolerance, lifetime=lifetime)
+        plan = self.plan(h, lifetime=lifetime)._replace(block=1)
+        return plan._replace(tolerance=0.0) if self.oracle.method == "exact" else plan
 
     def expert_bound(
         self, plan: Plan, experts: Any, G: float, rounds: int, path_length: float, start: float

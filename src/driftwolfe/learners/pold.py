@@ -9,21 +9,12 @@ from typing import Any, Unpack
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble import (
-    Hedge,
-    ader_prior,
-    experiment_grid,
-    paper_grid,
-    pold_grid,
-    threads,
-)
-from driftwolfe.ensemble.descent import Descent
+from driftwolfe.ensemble import Hedge, ader_prior, experiment_grid, paper_grid, pold_grid, threads
 from driftwolfe.ensemble.experts import combine, require_finite, stack
-from driftwolfe.ensemble.list import ListDescent, descent
+from driftwolfe.ensemble.list import ListDescent
 from driftwolfe.ensemble.plan import Plan, budgeted_grid
 from driftwolfe.learners import bounds
-from driftwolfe.learners.base import Learner, Round, all_or_nothing, as_loss
-from driftwolfe.learners.epochs import Epoch, current_epoch, over_epochs
+from driftwolfe.learners.base import Epoch, Learner, Round, all_or_nothing, as_loss
 from driftwolfe.learners.options import EnsembleOptions, Options, make_options, one_of
 from driftwolfe.losses import FunctionLoss
 from driftwolfe.points.devices import to_host
@@ -41,21 +32,9 @@ GRIDS: dict[str, Callable[[int], Array]] = {
 class GridLearner(Learner):
     """A fixed number of experts, one for each step size of a grid, weighted by Hedge.
 
-    Without a horizon it plays epochs of 64, 128, 256, ... rounds, each with the parameters of its own
-    length, from where the last one ended.
-
-    Parameters
-    ----------
-    domain
-        The set.
-    options
-        Checked options.
-    plans
-        The grid: the experts for an epoch of so many rounds, smallest step first.
-    experts
-        Makes the experts of some plans on the counted set, at a point; `descent` if not given.
-    weights
-        Makes the weights for an epoch of so many rounds; Hedge if not given.
+    `plans` is the grid: the experts for an epoch of so many rounds, smallest step first. `experts` makes
+    those of some plans on the counted set, at a point, and `weights` the weights for an epoch of so many
+    rounds; by default these are gradient descents and Hedge.
     """
 
     STATE = ("_epoch_start", "_epoch_length", "_experts", "_meta")
@@ -74,9 +53,9 @@ class GridLearner(Learner):
         super().__init__(domain)
         self.options = options
         self._plans = plans
-        self._make_experts = experts or partial(_descents, options)
+        self._make_experts = experts or options.experts
         self._make_weights = weights or partial(_hedge, options, plans)
-        self._begin(current_epoch(options.horizon, 0), domain.origin())
+        self._begin(next(self._epochs()), domain.origin())
 
     def update(self, loss: Any) -> float:
         """Play the mean of the experts; weigh them by their losses; let each take its step."""
@@ -112,20 +91,14 @@ class GridLearner(Learner):
 
     def check_state(self) -> None:
         super().check_state()
-        epoch = current_epoch(self.options.horizon, self.t)
-        require((self._epoch_start, self._epoch_length) == epoch[:2], "epochs and rounds")
-        number = len(self._plans(epoch.horizon))
+        number = len(self._plans(self._epoch_length))
         require(self._experts.size == self._meta.size == number, "experts and weights")
 
-    def _next_round(self) -> None:
-        """Count a round, and start the next epoch where one ends."""
-        self.t += 1
-        if self.options.horizon is None and self.t == self._epoch_start + self._epoch_length:
-            start = self._experts.restart_point(self._meta.weights, _first_heaviest)
-            self._begin(Epoch(self.t, 2 * self._epoch_length, 0), start)
+    def _restart_point(self) -> Point:
+        return self._experts.restart_point(self._meta.weights, lambda w: int(near_largest(w)[0]))
 
     def _begin(self, epoch: Epoch, start: Point) -> None:
-        self._epoch_start, self._epoch_length = epoch.start, epoch.horizon
+        super()._begin(epoch, start)
         experts = self._make_experts(self._counted, self._plans(epoch.horizon), start)
         if self.t:
             experts.take_over(self._experts)
@@ -134,8 +107,7 @@ class GridLearner(Learner):
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         if tau is not None:
             return None
-        bound = partial(self._epoch_bound, path_length=path_length)
-        return over_epochs(self.options.horizon, self.t, bound)
+        return self._over_epochs(partial(self._epoch_bound, path_length=path_length))
 
     def _epoch_bound(self, epoch: Epoch, path_length: float) -> float:
         """The best expert's bound plus the price of finding it.
@@ -154,8 +126,6 @@ class GridLearner(Learner):
         return self.options.expert_bound(
             plan, self._experts, self.lipschitz, epoch.rounds, path_length, start
         )
-
-    # -- several rounds at once ------------------------------------------------------------------
 
     @property
     def runs_ahead(self) -> bool:
@@ -200,18 +170,8 @@ class GridLearner(Learner):
         return rounds
 
 
-def _descents(options: Options, domain: Domain, plans: Sequence[Plan], start: Point) -> Descent:
-    experts = descent(domain, options.oracle, options.step_scale)
-    experts.add(start, plans)
-    return experts
-
-
 def _hedge(options: Options, plans: Callable[[int], Sequence[Plan]], horizon: int) -> Hedge:
     return Hedge(len(plans(horizon)), horizon=horizon, loss_scale=options.loss_scale)
-
-
-def _first_heaviest(weights: Array) -> int:
-    return int(near_largest(weights)[0])
 
 
 class POLD(GridLearner):
@@ -222,7 +182,6 @@ class POLD(GridLearner):
     Expert i runs BOGD_IP with :math:`h_i = 2^{i-1} h_1`, :math:`\eta_i = c h_i` (c = D/G),
     :math:`K_i = \lfloor h_i^{-2/3}\rfloor`, :math:`\epsilon_i = D^2 h_i^{2/3}`; there are
     :math:`N = O(\log T)`. The prior is :math:`(1 + 1/N)/(i(i+1))` and :math:`a = \sqrt{8/T}/B`.
-
     N gradients per round (one with linear feedback), O(log T) LMO calls per round on average, or as
     few as `lmo_budget` says.
 

@@ -17,14 +17,11 @@ from driftwolfe.points.kinds import Point
 from driftwolfe.points.rounding import line_search_share
 from driftwolfe.storage import require
 
-#: More Frank-Wolfe steps on one loss are a mistake, and a round would not end.
-MOST_STEPS = 10_000
-
 
 class SinglePointLearner(Learner):
     """Holds a feasible point x and plays it."""
 
-    STATE: ClassVar[tuple[str, ...]] = ("_x",)
+    STATE = ("_x",)
 
     def __init__(self, domain: Domain) -> None:
         super().__init__(domain)
@@ -78,10 +75,8 @@ class OGD(SinglePointLearner):
     --------
     >>> import driftwolfe as dw
     >>> learner = dw.OGD(dw.L2Ball(2), horizon=4, lipschitz=1.0)
-    >>> learner.update(dw.losses.LinearLoss([1.0, 0.0]))
-    0.0
-    >>> learner.decision
-    array([-1.,  0.])
+    >>> learner.update(dw.losses.LinearLoss([1.0, 0.0])), learner.decision
+    (0.0, array([-1.,  0.]))
     """
 
     STATE = ("_largest", "_steps")
@@ -142,23 +137,22 @@ class OnlineFrankWolfe(SinglePointLearner):
         \qquad x_{t+1} = (1 - s) x_t + s v_t
 
     with :math:`\eta = c\,\tfrac12 (3/T)^{3/4}`, c = D/G, and :math:`s = \min(1, \sqrt{3/T})`; without
-    a horizon, t in place of T. This is the tuning of Weibel et al. (2026); that of Hazan and Kale,
-    ``variant="classic"``, leaves out the newest gradient and has
-    :math:`\eta = c\,\tfrac12 T^{-3/4}`, :math:`s_t = \min(1, 2/\sqrt t)`, with twice the regulariser.
+    a horizon, t in place of T.
 
     Parameters
     ----------
     horizon
         Rounds T, or None.
     variant
-        ``"optimized"`` or ``"classic"``.
+        ``"optimized"``: these, the tuning of Weibel et al.; ``"classic"``: that of Hazan and Kale,
+        without the newest gradient and with twice the regulariser,
+        :math:`\eta = c\,\tfrac12 T^{-3/4}`, :math:`s_t = \min(1, 2/\sqrt t)`.
     {options}
 
     Notes
     -----
-    Static regret :math:`O(T^{3/4})`. `bound`, for the optimised variant with a horizon and a given G,
-    is :math:`D^2/(8\eta) + G T\sqrt{2H}` with H the largest gap that the step can leave behind, about
-    :math:`2.24\, G D T^{3/4}`: derived for this library. It does not follow drift.
+    Static regret :math:`O(T^{3/4})`; `bound`, for the optimised variant with a horizon and a given G, is
+    about :math:`2.24\, G D T^{3/4}`: derived for this library. It does not follow drift.
 
     References
     ----------
@@ -240,7 +234,8 @@ class LastLossFrankWolfe(SinglePointLearner):
 
     def __init__(self, domain: Domain, inner_steps: int) -> None:
         super().__init__(domain)
-        self.inner_steps = checks.count(inner_steps, "inner_steps", most=MOST_STEPS)
+        # More steps on one loss are a mistake, and a round would not end.
+        self.inner_steps = checks.count(inner_steps, "inner_steps", most=10_000)
 
     def update(self, loss: Any) -> float:
         """Play x, then step towards the vertex that the loss points at."""
@@ -276,23 +271,20 @@ class LastLossFrankWolfe(SinglePointLearner):
         variation, first_gap, smoothness
             V_T, the function variation; f_1(x_1) - min f_1; and beta, by default the learner's own.
         """
-        name, asked = type(self).__name__, bounds.asked(path_length, tau)
-        if asked != (0.0, None):
+        name, beta = type(self).__name__, self.smoothness if smoothness is None else smoothness
+        if bounds.asked(path_length, tau) != (0.0, None):
             raise NotImplementedError(
                 f"the bound of {name} is against the minimiser of each round: leave path_length= "
                 "and tau= out"
             )
-        beta = self.smoothness if smoothness is None else smoothness
         steps = self.LINE_SEARCH or self.horizon
         if variation is None or first_gap is None or beta is None or not steps:
             needed = "" if self.LINE_SEARCH else "a horizon, smoothness=, "
             raise NotImplementedError(
                 f"the bound of {name} needs {needed}variation= and first_gap="
             )
-        share = self.horizon**-0.5 if self.horizon else None
-        return bounds.smooth_frank_wolfe(
-            beta, self.domain.diameter, self.t, variation, first_gap, share
-        )
+        share, diameter = self.horizon**-0.5 if self.horizon else None, self.domain.diameter
+        return bounds.smooth_frank_wolfe(beta, diameter, self.t, variation, first_gap, share)
 
 
 class KalhanOFW(LastLossFrankWolfe):
@@ -301,7 +293,7 @@ class KalhanOFW(LastLossFrankWolfe):
     .. math:: v_t = \arg\min_{v \in K}\langle\nabla f_t(x_t), v\rangle, \qquad
               x_{t+1} = x_t + T^{-1/2}(v_t - x_t)
 
-    One gradient and one LMO call per round; more with `inner_steps`, each on the same loss.
+    One gradient and one LMO call per step.
 
     Parameters
     ----------
@@ -310,16 +302,15 @@ class KalhanOFW(LastLossFrankWolfe):
     lipschitz
         Accepted so that all learners share a signature; not used.
     inner_steps
-        Frank-Wolfe steps per round.
+        Frank-Wolfe steps per round, on the same loss.
     {options}
 
     Notes
     -----
-    For :math:`\beta`-smooth losses
+    For :math:`\beta`-smooth losses, and no others,
     :math:`\sum_t f_t(x_t) - \min f_t \le \sqrt T(e_1 + 2V_T) + \beta\, diam^2\sqrt T/2`, with
     :math:`e_1` the first gap and V_T the function variation: derived for this library, without the
-    original's gradient-variation term. No guarantee for losses that are not smooth. Reconstructed
-    from the abstract.
+    original's gradient-variation term. Reconstructed from the abstract.
 
     References
     ----------
@@ -361,7 +352,7 @@ class LineSearchOFW(LastLossFrankWolfe):
         s_t = \min\Big(1, \frac{\langle\nabla f_t(x_t), x_t - v_t\rangle}
                                {\beta\lVert v_t - x_t\rVert^2}\Big)
 
-    One gradient and one LMO call per round; more with `inner_steps`.
+    One gradient and one LMO call per step.
 
     Parameters
     ----------
@@ -370,14 +361,14 @@ class LineSearchOFW(LastLossFrankWolfe):
     smoothness
         :math:`\beta`: a bound on the curvature of the losses, in [f]/[x]².
     inner_steps
-        Frank-Wolfe steps per round.
+        Frank-Wolfe steps per round, on the same loss.
     {options}
 
     Notes
     -----
-    For :math:`\beta`-smooth losses, :math:`\sum_t f_t(x_t) - \min f_t \le
-    \sqrt{2\beta\,diam^2\,T E} + 2E`, :math:`E = e_1 + 2V_T`: derived for this library. No guarantee for
-    losses that are not smooth. Reconstructed from the abstract; the step rule from memory.
+    For :math:`\beta`-smooth losses, and no others, :math:`\sum_t f_t(x_t) - \min f_t \le
+    \sqrt{2\beta\,diam^2\,T E} + 2E`, :math:`E = e_1 + 2V_T`: derived for this library. Reconstructed
+    from the abstract; the step rule from memory.
 
     References
     ----------
