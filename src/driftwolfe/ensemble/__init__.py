@@ -2,7 +2,7 @@
 
 ``weights`` is an array >= 0 of sum 1 for the coming round. `Hedge` has all experts from the first round
 to the last; for a `SleepingMeta` they come and go with the intervals of a `GeometricCover`. An update
-replaces arrays and never writes into them. Each has ``regret_bound(...)``, proved in its docstring.
+replaces arrays and never writes into them. Each has a proved ``regret_bound(...)``.
 """
 
 from driftwolfe.ensemble.plan import (

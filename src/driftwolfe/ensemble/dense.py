@@ -27,16 +27,14 @@ loss_kernels = [compiled(f"driftwolfe.losses.{name}_kernels") for name in ("loss
 
 
 class DenseDescent(Descent):
-    """Experts stacked along the first axis: one call of the loss serves them all.
+    """Experts as rows of tables: one call of the loss serves them all.
 
-    The tables, with a row for each expert, live where the set says: on the host, where loops over few
-    experts are compiled, or on a device where points are large and array operations pay. What the
-    experts play is returned on the host.
+    The tables live where the set says: on the host, where loops over few experts are compiled, or on a
+    device, where points are large and array operations pay. What is played is returned on the host.
     """
 
     STATE = ("_x", "_y", "_sums")
-    #: Whether the tables may live where the set says.
-    ON_DEVICES: ClassVar[bool] = True
+    ON_DEVICES: ClassVar[bool] = True  # whether the tables may live where the set says
 
     def __init__(self, domain: Domain, oracle: ProjectionConfig, step_scale: float | None) -> None:
         super().__init__(domain, oracle, step_scale)
@@ -67,7 +65,6 @@ class DenseDescent(Descent):
         return self._stacked(self._y)
 
     def point(self, i: int) -> Array:
-        """Return a copy of what expert i plays, on the host."""
         return np.array(to_host(self.x[i]))
 
     def mean(self, weights: Array) -> Array:
@@ -191,8 +188,7 @@ class GaugeDescent(DenseDescent):
     .. math:: \tilde g = g - 1\{\gamma > 1, \langle g, u - c\rangle < 0\}\,\langle g, w - c\rangle\, s
 
     for which :math:`\langle g, w - z\rangle \le \langle\tilde g, u - z\rangle` for all z in K, and
-    :math:`\lVert\tilde g\rVert \le (1 + R/r) G`. `bisection` is the accuracy of the gauge by bisection
-    on membership; None for the set's own gauge.
+    :math:`\lVert\tilde g\rVert \le (1 + R/r) G`.
     """
 
     STATE = ("gauges",)
@@ -203,7 +199,7 @@ class GaugeDescent(DenseDescent):
         domain: Domain,
         oracle: ProjectionConfig,
         step_scale: float | None,
-        bisection: float | None,
+        bisection: float | None,  # accuracy, on membership; None for the set's own gauge
     ) -> None:
         super().__init__(domain, oracle, step_scale)
         self.gradient_factor = 1.0 + domain.radius / domain.inner_radius

@@ -38,10 +38,7 @@ class Descent(Experts):
     expert's own clock.
     """
 
-    STATE = (
-        *("largest_distance", "projections", *PLAN_COLUMNS, "clocks"),
-        *("pooled_budget", "atoms"),
-    )
+    STATE = ("largest_distance", "projections", *PLAN_COLUMNS, "clocks", "pooled_budget", "atoms")
     #: Names in files that are not those of the attributes.
     STATE_KEYS: ClassVar[dict[str, str]] = {"pooled_budget": "purse"}
 
@@ -171,21 +168,18 @@ class Descent(Experts):
 
 @dataclass(eq=False)
 class GradientSum:
-    """A sum of gradients at points that are not dense.
+    """A sum of gradients at points that are not dense."""
 
-    Those of entry losses are kept as lists of entries and become one sparse matrix at the end: adding
-    sparse matrices round by round takes many times as long.
-    """
-
+    # Entries of sparse gradients: adding sparse matrices round by round takes many times as long.
     rows: list[Indices] = field(default_factory=list)
     cols: list[Indices] = field(default_factory=list)
     values: list[Array] = field(default_factory=list)
     rest: Point | None = None
 
     def plus(self, loss: Loss, slope: Any, like: Point) -> tuple[GradientSum, float | None]:
-        """Return a new sum with one more gradient, and that gradient's norm.
+        """Return a new sum with one more gradient, and its norm, or None for entry losses.
 
-        The norm is None for entry losses: `EntryLoss.gradient_norms` has those of several at once.
+        `EntryLoss.gradient_norms` has those of several at once.
         """
         if isinstance(loss, EntryLoss) and isinstance(like, FactoredMatrix):
             rows, cols = loss.places(like.device)

@@ -33,7 +33,7 @@ class Experts(ABC):
     """Several points of a set, each of which moves by the gradients of the losses.
 
     A learner plays their weighted mean: it calls `evaluate`, gives the losses to its weights, and
-    calls `step`. A subclass keeps the points and what it has learned of the gradients.
+    calls `step`.
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("largest_gradient",)

@@ -146,11 +146,6 @@ class ListDescent(Descent):
         return [partial(on_stream, job, device.beside()) for job in jobs]
 
     @property
-    def can_run_ahead(self) -> bool:
-        """Whether each expert moves by itself: its steps do not wait for others' gradients."""
-        return self.step_scale is not None and self.independent
-
-    @property
     def ahead_pays(self) -> bool:
         """Whether experts are quicker one by one: on a device, once one keeps it busy."""
         return self.domain.device is HOST or any(map(self._wide, range(self.size)))
@@ -159,8 +154,7 @@ class ListDescent(Descent):
         """Let every expert play several rounds by itself, on its own gradients, in threads.
 
         Returns the experts after these rounds, and for each round what every expert met in it: its
-        scores, its loss, the slope there, and the oracle calls. Experts of high rank spend their time
-        in matrix products and those of low rank in Python, so threads take them from both ends.
+        scores, its loss, the slope there, and the oracle calls.
         """
         rounds = np.arange(1, len(losses) + 1)[:, None]
         ends = (self.clocks + rounds) % self.blocks == 0
@@ -171,6 +165,7 @@ class ListDescent(Descent):
             for loss in losses:
                 if isinstance(loss, EntryLoss):
                     loss.places(self.domain.device)  # cached before threads need it
+        # Those of high rank spend their time in matrix products, those of low rank in Python.
         ranks = [getattr(x, "rank", 0) for x in self.x]
         found = threads.run_from_both_ends(
             self._on_streams(jobs), ranks, self.domain.device.workers

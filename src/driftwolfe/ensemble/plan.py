@@ -296,11 +296,7 @@ def budgeted_grid(horizon: int, v0: float, budget: float, delay_factor: float = 
     r"""Return the experts of POLD with a budget, in units of D = 1.
 
     As many as in `pold_grid`; expert i has the share :math:`b_i = b (1 + 1/N)/(i(i+1))` of the budget
-    and the step :math:`2^{i-1}` times the best one for :math:`v_0`, so that every path length has its
-    best step within a factor 2 above one of them.
-
-    >>> [(plan.block, round(plan.share, 3)) for plan in budgeted_grid(100, 0.5, 1.0)]
-    [(21, 0.6), (23, 0.2), (21, 0.1), (17, 0.06), (13, 0.04)]
+    and the step :math:`2^{i-1}` times the best one for :math:`v_0` and that share.
     """
     plans = []
     for i, share in enumerate(budget * ader_prior(_tight_number(horizon, v0))):
@@ -320,12 +316,10 @@ def budgeted_plan(h: float, budget: float, delay_factor: float = 1.0) -> Plan:
 
 @dataclass
 class LMOBudget:
-    r"""At most `rate` LMO calls per round in total, after every round.
+    """At most `rate` LMO calls per round in total, after every round.
 
     Shares are reserved; unused calls are pooled. Every expert saves its share in each round of its
-    block. When the block ends it may spend its savings and all calls that are not reserved: with
-    :math:`A_j` the savings of expert j, the total spent after t rounds stays below
-    :math:`rate \cdot t - \sum_j A_j`.
+    block. When the block ends it may spend its savings and all calls that are not reserved.
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("rounds", "spent")

@@ -1,4 +1,4 @@
-"""Weights: probabilities over experts, from their losses. Hedge, and weights for sleeping experts."""
+"""Weights of experts, from their losses. `docs/theory/bounds.md` proves the bounds on their regret."""
 
 from __future__ import annotations
 
@@ -135,14 +135,6 @@ class Hedge:
 
         with H the horizon and q = rounds/H if there is one, else H = rounds and q = 2; b is
         `loss_scale`. For ``"auto"``, b = B, q is doubled and q' = 2B, else q' = 0.
-
-        For with falling rates the mix losses
-        :math:`-\frac1{a_t} \ln \sum_i w_{t,i} e^{-a_t l_{t,i}}` sum to at most
-        :math:`L_i + \ln(1/p_i)/a_T`, and by Hoeffding's lemma the weighted mean exceeds the mix loss by
-        at most :math:`a_t r_t^2/8`, :math:`r_t` the range of round t. Learned range:
-        :math:`r_t \le 2 B_{t-1}` gives :math:`r_t^2/B_{t-1} \le 2 B`; in the other rounds B more than
-        doubles, and as the excess is at most :math:`r_t`, they cost at most
-        :math:`B + B/2 + \dots \le 2B`.
 
         Parameters
         ----------
@@ -293,11 +285,6 @@ class AdaNormalHedge(SleepingMeta):
 
     .. math:: B \sqrt{3 \ell c(j)}, \qquad c(j) = \ln N_j + \ln\frac{5 + 3 \ln(1 + j)}{2}
 
-    For :math:`\Phi(R+r, C+|r|) \le \Phi(R, C) + w(R, C)\,r + \frac{3|r|}{2(C+1)}`. Summed over all
-    experts and rounds: the middle terms are at most 0 by convexity, and each expert's last ones
-    sum to at most :math:`\frac32(1 + \ln(1 + j))`. So :math:`\Phi(R_J, C_J)`, one of the terms
-    on the left, is at most :math:`N_j (5 + 3 \ln(1 + j))/2`.
-
     Examples
     --------
     >>> meta = AdaNormalHedge(loss_scale=1.0)
@@ -380,9 +367,7 @@ class MultiplicativeWeights(SleepingMeta):
     Notes
     -----
     The regret against the expert of an interval of :math:`\ell` rounds, the last of them round j, is
-    at most :math:`B(\ln(N_j)/\eta + \eta \ell)` (`regret_bound`): the :math:`w_I/\eta_I` start at 1,
-    and by convexity their sum never rises but by new ones, so each is at most :math:`N_j`. And
-    :math:`\ln(1 + z) \ge z - z^2` for :math:`|z| \le 1/2`.
+    at most :math:`B(\ln(N_j)/\eta + \eta \ell)` (`regret_bound`).
 
     Examples
     --------

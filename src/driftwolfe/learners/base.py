@@ -94,18 +94,17 @@ class Learner(Guarded, ABC):
     --------
     >>> import driftwolfe as dw
     >>> learner = dw.OGD(dw.L2Ball(2), horizon=4, lipschitz=1.0)
-    >>> learner.update(dw.losses.LinearLoss([1.0, 0.0])), learner.t
-    (0.0, 1)
-    >>> learner.decision
-    array([-1.,  0.])
+    >>> learner.update(dw.losses.LinearLoss([1.0, 0.0])), learner.t, learner.decision
+    (0.0, 1, array([-1.,  0.]))
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("t", "_counted")
     #: Attributes that hold experts and weights, whose attributes an update replaces.
     PARTS: ClassVar[tuple[str, ...]] = ()
 
-    #: Checked options, of learners that have some.
+    #: Checked options, of learners that have some, and the weights of ensembles.
     options: Options | None = None
+    _meta: Any = None
     #: The epoch being played, of learners that need a horizon.
     _epoch_start: int
     _epoch_length: int
@@ -197,9 +196,10 @@ class Learner(Guarded, ABC):
         return None if self.options is None else self.options.oracle.budget
 
     @property
+    @reads
     def expert_weights(self) -> Array | None:
         """The weights of an ensemble's experts in the coming round; None for a single learner."""
-        return None
+        return None if self._meta is None else self._meta.weights
 
     @property
     def expert_names(self) -> list[str] | None:
@@ -210,6 +210,9 @@ class Learner(Guarded, ABC):
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
         """Return a proved bound on the regret so far, in units of the loss, with the parameters used.
 
+        NotImplementedError where none is known, as where losses differed by more than a given
+        `loss_scale`.
+
         Parameters
         ----------
         path_length
@@ -217,11 +220,6 @@ class Learner(Guarded, ABC):
         tau
             Rounds of an interval, for adaptive regret: the bound holds on all intervals of that length,
             with `path_length` that inside it. More than the rounds played means all of them.
-
-        Raises
-        ------
-        NotImplementedError
-            Where no such bound is known, as where losses differed by more than a given `loss_scale`.
         """
         known = self._bound(*bounds.asked(path_length, tau))
         if known is None:

@@ -45,20 +45,16 @@ class BOGDIP(Learner):
 
     .. math:: G D T^{3/4}(\sqrt3 + \tfrac12 + v_0 + \tfrac{P}{2D}) + G \sqrt T P
 
-    with :math:`v_0 = 1/8` (start at the centre); `bound` evaluates it with the parameters used.
-
-    With a budget b and the certified tuning, static regret is at most
+    with :math:`v_0 = 1/8` (start at the centre); `bound` evaluates it with the parameters used. With a
+    budget b and the certified tuning, static regret is at most
     :math:`3.021\, G D\, (r v_0/b)^{1/4} T^{3/4} + \tfrac r2 G D h T`, r = 1, or 3 for the even schedule:
-    about 1.80 G D T^(3/4) with at most T calls of an exact oracle. With `tau`, `bound` starts anywhere,
-    and has two cut-off blocks.
-
-    Errata of the paper resolved here: 3 (units), 5 (K rounded down), 6 (last block shorter), 11,
-    12 (local clock), 15 (constants), 16 (counts).
+    about 1.80 G D T^(3/4) with at most T calls of an exact oracle.
 
     References
     ----------
     Garber and Kretzu (2022), New projection-free algorithms for online convex optimization with
-    adaptive regret guarantees, COLT; Wang et al. (2024), AAAI, Theorem 1.
+    adaptive regret guarantees, COLT; Wang et al. (2024), AAAI, Theorem 1, with the corrections of
+    `docs/theory/errata.md`.
 
     Examples
     --------
@@ -141,7 +137,8 @@ class LOOBOGD(BOGDIP):
     `BOGDIP` with :math:`\eta = (R/G) T^{-3/4}`, :math:`K = 5\sqrt T`,
     :math:`\epsilon = 60 R^2/\sqrt T`: one gradient per round, at most T LMO calls in total, when blocks
     end, and regret :math:`O(G R T^{3/4})` on every sub-interval. With the certified tuning nothing moves
-    unless T > 32,400, as :math:`3\epsilon = 180 R^2/\sqrt T` exceeds any distance from the centre.
+    unless T > 32,400, as :math:`3\epsilon` exceeds any distance from the centre. Blocks and tolerances do
+    not follow a budget.
 
     Parameters
     ----------
@@ -149,15 +146,10 @@ class LOOBOGD(BOGDIP):
         In place of D/G; :math:`\eta` is half of it times :math:`T^{-3/4}`.
     {options}
 
-    Notes
-    -----
-    `bound` is that of `BOGDIP` with these parameters. Blocks and tolerances do not follow a budget.
-    Constants re-derived from the description of their Theorem 3, not read in the original.
-
     References
     ----------
     Garber and Kretzu (2022), New projection-free algorithms for online convex optimization with
-    adaptive regret guarantees, COLT.
+    adaptive regret guarantees, COLT; constants re-derived from a description of their Theorem 3.
 
     Examples
     --------

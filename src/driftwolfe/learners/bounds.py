@@ -158,11 +158,9 @@ def frank_wolfe_tracking(
 ) -> float:
     r"""Return the bound for online Frank-Wolfe with one LMO call per round.
 
-    With :math:`F_t(x) = \eta\sum_{\tau \le t}\langle g_\tau, x\rangle + \tfrac12\lVert x - x_1\rVert^2`
-    and a step of fixed share s, the gap :math:`F_t(x_t) - \min F_t` stays below H, the root of
+    With a step of fixed share s, the gap of its objective stays below H, the root of
     :math:`s H = s^2 diam^2/2 + \eta G \sqrt{2H}`, and be-the-leader gives
-
-    .. math:: \frac{D^2}{8\eta} + G T \sqrt{2 H}
+    :math:`D^2/(8\eta) + G T \sqrt{2 H}`.
 
     Parameters
     ----------

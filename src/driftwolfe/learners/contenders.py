@@ -87,25 +87,20 @@ class SAOL(CoverLearner):
 
     The expert on I steps with :math:`\eta = c/\sqrt{|I|}`, c = D/G; weights start at
     :math:`\eta_I = \min(1/2, 1/\sqrt{|I|})` and are multiplied by
-    :math:`1 + \eta_I (f_t(x_t) - f_t(x_{t,I}))/B`. O(log t) gradients and projections per round.
+    :math:`1 + \eta_I (f_t(x_t) - f_t(x_{t,I}))/B`. O(log t) gradients and projections per round. Regret
+    :math:`O(\sqrt{\tau(1 + P/D)}\log T)` on every interval of length tau, against comparators of path
+    length P inside it; `bound` has the constants, derived here and not the original's.
 
     Parameters
     ----------
-    domain
-        A set that can project.
-    horizon
-        Accepted so that all learners share a signature; not used.
+    domain, horizon
+        A set that can project; a horizon is accepted, and not used.
     method
         ``"exact"`` is SAOL; any other method of `infeasible_projection` makes it approximate, and the
         bound allows for that.
     tuning
         ``"practical"``: loss_scale ``"auto"``; ``"certified"``: G * diameter.
     {options}
-
-    Notes
-    -----
-    Regret :math:`O(\sqrt{\tau(1 + P/D)}\log T)` on every interval of length tau, against comparators of
-    path length P inside it; `bound` has the constants, derived here and not the original's.
 
     References
     ----------
@@ -149,8 +144,7 @@ class PAMO(CoverLearner):
     :math:`\eta = c/\sqrt{|I|}`, :math:`c = D/((1 + \kappa) G)`, reduced to the set by its gauge
     (`GaugeDescent`); multiplicative weights as in `SAOL`. :math:`\kappa = R/r` is the aspect ratio
     of the set, :math:`\sqrt{\min(m, n)}` for a trace-norm ball. Every expert needs a gauge per round:
-    O(log T) membership tests by bisection, or one exact evaluation where the set offers it. On a
-    trace-norm ball each costs a full decomposition.
+    O(log T) membership tests by bisection, or one exact evaluation where the set offers it.
 
     Parameters
     ----------
@@ -205,7 +199,18 @@ class PAMO(CoverLearner):
         if options.get("tolerance_scale") is None:
             options["tolerance_scale"] = 1.0
         checked = make_options(domain, horizon, lipschitz, **options)
-        _require_gauge(domain)
+        gauged = domain.can("gauge") and domain.can("gauge_subgradient")
+        if not (gauged and domain.inner_radius > 0):
+            raise ValueError(
+                "PAMO needs a gauge, its subgradient and an inner radius, which "
+                f"{type(domain.unwrapped).__name__} does not offer; use POLA, which needs only "
+                "linear minimisation"
+            )
+        if not hasattr(domain.origin(), "flat"):
+            raise ValueError(
+                "PAMO works on dense arrays; for a large trace-norm ball say "
+                'representation="dense", or use POLA'
+            )
         self.gauge = gauge
         self.kappa = domain.radius / domain.inner_radius
         step_scale = checked.step_scale
@@ -231,21 +236,6 @@ def _pamo_plan(length: int) -> Plan:
     return Plan(1.0 / math.sqrt(length), 1, 0.0, lifetime=length)
 
 
-def _require_gauge(domain: Domain) -> None:
-    gauge = domain.can("gauge") and domain.can("gauge_subgradient")
-    if not (gauge and domain.inner_radius > 0):
-        raise ValueError(
-            "PAMO needs a gauge, its subgradient and an inner radius, which "
-            f"{type(domain.unwrapped).__name__} does not offer; use POLA, which needs only linear "
-            "minimisation"
-        )
-    if not hasattr(domain.origin(), "flat"):
-        raise ValueError(
-            "PAMO works on dense arrays; for a large trace-norm ball say "
-            'representation="dense", or use POLA'
-        )
-
-
 class MultiOCG(GridLearner):
     r"""Online conditional gradient restarted every :math:`\gamma_i = 2^{i-1}` rounds, Hedge over i.
 
@@ -267,7 +257,7 @@ class MultiOCG(GridLearner):
         Stop a run also at a gap of this share of the squared distance to its target, which may lose
         the bound.
     strong_convexity
-        :math:`\lambda` of the losses, in [f]/[x]², for the strongly convex version; None for convex losses.
+        :math:`\lambda` of the losses, in [f]/[x]², for the strongly convex version, or None.
     max_inner
         Limit on LMO calls per expert and round; the bound is lost once it cuts a run short.
     tuning
@@ -280,11 +270,8 @@ class MultiOCG(GridLearner):
     :math:`\min_\gamma (T/\gamma + 1)\,2GD\sqrt\gamma + \gamma G P` plus the price of the meta; against
     minimisers, :math:`2\gamma V_T` in place of the last term, V_T the function variation.
 
-    Reconstructed from the abstract and an extract, which gives the rates
-    :math:`O(\max\{T^{2/3}V_T^{1/3}, \sqrt T\})` and, for strongly convex losses,
-    :math:`O(\max\{\sqrt{T V_T\log T}, \log T\})`. The original's experiments make 4 conditional-gradient
-    steps per round and tune the rate of the weights; here a run goes on to its gap, in at most
-    `max_inner` steps, and the rate is that of the theory.
+    Reconstructed from the abstract and an extract. The original's experiments make 4 steps per round and
+    tune the rate of the weights; here a run goes on to its gap, and the rate is that of the theory.
 
     References
     ----------
@@ -341,15 +328,14 @@ class MultiOCG(GridLearner):
     def bound(
         self, path_length: float = 0.0, tau: int | None = None, variation: float | None = None
     ) -> float:
-        """Return the bound for convex losses; see `Learner.bound`.
+        """Return the bound for convex losses.
 
         Parameters
         ----------
         path_length, tau
             That of the comparators; `tau` is not offered.
         variation
-            V_T, in place of `path_length`: the bound is against the minimiser of each round, whatever
-            path these take.
+            V_T, in place of `path_length`, for the bound against the minimiser of each round.
         """
         if variation is None:
             return super().bound(path_length, tau)

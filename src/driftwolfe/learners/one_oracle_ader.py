@@ -20,7 +20,7 @@ from driftwolfe.learners.options import Options, StepOptions, make_options
 from driftwolfe.oracles import infeasible_projection
 from driftwolfe.oracles.frank_wolfe import CALLS
 from driftwolfe.points import distance, inner, norm
-from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.kinds import Point
 from driftwolfe.storage import require
 
 
@@ -34,12 +34,9 @@ class OneOracleAder(Learner):
 
     .. math:: \tilde g = \Delta - \min(0, \langle\Delta, \nu\rangle)\,\nu
 
-    (:math:`\tilde g = \Delta` where :math:`d^2 \le tol`): what would draw y farther from the set is left out.
-    For every u in K then :math:`\langle\Delta, x - u\rangle \le \langle\tilde g, y - u\rangle +
-    \lVert\Delta\rVert\sqrt{tol}`.
-
-    One gradient per round, and at most `lmo_budget` LMO calls per round in total: for sets where even a
-    few runs at a time are too many.
+    (:math:`\tilde g = \Delta` where :math:`d^2 \le tol`): what would draw y farther from the set is left
+    out. One gradient per round, and at most `lmo_budget` LMO calls per round in total: for sets where even
+    a few runs at a time are too many.
 
     Parameters
     ----------
@@ -65,14 +62,13 @@ class OneOracleAder(Learner):
         G T \sqrt{tol} + \min_i\Big[\frac{D^2/8 + D P/2}{\eta_i} + \frac{\eta_i K T G^2}{2} + H_i\Big]
         + (K - 1) G P = O\big(G D\, T^{3/4} (1 + P/D)^{1/2}\big)
 
-    :math:`H_i` the price of Hedge for losses of range K G D, with an exact oracle (see `POLD`). Weaker
-    in P than `POLD` with the same budget; `docs/theory/budget.md` has the proof. A design of this
-    library, after the reductions of Cutkosky and of Zhao et al. for projections.
+    :math:`H_i` the price of Hedge for losses of range K G D, with an exact oracle: weaker in P than `POLD`
+    with the same budget. A design of this library; `docs/theory/budget.md` has the proof.
 
     References
     ----------
-    Cutkosky (2020), Parameter-free, dynamic, and strongly-adaptive online learning, ICML; Zhao et
-    al. (2022), Efficient methods for non-stationary online learning, NeurIPS.
+    After the reductions of Cutkosky (2020), Parameter-free, dynamic, and strongly-adaptive online
+    learning, ICML; and Zhao et al. (2022), Efficient methods for non-stationary online learning, NeurIPS.
 
     Examples
     --------
@@ -178,11 +174,6 @@ class OneOracleAder(Learner):
     def decision(self) -> Point:
         """The feasible point x."""
         return self._x.copy()
-
-    @property
-    def expert_weights(self) -> Array:
-        """The weights of the experts on the ball."""
-        return self._meta.weights
 
     @property
     def expert_names(self) -> list[str]:

@@ -23,13 +23,6 @@ from driftwolfe.oracles import DEFAULT_ACCURACY, METHODS
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
 
-#: Tolerance of the practical tuning, in units of the paper's 3 eps: small beside any step.
-PRACTICAL_TOLERANCE = 1e-6
-#: LMO calls that one projection of the practical tuning may make.
-PRACTICAL_CALLS = 200
-#: Squares of distances, and sums of them, stay in the range of numbers.
-LARGEST_RADIUS = 1e150
-
 
 class StepOptions(TypedDict, total=False):
     """Options of learners that take steps and project."""
@@ -66,13 +59,10 @@ class EnsembleOptions(WeightOptions, BudgetOptions, total=False):
 OPTIONS: dict[str, tuple[Any, str]] = {
     "domain": (None, "The set."),
     "horizon": (None, "Rounds T; None: epochs of doubling length."),
-    "lipschitz": (
-        "auto",
-        """G, a bound on gradient norms; ``"auto"``: the largest norm seen so far.""",
-    ),
+    "lipschitz": ("auto", """G, a bound on gradient norms; ``"auto"``: the largest seen so far."""),
     "start": (
         "current",
-        """Where new experts start: ``"current"``, the point played last, or ``"origin"``.""",
+        """New experts start at ``"current"``, the last point, or ``"origin"``.""",
     ),
     "step_scale": (None, "c, in place of D/G."),
     "loss_scale": (
@@ -115,6 +105,7 @@ OPTIONS: dict[str, tuple[Any, str]] = {
         """Number of vertices to cache and to try before the LMO is called (`Atoms`); for method
         ``"halfspace"``.""",
     ),
+    "inner_steps": (1, "Frank-Wolfe steps per round, on the same loss."),
 }
 
 
@@ -199,7 +190,7 @@ def make_options(
     one_of(o["method"], "method", ("auto", *METHODS))
     certified, budget = o["tuning"] == "certified", o["lmo_budget"]
     defaults = {
-        "tolerance_scale": 1.0 if certified else PRACTICAL_TOLERANCE,
+        "tolerance_scale": 1.0 if certified else 1e-6,  # small beside any step
         "loss_scale": "certified" if certified else "auto",
         "accuracy": None if certified else DEFAULT_ACCURACY,
     }
@@ -221,7 +212,7 @@ def make_options(
         oracle=ProjectionConfig(
             _method(domain, o["method"], budget, o["schedule"], o["lazy"], certified),
             None if o["accuracy"] is None else checks.positive(o["accuracy"], "accuracy"),
-            None if certified else PRACTICAL_CALLS,
+            None if certified else 200,  # LMO calls per projection
             checks.count(o["seed"], "seed", least=0, most=math.inf),
             budget=None if budget is None else checks.positive(budget, "lmo_budget"),
             pooled=budget is not None and not certified,
@@ -235,7 +226,7 @@ def check_set(domain: Any) -> None:
     """Refuse what is no set, and one that is too large."""
     if not isinstance(domain, Domain):
         raise TypeError(f"domain must be a Domain, got {type(domain).__name__}")
-    if domain.radius > LARGEST_RADIUS:
+    if domain.radius > 1e150:
         raise ValueError(
             f"domain has the radius {domain.radius:g}, whose square leaves the range of numbers: "
             "use larger units"

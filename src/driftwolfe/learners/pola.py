@@ -73,13 +73,8 @@ class CoverLearner(Learner):
         return self._experts.mean(self._meta.weights)
 
     @property
-    def expert_weights(self) -> Array:
-        """The weights of the experts that are awake, in the order of `expert_ends`."""
-        return self._meta.weights
-
-    @property
     def expert_ends(self) -> Indices:
-        """The last round of each expert that is awake."""
+        """The last round of each expert that is awake, in the order of `expert_weights`."""
         return self._ends.copy()
 
     @property
@@ -193,18 +188,14 @@ class POLA(CoverLearner):
     ``bound(path_length=..., tau=...)`` evaluates them with all constants.
 
     With a budget b, intervals of length :math:`2^k` share :math:`b_k = b/((k+1)(k+2))` of it, and in
-    the certified tuning regret on an interval of the cover is at most
-    :math:`3.021\, G D\, (r v_0 (k+1)(k+2)/b)^{1/4} |I|^{3/4} + \tfrac r2 G D h |I|` (the last term for
-    rounding blocks up) and the price of weighing, with r = 1, or 3 for the even schedule. With b = 1,
-    experts on fewer than 256 rounds (even: 2048) never call the LMO.
-
-    Errata of the paper resolved here: 1 (the weight function), 2 (experts leave after they have
-    played), 3, 8, 12 (local clock), 13, 14, 18-20 (dynamic bound), 24, 25.
+    the certified tuning regret on one of them is at most :math:`3.021\, G D\, (v_0/b_k)^{1/4} |I|^{3/4}`,
+    or :math:`3^{1/4}` times that with the even schedule, and smaller terms (`docs/theory/budget.md`). With
+    b = 1, experts on fewer than 256 rounds (even: 2048) never call the LMO.
 
     References
     ----------
     Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
-    regret guarantees, AAAI, Theorems 3 and 4.
+    regret guarantees, AAAI, Theorems 3 and 4; `docs/theory/errata.md` lists what is different here.
 
     Examples
     --------

@@ -53,7 +53,7 @@ class GridLearner(Learner):
         super().__init__(domain)
         self.options = options
         self._plans = plans
-        self._make_experts = experts or options.experts
+        self._make_experts = experts or partial(Options.experts, options)
         self._make_weights = weights or partial(_hedge, options, plans)
         self._begin(next(self._epochs()), domain.origin())
 
@@ -70,11 +70,6 @@ class GridLearner(Learner):
     def decision(self) -> Point:
         """The weighted mean of the experts' points."""
         return self._experts.mean(self._meta.weights)
-
-    @property
-    def expert_weights(self) -> Array:
-        """The weights of the experts."""
-        return self._meta.weights
 
     @property
     def expert_names(self) -> list[str]:
@@ -130,8 +125,10 @@ class GridLearner(Learner):
     @property
     def runs_ahead(self) -> bool:
         """With several threads, where experts follow their own gradients at their own steps."""
-        alone = isinstance(self._experts, ListDescent) and self._experts.can_run_ahead
-        return alone and not self.options.linear and threads.threads() > 1
+        if not isinstance(self._experts, ListDescent) or self._experts.step_scale is None:
+            return False
+        alone = self._experts.independent and not self.options.linear
+        return alone and threads.threads() > 1
 
     def update_many(self, losses: Sequence[Any]) -> list[Round]:
         """Reveal several losses at once: experts run ahead in threads and are combined afterwards.
@@ -205,24 +202,16 @@ class POLD(GridLearner):
     the parameters used. A learned B keeps a guarantee of the same order (see `Hedge`).
 
     With a budget b and the certified tuning, expert i has the share
-    :math:`b_i = b (1 + 1/N)/(i(i+1))` of it, and regret is at most
-
-    .. math::
-
-        3.31\, G D\, (r v\, k(k+1)/b)^{1/4}\, T^{3/4} + (K_k - 1) G P
-        + B \sqrt{T/8}\,(1 + 2\ln(k + 1)) + \tfrac r2 G D h_k T
-
-    with r = 1, or r = 3 for the even schedule, and the last term for rounding blocks up. An oracle that
-    is inexact, as on a trace-norm ball with a shorter side above 48, may be cut short of its tolerance.
-    In the practical tuning all experts have equal shares, and the bound may be vacuous.
-
-    Errata of the paper resolved here: 3 (units), 4 (c is a guess of D/G), 5, 7 (no step h > 1),
-    8 (losses outside [0, 1]), 17, 22 (unknown T), 24 (one gradient), 25 (mean never formed).
+    :math:`b_i = b (1 + 1/N)/(i(i+1))` of it, and the first term becomes
+    :math:`3.31\, G D\, (v\, k(k+1)/b)^{1/4}\, T^{3/4}`, or :math:`3^{1/4}` times that with the even schedule;
+    `docs/theory/budget.md` has all terms. An oracle that is inexact, as on a trace-norm ball with a
+    shorter side above 48, may be cut short of its tolerance. In the practical tuning all experts have
+    equal shares, and the bound may be vacuous.
 
     References
     ----------
     Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
-    regret guarantees, AAAI, Theorem 2.
+    regret guarantees, AAAI, Theorem 2; `docs/theory/errata.md` lists what is different here.
 
     Examples
     --------

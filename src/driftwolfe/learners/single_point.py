@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible
@@ -52,20 +51,14 @@ class OGD(SinglePointLearner):
     r"""Online gradient descent: :math:`x_{t+1} = P_K(x_t - \eta_t \nabla f_t(x_t))`.
 
     :math:`\eta = c/\sqrt T` with a horizon, :math:`\eta_t = c/\sqrt t` without; c = D/G. One gradient
-    and one projection per round.
+    and one projection per round. Regret at most :math:`(v_0 D^2 + D P/2)/\eta + \eta T G^2/2` with a horizon
+    (1.125 to 1 times :math:`G D\sqrt T` at P = 0), :math:`(D^2/2 + D P)/\eta_T + G^2\sum_t\eta_t/2` without.
 
     Parameters
     ----------
-    domain
-        A set that can project.
-    horizon
-        Rounds T, or None.
+    domain, horizon
+        A set that can project; rounds T, or None.
     {options}
-
-    Notes
-    -----
-    Regret at most :math:`(v_0 D^2 + D P/2)/\eta + \eta T G^2/2` with a horizon (1.125 to 1 times
-    :math:`G D\sqrt T` at P = 0), :math:`(D^2/2 + D P)/\eta_T + G^2\sum_t\eta_t/2` without.
 
     References
     ----------
@@ -137,7 +130,9 @@ class OnlineFrankWolfe(SinglePointLearner):
         \qquad x_{t+1} = (1 - s) x_t + s v_t
 
     with :math:`\eta = c\,\tfrac12 (3/T)^{3/4}`, c = D/G, and :math:`s = \min(1, \sqrt{3/T})`; without
-    a horizon, t in place of T.
+    a horizon, t in place of T. Static regret :math:`O(T^{3/4})`; `bound`, for the optimised variant with a
+    horizon and a given G, is about :math:`2.24\, G D T^{3/4}`: derived for this library. It does not follow
+    drift.
 
     Parameters
     ----------
@@ -148,11 +143,6 @@ class OnlineFrankWolfe(SinglePointLearner):
         without the newest gradient and with twice the regulariser,
         :math:`\eta = c\,\tfrac12 T^{-3/4}`, :math:`s_t = \min(1, 2/\sqrt t)`.
     {options}
-
-    Notes
-    -----
-    Static regret :math:`O(T^{3/4})`; `bound`, for the optimised variant with a horizon and a given G, is
-    about :math:`2.24\, G D T^{3/4}`: derived for this library. It does not follow drift.
 
     References
     ----------
@@ -226,16 +216,19 @@ class OnlineFrankWolfe(SinglePointLearner):
 
 
 class LastLossFrankWolfe(SinglePointLearner):
-    """Frank-Wolfe steps on the last loss; where losses are smooth, it follows their minimisers."""
+    """Frank-Wolfe steps on the last loss: it follows the minimisers of smooth losses.
 
-    LINE_SEARCH: ClassVar[bool]
-    horizon: int | None = None  # of constant steps
-    smoothness: float | None = None
+    With a smoothness, steps are those of a line search, otherwise constant for the horizon.
+    """
 
-    def __init__(self, domain: Domain, inner_steps: int) -> None:
+    def __init__(
+        self, domain: Domain, inner_steps: int, horizon: int | None, smoothness: float | None
+    ) -> None:
         super().__init__(domain)
         # More steps on one loss are a mistake, and a round would not end.
         self.inner_steps = checks.count(inner_steps, "inner_steps", most=10_000)
+        self.horizon = None if horizon is None else checks.count(horizon, "horizon")
+        self.smoothness = smoothness
 
     def update(self, loss: Any) -> float:
         """Play x, then step towards the vertex that the loss points at."""
@@ -245,13 +238,17 @@ class LastLossFrankWolfe(SinglePointLearner):
             if step:
                 gradient = f.pull_back(f.slope_at(f.scores(self._x)), self._x)
             vertex = self._counted.lmo(gradient)
-            self._move(vertex, self._share(gradient, vertex))
+            if self.smoothness is None:
+                share = 1.0 / math.sqrt(self.horizon or self.t + 1)
+            else:
+                away = vertex - self._x
+                # The norm keeps its digits where x is near the vertex; <away, away> may turn negative.
+                length = norm(away)
+                curvature = self.smoothness * length * length
+                share = line_search_share(-inner(gradient, away), curvature)
+            self._move(vertex, share)
         self.t += 1
         return value
-
-    @abstractmethod
-    def _share(self, gradient: Point, vertex: Point) -> float:
-        """How far to go to the vertex."""
 
     def bound(
         self,
@@ -277,9 +274,9 @@ class LastLossFrankWolfe(SinglePointLearner):
                 f"the bound of {name} is against the minimiser of each round: leave path_length= "
                 "and tau= out"
             )
-        steps = self.LINE_SEARCH or self.horizon
+        steps = self.smoothness or self.horizon
         if variation is None or first_gap is None or beta is None or not steps:
-            needed = "" if self.LINE_SEARCH else "a horizon, smoothness=, "
+            needed = "" if self.smoothness else "a horizon, smoothness=, "
             raise NotImplementedError(
                 f"the bound of {name} needs {needed}variation= and first_gap="
             )
@@ -293,7 +290,10 @@ class KalhanOFW(LastLossFrankWolfe):
     .. math:: v_t = \arg\min_{v \in K}\langle\nabla f_t(x_t), v\rangle, \qquad
               x_{t+1} = x_t + T^{-1/2}(v_t - x_t)
 
-    One gradient and one LMO call per step.
+    One gradient and one LMO call per step. For :math:`\beta`-smooth losses, and no others,
+    :math:`\sum_t f_t(x_t) - \min f_t \le \sqrt T(e_1 + 2V_T) + \beta\, diam^2\sqrt T/2`, with
+    :math:`e_1` the first gap and V_T the function variation: derived for this library, without the
+    original's gradient-variation term. Reconstructed from the abstract.
 
     Parameters
     ----------
@@ -301,16 +301,7 @@ class KalhanOFW(LastLossFrankWolfe):
         Rounds T; without one, :math:`t^{-1/2}`.
     lipschitz
         Accepted so that all learners share a signature; not used.
-    inner_steps
-        Frank-Wolfe steps per round, on the same loss.
     {options}
-
-    Notes
-    -----
-    For :math:`\beta`-smooth losses, and no others,
-    :math:`\sum_t f_t(x_t) - \min f_t \le \sqrt T(e_1 + 2V_T) + \beta\, diam^2\sqrt T/2`, with
-    :math:`e_1` the first gap and V_T the function variation: derived for this library, without the
-    original's gradient-variation term. Reconstructed from the abstract.
 
     References
     ----------
@@ -326,8 +317,6 @@ class KalhanOFW(LastLossFrankWolfe):
     True
     """
 
-    LINE_SEARCH = False
-
     def __init__(
         self,
         domain: Domain,
@@ -336,11 +325,7 @@ class KalhanOFW(LastLossFrankWolfe):
         *,
         inner_steps: int = 1,
     ) -> None:
-        super().__init__(domain, inner_steps)
-        self.horizon = None if horizon is None else checks.count(horizon, "horizon")
-
-    def _share(self, gradient: Point, vertex: Point) -> float:
-        return 1.0 / math.sqrt(self.horizon or self.t + 1)
+        super().__init__(domain, inner_steps, horizon, None)
 
 
 class LineSearchOFW(LastLossFrankWolfe):
@@ -352,7 +337,9 @@ class LineSearchOFW(LastLossFrankWolfe):
         s_t = \min\Big(1, \frac{\langle\nabla f_t(x_t), x_t - v_t\rangle}
                                {\beta\lVert v_t - x_t\rVert^2}\Big)
 
-    One gradient and one LMO call per step.
+    One gradient and one LMO call per step. For :math:`\beta`-smooth losses, and no others,
+    :math:`\sum_t f_t(x_t) - \min f_t \le \sqrt{2\beta\,diam^2\,T E} + 2E`, :math:`E = e_1 + 2V_T`: derived
+    for this library. Reconstructed from the abstract; the step rule from memory.
 
     Parameters
     ----------
@@ -360,15 +347,7 @@ class LineSearchOFW(LastLossFrankWolfe):
         Accepted so that all learners share a signature; not used.
     smoothness
         :math:`\beta`: a bound on the curvature of the losses, in [f]/[x]².
-    inner_steps
-        Frank-Wolfe steps per round, on the same loss.
     {options}
-
-    Notes
-    -----
-    For :math:`\beta`-smooth losses, and no others, :math:`\sum_t f_t(x_t) - \min f_t \le
-    \sqrt{2\beta\,diam^2\,T E} + 2E`, :math:`E = e_1 + 2V_T`: derived for this library. Reconstructed
-    from the abstract; the step rule from memory.
 
     References
     ----------
@@ -383,9 +362,6 @@ class LineSearchOFW(LastLossFrankWolfe):
     True
     """
 
-    LINE_SEARCH = True
-    smoothness: float
-
     def __init__(
         self,
         domain: Domain,
@@ -395,11 +371,4 @@ class LineSearchOFW(LastLossFrankWolfe):
         smoothness: float = 1.0,
         inner_steps: int = 1,
     ) -> None:
-        super().__init__(domain, inner_steps)
-        self.smoothness = checks.positive(smoothness, "smoothness")
-
-    def _share(self, gradient: Point, vertex: Point) -> float:
-        away = vertex - self._x
-        # The norm keeps its digits where x is near the vertex; <away, away> may turn negative.
-        length = norm(away)
-        return line_search_share(-inner(gradient, away), self.smoothness * length * length)
+        super().__init__(domain, inner_steps, None, checks.positive(smoothness, "smoothness"))
