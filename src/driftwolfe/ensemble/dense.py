@@ -33,7 +33,7 @@ class DenseDescent(Descent):
     device, where points are large and array operations pay. What is played is returned on the host.
     """
 
-    STATE = ("_x", "_y", "_sums")
+    STATE: ClassVar[tuple[str, ...]] = ("_x", "_y", "_sums")
     ON_DEVICES: ClassVar[bool] = True  # whether the tables may live where the set says
 
     def __init__(self, domain: Domain, oracle: ProjectionConfig, step_scale: float | None) -> None:

@@ -38,9 +38,12 @@ class Descent(Experts):
     expert's own clock.
     """
 
-    STATE = ("largest_distance", "projections", *PLAN_COLUMNS, "clocks", "pooled_budget", "atoms")
-    #: Names in files that are not those of the attributes.
-    STATE_KEYS: ClassVar[dict[str, str]] = {"pooled_budget": "purse"}
+    STATE: ClassVar[tuple[str, ...]] = (
+        *("largest_distance", "projections", *PLAN_COLUMNS, "clocks"),
+        *("pooled_budget", "atoms"),
+    )
+    STATE_KEYS: ClassVar[dict[str, str]] = {"pooled_budget": "purse"}  # its name in files
+    LEARNED = ("largest_gradient", "largest_distance", "pooled_budget", "atoms")
 
     def __init__(self, domain: Domain, oracle: ProjectionConfig, step_scale: float | None) -> None:
         super().__init__(domain, step_scale)
@@ -60,11 +63,6 @@ class Descent(Experts):
     @property
     def size(self) -> int:
         return int(self.steps.size)
-
-    def take_over(self, before: Descent) -> None:
-        super().take_over(before)
-        for name in ("largest_distance", "pooled_budget", "atoms"):
-            setattr(self, name, getattr(before, name))
 
     @abstractmethod
     def _new_expert(self, start: Point) -> dict[str, Any]:

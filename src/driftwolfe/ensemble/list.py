@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def descent(domain: Domain, oracle: ProjectionConfig, step_scale: float | None) 
 class ListDescent(Descent):
     """Experts in a list: their points do not stack, and their mean is formed only when asked for."""
 
-    STATE = ("x", "y", "sums")
+    STATE: ClassVar[tuple[str, ...]] = ("x", "y", "sums")
 
     def __init__(self, domain: Domain, oracle: ProjectionConfig, step_scale: float | None) -> None:
         super().__init__(domain, oracle, step_scale)

@@ -221,7 +221,7 @@ class SleepingMeta(ABC):
     def regret_bound(
         self, length: float, end: int, scale: float, created: int | None = None
     ) -> float:
-        r"""Return the bound of the class's Notes on the regret against the expert of one interval.
+        r"""Return the bound on the regret against the expert of one interval.
 
         Parameters
         ----------
@@ -269,6 +269,11 @@ class AdaNormalHedge(SleepingMeta):
     expert has a positive weight (all R are at most -1: the combined decision beats them all) the
     weights are equal.
 
+    The regret against an expert that was awake for :math:`\ell` rounds, the last of them round j, is
+    at most (`regret_bound`; for :math:`\ell` also, sharper, its C at the end)
+
+    .. math:: B \sqrt{3 \ell c(j)}, \qquad c(j) = \ln N_j + \ln\frac{5 + 3 \ln(1 + j)}{2}
+
     With ``loss_scale="auto"``, B is the largest difference so far, rounding apart. When a larger one
     comes, R and C, which are in units of B, are multiplied by the old B over the new one. A heuristic:
     the weights played before were those of the old B, so `regret_bound` is proved for a given B only.
@@ -277,13 +282,6 @@ class AdaNormalHedge(SleepingMeta):
     ----------
     loss_scale
         The bound B on the differences, in units of the loss, or ``"auto"``.
-
-    Notes
-    -----
-    The regret against an expert that was awake for :math:`\ell` rounds, the last of them round j, is
-    at most (`regret_bound`; for :math:`\ell` also, sharper, its C at the end)
-
-    .. math:: B \sqrt{3 \ell c(j)}, \qquad c(j) = \ln N_j + \ln\frac{5 + 3 \ln(1 + j)}{2}
 
     Examples
     --------
@@ -355,19 +353,15 @@ class MultiplicativeWeights(SleepingMeta):
         w_I \leftarrow w_I (1 + \eta_I r_I), \qquad r_I = (f_t(x_t) - f_t(x_{t,I}))/B, \qquad
         \eta_I = \min(1/2, 1/\sqrt{|I|})
 
-    from :math:`w_I = \eta_I`. Logarithms are kept. With ``loss_scale="auto"``, B is the largest
-    difference so far and the weights of the past stay as they are: a heuristic. Differences
-    beyond a given B count as B.
+    from :math:`w_I = \eta_I`. The regret against the expert of an interval of :math:`\ell` rounds, the
+    last of them round j, is at most :math:`B(\ln(N_j)/\eta + \eta \ell)` (`regret_bound`). With
+    ``loss_scale="auto"``, B is the largest difference so far and the weights of the past stay as they
+    are: a heuristic. Differences beyond a given B count as B.
 
     Parameters
     ----------
     loss_scale
         The bound B on the differences, in units of the loss, or ``"auto"``.
-
-    Notes
-    -----
-    The regret against the expert of an interval of :math:`\ell` rounds, the last of them round j, is
-    at most :math:`B(\ln(N_j)/\eta + \eta \ell)` (`regret_bound`).
 
     Examples
     --------

@@ -31,24 +31,16 @@ class Ader(GridLearner):
               \eta_i = c\, 2^{i-1}\sqrt{7/(2T)}, \quad c = D/G
 
     N projections and N gradients per round, :math:`N = O(\log T)`; the improved Ader,
-    ``feedback="linear"``, has one gradient.
+    ``feedback="linear"``, has one gradient. Regret at most
+    :math:`\tfrac{3G}{4}\sqrt{2T(7D^2 + 4DP)} + B\sqrt{T/8}(1 + 2\ln(k+1))`; `bound` evaluates the sharper
+    :math:`\min_i (D^2/8 + DP/2)/\eta_i + \eta_i T G^2/2 + \dots`. Constants re-derived; with linear
+    feedback the rate of the weights is twice the original's.
 
     Parameters
     ----------
     domain
-        A set that can project.
-    method
-        ``"exact"`` is Ader; any other method of `infeasible_projection` makes it approximate, and the
-        bound allows for that.
-    tuning
-        ``"practical"``: loss_scale ``"auto"``; ``"certified"``: G * diameter.
+        A set that can project, unless `method` is another than ``"exact"``.
     {options}
-
-    Notes
-    -----
-    Regret at most :math:`\tfrac{3G}{4}\sqrt{2T(7D^2 + 4DP)} + B\sqrt{T/8}(1 + 2\ln(k+1))`; `bound`
-    evaluates the sharper :math:`\min_i (D^2/8 + DP/2)/\eta_i + \eta_i T G^2/2 + \dots`. Constants
-    re-derived; with linear feedback the rate of the weights is twice the original's.
 
     References
     ----------
@@ -94,12 +86,7 @@ class SAOL(CoverLearner):
     Parameters
     ----------
     domain, horizon
-        A set that can project; a horizon is accepted, and not used.
-    method
-        ``"exact"`` is SAOL; any other method of `infeasible_projection` makes it approximate, and the
-        bound allows for that.
-    tuning
-        ``"practical"``: loss_scale ``"auto"``; ``"certified"``: G * diameter.
+        A set that can project, unless `method` is another than ``"exact"``; the horizon is not used.
     {options}
 
     References
@@ -144,7 +131,9 @@ class PAMO(CoverLearner):
     :math:`\eta = c/\sqrt{|I|}`, :math:`c = D/((1 + \kappa) G)`, reduced to the set by its gauge
     (`GaugeDescent`); multiplicative weights as in `SAOL`. :math:`\kappa = R/r` is the aspect ratio
     of the set, :math:`\sqrt{\min(m, n)}` for a trace-norm ball. Every expert needs a gauge per round:
-    O(log T) membership tests by bisection, or one exact evaluation where the set offers it.
+    O(log T) membership tests by bisection, or one exact evaluation where the set offers it. Regret
+    :math:`O((1 + \kappa)\sqrt{\tau(1 + P/D)}\log T)` on every interval of length tau, against
+    comparators of path length P inside it; `bound` has the constants.
 
     Parameters
     ----------
@@ -152,19 +141,14 @@ class PAMO(CoverLearner):
         A set with a gauge and a known inner radius; dense points.
     horizon
         Rounds T: sets the accuracy of the bisection, :math:`1/(\kappa T^2)`; 10,000 where None.
-    accuracy
-        Accuracy of the bisection, in place of the default.
-    tolerance_scale
-        Factor on the default accuracy of the bisection; 1 in both tunings.
+    accuracy, tolerance_scale
+        Accuracy of the bisection, or a factor on the default one; 1 in both tunings.
     gauge
         ``"bisection"``: on membership; ``"exact"``: the set's own gauge.
     {options}
 
     Notes
     -----
-    Regret :math:`O((1 + \kappa)\sqrt{\tau(1 + P/D)}\log T)` on every interval of length tau, against
-    comparators of path length P inside it; `bound` has the constants.
-
     Reconstructed from the abstract and from the paper that compares with it, not the published
     algorithm: that has lazy experts and Minkowski regularisation, where these descend from the last
     point with the gauge in the gradient; and the constants of its weights are SAOL's here.

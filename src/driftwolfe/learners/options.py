@@ -75,7 +75,10 @@ OPTIONS: dict[str, tuple[Any, str]] = {
         r"Factor on the oracle's tolerances :math:`3\epsilon`; smaller tightens the bound.",
     ),
     "accuracy": (None, "Accuracy of the oracle, see `infeasible_projection`."),
-    "method": ("auto", "Method of the oracle, see `infeasible_projection`."),
+    "method": (
+        "auto",
+        "Method of the oracle, see `infeasible_projection`; the bound allows for its tolerance.",
+    ),
     "feedback": (
         "full",
         """``"full"``: each expert has its own gradient; ``"linear"``: one gradient per round, at the

@@ -171,9 +171,6 @@ class POLA(CoverLearner):
     ----------
     horizon
         Accepted so that all learners share a signature; not used.
-    loss_scale
-        B, a bound on :math:`|f_t(x_t) - f_t(x_{t,I})|`: a number, ``"certified"`` (G * diameter), or
-        ``"auto"``, the largest so far; the bound is then conditional, see `AdaNormalHedge`.
     {options}
 
     Notes
@@ -185,7 +182,8 @@ class POLA(CoverLearner):
 
     and against comparators of path length P inside the interval
     :math:`O(\tau^{3/4}(1 + P/D)^{1/4})`, up to a logarithm, for the whole game too;
-    ``bound(path_length=..., tau=...)`` evaluates them with all constants.
+    ``bound(path_length=..., tau=...)`` evaluates them with all constants. Where B is learned they are
+    conditional, see `AdaNormalHedge`.
 
     With a budget b, intervals of length :math:`2^k` share :math:`b_k = b/((k+1)(k+2))` of it, and in
     the certified tuning regret on one of them is at most :math:`3.021\, G D\, (v_0/b_k)^{1/4} |I|^{3/4}`,

@@ -131,11 +131,8 @@ class GridLearner(Learner):
         return alone and threads.threads() > 1
 
     def update_many(self, losses: Sequence[Any]) -> list[Round]:
-        """Reveal several losses at once: experts run ahead in threads and are combined afterwards.
-
-        A user's own functions are evaluated in order and in one thread. If a loss is refused, those
-        before it have been played.
-        """
+        # Experts run ahead in threads and are combined afterwards. A user's own functions are evaluated
+        # in order and in one thread.
         own = any(isinstance(as_loss(loss), FunctionLoss) for loss in losses)
         if own or not (self.runs_ahead and self._experts.ahead_pays):
             return super().update_many(losses)

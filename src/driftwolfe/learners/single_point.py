@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible
@@ -20,7 +20,7 @@ from driftwolfe.storage import require
 class SinglePointLearner(Learner):
     """Holds a feasible point x and plays it."""
 
-    STATE = ("_x",)
+    STATE: ClassVar[tuple[str, ...]] = ("_x",)
 
     def __init__(self, domain: Domain) -> None:
         super().__init__(domain)
