@@ -154,17 +154,14 @@ class Leaders(Experts):
         return fresh
 
     def _with_room(self, expert: Leader, columns: int) -> Leader:
-        """The expert with its factored points in one buffer that has so many free columns.
-
-        A new buffer drops small singular values of x, which raises the objective by at most about 1 %
-        of its gap. x stays feasible, and the next run starts from there, so that the gap it finds is
-        that of the point played.
-        """
+        """The expert with its factored points in one buffer that has so many free columns."""
         x, anchor, buffer = expert.x, expert.anchor, expert.memory.shelf
         if not isinstance(x, FactoredMatrix):
             return expert
         if buffer is not None and buffer.holds(x) and buffer.room >= columns:
             return expert
+        # Dropping small singular values of x raises the objective by at most about 1 % of its gap. x stays
+        # feasible, and the next run starts from there: the gap it finds is that of the point played.
         error = min(_NEGLIGIBLE * self.domain.radius, _SHARE_OF_GAP * expert.memory.length)
         kept = [x.truncate(error=error).matrix]
         if expert.rounds > 0:

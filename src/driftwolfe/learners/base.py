@@ -276,8 +276,7 @@ class Learner(Guarded, ABC):
     def _epochs(self) -> Iterator[Epoch]:
         """Yield the epochs of the rounds played, and the one that the next round belongs to.
 
-        A given horizon makes a single epoch, which may be played beyond it. Otherwise epochs have 64,
-        128, 256, ... rounds, each with the parameters of its own length.
+        A given horizon makes a single epoch; otherwise they have 64, 128, 256, ... rounds.
         """
         horizon = None if self.options is None else self.options.horizon
         start, length = 0, horizon or FIRST_EPOCH

@@ -131,8 +131,6 @@ def over_windows(
 
     Examples
     --------
-    >>> over_windows(3, lambda k: 1.0)
-    2.0
     >>> over_windows(3, lambda k: 1.0, lambda k: 10.0**k, path_length=1.0)
     4.0
     """

@@ -108,11 +108,9 @@ class CoverLearner(Learner):
         )
 
     def _wake_and_retire(self, start: Point) -> None:
-        """Retire the experts whose interval has ended, and wake those whose interval starts.
-
-        In the geometric cover the shortest intervals end, and others of the same lengths follow: these
-        experts restart in place. Now and then a longer one comes.
-        """
+        """Retire the experts whose interval has ended, and wake those whose interval starts."""
+        # The shortest intervals end and others of the same lengths follow: these experts restart in
+        # place. Now and then a longer one comes.
         starting = self._cover.starting(self.t + 1)
         number = min(len(starting), len(self._lengths))
         self._experts.restart(number, start)
