@@ -346,9 +346,9 @@ class MultiOCG(GridLearner):
         return math.ceil(epoch.rounds / gamma) * one + gamma * G * path_length
 
 
-def _steady(loss_scale: float, horizon: int) -> Hedge:
+def _steady(loss_scale: float, size: int, horizon: int) -> Hedge:
     """Weights whose rate does not depend on the horizon."""
-    return Hedge(len(_ocg_plans(horizon)), horizon=8, loss_scale=loss_scale)
+    return Hedge(size, horizon=8, loss_scale=loss_scale)
 
 
 def _ocg_plans(horizon: int) -> list[Plan]:

@@ -33,8 +33,8 @@ class GridLearner(Learner):
     """A fixed number of experts, one for each step size of a grid, weighted by Hedge.
 
     `plans` is the grid: the experts for an epoch of so many rounds, smallest step first. `experts` makes
-    those of some plans on the counted set, at a point, and `weights` the weights for an epoch of so many
-    rounds; by default these are gradient descents and Hedge.
+    those of some plans on the counted set, at a point, and `weights` the weights of so many experts for
+    so many rounds; by default these are gradient descents and Hedge.
     """
 
     STATE = ("_epoch_start", "_epoch_length", "_experts", "_meta")
@@ -48,13 +48,13 @@ class GridLearner(Learner):
         options: Options,
         plans: Callable[[int], Sequence[Plan]],
         experts: Callable[[Domain, Sequence[Plan], Point], Any] | None = None,
-        weights: Callable[[int], Hedge] | None = None,
+        weights: Callable[[int, int], Hedge] | None = None,
     ) -> None:
         super().__init__(domain)
         self.options = options
         self._plans = plans
         self._make_experts = experts or partial(Options.experts, options)
-        self._make_weights = weights or partial(_hedge, options, plans)
+        self._make_weights = weights or partial(Hedge, loss_scale=options.loss_scale)
         self._begin(next(self._epochs()), domain.origin())
 
     def update(self, loss: Any) -> float:
@@ -94,10 +94,11 @@ class GridLearner(Learner):
 
     def _begin(self, epoch: Epoch, start: Point) -> None:
         super()._begin(epoch, start)
-        experts = self._make_experts(self._counted, self._plans(epoch.horizon), start)
+        plans = self._plans(epoch.horizon)
+        experts = self._make_experts(self._counted, plans, start)
         if self.t:
             experts.take_over(self._experts)
-        self._experts, self._meta = experts, self._make_weights(epoch.horizon)
+        self._experts, self._meta = experts, self._make_weights(len(plans), epoch.horizon)
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         if tau is not None:
@@ -109,11 +110,12 @@ class GridLearner(Learner):
 
         Losses of one round differ by at most G * diameter; none learns a larger range.
         """
-        spread, meta = self.lipschitz * self.domain.diameter, self._make_weights(epoch.horizon)
+        plans, spread = self._plans(epoch.horizon), self.lipschitz * self.domain.diameter
+        meta = self._make_weights(len(plans), epoch.horizon)
         return min(
             self._expert_bound(plan, epoch, path_length)
             + (meta.regret_bound(i, epoch.rounds, spread) if spread > 0 else 0.0)
-            for i, plan in enumerate(self._plans(epoch.horizon), start=1)
+            for i, plan in enumerate(plans, start=1)
         )
 
     def _expert_bound(self, plan: Plan, epoch: Epoch, path_length: float) -> float:
@@ -125,10 +127,9 @@ class GridLearner(Learner):
     @property
     def runs_ahead(self) -> bool:
         """With several threads, where experts follow their own gradients at their own steps."""
-        if not isinstance(self._experts, ListDescent) or self._experts.step_scale is None:
-            return False
-        alone = self._experts.independent and not self.options.linear
-        return alone and threads.threads() > 1
+        experts = self._experts
+        alone = isinstance(experts, ListDescent) and experts.step_scale is not None
+        return alone and experts.independent and not self.options.linear and threads.threads() > 1
 
     def update_many(self, losses: Sequence[Any]) -> list[Round]:
         # Experts run ahead in threads and are combined afterwards. A user's own functions are evaluated
@@ -162,10 +163,6 @@ class GridLearner(Learner):
             self._counted.calls.add(*done[1:])
             self._next_round()
         return rounds
-
-
-def _hedge(options: Options, plans: Callable[[int], Sequence[Plan]], horizon: int) -> Hedge:
-    return Hedge(len(plans(horizon)), horizon=horizon, loss_scale=options.loss_scale)
 
 
 class POLD(GridLearner):
