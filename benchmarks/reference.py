@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse.linalg import svds
 
 import driftwolfe as dw
-from driftwolfe.learners.epochs import Epoch
+from driftwolfe.learners.base import Epoch
 
 # -- exact projections -----------------------------------------------------------------------------
 

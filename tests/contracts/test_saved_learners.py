@@ -16,7 +16,7 @@ from contracts.graphs import differences
 from contracts.learner_cases import LEARNER_CASES, more_domains, product_losses, suits
 from contracts.test_learner_contract import stream
 from driftwolfe.domains import Domain
-from driftwolfe.learners import epochs
+from driftwolfe.learners import base as learner_base
 from driftwolfe.points import FactoredMatrix, ProductPoint
 from reliability.children import same_copy
 
@@ -95,7 +95,7 @@ def test_every_learner_has_a_case():
 @pytest.mark.parametrize(("cls", "settings", "name"), list(cases()))
 def test_a_loaded_learner_is_the_saved_one(cls, settings, name, tmp_path, monkeypatch):
     """Before the first round, within an epoch, at the start of one, in the middle of the second."""
-    monkeypatch.setattr(epochs, "FIRST_EPOCH", 16)
+    monkeypatch.setattr(learner_base, "FIRST_EPOCH", 16)
     domain, path = more_domains()[name], tmp_path / "learner.safetensors"
     learner, losses = cls(domain, **settings), losses_for(domain, 42)
     for t, loss in enumerate(losses[:27]):
@@ -202,7 +202,7 @@ def test_what_is_forgotten_would_be_seen(tmp_path, monkeypatch):
 
 def test_a_projection_that_was_cut_off_is_remembered(tmp_path, monkeypatch):
     """The bound allows for it ever after; that case is among those above."""
-    monkeypatch.setattr(epochs, "FIRST_EPOCH", 16)
+    monkeypatch.setattr(learner_base, "FIRST_EPOCH", 16)
     ball = more_domains()["l1"]
     learner = dw.BOGDIP(ball, **MORE["l1"][dw.BOGDIP][0])
     for loss in stream(ball, 36):

@@ -8,6 +8,7 @@ import pytest
 import driftwolfe as dw
 from driftwolfe.ensemble import leaders as module
 from driftwolfe.ensemble.leaders import Leaders
+from driftwolfe.ensemble.plan import Plan
 from driftwolfe.oracles import frank_wolfe
 from driftwolfe.points import FactoredMatrix, inner
 from ensemble.evaluations import with_slopes
@@ -24,9 +25,14 @@ def ratings(rounds, seed=0):
         yield dw.losses.AbsoluteEntries(rows, cols, truth[rows, cols], shape=SHAPE)
 
 
+def plans(epochs):
+    return [Plan(1.0, 1, 0.0, lifetime=epoch) for epoch in epochs]
+
+
 def make(representation="factored", step=20.0, strength=None, epochs=(1, 2, 8, 32, 256), **rule):
     ball = dw.TraceNormBall(SHAPE, RADIUS, representation=representation)
-    return Leaders(ball, epochs, ball.origin(), step, strength, **(rule or {"max_calls": 2}))
+    rule = rule or {"max_calls": 2}
+    return Leaders(ball, plans(epochs), ball.origin(), step, strength, **rule)
 
 
 def play(experts, losses):
@@ -93,7 +99,7 @@ CORNERS = 2.0 * np.concatenate((np.eye(3), -np.eye(3)))
 def test_leaders_are_plain_frank_wolfe_runs(strength, scale):
     """On an L1 ball, every expert of every round against a loop straight from the formulas."""
     ball, D, c, epochs = dw.L1Ball(3, radius=2.0), 4.0, 3.0, (1, 2, 5, 16)
-    experts = Leaders(ball, epochs, ball.origin(), c, strength, gap_scale=scale)
+    experts = Leaders(ball, plans(epochs), ball.origin(), c, strength, gap_scale=scale)
     largest = 0.0
 
     def gap(epoch):

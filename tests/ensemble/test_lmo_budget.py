@@ -18,7 +18,6 @@ from driftwolfe.ensemble.plan import (
     budgeted_plan,
     budgeted_step,
     cover_share,
-    granted,
 )
 from driftwolfe.losses import LinearLoss
 from driftwolfe.oracles import InfeasibleProjection
@@ -145,12 +144,11 @@ def test_what_arrives_adds_up(rate, rounds):
 
 
 def test_whole_calls_are_never_rounded_up():
-    assert [granted(1.0, 10), granted(0.29, 100), granted(0.25, 7), granted(0.5, 9)] == [
-        10,
-        28,
-        1,
-        4,
-    ]
+    ball = dw.L2Ball(2)
+    experts = descent(ball, ProjectionConfig("halfspace", budget=3.0), 1.0)
+    shares = {1.0: 10, 0.29: 100, 0.25: 7, 0.5: 9}
+    experts.add(ball.origin(), [Plan(0.1, block, 1e-3, share) for share, block in shares.items()])
+    assert [experts.limit(i) for i in range(4)] == [10, 28, 1, 4]
 
 
 @pytest.mark.parametrize("delay_factor", [1.0, 3.0])

@@ -14,7 +14,7 @@ from contracts.graphs import differences
 from contracts.learner_cases import LEARNER_CASES, Along
 from devices import DEVICES, has_gpu, needs_torch, single_threaded_torch
 from driftwolfe.ensemble import list
-from driftwolfe.learners import epochs
+from driftwolfe.learners import base as learner_base
 from driftwolfe.losses import AbsoluteEntries, HuberEntries, LinearLoss, SquaredEntries
 from driftwolfe.points import FactoredMatrix, ProductPoint
 from driftwolfe.points.devices import device_named
@@ -282,7 +282,7 @@ WAYS = [("cpu", 0), (0, "cpu"), (0, 0)]
 @pytest.mark.parametrize(("start", "end"), WAYS[:2])
 @pytest.mark.parametrize(("cls", "settings"), CASES)
 def test_a_saved_learner_goes_on_elsewhere(place, cls, settings, start, end, tmp_path, monkeypatch):
-    monkeypatch.setattr(epochs, "FIRST_EPOCH", 16)
+    monkeypatch.setattr(learner_base, "FIRST_EPOCH", 16)
     start, end = start or place, end or place
     path, losses = tmp_path / "learner.safetensors", stream()
     learner = make(cls, settings, start)

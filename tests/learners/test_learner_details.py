@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.learners.epochs import Epoch
+from driftwolfe.learners.base import Epoch
 from driftwolfe.losses import LinearLoss, SquaredDistance
 from learners.families import (
     absolute_entries,

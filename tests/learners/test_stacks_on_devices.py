@@ -8,7 +8,7 @@ from contracts.graphs import differences
 from contracts.learner_cases import LEARNER_CASES, suits
 from devices import DEVICES, single_threaded_torch
 from driftwolfe.domains import base
-from driftwolfe.learners import epochs
+from driftwolfe.learners import base as learner_base
 from driftwolfe.points.devices import HOST, device_named, device_of, is_array, to_host
 from driftwolfe.storage import read_archive
 from losses.loss_cases import CASES as LOSSES
@@ -189,7 +189,7 @@ def test_what_was_chosen_is_chosen_again(chosen, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("cls", STACKED)
 def test_a_saved_learner_goes_on_elsewhere(cls, place, tmp_path, monkeypatch):
-    monkeypatch.setattr(epochs, "FIRST_EPOCH", 8)
+    monkeypatch.setattr(learner_base, "FIRST_EPOCH", 8)
     path, losses = tmp_path / "learner.safetensors", linear(SETS["Simplex"]("cpu"))
     learner = cls(SETS["Simplex"](place))
     played(learner, losses[:13])

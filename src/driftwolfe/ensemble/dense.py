@@ -27,16 +27,14 @@ loss_kernels = [compiled(f"driftwolfe.losses.{name}_kernels") for name in ("loss
 
 
 class DenseDescent(Descent):
-    """Experts stacked along the first axis: one call of the loss serves them all.
+    """Experts as rows of tables: one call of the loss serves them all.
 
-    The tables, with a row for each expert, live where the set says: on the host, where loops over few
-    experts are compiled, or on a device where points are large and array operations pay. What the
-    experts play is returned on the host.
+    The tables live where the set says: on the host, where loops over few experts are compiled, or on a
+    device, where points are large and array operations pay. What is played is returned on the host.
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("_x", "_y", "_sums")
-    #: Whether the tables may live where the set says.
-    ON_DEVICES: ClassVar[bool] = True
+    ON_DEVICES: ClassVar[bool] = True  # whether the tables may live where the set says
 
     def __init__(self, domain: Domain, oracle: ProjectionConfig, step_scale: float | None) -> None:
         super().__init__(domain, oracle, step_scale)
@@ -67,12 +65,9 @@ class DenseDescent(Descent):
         return self._stacked(self._y)
 
     def point(self, i: int) -> Array:
-        """Return a copy of what expert i plays, on the host."""
         return np.array(to_host(self.x[i]))
 
     def mean(self, weights: Array) -> Array:
-        if self._device is HOST:
-            return weights.dot(self._x).reshape(self._shape)
         mean: Array = to_host(self._device.put(weights) @ self._x)
         return mean.reshape(self._shape)
 
@@ -193,8 +188,7 @@ class GaugeDescent(DenseDescent):
     .. math:: \tilde g = g - 1\{\gamma > 1, \langle g, u - c\rangle < 0\}\,\langle g, w - c\rangle\, s
 
     for which :math:`\langle g, w - z\rangle \le \langle\tilde g, u - z\rangle` for all z in K, and
-    :math:`\lVert\tilde g\rVert \le (1 + R/r) G`. `bisection` is the accuracy of the gauge by bisection
-    on membership; None for the set's own gauge.
+    :math:`\lVert\tilde g\rVert \le (1 + R/r) G`.
     """
 
     STATE = ("gauges",)
@@ -205,7 +199,7 @@ class GaugeDescent(DenseDescent):
         domain: Domain,
         oracle: ProjectionConfig,
         step_scale: float | None,
-        bisection: float | None,
+        bisection: float | None,  # accuracy, on membership; None for the set's own gauge
     ) -> None:
         super().__init__(domain, oracle, step_scale)
         self.gradient_factor = 1.0 + domain.radius / domain.inner_radius
@@ -225,7 +219,11 @@ class GaugeDescent(DenseDescent):
         for i in np.flatnonzero(~self.leaving).tolist():
             g = self._surrogate(i, domain.tangent(gradients[i if len(gradients) > 1 else 0]))
             y[i] = clip_to_ball(y[i] - scale * self.steps[i] * g, domain.center, domain.radius)
-            gauges[i] = self._gauge(y[i])
+            if self.bisection is None:
+                gauges[i] = domain.gauge(y[i])
+            else:  # inside the set, its value does not matter
+                inside = domain.contains(y[i], atol=1e-12)
+                gauges[i] = 1.0 if inside else gauge_by_bisection(domain, y[i], self.bisection)
             x[i] = c + (y[i] - c) / gauges[i] if gauges[i] > 1.0 else y[i]
         self._x, self._y, self.gauges = self._table(x), self._table(y), gauges
         self.largest_gradient = largest
@@ -238,13 +236,6 @@ class GaugeDescent(DenseDescent):
         if self.gauges[i] <= 1.0 + TIE or np.vdot(g, u - c) >= 0:
             return g
         return g - np.vdot(g, self.x[i] - c) * self.domain.gauge_subgradient(u)
-
-    def _gauge(self, u: Array) -> float:
-        if self.bisection is None:
-            return self.domain.gauge(u)
-        if self.domain.contains(u, atol=1e-12):
-            return 1.0  # at most; its value inside does not matter
-        return gauge_by_bisection(self.domain, u, self.bisection)
 
     def _new_expert(self, start: Point) -> dict[str, Any]:
         return {**super()._new_expert(start), "gauges": 1.0}

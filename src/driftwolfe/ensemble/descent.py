@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from copy import copy
@@ -13,7 +14,7 @@ import numpy as np
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import in_ball, require_feasible, require_kind, same_kind
 from driftwolfe.ensemble.experts import Experts, weighted_sum
-from driftwolfe.ensemble.plan import FOREVER, LMOBudget, Plan, ProjectionConfig, granted
+from driftwolfe.ensemble.plan import FOREVER, LMOBudget, Plan, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.oracles import Atoms, InfeasibleProjection, infeasible_projection
@@ -41,8 +42,8 @@ class Descent(Experts):
         *("largest_distance", "projections", *PLAN_COLUMNS, "clocks"),
         *("pooled_budget", "atoms"),
     )
-    #: Names in files that are not those of the attributes.
-    STATE_KEYS: ClassVar[dict[str, str]] = {"pooled_budget": "purse"}
+    STATE_KEYS: ClassVar[dict[str, str]] = {"pooled_budget": "purse"}  # its name in files
+    LEARNED = ("largest_gradient", "largest_distance", "pooled_budget", "atoms")
 
     def __init__(self, domain: Domain, oracle: ProjectionConfig, step_scale: float | None) -> None:
         super().__init__(domain, step_scale)
@@ -62,17 +63,6 @@ class Descent(Experts):
     @property
     def size(self) -> int:
         return int(self.steps.size)
-
-    def tolerance_for(self, plan: Plan) -> float:
-        """Return the squared distance that a bound must allow for: as planned, or what was left."""
-        return max(plan.tolerance, self.largest_distance**2)
-
-    def take_over(self, before: Descent) -> None:
-        super().take_over(before)
-        for name in ("largest_distance", "pooled_budget", "atoms"):
-            setattr(self, name, getattr(before, name))
-
-    # -- which experts there are -----------------------------------------------------------------
 
     @abstractmethod
     def _new_expert(self, start: Point) -> dict[str, Any]:
@@ -112,8 +102,6 @@ class Descent(Experts):
             require_kind(self.domain, self.atoms.points, "vertices")
             require_feasible(self.domain, self.atoms.points)
 
-    # -- projections -----------------------------------------------------------------------------
-
     @property
     def leaving(self) -> Any:
         """Which experts play their last round: they need no further point."""
@@ -132,7 +120,7 @@ class Descent(Experts):
         """Return the calls that expert i may make when its block ends, by its own share."""
         if self.oracle.budget is None:
             return self.oracle.max_lmo_calls
-        return granted(float(self.shares[i]), int(self.blocks[i]))
+        return math.floor(self.shares[i] * self.blocks[i])
 
     def project(
         self, i: int, y: Point, number: int, limit: int | None, atoms: Atoms | None
@@ -166,33 +154,30 @@ class Descent(Experts):
                 pool.spent += result.lmo_calls
             results.append(result)
         self.atoms, self.pooled_budget = atoms, pool
-        self._count(results)
-        return results
+        return self._counted(results)
 
-    def _count(self, results: Sequence[InfeasibleProjection]) -> None:
+    def _counted(self, results: list[InfeasibleProjection]) -> list[InfeasibleProjection]:
         """Count projections, and keep the largest distance of those that were cut off."""
         cut_off = (each.distance for each in results if not each.converged)
         self.projections += len(results)
         self.largest_distance = max(self.largest_distance, *cut_off, 0.0)
+        return results
 
 
 @dataclass(eq=False)
 class GradientSum:
-    """A sum of gradients at points that are not dense.
+    """A sum of gradients at points that are not dense."""
 
-    Gradients of entry losses are kept as lists of entries and become one sparse matrix at the end,
-    which costs a fraction of adding sparse matrices round by round.
-    """
-
+    # Entries of sparse gradients: adding sparse matrices round by round takes many times as long.
     rows: list[Indices] = field(default_factory=list)
     cols: list[Indices] = field(default_factory=list)
     values: list[Array] = field(default_factory=list)
     rest: Point | None = None
 
     def plus(self, loss: Loss, slope: Any, like: Point) -> tuple[GradientSum, float | None]:
-        """Return a new sum with one more gradient, and that gradient's norm.
+        """Return a new sum with one more gradient, and its norm, or None for entry losses.
 
-        The norm is None for entry losses: `EntryLoss.gradient_norms` has those of several at once.
+        `EntryLoss.gradient_norms` has those of several at once.
         """
         if isinstance(loss, EntryLoss) and isinstance(like, FactoredMatrix):
             rows, cols = loss.places(like.device)
@@ -222,10 +207,7 @@ class GradientSum:
 
 
 class BallExperts:
-    r"""Experts :math:`y_i \leftarrow P(y_i - \eta_i g)`, P the projection on the ball around the set.
-
-    They make no oracle calls: a step costs a vector operation.
-    """
+    r"""Experts :math:`y_i \leftarrow P(y_i - \eta_i g)`, P the projection on the ball around the set."""
 
     STATE: ClassVar[tuple[str, ...]] = ("steps", "points")
 
@@ -236,8 +218,7 @@ class BallExperts:
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
-        require(len(self.points) == self.steps.size, "experts")
-        require((self.steps > 0.0).all(), "steps of experts")
+        require(len(self.points) == self.steps.size and (self.steps > 0.0).all(), "experts")
         require_kind(self.domain, self.points, "points of experts")
         require(all(in_ball(self.domain, point) for point in self.points), "points of experts")
 

@@ -33,12 +33,12 @@ class Experts(ABC):
     """Several points of a set, each of which moves by the gradients of the losses.
 
     A learner plays their weighted mean: it calls `evaluate`, gives the losses to its weights, and
-    calls `step`. A subclass keeps the points and what it has learned of the gradients.
+    calls `step`.
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("largest_gradient",)
-    #: How much longer the gradients of a step may be than those of the losses.
-    gradient_factor = 1.0
+    LEARNED: ClassVar[tuple[str, ...]] = ("largest_gradient",)
+    gradient_factor = 1.0  # how much longer gradients of a step may be than those of the losses
 
     def __init__(self, domain: Domain, step_scale: float | None) -> None:
         self.domain = domain  # its calls are the experts' calls
@@ -68,7 +68,8 @@ class Experts(ABC):
 
     def take_over(self, before: Any) -> None:
         """Take over what the experts of an earlier epoch have learned for steps and bounds."""
-        self.largest_gradient = before.largest_gradient
+        for name in self.LEARNED:
+            setattr(self, name, getattr(before, name))
 
     def scale_for(self, largest_gradient: float) -> float:
         """Return the factor c on all steps: as given, or D over the largest gradient norm."""

@@ -12,6 +12,7 @@ import numpy as np
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible, require_kind
 from driftwolfe.ensemble.experts import Evaluation, Experts
+from driftwolfe.ensemble.plan import Plan
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import frank_wolfe
 from driftwolfe.oracles.frank_wolfe import Memory, Scalars
@@ -52,9 +53,6 @@ class Leaders(Experts):
     is a squared distance to :math:`x_1 - \tfrac{\eta}{2}\sum g`, that is an approximate projection.
     For losses that are :math:`\lambda`-strongly convex the regulariser is
     :math:`\tfrac{\lambda}{2}\sum_\tau\lVert x - x_\tau\rVert^2` and the gap :math:`G^2/(2\lambda s)`.
-
-    A run also ends at a gap of `accuracy` times the squared distance to its target, and after
-    `max_calls` LMO calls. `gap_scale` is a factor on the gap that theory asks for.
     """
 
     STATE = ("cut_short", "experts")
@@ -63,19 +61,19 @@ class Leaders(Experts):
     def __init__(
         self,
         domain: Domain,
-        epochs: Sequence[int],
+        plans: Sequence[Plan],
         start: Point,
         step_scale: float | None,
         strong_convexity: float | None = None,
-        gap_scale: float = 1.0,
-        accuracy: float | None = None,
-        max_calls: int | None = None,
+        gap_scale: float = 1.0,  # on the gap that theory asks for
+        accuracy: float | None = None,  # a gap of so many squared distances will do
+        max_calls: int | None = None,  # LMO calls per run
     ) -> None:
         super().__init__(domain, step_scale)
         self.strong_convexity = strong_convexity
         self.gap_scale, self.accuracy, self.max_calls = gap_scale, accuracy, max_calls
         self.cut_short = False  # whether a run has ended before its gap was reached
-        self.experts = [Leader(epoch, start, start) for epoch in epochs]
+        self.experts = [Leader(plan.lifetime, start, start) for plan in plans]
 
     def check_state(self) -> None:
         super().check_state()
@@ -109,9 +107,16 @@ class Leaders(Experts):
 
     def _moved(self, expert: Leader, gradient: Point, largest: float) -> tuple[Leader, bool]:
         """The expert after one more gradient, and whether its run reached the gap."""
-        gap = self._gap(expert.epoch, expert.rounds + 1, largest)
-        if expert.rounds + 1 == expert.epoch:
+        rounds = expert.rounds + 1
+        gap = (2.0 * self.domain.radius) ** 2 / (2.0 * expert.epoch)
+        if self.strong_convexity is not None:
+            steep = largest / self.strong_convexity
+            gap = steep * steep / (2.0 * rounds * (rounds + 1))
+        if not gap < math.inf:
+            raise ValueError("a gradient is beyond the range of numbers; rescale the losses")
+        if rounds == expert.epoch:
             return self._restarted(expert), True
+        gap *= self.gap_scale
         seen = self._seen(self._with_room(expert, 1), gradient, largest)
         if not (largest > 0 and gap > 0):
             return seen, True
@@ -120,16 +125,6 @@ class Leaders(Experts):
             self.domain, seen.x, target, gap, self.max_calls, self.accuracy, seen.memory
         )
         return replace(seen, x=run.point, memory=run.memory), run.gap <= gap
-
-    def _gap(self, epoch: int, count: int, largest: float) -> float:
-        """The gap at which to stop in a round of an epoch."""
-        if self.strong_convexity is None:
-            return self.gap_scale * ((2.0 * self.domain.radius) ** 2 / (2.0 * epoch))
-        steep = largest / self.strong_convexity
-        gap = steep * steep / (2.0 * count * (count + 1))
-        if not gap < math.inf:
-            raise ValueError("a gradient is beyond the range of numbers; rescale the losses")
-        return self.gap_scale * gap
 
     def _seen(self, expert: Leader, gradient: Point, largest: float) -> Leader:
         """The expert with one more gradient, and the scalars of its next run where they follow."""
@@ -159,17 +154,14 @@ class Leaders(Experts):
         return fresh
 
     def _with_room(self, expert: Leader, columns: int) -> Leader:
-        """The expert with its factored points in one buffer that has so many free columns.
-
-        A new buffer drops small singular values of x, which raises the objective by at most about 1 %
-        of its gap. x stays feasible, and the next run starts from there, so that the gap it finds is
-        that of the point played.
-        """
+        """The expert with its factored points in one buffer that has so many free columns."""
         x, anchor, buffer = expert.x, expert.anchor, expert.memory.shelf
         if not isinstance(x, FactoredMatrix):
             return expert
         if buffer is not None and buffer.holds(x) and buffer.room >= columns:
             return expert
+        # Dropping small singular values of x raises the objective by at most about 1 % of its gap. x stays
+        # feasible, and the next run starts from there: the gap it finds is that of the point played.
         error = min(_NEGLIGIBLE * self.domain.radius, _SHARE_OF_GAP * expert.memory.length)
         kept = [x.truncate(error=error).matrix]
         if expert.rounds > 0:

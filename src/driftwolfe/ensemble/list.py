@@ -124,9 +124,7 @@ class ListDescent(Descent):
         jobs = self._on_streams([partial(project, numbers) for numbers in groups])
         found = threads.run(jobs, self.domain.device.workers)
         results = dict(zip(chain(*groups), chain(*found), strict=True))
-        ordered = [results[number] for number in range(due.size)]
-        self._count(ordered)
-        return ordered
+        return self._counted([results[number] for number in range(due.size)])
 
     def _wide(self, i: int) -> bool:
         """Whether an expert keeps a device busy by itself."""
@@ -147,13 +145,6 @@ class ListDescent(Descent):
             getattr(point, "scale", None)  # computed once, before several threads need it
         return [partial(on_stream, job, device.beside()) for job in jobs]
 
-    # -- running ahead ---------------------------------------------------------------------------
-
-    @property
-    def can_run_ahead(self) -> bool:
-        """Whether each expert moves by itself: its steps do not wait for others' gradients."""
-        return self.step_scale is not None and self.independent
-
     @property
     def ahead_pays(self) -> bool:
         """Whether experts are quicker one by one: on a device, once one keeps it busy."""
@@ -163,8 +154,7 @@ class ListDescent(Descent):
         """Let every expert play several rounds by itself, on its own gradients, in threads.
 
         Returns the experts after these rounds, and for each round what every expert met in it: its
-        scores, its loss, the slope there, and the oracle calls. Experts of high rank spend their time
-        in matrix products and those of low rank in Python, so threads take them from both ends.
+        scores, its loss, the slope there, and the oracle calls.
         """
         rounds = np.arange(1, len(losses) + 1)[:, None]
         ends = (self.clocks + rounds) % self.blocks == 0
@@ -175,6 +165,7 @@ class ListDescent(Descent):
             for loss in losses:
                 if isinstance(loss, EntryLoss):
                     loss.places(self.domain.device)  # cached before threads need it
+        # Those of high rank spend their time in matrix products, those of low rank in Python.
         ranks = [getattr(x, "rank", 0) for x in self.x]
         found = threads.run_from_both_ends(
             self._on_streams(jobs), ranks, self.domain.device.workers
@@ -222,16 +213,15 @@ class EvenDescent(ListDescent):
     on. The calls that a round brings (one, for a budget of 1) go to the run whose block ends first.
     As expert i has :math:`\lfloor b_i K_i\rfloor` calls for every :math:`K_i` rounds and the
     :math:`b_i` sum to the budget, no run is late; a call that is not reserved goes to any run that is
-    not done. `missed` counts the runs that ended with their block, before they had reached their
-    tolerance.
+    not done.
     """
 
-    STATE: ClassVar[tuple[str, ...]] = ("jobs", "missed")
+    STATE = ("jobs", "missed")
 
     def __init__(self, domain: Domain, oracle: ProjectionConfig, step_scale: float | None) -> None:
         super().__init__(domain, oracle, step_scale)
         self.jobs: list[Job] = []
-        self.missed = 0
+        self.missed = 0  # runs that ended with their block, before they had reached their tolerance
 
     def _new_expert(self, start: Point) -> dict[str, Any]:
         return {**super()._new_expert(start), "jobs": [Job(start, start)]}

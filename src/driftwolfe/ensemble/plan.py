@@ -16,8 +16,6 @@ from driftwolfe.storage import require
 
 #: More rounds than any game has.
 FOREVER = 1 << 61
-#: Factor on the step term of bounds: LMO calls when a block ends, or spread over the next block.
-DELAY_AT_BLOCK_END, DELAY_SPREAD = 1.0, 3.0
 
 
 class Plan(NamedTuple):
@@ -46,9 +44,6 @@ class ProjectionConfig:
 
 # -- grids of step sizes -------------------------------------------------------------------------
 
-#: 3 / (sqrt(3) + 1/2): minimises (sqrt(3) + 1/2) T h^(1/3) + v/h, the bound on one expert.
-_POLD_FACTOR = 1.344
-
 
 def pold_grid(horizon: int, v0: float = 0.5) -> Array:
     r"""Return the grid with the tightest bound for POLD.
@@ -61,19 +56,17 @@ def pold_grid(horizon: int, v0: float = 0.5) -> Array:
 
     Parameters
     ----------
-    horizon
-        Number T of rounds.
-    v0
-        1/2 for experts that start anywhere, 1/8 for experts that start at the centre.
+    horizon, v0
+        Rounds T; 1/2 for experts that start anywhere, 1/8 for experts that start at the centre.
 
     Examples
     --------
     >>> pold_grid(100).round(4)
     array([0.0235, 0.0469, 0.0939, 0.1878, 0.3755])
     """
-    rounds = checks.count(horizon, "horizon")
-    start = checks.positive(v0, "v0")
-    return _doubling((_POLD_FACTOR * start / rounds) ** 0.75, _tight_number(rounds, start))
+    rounds, start = checks.count(horizon, "horizon"), checks.positive(v0, "v0")
+    # 1.344 = 3 / (sqrt(3) + 1/2) minimises (sqrt(3) + 1/2) T h^(1/3) + v/h, the bound on one expert.
+    return _doubling((1.344 * start / rounds) ** 0.75, _tight_number(rounds, start))
 
 
 def paper_grid(horizon: int) -> Array:
@@ -87,7 +80,7 @@ def paper_grid(horizon: int) -> Array:
     Parameters
     ----------
     horizon
-        Number T of rounds.
+        Rounds T.
 
     Examples
     --------
@@ -106,7 +99,7 @@ def experiment_grid(horizon: int) -> Array:
     Parameters
     ----------
     horizon
-        Number T of rounds.
+        Rounds T.
 
     Examples
     --------
@@ -118,23 +111,19 @@ def experiment_grid(horizon: int) -> Array:
 
 
 def ader_grid(horizon: int) -> Array:
-    r"""Return Ader's grid.
+    r"""Return the grid of Ader (Zhang, Lu and Zhou 2018).
 
     .. math:: h_i = 2^{i-1} \sqrt{7/(2T)}, \qquad N = \lceil \tfrac12 \log_2(1 + 4T/7) \rceil + 1
 
     Parameters
     ----------
     horizon
-        Number T of rounds.
+        Rounds T.
 
     Examples
     --------
     >>> ader_grid(100).round(4)
     array([0.1871, 0.3742, 0.7483, 1.4967])
-
-    References
-    ----------
-    Zhang, Lu and Zhou (2018), Adaptive online learning in dynamic environments, NeurIPS.
     """
     rounds = checks.count(horizon, "horizon")
     number = whole_above(0.5 * math.log2(1.0 + 4.0 * rounds / 7.0)) + 1
@@ -236,7 +225,7 @@ class Interval(NamedTuple):
 
 
 class GeometricCover:
-    r"""All intervals :math:`[i 2^k, (i+1) 2^k - 1]`, i >= 1, k >= 0.
+    r"""All intervals :math:`[i 2^k, (i+1) 2^k - 1]`, i >= 1, k >= 0 (Daniely et al. 2015).
 
     In round t one starts for every k with :math:`2^k | t`, and :math:`\lfloor\log_2 t\rfloor + 1`
     are active. Every interval splits into two runs of these whose lengths at least halve outwards
@@ -245,19 +234,19 @@ class GeometricCover:
     Examples
     --------
     >>> cover = GeometricCover()
-    >>> cover.starting(12)
-    [1, 2, 4]
+    >>> cover.starting(12), cover.created(4)
+    ([1, 2, 4], 7)
     >>> [tuple(interval) for interval in cover.active(6)]
     [(6, 6), (6, 7), (4, 7)]
-
-    References
-    ----------
-    Daniely, Gonen and Shalev-Shwartz (2015), Strongly adaptive online learning, ICML.
+    >>> rising, falling = cover.split(3, 13)
+    >>> [piece.length for piece in rising], [piece.length for piece in falling]
+    ([1, 4], [4, 2])
     """
 
     def starting(self, t: int) -> list[int]:
         """Return the lengths of the intervals that start in round t: 1, 2, 4, ..."""
-        return [1 << k for k in range(_lowest_power(t).bit_length())]
+        now = checks.count(t, "t")
+        return [1 << k for k in range((now & -now).bit_length())]
 
     def active(self, t: int) -> list[Interval]:
         """Return the intervals that hold round t, shortest first."""
@@ -266,11 +255,7 @@ class GeometricCover:
         return [Interval(start, start + length - 1) for start, length in starts]
 
     def created(self, t: int) -> int:
-        r"""Return :math:`\sum_k \lfloor t/2^k \rfloor`, how many intervals start in rounds 1 to t.
-
-        >>> GeometricCover().created(4)
-        7
-        """
+        r"""Return :math:`\sum_k \lfloor t/2^k \rfloor`, how many intervals start in rounds 1 to t."""
         now = checks.count(t, "t", least=0)
         return 2 * now - now.bit_count()
 
@@ -278,17 +263,13 @@ class GeometricCover:
         """Return consecutive intervals of the cover that make up [start, end], as two runs.
 
         Lengths at least double along the first run and at least halve along the second.
-
-        >>> rising, falling = GeometricCover().split(3, 13)
-        >>> [piece.length for piece in rising], [piece.length for piece in falling]
-        ([1, 4], [4, 2])
         """
         next_start = checks.count(start, "start")
         last = checks.count(end, "end", least=next_start)
         rising: list[Interval] = []
         falling: list[Interval] = []
         while next_start <= last:
-            aligned, left = _lowest_power(next_start), last - next_start + 1
+            aligned, left = next_start & -next_start, last - next_start + 1
             # Once too little is left, its binary digits, highest first, keep every piece aligned.
             length = min(aligned, 1 << (left.bit_length() - 1))
             run = rising if length == aligned else falling
@@ -297,47 +278,25 @@ class GeometricCover:
         return rising, falling
 
 
-def _lowest_power(t: int) -> int:
-    """The largest power of two that divides t."""
-    now = checks.count(t, "t")
-    return now & -now
-
-
 # -- budgets of LMO calls ------------------------------------------------------------------------
 
 
 def cover_share(length: int) -> float:
-    r"""Return the share of intervals of length :math:`2^k`: :math:`1/((k+1)(k+2))`, of sum 1.
-
-    >>> cover_share(1), cover_share(2)
-    (0.5, 0.16666666666666666)
-    """
-    k = checks.count(length, "length").bit_length() - 1
+    r"""Return the share of intervals of length :math:`2^k`: :math:`1/((k+1)(k+2))`, of sum 1."""
+    k = length.bit_length() - 1
     return 1.0 / ((k + 1) * (k + 2))
 
 
-def budgeted_step(
-    rounds: int, v: float, budget: float, delay_factor: float = DELAY_AT_BLOCK_END
-) -> float:
-    r"""Return the best dimensionless step, :math:`(2v)^{3/4} (c r)^{-1/4} b^{1/4} T^{-3/4}`.
-
-    >>> round(budgeted_step(10_000, 0.125, 1.0), 6)
-    0.000278
-    """
+def budgeted_step(rounds: int, v: float, budget: float, delay_factor: float = 1.0) -> float:
+    r"""Return the best dimensionless step, :math:`(2v)^{3/4} (c r)^{-1/4} b^{1/4} T^{-3/4}`."""
     return float((2.0 * v / rounds) ** 0.75 * (budget / (CALLS * delay_factor)) ** 0.25)
 
 
-def budgeted_grid(
-    horizon: int, v0: float, budget: float, delay_factor: float = DELAY_AT_BLOCK_END
-) -> list[Plan]:
+def budgeted_grid(horizon: int, v0: float, budget: float, delay_factor: float = 1.0) -> list[Plan]:
     r"""Return the experts of POLD with a budget, in units of D = 1.
 
     As many as in `pold_grid`; expert i has the share :math:`b_i = b (1 + 1/N)/(i(i+1))` of the budget
-    and the step :math:`2^{i-1}` times the best one for :math:`v_0`, so that every path length has its
-    best step within a factor 2 above one of them.
-
-    >>> [(plan.block, round(plan.share, 3)) for plan in budgeted_grid(100, 0.5, 1.0)]
-    [(21, 0.6), (23, 0.2), (21, 0.1), (17, 0.06), (13, 0.04)]
+    and the step :math:`2^{i-1}` times the best one for :math:`v_0` and that share.
     """
     plans = []
     for i, share in enumerate(budget * ader_prior(_tight_number(horizon, v0))):
@@ -346,33 +305,21 @@ def budgeted_grid(
     return plans
 
 
-def budgeted_plan(h: float, budget: float, delay_factor: float = DELAY_AT_BLOCK_END) -> Plan:
+def budgeted_plan(h: float, budget: float, delay_factor: float = 1.0) -> Plan:
     r"""Return the block and the tolerance that a step and a budget ask for, in units of D = 1.
 
     :math:`K = \lceil (c/(b r^2 h^2))^{1/3} \rceil` and :math:`tol = \min(1, c/(b K))`.
-
-    >>> plan = budgeted_plan(0.01, 1.0)
-    >>> plan.block, round(plan.tolerance, 3)
-    (30, 0.087)
     """
     block = max(1, whole_above((CALLS / (budget * (delay_factor * h) ** 2)) ** (1.0 / 3.0)))
-    tolerance = min(1.0, CALLS / (budget * block))
-    return Plan(h, block, tolerance, budget)
-
-
-def granted(share: float, block: int) -> int:
-    """Return the whole LMO calls that an expert with this share may make in a block."""
-    return math.floor(share * block)
+    return Plan(h, block, min(1.0, CALLS / (budget * block)), budget)
 
 
 @dataclass
 class LMOBudget:
-    r"""At most `rate` LMO calls per round in total, after every round.
+    """At most `rate` LMO calls per round in total, after every round.
 
     Shares are reserved; unused calls are pooled. Every expert saves its share in each round of its
-    block. When the block ends it may spend its savings and all calls that are not reserved: with
-    :math:`A_j` the savings of expert j, the total spent after t rounds stays below
-    :math:`rate \cdot t - \sum_j A_j`.
+    block. When the block ends it may spend its savings and all calls that are not reserved.
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("rounds", "spent")

@@ -8,9 +8,9 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from functools import cache, partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -62,18 +62,14 @@ def run(jobs: Sequence[Callable[[], Result]], most: float = math.inf) -> list[Re
     """Return the jobs' results, from `most` threads at most; errors are raised when all have ended."""
     if getattr(_thread, "here", False):
         return [job() for job in jobs]
-    number = int(min(threads(), most))
-    with _single_blas():
+    number, blas = int(min(threads(), most)), _blas()
+    limited = all(library.num_threads == 1 for library in blas.lib_controllers)
+    with nullcontext() if limited else blas.limit(limits=1):
         if number == 1 or len(jobs) < 2:
             return [job() for job in jobs]
-        futures = [_pool(number, os.getpid()).submit(_in_thread, job) for job in jobs]
+        futures = [_pool(number, os.getpid()).submit(job) for job in jobs]
         wait(futures)
         return [future.result() for future in futures]
-
-
-def _in_thread(job: Callable[[], Result]) -> Result:
-    _thread.here = True
-    return job()
 
 
 def run_from_both_ends(
@@ -96,13 +92,6 @@ def run_from_both_ends(
     return [results[i] for i in range(len(jobs))]
 
 
-def _single_blas() -> AbstractContextManager[Any]:
-    """BLAS on one thread, where it is not already."""
-    if all(library.num_threads == 1 for library in _blas().lib_controllers):
-        return nullcontext()
-    return _blas().limit(limits=1)
-
-
 @cache
 def _blas() -> ThreadpoolController:
     import scipy.linalg  # noqa: F401  its own BLAS must be loaded to be found
@@ -113,4 +102,5 @@ def _blas() -> ThreadpoolController:
 @cache
 def _pool(number: int, process: int) -> ThreadPoolExecutor:
     """The threads of this process: a forked one has none of its parent's."""
-    return ThreadPoolExecutor(number, thread_name_prefix=f"driftwolfe-{process}")
+    name = f"driftwolfe-{process}"
+    return ThreadPoolExecutor(number, name, initializer=setattr, initargs=(_thread, "here", True))

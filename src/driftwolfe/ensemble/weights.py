@@ -1,4 +1,4 @@
-"""Weights: probabilities over experts, from their losses. Hedge, and weights for sleeping experts."""
+"""Weights of experts, from their losses. `docs/theory/bounds.md` proves the bounds on their regret."""
 
 from __future__ import annotations
 
@@ -26,13 +26,7 @@ ROUNDING = 64 * 2.0**-52
 
 
 def first_scale(loss_scale: Any) -> float:
-    """Return the range to start with: 0 where it is learned; or say what a loss scale may be.
-
-    >>> first_scale("automatic")
-    Traceback (most recent call last):
-        ...
-    ValueError: loss_scale must be "auto" or a positive number, got 'automatic'
-    """
+    """Return the range to start with, checked: 0 where it is learned."""
     if not isinstance(loss_scale, str):
         return checks.positive(loss_scale, "loss_scale")
     if loss_scale != "auto":
@@ -48,30 +42,18 @@ class Hedge:
     :math:`a_t = \sqrt{8/T}/B` for a known horizon T and :math:`\sqrt{8/t}/B` without one. Totals
     are kept, not weights, so a new rate reweighs the whole past, and no weight can overflow.
 
-    With ``loss_scale="auto"`` the range B is learned: at each moment it is the largest difference
-    between the losses of two experts in one round so far, rounding apart. Multiplying all losses by
-    a number then changes nothing, and adding one to all never does. As long as B = 0 the weights
-    are the prior.
+    With ``loss_scale="auto"``, B is the largest difference between the losses of two experts in one
+    round so far, rounding apart; multiplying all losses by a number then changes nothing. As long as
+    B = 0 the weights are the prior.
 
     Parameters
     ----------
-    size
-        Number N of experts.
-    horizon
-        Number T of rounds, if known.
+    size, horizon
+        Number N of experts; rounds T, if known.
     loss_scale
         The range B, in units of the loss, that the losses of one round never exceed; or ``"auto"``.
     prior
         N positive numbers; they are divided by their sum. `ader_prior` if not given.
-
-    Attributes
-    ----------
-    totals
-        State: :math:`L_i`, less the smallest of them, in units of the loss.
-    rounds
-        State: number of updates so far.
-    scale
-        State: the range B in use.
 
     Examples
     --------
@@ -92,9 +74,9 @@ class Hedge:
     horizon: int | None = None
     loss_scale: LossScale = "auto"
     prior: Any = None
-    totals: Array = field(init=False)
-    rounds: int = field(init=False, default=0)
-    scale: float = field(init=False)
+    totals: Array = field(init=False)  # L_i, less the smallest of them
+    rounds: int = field(init=False, default=0)  # updates so far
+    scale: float = field(init=False)  # the range B in use
 
     def __post_init__(self) -> None:
         self.size = checks.count(self.size, "size")
@@ -156,21 +138,10 @@ class Hedge:
 
         Parameters
         ----------
-        expert
-            Its number i, from 1.
-        rounds
-            Number of rounds played.
+        expert, rounds
+            Its number i, from 1; rounds played.
         scale
             B: no round had a larger difference between the losses of two experts.
-
-        Notes
-        -----
-        With falling rates the mix losses :math:`-\frac1{a_t} \ln \sum_i w_{t,i} e^{-a_t l_{t,i}}`
-        sum to at most :math:`L_i + \ln(1/p_i)/a_T`, and by Hoeffding's lemma the weighted
-        mean exceeds the mix loss by at most :math:`a_t r_t^2/8`, :math:`r_t` the range of round t.
-        Learned range: :math:`r_t \le 2 B_{t-1}` gives :math:`r_t^2/B_{t-1} \le 2 B`; in the other
-        rounds B more than doubles, and as the excess is at most :math:`r_t`, they cost at most
-        :math:`B + B/2 + \dots \le 2B`.
         """
         number = checks.count(rounds, "rounds")
         index = checks.count(expert, "expert") - 1
@@ -193,11 +164,6 @@ class SleepingMeta(ABC):
     ----------
     loss_scale
         The bound B on differences of losses, in units of the loss, or ``"auto"``.
-
-    Attributes
-    ----------
-    scale, largest_difference
-        State: the B in use, and the largest difference so far, which a given B may be too small for.
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("scale", "largest_difference")
@@ -205,8 +171,8 @@ class SleepingMeta(ABC):
     COLUMNS: ClassVar[tuple[str, str]]
 
     loss_scale: LossScale = "auto"
-    scale: float = field(init=False)
-    largest_difference: float = field(init=False, default=0.0)
+    scale: float = field(init=False)  # the B in use
+    largest_difference: float = field(init=False, default=0.0)  # a given B may be too small for it
 
     def __post_init__(self) -> None:
         self.scale = first_scale(self.loss_scale)
@@ -255,14 +221,12 @@ class SleepingMeta(ABC):
     def regret_bound(
         self, length: float, end: int, scale: float, created: int | None = None
     ) -> float:
-        r"""Return the bound of the class's Notes on the regret against the expert of one interval.
+        r"""Return the bound on the regret against the expert of one interval.
 
         Parameters
         ----------
-        length
-            Rounds :math:`\ell` of the interval.
-        end
-            Its last round j, counted from 1.
+        length, end
+            Rounds :math:`\ell` of the interval, and its last round j, counted from 1.
         scale
             B: no difference was larger.
         created
@@ -305,34 +269,19 @@ class AdaNormalHedge(SleepingMeta):
     expert has a positive weight (all R are at most -1: the combined decision beats them all) the
     weights are equal.
 
-    With ``loss_scale="auto"``, B is the largest difference so far, rounding apart. When a larger one
-    comes, R and C are multiplied by the old B over the new one: as both are in units of B, that is
-    the state that the new B would have led to with the same losses. A heuristic nevertheless: the
-    weights played before were those of the old B, so `regret_bound` is proved for a given B only.
-
-    Parameters
-    ----------
-    loss_scale
-        The bound B on the differences, in units of the loss, or ``"auto"``.
-
-    Attributes
-    ----------
-    regrets, movements
-        State: R and C of the experts that are awake, pure numbers.
-    scale, largest_difference
-        State: the B in use, and the largest difference so far, in units of the loss.
-
-    Notes
-    -----
     The regret against an expert that was awake for :math:`\ell` rounds, the last of them round j, is
     at most (`regret_bound`; for :math:`\ell` also, sharper, its C at the end)
 
     .. math:: B \sqrt{3 \ell c(j)}, \qquad c(j) = \ln N_j + \ln\frac{5 + 3 \ln(1 + j)}{2}
 
-    For :math:`\Phi(R+r, C+|r|) \le \Phi(R, C) + w(R, C)\,r + \frac{3|r|}{2(C+1)}`. Summed over all
-    experts and rounds: the middle terms are at most 0 by convexity, and each expert's last ones
-    sum to at most :math:`\frac32(1 + \ln(1 + j))`. So :math:`\Phi(R_J, C_J)`, one of the terms
-    on the left, is at most :math:`N_j (5 + 3 \ln(1 + j))/2`.
+    With ``loss_scale="auto"``, B is the largest difference so far, rounding apart. When a larger one
+    comes, R and C, which are in units of B, are multiplied by the old B over the new one. A heuristic:
+    the weights played before were those of the old B, so `regret_bound` is proved for a given B only.
+
+    Parameters
+    ----------
+    loss_scale
+        The bound B on the differences, in units of the loss, or ``"auto"``.
 
     Examples
     --------
@@ -353,10 +302,10 @@ class AdaNormalHedge(SleepingMeta):
     """
 
     STATE: ClassVar = ("regrets", "movements")
-    COLUMNS: ClassVar = ("regrets", "movements")
+    COLUMNS: ClassVar = STATE
 
-    regrets: Array = field(init=False)
-    movements: Array = field(init=False)
+    regrets: Array = field(init=False)  # R of the experts that are awake
+    movements: Array = field(init=False)  # and C
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -404,28 +353,15 @@ class MultiplicativeWeights(SleepingMeta):
         w_I \leftarrow w_I (1 + \eta_I r_I), \qquad r_I = (f_t(x_t) - f_t(x_{t,I}))/B, \qquad
         \eta_I = \min(1/2, 1/\sqrt{|I|})
 
-    from :math:`w_I = \eta_I`. Logarithms are kept. With ``loss_scale="auto"``, B is the largest
-    difference so far and the weights of the past stay as they are: a heuristic. Differences
-    beyond a given B count as B.
+    from :math:`w_I = \eta_I`. The regret against the expert of an interval of :math:`\ell` rounds, the
+    last of them round j, is at most :math:`B(\ln(N_j)/\eta + \eta \ell)` (`regret_bound`). With
+    ``loss_scale="auto"``, B is the largest difference so far and the weights of the past stay as they
+    are: a heuristic. Differences beyond a given B count as B.
 
     Parameters
     ----------
     loss_scale
         The bound B on the differences, in units of the loss, or ``"auto"``.
-
-    Attributes
-    ----------
-    log_weights, rates
-        State: logarithms of the :math:`w_I`, and the :math:`\eta_I`, of the experts awake.
-    scale, largest_difference
-        State: the B in use, and the largest difference so far, in units of the loss.
-
-    Notes
-    -----
-    The regret against the expert of an interval of :math:`\ell` rounds, the last of them round j, is
-    at most :math:`B(\ln(N_j)/\eta + \eta \ell)` (`regret_bound`): the :math:`w_I/\eta_I` start at 1,
-    and by convexity their sum never rises but by new ones, so each is at most :math:`N_j`. And
-    :math:`\ln(1 + z) \ge z - z^2` for :math:`|z| \le 1/2`.
 
     Examples
     --------
@@ -443,10 +379,10 @@ class MultiplicativeWeights(SleepingMeta):
     """
 
     STATE: ClassVar = ("log_weights", "rates")
-    COLUMNS: ClassVar = ("log_weights", "rates")
+    COLUMNS: ClassVar = STATE
 
-    log_weights: Array = field(init=False)
-    rates: Array = field(init=False)
+    log_weights: Array = field(init=False)  # log w_I of the experts that are awake
+    rates: Array = field(init=False)  # eta_I
 
     def check_state(self) -> None:
         super().check_state()

@@ -1,4 +1,4 @@
-"""`Learner`: a decision each round, then a loss."""
+"""`Learner`: a decision each round, then a loss; and epochs, for learners that need a horizon."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import inspect
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial, wraps
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, Self, cast, get_args, get_type_hints
@@ -23,6 +23,8 @@ from driftwolfe.storage import require
 #: Methods that change a learner, and those that read what changes.
 WRITES = {"update", "update_many"}
 READS = {"decision", "expert_weights", "expert_names", "expert_ends", "bound", "clone"}
+#: Rounds of the first epoch where the horizon is not known.
+FIRST_EPOCH = 64
 
 
 class Round(NamedTuple):
@@ -33,6 +35,14 @@ class Round(NamedTuple):
     projection: int
     gauge: int
     membership: int = 0
+
+
+class Epoch(NamedTuple):
+    """Some consecutive rounds that are played with the parameters for a horizon."""
+
+    start: int  # rounds played before it
+    horizon: int  # T of its parameters
+    rounds: int  # rounds played in it so far
 
 
 def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,13 +71,12 @@ class Learner(Guarded, ABC):
     """Plays points of a convex set against convex losses that come one at a time.
 
     ``x = learner.decision`` is the point for the coming round; ``learner.update(loss)`` reveals the
-    loss, returns the loss of the decision and moves on; `t` counts the rounds played. A refused update
+    loss, returns that of the decision and moves on; `t` counts the rounds played. A refused update
     changes nothing.
 
-    Learners in different threads do not disturb each other. Several threads may read one learner at
-    the same time (`decision`, `expert_weights`, `bound`, `clone`, `save`, ...). While one thread is in
-    an update, all of these and other updates are refused with a RuntimeError in other threads, and so
-    is an update while another thread reads. `t`, `oracle_calls` and `repr` can be read at any time.
+    Learners in different threads do not disturb each other. Several threads may read one learner
+    (`decision`, `bound`, `clone`, `save`, ...). While one is in an update, others may only read `t`,
+    `oracle_calls` and `repr`: the rest raises RuntimeError, as does an update while another reads.
 
     Parameters
     ----------
@@ -79,25 +88,26 @@ class Learner(Guarded, ABC):
     Units, for all learners: with points in [x] and losses in [f], `lipschitz` is in [f]/[x],
     `step_scale` in [x]²/[f], `loss_scale` and what `bound` returns in [f], `path_length` in [x],
     tolerances in [x]², `smoothness` and `strong_convexity` in [f]/[x]²; `horizon` and `tau` count
-    rounds, and all other numbers are pure. In other units a learner plays the same points, written in
-    those.
+    rounds, and all other numbers are pure. In other units a learner plays the same points.
 
     Examples
     --------
     >>> import driftwolfe as dw
     >>> learner = dw.OGD(dw.L2Ball(2), horizon=4, lipschitz=1.0)
-    >>> learner.update(dw.losses.LinearLoss([1.0, 0.0])), learner.t
-    (0.0, 1)
-    >>> learner.decision
-    array([-1.,  0.])
+    >>> learner.update(dw.losses.LinearLoss([1.0, 0.0])), learner.t, learner.decision
+    (0.0, 1, array([-1.,  0.]))
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("t", "_counted")
     #: Attributes that hold experts and weights, whose attributes an update replaces.
     PARTS: ClassVar[tuple[str, ...]] = ()
 
-    #: Checked options, of learners that have some.
+    #: Checked options, of learners that have some, and the weights of ensembles.
     options: Options | None = None
+    _meta: Any = None
+    #: The epoch being played, of learners that need a horizon.
+    _epoch_start: int
+    _epoch_length: int
     #: The constructor's arguments by name, the set too; and its parameters, with all options.
     _arguments: dict[str, Any]
     __signature__: ClassVar[inspect.Signature]
@@ -186,9 +196,10 @@ class Learner(Guarded, ABC):
         return None if self.options is None else self.options.oracle.budget
 
     @property
+    @reads
     def expert_weights(self) -> Array | None:
         """The weights of an ensemble's experts in the coming round; None for a single learner."""
-        return None
+        return None if self._meta is None else self._meta.weights
 
     @property
     def expert_names(self) -> list[str] | None:
@@ -199,19 +210,16 @@ class Learner(Guarded, ABC):
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
         """Return a proved bound on the regret so far, in units of the loss, with the parameters used.
 
+        NotImplementedError where none is known, as where losses differed by more than a given
+        `loss_scale`.
+
         Parameters
         ----------
         path_length
-            That of the comparators, for dynamic regret; 0 is static regret. With `tau`, that of
-            the comparators inside the interval.
+            That of the comparators, for dynamic regret; 0 is static regret.
         tau
-            Length of the interval in rounds, for adaptive regret: the bound holds on all intervals
-            of that length. One beyond the rounds played means all of them.
-
-        Raises
-        ------
-        NotImplementedError
-            Where no such bound is known, as where losses differed by more than a given `loss_scale`.
+            Rounds of an interval, for adaptive regret: the bound holds on all intervals of that length,
+            with `path_length` that inside it. More than the rounds played means all of them.
         """
         known = self._bound(*bounds.asked(path_length, tau))
         if known is None:
@@ -229,9 +237,9 @@ class Learner(Guarded, ABC):
         """Write the learner to a file; `driftwolfe.load` resumes bit-identically.
 
         The file holds no code. A set that holds functions (`LMODomain`), or whose class is your own, is
-        not written: make it again, and give it to `driftwolfe.load`. A learner of your own lists the
-        attributes that change in ``STATE``, takes its set as the first argument and numbers or texts
-        as others, and is loaded with its class: ``MyLearner.load(path)``.
+        not in it: give it to `driftwolfe.load` again. A learner of your own lists the attributes that
+        change in ``STATE``, takes its set as the first argument and numbers or texts as others, and is
+        loaded with its class: ``MyLearner.load(path)``.
         """
         from driftwolfe.learners.archive import save_learner
 
@@ -253,6 +261,9 @@ class Learner(Guarded, ABC):
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
         require(self.t >= 0 and min(self.oracle_calls.numbers()) >= 0, "counts")
+        if "_epoch_start" in self.__dict__:
+            *_, epoch = self._epochs()
+            require((self._epoch_start, self._epoch_length) == epoch[:2], "epochs and rounds")
 
     @reads
     def clone(self) -> Self:
@@ -261,6 +272,37 @@ class Learner(Guarded, ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.domain!r}, t={self.t})"
+
+    def _epochs(self) -> Iterator[Epoch]:
+        """Yield the epochs of the rounds played, and the one that the next round belongs to.
+
+        A given horizon makes a single epoch; otherwise they have 64, 128, 256, ... rounds.
+        """
+        horizon = None if self.options is None else self.options.horizon
+        start, length = 0, horizon or FIRST_EPOCH
+        while horizon is None and self.t - start >= length:
+            yield Epoch(start, length, length)
+            start, length = start + length, 2 * length
+        yield Epoch(start, length, self.t - start)
+
+    def _over_epochs(self, bound: Callable[[Epoch], float]) -> float:
+        """The sum of the bounds on the epochs that have been played, or begun."""
+        return sum((bound(epoch) for epoch in self._epochs() if epoch.rounds), 0.0)
+
+    def _begin(self, epoch: Epoch, start: Point) -> None:
+        """Begin an epoch, with its own parameters, at a feasible point."""
+        self._epoch_start, self._epoch_length = epoch.start, epoch.horizon
+
+    def _restart_point(self) -> Point:
+        """Where the next epoch starts."""
+        return self.decision
+
+    def _next_round(self) -> None:
+        """Count a round; where an epoch ends and no horizon is given, begin one of twice the length."""
+        self.t += 1
+        ended = self.t == self._epoch_start + self._epoch_length
+        if ended and cast(Options, self.options).horizon is None:
+            self._begin(Epoch(self.t, 2 * self._epoch_length, 0), self._restart_point())
 
 
 def _signature(init: Callable[..., Any]) -> inspect.Signature:

@@ -10,11 +10,9 @@ import numpy as np
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.experts import Evaluation, require_finite
-from driftwolfe.ensemble.list import descent
 from driftwolfe.ensemble.plan import Plan, budgeted_step
 from driftwolfe.learners import bounds
-from driftwolfe.learners.base import Learner, as_loss
-from driftwolfe.learners.epochs import Epoch, current_epoch, over_epochs
+from driftwolfe.learners.base import Epoch, Learner, as_loss
 from driftwolfe.learners.options import BudgetOptions, Options, make_options
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.rounding import whole_below
@@ -29,17 +27,16 @@ class BOGDIP(Learner):
     .. math:: (x, y) \leftarrow IP\Big(x,\ y - \eta \sum_{\text{block}} \nabla f_t(x)\Big)
 
     with :math:`h = T^{-3/4}`, :math:`\eta = c h` (c = D/G), :math:`K = \lfloor h^{-2/3}\rfloor`
-    :math:`= \lfloor\sqrt T\rfloor` and :math:`\epsilon = D^2 h^{2/3}`: the paper's parameters in
-    units that are consistent for any D and G (it assumes D = G = 1).
-
-    One gradient per round; LMO calls only when a block ends, O(1) per round on average.
+    :math:`= \lfloor\sqrt T\rfloor` and :math:`\epsilon = D^2 h^{2/3}`: the paper's parameters, which
+    assume D = G = 1, for any D and G. One gradient per round; LMO calls only when a block ends, O(1) per
+    round on average.
 
     Parameters
     ----------
     tuning
         ``"practical"``: tolerance_scale 1e-6, so that the oracle's accuracy decides;
-        ``"certified"``: tolerance_scale 1, the paper's constants. On large sets those leave the
-        decision where it is for long: 3 eps exceeds any distance unless T > 144.
+        ``"certified"``: tolerance_scale 1, the paper's constants. With those nothing moves unless
+        T > 144, as 3 eps exceeds any distance.
     {options}
 
     Notes
@@ -48,20 +45,16 @@ class BOGDIP(Learner):
 
     .. math:: G D T^{3/4}(\sqrt3 + \tfrac12 + v_0 + \tfrac{P}{2D}) + G \sqrt T P
 
-    with :math:`v_0 = 1/8` (start at the centre); `bound` evaluates it with the parameters used.
-
-    With a budget b and the certified tuning, static regret is at most
+    with :math:`v_0 = 1/8` (start at the centre); `bound` evaluates it with the parameters used. With a
+    budget b and the certified tuning, static regret is at most
     :math:`3.021\, G D\, (r v_0/b)^{1/4} T^{3/4} + \tfrac r2 G D h T`, r = 1, or 3 for the even schedule:
-    about 1.80 G D T^(3/4) with at most T calls of an exact oracle. With `tau`, `bound` starts anywhere,
-    and has two cut-off blocks.
-
-    Errata of the paper resolved here: 3 (units), 5 (K rounded down), 6 (last block shorter), 11,
-    12 (local clock), 15 (constants), 16 (counts).
+    about 1.80 G D T^(3/4) with at most T calls of an exact oracle.
 
     References
     ----------
     Garber and Kretzu (2022), New projection-free algorithms for online convex optimization with
-    adaptive regret guarantees, COLT; Wang et al. (2024), AAAI, Theorem 1.
+    adaptive regret guarantees, COLT; Wang et al. (2024), AAAI, Theorem 1, with the corrections of
+    `docs/theory/errata.md`.
 
     Examples
     --------
@@ -87,7 +80,7 @@ class BOGDIP(Learner):
     ) -> None:
         super().__init__(domain)
         self.options = make_options(domain, horizon, lipschitz, loss_scale="auto", **options)
-        self._begin(current_epoch(self.options.horizon, 0), domain.origin())
+        self._begin(next(self._epochs()), domain.origin())
 
     def update(self, loss: Any) -> float:
         """Play x, add its gradient to the block, step and project when the block ends."""
@@ -96,15 +89,12 @@ class BOGDIP(Learner):
         require_finite(value, slope)
         suffered = float(value)
         self._experts.step(f, Evaluation(suffered, suffered, np.array([suffered]), slope, True))
-        self.t += 1
-        if self.options.horizon is None and self.t == self._epoch_start + self._epoch_length:
-            self._begin(Epoch(self.t, 2 * self._epoch_length, 0), self._experts.point(0))
+        self._next_round()
         return suffered
 
     def _begin(self, epoch: Epoch, start: Point) -> None:
-        self._epoch_start, self._epoch_length = epoch.start, epoch.horizon
-        experts = descent(self._counted, self.options.oracle, self.options.step_scale)
-        experts.add(start, [self._plan(epoch.horizon)])
+        super()._begin(epoch, start)
+        experts = self.options.experts(self._counted, [self._plan(epoch.horizon)], start)
         if self.t:
             experts.take_over(self._experts)
         self._experts = experts
@@ -121,8 +111,6 @@ class BOGDIP(Learner):
 
     def check_state(self) -> None:
         super().check_state()
-        epoch = current_epoch(self.options.horizon, self.t)
-        require((self._epoch_start, self._epoch_length) == epoch[:2], "epochs and rounds")
         require(self._experts.size == 1, "experts")
 
     def _plan(self, horizon: int) -> Plan:
@@ -140,19 +128,17 @@ class BOGDIP(Learner):
                 plan, self._experts, self.lipschitz, rounds, path_length, start
             ) + (2.0 * plan.block * self.lipschitz * self.options.D if tau else 0.0)
 
-        return over_epochs(self.options.horizon, self.t, bound)
+        return self._over_epochs(bound)
 
 
 class LOOBOGD(BOGDIP):
     r"""LOO-BOGD, with Garber & Kretzu's own constants.
 
     `BOGDIP` with :math:`\eta = (R/G) T^{-3/4}`, :math:`K = 5\sqrt T`,
-    :math:`\epsilon = 60 R^2/\sqrt T`: at most T LMO calls in total, and regret
-    :math:`O(G R T^{3/4})` on every sub-interval.
-
-    With the certified tuning the tolerance :math:`3\epsilon = 180 R^2/\sqrt T` exceeds any distance
-    from the centre until T > 32,400: the decision does not move before. One gradient per round; LMO
-    calls only when a block ends.
+    :math:`\epsilon = 60 R^2/\sqrt T`: one gradient per round, at most T LMO calls in total, when blocks
+    end, and regret :math:`O(G R T^{3/4})` on every sub-interval. With the certified tuning nothing moves
+    unless T > 32,400, as :math:`3\epsilon` exceeds any distance from the centre. Blocks and tolerances do
+    not follow a budget.
 
     Parameters
     ----------
@@ -160,16 +146,10 @@ class LOOBOGD(BOGDIP):
         In place of D/G; :math:`\eta` is half of it times :math:`T^{-3/4}`.
     {options}
 
-    Notes
-    -----
-    `bound` is the master inequality of `BOGDIP` with these parameters. Blocks and tolerances do not
-    follow a budget. Constants reconstructed from the description of their Theorem 3, re-derived, not
-    read in the original.
-
     References
     ----------
     Garber and Kretzu (2022), New projection-free algorithms for online convex optimization with
-    adaptive regret guarantees, COLT.
+    adaptive regret guarantees, COLT; constants re-derived from a description of their Theorem 3.
 
     Examples
     --------

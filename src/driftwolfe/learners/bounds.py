@@ -1,7 +1,6 @@
-r"""Explicit regret bounds, with every constant.
+"""Explicit regret bounds, with every constant and the parameters used; `docs/theory` has the proofs.
 
-Units: D = 2 R and lengths in those of a decision, G in loss per length. All take the parameters
-that a learner really used. `docs/theory` has the proofs.
+D is twice the radius. Lengths have the units of a decision, and G is in loss per length.
 """
 
 from __future__ import annotations
@@ -61,18 +60,12 @@ def blocked_descent(
         Bound on gradient norms, and twice the radius.
     rounds, block
         Rounds T, and rounds K in a block.
-    eta
-        The step, a length over G.
-    tolerance
-        Squared distance tol between the feasible and the infeasible point.
-    path_length
-        P, that of the comparators.
-    start
-        :math:`v_0`: `ANYWHERE` (1/2) or `AT_CENTER` (1/8).
-    shrinking_steps
-        Whether steps shrink as larger gradients are seen.
-    delay_factor
-        r: 1, and 3 where a block's gradients are worked on during the next.
+    eta, tolerance
+        The step, a length over G; squared distance tol between feasible and infeasible points.
+    path_length, start
+        P, that of the comparators; :math:`v_0`: `ANYWHERE` (1/2) or `AT_CENTER` (1/8).
+    shrinking_steps, delay_factor
+        Whether steps shrink; r: 1, and 3 where a block's gradients are worked on during the next.
 
     Examples
     --------
@@ -91,17 +84,12 @@ def blocked_descent(
 def weighing(meta: SleepingMeta, length: int, end: int) -> float:
     """Return the price of a meta against the expert of one interval that ends by round `end`.
 
+    NotImplementedError where losses differed by more than the meta's scale.
+
     Parameters
     ----------
-    meta
-        As it is after the game.
-    length, end
-        Rounds of the interval, and the last round of the game, or a later one.
-
-    Raises
-    ------
-    NotImplementedError
-        Where losses differed by more than the meta's scale.
+    meta, length, end
+        As it is after the game; rounds of the interval; the last round of the game, or a later one.
 
     Examples
     --------
@@ -127,28 +115,22 @@ def over_windows(
 
     For each k, a window is a head of :math:`a < 2^k` rounds, q intervals of length :math:`2^k` and a tail
     of :math:`c < 2^k` rounds; head and tail are geometric-cover intervals of the lengths that the binary
-    digits of a and c name. The path is split over all of them, so that the largest price per unit pays
-    for all of it. The answer is
+    digits of a and c name. The answer is
 
     .. math:: \min_k \max_{a + c + q 2^k = \tau} \big[S(a) + q B_k + S(c)\big] + P \max_{j \le k} p_j
 
-    with :math:`B_k` the bound on one interval, :math:`p_k` the price of a unit of path inside it, and S the
-    sum of the :math:`B_j` over digits. `docs/theory/bounds.md` has the proof.
+    with S the sum of the :math:`B_j` over digits. `docs/theory/bounds.md` has the proof.
 
     Parameters
     ----------
-    tau
-        Rounds of the window.
+    tau, path_length
+        Rounds of the window, and the path length P of the comparators inside it.
     level_bound, level_price
-        Take k, return a bound on the static regret on one interval of length :math:`2^k`, and what a
-        unit of the comparators' path inside it adds, needed where `path_length` is not 0.
-    path_length
-        P, the path length of the comparators inside the window.
+        Take k, return a bound :math:`B_k` on the static regret on one interval of length :math:`2^k`, and
+        what a unit of path inside it adds, :math:`p_k`, needed where `path_length` is not 0.
 
     Examples
     --------
-    >>> over_windows(3, lambda k: 1.0)
-    2.0
     >>> over_windows(3, lambda k: 1.0, lambda k: 10.0**k, path_length=1.0)
     4.0
     """
@@ -174,20 +156,16 @@ def frank_wolfe_tracking(
 ) -> float:
     r"""Return the bound for online Frank-Wolfe with one LMO call per round.
 
-    With :math:`F_t(x) = \eta\sum_{\tau \le t}\langle g_\tau, x\rangle + \tfrac12\lVert x - x_1\rVert^2`
-    and a step of fixed share s, the gap :math:`F_t(x_t) - \min F_t` stays below H, the root of
+    With a step of fixed share s, the gap of its objective stays below H, the root of
     :math:`s H = s^2 diam^2/2 + \eta G \sqrt{2H}`, and be-the-leader gives
-
-    .. math:: \frac{D^2}{8\eta} + G T \sqrt{2 H}
+    :math:`D^2/(8\eta) + G T \sqrt{2 H}`.
 
     Parameters
     ----------
-    G, D
-        Bound on gradient norms, and twice the radius.
-    diameter, rounds
-        A bound on the diameter of the set, and the number T of rounds.
-    eta, share
-        The step, a length over G, and s, between 0 and 1.
+    G, D, diameter
+        Bound on gradient norms, twice the radius, and a bound on the diameter of the set.
+    rounds, eta, share
+        Rounds T; the step, a length over G; s, between 0 and 1.
 
     Examples
     --------
@@ -216,10 +194,8 @@ def smooth_frank_wolfe(
 
     Parameters
     ----------
-    smoothness
-        :math:`\beta`, the Lipschitz constant of the gradients: loss over squared length.
-    diameter, rounds
-        A bound on the diameter of the set, and the number T of rounds.
+    smoothness, diameter, rounds
+        :math:`\beta`, in loss over squared length; a bound on the diameter of the set; rounds T.
     variation, first_gap
         :math:`\sum_t v_t` and :math:`e_1 = f_1(x_1) - \min f_1`, in units of the loss.
     share

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
-from typing import Any, Unpack
+from typing import Unpack
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import Hedge, MultiplicativeWeights, ader_grid
 from driftwolfe.ensemble.dense import GaugeDescent
 from driftwolfe.ensemble.leaders import Leaders
 from driftwolfe.ensemble.plan import Plan
-from driftwolfe.learners.epochs import Epoch
+from driftwolfe.learners.base import Epoch
 from driftwolfe.learners.options import (
     Options,
     WeightOptions,
@@ -23,10 +22,6 @@ from driftwolfe.learners.options import (
 from driftwolfe.learners.pola import CoverLearner
 from driftwolfe.learners.pold import GridLearner
 from driftwolfe.points import checks
-from driftwolfe.points.kinds import Point
-
-#: LMO calls per expert and round in the practical tuning of Multi-OCG.
-_PRACTICAL_INNER = 20
 
 
 class Ader(GridLearner):
@@ -36,25 +31,16 @@ class Ader(GridLearner):
               \eta_i = c\, 2^{i-1}\sqrt{7/(2T)}, \quad c = D/G
 
     N projections and N gradients per round, :math:`N = O(\log T)`; the improved Ader,
-    ``feedback="linear"``, has one gradient.
+    ``feedback="linear"``, has one gradient. Regret at most
+    :math:`\tfrac{3G}{4}\sqrt{2T(7D^2 + 4DP)} + B\sqrt{T/8}(1 + 2\ln(k+1))`; `bound` evaluates the sharper
+    :math:`\min_i (D^2/8 + DP/2)/\eta_i + \eta_i T G^2/2 + \dots`. Constants re-derived; with linear
+    feedback the rate of the weights is twice the original's.
 
     Parameters
     ----------
     domain
-        A set that can project.
-    method
-        ``"exact"`` is Ader; any other method of `infeasible_projection` makes it approximate, and the
-        bound allows for that.
-    tuning
-        ``"practical"``: loss_scale ``"auto"``; ``"certified"``: G * diameter.
+        A set that can project, unless `method` is another than ``"exact"``.
     {options}
-
-    Notes
-    -----
-    Regret at most :math:`\tfrac{3G}{4}\sqrt{2T(7D^2 + 4DP)} + B\sqrt{T/8}(1 + 2\ln(k+1))`; `bound`
-    evaluates the sharper :math:`\min_i (D^2/8 + DP/2)/\eta_i + \eta_i T G^2/2 + \dots`. Constants
-    re-derived; with linear feedback the rate is :math:`\sqrt{8/T}/B`, twice the original's, which
-    allowed for a range of 2B.
 
     References
     ----------
@@ -93,26 +79,15 @@ class SAOL(CoverLearner):
 
     The expert on I steps with :math:`\eta = c/\sqrt{|I|}`, c = D/G; weights start at
     :math:`\eta_I = \min(1/2, 1/\sqrt{|I|})` and are multiplied by
-    :math:`1 + \eta_I (f_t(x_t) - f_t(x_{t,I}))/B`. O(log t) gradients and projections per round.
+    :math:`1 + \eta_I (f_t(x_t) - f_t(x_{t,I}))/B`. O(log t) gradients and projections per round. Regret
+    :math:`O(\sqrt{\tau(1 + P/D)}\log T)` on every interval of length tau, against comparators of path
+    length P inside it; `bound` has the constants, derived here and not the original's.
 
     Parameters
     ----------
-    domain
-        A set that can project.
-    horizon
-        Accepted so that all learners share a signature; not used.
-    method
-        ``"exact"`` is SAOL; any other method of `infeasible_projection` makes it approximate, and the
-        bound allows for that.
-    tuning
-        ``"practical"``: loss_scale ``"auto"``; ``"certified"``: G * diameter.
+    domain, horizon
+        A set that can project, unless `method` is another than ``"exact"``; the horizon is not used.
     {options}
-
-    Notes
-    -----
-    Regret :math:`O(\sqrt{\tau}\log T)` on every interval of length tau, and
-    :math:`O(\sqrt{\tau(1 + P/D)}\log T)` against comparators of path length P inside it; `bound` has
-    the constants, which are derived here and not the original's.
 
     References
     ----------
@@ -155,10 +130,10 @@ class PAMO(CoverLearner):
     On every interval I of a geometric cover, gradient descent in the ball R B with
     :math:`\eta = c/\sqrt{|I|}`, :math:`c = D/((1 + \kappa) G)`, reduced to the set by its gauge
     (`GaugeDescent`); multiplicative weights as in `SAOL`. :math:`\kappa = R/r` is the aspect ratio
-    of the set, :math:`\sqrt{\min(m, n)}` for a trace-norm ball.
-
-    Every expert needs a gauge per round: O(log T) membership tests by bisection, or one exact
-    evaluation where the set offers it. On a trace-norm ball each costs a full decomposition.
+    of the set, :math:`\sqrt{\min(m, n)}` for a trace-norm ball. Every expert needs a gauge per round:
+    O(log T) membership tests by bisection, or one exact evaluation where the set offers it. Regret
+    :math:`O((1 + \kappa)\sqrt{\tau(1 + P/D)}\log T)` on every interval of length tau, against
+    comparators of path length P inside it; `bound` has the constants.
 
     Parameters
     ----------
@@ -166,24 +141,17 @@ class PAMO(CoverLearner):
         A set with a gauge and a known inner radius; dense points.
     horizon
         Rounds T: sets the accuracy of the bisection, :math:`1/(\kappa T^2)`; 10,000 where None.
-    accuracy
-        Accuracy of the bisection, in place of the default.
-    tolerance_scale
-        Factor on the default accuracy of the bisection; 1 in both tunings.
+    accuracy, tolerance_scale
+        Accuracy of the bisection, or a factor on the default one; 1 in both tunings.
     gauge
         ``"bisection"``: on membership; ``"exact"``: the set's own gauge.
     {options}
 
     Notes
     -----
-    Regret :math:`O((1 + \kappa)\sqrt{\tau}\log T)` on every interval of length tau, with
-    :math:`\tau(1 + P/D)` for tau against comparators of path length P inside it; `bound` has the
-    constants.
-
-    Reconstructed from the abstract and from the paper that compares with it, and not the published
-    algorithm: the abstract says lazy experts and Minkowski regularisation, where these are agile,
-    descent from the last point with the gauge in the gradient; the original's meta constants were
-    not seen, SAOL's stand in.
+    Reconstructed from the abstract and from the paper that compares with it, not the published
+    algorithm: that has lazy experts and Minkowski regularisation, where these descend from the last
+    point with the gauge in the gradient; and the constants of its weights are SAOL's here.
 
     References
     ----------
@@ -215,7 +183,18 @@ class PAMO(CoverLearner):
         if options.get("tolerance_scale") is None:
             options["tolerance_scale"] = 1.0
         checked = make_options(domain, horizon, lipschitz, **options)
-        _require_gauge(domain)
+        gauged = domain.can("gauge") and domain.can("gauge_subgradient")
+        if not (gauged and domain.inner_radius > 0):
+            raise ValueError(
+                "PAMO needs a gauge, its subgradient and an inner radius, which "
+                f"{type(domain.unwrapped).__name__} does not offer; use POLA, which needs only "
+                "linear minimisation"
+            )
+        if not hasattr(domain.origin(), "flat"):
+            raise ValueError(
+                "PAMO works on dense arrays; for a large trace-norm ball say "
+                'representation="dense", or use POLA'
+            )
         self.gauge = gauge
         self.kappa = domain.radius / domain.inner_radius
         step_scale = checked.step_scale
@@ -233,27 +212,12 @@ class PAMO(CoverLearner):
             _pamo_plan,
             MultiplicativeWeights(checked.loss_scale),
             start,
-            lambda counted: GaugeDescent(counted, checked.oracle, step_scale, bisection),
+            lambda counted, *_: GaugeDescent(counted, checked.oracle, step_scale, bisection),
         )
 
 
 def _pamo_plan(length: int) -> Plan:
     return Plan(1.0 / math.sqrt(length), 1, 0.0, lifetime=length)
-
-
-def _require_gauge(domain: Domain) -> None:
-    gauge = domain.can("gauge") and domain.can("gauge_subgradient")
-    if not (gauge and domain.inner_radius > 0):
-        raise ValueError(
-            "PAMO needs a gauge, its subgradient and an inner radius, which "
-            f"{type(domain.unwrapped).__name__} does not offer; use POLA, which needs only linear "
-            "minimisation"
-        )
-    if not hasattr(domain.origin(), "flat"):
-        raise ValueError(
-            "PAMO works on dense arrays; for a large trace-norm ball say "
-            'representation="dense", or use POLA'
-        )
 
 
 class MultiOCG(GridLearner):
@@ -274,13 +238,12 @@ class MultiOCG(GridLearner):
     tolerance_scale
         Factor on the gaps that Frank-Wolfe runs to; 1 in both tunings, and larger loses the bound.
     accuracy
-        Stop a run also at a gap of this share of the squared distance to its target; the bound is
-        lost once that ends a run early.
+        Stop a run also at a gap of this share of the squared distance to its target, which may lose
+        the bound.
     strong_convexity
-        :math:`\lambda` of the losses, in [f]/[x]², for the strongly convex version; None for convex losses.
+        :math:`\lambda` of the losses, in [f]/[x]², for the strongly convex version, or None.
     max_inner
-        Limit on LMO calls per expert and round; the bound is lost once it cuts a run
-        short. The original's experiments have 4.
+        Limit on LMO calls per expert and round; the bound is lost once it cuts a run short.
     tuning
         ``"practical"``: max_inner 20, loss_scale ``"auto"``; ``"certified"``: no limit, G * diameter.
     {options}
@@ -291,12 +254,8 @@ class MultiOCG(GridLearner):
     :math:`\min_\gamma (T/\gamma + 1)\,2GD\sqrt\gamma + \gamma G P` plus the price of the meta; against
     minimisers, :math:`2\gamma V_T` in place of the last term, V_T the function variation.
 
-    Reconstructed from the abstract and an extract: the original (AAAI 2021) could not be read in
-    full. Its experiments make K = 4 conditional-gradient steps per round, with the rate of the weights
-    tuned; here a run goes on to its gap, in at most `max_inner` steps, and the rate is that of the
-    theory. Known for sure are the improved OCG tuned to V_T, several instances, a meta-algorithm,
-    and the rates :math:`O(\max\{T^{2/3}V_T^{1/3}, \sqrt T\})` and, for strongly convex losses,
-    :math:`O(\max\{\sqrt{T V_T\log T}, \log T\})`.
+    Reconstructed from the abstract and an extract. The original's experiments make 4 steps per round and
+    tune the rate of the weights; here a run goes on to its gap, and the rate is that of the theory.
 
     References
     ----------
@@ -324,25 +283,26 @@ class MultiOCG(GridLearner):
         if options.get("tolerance_scale") is None:
             options["tolerance_scale"] = 1.0
         if max_inner is None and options.get("tuning", "practical") == "practical":
-            max_inner = _PRACTICAL_INNER
+            max_inner = 20
         self.max_inner = None if max_inner is None else checks.count(max_inner, "max_inner")
         self.strong_convexity = strong_convexity
         if strong_convexity is not None:
             self.strong_convexity = checks.positive(strong_convexity, "strong_convexity")
         checked = make_options(domain, horizon, lipschitz, **options)
-        scale, accuracy = checked.step_scale, options.get("accuracy")
+        scale, G, curvature = checked.step_scale, checked.lipschitz, self.strong_convexity
         if scale is not None and options.get("step_scale") is None:
             scale *= 2.0  # the default step is c = 2D/G where other learners have D/G
-        rule = (checked.tolerance_scale, accuracy and checked.oracle.accuracy, self.max_inner)
-        G, curvature = checked.lipschitz, self.strong_convexity
-        super().__init__(
-            domain,
-            checked,
-            _ocg_plans,
-            partial(_leaders, (scale, curvature, *rule)),
-            # Strongly convex losses are exp-concave: a constant rate lambda/G^2 pays only a log.
-            None if curvature is None or G is None else partial(_steady, G**2 / curvature),
+        experts = partial(
+            Leaders,
+            step_scale=scale,
+            strong_convexity=curvature,
+            gap_scale=checked.tolerance_scale,
+            accuracy=options.get("accuracy") and checked.oracle.accuracy,
+            max_calls=self.max_inner,
         )
+        # Strongly convex losses are exp-concave: a constant rate lambda/G^2 pays only a log.
+        weights = None if curvature is None or G is None else partial(_steady, G**2 / curvature)
+        super().__init__(domain, checked, _ocg_plans, experts, weights)
 
     @property
     def expert_names(self) -> list[str]:
@@ -352,17 +312,14 @@ class MultiOCG(GridLearner):
     def bound(
         self, path_length: float = 0.0, tau: int | None = None, variation: float | None = None
     ) -> float:
-        """Return the bound for convex losses; see `Learner.bound`.
+        """Return the bound for convex losses.
 
         Parameters
         ----------
-        path_length
-            That of the comparators.
-        tau
-            Not offered.
+        path_length, tau
+            That of the comparators; `tau` is not offered.
         variation
-            V_T: if given, the bound is against the minimiser of each round, whatever path these
-            take; then leave `path_length` out.
+            V_T, in place of `path_length`, for the bound against the minimiser of each round.
         """
         if variation is None:
             return super().bound(path_length, tau)
@@ -389,13 +346,9 @@ class MultiOCG(GridLearner):
         return math.ceil(epoch.rounds / gamma) * one + gamma * G * path_length
 
 
-def _leaders(settings: Any, domain: Domain, plans: Sequence[Plan], start: Point) -> Leaders:
-    return Leaders(domain, [plan.lifetime for plan in plans], start, *settings)
-
-
-def _steady(loss_scale: float, horizon: int) -> Hedge:
+def _steady(loss_scale: float, size: int, horizon: int) -> Hedge:
     """Weights whose rate does not depend on the horizon."""
-    return Hedge(len(_ocg_plans(horizon)), horizon=8, loss_scale=loss_scale)
+    return Hedge(size, horizon=8, loss_scale=loss_scale)
 
 
 def _ocg_plans(horizon: int) -> list[Plan]:

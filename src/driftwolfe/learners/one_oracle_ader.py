@@ -13,15 +13,14 @@ from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble import Hedge, ader_grid
 from driftwolfe.ensemble.descent import BallExperts, GradientSum
 from driftwolfe.ensemble.experts import require_finite
-from driftwolfe.ensemble.plan import Plan, granted
+from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners import bounds
-from driftwolfe.learners.base import Learner, as_loss
-from driftwolfe.learners.epochs import Epoch, current_epoch, over_epochs
+from driftwolfe.learners.base import Epoch, Learner, as_loss
 from driftwolfe.learners.options import Options, StepOptions, make_options
 from driftwolfe.oracles import infeasible_projection
 from driftwolfe.oracles.frank_wolfe import CALLS
 from driftwolfe.points import distance, inner, norm
-from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.kinds import Point
 from driftwolfe.storage import require
 
 
@@ -35,12 +34,9 @@ class OneOracleAder(Learner):
 
     .. math:: \tilde g = \Delta - \min(0, \langle\Delta, \nu\rangle)\,\nu
 
-    (:math:`\tilde g = \Delta` where :math:`d^2 \le tol`): what would draw y farther from the set is left out.
-    For every u in K then :math:`\langle\Delta, x - u\rangle \le \langle\tilde g, y - u\rangle +
-    \lVert\Delta\rVert\sqrt{tol}`.
-
-    One gradient per round, at most `lmo_budget` LMO calls per round in total, and vector operations
-    for the experts: for sets where even a few runs at a time are too many.
+    (:math:`\tilde g = \Delta` where :math:`d^2 \le tol`): what would draw y farther from the set is left
+    out. One gradient per round, and at most `lmo_budget` LMO calls per round in total: for sets where even
+    a few runs at a time are too many.
 
     Parameters
     ----------
@@ -50,8 +46,8 @@ class OneOracleAder(Learner):
         Factor on the tolerance :math:`2.6 D^2/(b K)`.
     tuning
         ``"certified"``: the constants of the Notes, method ``"halfspace"``. ``"practical"``: a block for
-        every call that the budget allows, :math:`K = \lceil 1/b\rceil`, and tolerance_scale 1e-6, so
-        that each run spends what the budget has left, up to the oracle's accuracy.
+        every call of the budget, :math:`K = \lceil 1/b\rceil`, and tolerance_scale 1e-6, so that each run
+        spends what the budget has left, up to the oracle's accuracy.
     lmo_budget
         b: after every round t, at most b t LMO calls have been made.
     {options}
@@ -66,14 +62,13 @@ class OneOracleAder(Learner):
         G T \sqrt{tol} + \min_i\Big[\frac{D^2/8 + D P/2}{\eta_i} + \frac{\eta_i K T G^2}{2} + H_i\Big]
         + (K - 1) G P = O\big(G D\, T^{3/4} (1 + P/D)^{1/2}\big)
 
-    :math:`H_i` the price of Hedge for losses of range K G D, with an exact oracle (see `POLD`). Weaker
-    in P than `POLD` with the same budget; `docs/theory/budget.md` has the proof. A design of this
-    library, after the reductions of Cutkosky and of Zhao et al. for projections.
+    :math:`H_i` the price of Hedge for losses of range K G D, with an exact oracle: weaker in P than `POLD`
+    with the same budget. A design of this library; `docs/theory/budget.md` has the proof.
 
     References
     ----------
-    Cutkosky (2020), Parameter-free, dynamic, and strongly-adaptive online learning, ICML; Zhao et
-    al. (2022), Efficient methods for non-stationary online learning, NeurIPS.
+    After the reductions of Cutkosky (2020), Parameter-free, dynamic, and strongly-adaptive online
+    learning, ICML; and Zhao et al. (2022), Efficient methods for non-stationary online learning, NeurIPS.
 
     Examples
     --------
@@ -119,7 +114,7 @@ class OneOracleAder(Learner):
         self._certified = certified or loss_scale == "certified"
         self._steepest = 0.0  # the largest gradient norm
         self._error = 0.0  # the largest distance that the bound must allow for
-        self._begin(current_epoch(self.options.horizon, 0), domain.origin())
+        self._begin(next(self._epochs()), domain.origin())
 
     def update(self, loss: Any) -> float:
         """Play x, add its gradient to the block; at its end move the experts, and x after y."""
@@ -134,9 +129,7 @@ class OneOracleAder(Learner):
         self._clock += 1
         if self._clock == self._block(self._epoch_length):
             self._end_block()
-        self.t += 1
-        if self.options.horizon is None and self.t == self._epoch_start + self._epoch_length:
-            self._begin(Epoch(self.t, 2 * self._epoch_length, 0), self._x)
+        self._next_round()
         return float(value)
 
     def _end_block(self) -> None:
@@ -147,6 +140,10 @@ class OneOracleAder(Learner):
         self._meta.update(self._experts.losses(gradient) / plan.block)
         self._experts.step(gradient, self.options.scale_for(self._steepest) / plan.block)
         y = self._experts.mean(self._meta.weights)
+        limit = math.floor(self._budget * plan.block)
+        if not self.options.planned:  # what the budget has left
+            left = math.floor(self._budget * (self.t + 1)) - self.lmo_calls
+            limit = max(0, min(left, oracle.max_lmo_calls or left))
         result = infeasible_projection(
             self._counted,
             self._x,
@@ -154,7 +151,7 @@ class OneOracleAder(Learner):
             plan.tolerance,
             oracle.method,
             oracle.accuracy,
-            self._limit(),
+            limit,
             rng=(oracle.seed, self.t),
         )
         apart = distance(result.feasible, y)
@@ -173,22 +170,10 @@ class OneOracleAder(Learner):
             return gradient
         return gradient - (along / length / length) * away
 
-    def _limit(self) -> int:
-        """LMO calls that the run at the end of this round may make."""
-        if self.options.planned:
-            return granted(self._budget, self._block(self._epoch_length))
-        left = math.floor(self._budget * (self.t + 1)) - self.lmo_calls
-        return max(0, min(left, self.options.oracle.max_lmo_calls or left))
-
     @property
     def decision(self) -> Point:
         """The feasible point x."""
         return self._x.copy()
-
-    @property
-    def expert_weights(self) -> Array:
-        """The weights of the experts on the ball."""
-        return self._meta.weights
 
     @property
     def expert_names(self) -> list[str]:
@@ -202,8 +187,6 @@ class OneOracleAder(Learner):
 
     def check_state(self) -> None:
         super().check_state()
-        epoch = current_epoch(self.options.horizon, self.t)
-        require((self._epoch_start, self._epoch_length) == epoch[:2], "epochs and rounds")
         require_feasible(self.domain, [self._x])
         require(type(self._sum) is GradientSum and self._sum.fits(self._x), "sums of gradients")
         require(0 <= self._clock < self._block(self._epoch_length), "clocks")
@@ -224,7 +207,7 @@ class OneOracleAder(Learner):
         return [Plan(h, block, float(tolerance)) for h in steps]
 
     def _begin(self, epoch: Epoch, start: Point) -> None:
-        self._epoch_start, self._epoch_length = epoch.start, epoch.horizon
+        super()._begin(epoch, start)
         self._x, self._sum, self._clock, self._outside = start, GradientSum(), 0, False
         steps = np.array([plan.step for plan in self._plans(epoch.horizon)])
         self._experts = BallExperts(self.domain, steps, start.copy())
@@ -239,29 +222,20 @@ class OneOracleAder(Learner):
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         if tau is not None:
             return None
-        bound = partial(self._epoch_bound, path_length=path_length)
-        return over_epochs(self.options.horizon, self.t, bound)
+        return self._over_epochs(partial(self._epoch_bound, path_length=path_length))
 
     def _epoch_bound(self, epoch: Epoch, path_length: float) -> float:
         G, D, meta = self.lipschitz, self.options.D, self._make_meta(epoch.horizon)
         plans, spread = self._plans(epoch.horizon), G * D
         block, tolerance = plans[0].block, max(plans[0].tolerance, self._error**2)
-        return min(
-            bounds.blocked_descent(
-                G,
-                D,
-                epoch.rounds,
-                self.options.scale_for(G) / block * plan.step,
-                block,
-                tolerance,
-                path_length,
-                bounds.ANYWHERE if epoch.start else bounds.AT_CENTER,
-                shrinking_steps=self.options.step_scale is None,
+        start = bounds.ANYWHERE if epoch.start else bounds.AT_CENTER
+        best, shrinking = math.inf, self.options.step_scale is None
+        for i, plan in enumerate(plans, start=1):
+            eta = self.options.scale_for(G) / block * plan.step
+            expert = bounds.blocked_descent(
+                G, D, epoch.rounds, eta, block, tolerance, path_length, start, shrinking
             )
-            + (
-                block * meta.regret_bound(i, math.ceil(epoch.rounds / block), spread)
-                if spread > 0
-                else 0.0
-            )
-            for i, plan in enumerate(plans, start=1)
-        )
+            if spread > 0:
+                expert += block * meta.regret_bound(i, math.ceil(epoch.rounds / block), spread)
+            best = min(best, expert)
+        return best

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
 from driftwolfe.domains import Domain
+from driftwolfe.ensemble.descent import Descent
+from driftwolfe.ensemble.list import descent
 from driftwolfe.ensemble.plan import (
-    DELAY_AT_BLOCK_END,
-    DELAY_SPREAD,
     FOREVER,
     Plan,
     ProjectionConfig,
@@ -21,13 +21,7 @@ from driftwolfe.ensemble.plan import (
 from driftwolfe.learners import bounds
 from driftwolfe.oracles import DEFAULT_ACCURACY, METHODS
 from driftwolfe.points import checks
-
-#: Tolerance of the practical tuning, in units of the paper's 3 eps: small beside any step.
-PRACTICAL_TOLERANCE = 1e-6
-#: LMO calls that one projection of the practical tuning may make.
-PRACTICAL_CALLS = 200
-#: Squares of distances, and sums of them, stay in the range of numbers.
-LARGEST_RADIUS = 1e150
+from driftwolfe.points.kinds import Point
 
 
 class StepOptions(TypedDict, total=False):
@@ -65,13 +59,10 @@ class EnsembleOptions(WeightOptions, BudgetOptions, total=False):
 OPTIONS: dict[str, tuple[Any, str]] = {
     "domain": (None, "The set."),
     "horizon": (None, "Rounds T; None: epochs of doubling length."),
-    "lipschitz": (
-        "auto",
-        """G, a bound on gradient norms; ``"auto"``: the largest norm seen so far.""",
-    ),
+    "lipschitz": ("auto", """G, a bound on gradient norms; ``"auto"``: the largest seen so far."""),
     "start": (
         "current",
-        """Where new experts start: ``"current"``, the point played last, or ``"origin"``.""",
+        """New experts start at ``"current"``, the last point, or ``"origin"``.""",
     ),
     "step_scale": (None, "c, in place of D/G."),
     "loss_scale": (
@@ -84,7 +75,10 @@ OPTIONS: dict[str, tuple[Any, str]] = {
         r"Factor on the oracle's tolerances :math:`3\epsilon`; smaller tightens the bound.",
     ),
     "accuracy": (None, "Accuracy of the oracle, see `infeasible_projection`."),
-    "method": ("auto", "Method of the oracle, see `infeasible_projection`."),
+    "method": (
+        "auto",
+        "Method of the oracle, see `infeasible_projection`; the bound allows for its tolerance.",
+    ),
     "feedback": (
         "full",
         """``"full"``: each expert has its own gradient; ``"linear"``: one gradient per round, at the
@@ -114,6 +108,7 @@ OPTIONS: dict[str, tuple[Any, str]] = {
         """Number of vertices to cache and to try before the LMO is called (`Atoms`); for method
         ``"halfspace"``.""",
     ),
+    "inner_steps": (1, "Frank-Wolfe steps per round, on the same loss."),
 }
 
 
@@ -133,7 +128,7 @@ class Options:
     @property
     def delay_factor(self) -> float:
         """Factor on the step term of bounds: calls when a block ends, or spread over the next."""
-        return DELAY_SPREAD if self.oracle.even else DELAY_AT_BLOCK_END
+        return 3.0 if self.oracle.even else 1.0
 
     @property
     def planned(self) -> bool:
@@ -146,25 +141,28 @@ class Options:
             return self.step_scale
         return self.D / largest_gradient if largest_gradient > 0 else 0.0
 
-    def tolerance(self, h: float) -> float:
-        """Return the squared distance that the paper allows an expert with the step h."""
-        return 3.0 * self.D**2 * projection_eps(h) * self.tolerance_scale
-
     def plan(self, h: float, share: float = 0.0, lifetime: int = FOREVER) -> Plan:
         """Return the expert with the step h: the paper's block and tolerance.
 
         With a budget and the certified tuning, those that its share surely affords.
         """
         if not self.planned:
-            return Plan(h, block_length(h), self.tolerance(h), share, lifetime)
+            tolerance = 3.0 * self.D**2 * projection_eps(h) * self.tolerance_scale
+            return Plan(h, block_length(h), tolerance, share, lifetime)
         plan = budgeted_plan(h, share, self.delay_factor)
         tolerance = plan.tolerance * self.D**2 * self.tolerance_scale
         return plan._replace(tolerance=tolerance, lifetime=lifetime)
 
+    def experts(self, domain: Domain, plans: Sequence[Plan], start: Point) -> Descent:
+        """Return experts that descend with these plans, all from one feasible point."""
+        experts = descent(domain, self.oracle, self.step_scale)
+        experts.add(start, plans)
+        return experts
+
     def unblocked_plan(self, h: float, lifetime: int = FOREVER) -> Plan:
         """Return the expert with the step h that projects after every round."""
-        tolerance = 0.0 if self.oracle.method == "exact" else self.tolerance(h)
-        return Plan(h, 1, tolerance, lifetime=lifetime)
+        plan = self.plan(h, lifetime=lifetime)._replace(block=1)
+        return plan._replace(tolerance=0.0) if self.oracle.method == "exact" else plan
 
     def expert_bound(
         self, plan: Plan, experts: Any, G: float, rounds: int, path_length: float, start: float
@@ -176,7 +174,7 @@ class Options:
             rounds,
             experts.scale_for(G) * plan.step,
             plan.block,
-            experts.tolerance_for(plan),
+            max(plan.tolerance, experts.largest_distance**2),
             path_length,
             start,
             shrinking_steps=self.step_scale is None,
@@ -195,7 +193,7 @@ def make_options(
     one_of(o["method"], "method", ("auto", *METHODS))
     certified, budget = o["tuning"] == "certified", o["lmo_budget"]
     defaults = {
-        "tolerance_scale": 1.0 if certified else PRACTICAL_TOLERANCE,
+        "tolerance_scale": 1.0 if certified else 1e-6,  # small beside any step
         "loss_scale": "certified" if certified else "auto",
         "accuracy": None if certified else DEFAULT_ACCURACY,
     }
@@ -217,7 +215,7 @@ def make_options(
         oracle=ProjectionConfig(
             _method(domain, o["method"], budget, o["schedule"], o["lazy"], certified),
             None if o["accuracy"] is None else checks.positive(o["accuracy"], "accuracy"),
-            None if certified else PRACTICAL_CALLS,
+            None if certified else 200,  # LMO calls per projection
             checks.count(o["seed"], "seed", least=0, most=math.inf),
             budget=None if budget is None else checks.positive(budget, "lmo_budget"),
             pooled=budget is not None and not certified,
@@ -231,7 +229,7 @@ def check_set(domain: Any) -> None:
     """Refuse what is no set, and one that is too large."""
     if not isinstance(domain, Domain):
         raise TypeError(f"domain must be a Domain, got {type(domain).__name__}")
-    if domain.radius > LARGEST_RADIUS:
+    if domain.radius > 1e150:
         raise ValueError(
             f"domain has the radius {domain.radius:g}, whose square leaves the range of numbers: "
             "use larger units"

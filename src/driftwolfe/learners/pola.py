@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Unpack
 
@@ -12,7 +12,6 @@ import numpy as np
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import AdaNormalHedge, GeometricCover, SleepingMeta
 from driftwolfe.ensemble.descent import Descent
-from driftwolfe.ensemble.list import descent
 from driftwolfe.ensemble.plan import Plan, budgeted_step, cover_share
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
@@ -25,23 +24,10 @@ from driftwolfe.storage import require
 class CoverLearner(Learner):
     """An expert for every interval of a geometric cover of time, and weights for sleeping experts.
 
-    New experts start at the point played last, or, where points are factored and the mean would pile
-    up factors, at the heaviest expert's; of several as heavy, at that of the longest interval.
-
-    Parameters
-    ----------
-    domain
-        The set.
-    options
-        Checked options.
-    plan
-        The expert for an interval of so many rounds.
-    meta
-        The weights.
-    start
-        ``"current"``, or ``"origin"``: new experts start at the centre.
-    experts
-        Makes the experts, none yet, on the counted set; `descent` if not given.
+    `plan` says which expert is for an interval of so many rounds, `meta` holds the weights, and `experts`
+    makes the experts of some plans on the counted set, at a point; by default gradient descents. New ones
+    start at the point played last, or, where points are factored and the mean would pile up factors, at
+    the heaviest expert's (of several as heavy, that of the longest interval), or at the centre.
     """
 
     STATE = ("_experts", "_meta", "_ends", "_lengths")
@@ -55,7 +41,7 @@ class CoverLearner(Learner):
         plan: Callable[[int], Plan],
         meta: SleepingMeta,
         start: str = "current",
-        experts: Callable[[Domain], Descent] | None = None,
+        experts: Callable[[Domain, Sequence[Plan], Point], Descent] | None = None,
     ) -> None:
         super().__init__(domain)
         one_of(start, "start", ("current", "origin"))
@@ -64,8 +50,7 @@ class CoverLearner(Learner):
         self._plan = plan
         self._cover = GeometricCover()
         self._meta = meta
-        make = experts or partial(descent, oracle=options.oracle, step_scale=options.step_scale)
-        self._experts = make(self._counted)
+        self._experts = (experts or options.experts)(self._counted, [], domain.origin())
         self._ends: Indices = np.empty(0, dtype=np.int64)  # last round of each expert
         self._lengths: list[int] = []  # rounds of its interval
         self._add(self._cover.starting(1), domain.origin())
@@ -75,7 +60,7 @@ class CoverLearner(Learner):
         f = as_loss(loss)
         weights = self._meta.weights
         evaluation = self._experts.evaluate(f, weights, self.options.linear)
-        start = self._restart_point(weights)
+        start = self._start_point(weights)
         self._meta.update(evaluation.played, evaluation.losses)
         self._experts.step(f, evaluation)
         self.t += 1
@@ -88,13 +73,8 @@ class CoverLearner(Learner):
         return self._experts.mean(self._meta.weights)
 
     @property
-    def expert_weights(self) -> Array:
-        """The weights of the experts that are awake, in the order of `expert_ends`."""
-        return self._meta.weights
-
-    @property
     def expert_ends(self) -> Indices:
-        """The last round of each expert that is awake."""
+        """The last round of each expert that is awake, in the order of `expert_weights`."""
         return self._ends.copy()
 
     @property
@@ -118,7 +98,7 @@ class CoverLearner(Learner):
         require(held == awake, "intervals and rounds")
         self._experts.lifetimes = np.array(self._lengths)  # older files of some learners lack them
 
-    def _restart_point(self, weights: Array) -> Point:
+    def _start_point(self, weights: Array) -> Point:
         """Where new experts start."""
         if self.start == "origin":
             return self.domain.origin()
@@ -128,11 +108,9 @@ class CoverLearner(Learner):
         )
 
     def _wake_and_retire(self, start: Point) -> None:
-        """Retire the experts whose interval has ended, and wake those whose interval starts.
-
-        In the geometric cover the shortest intervals end, and others of the same lengths follow: these
-        experts restart in place. Now and then a longer one comes.
-        """
+        """Retire the experts whose interval has ended, and wake those whose interval starts."""
+        # The shortest intervals end and others of the same lengths follow: these experts restart in
+        # place. Now and then a longer one comes.
         starting = self._cover.starting(self.t + 1)
         number = min(len(starting), len(self._lengths))
         self._experts.restart(number, start)
@@ -184,19 +162,13 @@ class POLA(CoverLearner):
 
     In round t an expert starts for every k with :math:`2^k | t` and plays for :math:`2^k` rounds with
     :math:`h = |I|^{-3/4}`, so :math:`\lfloor\log_2 t\rfloor + 1` are awake. Anytime: no horizon, no
-    step size to tune.
-
-    O(log t) gradients per round (one with linear feedback), O(log t) LMO calls per round on average,
-    or as few as `lmo_budget` says.
+    step size to tune. O(log t) gradients per round (one with linear feedback), O(log t) LMO calls per
+    round on average, or as few as `lmo_budget` says.
 
     Parameters
     ----------
     horizon
         Accepted so that all learners share a signature; not used.
-    loss_scale
-        B, a bound on :math:`|f_t(x_t) - f_t(x_{t,I})|`: a number, ``"certified"`` (G * diameter), or
-        ``"auto"``, the largest difference so far; the bound is then conditional, see
-        `AdaNormalHedge`.
     {options}
 
     Notes
@@ -208,22 +180,18 @@ class POLA(CoverLearner):
 
     and against comparators of path length P inside the interval
     :math:`O(\tau^{3/4}(1 + P/D)^{1/4})`, up to a logarithm, for the whole game too;
-    ``bound(path_length=..., tau=...)`` evaluates them with all constants.
+    ``bound(path_length=..., tau=...)`` evaluates them with all constants. Where B is learned they are
+    conditional, see `AdaNormalHedge`.
 
     With a budget b, intervals of length :math:`2^k` share :math:`b_k = b/((k+1)(k+2))` of it, and in
-    the certified tuning regret on an interval of the cover is at most
-    :math:`3.021\, G D\, (r v_0 (k+1)(k+2)/b)^{1/4} |I|^{3/4} + \tfrac r2 G D h |I|` (the last term for
-    rounding blocks up) and the price of weighing, with r = 1, or 3 for the even schedule. That is a
-    statement about long runs: with b = 1, experts on fewer than 256 rounds (even: 2048) never ask the
-    set.
-
-    Errata of the paper resolved here: 1 (the weight function), 2 (experts leave after they have
-    played), 3, 8, 12 (local clock), 13, 14, 18-20 (dynamic bound), 24, 25.
+    the certified tuning regret on one of them is at most :math:`3.021\, G D\, (v_0/b_k)^{1/4} |I|^{3/4}`,
+    or :math:`3^{1/4}` times that with the even schedule, and smaller terms (`docs/theory/budget.md`). With
+    b = 1, experts on fewer than 256 rounds (even: 2048) never call the LMO.
 
     References
     ----------
     Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
-    regret guarantees, AAAI, Theorems 3 and 4.
+    regret guarantees, AAAI, Theorems 3 and 4; `docs/theory/errata.md` lists what is different here.
 
     Examples
     --------

@@ -9,21 +9,12 @@ from typing import Any, Unpack
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble import (
-    Hedge,
-    ader_prior,
-    experiment_grid,
-    paper_grid,
-    pold_grid,
-    threads,
-)
-from driftwolfe.ensemble.descent import Descent
+from driftwolfe.ensemble import Hedge, ader_prior, experiment_grid, paper_grid, pold_grid, threads
 from driftwolfe.ensemble.experts import combine, require_finite, stack
-from driftwolfe.ensemble.list import ListDescent, descent
+from driftwolfe.ensemble.list import ListDescent
 from driftwolfe.ensemble.plan import Plan, budgeted_grid
 from driftwolfe.learners import bounds
-from driftwolfe.learners.base import Learner, Round, all_or_nothing, as_loss
-from driftwolfe.learners.epochs import Epoch, current_epoch, over_epochs
+from driftwolfe.learners.base import Epoch, Learner, Round, all_or_nothing, as_loss
 from driftwolfe.learners.options import EnsembleOptions, Options, make_options, one_of
 from driftwolfe.losses import FunctionLoss
 from driftwolfe.points.devices import to_host
@@ -41,21 +32,9 @@ GRIDS: dict[str, Callable[[int], Array]] = {
 class GridLearner(Learner):
     """A fixed number of experts, one for each step size of a grid, weighted by Hedge.
 
-    Without a horizon it plays epochs of 64, 128, 256, ... rounds, each with the parameters of its own
-    length, from where the last one ended.
-
-    Parameters
-    ----------
-    domain
-        The set.
-    options
-        Checked options.
-    plans
-        The grid: the experts for an epoch of so many rounds, smallest step first.
-    experts
-        Makes the experts of some plans on the counted set, at a point; `descent` if not given.
-    weights
-        Makes the weights for an epoch of so many rounds; Hedge if not given.
+    `plans` is the grid: the experts for an epoch of so many rounds, smallest step first. `experts` makes
+    those of some plans on the counted set, at a point, and `weights` the weights of so many experts for
+    so many rounds; by default these are gradient descents and Hedge.
     """
 
     STATE = ("_epoch_start", "_epoch_length", "_experts", "_meta")
@@ -69,14 +48,14 @@ class GridLearner(Learner):
         options: Options,
         plans: Callable[[int], Sequence[Plan]],
         experts: Callable[[Domain, Sequence[Plan], Point], Any] | None = None,
-        weights: Callable[[int], Hedge] | None = None,
+        weights: Callable[[int, int], Hedge] | None = None,
     ) -> None:
         super().__init__(domain)
         self.options = options
         self._plans = plans
-        self._make_experts = experts or partial(_descents, options)
-        self._make_weights = weights or partial(_hedge, options, plans)
-        self._begin(current_epoch(options.horizon, 0), domain.origin())
+        self._make_experts = experts or partial(Options.experts, options)
+        self._make_weights = weights or partial(Hedge, loss_scale=options.loss_scale)
+        self._begin(next(self._epochs()), domain.origin())
 
     def update(self, loss: Any) -> float:
         """Play the mean of the experts; weigh them by their losses; let each take its step."""
@@ -93,11 +72,6 @@ class GridLearner(Learner):
         return self._experts.mean(self._meta.weights)
 
     @property
-    def expert_weights(self) -> Array:
-        """The weights of the experts."""
-        return self._meta.weights
-
-    @property
     def expert_names(self) -> list[str]:
         """The step sizes; relative to c where that is learned."""
         c, steps = self.options.step_scale, [plan.step for plan in self._plans(self._epoch_length)]
@@ -112,41 +86,36 @@ class GridLearner(Learner):
 
     def check_state(self) -> None:
         super().check_state()
-        epoch = current_epoch(self.options.horizon, self.t)
-        require((self._epoch_start, self._epoch_length) == epoch[:2], "epochs and rounds")
-        number = len(self._plans(epoch.horizon))
+        number = len(self._plans(self._epoch_length))
         require(self._experts.size == self._meta.size == number, "experts and weights")
 
-    def _next_round(self) -> None:
-        """Count a round, and start the next epoch where one ends."""
-        self.t += 1
-        if self.options.horizon is None and self.t == self._epoch_start + self._epoch_length:
-            start = self._experts.restart_point(self._meta.weights, _first_heaviest)
-            self._begin(Epoch(self.t, 2 * self._epoch_length, 0), start)
+    def _restart_point(self) -> Point:
+        return self._experts.restart_point(self._meta.weights, lambda w: int(near_largest(w)[0]))
 
     def _begin(self, epoch: Epoch, start: Point) -> None:
-        self._epoch_start, self._epoch_length = epoch.start, epoch.horizon
-        experts = self._make_experts(self._counted, self._plans(epoch.horizon), start)
+        super()._begin(epoch, start)
+        plans = self._plans(epoch.horizon)
+        experts = self._make_experts(self._counted, plans, start)
         if self.t:
             experts.take_over(self._experts)
-        self._experts, self._meta = experts, self._make_weights(epoch.horizon)
+        self._experts, self._meta = experts, self._make_weights(len(plans), epoch.horizon)
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         if tau is not None:
             return None
-        bound = partial(self._epoch_bound, path_length=path_length)
-        return over_epochs(self.options.horizon, self.t, bound)
+        return self._over_epochs(partial(self._epoch_bound, path_length=path_length))
 
     def _epoch_bound(self, epoch: Epoch, path_length: float) -> float:
         """The best expert's bound plus the price of finding it.
 
         Losses of one round differ by at most G * diameter; none learns a larger range.
         """
-        spread, meta = self.lipschitz * self.domain.diameter, self._make_weights(epoch.horizon)
+        plans, spread = self._plans(epoch.horizon), self.lipschitz * self.domain.diameter
+        meta = self._make_weights(len(plans), epoch.horizon)
         return min(
             self._expert_bound(plan, epoch, path_length)
             + (meta.regret_bound(i, epoch.rounds, spread) if spread > 0 else 0.0)
-            for i, plan in enumerate(self._plans(epoch.horizon), start=1)
+            for i, plan in enumerate(plans, start=1)
         )
 
     def _expert_bound(self, plan: Plan, epoch: Epoch, path_length: float) -> float:
@@ -155,20 +124,16 @@ class GridLearner(Learner):
             plan, self._experts, self.lipschitz, epoch.rounds, path_length, start
         )
 
-    # -- several rounds at once ------------------------------------------------------------------
-
     @property
     def runs_ahead(self) -> bool:
         """With several threads, where experts follow their own gradients at their own steps."""
-        alone = isinstance(self._experts, ListDescent) and self._experts.can_run_ahead
-        return alone and not self.options.linear and threads.threads() > 1
+        experts = self._experts
+        alone = isinstance(experts, ListDescent) and experts.step_scale is not None
+        return alone and experts.independent and not self.options.linear and threads.threads() > 1
 
     def update_many(self, losses: Sequence[Any]) -> list[Round]:
-        """Reveal several losses at once: experts run ahead in threads and are combined afterwards.
-
-        A user's own functions are evaluated in order and in one thread. If a loss is refused, those
-        before it have been played.
-        """
+        # Experts run ahead in threads and are combined afterwards. A user's own functions are evaluated
+        # in order and in one thread.
         own = any(isinstance(as_loss(loss), FunctionLoss) for loss in losses)
         if own or not (self.runs_ahead and self._experts.ahead_pays):
             return super().update_many(losses)
@@ -200,20 +165,6 @@ class GridLearner(Learner):
         return rounds
 
 
-def _descents(options: Options, domain: Domain, plans: Sequence[Plan], start: Point) -> Descent:
-    experts = descent(domain, options.oracle, options.step_scale)
-    experts.add(start, plans)
-    return experts
-
-
-def _hedge(options: Options, plans: Callable[[int], Sequence[Plan]], horizon: int) -> Hedge:
-    return Hedge(len(plans(horizon)), horizon=horizon, loss_scale=options.loss_scale)
-
-
-def _first_heaviest(weights: Array) -> int:
-    return int(near_largest(weights)[0])
-
-
 class POLD(GridLearner):
     r"""Many `BOGDIP` with different step sizes, and Hedge tracking the best (Algorithm 3).
 
@@ -222,7 +173,6 @@ class POLD(GridLearner):
     Expert i runs BOGD_IP with :math:`h_i = 2^{i-1} h_1`, :math:`\eta_i = c h_i` (c = D/G),
     :math:`K_i = \lfloor h_i^{-2/3}\rfloor`, :math:`\epsilon_i = D^2 h_i^{2/3}`; there are
     :math:`N = O(\log T)`. The prior is :math:`(1 + 1/N)/(i(i+1))` and :math:`a = \sqrt{8/T}/B`.
-
     N gradients per round (one with linear feedback), O(log T) LMO calls per round on average, or as
     few as `lmo_budget` says.
 
@@ -246,24 +196,16 @@ class POLD(GridLearner):
     the parameters used. A learned B keeps a guarantee of the same order (see `Hedge`).
 
     With a budget b and the certified tuning, expert i has the share
-    :math:`b_i = b (1 + 1/N)/(i(i+1))` of it, and regret is at most
-
-    .. math::
-
-        3.31\, G D\, (r v\, k(k+1)/b)^{1/4}\, T^{3/4} + (K_k - 1) G P
-        + B \sqrt{T/8}\,(1 + 2\ln(k + 1)) + \tfrac r2 G D h_k T
-
-    with r = 1, or r = 3 for the even schedule, and the last term for rounding blocks up. An oracle that
-    is inexact, as on a trace-norm ball with a shorter side above 48, may be cut short of its tolerance.
-    In the practical tuning all experts have equal shares, and the bound may be vacuous.
-
-    Errata of the paper resolved here: 3 (units), 4 (c is a guess of D/G), 5, 7 (no step h > 1),
-    8 (losses outside [0, 1]), 17, 22 (unknown T), 24 (one gradient), 25 (mean never formed).
+    :math:`b_i = b (1 + 1/N)/(i(i+1))` of it, and the first term becomes
+    :math:`3.31\, G D\, (v\, k(k+1)/b)^{1/4}\, T^{3/4}`, or :math:`3^{1/4}` times that with the even schedule;
+    `docs/theory/budget.md` has all terms. An oracle that is inexact, as on a trace-norm ball with a
+    shorter side above 48, may be cut short of its tolerance. In the practical tuning all experts have
+    equal shares, and the bound may be vacuous.
 
     References
     ----------
     Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
-    regret guarantees, AAAI, Theorem 2.
+    regret guarantees, AAAI, Theorem 2; `docs/theory/errata.md` lists what is different here.
 
     Examples
     --------

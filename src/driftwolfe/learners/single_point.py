@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from typing import Any, ClassVar
 
 from driftwolfe.domains import Domain
@@ -16,9 +15,6 @@ from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.rounding import line_search_share
 from driftwolfe.storage import require
-
-#: More Frank-Wolfe steps on one loss are a mistake, and a round would not end.
-MOST_STEPS = 10_000
 
 
 class SinglePointLearner(Learner):
@@ -55,20 +51,14 @@ class OGD(SinglePointLearner):
     r"""Online gradient descent: :math:`x_{t+1} = P_K(x_t - \eta_t \nabla f_t(x_t))`.
 
     :math:`\eta = c/\sqrt T` with a horizon, :math:`\eta_t = c/\sqrt t` without; c = D/G. One gradient
-    and one projection per round.
+    and one projection per round. Regret at most :math:`(v_0 D^2 + D P/2)/\eta + \eta T G^2/2` with a horizon
+    (1.125 to 1 times :math:`G D\sqrt T` at P = 0), :math:`(D^2/2 + D P)/\eta_T + G^2\sum_t\eta_t/2` without.
 
     Parameters
     ----------
-    domain
-        A set that can project.
-    horizon
-        Rounds T, or None.
+    domain, horizon
+        A set that can project; rounds T, or None.
     {options}
-
-    Notes
-    -----
-    Regret at most :math:`(v_0 D^2 + D P/2)/\eta + \eta T G^2/2` with a horizon (1.125 to 1 times
-    :math:`G D\sqrt T` at P = 0), :math:`(D^2/2 + D P)/\eta_T + G^2\sum_t\eta_t/2` without.
 
     References
     ----------
@@ -78,10 +68,8 @@ class OGD(SinglePointLearner):
     --------
     >>> import driftwolfe as dw
     >>> learner = dw.OGD(dw.L2Ball(2), horizon=4, lipschitz=1.0)
-    >>> learner.update(dw.losses.LinearLoss([1.0, 0.0]))
-    0.0
-    >>> learner.decision
-    array([-1.,  0.])
+    >>> learner.update(dw.losses.LinearLoss([1.0, 0.0])), learner.decision
+    (0.0, array([-1.,  0.]))
     """
 
     STATE = ("_largest", "_steps")
@@ -142,23 +130,19 @@ class OnlineFrankWolfe(SinglePointLearner):
         \qquad x_{t+1} = (1 - s) x_t + s v_t
 
     with :math:`\eta = c\,\tfrac12 (3/T)^{3/4}`, c = D/G, and :math:`s = \min(1, \sqrt{3/T})`; without
-    a horizon, t in place of T. This is the tuning of Weibel et al. (2026); that of Hazan and Kale,
-    ``variant="classic"``, leaves out the newest gradient and has
-    :math:`\eta = c\,\tfrac12 T^{-3/4}`, :math:`s_t = \min(1, 2/\sqrt t)`, with twice the regulariser.
+    a horizon, t in place of T. Static regret :math:`O(T^{3/4})`; `bound`, for the optimised variant with a
+    horizon and a given G, is about :math:`2.24\, G D T^{3/4}`: derived for this library. It does not follow
+    drift.
 
     Parameters
     ----------
     horizon
         Rounds T, or None.
     variant
-        ``"optimized"`` or ``"classic"``.
+        ``"optimized"``: these, the tuning of Weibel et al.; ``"classic"``: that of Hazan and Kale,
+        without the newest gradient and with twice the regulariser,
+        :math:`\eta = c\,\tfrac12 T^{-3/4}`, :math:`s_t = \min(1, 2/\sqrt t)`.
     {options}
-
-    Notes
-    -----
-    Static regret :math:`O(T^{3/4})`. `bound`, for the optimised variant with a horizon and a given G,
-    is :math:`D^2/(8\eta) + G T\sqrt{2H}` with H the largest gap that the step can leave behind, about
-    :math:`2.24\, G D T^{3/4}`: derived for this library. It does not follow drift.
 
     References
     ----------
@@ -232,15 +216,19 @@ class OnlineFrankWolfe(SinglePointLearner):
 
 
 class LastLossFrankWolfe(SinglePointLearner):
-    """Frank-Wolfe steps on the last loss; where losses are smooth, it follows their minimisers."""
+    """Frank-Wolfe steps on the last loss: it follows the minimisers of smooth losses.
 
-    LINE_SEARCH: ClassVar[bool]
-    horizon: int | None = None  # of constant steps
-    smoothness: float | None = None
+    With a smoothness, steps are those of a line search, otherwise constant for the horizon.
+    """
 
-    def __init__(self, domain: Domain, inner_steps: int) -> None:
+    def __init__(
+        self, domain: Domain, inner_steps: int, horizon: int | None, smoothness: float | None
+    ) -> None:
         super().__init__(domain)
-        self.inner_steps = checks.count(inner_steps, "inner_steps", most=MOST_STEPS)
+        # More steps on one loss are a mistake, and a round would not end.
+        self.inner_steps = checks.count(inner_steps, "inner_steps", most=10_000)
+        self.horizon = None if horizon is None else checks.count(horizon, "horizon")
+        self.smoothness = smoothness
 
     def update(self, loss: Any) -> float:
         """Play x, then step towards the vertex that the loss points at."""
@@ -250,13 +238,17 @@ class LastLossFrankWolfe(SinglePointLearner):
             if step:
                 gradient = f.pull_back(f.slope_at(f.scores(self._x)), self._x)
             vertex = self._counted.lmo(gradient)
-            self._move(vertex, self._share(gradient, vertex))
+            if self.smoothness is None:
+                share = 1.0 / math.sqrt(self.horizon or self.t + 1)
+            else:
+                away = vertex - self._x
+                # The norm keeps its digits where x is near the vertex; <away, away> may turn negative.
+                length = norm(away)
+                curvature = self.smoothness * length * length
+                share = line_search_share(-inner(gradient, away), curvature)
+            self._move(vertex, share)
         self.t += 1
         return value
-
-    @abstractmethod
-    def _share(self, gradient: Point, vertex: Point) -> float:
-        """How far to go to the vertex."""
 
     def bound(
         self,
@@ -276,23 +268,20 @@ class LastLossFrankWolfe(SinglePointLearner):
         variation, first_gap, smoothness
             V_T, the function variation; f_1(x_1) - min f_1; and beta, by default the learner's own.
         """
-        name, asked = type(self).__name__, bounds.asked(path_length, tau)
-        if asked != (0.0, None):
+        name, beta = type(self).__name__, self.smoothness if smoothness is None else smoothness
+        if bounds.asked(path_length, tau) != (0.0, None):
             raise NotImplementedError(
                 f"the bound of {name} is against the minimiser of each round: leave path_length= "
                 "and tau= out"
             )
-        beta = self.smoothness if smoothness is None else smoothness
-        steps = self.LINE_SEARCH or self.horizon
+        steps = self.smoothness or self.horizon
         if variation is None or first_gap is None or beta is None or not steps:
-            needed = "" if self.LINE_SEARCH else "a horizon, smoothness=, "
+            needed = "" if self.smoothness else "a horizon, smoothness=, "
             raise NotImplementedError(
                 f"the bound of {name} needs {needed}variation= and first_gap="
             )
-        share = self.horizon**-0.5 if self.horizon else None
-        return bounds.smooth_frank_wolfe(
-            beta, self.domain.diameter, self.t, variation, first_gap, share
-        )
+        share, diameter = self.horizon**-0.5 if self.horizon else None, self.domain.diameter
+        return bounds.smooth_frank_wolfe(beta, diameter, self.t, variation, first_gap, share)
 
 
 class KalhanOFW(LastLossFrankWolfe):
@@ -301,7 +290,10 @@ class KalhanOFW(LastLossFrankWolfe):
     .. math:: v_t = \arg\min_{v \in K}\langle\nabla f_t(x_t), v\rangle, \qquad
               x_{t+1} = x_t + T^{-1/2}(v_t - x_t)
 
-    One gradient and one LMO call per round; more with `inner_steps`, each on the same loss.
+    One gradient and one LMO call per step. For :math:`\beta`-smooth losses, and no others,
+    :math:`\sum_t f_t(x_t) - \min f_t \le \sqrt T(e_1 + 2V_T) + \beta\, diam^2\sqrt T/2`, with
+    :math:`e_1` the first gap and V_T the function variation: derived for this library, without the
+    original's gradient-variation term. Reconstructed from the abstract.
 
     Parameters
     ----------
@@ -309,17 +301,7 @@ class KalhanOFW(LastLossFrankWolfe):
         Rounds T; without one, :math:`t^{-1/2}`.
     lipschitz
         Accepted so that all learners share a signature; not used.
-    inner_steps
-        Frank-Wolfe steps per round.
     {options}
-
-    Notes
-    -----
-    For :math:`\beta`-smooth losses
-    :math:`\sum_t f_t(x_t) - \min f_t \le \sqrt T(e_1 + 2V_T) + \beta\, diam^2\sqrt T/2`, with
-    :math:`e_1` the first gap and V_T the function variation: derived for this library, without the
-    original's gradient-variation term. No guarantee for losses that are not smooth. Reconstructed
-    from the abstract.
 
     References
     ----------
@@ -335,8 +317,6 @@ class KalhanOFW(LastLossFrankWolfe):
     True
     """
 
-    LINE_SEARCH = False
-
     def __init__(
         self,
         domain: Domain,
@@ -345,11 +325,7 @@ class KalhanOFW(LastLossFrankWolfe):
         *,
         inner_steps: int = 1,
     ) -> None:
-        super().__init__(domain, inner_steps)
-        self.horizon = None if horizon is None else checks.count(horizon, "horizon")
-
-    def _share(self, gradient: Point, vertex: Point) -> float:
-        return 1.0 / math.sqrt(self.horizon or self.t + 1)
+        super().__init__(domain, inner_steps, horizon, None)
 
 
 class LineSearchOFW(LastLossFrankWolfe):
@@ -361,7 +337,9 @@ class LineSearchOFW(LastLossFrankWolfe):
         s_t = \min\Big(1, \frac{\langle\nabla f_t(x_t), x_t - v_t\rangle}
                                {\beta\lVert v_t - x_t\rVert^2}\Big)
 
-    One gradient and one LMO call per round; more with `inner_steps`.
+    One gradient and one LMO call per step. For :math:`\beta`-smooth losses, and no others,
+    :math:`\sum_t f_t(x_t) - \min f_t \le \sqrt{2\beta\,diam^2\,T E} + 2E`, :math:`E = e_1 + 2V_T`: derived
+    for this library. Reconstructed from the abstract; the step rule from memory.
 
     Parameters
     ----------
@@ -369,15 +347,7 @@ class LineSearchOFW(LastLossFrankWolfe):
         Accepted so that all learners share a signature; not used.
     smoothness
         :math:`\beta`: a bound on the curvature of the losses, in [f]/[x]².
-    inner_steps
-        Frank-Wolfe steps per round.
     {options}
-
-    Notes
-    -----
-    For :math:`\beta`-smooth losses, :math:`\sum_t f_t(x_t) - \min f_t \le
-    \sqrt{2\beta\,diam^2\,T E} + 2E`, :math:`E = e_1 + 2V_T`: derived for this library. No guarantee for
-    losses that are not smooth. Reconstructed from the abstract; the step rule from memory.
 
     References
     ----------
@@ -392,9 +362,6 @@ class LineSearchOFW(LastLossFrankWolfe):
     True
     """
 
-    LINE_SEARCH = True
-    smoothness: float
-
     def __init__(
         self,
         domain: Domain,
@@ -404,11 +371,4 @@ class LineSearchOFW(LastLossFrankWolfe):
         smoothness: float = 1.0,
         inner_steps: int = 1,
     ) -> None:
-        super().__init__(domain, inner_steps)
-        self.smoothness = checks.positive(smoothness, "smoothness")
-
-    def _share(self, gradient: Point, vertex: Point) -> float:
-        away = vertex - self._x
-        # The norm keeps its digits where x is near the vertex; <away, away> may turn negative.
-        length = norm(away)
-        return line_search_share(-inner(gradient, away), self.smoothness * length * length)
+        super().__init__(domain, inner_steps, None, checks.positive(smoothness, "smoothness"))
