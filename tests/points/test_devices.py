@@ -485,12 +485,6 @@ def test_stored_matrices_are_added_and_multiplied(device, shape, count):
     np.testing.assert_allclose(to_host(found), dense_one.toarray().ravel())
 
 
-def test_rows_of_stored_matrices(device):
-    stored, expected = stored_pair(device, (8, 6), 20)
-    for start, stop in ((0, 8), (2, 5), (0, 1), (7, 8), (5, 100), (3, 3)):
-        same_stored(stored[start:stop], expected[start:stop])
-
-
 def test_other_values_at_the_same_places_keep_no_old_answers(device):
     """Whether what follows from the places was asked for before, or what follows from the values."""
     for asked in (False, True):

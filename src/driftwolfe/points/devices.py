@@ -6,7 +6,7 @@ import copy
 import math
 import re
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from driftwolfe.points.kinds import Array, Shape, compiled
 
 _kernels = compiled("driftwolfe.points.sparse_kernels")
 #: Entries up to which scipy's conversions cost more than the work itself.
-_FEW_ENTRIES = 10_000
+_FEW_ENTRIES = 1000
 
 
 class Device:
@@ -65,7 +65,6 @@ class Device:
         return nullcontext()
 
     def zeros(self, shape: Shape) -> Any:
-        """An array of zeros."""
         return self.xp.zeros(shape, dtype=self.xp.float64, device=self.place)
 
     def unit(self, size: int) -> Any:
@@ -87,14 +86,6 @@ class Device:
     def largest(self, array: Any) -> float:
         """The largest absolute value; 0 where there is none."""
         return float(max(array.max(), -array.min())) if array.size else 0.0
-
-    def stored_largest(self, stored: Any) -> float:
-        """The largest absolute value of a sparse matrix's entries."""
-        return self.largest(stored.data)
-
-    def stored_length(self, stored: Any) -> float:
-        """The Frobenius norm of a sparse matrix."""
-        return float(np.linalg.norm(stored.data))
 
     def summed(self, table: Any, groups: Any, number: int) -> Any:
         """The sums of a table's columns over groups, which are numbered."""
@@ -131,12 +122,19 @@ class Device:
 
     def stored(self, rows: Any, cols: Any, values: Any, shape: Shape) -> Any:
         """A sparse matrix of checked entries, by rows; entries given twice add up."""
-        if rows.size > _FEW_ENTRIES:
-            return self.canonical(
-                scipy.sparse.coo_array((values, (rows, cols)), shape=shape), shape
-            )
-        out = _room(shape[0], rows.size)
-        return _csr(out, _kernels().sum_entries(rows, cols, values, out), shape)
+        m, n = shape
+        if not 0 < rows.size <= _FEW_ENTRIES:
+            entries = scipy.sparse.coo_array((values, (rows, cols)), shape=shape)
+            return self.canonical(entries, shape)
+        keys = rows * n + cols
+        order = keys.argsort(kind="stable")
+        keys = keys[order]
+        first = np.flatnonzero(np.diff(keys, prepend=-1))  # of each pair
+        stored = copy.copy(_empty(shape))
+        stored.indptr = keys[first].searchsorted(np.arange(m + 1) * n).astype(np.int32)
+        stored.indices = (keys[first] % n).astype(np.int32)
+        stored.data = np.add.reduceat(values[order], first)
+        return stored
 
     def canonical(self, sparse: Any, shape: Shape) -> Any:
         """A sparse matrix of any kind, checked, brought here and by rows."""
@@ -165,13 +163,17 @@ class Device:
         return self.with_data(stored, stored.data * factor)
 
     def added(self, one: Any, other: Any) -> Any:
-        """The sum of two sparse matrices, in one pass."""
-        out = _room(one.shape[0], one.nnz + other.nnz)
-        return _finite(_csr(out, _kernels().add_stored(parts(one), parts(other), out), one.shape))
+        """The sum of two sparse matrices."""
+        return _finite(one + other)
 
-    def add_stored(self, stored: Any, rows: Any, cols: Any, values: Any) -> None:
-        """Add the stored entries at these pairs to `values`."""
-        _kernels().add_sparse_entries(parts(stored), rows, cols, values)
+    def measures(self, stored: Any) -> tuple[float, float]:
+        """The largest absolute value of a sparse matrix's entries, and its Frobenius norm."""
+        with np.errstate(over="ignore"):
+            return self.largest(stored.data), float(np.linalg.norm(stored.data))
+
+    def stored_entries(self, stored: Any, rows: Any, cols: Any) -> Any:
+        """The entries of a sparse matrix at pairs, 0 where none is stored."""
+        return _kernels().stored_entries(parts(stored), rows, cols)
 
     def stored_inner(self, stored: Any, U: Any, s: Any, V: Any) -> float:
         """The inner product of a sparse matrix with U diag(s) V^T."""
@@ -179,7 +181,8 @@ class Device:
 
     def stored_product(self, one: Any, other: Any) -> float:
         """The inner product of two sparse matrices."""
-        return float(_kernels().stored_product(parts(one), parts(other)))
+        rows = np.repeat(np.arange(one.shape[0]), np.diff(one.indptr))
+        return float(one.data @ self.stored_entries(other, rows, one.indices.astype(np.int64)))
 
     def __repr__(self) -> str:
         return f"Device({self.name!r})"
@@ -193,16 +196,10 @@ def parts(stored: Any) -> tuple[Any, Any, Any]:
     return stored.indptr, stored.indices, stored.data
 
 
-def _room(rows: int, most: int) -> tuple[Any, Any, Any]:
-    """Arrays for the `parts` of a sparse matrix with up to `most` entries."""
-    return np.zeros(rows + 1, np.int32), np.empty(most, np.int32), np.empty(most)
-
-
-def _csr(parts: tuple[Any, Any, Any], size: int, shape: Shape) -> Any:
-    indptr, indices, data = parts
-    stored = scipy.sparse.csr_array((data[:size], indices[:size], indptr), shape=shape)
-    stored.has_canonical_format = True
-    return stored
+@lru_cache(maxsize=8)
+def _empty(shape: Shape) -> Any:
+    """Return a sparse matrix to fill: scipy takes longer to make one than to copy it."""
+    return scipy.sparse.csr_array(shape)
 
 
 def _finite(stored: Any) -> Any:

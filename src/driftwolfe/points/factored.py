@@ -16,7 +16,7 @@ from driftwolfe.points.orthogonal import thin_svd_of_product
 
 #: Below this ratio of squared norms a Gram-matrix norm has lost half its digits to cancellation.
 _CANCELLED = 1e-5
-#: Entries evaluated at a time when a cancelled norm is summed by rows: bounds the memory.
+#: Entries evaluated at a time when a cancelled norm is summed over all of them: bounds the memory.
 _CHUNK_ENTRIES = 1 << 20
 #: Columns beyond the shorter side that a sum may have before it is recompressed.
 _SPARE_COLUMNS = 16
@@ -262,7 +262,7 @@ class FactoredMatrix:
         """The entries at pairs that are known to fit, and to be where the matrix is."""
         values: Array = self.device.entries(self.U, self.scale, self.V, rows, cols)
         if self.sparse is not None:
-            self.device.add_stored(self.sparse, rows, cols, values)
+            values += self.device.stored_entries(self.sparse, rows, cols)
         return values
 
     # -- arithmetic --------------------------------------------------------------------------
@@ -274,9 +274,8 @@ class FactoredMatrix:
         if not isinstance(other, FactoredMatrix):
             return NotImplemented
         self._same_shape(other)
-        if self.device is not other.device:
-            one, two = _on_one_device(self, other)
-            return one + two
+        if self.device is not other.device:  # what is on the host moves
+            return other + self if self.device is HOST else self + other.to(self.device.name)
         if self.sparse is None or other.sparse is None:
             stored = other.sparse if self.sparse is None else self.sparse
         else:
@@ -351,8 +350,8 @@ class FactoredMatrix:
                 total += float(self.to("cpu").sparse.multiply(to_host(dense)).sum())
             return total
         if self.device is not other.device:
-            one, two = _on_one_device(self, other)
-            return one.inner(two)
+            one, two = (other, self) if self.device is HOST else (self, other)
+            return one.inner(two.to(one.device.name))
         products = self.device.host((self.U.T @ other.U) * (self.V.T @ other.V))
         total = float(self.s @ products @ other.s)
         total += self.stored_inner(other) + other.stored_inner(self)
@@ -370,17 +369,17 @@ class FactoredMatrix:
             # Factors near the end of the range cannot be rescaled, and none is far from the norm.
             fits = 1e-100 < rescaled.largest_part() < 1e100
             return largest * (rescaled.norm() if fits else 1.0)
-        stored = self.device.stored_length(self.sparse) if self.nnz else 0.0
+        stored = self.device.measures(self.sparse)[1] if self.nnz else 0.0
         scale = self._low_rank_norm() ** 2 + stored**2
         squared = scale + (2.0 * self.stored_inner(self) if stored else 0.0)
-        return self._norm_by_rows() if squared < _CANCELLED * scale else math.sqrt(squared)
+        return self._norm_by_entries() if squared < _CANCELLED * scale else math.sqrt(squared)
 
     def largest_part(self) -> float:
         """Return the size of the numbers: the largest of s, times the factors', or of the entries."""
         largest = float(np.abs(self.s).max(initial=0.0))
         if not self.orthonormal:
             largest *= self.device.largest(self.U) * self.device.largest(self.V)
-        return max(largest, self.device.stored_largest(self.sparse)) if self.nnz else largest
+        return max(largest, self.device.measures(self.sparse)[0]) if self.nnz else largest
 
     def _low_rank_norm(self) -> float:
         if self.orthonormal:
@@ -391,14 +390,12 @@ class FactoredMatrix:
             return float(np.linalg.norm(self.low_rank.recompress().s))
         return math.sqrt(squared)
 
-    def _norm_by_rows(self) -> float:
-        step = max(1, _CHUNK_ENTRIES // self.shape[1])
-        norms = []
-        for start in range(0, self.shape[0], step):
-            rows = (self.U[start : start + step] * self.scale) @ self.V.T
-            if self.sparse is not None:
-                rows = rows + self.sparse[start : start + step].toarray()
-            norms.append(float(self.device.xp.linalg.vector_norm(rows)))
+    def _norm_by_entries(self) -> float:
+        (m, n), xp, norms = self.shape, self.device.xp, []
+        for first in range(0, m * n, _CHUNK_ENTRIES):
+            last = min(first + _CHUNK_ENTRIES, m * n)
+            keys = xp.arange(first, last, dtype=xp.int64, device=self.device.place)
+            norms.append(float(xp.linalg.vector_norm(self.entries_at(keys // n, keys % n))))
         return math.hypot(*norms)
 
     def nuclear_norm(self) -> float:
@@ -416,7 +413,7 @@ class FactoredMatrix:
         if not self.orthonormal:
             lengths = self.device.lengths
             sizes = sizes * self.device.host(lengths(self.U) * lengths(self.V))
-        stored = self.device.stored_length(self.sparse) if self.nnz else 0.0
+        stored = self.device.measures(self.sparse)[1] if self.nnz else 0.0
         return float(sizes.sum()) + math.sqrt(min(*self.shape, self.nnz)) * stored
 
     def stored_inner(self, other: FactoredMatrix) -> float:
@@ -475,12 +472,3 @@ class FactoredMatrix:
 
 def _scale_rows(s: Array, block: Array) -> Array:
     return s * block if block.ndim == 1 else s[:, None] * block
-
-
-def _on_one_device(
-    one: FactoredMatrix, two: FactoredMatrix
-) -> tuple[FactoredMatrix, FactoredMatrix]:
-    """Return both on one device: what is on the host moves."""
-    if one.device is HOST:
-        return one.to(two.device.name), two
-    return one, two.to(one.device.name)

@@ -168,25 +168,10 @@ class TorchStored:
         return float(other.data @ self.entries(other.rows, other.indices))
 
     def copy(self) -> TorchStored:
-        indptr, indices, data = map(torch.clone, parts(self))
-        return TorchStored(indptr, indices, data, self.shape)
+        return TorchStored(*map(torch.clone, parts(self)), self.shape)
 
     def toarray(self) -> Any:
         return self._product.to_dense()
-
-    def __getitem__(self, rows: slice) -> TorchStored:
-        start, stop, _ = rows.indices(self.shape[0])
-        indptr = self.indptr[start : stop + 1]
-        first, last = int(indptr[0]), int(indptr[-1])
-        part = self.indices[first:last], self.data[first:last]
-        return TorchStored(indptr - first, *part, (stop - start, self.shape[1]))
-
-    def on(self, device: Any) -> TorchStored:
-        """The same matrix on another device of PyTorch's."""
-        if self.data.device == device:
-            return self
-        indptr, indices, data = (part.to(device) for part in parts(self))
-        return TorchStored(indptr, indices, data, self.shape)
 
     def on_host(self) -> Any:
         """The same matrix as scipy's `csr_array`."""
@@ -305,6 +290,7 @@ class TorchDevice(Device):
     with_data: Any = staticmethod(TorchStored.with_data)
     scaled: Any = staticmethod(TorchStored.scaled)
     added: Any = staticmethod(TorchStored.plus)
+    stored_entries: Any = staticmethod(TorchStored.entries)
     stored_product: Any = staticmethod(TorchStored.inner)
     workers = 2  # one waits for the device while the other gives it work; three were slower
 
@@ -328,10 +314,7 @@ class TorchDevice(Device):
     def put(self, array: Any) -> Any:
         if isinstance(array, torch.Tensor):
             return array.to(self.place)
-        rows = np.ascontiguousarray(array)
-        if min(rows.strides, default=0) < 0:  # along an axis of one entry, where that is contiguous
-            rows = rows.copy()
-        return torch.tensor(rows, device=self.place)
+        return torch.from_numpy(np.array(array, order="C")).to(self.place)
 
     def host(self, array: Any) -> Any:
         return array.detach().cpu().numpy()
@@ -386,11 +369,8 @@ class TorchDevice(Device):
     def largest(self, array: Any) -> float:
         return float(torch.linalg.vector_norm(array, math.inf)) if array.numel() else 0.0
 
-    def stored_largest(self, stored: Any) -> float:
-        return float(stored.measures[0])
-
-    def stored_length(self, stored: Any) -> float:
-        return float(stored.measures[1])
+    def measures(self, stored: Any) -> tuple[float, float]:
+        return tuple(stored.measures)
 
     def summed(self, table: Any, groups: Any, number: int) -> Any:
         return table.new_zeros((len(table), number)).index_add_(1, groups, table)
@@ -424,14 +404,12 @@ class TorchDevice(Device):
 
     def canonical(self, sparse: Any, shape: Shape) -> Any:
         if not isinstance(sparse, TorchStored):
-            indptr, indices, data = map(self.put, parts(HOST.canonical(sparse, shape)))
-            return TorchStored(indptr, indices, data, shape)
-        if sparse.shape != shape:
+            sparse = HOST.canonical(sparse, shape)
+        elif sparse.shape != shape:
             raise ValueError(f"sparse must have shape {shape}, got {sparse.shape}")
-        return sparse.on(self.place)
-
-    def add_stored(self, stored: Any, rows: Any, cols: Any, values: Any) -> None:
-        values += stored.entries(rows, cols)
+        elif devices.device_of(sparse.data) is self:
+            return sparse
+        return TorchStored(*map(self.put, parts(sparse)), shape)
 
     def stored_inner(self, stored: Any, U: Any, s: Any, V: Any) -> float:
         if stored.nnz <= stored.shape[0]:
