@@ -85,7 +85,7 @@ class Device:
 
     def largest(self, array: Any) -> float:
         """The largest absolute value; 0 where there is none."""
-        return float(max(array.max(), -array.min())) if array.size else 0.0
+        return float(self.xp.linalg.vector_norm(array, ord=math.inf)) if min(array.shape) else 0.0
 
     def summed(self, table: Any, groups: Any, number: int) -> Any:
         """The sums of a table's columns over groups, which are numbered."""
@@ -111,10 +111,6 @@ class Device:
         """The eigenvalues of a symmetric matrix, falling and on the host, and its vectors."""
         values, vectors = eigh(symmetric)
         return values[::-1], vectors[:, ::-1]
-
-    def svd(self, tall: Any) -> tuple[Any, Array, Any]:
-        """The thin decomposition U, s, Vt of a tall matrix, s on the host."""
-        return svd(tall)
 
     def entries(self, U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
         """The entries of U diag(s) V^T at pairs (rows[k], cols[k])."""
@@ -166,7 +162,7 @@ class Device:
         """The sum of two sparse matrices."""
         return _finite(one + other)
 
-    def measures(self, stored: Any) -> tuple[float, float]:
+    def measures(self, stored: Any) -> tuple[float, ...]:
         """The largest absolute value of a sparse matrix's entries, and its Frobenius norm."""
         with np.errstate(over="ignore"):
             return self.largest(stored.data), float(np.linalg.norm(stored.data))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import deepcopy
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -84,26 +85,26 @@ class FactoredMatrix:
     __slots__ = ("U", "V", "_scale", "_transposed", "device", "orthonormal", "s", "shape", "sparse")
 
     def __init__(self, U: Any, s: Any, V: Any, sparse: Any = None) -> None:
-        self.device: Device = device_of(U)
-        self.U = self.device.finite(U, "U")
-        self.s = HOST.finite(s, "s")
-        self.V = self.device.finite(V, "V")
-        rank = self.s.size
-        if self.U.ndim != 2 or self.V.ndim != 2 or self.s.ndim != 1:
+        device = device_of(U)
+        U, s, V = device.finite(U, "U"), HOST.finite(s, "s"), device.finite(V, "V")
+        if U.ndim != 2 or V.ndim != 2 or s.ndim != 1:
             raise ValueError("U and V must have two axes and s one")
-        if self.U.shape[1] != rank or self.V.shape[1] != rank:
+        if not U.shape[1] == V.shape[1] == s.size:
             raise ValueError(
-                f"U, s and V must agree on the rank, got shapes {tuple(self.U.shape)}, "
-                f"{self.s.shape} and {tuple(self.V.shape)}"
+                f"U, s and V must agree on the rank, got shapes {tuple(U.shape)}, {s.shape} and "
+                f"{tuple(V.shape)}"
             )
-        self.shape: Shape = (self.U.shape[0], self.V.shape[0])
-        self.sparse: Any = None
         if sparse is not None:
             # A copy: entries are sorted and added up in place, and must stay what they were checked for.
-            given = checks.sound_sparse(sparse, "sparse")
-            own = given.copy() if hasattr(given, "tocsr") else given
-            self.sparse = self.device.canonical(own, self.shape)
-        self.orthonormal = rank == 0
+            own = deepcopy(checks.sound_sparse(sparse, "sparse"))
+            sparse = device.canonical(own, (U.shape[0], V.shape[0]))
+        self._fill(U, s, V, sparse)
+
+    def _fill(self, U: Any, s: Array, V: Any, sparse: Any, orthonormal: bool = False) -> None:
+        self.device: Device = device_of(U)
+        self.U, self.s, self.V, self.sparse = U, s, V, sparse
+        self.shape: Shape = (U.shape[0], V.shape[0])
+        self.orthonormal = orthonormal or not s.size
         self._transposed: Any = None
         self._scale: Any = None
 
@@ -115,19 +116,12 @@ class FactoredMatrix:
     ) -> FactoredMatrix:
         """Wrap parts that are known to fit together."""
         matrix = object.__new__(cls)
-        matrix.device = device_of(U)
-        matrix.U, matrix.s, matrix.V, matrix.sparse = U, s, V, sparse
-        matrix.shape = (U.shape[0], V.shape[0])
-        matrix.orthonormal = orthonormal or not s.size
-        matrix._transposed = matrix._scale = None
+        matrix._fill(U, s, V, sparse, orthonormal)
         return matrix
 
     @classmethod
     def from_orthonormal(cls, U: Any, s: Array, V: Any) -> FactoredMatrix:
-        """Wrap factors that the caller knows to fit and to be orthonormal; nothing is checked.
-
-        `U` and `V` have a column for each number of `s`, as for the constructor.
-        """
+        """Wrap factors that the caller knows to fit and to be orthonormal; nothing is checked."""
         by_rows = device_of(U).by_rows
         return cls._of(by_rows(U), s, by_rows(V), None, orthonormal=True)
 
@@ -140,10 +134,7 @@ class FactoredMatrix:
 
     @classmethod
     def from_entries(cls, shape: Any, rows: Any, cols: Any, values: Any) -> FactoredMatrix:
-        """The sparse matrix with values[k] at (rows[k], cols[k]); entries given twice add up.
-
-        It lives where the values do.
-        """
+        """The sparse matrix with values[k] at (rows[k], cols[k]), on their device; twins add up."""
         m, n = checks.matrix_shape(shape)
         device = device_of(values)
         rows, cols = checks.entry_indices(to_host(rows), to_host(cols), (m, n))
@@ -193,8 +184,8 @@ class FactoredMatrix:
     @property
     def nbytes(self) -> int:
         """Bytes held by the factors and the sparse part."""
-        parts = (self.U, self.s, self.V, *(() if self.sparse is None else self.stored_arrays))
-        return sum(int(part.nbytes) for part in parts)
+        stored = () if self.sparse is None else self.stored_arrays
+        return sum(int(part.nbytes) for part in (self.U, self.s, self.V, *stored))
 
     @property
     def low_rank(self) -> FactoredMatrix:
@@ -425,10 +416,9 @@ class FactoredMatrix:
     # -- compressing -------------------------------------------------------------------------
 
     def recompress(self) -> FactoredMatrix:
-        """The same matrix with orthonormal factors and falling s >= 0, zeros dropped.
+        """The low-rank part as its singular value decomposition, zeros dropped; S is left alone.
 
-        The low-rank part is rewritten as its singular value decomposition, in
-        O((m + n) rank^2); the sparse part is left alone.
+        It has orthonormal factors and falling s > 0, and takes O((m + n) rank^2).
         """
         return self.truncate(error=0.0).matrix
 

@@ -163,10 +163,8 @@ class ProductPoint:
             return NotImplemented
         return ProductPoint(a + b for a, b in self._pairs(other))
 
-    def __sub__(self, other: object) -> ProductPoint:
-        if not isinstance(other, ProductPoint):
-            return NotImplemented
-        return ProductPoint(a - b for a, b in self._pairs(other))
+    def __sub__(self, other: Any) -> ProductPoint:
+        return self + (-other)
 
     def __mul__(self, factor: Any) -> ProductPoint:
         if np.ndim(factor) != 0 or isinstance(factor, ProductPoint):

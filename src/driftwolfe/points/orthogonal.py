@@ -74,8 +74,9 @@ class RitzSpace(NamedTuple):
         """The first left and right vectors, in columns."""
         device = device_of(self.image)
         if count and self.s[count - 1] <= _GRAM_RANGE * self.s[0]:
-            V, _, Wt = device.svd(self.image)
-            return self.basis @ Wt[:count].T, device.by_rows(V[:, :count])
+            size = len(self.s)
+            V, _, W = thin_svd_of_product(self.image, np.ones(size), device.unit(size))
+            return self.basis @ W[:, :count], device.by_rows(V[:, :count])
         rotation = self.rotation[:, :count]
         return self.basis @ rotation, (self.image @ rotation) / device.put(self.s[:count])
 

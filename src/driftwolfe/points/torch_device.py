@@ -117,13 +117,12 @@ class TorchStored:
         return diagonal(held, *shape), diagonal(flipped, *shape[::-1])
 
     @cached_property
-    def measures(self) -> tuple[float, float]:
+    def measures(self) -> tuple[float, ...]:
         """The largest absolute value and the length of all entries, by one transfer."""
         if not self.nnz:
             return 0.0, 0.0
         measure = torch.linalg.vector_norm
-        largest, length = torch.stack((measure(self.data, math.inf), measure(self.data))).tolist()
-        return largest, length
+        return tuple(torch.stack((measure(self.data, math.inf), measure(self.data))).tolist())
 
     def __matmul__(self, block: Any) -> Any:
         return self._product @ block
@@ -366,11 +365,8 @@ class TorchDevice(Device):
     def by_rows(self, array: Any) -> Any:
         return array.contiguous()
 
-    def largest(self, array: Any) -> float:
-        return float(torch.linalg.vector_norm(array, math.inf)) if array.numel() else 0.0
-
-    def measures(self, stored: Any) -> tuple[float, float]:
-        return tuple(stored.measures)
+    def measures(self, stored: Any) -> Any:
+        return stored.measures
 
     def summed(self, table: Any, groups: Any, number: int) -> Any:
         return table.new_zeros((len(table), number)).index_add_(1, groups, table)
@@ -388,12 +384,6 @@ class TorchDevice(Device):
             return values[::-1], self.put(vectors[:, ::-1])
         found = torch.linalg.eigh(symmetric)
         return self.host(found[0])[::-1], found[1].flip(1)
-
-    def svd(self, tall: Any) -> tuple[Any, Array, Any]:
-        """The thin decomposition U, s, Vt: by QR here, and of the small factor on the host."""
-        basis, core = torch.linalg.qr(tall)
-        inner, s, Vt = devices.svd(self.host(core))
-        return basis @ self.put(inner), s, self.put(Vt)
 
     def entries(self, U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
         step = max(1, _CHUNK // max(1, len(s)))
