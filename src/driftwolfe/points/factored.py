@@ -134,7 +134,7 @@ class FactoredMatrix:
 
     @classmethod
     def from_entries(cls, shape: Any, rows: Any, cols: Any, values: Any) -> FactoredMatrix:
-        """The sparse matrix with values[k] at (rows[k], cols[k]), on their device; twins add up."""
+        """The sparse matrix of values[k] at (rows[k], cols[k]), on their device; repeated pairs add up."""
         m, n = checks.matrix_shape(shape)
         device = device_of(values)
         rows, cols = checks.entry_indices(to_host(rows), to_host(cols), (m, n))
