@@ -395,9 +395,12 @@ def test_tensors_that_autograd_follows_and_of_other_precision(place, device, tor
         (lambda t: FactoredMatrix(t([[np.nan]]), [1.0], [[1.0]]), "U has entries that are not"),
         (lambda t: FactoredMatrix(t([[1.0]]), [1.0], t([[np.inf]])), "V has entries that are not"),
         (lambda t: FactoredMatrix(t([[1.0]]), t([np.nan]), [[1.0]]), "s has entries that are not"),
-        (lambda t: FactoredMatrix(t([[1j]]), [1.0], [[1.0]]), "U must hold real numbers"),
-        (lambda t: FactoredMatrix(t([[True]]), [1.0], [[1.0]]), "U must hold real numbers"),
-        (lambda t: FactoredMatrix(t([[1.0]]).to_sparse(), [1.0], [[1.0]]), "must be a dense"),
+        (lambda t: FactoredMatrix(t([[1j]]), [1.0], [[1.0]]), "U must be a dense tensor of real"),
+        (lambda t: FactoredMatrix(t([[True]]), [1.0], [[1.0]]), "U must be a dense tensor of real"),
+        (
+            lambda t: FactoredMatrix(t([[1.0]]).to_sparse(), [1.0], [[1.0]]),
+            "U must be a dense tensor of real",
+        ),
         (lambda t: FactoredMatrix(t([1.0]), [1.0], t([[1.0]])), "two axes"),
         (lambda t: FactoredMatrix(t([[1.0]]), [1.0, 2.0], t([[1.0]])), "agree on the rank"),
         (lambda t: FactoredMatrix(t([[1.0]]), [1.0], t([[1.0]]), sp.eye_array(2)), "shape"),
@@ -522,12 +525,12 @@ def test_matrices_along_a_diagonal(device):
         ([one[0], None, two[0]], [one[1], empty, two[1]]),
         ([None, one[0], one[0].scaled(2.0)], [empty, one[1], 2.0 * one[1]]),
     ):
-        forth, back = type(one[0]).beside(held, (8, 6))
+        found = type(one[0]).diagonal(held, (8, 6))
         whole = sp.block_diag(expected, format="csr")
         right, left = block(whole.shape[1]), block(whole.shape[0])
-        close(forth @ device.put(right), whole @ right, 10)
-        close(back @ device.put(left), whole.T @ left, 10)
-    assert type(one[0]).beside([None, None], (8, 6)) is None
+        close(found @ device.put(right), whole @ right, 10)
+        close(found.T @ device.put(left), whole.T @ left, 10)
+    assert type(one[0]).diagonal([None, None], (8, 6)) is None
 
 
 @pytest.mark.parametrize("where", ["cpu", *DEVICES])

@@ -92,29 +92,16 @@ class TorchStored:
         return TorchStored(indptr, self.rows[order].int(), self.data[order], self.shape[::-1])
 
     @classmethod
-    def beside(cls, matrices: Sequence[TorchStored | None], shape: Shape) -> Any:
-        """Return several matrices along a diagonal, and the transpose, as PyTorch multiplies them.
-
-        None stands for a matrix without entries; None is returned where all are.
-        """
+    def diagonal(cls, matrices: Sequence[TorchStored | None], shape: Shape) -> TorchStored | None:
+        """Return matrices of one shape along a diagonal; None has no entries."""
+        (m, n), number = shape, len(matrices)
         held = [(i, matrix) for i, matrix in enumerate(matrices) if matrix is not None]
-        if not held:
-            return None
-        if len(matrices) == 1:
-            return held[0][1]._product, held[0][1].T._product
-
-        def diagonal(held: Sequence[tuple[int, TorchStored]], m: int, n: int) -> Any:
-            data = torch.cat([matrix.data for _, matrix in held])
-            indices = torch.cat([matrix.indices + i * n for i, matrix in held])
-            counts = data.new_zeros((len(matrices), m), dtype=torch.int32)
-            for i, matrix in held:
-                counts[i] = torch.diff(matrix.indptr)
-            ends = torch.cumsum(counts.view(-1), 0, dtype=torch.int32)
-            indptr, size = torch.cat((ends.new_zeros(1), ends)), (len(ends), len(matrices) * n)
-            return torch.sparse_csr_tensor(indptr, indices, data, size)
-
-        flipped = [(i, matrix.T) for i, matrix in held]
-        return diagonal(held, *shape), diagonal(flipped, *shape[::-1])
+        if number == 1 or not held:
+            return matrices[0]
+        rows = torch.cat([matrix.rows + i * m for i, matrix in held])
+        cols = torch.cat([matrix.indices + i * n for i, matrix in held])
+        data = torch.cat([matrix.data for _, matrix in held])
+        return cls._of_keys(rows * (number * n) + cols, data, (number * m, number * n))
 
     @cached_property
     def measures(self) -> tuple[float, ...]:
@@ -126,9 +113,6 @@ class TorchStored:
 
     def __matmul__(self, block: Any) -> Any:
         return self._product @ block
-
-    def __rmatmul__(self, block: Any) -> Any:
-        return (self.T @ block.T).T
 
     def with_data(self, data: Any) -> TorchStored:
         """Return the same indices with other values; what was cached for them is kept."""
@@ -199,7 +183,8 @@ class TorchKrylov:
             index = torch.arange(number, device=like.device)
             whose = torch.repeat_interleave(index, ranks, output_size=self._left.shape[1])
             self._own = (whose == index[:, None]).to(like.dtype)
-        self._stored = TorchStored.beside([matrix.sparse for matrix in matrices], (m, n))
+        stored = TorchStored.diagonal([matrix.sparse for matrix in matrices], (m, n))
+        self._stored = None if stored is None else (stored._product, stored.T._product)
         self._basis = like.new_empty((number, most + 1, n))
         self._images = like.new_empty((most, number, m))
         self._basis[:, 0] = torch.stack(list(starts))
@@ -321,10 +306,9 @@ class TorchDevice(Device):
     def finite(self, value: Any, name: str, shape: Shape | None = None) -> Any:
         if not isinstance(value, torch.Tensor):
             return self.put(checks.finite_array(value, name, shape))
-        if value.is_complex() or value.dtype == torch.bool:
-            raise ValueError(f"{name} must hold real numbers, got a tensor of {value.dtype}")
-        if value.layout is not torch.strided:
-            raise ValueError(f"{name} must be a dense tensor, got one of layout {value.layout}")
+        if value.is_complex() or value.dtype == torch.bool or value.layout is not torch.strided:
+            given = f"{value.dtype}, {value.layout}"
+            raise ValueError(f"{name} must be a dense tensor of real numbers, got {given}")
         if shape is not None and tuple(value.shape) != shape:
             raise ValueError(f"{name} must have shape {shape}, got {tuple(value.shape)}")
         tensor = value.detach().to(self.place, torch.float64).contiguous()
