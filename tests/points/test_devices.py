@@ -481,10 +481,10 @@ def test_stored_matrices_are_added_and_multiplied(device, shape, count):
         zip(*dense_two.nonzero(), strict=True)
     )
     assert total.nnz == len(places)
-    assert one.inner(two) == pytest.approx(dense_one.multiply(dense_two).sum())
-    assert one.inner(one) == pytest.approx(np.vdot(dense_one.data, dense_one.data))
-    rows, cols = np.indices(shape).reshape(2, -1)
-    found = one.entries(device.put(rows), device.put(cols))
+    product = device.stored_product
+    assert product(one, two) == pytest.approx(dense_one.multiply(dense_two).sum())
+    assert product(one, one) == pytest.approx(np.vdot(dense_one.data, dense_one.data))
+    found = device.stored_at(one, device.put(np.arange(shape[0] * shape[1])))
     np.testing.assert_allclose(to_host(found), dense_one.toarray().ravel())
 
 
@@ -552,8 +552,8 @@ def test_places_beyond_32_bits_are_told_apart(device):
     rows, cols = np.array([0, 4096, 4096, shape[0] - 1]), np.array([5, 5, 6, shape[1] - 1])
     stored = device.stored(*map(device.put, (rows, cols, np.arange(1.0, 5.0))), shape)
     assert stored.nnz == 4
-    assert to_host(stored.entries(device.put(rows), device.put(cols))).tolist() == [1, 2, 3, 4]
-    assert to_host(stored.T.entries(device.put(cols), device.put(rows))).tolist() == [1, 2, 3, 4]
+    for made, places in ((stored, rows * shape[1] + cols), (stored.T, cols * shape[0] + rows)):
+        assert to_host(device.stored_at(made, device.put(places))).tolist() == [1, 2, 3, 4]
 
 
 def test_no_warning_is_heard(place):

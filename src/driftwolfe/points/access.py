@@ -19,13 +19,10 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class _Access(NamedTuple):
-    """The threads in marked methods of one object.
+    """The threads in marked methods of one object; the first writer is at work."""
 
-    No lock is needed: operations on lists are atomic, and a thread first enters its number and then
-    looks for others, so of a reader and a writer who come at the same moment at least one sees the
-    other. The first writer is at work; later ones are about to be rejected.
-    """
-
+    # No lock is needed: operations on lists are atomic, and a thread enters its number before it
+    # looks for others, so of a reader and a writer at the same moment at least one sees the other.
     writers: list[int]
     readers: list[int]
 
@@ -79,11 +76,7 @@ def _guarded(method: Method, writing: bool = False, whole: bool = False) -> Meth
 
 
 class Guarded:
-    """A class whose copies are reads too.
-
-    Pickling is rejected while another thread writes. Do not write before it is complete: Python
-    gives no way to notice that.
-    """
+    """A class whose copies are reads too; a write during pickling goes unnoticed."""
 
     @reads
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:

@@ -53,11 +53,7 @@ class Device:
         return np.ascontiguousarray(checks.finite_array(self.put(value), name, shape))
 
     def beside(self) -> AbstractContextManager[None]:
-        """Return a context for work of one thread beside that of others.
-
-        The thread that hands out the work makes it, the one that does it enters it. All that is done
-        in it is done when the next work of the first thread starts.
-        """
+        """Return a context for a worker thread; its work ends before the caller's next work starts."""
         return nullcontext()
 
     def reduced_precision(self) -> AbstractContextManager[None]:
@@ -167,18 +163,30 @@ class Device:
         with np.errstate(over="ignore"):
             return self.largest(stored.data), float(np.linalg.norm(stored.data))
 
-    def stored_entries(self, stored: Any, rows: Any, cols: Any) -> Any:
-        """The entries of a sparse matrix at pairs, 0 where none is stored."""
-        return _kernels().stored_entries(parts(stored), rows, cols)
+    def keys(self, stored: Any) -> Any:
+        """The number row * n + col of every entry of a sparse matrix, rising."""
+        m, n = stored.shape
+        return np.repeat(np.arange(m) * n, np.diff(stored.indptr)) + stored.indices
 
-    def stored_inner(self, stored: Any, U: Any, s: Any, V: Any) -> float:
-        """The inner product of a sparse matrix with U diag(s) V^T."""
-        return float(_kernels().stored_inner(parts(stored), U, s, V))
+    def stored_at(self, stored: Any, wanted: Any) -> Any:
+        """The entries of a sparse matrix with these numbers, 0 where none is stored."""
+        if not stored.nnz:
+            return self.zeros((len(wanted),))
+        keys = self.keys(stored)
+        found = self.xp.searchsorted(keys, wanted).clip(max=stored.nnz - 1)
+        return self.xp.where(keys[found] == wanted, stored.data[found], 0.0)
 
     def stored_product(self, one: Any, other: Any) -> float:
         """The inner product of two sparse matrices."""
-        rows = np.repeat(np.arange(one.shape[0]), np.diff(one.indptr))
-        return float(one.data @ self.stored_entries(other, rows, one.indices.astype(np.int64)))
+        return float(other.data @ self.stored_at(one, self.keys(other)))
+
+    def stored_inner(self, stored: Any, U: Any, s: Any, V: Any) -> float:
+        """The inner product of a sparse matrix with U diag(s) V^T."""
+        m, n = stored.shape
+        if stored.nnz > m:
+            return float(self.xp.vdot((U * s).ravel(), (stored @ V).ravel()))
+        keys = self.keys(stored)
+        return float(stored.data @ self.entries(U, s, V, keys // n, keys % n))
 
     def __repr__(self) -> str:
         return f"Device({self.name!r})"
@@ -209,14 +217,10 @@ HOST = Device()
 
 
 def svd(matrix: Array) -> tuple[Array, Array, Array]:
-    """Return the thin decomposition U, s, Vt with falling s, of a matrix or a stack of them.
-
-    LAPACK's divide and conquer now and then fails on matrices that are finite; those go, scaled, to
-    its slower QR iteration.
-    """
+    """Return the thin decomposition U, s, Vt with falling s, of a matrix or a stack of them."""
     try:
         U, s, Vt = np.linalg.svd(matrix, full_matrices=False)
-    except np.linalg.LinAlgError:
+    except np.linalg.LinAlgError:  # divide and conquer fails now and then; QR iteration is slower
         if matrix.ndim > 2:
             U, s, Vt = map(np.stack, zip(*map(svd, matrix), strict=True))
         else:
@@ -268,11 +272,7 @@ def to_host(array: Any) -> Any:
 
 
 def device_named(name: Any) -> Device:
-    """Return the device of a name, or raise ValueError with the names there are.
-
-    ``"cpu"`` is NumPy on the host, ``"torch"`` PyTorch on the host, and ``"cuda"``, ``"cuda:1"``, ...
-    are PyTorch's GPUs.
-    """
+    """Return the device of a name: "cpu", "torch" (PyTorch on the host), "cuda", "cuda:1", ..."""
     if name is None or name == "cpu":
         return HOST
     if not (isinstance(name, str) and re.fullmatch(r"torch|cuda(:\d{1,3})?", name)):

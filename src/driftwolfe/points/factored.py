@@ -253,7 +253,7 @@ class FactoredMatrix:
         """The entries at pairs that are known to fit, and to be where the matrix is."""
         values: Array = self.device.entries(self.U, self.scale, self.V, rows, cols)
         if self.sparse is not None:
-            values += self.device.stored_entries(self.sparse, rows, cols)
+            values += self.device.stored_at(self.sparse, rows * self.shape[1] + cols)
         return values
 
     # -- arithmetic --------------------------------------------------------------------------

@@ -185,7 +185,7 @@ def lanczos(
     the largest eigenvalue of :math:`A^\top A` it is at most 1/|c|, where c is the leading component
     of the start (Hochstenbach 2013), and a random c is rarely tiny. A run therefore also goes on
     until, with probability 0.999, no singular value lies more than max(`tolerance`, 0.05) s above s.
-    `randomness` is the length of the starts' random part as a share of theirs.
+    `randomness` is the random share of the starts' length.
     """
     # A uniform unit vector in n dimensions has |c| < delta with probability <= delta sqrt(2 n / pi).
     least = _FAILURE * randomness * math.sqrt(math.pi / (2.0 * len(starts[0])))
@@ -210,10 +210,7 @@ def _run(
     luck: float,
     rescaled: bool = False,
 ) -> list[Triplet]:
-    """Grow one Krylov basis per matrix; of u, v only the directions count.
-
-    `luck` is -log|c|, 0 where nothing is to be ruled out.
-    """
+    """Grow one Krylov basis per matrix; u, v are not unit. `luck` is -log|c|, 0 to rule out nothing."""
     steps = max(1, min(_LARGEST_BASIS, most, matrices[0].shape[1]))
     if not isinstance(matrices[0], FactoredMatrix):
         spaces: Any = _Basis(matrices[0], starts[0], steps)
@@ -276,13 +273,9 @@ def _estimate(
 
 
 def _missed(values: Array, beyond: Array, tolerance: float, luck: float) -> float | None:
-    r"""Return how far above s a singular value may lie, relative to s; None: not yet ruled out.
-
-    The Lanczos polynomial is :math:`\prod_j (t - \lambda_j) / \beta_j` with the Ritz values and the
-    off-diagonal. Beyond the largest Ritz value :math:`s^2` it grows, and where it is at least
-    :math:`e^{luck}` there is no eigenvalue. For a tolerance below `_LEAST_MISSED` the answer is 0 once
-    that holds at :math:`t = s^2 (1 + LEAST\_MISSED)^2`: there the residual must do.
-    """
+    """Return how far above s a singular value may lie, relative to s; None: not yet ruled out."""
+    # The Lanczos polynomial, the product of (t - Ritz value) / off-diagonal, grows beyond s^2; where
+    # it is at least exp(luck) there is no eigenvalue t. Below `_LEAST_MISSED` the residual must do.
     above = max(tolerance, _LEAST_MISSED) * _SHARES
     t = float(values[-1]) * (1.0 + above) ** 2
     enough = np.log((t[:, None] - values) / beyond).sum(axis=1) >= luck

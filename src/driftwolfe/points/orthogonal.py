@@ -17,11 +17,9 @@ _GRAM_RANGE = 1e-3
 
 
 def orthonormal(block: Array) -> Array:
-    """Return an orthonormal basis whose span holds that of a tall block, of as many columns.
-
-    Cholesky-QR, repeated until it is accurate, which runs at matrix-product speed (several times
-    Householder QR on a 1682 x 100 block); Householder QR where the block is close to deficient.
-    """
+    """Return an orthonormal basis whose span holds that of a tall block, of as many columns."""
+    # Cholesky-QR, repeated until it is accurate, is several times faster than Householder QR on a
+    # 1682 x 100 block, which remains for blocks that are close to deficient.
     device = device_of(block)
     basis = device.unit_columns(block)
     gram = basis.T @ basis
@@ -40,11 +38,7 @@ def orthonormal(block: Array) -> Array:
 
 
 def thin_svd_of_product(U: Any, s: Array, V: Any) -> tuple[Any, Array, Any]:
-    r"""Return the thin singular value decomposition of :math:`U\,\mathrm{diag}(s)\,V^\top`.
-
-    Householder QR of both factors and an SVD of the small core: backward stable, so cancelling
-    factors cost no digits.
-    """
+    """Return the thin decomposition of U diag(s) V^T; cancelling factors cost no digits."""
     device = device_of(U)
     left, left_core = device.xp.linalg.qr(U)
     right, right_core = device.xp.linalg.qr(V)
@@ -82,10 +76,7 @@ class RitzSpace(NamedTuple):
 
 
 def ritz_space(operator: Any, right: Array, powers: int = 0) -> RitzSpace:
-    """Return the image of a block of right vectors after `powers` rounds of power iteration.
-
-    These only rotate the space, so that single precision suffices, at half the time.
-    """
+    """Return the image of a block of right vectors after `powers` rounds of power iteration."""
     image = operator @ right if powers == 0 else _powered(operator, right, powers)
     basis = orthonormal(image)
     back = transpose_times(operator, basis)
@@ -94,6 +85,7 @@ def ritz_space(operator: Any, right: Array, powers: int = 0) -> RitzSpace:
 
 
 def _powered(operator: Any, right: Array, powers: int) -> Array:
+    """Rotate a space by power iteration, for which single precision suffices, at half the time."""
     device = device_of(right)
     single, unit = device.single, device.unit_columns
     dense = is_array(operator)

@@ -7,7 +7,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from driftwolfe.points.compiling import NEW_TABLE, NUMBERS, PLACES, TABLE, WHOLE, fast_jit, jit
+from driftwolfe.points.compiling import NEW_TABLE, NUMBERS, PLACES, TABLE, WHOLE, fast_jit
 
 _INDICES = numba.types.Array(numba.int32, 1, "C", readonly=True)
 #: S by rows (indptr, indices, data), and U, s, V.
@@ -26,24 +26,6 @@ def low_rank_entries(U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
             total += u[k] * s[k] * v[k]
         out[e] = total
     return out
-
-
-@fast_jit(_STORED, TABLE, NUMBERS, TABLE)
-def stored_inner(stored: Any, U: Any, s: Any, V: Any) -> Any:
-    """Return <S, U diag(s) V^T>, one row of U at a time."""
-    indptr, indices, data = stored
-    total, row = 0.0, np.empty(s.size)
-    for i in range(np.uint64(U.shape[0])):
-        first, last = np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])
-        if first < last:
-            for k in range(s.size):
-                row[k] = U[i, k] * s[k]
-        for p in range(first, last):
-            column, product = V[np.uint64(indices[p])], 0.0
-            for k in range(s.size):
-                product += row[k] * column[k]
-            total += data[p] * product
-    return total
 
 
 @fast_jit()
@@ -130,22 +112,3 @@ def lanczos_step(low_rank: Any, stored: Any, basis: Any, inner: Any, images: Any
     for c in range(s.size):
         inner_product[c] *= factor
     return diagonal, length
-
-
-@jit(_STORED, PLACES, PLACES)
-def stored_entries(stored: Any, rows: Any, cols: Any) -> Any:
-    """Return the entry of S at each pair (i, j), 0 where none is stored; indices are sorted."""
-    indptr, indices, data = stored
-    out = np.zeros(rows.size)
-    for e in range(rows.size):
-        i, j = rows[e], cols[e]
-        low, high = indptr[i], indptr[i + 1]
-        while low < high:
-            middle = (low + high) // 2
-            if indices[middle] < j:
-                low = middle + 1
-            else:
-                high = middle
-        if low < indptr[i + 1] and indices[low] == j:
-            out[e] = data[low]
-    return out

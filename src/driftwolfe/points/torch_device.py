@@ -139,17 +139,6 @@ class TorchStored:
             raise ValueError("sparse has entries that are not finite")
         return total
 
-    def entries(self, rows: Any, cols: Any) -> Any:
-        """The entries at pairs, zero where none is stored."""
-        if not self.nnz:
-            return self.data.new_zeros(len(rows))
-        wanted = rows * self.shape[1] + cols
-        found = torch.searchsorted(self._keys, wanted).clamp_max(self.nnz - 1)
-        return torch.where(self._keys[found] == wanted, self.data[found], 0.0)
-
-    def inner(self, other: TorchStored) -> float:
-        return float(other.data @ self.entries(other.rows, other.indices))
-
     def copy(self) -> TorchStored:
         return TorchStored(*map(torch.clone, parts(self)), self.shape)
 
@@ -163,11 +152,10 @@ class TorchStored:
 
 
 class TorchKrylov:
-    """Krylov bases of A^T A for several matrices, orthogonalised twice in each step.
+    """Krylov bases of A^T A for several matrices, which share calls, as each has a fixed cost.
 
-    Every call of a device has a fixed cost: s is multiplied into a factor once, and the matrices
-    share all calls. Their factors lie side by side, so that one product reads all of them, and the
-    products of one matrix with another's vector are masked out.
+    Their factors lie side by side: one product reads all of them, and the products of one matrix
+    with another's vector are masked out. s is multiplied into a factor once.
     """
 
     def __init__(self, matrices: Sequence[Any], starts: Sequence[Any], most: int) -> None:
@@ -274,8 +262,6 @@ class TorchDevice(Device):
     with_data: Any = staticmethod(TorchStored.with_data)
     scaled: Any = staticmethod(TorchStored.scaled)
     added: Any = staticmethod(TorchStored.plus)
-    stored_entries: Any = staticmethod(TorchStored.entries)
-    stored_product: Any = staticmethod(TorchStored.inner)
     workers = 2  # one waits for the device while the other gives it work; three were slower
 
     def __init__(self, name: str) -> None:
@@ -352,6 +338,9 @@ class TorchDevice(Device):
     def measures(self, stored: Any) -> Any:
         return stored.measures
 
+    def keys(self, stored: Any) -> Any:
+        return stored._keys
+
     def summed(self, table: Any, groups: Any, number: int) -> Any:
         return table.new_zeros((len(table), number)).index_add_(1, groups, table)
 
@@ -384,8 +373,3 @@ class TorchDevice(Device):
         elif devices.device_of(sparse.data) is self:
             return sparse
         return TorchStored(*map(self.put, parts(sparse)), shape)
-
-    def stored_inner(self, stored: Any, U: Any, s: Any, V: Any) -> float:
-        if stored.nnz <= stored.shape[0]:
-            return float(stored.data @ self.entries(U, s, V, stored.rows, stored.indices))
-        return float(torch.vdot((U * s).ravel(), (stored @ V).ravel()))
