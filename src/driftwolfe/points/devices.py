@@ -105,8 +105,8 @@ class Device:
 
     def eigh(self, symmetric: Any) -> tuple[Array, Any]:
         """The eigenvalues of a symmetric matrix, falling and on the host, and its vectors."""
-        values, vectors = eigh(symmetric)
-        return values[::-1], vectors[:, ::-1]
+        values, vectors = eigh(self.host(symmetric))
+        return values[::-1], self.put(vectors[:, ::-1])
 
     def entries(self, U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
         """The entries of U diag(s) V^T at pairs (rows[k], cols[k])."""
@@ -122,7 +122,7 @@ class Device:
         order = keys.argsort(kind="stable")
         keys = keys[order]
         first = np.flatnonzero(np.diff(keys, prepend=-1))  # of each pair
-        stored = copy.copy(_empty(shape))
+        stored = copy.copy(empty_stored(shape))
         stored.indptr = keys[first].searchsorted(np.arange(m + 1) * n).astype(np.int32)
         stored.indices = (keys[first] % n).astype(np.int32)
         stored.data = np.add.reduceat(values[order], first)
@@ -201,7 +201,7 @@ def parts(stored: Any) -> tuple[Any, Any, Any]:
 
 
 @lru_cache(maxsize=8)
-def _empty(shape: Shape) -> Any:
+def empty_stored(shape: Shape) -> Any:
     """Return a sparse matrix to fill: scipy takes longer to make one than to copy it."""
     return scipy.sparse.csr_array(shape)
 

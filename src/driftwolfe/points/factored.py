@@ -11,7 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftwolfe.points import checks
-from driftwolfe.points.devices import HOST, Device, device_named, device_of, is_array, svd, to_host
+from driftwolfe.points.devices import (
+    HOST,
+    Device,
+    device_named,
+    device_of,
+    empty_stored,
+    is_array,
+    parts,
+    svd,
+    to_host,
+)
 from driftwolfe.points.kinds import Array, Indices, Shape
 from driftwolfe.points.orthogonal import thin_svd_of_product
 
@@ -108,8 +118,6 @@ class FactoredMatrix:
         self._transposed: Any = None
         self._scale: Any = None
 
-    # -- making ------------------------------------------------------------------------------
-
     @classmethod
     def _of(
         cls, U: Any, s: Array, V: Any, sparse: Any, orthonormal: bool = False
@@ -120,10 +128,10 @@ class FactoredMatrix:
         return matrix
 
     @classmethod
-    def from_orthonormal(cls, U: Any, s: Array, V: Any) -> FactoredMatrix:
-        """Wrap factors that the caller knows to fit and to be orthonormal; nothing is checked."""
+    def from_orthonormal(cls, U: Any, s: Array, V: Any, sparse: Any = None) -> FactoredMatrix:
+        """Wrap parts that the caller knows to fit, U and V to be orthonormal; nothing is checked."""
         by_rows = device_of(U).by_rows
-        return cls._of(by_rows(U), s, by_rows(V), None, orthonormal=True)
+        return cls._of(by_rows(U), s, by_rows(V), sparse, orthonormal=True)
 
     @classmethod
     def zeros(cls, shape: Any, device: str | None = None) -> FactoredMatrix:
@@ -168,8 +176,6 @@ class FactoredMatrix:
         concat = matrices[0].device.xp.concat
         U, V = concat([A.U for A in matrices], axis=1), concat([A.V for A in matrices], axis=1)
         return cls._of(U, np.concat([A.s for A in matrices]), V, stored)
-
-    # -- facts -------------------------------------------------------------------------------
 
     @property
     def rank(self) -> int:
@@ -219,10 +225,7 @@ class FactoredMatrix:
     @property
     def stored_arrays(self) -> tuple[Indices, Indices, Array]:
         """The sparse part by rows: `indptr`, `indices`, `data`."""
-        if self.sparse is None:  # as compiled loops on the host take it
-            none = np.empty(0, dtype=np.int32)
-            return np.zeros(self.shape[0] + 1, dtype=np.int32), none, np.empty(0, self.s.dtype)
-        return self.sparse.indptr, self.sparse.indices, self.sparse.data
+        return parts(empty_stored(self.shape) if self.sparse is None else self.sparse)
 
     def copy(self) -> FactoredMatrix:
         """A copy that shares no array with this one."""
@@ -236,8 +239,7 @@ class FactoredMatrix:
         stored = unit.sparse
         if stored is not None:
             stored = self.device.with_data(stored, single(stored.data))
-        s: Any = HOST.single(unit.s)
-        return FactoredMatrix._of(single(unit.U), s, single(unit.V), stored)
+        return FactoredMatrix._of(single(unit.U), HOST.single(unit.s), single(unit.V), stored)
 
     def toarray(self) -> Array:
         """The dense m x n array: asked for, never done silently."""
@@ -255,8 +257,6 @@ class FactoredMatrix:
         if self.sparse is not None:
             values += self.device.stored_at(self.sparse, rows * self.shape[1] + cols)
         return values
-
-    # -- arithmetic --------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Any:
         if is_array(other):
@@ -328,8 +328,6 @@ class FactoredMatrix:
         if self._transposed is None:  # a view, but scipy takes as long to make it as to multiply
             self._transposed = self.sparse.T
         return product + self._transposed @ block
-
-    # -- measuring ---------------------------------------------------------------------------
 
     def inner(self, other: Any) -> float:
         r"""Return :math:`\langle A, B\rangle` with another factored matrix or a dense array."""
@@ -413,8 +411,6 @@ class FactoredMatrix:
             return 0.0
         return self.device.stored_inner(self.sparse, other.U, other.scale, other.V)
 
-    # -- compressing -------------------------------------------------------------------------
-
     def recompress(self) -> FactoredMatrix:
         """The low-rank part as its singular value decomposition, zeros dropped; S is left alone.
 
@@ -438,9 +434,8 @@ class FactoredMatrix:
         if rank is not None:
             keep = min(keep, checks.count(rank, "rank", least=0))
         dropped = float(tails[keep]) if keep < s.size else 0.0
-        by_rows = self.device.by_rows
-        parts = by_rows(U[:, :keep]), s[:keep], by_rows(V[:, :keep])
-        return Truncation(FactoredMatrix._of(*parts, self.sparse, orthonormal=True), dropped)
+        kept = FactoredMatrix.from_orthonormal(U[:, :keep], s[:keep], V[:, :keep], self.sparse)
+        return Truncation(kept, dropped)
 
     def __repr__(self) -> str:
         return f"FactoredMatrix(shape={self.shape}, rank={self.rank}, stored={self.nnz})"

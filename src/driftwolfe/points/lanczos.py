@@ -212,12 +212,11 @@ def _run(
 ) -> list[Triplet]:
     """Grow one Krylov basis per matrix; u, v are not unit. `luck` is -log|c|, 0 to rule out nothing."""
     steps = max(1, min(_LARGEST_BASIS, most, matrices[0].shape[1]))
-    if not isinstance(matrices[0], FactoredMatrix):
-        spaces: Any = _Basis(matrices[0], starts[0], steps)
-    elif matrices[0].device is HOST:
-        spaces = _FactoredBasis(matrices[0], starts[0], steps)
-    else:
+    factored = isinstance(matrices[0], FactoredMatrix)
+    if factored and matrices[0].device is not HOST:
         spaces = matrices[0].device.krylov(matrices, starts, steps)
+    else:
+        spaces = (_FactoredBasis if factored else _Basis)(matrices[0], starts[0], steps)
     with np.errstate(over="ignore", invalid="ignore"):
         first = spaces.grow(1)[0]
     if not (rescaled or ((first > _SMALLEST) & (first < _LARGEST)).all()):

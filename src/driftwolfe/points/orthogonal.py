@@ -100,7 +100,4 @@ def _powered(operator: Any, right: Array, powers: int) -> Array:
 
 def transpose_times(operator: Any, block: Array) -> Array:
     """Return A^T Q for a factored or dense matrix."""
-    if is_array(operator):
-        return operator.T @ block
-    product: Array = operator.transpose_times(block)
-    return product
+    return operator.T @ block if is_array(operator) else operator.transpose_times(block)
