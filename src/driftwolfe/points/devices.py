@@ -64,7 +64,6 @@ class Device:
         return self.xp.zeros(shape, dtype=self.xp.float64, device=self.place)
 
     def unit(self, size: int) -> Any:
-        """The unit matrix of that size."""
         return self.xp.eye(size, dtype=self.xp.float64, device=self.place)
 
     def normal(self, rng: np.random.Generator, shape: Shape) -> Any:

@@ -10,18 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftwolfe.points import checks
-from driftwolfe.points.devices import (
-    HOST,
-    Device,
-    device_named,
-    device_of,
-    empty_stored,
-    is_array,
-    parts,
-    svd,
-    to_host,
-)
+from driftwolfe.points import checks, devices
+from driftwolfe.points.devices import HOST, Device, device_named, device_of, is_array, svd, to_host
 from driftwolfe.points.kinds import Array, Indices, Shape
 from driftwolfe.points.orthogonal import thin_svd_of_product
 
@@ -225,7 +215,8 @@ class FactoredMatrix:
     @property
     def stored_arrays(self) -> tuple[Indices, Indices, Array]:
         """The sparse part by rows: `indptr`, `indices`, `data`."""
-        return parts(empty_stored(self.shape) if self.sparse is None else self.sparse)
+        stored = devices.empty_stored(self.shape) if self.sparse is None else self.sparse
+        return devices.parts(stored)
 
     def copy(self) -> FactoredMatrix:
         """A copy that shares no array with this one."""

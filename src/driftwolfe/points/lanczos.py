@@ -10,18 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftwolfe.points import checks
-from driftwolfe.points.devices import (
-    HOST,
-    Device,
-    device_of,
-    eigh,
-    is_array,
-    namespace,
-    svd,
-    to_host,
-)
+from driftwolfe.points.devices import HOST, Device, device_of, eigh, is_array, svd, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array
+from driftwolfe.points.ops import norm
 
 #: Shorter side up to which a full decomposition is cheaper than any iteration.
 _SMALL_SIDE = 48
@@ -156,8 +148,7 @@ def _start(given: Any, n: int, rng: np.random.Generator, device: Device) -> Any:
     if given is None:
         return noise
     warm = device.put(given).reshape(n, -1)[:, 0]
-    length = float(namespace(warm).linalg.vector_norm(warm)) or 1.0
-    return warm / length + noise * (_RANDOM_SHARE / math.sqrt(n))
+    return warm / (norm(warm) or 1.0) + noise * (_RANDOM_SHARE / math.sqrt(n))
 
 
 def _seed(operator: Any) -> int:
@@ -285,9 +276,8 @@ def _missed(values: Array, beyond: Array, tolerance: float, luck: float) -> floa
 
 def _unit(vector: Any) -> Any:
     """Return the direction of a vector; its length stays where it lives."""
-    if isinstance(vector, np.ndarray) and _SMALLEST < (square := float(vector @ vector)) < _LARGEST:
-        return vector / math.sqrt(square)
-    return vector / namespace(vector).linalg.vector_norm(vector)
+    host = isinstance(vector, np.ndarray)
+    return vector / (norm(vector) if host else device_of(vector).xp.linalg.vector_norm(vector))
 
 
 class _Basis:

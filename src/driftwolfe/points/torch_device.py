@@ -30,7 +30,7 @@ class TorchStored:
     #: The kind in files: that of scipy's matrices.
     SAVED_AS = "sparse"
 
-    def __init__(self, indptr: Any, indices: Any, data: Any, shape: Shape) -> None:
+    def __init__(self, shape: Shape, indptr: Any, indices: Any, data: Any) -> None:
         self.indptr, self.indices, self.data, self.shape = indptr, indices, data, shape
 
     @classmethod
@@ -53,9 +53,8 @@ class TorchStored:
         """Return the matrix of entries by keys that rise."""
         m, n = shape
         starts = torch.arange(0, m * n + 1, n, device=keys.device)
-        matrix = cls(
-            torch.searchsorted(keys, starts, out_int32=True), (keys % n).int(), data, shape
-        )
+        indptr = torch.searchsorted(keys, starts, out_int32=True)
+        matrix = cls(shape, indptr, (keys % n).int(), data)
         matrix.__dict__["_keys"] = keys
         return matrix
 
@@ -113,9 +112,12 @@ class TorchStored:
     def __matmul__(self, block: Any) -> Any:
         return self._product @ block
 
+    def __rmatmul__(self, block: Any) -> Any:
+        return (self.T @ block.T).T
+
     def with_data(self, data: Any) -> TorchStored:
         """Return the same indices with other values; what was cached for them is kept."""
-        other = TorchStored(self.indptr, self.indices, data, self.shape)
+        other = TorchStored(self.shape, self.indptr, self.indices, data)
         for name in ("_keys", "_by_columns"):
             if name in self.__dict__:
                 other.__dict__[name] = self.__dict__[name]
@@ -139,7 +141,7 @@ class TorchStored:
         return total
 
     def copy(self) -> TorchStored:
-        return TorchStored(*map(torch.clone, parts(self)), shape=self.shape)
+        return TorchStored(self.shape, *map(torch.clone, parts(self)))
 
     def toarray(self) -> Any:
         return self._product.to_dense()
@@ -365,4 +367,4 @@ class TorchDevice(Device):
             raise ValueError(f"sparse must have shape {shape}, got {sparse.shape}")
         elif devices.device_of(sparse.data) is self:
             return sparse
-        return TorchStored(*map(self.put, parts(sparse)), shape=shape)
+        return TorchStored(shape, *map(self.put, parts(sparse)))
