@@ -166,8 +166,7 @@ def sound_sparse(matrix: Any, name: str) -> Any:
 
     scipy checks indices neither when it converts a matrix nor when it multiplies one: an index out of
     range reads foreign memory. Unsorted indices and entries given twice, which add up, are allowed.
-    Formats other than CSR, CSC, BSR and COO are returned as CSR; anything that is no sparse matrix
-    is returned as it is.
+    Formats other than CSR, CSC, BSR and COO are returned as CSR; anything else as it is.
     """
     if not (hasattr(matrix, "tocsr") and scipy.sparse.issparse(matrix)):
         return matrix

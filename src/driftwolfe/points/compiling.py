@@ -59,10 +59,7 @@ NUMBER, WHOLE, ANSWER = numba.float64, numba.int64, numba.boolean
 
 
 def jit(*types: Any, **options: Any) -> Any:
-    """Return the decorator that compiles a function for these types.
-
-    Without types: for any, but only to be called by compiled functions, which is less to compile.
-    """
+    """Return the decorator that compiles for these types; without any, for compiled callers only."""
     options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": not types}
     options |= {"nogil": True, "error_model": "numpy"}
     return partial(_compile, partial(numba.njit, types or None, **options))

@@ -381,10 +381,8 @@ class FactoredMatrix:
     def nuclear_norm(self) -> float:
         """Return the sum of singular values; the matrix must have no sparse part."""
         if self.nnz:
-            raise ValueError(
-                "nuclear_norm needs all singular values, which a sparse part makes expensive; "
-                "use driftwolfe.points.leading_triplet, or toarray() where that fits"
-            )
+            told = "a matrix with a sparse part has many; use leading_triplet, or toarray() if that fits"
+            raise ValueError(f"nuclear_norm needs all singular values: {told}")
         return float(np.abs(self.s).sum() if self.orthonormal else self.recompress().s.sum())
 
     def nuclear_norm_bound(self) -> float:

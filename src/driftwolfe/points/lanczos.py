@@ -211,11 +211,15 @@ def _run(
     with np.errstate(over="ignore", invalid="ignore"):
         first = spaces.grow(1)[0]
     if not (rescaled or ((first > _SMALLEST) & (first < _LARGEST)).all()):
-        sizes = [_size(*pair) for pair in zip(matrices, starts, strict=True)]
+        pairs = zip(matrices, starts, strict=True)
+        largest = [A.largest_part() if factored else float(abs(A @ q).max()) for A, q in pairs]
+        sizes = [max(size or 1.0, 1e-300) for size in largest]  # whose inverses do not overflow
         units = [matrix / size for matrix, size in zip(matrices, sizes, strict=True)]
         runs = _run(units, starts, tolerances, most, luck, rescaled=True)
-        pairs = zip(runs, sizes, strict=True)
-        return [run._replace(s=run.s * size, error=run.error * size) for run, size in pairs]
+        return [
+            run._replace(s=run.s * size, error=run.error * size)
+            for run, size in zip(runs, sizes, strict=True)
+        ]
     found: list[Any] = [None for _ in matrices]
     k = min(_FIRST_CHECK, steps)
     while True:
@@ -229,13 +233,6 @@ def _run(
         Triplet(image, s, v, error, 2 * taken)
         for (_, s, error, taken), (image, v) in zip(found, vectors, strict=True)
     ]
-
-
-def _size(matrix: Any, start: Array) -> float:
-    """Return a size to divide the matrix by; 1/size must not overflow."""
-    factored = isinstance(matrix, FactoredMatrix)
-    size = matrix.largest_part() if factored else float(np.abs(matrix @ start).max())
-    return max(size or 1.0, 1e-300)
 
 
 def _estimate(

@@ -55,11 +55,7 @@ def whole_above(value: float) -> int:
 
 
 def line_search_share(gap: float, length2: float) -> float:
-    """Return gap / length2, the step of a line search, cut to [0, 1].
-
-    At the end of a run both may be all rounding, of any sign, or NaN: 0 where the gap is not
-    positive, 1 where length2 is not larger.
-    """
+    """Return gap / length2, the step of a line search, cut to [0, 1]; both may be all rounding."""
     if not gap > 0:
         return 0.0
     return gap / length2 if length2 > gap else 1.0

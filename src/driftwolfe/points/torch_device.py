@@ -162,12 +162,10 @@ class TorchKrylov:
     def __init__(self, matrices: Sequence[Any], starts: Sequence[Any], most: int) -> None:
         m, n = matrices[0].shape
         number, like = len(matrices), starts[0]
-        scaled = [matrix.V * matrix.scale for matrix in matrices]
-        self._left, self._right = matrices[0].U, scaled[0]
+        self._left = torch.cat([matrix.U for matrix in matrices], 1)
+        self._right = torch.cat([matrix.V * matrix.scale for matrix in matrices], 1)
         self._own: Any = None  # which columns are whose
         if number > 1:
-            self._left = torch.cat([matrix.U for matrix in matrices], 1)
-            self._right = torch.cat(scaled, 1)
             ranks = like.new_tensor([matrix.rank for matrix in matrices]).long()
             index = torch.arange(number, device=like.device)
             whose = torch.repeat_interleave(index, ranks, output_size=self._left.shape[1])
