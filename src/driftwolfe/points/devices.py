@@ -164,8 +164,8 @@ class Device:
 
     def keys(self, stored: Any) -> Any:
         """The number row * n + col of every entry of a sparse matrix, rising."""
-        m, n = stored.shape
-        return np.repeat(np.arange(m) * n, np.diff(stored.indptr)) + stored.indices
+        (m, n), indptr = stored.shape, stored.indptr
+        return np.repeat(np.arange(m) * n, indptr[1:] - indptr[:-1]) + stored.indices
 
     def stored_at(self, stored: Any, wanted: Any) -> Any:
         """The entries of a sparse matrix with these numbers, 0 where none is stored."""

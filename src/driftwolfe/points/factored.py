@@ -17,7 +17,7 @@ from driftwolfe.points.orthogonal import thin_svd_of_product
 
 #: Below this ratio of squared norms a Gram-matrix norm has lost half its digits to cancellation.
 _CANCELLED = 1e-5
-#: Entries evaluated at a time when a cancelled norm is summed over all of them: bounds the memory.
+#: Entries evaluated at a time when a cancelled norm is summed by rows: bounds the memory.
 _CHUNK_ENTRIES = 1 << 20
 #: Columns beyond the shorter side that a sum may have before it is recompressed.
 _SPARE_COLUMNS = 16
@@ -352,7 +352,7 @@ class FactoredMatrix:
         stored = self.device.measures(self.sparse)[1] if self.nnz else 0.0
         scale = self._low_rank_norm() ** 2 + stored**2
         squared = scale + (2.0 * self.stored_inner(self) if stored else 0.0)
-        return self._norm_by_entries() if squared < _CANCELLED * scale else math.sqrt(squared)
+        return self._norm_by_rows() if squared < _CANCELLED * scale else math.sqrt(squared)
 
     def largest_part(self) -> float:
         """Return the size of the numbers: the largest of s, times the factors', or of the entries."""
@@ -370,12 +370,18 @@ class FactoredMatrix:
             return float(np.linalg.norm(self.low_rank.recompress().s))
         return math.sqrt(squared)
 
-    def _norm_by_entries(self) -> float:
-        (m, n), xp, norms = self.shape, self.device.xp, []
-        for first in range(0, m * n, _CHUNK_ENTRIES):
-            last = min(first + _CHUNK_ENTRIES, m * n)
-            keys = xp.arange(first, last, dtype=xp.int64, device=self.device.place)
-            norms.append(float(xp.linalg.vector_norm(self.entries_at(keys // n, keys % n))))
+    def _norm_by_rows(self) -> float:
+        (m, n), keys, (indptr, _, data) = (
+            self.shape,
+            self.device.keys(self.sparse),
+            self.stored_arrays,
+        )
+        step, norms = max(1, _CHUNK_ENTRIES // n), []
+        for start in range(0, m, step):
+            rows = (self.U[start : start + step] * self.scale) @ self.V.T
+            here = slice(int(indptr[start]), int(indptr[min(start + step, m)]))
+            rows.reshape(-1)[keys[here] - start * n] += data[here]
+            norms.append(float(self.device.xp.linalg.vector_norm(rows)))
         return math.hypot(*norms)
 
     def nuclear_norm(self) -> float:

@@ -273,8 +273,9 @@ def _missed(values: Array, beyond: Array, tolerance: float, luck: float) -> floa
 
 def _unit(vector: Any) -> Any:
     """Return the direction of a vector; its length stays where it lives."""
-    host = isinstance(vector, np.ndarray)
-    return vector / (norm(vector) if host else device_of(vector).xp.linalg.vector_norm(vector))
+    if isinstance(vector, np.ndarray) and _SMALLEST < (square := float(vector @ vector)) < _LARGEST:
+        return vector / math.sqrt(square)
+    return vector / device_of(vector).xp.linalg.vector_norm(vector)
 
 
 class _Basis:
