@@ -61,12 +61,10 @@ def test_a_cache_on_a_full_disk_is_done_without(monkeypatch):
 
     monkeypatch.setattr(FunctionCache, "save_overload", full)
     compiling.warn_of_no_cache.cache_clear()
-    monkeypatch.setattr(compiling.announcement, "text", "")
     with pytest.warns(compiling.CompileCacheWarning) as heard:
         first, second = jit(NUMBERS)(_first), jit(NUMBERS)(_second)
     assert (first(np.array([3.0, 4.0])), second(np.array([3.0, 4.0]))) == (3.0, 4.0)
     assert len(heard) == 1
-    assert compiling.announcement.text == "driftwolfe: compiling"  # not "once"
 
 
 def _first(numbers):
@@ -87,12 +85,9 @@ def _no_loop(numbers):
     return numbers.no_such_attribute
 
 
-#: Compiles one function, as modules of loops do, and is impatient.
+#: Compiles two functions, as modules of loops do.
 PROGRAM = """
-from driftwolfe.points import compiling
 from driftwolfe.points.compiling import NUMBERS, jit
-
-compiling.announcement = compiling.Announcement(patience=0.001)
 
 @jit(NUMBERS)
 def total(numbers):
@@ -100,6 +95,10 @@ def total(numbers):
     for number in numbers:
         result += number
     return result
+
+@jit(NUMBERS)
+def first(numbers):
+    return numbers[0]
 """
 
 
@@ -122,58 +121,9 @@ def test_a_terminal_is_told_that_it_compiles_and_only_when_it_does(tmp_path):
         finally:
             os.close(reader)
 
-    assert told("one") == ["driftwolfe: compiling, once", ""]
+    assert told("one") == ["driftwolfe: compiling for the first use", ""]
     assert told("one") == [""]  # from the cache
     assert told("other", terminal=False) == [""]
-
-
-class Terminal(io.StringIO):
-    """A terminal that keeps what it is told."""
-
-    def isatty(self):
-        return True
-
-
-class Clock:
-    """A clock that stands still but when it is moved, and timers by it."""
-
-    def __init__(self):
-        self.now, self.due = 0.0, []
-
-    def perf_counter(self):
-        return self.now
-
-    def Timer(self, seconds, call):
-        self.due.append((self.now + seconds, call))
-        return self
-
-    def start(self):
-        pass
-
-    def cancel(self):
-        self.due.clear()
-
-    def move(self, seconds):
-        self.now += seconds
-        for when, call in [each for each in self.due if each[0] <= self.now]:
-            self.due.remove((when, call))
-            call()
-
-
-def test_many_short_compilations_are_a_long_one(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    monkeypatch.setattr(compiling, "time", clock)
-    monkeypatch.setattr(compiling, "Timer", clock.Timer)
-    announcement = compiling.Announcement()
-    for told in (0, 0, 1, 1):  # after 0.4, 0.8, 1.2 and 1.6 seconds of compiling
-        announcement.on_start(None)
-        announcement.on_start(None)  # a function that the first one calls
-        announcement.on_end(None)
-        clock.move(0.4)
-        announcement.on_end(None)
-        clock.move(10.0)  # something else
-        assert sys.stderr.getvalue().count("driftwolfe: compiling, once\n") == told
 
 
 @pytest.mark.parametrize("stream", [None, io.StringIO()])
@@ -181,6 +131,6 @@ def test_no_stderr_or_a_closed_one_is_no_trouble(stream, monkeypatch):
     if stream is not None:
         stream.close()
     monkeypatch.setattr(sys, "stderr", stream)
-    announcement = compiling.Announcement(patience=0.001)
+    announcement = compiling.Announcement()
     announcement.on_start(None)
     announcement.on_end(None)

@@ -11,7 +11,7 @@ KERNELS = [value for value in vars(sparse_kernels).values() if hasattr(value, "s
 def test_everything_is_compiled_before_the_first_round():
     compiled = {kernel: list(kernel.signatures) for kernel in KERNELS}
     called = [kernel for kernel in KERNELS if not kernel.__name__.startswith("_")]
-    assert len(called) >= 5
+    assert len(called) >= 2
     assert all(len(kernel.signatures) == 1 for kernel in called)
     rng = np.random.default_rng(0)
     for shape in ((130, 110), (110, 130)):

@@ -17,8 +17,8 @@ from driftwolfe.losses import Loss
 from driftwolfe.oracles import frank_wolfe
 from driftwolfe.oracles.frank_wolfe import Memory, Scalars
 from driftwolfe.points import FactoredMatrix, inner, norm
-from driftwolfe.points.factor_buffer import FactorBuffer, without_idle_columns
 from driftwolfe.points.kinds import Point
+from driftwolfe.points.ops import FactorBuffer, without_idle_columns
 from driftwolfe.storage import require
 
 #: Free columns of a new buffer, if an epoch can fill them, and at least this share of its rank.

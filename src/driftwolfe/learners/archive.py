@@ -21,9 +21,8 @@ from driftwolfe.oracles.frank_wolfe import Memory
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads
 from driftwolfe.points.devices import HOST, Device, device_named
-from driftwolfe.points.factor_buffer import FactorBuffer
 from driftwolfe.points.factored import FactoredMatrix
-from driftwolfe.points.ops import ProductPoint
+from driftwolfe.points.ops import FactorBuffer, ProductPoint
 from driftwolfe.saved_state import Field, Kind, TreeReader, TreeWriter, array_names, check_fields
 from driftwolfe.storage import Archive, PathLike, one_line, refused, require
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.points import FactoredMatrix, checks, inner, norm
-from driftwolfe.points.factor_buffer import FactorBuffer
 from driftwolfe.points.kinds import Point
+from driftwolfe.points.ops import FactorBuffer
 from driftwolfe.points.rounding import line_search_share
 from driftwolfe.storage import require
 

@@ -1,13 +1,8 @@
 """Reject concurrent calls: many threads may read an object, or one may write.
 
-Methods that change an object are marked with `writes`, methods that read what changes with `reads`.
-A read while another thread writes, and a write while another thread reads or writes, raises
-RuntimeError at once and changes nothing: with waiting, results would depend on who came first. A
-thread never rejects itself, so marked methods may call each other; only `reads_whole`, for saving,
-is also rejected within an update of the same object, in a loss or a signal handler.
-
-In a process forked while another thread wrote, the object stays half updated: all calls on it are
-rejected for good.
+A rejected call raises RuntimeError at once: with waiting, results would depend on who came first. A
+thread never rejects itself, so marked methods may call each other. An object that a fork left half
+updated rejects all calls.
 """
 
 from __future__ import annotations
@@ -18,20 +13,16 @@ from collections.abc import Callable
 from functools import wraps
 from threading import get_ident
 from typing import Any, NamedTuple, TypeVar
-from weakref import ref
+from weakref import finalize
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class _Access(NamedTuple):
-    """The threads in marked methods of one object.
+    """The threads in marked methods of one object; the first writer is at work."""
 
-    No lock is needed: operations on lists are atomic, and a thread first enters its number and then
-    looks for others, so of a reader and a writer who come at the same moment at least one sees the
-    other. The first writer is at work; later ones are about to be rejected.
-    """
-
-    owner: ref[Any]
+    # No lock is needed: operations on lists are atomic, and a thread enters its number before it
+    # looks for others, so of a reader and a writer at the same moment at least one sees the other.
     writers: list[int]
     readers: list[int]
 
@@ -85,11 +76,7 @@ def _guarded(method: Method, writing: bool = False, whole: bool = False) -> Meth
 
 
 class Guarded:
-    """A class whose copies are reads too.
-
-    Pickling is rejected while another thread writes. Do not write before it is complete: Python
-    gives no way to notice that.
-    """
+    """A class whose copies are reads too; a write during pickling goes unnoticed."""
 
     @reads
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
@@ -111,13 +98,8 @@ class Guarded:
 
 
 def _new_access(owner: Any) -> _Access:
-    key, entries = id(owner), _ACCESS
-
-    def forget(dead: ref[Any]) -> None:
-        if key in entries and entries[key].owner is dead:
-            del entries[key]
-
-    return entries.setdefault(key, _Access(ref(owner, forget), [], []))
+    finalize(owner, _ACCESS.pop, id(owner), None).atexit = False
+    return _ACCESS.setdefault(id(owner), _Access([], []))
 
 
 def _refusal(owner: Any, access: _Access) -> RuntimeError:

@@ -93,10 +93,7 @@ def finite_array(value: Any, name: str, shape: Shape | None = None) -> Array:
 
 
 def real_array(value: Any, name: str) -> Array:
-    """Return `value` as a float64 array, without a copy if it is one; NaN and infinities may be in it.
-
-    A masked array whose mask hides nothing counts as a plain one.
-    """
+    """Return `value` as a float64 array, without a copy if it is one; NaN and infinities may be in it."""
     try:
         raw = np.asarray(value)
         array: Array = raw.astype(np.float64, casting="same_kind", copy=False)
@@ -147,25 +144,21 @@ def _kind(value: Any) -> str:
 
 def entry_indices(rows: Any, cols: Any, shape: Shape) -> tuple[Indices, Indices]:
     """Return row and column indices of one length, in range; negative ones do not wrap around."""
-    pair = []
-    for name, given, size in (("rows", rows, shape[0]), ("cols", cols, shape[1])):
-        refuse_masked(given, name)
-        index = np.asarray(given)
-        if index.ndim != 1 or not (index.dtype.kind in "iu" or index.size == 0):
-            raise ValueError(f"{name} must be a one-dimensional array of whole numbers")
-        _check_range(index, name, size)
-        pair.append(np.ascontiguousarray(index, dtype=np.int64))
-    if pair[0].size != pair[1].size:
-        raise ValueError(
-            f"rows and cols must have one length, got {pair[0].size} and {pair[1].size}"
-        )
-    return pair[0], pair[1]
+    i, j = _indices(rows, "rows", shape[0]), _indices(cols, "cols", shape[1])
+    if i.size != j.size:
+        raise ValueError(f"rows and cols must have one length, got {i.size} and {j.size}")
+    return np.ascontiguousarray(i, dtype=np.int64), np.ascontiguousarray(j, dtype=np.int64)
 
 
-def _check_range(indices: Any, what: str, size: int) -> None:
+def _indices(given: Any, what: str, size: int) -> Indices:
+    refuse_masked(given, what)
+    indices = np.asarray(given)
+    if indices.ndim != 1 or not (indices.dtype.kind in "iu" or indices.size == 0):
+        raise ValueError(f"{what} must be a one-dimensional array of whole numbers")
     if indices.size and not (indices.min() >= 0 and indices.max() < size):
         wrong = indices.min() if indices.min() < 0 else indices.max()
         raise ValueError(f"{what} must lie in 0..{size - 1}, got {wrong}")
+    return indices
 
 
 def sound_sparse(matrix: Any, name: str) -> Any:
@@ -173,15 +166,19 @@ def sound_sparse(matrix: Any, name: str) -> Any:
 
     scipy checks indices neither when it converts a matrix nor when it multiplies one: an index out of
     range reads foreign memory. Unsorted indices and entries given twice, which add up, are allowed.
-    Formats other than CSR, CSC, BSR and COO are returned as CSR; anything that is no sparse matrix
-    is returned as it is.
+    Formats other than CSR, CSC, BSR and COO are returned as CSR; anything else as it is.
     """
     if not (hasattr(matrix, "tocsr") and scipy.sparse.issparse(matrix)):
         return matrix
     try:
         if matrix.format in ("lil", "dia", "dok"):
             matrix = _as_csr(matrix)
-        (_check_entries if matrix.format == "coo" else _check_lines)(matrix)
+        if matrix.format == "coo":
+            names = ("row indices", "column indices")[-matrix.ndim :]
+            for what, given, size in zip(names, matrix.coords, matrix.shape, strict=True):
+                _same_length(_indices(given, what, size), matrix.data)
+        else:
+            _check_lines(matrix)
     except (TypeError, ValueError, IndexError, OverflowError) as error:
         raise ValueError(f"{name} is a broken sparse matrix: {error}") from error
     refuse_masked(matrix.data, name)
@@ -193,14 +190,12 @@ def sound_sparse(matrix: Any, name: str) -> Any:
 
 def _as_csr(matrix: Any) -> Any:
     """Return a matrix of one of the other formats as CSR; scipy trusts the lengths of their parts."""
-    fits = True
     if matrix.format == "lil":
-        lengths = [[len(line) for line in part] for part in (matrix.rows, matrix.data)]
-        fits = lengths[0] == lengths[1] and len(lengths[0]) == matrix.shape[0]
+        _same_length(matrix.rows, range(matrix.shape[0]))
+        for columns, numbers in zip(matrix.rows, matrix.data, strict=True):
+            _same_length(columns, numbers)
     elif matrix.format == "dia":
-        fits = np.ndim(matrix.data) == 2 and len(matrix.data) == _whole(matrix.offsets).size
-    if not fits:
-        raise ValueError("its parts are of different lengths")
+        _same_length(matrix.offsets, matrix.data)
     return matrix.tocsr()
 
 
@@ -214,30 +209,13 @@ def _check_lines(matrix: Any) -> None:
     lines, size, across = m // height, n // width, "column"
     if matrix.format == "csc":
         lines, size, across = n, m, "row"
-    indptr, indices = _whole(matrix.indptr), _whole(matrix.indices)
-    if indptr.size != lines + 1:
-        raise ValueError(f"indptr must have {lines + 1} entries, got {indptr.size}")
-    if indices.size != len(data):
-        raise ValueError(f"it has {indices.size} indices for {len(data)} entries")
-    if indptr[0] != 0 or indptr[-1] > indices.size or (indptr[1:] < indptr[:-1]).any():
-        raise ValueError(f"indptr must rise from 0 to at most {indices.size}")
-    _check_range(indices[: indptr[-1]], f"{across} indices", size)
+    _same_length(matrix.indices, data)
+    indptr = _indices(matrix.indptr, "indptr", len(data) + 1)
+    if indptr.size != lines + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
+        raise ValueError(f"indptr must rise from 0, in {lines + 1} numbers")
+    _indices(matrix.indices[: indptr[-1]], f"{across} indices", size)
 
 
-def _check_entries(matrix: Any) -> None:
-    """Check a matrix that is a list of entries."""
-    number = np.asarray(matrix.data).size
-    names = ["row indices", "column indices"] if matrix.ndim == 2 else ["indices"] * matrix.ndim
-    for name, given, size in zip(names, matrix.coords, matrix.shape, strict=True):
-        indices = _whole(given)
-        if indices.size != number:
-            raise ValueError(f"it has {indices.size} {name} for {number} entries")
-        _check_range(indices, name, size)
-
-
-def _whole(given: Any) -> Any:
-    refuse_masked(given, "one of its index arrays")
-    indices = np.asarray(given)
-    if indices.ndim != 1 or indices.dtype.kind not in "iu":
-        raise ValueError(f"indices must be one row of whole numbers, got {indices.dtype}")
-    return indices
+def _same_length(one: Any, other: Any) -> None:
+    if len(one) != len(other):
+        raise ValueError(f"its parts have different lengths, {len(one)} and {len(other)}")

@@ -1,13 +1,11 @@
-"""Compile loops with numba, cache them, and tell a terminal where that takes long."""
+"""Compile loops with numba, cache them, and say so on a terminal."""
 
 from __future__ import annotations
 
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from functools import cache, partial
-from threading import Timer
 from typing import Any
 
 import numba
@@ -21,7 +19,6 @@ class CompileCacheWarning(UserWarning):
 @cache  # once in a process
 def warn_of_no_cache() -> None:
     """Say that compiled code is not cached, and what to do about it."""
-    announcement.text = "driftwolfe: compiling"
     warnings.warn(
         "driftwolfe found no folder to cache compiled code in, so every process compiles anew, for "
         "seconds; set NUMBA_CACHE_DIR to a folder that can be written",
@@ -31,45 +28,20 @@ def warn_of_no_cache() -> None:
 
 
 class Announcement(Listener):
-    """Prints `text` to a terminal after `patience` seconds of compiling, over all functions.
+    """Tells a terminal once that loops are compiled; numba does not report those in its cache."""
 
-    numba reports what it compiles, not what it finds in its cache. It holds a lock meanwhile: one
-    function at a time, but functions within functions.
-    """
-
-    def __init__(self, patience: float = 1.0) -> None:
-        self.text = "driftwolfe: compiling, once"
-        self._left = patience
-        self._depth = 0
-        self._began = 0.0
-        self._timer: Timer | None = None
+    told = False
 
     def on_start(self, event: Any) -> None:
-        """Wait for what is left of `patience`."""
-        self._depth += 1
-        if self._depth == 1 and self._left > 0.0 and _on_terminal():
-            self._began = time.perf_counter()
-            self._timer = Timer(self._left, self._say)
-            self._timer.daemon = True
-            self._timer.start()
+        try:
+            if not self.told and sys.stderr.isatty():
+                print("driftwolfe: compiling for the first use", file=sys.stderr, flush=True)
+        except (AttributeError, ValueError):  # there is no stderr, or it is closed
+            pass
+        self.told = True
 
     def on_end(self, event: Any) -> None:
-        """Wait no longer."""
-        self._depth -= 1
-        if self._depth == 0 and self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-            self._left -= time.perf_counter() - self._began
-
-    def _say(self) -> None:
-        print(self.text, file=sys.stderr, flush=True)
-
-
-def _on_terminal() -> bool:
-    try:
-        return sys.stderr.isatty()
-    except (AttributeError, ValueError):  # there is none, or it is closed
-        return False
+        """Nothing is said then."""
 
 
 announcement = Announcement()
@@ -87,10 +59,7 @@ NUMBER, WHOLE, ANSWER = numba.float64, numba.int64, numba.boolean
 
 
 def jit(*types: Any, **options: Any) -> Any:
-    """Return the decorator that compiles a function for these types.
-
-    Without types: for any, but only to be called by compiled functions, which is less to compile.
-    """
+    """Return the decorator that compiles for these types; without any, for compiled callers only."""
     options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": not types}
     options |= {"nogil": True, "error_model": "numpy"}
     return partial(_compile, partial(numba.njit, types or None, **options))

@@ -6,7 +6,7 @@ import copy
 import math
 import re
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from driftwolfe.points.kinds import Array, Shape, compiled
 
 _kernels = compiled("driftwolfe.points.sparse_kernels")
 #: Entries up to which scipy's conversions cost more than the work itself.
-_FEW_ENTRIES = 10_000
+_FEW_ENTRIES = 1000
 
 
 class Device:
@@ -53,11 +53,7 @@ class Device:
         return np.ascontiguousarray(checks.finite_array(self.put(value), name, shape))
 
     def beside(self) -> AbstractContextManager[None]:
-        """Return a context for work of one thread beside that of others.
-
-        The thread that hands out the work makes it, the one that does it enters it. All that is done
-        in it is done when the next work of the first thread starts.
-        """
+        """Return a context for a worker thread; its work ends before the caller's next work starts."""
         return nullcontext()
 
     def reduced_precision(self) -> AbstractContextManager[None]:
@@ -65,11 +61,9 @@ class Device:
         return nullcontext()
 
     def zeros(self, shape: Shape) -> Any:
-        """An array of zeros."""
         return self.xp.zeros(shape, dtype=self.xp.float64, device=self.place)
 
     def unit(self, size: int) -> Any:
-        """The unit matrix of that size."""
         return self.xp.eye(size, dtype=self.xp.float64, device=self.place)
 
     def normal(self, rng: np.random.Generator, shape: Shape) -> Any:
@@ -86,15 +80,7 @@ class Device:
 
     def largest(self, array: Any) -> float:
         """The largest absolute value; 0 where there is none."""
-        return float(max(array.max(), -array.min())) if array.size else 0.0
-
-    def stored_largest(self, stored: Any) -> float:
-        """The largest absolute value of a sparse matrix's entries."""
-        return self.largest(stored.data)
-
-    def stored_length(self, stored: Any) -> float:
-        """The Frobenius norm of a sparse matrix."""
-        return float(np.linalg.norm(stored.data))
+        return float(self.xp.linalg.vector_norm(array, ord=math.inf)) if min(array.shape) else 0.0
 
     def summed(self, table: Any, groups: Any, number: int) -> Any:
         """The sums of a table's columns over groups, which are numbered."""
@@ -118,12 +104,8 @@ class Device:
 
     def eigh(self, symmetric: Any) -> tuple[Array, Any]:
         """The eigenvalues of a symmetric matrix, falling and on the host, and its vectors."""
-        values, vectors = eigh(symmetric)
-        return values[::-1], vectors[:, ::-1]
-
-    def svd(self, tall: Any) -> tuple[Any, Array, Any]:
-        """The thin decomposition U, s, Vt of a tall matrix, s on the host."""
-        return svd(tall)
+        values, vectors = eigh(self.host(symmetric))
+        return values[::-1], self.put(vectors[:, ::-1])
 
     def entries(self, U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
         """The entries of U diag(s) V^T at pairs (rows[k], cols[k])."""
@@ -131,12 +113,19 @@ class Device:
 
     def stored(self, rows: Any, cols: Any, values: Any, shape: Shape) -> Any:
         """A sparse matrix of checked entries, by rows; entries given twice add up."""
-        if rows.size > _FEW_ENTRIES:
-            return self.canonical(
-                scipy.sparse.coo_array((values, (rows, cols)), shape=shape), shape
-            )
-        out = _room(shape[0], rows.size)
-        return _csr(out, _kernels().sum_entries(rows, cols, values, out), shape)
+        m, n = shape
+        if not 0 < rows.size <= _FEW_ENTRIES:
+            entries = scipy.sparse.coo_array((values, (rows, cols)), shape=shape)
+            return self.canonical(entries, shape)
+        keys = rows * n + cols
+        order = keys.argsort(kind="stable")
+        keys = keys[order]
+        first = np.flatnonzero(np.diff(keys, prepend=-1))  # of each pair
+        stored = copy.copy(empty_stored(shape))
+        stored.indptr = keys[first].searchsorted(np.arange(m + 1) * n).astype(np.int32)
+        stored.indices = (keys[first] % n).astype(np.int32)
+        stored.data = np.add.reduceat(values[order], first)
+        return stored
 
     def canonical(self, sparse: Any, shape: Shape) -> Any:
         """A sparse matrix of any kind, checked, brought here and by rows."""
@@ -165,21 +154,38 @@ class Device:
         return self.with_data(stored, stored.data * factor)
 
     def added(self, one: Any, other: Any) -> Any:
-        """The sum of two sparse matrices, in one pass."""
-        out = _room(one.shape[0], one.nnz + other.nnz)
-        return _finite(_csr(out, _kernels().add_stored(parts(one), parts(other), out), one.shape))
+        """The sum of two sparse matrices."""
+        return _finite(one + other)
 
-    def add_stored(self, stored: Any, rows: Any, cols: Any, values: Any) -> None:
-        """Add the stored entries at these pairs to `values`."""
-        _kernels().add_sparse_entries(parts(stored), rows, cols, values)
+    def measures(self, stored: Any) -> tuple[float, ...]:
+        """The largest absolute value of a sparse matrix's entries, and its Frobenius norm."""
+        with np.errstate(over="ignore"):
+            return self.largest(stored.data), float(np.linalg.norm(stored.data))
 
-    def stored_inner(self, stored: Any, U: Any, s: Any, V: Any) -> float:
-        """The inner product of a sparse matrix with U diag(s) V^T."""
-        return float(_kernels().stored_inner(parts(stored), U, s, V))
+    def keys(self, stored: Any) -> Any:
+        """The number row * n + col of every entry of a sparse matrix, rising."""
+        (m, n), indptr = stored.shape, stored.indptr
+        return np.repeat(np.arange(m) * n, indptr[1:] - indptr[:-1]) + stored.indices
+
+    def stored_at(self, stored: Any, wanted: Any) -> Any:
+        """The entries of a sparse matrix with these numbers, 0 where none is stored."""
+        if not stored.nnz:
+            return self.zeros((len(wanted),))
+        keys = self.keys(stored)
+        found = self.xp.searchsorted(keys, wanted).clip(max=stored.nnz - 1)
+        return self.xp.where(keys[found] == wanted, stored.data[found], 0.0)
 
     def stored_product(self, one: Any, other: Any) -> float:
         """The inner product of two sparse matrices."""
-        return float(_kernels().stored_product(parts(one), parts(other)))
+        return float(other.data @ self.stored_at(one, self.keys(other)))
+
+    def stored_inner(self, stored: Any, U: Any, s: Any, V: Any) -> float:
+        """The inner product of a sparse matrix with U diag(s) V^T."""
+        m, n = stored.shape
+        if stored.nnz > m:
+            return float(self.xp.vdot((U * s).ravel(), (stored @ V).ravel()))
+        keys = self.keys(stored)
+        return float(stored.data @ self.entries(U, s, V, keys // n, keys % n))
 
     def __repr__(self) -> str:
         return f"Device({self.name!r})"
@@ -193,16 +199,10 @@ def parts(stored: Any) -> tuple[Any, Any, Any]:
     return stored.indptr, stored.indices, stored.data
 
 
-def _room(rows: int, most: int) -> tuple[Any, Any, Any]:
-    """Arrays for the `parts` of a sparse matrix with up to `most` entries."""
-    return np.zeros(rows + 1, np.int32), np.empty(most, np.int32), np.empty(most)
-
-
-def _csr(parts: tuple[Any, Any, Any], size: int, shape: Shape) -> Any:
-    indptr, indices, data = parts
-    stored = scipy.sparse.csr_array((data[:size], indices[:size], indptr), shape=shape)
-    stored.has_canonical_format = True
-    return stored
+@lru_cache(maxsize=8)
+def empty_stored(shape: Shape) -> Any:
+    """Return a sparse matrix to fill: scipy takes longer to make one than to copy it."""
+    return scipy.sparse.csr_array(shape)
 
 
 def _finite(stored: Any) -> Any:
@@ -216,14 +216,10 @@ HOST = Device()
 
 
 def svd(matrix: Array) -> tuple[Array, Array, Array]:
-    """Return the thin decomposition U, s, Vt with falling s, of a matrix or a stack of them.
-
-    LAPACK's divide and conquer now and then fails on matrices that are finite; those go, scaled, to
-    its slower QR iteration.
-    """
+    """Return the thin decomposition U, s, Vt with falling s, of a matrix or a stack of them."""
     try:
         U, s, Vt = np.linalg.svd(matrix, full_matrices=False)
-    except np.linalg.LinAlgError:
+    except np.linalg.LinAlgError:  # divide and conquer fails now and then; QR iteration is slower
         if matrix.ndim > 2:
             U, s, Vt = map(np.stack, zip(*map(svd, matrix), strict=True))
         else:
@@ -275,11 +271,7 @@ def to_host(array: Any) -> Any:
 
 
 def device_named(name: Any) -> Device:
-    """Return the device of a name, or raise ValueError with the names there are.
-
-    ``"cpu"`` is NumPy on the host, ``"torch"`` PyTorch on the host, and ``"cuda"``, ``"cuda:1"``, ...
-    are PyTorch's GPUs.
-    """
+    """Return the device of a name: "cpu", "torch" (PyTorch on the host), "cuda", "cuda:1", ..."""
     if name is None or name == "cpu":
         return HOST
     if not (isinstance(name, str) and re.fullmatch(r"torch|cuda(:\d{1,3})?", name)):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import deepcopy
 from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftwolfe.points import checks
+from driftwolfe.points import checks, devices
 from driftwolfe.points.devices import HOST, Device, device_named, device_of, is_array, svd, to_host
 from driftwolfe.points.kinds import Array, Indices, Shape
 from driftwolfe.points.orthogonal import thin_svd_of_product
@@ -84,30 +85,28 @@ class FactoredMatrix:
     __slots__ = ("U", "V", "_scale", "_transposed", "device", "orthonormal", "s", "shape", "sparse")
 
     def __init__(self, U: Any, s: Any, V: Any, sparse: Any = None) -> None:
-        self.device: Device = device_of(U)
-        self.U = self.device.finite(U, "U")
-        self.s = HOST.finite(s, "s")
-        self.V = self.device.finite(V, "V")
-        rank = self.s.size
-        if self.U.ndim != 2 or self.V.ndim != 2 or self.s.ndim != 1:
+        device = device_of(U)
+        U, s, V = device.finite(U, "U"), HOST.finite(s, "s"), device.finite(V, "V")
+        if U.ndim != 2 or V.ndim != 2 or s.ndim != 1:
             raise ValueError("U and V must have two axes and s one")
-        if self.U.shape[1] != rank or self.V.shape[1] != rank:
+        if not U.shape[1] == V.shape[1] == s.size:
             raise ValueError(
-                f"U, s and V must agree on the rank, got shapes {tuple(self.U.shape)}, "
-                f"{self.s.shape} and {tuple(self.V.shape)}"
+                f"U, s and V must agree on the rank, got shapes {tuple(U.shape)}, {s.shape} and "
+                f"{tuple(V.shape)}"
             )
-        self.shape: Shape = (self.U.shape[0], self.V.shape[0])
-        self.sparse: Any = None
         if sparse is not None:
             # A copy: entries are sorted and added up in place, and must stay what they were checked for.
-            given = checks.sound_sparse(sparse, "sparse")
-            own = given.copy() if hasattr(given, "tocsr") else given
-            self.sparse = self.device.canonical(own, self.shape)
-        self.orthonormal = rank == 0
+            own = deepcopy(checks.sound_sparse(sparse, "sparse"))
+            sparse = device.canonical(own, (U.shape[0], V.shape[0]))
+        self._fill(U, s, V, sparse)
+
+    def _fill(self, U: Any, s: Array, V: Any, sparse: Any, orthonormal: bool = False) -> None:
+        self.device: Device = device_of(U)
+        self.U, self.s, self.V, self.sparse = U, s, V, sparse
+        self.shape: Shape = (U.shape[0], V.shape[0])
+        self.orthonormal = orthonormal or not s.size
         self._transposed: Any = None
         self._scale: Any = None
-
-    # -- making ------------------------------------------------------------------------------
 
     @classmethod
     def _of(
@@ -115,21 +114,14 @@ class FactoredMatrix:
     ) -> FactoredMatrix:
         """Wrap parts that are known to fit together."""
         matrix = object.__new__(cls)
-        matrix.device = device_of(U)
-        matrix.U, matrix.s, matrix.V, matrix.sparse = U, s, V, sparse
-        matrix.shape = (U.shape[0], V.shape[0])
-        matrix.orthonormal = orthonormal or not s.size
-        matrix._transposed = matrix._scale = None
+        matrix._fill(U, s, V, sparse, orthonormal)
         return matrix
 
     @classmethod
-    def from_orthonormal(cls, U: Any, s: Array, V: Any) -> FactoredMatrix:
-        """Wrap factors that the caller knows to fit and to be orthonormal; nothing is checked.
-
-        `U` and `V` have a column for each number of `s`, as for the constructor.
-        """
+    def from_orthonormal(cls, U: Any, s: Array, V: Any, sparse: Any = None) -> FactoredMatrix:
+        """Wrap parts that the caller knows to fit, U and V to be orthonormal; nothing is checked."""
         by_rows = device_of(U).by_rows
-        return cls._of(by_rows(U), s, by_rows(V), None, orthonormal=True)
+        return cls._of(by_rows(U), s, by_rows(V), sparse, orthonormal=True)
 
     @classmethod
     def zeros(cls, shape: Any, device: str | None = None) -> FactoredMatrix:
@@ -140,10 +132,7 @@ class FactoredMatrix:
 
     @classmethod
     def from_entries(cls, shape: Any, rows: Any, cols: Any, values: Any) -> FactoredMatrix:
-        """The sparse matrix with values[k] at (rows[k], cols[k]); entries given twice add up.
-
-        It lives where the values do.
-        """
+        """The sparse matrix of values[k] at (rows[k], cols[k]), on their device; repeated pairs add up."""
         m, n = checks.matrix_shape(shape)
         device = device_of(values)
         rows, cols = checks.entry_indices(to_host(rows), to_host(cols), (m, n))
@@ -178,8 +167,6 @@ class FactoredMatrix:
         U, V = concat([A.U for A in matrices], axis=1), concat([A.V for A in matrices], axis=1)
         return cls._of(U, np.concat([A.s for A in matrices]), V, stored)
 
-    # -- facts -------------------------------------------------------------------------------
-
     @property
     def rank(self) -> int:
         """Columns of the factors: a bound on the rank of the low-rank part."""
@@ -193,8 +180,8 @@ class FactoredMatrix:
     @property
     def nbytes(self) -> int:
         """Bytes held by the factors and the sparse part."""
-        parts = (self.U, self.s, self.V, *(() if self.sparse is None else self.stored_arrays))
-        return sum(int(part.nbytes) for part in parts)
+        stored = () if self.sparse is None else self.stored_arrays
+        return sum(int(part.nbytes) for part in (self.U, self.s, self.V, *stored))
 
     @property
     def low_rank(self) -> FactoredMatrix:
@@ -228,10 +215,8 @@ class FactoredMatrix:
     @property
     def stored_arrays(self) -> tuple[Indices, Indices, Array]:
         """The sparse part by rows: `indptr`, `indices`, `data`."""
-        if self.sparse is None:  # as compiled loops on the host take it
-            none = np.empty(0, dtype=np.int32)
-            return np.zeros(self.shape[0] + 1, dtype=np.int32), none, np.empty(0, self.s.dtype)
-        return self.sparse.indptr, self.sparse.indices, self.sparse.data
+        stored = devices.empty_stored(self.shape) if self.sparse is None else self.sparse
+        return devices.parts(stored)
 
     def copy(self) -> FactoredMatrix:
         """A copy that shares no array with this one."""
@@ -245,8 +230,7 @@ class FactoredMatrix:
         stored = unit.sparse
         if stored is not None:
             stored = self.device.with_data(stored, single(stored.data))
-        s: Any = HOST.single(unit.s)
-        return FactoredMatrix._of(single(unit.U), s, single(unit.V), stored)
+        return FactoredMatrix._of(single(unit.U), HOST.single(unit.s), single(unit.V), stored)
 
     def toarray(self) -> Array:
         """The dense m x n array: asked for, never done silently."""
@@ -262,10 +246,8 @@ class FactoredMatrix:
         """The entries at pairs that are known to fit, and to be where the matrix is."""
         values: Array = self.device.entries(self.U, self.scale, self.V, rows, cols)
         if self.sparse is not None:
-            self.device.add_stored(self.sparse, rows, cols, values)
+            values += self.device.stored_at(self.sparse, rows * self.shape[1] + cols)
         return values
-
-    # -- arithmetic --------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Any:
         if is_array(other):
@@ -274,9 +256,8 @@ class FactoredMatrix:
         if not isinstance(other, FactoredMatrix):
             return NotImplemented
         self._same_shape(other)
-        if self.device is not other.device:
-            one, two = _on_one_device(self, other)
-            return one + two
+        if self.device is not other.device:  # what is on the host moves
+            return other + self if self.device is HOST else self + other.to(self.device.name)
         if self.sparse is None or other.sparse is None:
             stored = other.sparse if self.sparse is None else self.sparse
         else:
@@ -339,8 +320,6 @@ class FactoredMatrix:
             self._transposed = self.sparse.T
         return product + self._transposed @ block
 
-    # -- measuring ---------------------------------------------------------------------------
-
     def inner(self, other: Any) -> float:
         r"""Return :math:`\langle A, B\rangle` with another factored matrix or a dense array."""
         self._same_shape(other)
@@ -351,8 +330,8 @@ class FactoredMatrix:
                 total += float(self.to("cpu").sparse.multiply(to_host(dense)).sum())
             return total
         if self.device is not other.device:
-            one, two = _on_one_device(self, other)
-            return one.inner(two)
+            one, two = (other, self) if self.device is HOST else (self, other)
+            return one.inner(two.to(one.device.name))
         products = self.device.host((self.U.T @ other.U) * (self.V.T @ other.V))
         total = float(self.s @ products @ other.s)
         total += self.stored_inner(other) + other.stored_inner(self)
@@ -370,7 +349,7 @@ class FactoredMatrix:
             # Factors near the end of the range cannot be rescaled, and none is far from the norm.
             fits = 1e-100 < rescaled.largest_part() < 1e100
             return largest * (rescaled.norm() if fits else 1.0)
-        stored = self.device.stored_length(self.sparse) if self.nnz else 0.0
+        stored = self.device.measures(self.sparse)[1] if self.nnz else 0.0
         scale = self._low_rank_norm() ** 2 + stored**2
         squared = scale + (2.0 * self.stored_inner(self) if stored else 0.0)
         return self._norm_by_rows() if squared < _CANCELLED * scale else math.sqrt(squared)
@@ -380,7 +359,7 @@ class FactoredMatrix:
         largest = float(np.abs(self.s).max(initial=0.0))
         if not self.orthonormal:
             largest *= self.device.largest(self.U) * self.device.largest(self.V)
-        return max(largest, self.device.stored_largest(self.sparse)) if self.nnz else largest
+        return max(largest, self.device.measures(self.sparse)[0]) if self.nnz else largest
 
     def _low_rank_norm(self) -> float:
         if self.orthonormal:
@@ -392,22 +371,24 @@ class FactoredMatrix:
         return math.sqrt(squared)
 
     def _norm_by_rows(self) -> float:
-        step = max(1, _CHUNK_ENTRIES // self.shape[1])
-        norms = []
-        for start in range(0, self.shape[0], step):
+        (m, n), keys, (indptr, _, data) = (
+            self.shape,
+            self.device.keys(self.sparse),
+            self.stored_arrays,
+        )
+        step, norms = max(1, _CHUNK_ENTRIES // n), []
+        for start in range(0, m, step):
             rows = (self.U[start : start + step] * self.scale) @ self.V.T
-            if self.sparse is not None:
-                rows = rows + self.sparse[start : start + step].toarray()
+            here = slice(int(indptr[start]), int(indptr[min(start + step, m)]))
+            rows.reshape(-1)[keys[here] - start * n] += data[here]
             norms.append(float(self.device.xp.linalg.vector_norm(rows)))
         return math.hypot(*norms)
 
     def nuclear_norm(self) -> float:
         """Return the sum of singular values; the matrix must have no sparse part."""
         if self.nnz:
-            raise ValueError(
-                "nuclear_norm needs all singular values, which a sparse part makes expensive; "
-                "use driftwolfe.points.leading_triplet, or toarray() where that fits"
-            )
+            told = "a matrix with a sparse part has many; use leading_triplet, or toarray() if that fits"
+            raise ValueError(f"nuclear_norm needs all singular values: {told}")
         return float(np.abs(self.s).sum() if self.orthonormal else self.recompress().s.sum())
 
     def nuclear_norm_bound(self) -> float:
@@ -416,7 +397,7 @@ class FactoredMatrix:
         if not self.orthonormal:
             lengths = self.device.lengths
             sizes = sizes * self.device.host(lengths(self.U) * lengths(self.V))
-        stored = self.device.stored_length(self.sparse) if self.nnz else 0.0
+        stored = self.device.measures(self.sparse)[1] if self.nnz else 0.0
         return float(sizes.sum()) + math.sqrt(min(*self.shape, self.nnz)) * stored
 
     def stored_inner(self, other: FactoredMatrix) -> float:
@@ -425,13 +406,10 @@ class FactoredMatrix:
             return 0.0
         return self.device.stored_inner(self.sparse, other.U, other.scale, other.V)
 
-    # -- compressing -------------------------------------------------------------------------
-
     def recompress(self) -> FactoredMatrix:
-        """The same matrix with orthonormal factors and falling s >= 0, zeros dropped.
+        """The low-rank part as its singular value decomposition, zeros dropped; S is left alone.
 
-        The low-rank part is rewritten as its singular value decomposition, in
-        O((m + n) rank^2); the sparse part is left alone.
+        It has orthonormal factors and falling s > 0, and takes O((m + n) rank^2).
         """
         return self.truncate(error=0.0).matrix
 
@@ -451,9 +429,8 @@ class FactoredMatrix:
         if rank is not None:
             keep = min(keep, checks.count(rank, "rank", least=0))
         dropped = float(tails[keep]) if keep < s.size else 0.0
-        by_rows = self.device.by_rows
-        parts = by_rows(U[:, :keep]), s[:keep], by_rows(V[:, :keep])
-        return Truncation(FactoredMatrix._of(*parts, self.sparse, orthonormal=True), dropped)
+        kept = FactoredMatrix.from_orthonormal(U[:, :keep], s[:keep], V[:, :keep], self.sparse)
+        return Truncation(kept, dropped)
 
     def __repr__(self) -> str:
         return f"FactoredMatrix(shape={self.shape}, rank={self.rank}, stored={self.nnz})"
@@ -475,12 +452,3 @@ class FactoredMatrix:
 
 def _scale_rows(s: Array, block: Array) -> Array:
     return s * block if block.ndim == 1 else s[:, None] * block
-
-
-def _on_one_device(
-    one: FactoredMatrix, two: FactoredMatrix
-) -> tuple[FactoredMatrix, FactoredMatrix]:
-    """Return both on one device: what is on the host moves."""
-    if one.device is HOST:
-        return one.to(two.device.name), two
-    return one, two.to(one.device.name)

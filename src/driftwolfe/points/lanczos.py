@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftwolfe.points import checks
-from driftwolfe.points.devices import (
-    HOST,
-    Device,
-    device_of,
-    eigh,
-    is_array,
-    namespace,
-    svd,
-    to_host,
-)
+from driftwolfe.points.devices import HOST, Device, device_of, eigh, is_array, svd, to_host
 from driftwolfe.points.factored import FactoredMatrix
 from driftwolfe.points.kinds import Array
+from driftwolfe.points.ops import norm
 
 #: Shorter side up to which a full decomposition is cheaper than any iteration.
 _SMALL_SIDE = 48
@@ -118,34 +110,37 @@ def leading_triplet(
     rng = np.random.default_rng(_seed(operator)) if rng is None else rng
     share = 1.0 if start is None else _RANDOM_SHARE
     m, n = operator.shape
-    if isinstance(operator, FactoredMatrix) and min(m, n) > _SMALL_SIDE:
-        first = _start(start, n, rng, operator.device)
-        return lanczos([operator], [first], [tolerance], max_products, share)[0]
-    put = device_of(getattr(operator, "U", operator)).put  # bases are on the host
-    tall = _Operator.of(operator)
+    small = min(m, n) <= _SMALL_SIDE
+    if isinstance(operator, FactoredMatrix):
+        if not small:
+            first = _start(start, n, rng, operator.device)
+            return lanczos([operator], [first], [tolerance], max_products, share)[0]
+        operator = operator.toarray()
+    put = device_of(operator).put
+    matrix = checks.sound_sparse(to_host(operator), "operator")
     if m < n:  # start on the shorter side, which a basis can fill
-        start = None if start is None else tall.times(start)
-        tall = tall.T
-    if min(m, n) <= _SMALL_SIDE:
-        U, s, Vt = svd(tall.times(np.eye(tall.shape[1])))
-        found = Triplet(U[:, 0], float(s[0]), Vt[0], _EPSILON * float(s[0]), tall.shape[1])
+        start = None if start is None else matrix @ to_host(start)
+        matrix = matrix.T
+    if small:
+        U, s, Vt = svd(matrix @ np.eye(min(m, n)))
+        found = Triplet(U[:, 0], float(s[0]), Vt[0], _EPSILON * float(s[0]), min(m, n))
     else:
-        first = _start(start, tall.shape[1], rng, HOST)
-        found = lanczos([tall], [first], [tolerance], max_products, share)[0]
+        first = _start(start, min(m, n), rng, HOST)
+        found = lanczos([matrix], [first], [tolerance], max_products, share)[0]
     u, v = (found.v, found.u) if m < n else (found.u, found.v)
     return found._replace(u=put(u), v=put(v))
 
 
 def leading_triplet_of_each(
-    matrices: Sequence[FactoredMatrix], tolerances: Sequence[float], max_products: int = 2000
+    matrices: Sequence[FactoredMatrix], tolerances: Sequence[float]
 ) -> list[Triplet]:
     """Return the leading triplet of several factored matrices of one shape, on one device."""
-    m, n = matrices[0].shape
-    if min(m, n) <= _SMALL_SIDE:
+    (m, n), device = matrices[0].shape, matrices[0].device
+    if device is HOST or min(m, n) <= _SMALL_SIDE:  # there is nothing to gain from sharing calls
         pairs = zip(matrices, tolerances, strict=True)
         return [leading_triplet(matrix, tolerance=tolerance) for matrix, tolerance in pairs]
-    starts = [_start(None, n, np.random.default_rng(_seed(A)), A.device) for A in matrices]
-    return lanczos(matrices, starts, tolerances, max_products)
+    starts = [_start(None, n, np.random.default_rng(_seed(A)), device) for A in matrices]
+    return lanczos(matrices, starts, tolerances)
 
 
 def _start(given: Any, n: int, rng: np.random.Generator, device: Device) -> Any:
@@ -153,16 +148,12 @@ def _start(given: Any, n: int, rng: np.random.Generator, device: Device) -> Any:
     if given is None:
         return noise
     warm = device.put(given).reshape(n, -1)[:, 0]
-    length = float(namespace(warm).linalg.vector_norm(warm)) or 1.0
-    return warm / length + noise * (_RANDOM_SHARE / math.sqrt(n))
+    return warm / (norm(warm) or 1.0) + noise * (_RANDOM_SHARE / math.sqrt(n))
 
 
 def _seed(operator: Any) -> int:
-    """Return a whole number that follows from the leading digits of some numbers of a matrix.
-
-    The last digits differ from one machine to another, and another start leads to another answer
-    wherever a rough one suffices.
-    """
+    """Return a whole number that follows from the leading digits of some numbers of a matrix."""
+    # The last digits differ between machines; another start would lead to another rough answer.
     if isinstance(operator, FactoredMatrix):
         parts = [operator.s, to_host(operator.stored_arrays[2][-_FEW:])]
     else:
@@ -172,51 +163,21 @@ def _seed(operator: Any) -> int:
     return zlib.crc32(b"".join(part[part != 0].tobytes() for part in digits))
 
 
-class _Operator(NamedTuple):
-    """A matrix on the host that is known by its products."""
-
-    shape: tuple[int, int]
-    times: Callable[[Array], Array]
-    transpose_times: Callable[[Array], Array]
-    device: Device = HOST
-
-    @classmethod
-    def of(cls, given: Any) -> _Operator:
-        m, n = given.shape
-        if isinstance(given, FactoredMatrix):
-            host, back = given.device.host, given.transpose_times
-            return cls((m, n), lambda q: host(given @ q), lambda q: host(back(q)))
-        matrix = checks.sound_sparse(to_host(given), "operator")
-        transposed = matrix.T
-        return cls((m, n), lambda q: matrix @ q, lambda q: transposed @ q)
-
-    @property
-    def T(self) -> _Operator:
-        return _Operator(self.shape[::-1], self.transpose_times, self.times)
-
-    def __truediv__(self, size: float) -> _Operator:
-        _, times, back, _ = self
-        return _Operator(self.shape, lambda q: times(q) / size, lambda q: back(q) / size)
-
-
 def lanczos(
     matrices: Sequence[Any],
     starts: Sequence[Any],
     tolerances: Sequence[float],
-    max_products: int,
+    max_products: int = 2000,
     randomness: float = 1.0,
 ) -> list[Triplet]:
-    r"""Return the leading triplets of matrices of one shape on one device, which share its calls.
+    r"""Return the leading triplet of a matrix, or of several of one shape that share a device's calls.
 
     A residual cannot tell that a larger singular value was missed. The Lanczos polynomial can: at
     the largest eigenvalue of :math:`A^\top A` it is at most 1/|c|, where c is the leading component
     of the start (Hochstenbach 2013), and a random c is rarely tiny. A run therefore also goes on
     until, with probability 0.999, no singular value lies more than max(`tolerance`, 0.05) s above s.
-    `randomness` is the length of the starts' random part as a share of theirs.
+    `randomness` is the random share of the starts' length.
     """
-    if len(matrices) > 1 and matrices[0].device is HOST:  # it gains nothing from sharing calls
-        each = zip(matrices, starts, tolerances, strict=True)
-        return [lanczos([A], [q], [tol], max_products, randomness)[0] for A, q, tol in each]
     # A uniform unit vector in n dimensions has |c| < delta with probability <= delta sqrt(2 n / pi).
     least = _FAILURE * randomness * math.sqrt(math.pi / (2.0 * len(starts[0])))
     units, luck = [_unit(start) for start in starts], -math.log(least)
@@ -227,7 +188,7 @@ def lanczos(
         while run.error > tolerance * run.s and spent + 2 <= max_products:
             run = _run([matrix], [run.v], [tolerance], (max_products - spent) // 2, 0.0)[0]
             spent += run.products
-        u = _unit(run.u) if run.s > 0 else matrix.device.put(np.eye(1, matrix.shape[0])[0])
+        u = _unit(run.u) if run.s > 0 else device_of(run.u).put(np.eye(1, len(run.u))[0])
         triplets.append(Triplet(u, run.s, _unit(run.v), run.error, spent))
     return triplets
 
@@ -240,24 +201,25 @@ def _run(
     luck: float,
     rescaled: bool = False,
 ) -> list[Triplet]:
-    """Grow one Krylov basis per matrix; of u, v only the directions count.
-
-    `luck` is -log|c|, 0 where nothing is to be ruled out.
-    """
-    device, steps = matrices[0].device, max(1, min(_LARGEST_BASIS, most, matrices[0].shape[1]))
-    if device is not HOST:
-        spaces = device.krylov(matrices, starts, steps)
+    """Grow one Krylov basis per matrix; u, v are not unit. `luck` is -log|c|, 0 to rule out nothing."""
+    steps = max(1, min(_LARGEST_BASIS, most, matrices[0].shape[1]))
+    factored = isinstance(matrices[0], FactoredMatrix)
+    if factored and matrices[0].device is not HOST:
+        spaces = matrices[0].device.krylov(matrices, starts, steps)
     else:
-        kind = _FactoredBasis if isinstance(matrices[0], FactoredMatrix) else _Basis
-        spaces = kind(matrices[0], starts[0], steps)
+        spaces = (_FactoredBasis if factored else _Basis)(matrices[0], starts[0], steps)
     with np.errstate(over="ignore", invalid="ignore"):
         first = spaces.grow(1)[0]
     if not (rescaled or ((first > _SMALLEST) & (first < _LARGEST)).all()):
-        sizes = [_size(*pair) for pair in zip(matrices, starts, strict=True)]
+        pairs = zip(matrices, starts, strict=True)
+        largest = [A.largest_part() if factored else float(abs(A @ q).max()) for A, q in pairs]
+        sizes = [max(size or 1.0, 1e-300) for size in largest]  # whose inverses do not overflow
         units = [matrix / size for matrix, size in zip(matrices, sizes, strict=True)]
         runs = _run(units, starts, tolerances, most, luck, rescaled=True)
-        pairs = zip(runs, sizes, strict=True)
-        return [run._replace(s=run.s * size, error=run.error * size) for run, size in pairs]
+        return [
+            run._replace(s=run.s * size, error=run.error * size)
+            for run, size in zip(runs, sizes, strict=True)
+        ]
     found: list[Any] = [None for _ in matrices]
     k = min(_FIRST_CHECK, steps)
     while True:
@@ -273,20 +235,10 @@ def _run(
     ]
 
 
-def _size(matrix: Any, start: Array) -> float:
-    """Return a size to divide the matrix by; 1/size must not overflow for a factored one."""
-    if isinstance(matrix, FactoredMatrix):
-        return max(matrix.largest_part(), 1e-300)
-    return float(np.abs(matrix.times(start)).max()) or 1.0
-
-
 def _estimate(
     diagonal: Array, beyond: Array, tolerance: float, luck: float, last: bool
 ) -> tuple[Array, float, float, int] | None:
-    """Return the leading vector's coordinates, s, its error and the steps; None to go on.
-
-    From the Lanczos matrix of so many steps, and what is left beyond each.
-    """
+    """Return the leading vector's coordinates, s, its error and the steps taken; None to go on."""
     k = steps = beyond.size
     spanned = np.flatnonzero(beyond <= _INVARIANT * np.maximum.accumulate(diagonal))
     if spanned.size:  # all that the start can reach; what came after is rounding
@@ -308,16 +260,10 @@ def _estimate(
 
 
 def _missed(values: Array, beyond: Array, tolerance: float, luck: float) -> float | None:
-    r"""Return how far above s a singular value may lie, relative to s; None: not yet ruled out.
-
-    The Lanczos polynomial is :math:`\prod_j (t - \lambda_j) / \beta_j` with the Ritz values and the
-    off-diagonal. Beyond the largest Ritz value :math:`s^2` it grows, and where it is at least
-    :math:`e^{luck}` there is no eigenvalue. For a tolerance below `_LEAST_MISSED` the answer is 0 once
-    that holds at :math:`t = s^2 (1 + LEAST\_MISSED)^2`: there the residual must do.
-    """
-    above = max(tolerance, _LEAST_MISSED) * (
-        _SHARES if tolerance >= _LEAST_MISSED else _SHARES[-1:]
-    )
+    """Return how far above s a singular value may lie, relative to s; None: not yet ruled out."""
+    # The Lanczos polynomial, the product of (t - Ritz value) / off-diagonal, grows beyond s^2; where
+    # it is at least exp(luck) there is no eigenvalue t. Below `_LEAST_MISSED` the residual must do.
+    above = max(tolerance, _LEAST_MISSED) * _SHARES
     t = float(values[-1]) * (1.0 + above) ** 2
     enough = np.log((t[:, None] - values) / beyond).sum(axis=1) >= luck
     if not enough[-1]:
@@ -329,7 +275,7 @@ def _unit(vector: Any) -> Any:
     """Return the direction of a vector; its length stays where it lives."""
     if isinstance(vector, np.ndarray) and _SMALLEST < (square := float(vector @ vector)) < _LARGEST:
         return vector / math.sqrt(square)
-    return vector / namespace(vector).linalg.vector_norm(vector)
+    return vector / device_of(vector).xp.linalg.vector_norm(vector)
 
 
 class _Basis:
@@ -351,8 +297,8 @@ class _Basis:
         return self._diagonal[:, :size], self._beyond[:, :size]
 
     def _step(self, k: int) -> tuple[float, float]:
-        self._images[k] = self._matrix.times(self._rows[k])
-        product = self._matrix.transpose_times(self._images[k])
+        self._images[k] = self._matrix @ self._rows[k]
+        product = self._matrix.T @ self._images[k]
         held, diagonal = self._rows[: k + 1], 0.0
         for _ in range(2):
             inside = held @ product
@@ -369,11 +315,10 @@ class _Basis:
 
 
 class _FactoredBasis(_Basis):
-    """The product with A^T A is one compiled pass over the factors and the stored entries.
+    """A basis whose product with A^T A is one compiled pass: half of what A and A^T would read.
 
-    That is half of what A and its transpose in turn would read. It needs V^T q for every vector q,
-    which is updated by subtraction; its error grows where little is left, and it is computed anew
-    before the error is too large.
+    It needs V^T q for every vector q, which is updated by subtraction, and computed anew before its
+    error is too large.
     """
 
     def __init__(self, matrix: FactoredMatrix, start: Array, most: int) -> None:

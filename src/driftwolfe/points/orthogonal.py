@@ -17,11 +17,9 @@ _GRAM_RANGE = 1e-3
 
 
 def orthonormal(block: Array) -> Array:
-    """Return an orthonormal basis whose span holds that of a tall block, of as many columns.
-
-    Cholesky-QR, repeated until it is accurate, which runs at matrix-product speed (several times
-    Householder QR on a 1682 x 100 block); Householder QR where the block is close to deficient.
-    """
+    """Return an orthonormal basis whose span holds that of a tall block, of as many columns."""
+    # Cholesky-QR, repeated until it is accurate, is several times faster than Householder QR on a
+    # 1682 x 100 block, which remains for blocks that are close to deficient.
     device = device_of(block)
     basis = device.unit_columns(block)
     gram = basis.T @ basis
@@ -40,11 +38,7 @@ def orthonormal(block: Array) -> Array:
 
 
 def thin_svd_of_product(U: Any, s: Array, V: Any) -> tuple[Any, Array, Any]:
-    r"""Return the thin singular value decomposition of :math:`U\,\mathrm{diag}(s)\,V^\top`.
-
-    Householder QR of both factors and an SVD of the small core: backward stable, so cancelling
-    factors cost no digits.
-    """
+    """Return the thin decomposition of U diag(s) V^T; cancelling factors cost no digits."""
     device = device_of(U)
     left, left_core = device.xp.linalg.qr(U)
     right, right_core = device.xp.linalg.qr(V)
@@ -74,17 +68,15 @@ class RitzSpace(NamedTuple):
         """The first left and right vectors, in columns."""
         device = device_of(self.image)
         if count and self.s[count - 1] <= _GRAM_RANGE * self.s[0]:
-            V, _, Wt = device.svd(self.image)
-            return self.basis @ Wt[:count].T, device.by_rows(V[:, :count])
+            size = len(self.s)
+            V, _, W = thin_svd_of_product(self.image, np.ones(size), device.unit(size))
+            return self.basis @ W[:, :count], device.by_rows(V[:, :count])
         rotation = self.rotation[:, :count]
         return self.basis @ rotation, (self.image @ rotation) / device.put(self.s[:count])
 
 
 def ritz_space(operator: Any, right: Array, powers: int = 0) -> RitzSpace:
-    """Return the image of a block of right vectors after `powers` rounds of power iteration.
-
-    These only rotate the space, so that single precision suffices, at half the time.
-    """
+    """Return the image of a block of right vectors after `powers` rounds of power iteration."""
     image = operator @ right if powers == 0 else _powered(operator, right, powers)
     basis = orthonormal(image)
     back = transpose_times(operator, basis)
@@ -93,6 +85,7 @@ def ritz_space(operator: Any, right: Array, powers: int = 0) -> RitzSpace:
 
 
 def _powered(operator: Any, right: Array, powers: int) -> Array:
+    """Rotate a space by power iteration, for which single precision suffices, at half the time."""
     device = device_of(right)
     single, unit = device.single, device.unit_columns
     dense = is_array(operator)
@@ -107,7 +100,4 @@ def _powered(operator: Any, right: Array, powers: int) -> Array:
 
 def transpose_times(operator: Any, block: Array) -> Array:
     """Return A^T Q for a factored or dense matrix."""
-    if is_array(operator):
-        return operator.T @ block
-    product: Array = operator.transpose_times(block)
-    return product
+    return operator.T @ block if is_array(operator) else operator.transpose_times(block)

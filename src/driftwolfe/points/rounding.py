@@ -18,11 +18,7 @@ _TILT = 1e-12
 
 
 def ramp(values: Array, widths: Any) -> Array:
-    """Return 0 up to a width >= 0, 1 from twice the width on, and rise linearly in between.
-
-    Noise well below the width in values that should be 0 changes nothing; elsewhere a small change
-    of a value makes a small change.
-    """
+    """Return 0 up to a width >= 0, 1 from twice the width on, and rise linearly in between."""
     widths = np.maximum(widths, np.finfo(np.float64).tiny)
     with np.errstate(over="ignore"):
         return np.minimum(np.maximum((values - widths) / widths, 0.0), 1.0)
@@ -40,11 +36,7 @@ def tilt(size: int) -> Array:
 
 
 def tilted(direction: Array, along: Array) -> Array:
-    """Return the direction, moved a little along a fixed one of its shape, which settles ties.
-
-    Once x is nearest to y in the hull of some vertices, exchanging one edge for another often costs
-    nothing in the direction x - y, and rounding would choose.
-    """
+    """Return the direction, moved a little along a fixed one of its shape, which settles ties."""
     square = float(np.vdot(direction, direction))
     # The largest entry will do where squares have left the range of numbers, or soon will.
     fits = 1e-300 < square < 1e300
@@ -63,11 +55,7 @@ def whole_above(value: float) -> int:
 
 
 def line_search_share(gap: float, length2: float) -> float:
-    """Return gap / length2, the step of a line search, cut to [0, 1].
-
-    At the end of a run both may be all rounding, of any sign, or NaN: 0 where the gap is not
-    positive, 1 where length2 is not larger.
-    """
+    """Return gap / length2, the step of a line search, cut to [0, 1]; both may be all rounding."""
     if not gap > 0:
         return 0.0
     return gap / length2 if length2 > gap else 1.0

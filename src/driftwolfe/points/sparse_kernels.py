@@ -7,21 +7,11 @@ from typing import Any
 import numba
 import numpy as np
 
-from driftwolfe.points.compiling import (
-    NEW_NUMBERS,
-    NEW_TABLE,
-    NUMBERS,
-    PLACES,
-    TABLE,
-    WHOLE,
-    fast_jit,
-    jit,
-)
+from driftwolfe.points.compiling import NEW_TABLE, NUMBERS, PLACES, TABLE, WHOLE, fast_jit
 
 _INDICES = numba.types.Array(numba.int32, 1, "C", readonly=True)
-#: S by rows (indptr, indices, data), read and written, and U, s, V.
+#: S by rows (indptr, indices, data), and U, s, V.
 _STORED = numba.types.Tuple((_INDICES, _INDICES, NUMBERS))  # type: ignore[no-untyped-call]
-_NEW_STORED = numba.types.Tuple((numba.int32[::1], numba.int32[::1], NEW_NUMBERS))  # type: ignore[no-untyped-call]
 _LOW_RANK = numba.types.Tuple((TABLE, NUMBERS, TABLE))  # type: ignore[no-untyped-call]
 
 
@@ -36,24 +26,6 @@ def low_rank_entries(U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
             total += u[k] * s[k] * v[k]
         out[e] = total
     return out
-
-
-@fast_jit(_STORED, TABLE, NUMBERS, TABLE)
-def stored_inner(stored: Any, U: Any, s: Any, V: Any) -> Any:
-    """Return <S, U diag(s) V^T>, one row of U at a time."""
-    indptr, indices, data = stored
-    total, row = 0.0, np.empty(s.size)
-    for i in range(np.uint64(U.shape[0])):
-        first, last = np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])
-        if first < last:
-            for k in range(s.size):
-                row[k] = U[i, k] * s[k]
-        for p in range(first, last):
-            column, product = V[np.uint64(indices[p])], 0.0
-            for k in range(s.size):
-                product += row[k] * column[k]
-            total += data[p] * product
-    return total
 
 
 @fast_jit()
@@ -140,100 +112,3 @@ def lanczos_step(low_rank: Any, stored: Any, basis: Any, inner: Any, images: Any
     for c in range(s.size):
         inner_product[c] *= factor
     return diagonal, length
-
-
-@jit(_STORED, PLACES, PLACES, NEW_NUMBERS)
-def add_sparse_entries(stored: Any, rows: Any, cols: Any, out: Any) -> Any:
-    """Add the stored entry at each pair (i, j), if there is one, to `out`; indices are sorted."""
-    indptr, indices, data = stored
-    for e in range(rows.size):
-        i, j = rows[e], cols[e]
-        low, high = indptr[i], indptr[i + 1]
-        while low < high:
-            middle = (low + high) // 2
-            if indices[middle] < j:
-                low = middle + 1
-            else:
-                high = middle
-        if low < indptr[i + 1] and indices[low] == j:
-            out[e] += data[low]
-
-
-@jit(PLACES, PLACES, NUMBERS, _NEW_STORED)
-def sum_entries(rows: Any, cols: Any, values: Any, out: Any) -> Any:
-    """Fill `out` (its indptr of zeros) by rows, sorted; return how many entries are stored.
-
-    A counting sort by rows, insertion by columns; entries given twice add up.
-    """
-    indptr, indices, data = out
-    m = indptr.size - 1
-    for e in range(rows.size):
-        indptr[rows[e] + 1] += 1
-    for i in range(m):
-        indptr[i + 1] += indptr[i]
-    for e in range(rows.size):
-        p = indptr[rows[e]]
-        indices[p], data[p] = cols[e], values[e]
-        indptr[rows[e]] = p + 1  # which ends as the end of the row
-    size = first = 0
-    for i in range(m):
-        last, start = indptr[i], size
-        for p in range(first, last):
-            j, value, q = indices[p], data[p], size
-            while q > start and indices[q - 1] > j:
-                q -= 1
-            if q > start and indices[q - 1] == j:
-                data[q - 1] += value
-                continue
-            for r in range(size, q, -1):
-                indices[r], data[r] = indices[r - 1], data[r - 1]
-            indices[q], data[q] = j, value
-            size += 1
-        first, indptr[i] = last, size
-    for i in range(m, 0, -1):
-        indptr[i] = indptr[i - 1]
-    indptr[0] = 0
-    return size
-
-
-@jit(_STORED, _STORED, _NEW_STORED)
-def add_stored(one: Any, other: Any, out: Any) -> Any:
-    """Write the sum of two sparse matrices with sorted, unique indices; return how many are stored."""
-    (indptr, indices, data), (other_indptr, other_indices, other_data) = one, other
-    out_indptr, out_indices, out_data = out
-    size = 0
-    out_indptr[0] = 0
-    for i in range(indptr.size - 1):
-        p, q, end, other_end = indptr[i], other_indptr[i], indptr[i + 1], other_indptr[i + 1]
-        while p < end or q < other_end:
-            first = q >= other_end or (p < end and indices[p] <= other_indices[q])
-            second = p >= end or (q < other_end and other_indices[q] <= indices[p])
-            out_indices[size] = indices[p] if first else other_indices[q]
-            total = 0.0
-            if first:
-                total += data[p]
-                p += 1
-            if second:
-                total += other_data[q]
-                q += 1
-            out_data[size] = total
-            size += 1
-        out_indptr[i + 1] = size
-    return size
-
-
-@jit(_STORED, _STORED)
-def stored_product(one: Any, other: Any) -> Any:
-    """Return the inner product of two sparse matrices with sorted, unique indices."""
-    (indptr, indices, data), (other_indptr, other_indices, other_data) = one, other
-    total, p, q = 0.0, 0, 0
-    for i in range(1, indptr.size):
-        end, other_end = indptr[i], other_indptr[i]
-        while p < end and q < other_end:
-            here, there = indices[p], other_indices[q]
-            if here == there:
-                total += data[p] * other_data[q]
-            p += here <= there
-            q += there <= here
-        p, q = end, other_end
-    return total

@@ -24,37 +24,38 @@ with warnings.catch_warnings():
     torch.sparse_csr_tensor(torch.tensor([0, 0]), torch.tensor([]), torch.tensor([]), (1, 1))
 
 
-def _pointers(lines: Any, number: int) -> Any:
-    """Return where each row starts in sorted row indices, and where the last one ends."""
-    starts = torch.arange(number + 1, device=lines.device, dtype=lines.dtype)
-    return torch.searchsorted(lines, starts, out_int32=True)
-
-
 class TorchStored:
     """A sparse matrix as scipy's canonical `csr_array`, with its names: sorted, each entry once."""
 
     #: The kind in files: that of scipy's matrices.
     SAVED_AS = "sparse"
 
-    def __init__(self, indptr: Any, indices: Any, data: Any, shape: Shape) -> None:
+    def __init__(self, shape: Shape, indptr: Any, indices: Any, data: Any) -> None:
         self.indptr, self.indices, self.data, self.shape = indptr, indices, data, shape
 
     @classmethod
     def of_entries(cls, rows: Any, cols: Any, values: Any, shape: Shape) -> TorchStored:
         """Return the matrix with values[k] at (rows[k], cols[k]); entries given twice add up."""
-        keys, order = torch.sort(torch.add(cols, rows, alpha=shape[1]))
-        return cls._of_keys(keys, values[order], shape)
+        return cls._summed(torch.add(cols, rows, alpha=shape[1]), values, shape)
 
     @classmethod
-    def _of_keys(cls, keys: Any, data: Any, shape: Shape) -> TorchStored:
-        """Return the matrix of entries by keys row * n + col, which rise; equal keys add up."""
+    def _summed(cls, keys: Any, data: Any, shape: Shape) -> TorchStored:
+        """Return the matrix of entries by keys row * n + col; equal keys add up."""
+        keys, order = torch.sort(keys)
+        data = data[order]
         if bool((keys[1:] == keys[:-1]).any()):
             keys, position = torch.unique_consecutive(keys, return_inverse=True)
             data = data.new_zeros(len(keys)).index_add_(0, position, data)
-        rows = torch.div(keys, shape[1], rounding_mode="floor")
-        indices = torch.sub(keys, rows, alpha=shape[1]).int()
-        matrix = cls(_pointers(rows, shape[0]), indices, data, shape)
-        matrix.__dict__.update(rows=rows, _keys=keys)
+        return cls._of_keys(keys, data, shape)
+
+    @classmethod
+    def _of_keys(cls, keys: Any, data: Any, shape: Shape) -> TorchStored:
+        """Return the matrix of entries by keys that rise."""
+        m, n = shape
+        starts = torch.arange(0, m * n + 1, n, device=keys.device)
+        indptr = torch.searchsorted(keys, starts, out_int32=True)
+        matrix = cls(shape, indptr, (keys % n).int(), data)
+        matrix.__dict__["_keys"] = keys
         return matrix
 
     def __getstate__(self) -> dict[str, Any]:
@@ -66,19 +67,17 @@ class TorchStored:
         return len(self.data)
 
     @cached_property
-    def rows(self) -> Any:
-        counts = torch.diff(self.indptr)
-        index = torch.arange(self.shape[0], device=counts.device)
-        return torch.repeat_interleave(index, counts, output_size=self.nnz)
-
-    @cached_property
     def _keys(self) -> Any:
-        return self.rows * self.shape[1] + self.indices
+        counts = torch.diff(self.indptr)
+        rows = torch.arange(self.shape[0], device=counts.device)
+        rows = torch.repeat_interleave(rows, counts, output_size=self.nnz)
+        return rows * self.shape[1] + self.indices
 
     @cached_property
-    def _order(self) -> Any:
-        """The entries by columns."""
-        return torch.sort(self.indices, stable=True)[1]
+    def _by_columns(self) -> Any:
+        """The keys of the transpose, rising, and the order of its entries."""
+        m, n = self.shape
+        return torch.sort(self._keys % n * m + self._keys // n)
 
     @cached_property
     def _product(self) -> Any:
@@ -87,43 +86,28 @@ class TorchStored:
     @cached_property
     def T(self) -> TorchStored:
         """The transpose, by rows of its own."""
-        order = self._order
-        indptr = _pointers(self.indices[order], self.shape[1])
-        return TorchStored(indptr, self.rows[order].int(), self.data[order], self.shape[::-1])
+        keys, order = self._by_columns
+        return self._of_keys(keys, self.data[order], self.shape[::-1])
 
     @classmethod
-    def beside(cls, matrices: Sequence[TorchStored | None], shape: Shape) -> Any:
-        """Return several matrices along a diagonal, and the transpose, as PyTorch multiplies them.
-
-        None stands for a matrix without entries; None is returned where all are.
-        """
+    def diagonal(cls, matrices: Sequence[TorchStored | None], shape: Shape) -> TorchStored | None:
+        """Return matrices of one shape along a diagonal; None has no entries."""
+        (m, n), number = shape, len(matrices)
         held = [(i, matrix) for i, matrix in enumerate(matrices) if matrix is not None]
-        if not held:
-            return None
-        if len(matrices) == 1:
-            return held[0][1]._product, held[0][1].T._product
-
-        def diagonal(held: Sequence[tuple[int, TorchStored]], m: int, n: int) -> Any:
-            data = torch.cat([matrix.data for _, matrix in held])
-            indices = torch.cat([matrix.indices + i * n for i, matrix in held])
-            counts = data.new_zeros((len(matrices), m), dtype=torch.int32)
-            for i, matrix in held:
-                counts[i] = torch.diff(matrix.indptr)
-            ends = torch.cumsum(counts.view(-1), 0, dtype=torch.int32)
-            indptr, size = torch.cat((ends.new_zeros(1), ends)), (len(ends), len(matrices) * n)
-            return torch.sparse_csr_tensor(indptr, indices, data, size)
-
-        flipped = [(i, matrix.T) for i, matrix in held]
-        return diagonal(held, *shape), diagonal(flipped, *shape[::-1])
+        if number == 1 or not held:
+            return matrices[0]
+        rows = torch.cat([matrix._keys // n + i * m for i, matrix in held])
+        cols = torch.cat([matrix.indices + i * n for i, matrix in held])
+        data = torch.cat([matrix.data for _, matrix in held])
+        return cls._of_keys(rows * (number * n) + cols, data, (number * m, number * n))
 
     @cached_property
-    def measures(self) -> tuple[float, float]:
+    def measures(self) -> tuple[float, ...]:
         """The largest absolute value and the length of all entries, by one transfer."""
         if not self.nnz:
             return 0.0, 0.0
         measure = torch.linalg.vector_norm
-        largest, length = torch.stack((measure(self.data, math.inf), measure(self.data))).tolist()
-        return largest, length
+        return tuple(torch.stack((measure(self.data, math.inf), measure(self.data))).tolist())
 
     def __matmul__(self, block: Any) -> Any:
         return self._product @ block
@@ -133,12 +117,12 @@ class TorchStored:
 
     def with_data(self, data: Any) -> TorchStored:
         """Return the same indices with other values; what was cached for them is kept."""
-        other = TorchStored(self.indptr, self.indices, data, self.shape)
-        for name in ("rows", "_keys", "_order"):
+        other = TorchStored(self.shape, self.indptr, self.indices, data)
+        for name in ("_keys", "_by_columns"):
             if name in self.__dict__:
                 other.__dict__[name] = self.__dict__[name]
         if "T" in self.__dict__:
-            other.__dict__["T"] = self.T.with_data(data[self._order])
+            other.__dict__["T"] = self.T.with_data(data[self._by_columns[1]])
         return other
 
     def scaled(self, factor: float) -> TorchStored:
@@ -150,43 +134,17 @@ class TorchStored:
         return other
 
     def plus(self, other: TorchStored) -> TorchStored:
-        keys, order = torch.sort(torch.cat((self._keys, other._keys)))
-        total = self._of_keys(keys, torch.cat((self.data, other.data))[order], self.shape)
+        keys, data = torch.cat((self._keys, other._keys)), torch.cat((self.data, other.data))
+        total = self._summed(keys, data, self.shape)
         if not math.isfinite(total.measures[0]):
             raise ValueError("sparse has entries that are not finite")
         return total
 
-    def entries(self, rows: Any, cols: Any) -> Any:
-        """The entries at pairs, zero where none is stored."""
-        if not self.nnz:
-            return self.data.new_zeros(len(rows))
-        wanted = rows * self.shape[1] + cols
-        found = torch.searchsorted(self._keys, wanted).clamp_max(self.nnz - 1)
-        return torch.where(self._keys[found] == wanted, self.data[found], 0.0)
-
-    def inner(self, other: TorchStored) -> float:
-        return float(other.data @ self.entries(other.rows, other.indices))
-
     def copy(self) -> TorchStored:
-        indptr, indices, data = map(torch.clone, parts(self))
-        return TorchStored(indptr, indices, data, self.shape)
+        return TorchStored(self.shape, *map(torch.clone, parts(self)))
 
     def toarray(self) -> Any:
         return self._product.to_dense()
-
-    def __getitem__(self, rows: slice) -> TorchStored:
-        start, stop, _ = rows.indices(self.shape[0])
-        indptr = self.indptr[start : stop + 1]
-        first, last = int(indptr[0]), int(indptr[-1])
-        part = self.indices[first:last], self.data[first:last]
-        return TorchStored(indptr - first, *part, (stop - start, self.shape[1]))
-
-    def on(self, device: Any) -> TorchStored:
-        """The same matrix on another device of PyTorch's."""
-        if self.data.device == device:
-            return self
-        indptr, indices, data = (part.to(device) for part in parts(self))
-        return TorchStored(indptr, indices, data, self.shape)
 
     def on_host(self) -> Any:
         """The same matrix as scipy's `csr_array`."""
@@ -195,27 +153,25 @@ class TorchStored:
 
 
 class TorchKrylov:
-    """Krylov bases of A^T A for several matrices, orthogonalised twice in each step.
+    """Krylov bases of A^T A for several matrices, which share calls, as each has a fixed cost.
 
-    Every call of a device has a fixed cost: s is multiplied into a factor once, and the matrices
-    share all calls. Their factors lie side by side, so that one product reads all of them, and the
-    products of one matrix with another's vector are masked out.
+    Their factors lie side by side: one product reads all of them, and the products of one matrix
+    with another's vector are masked out. s is multiplied into a factor once.
     """
 
     def __init__(self, matrices: Sequence[Any], starts: Sequence[Any], most: int) -> None:
         m, n = matrices[0].shape
         number, like = len(matrices), starts[0]
-        scaled = [matrix.V * matrix.scale for matrix in matrices]
-        self._left, self._right = matrices[0].U, scaled[0]
+        self._left = torch.cat([matrix.U for matrix in matrices], 1)
+        self._right = torch.cat([matrix.V * matrix.scale for matrix in matrices], 1)
         self._own: Any = None  # which columns are whose
         if number > 1:
-            self._left = torch.cat([matrix.U for matrix in matrices], 1)
-            self._right = torch.cat(scaled, 1)
             ranks = like.new_tensor([matrix.rank for matrix in matrices]).long()
             index = torch.arange(number, device=like.device)
             whose = torch.repeat_interleave(index, ranks, output_size=self._left.shape[1])
             self._own = (whose == index[:, None]).to(like.dtype)
-        self._stored = TorchStored.beside([matrix.sparse for matrix in matrices], (m, n))
+        stored = TorchStored.diagonal([matrix.sparse for matrix in matrices], (m, n))
+        self._stored = None if stored is None else (stored._product, stored.T._product)
         self._basis = like.new_empty((number, most + 1, n))
         self._images = like.new_empty((most, number, m))
         self._basis[:, 0] = torch.stack(list(starts))
@@ -272,28 +228,9 @@ _CHUNK = 1 << 27
 _FEW_ROWS = 1 << 14
 #: Largest seed that every generator takes.
 _LARGEST_SEED = (1 << 63) - 1
-#: Threads that are in `_tensor_cores`, and PyTorch's setting before the first.
+#: Threads that are in `reduced_precision`, and PyTorch's setting before the first.
 _rough_threads, _before = 0, False
 _changing = Lock()
-
-
-@contextmanager
-def _tensor_cores() -> Iterator[None]:
-    """Let PyTorch round factors of single-precision products, until the last thread has left."""
-    global _rough_threads, _before
-    matmul = torch.backends.cuda.matmul
-    with _changing:
-        if _rough_threads == 0:
-            _before = matmul.allow_tf32
-        _rough_threads += 1
-        matmul.allow_tf32 = True
-    try:
-        yield
-    finally:
-        with _changing:
-            _rough_threads -= 1
-            if _rough_threads == 0:
-                matmul.allow_tf32 = _before
 
 
 class TorchDevice(Device):
@@ -305,7 +242,6 @@ class TorchDevice(Device):
     with_data: Any = staticmethod(TorchStored.with_data)
     scaled: Any = staticmethod(TorchStored.scaled)
     added: Any = staticmethod(TorchStored.plus)
-    stored_product: Any = staticmethod(TorchStored.inner)
     workers = 2  # one waits for the device while the other gives it work; three were slower
 
     def __init__(self, name: str) -> None:
@@ -328,10 +264,7 @@ class TorchDevice(Device):
     def put(self, array: Any) -> Any:
         if isinstance(array, torch.Tensor):
             return array.to(self.place)
-        rows = np.ascontiguousarray(array)
-        if min(rows.strides, default=0) < 0:  # along an axis of one entry, where that is contiguous
-            rows = rows.copy()
-        return torch.tensor(rows, device=self.place)
+        return torch.from_numpy(np.array(array, order="C")).to(self.place)
 
     def host(self, array: Any) -> Any:
         return array.detach().cpu().numpy()
@@ -339,10 +272,9 @@ class TorchDevice(Device):
     def finite(self, value: Any, name: str, shape: Shape | None = None) -> Any:
         if not isinstance(value, torch.Tensor):
             return self.put(checks.finite_array(value, name, shape))
-        if value.is_complex() or value.dtype == torch.bool:
-            raise ValueError(f"{name} must hold real numbers, got a tensor of {value.dtype}")
-        if value.layout is not torch.strided:
-            raise ValueError(f"{name} must be a dense tensor, got one of layout {value.layout}")
+        if value.is_complex() or value.dtype == torch.bool or value.layout is not torch.strided:
+            given = f"{value.dtype}, {value.layout}"
+            raise ValueError(f"{name} must be a dense tensor of real numbers, got {given}")
         if shape is not None and tuple(value.shape) != shape:
             raise ValueError(f"{name} must have shape {shape}, got {tuple(value.shape)}")
         tensor = value.detach().to(self.place, torch.float64).contiguous()
@@ -368,9 +300,23 @@ class TorchDevice(Device):
         finally:
             first.wait_stream(own)
 
-    def reduced_precision(self) -> AbstractContextManager[None]:
-        """The tensor cores of a GPU, which read 10 bits of each number: four times as quick."""
-        return _tensor_cores() if self.place.type == "cuda" else nullcontext()
+    @contextmanager
+    def reduced_precision(self) -> Iterator[None]:
+        """Let tensor cores, four times as quick, read 10 bits of each number, in any thread."""
+        global _rough_threads, _before
+        matmul = torch.backends.cuda.matmul
+        with _changing:
+            if _rough_threads == 0:
+                _before = matmul.allow_tf32
+            _rough_threads += 1
+            matmul.allow_tf32 = True
+        try:
+            yield
+        finally:
+            with _changing:
+                _rough_threads -= 1
+                if _rough_threads == 0:
+                    matmul.allow_tf32 = _before
 
     def normal(self, rng: np.random.Generator, shape: Shape) -> Any:
         """Random numbers: as the host's if few, else drawn here from a seed that the generator gives."""
@@ -383,14 +329,11 @@ class TorchDevice(Device):
     def by_rows(self, array: Any) -> Any:
         return array.contiguous()
 
-    def largest(self, array: Any) -> float:
-        return float(torch.linalg.vector_norm(array, math.inf)) if array.numel() else 0.0
+    def measures(self, stored: Any) -> Any:
+        return stored.measures
 
-    def stored_largest(self, stored: Any) -> float:
-        return float(stored.measures[0])
-
-    def stored_length(self, stored: Any) -> float:
-        return float(stored.measures[1])
+    def keys(self, stored: Any) -> Any:
+        return stored._keys
 
     def summed(self, table: Any, groups: Any, number: int) -> Any:
         return table.new_zeros((len(table), number)).index_add_(1, groups, table)
@@ -404,16 +347,9 @@ class TorchDevice(Device):
 
     def eigh(self, symmetric: Any) -> tuple[Array, Any]:
         if len(symmetric) <= _HOST_COLUMNS:
-            values, vectors = devices.eigh(self.host(symmetric))
-            return values[::-1], self.put(vectors[:, ::-1])
+            return super().eigh(symmetric)
         found = torch.linalg.eigh(symmetric)
         return self.host(found[0])[::-1], found[1].flip(1)
-
-    def svd(self, tall: Any) -> tuple[Any, Array, Any]:
-        """The thin decomposition U, s, Vt: by QR here, and of the small factor on the host."""
-        basis, core = torch.linalg.qr(tall)
-        inner, s, Vt = devices.svd(self.host(core))
-        return basis @ self.put(inner), s, self.put(Vt)
 
     def entries(self, U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
         step = max(1, _CHUNK // max(1, len(s)))
@@ -424,16 +360,9 @@ class TorchDevice(Device):
 
     def canonical(self, sparse: Any, shape: Shape) -> Any:
         if not isinstance(sparse, TorchStored):
-            indptr, indices, data = map(self.put, parts(HOST.canonical(sparse, shape)))
-            return TorchStored(indptr, indices, data, shape)
-        if sparse.shape != shape:
+            sparse = HOST.canonical(sparse, shape)
+        elif sparse.shape != shape:
             raise ValueError(f"sparse must have shape {shape}, got {sparse.shape}")
-        return sparse.on(self.place)
-
-    def add_stored(self, stored: Any, rows: Any, cols: Any, values: Any) -> None:
-        values += stored.entries(rows, cols)
-
-    def stored_inner(self, stored: Any, U: Any, s: Any, V: Any) -> float:
-        if stored.nnz <= stored.shape[0]:
-            return float(stored.data @ self.entries(U, s, V, stored.rows, stored.indices))
-        return float(torch.vdot((U * s).ravel(), (stored @ V).ravel()))
+        elif devices.device_of(sparse.data) is self:
+            return sparse
+        return TorchStored(shape, *map(self.put, parts(sparse)))

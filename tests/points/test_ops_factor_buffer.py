@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from driftwolfe.points import FactoredMatrix, inner
-from driftwolfe.points.factor_buffer import FactorBuffer, without_idle_columns
+from driftwolfe.points.ops import FactorBuffer, without_idle_columns
 
 
 def low_rank(rank, seed, shape=(12, 9), stored=0):
