@@ -27,42 +27,21 @@ def group_labels(groups: Any, name: str) -> Indices:
     indices that together hold each of 0, 1, ..., n - 1 once.
     """
     checks.refuse_masked(groups, name)
-    items = groups if isinstance(groups, np.ndarray) else list(groups)
-    if len(items) == 0:
-        raise ValueError(f"{name} must hold at least one group, got none")
+    items = list(groups)
     dimensions = {np.ndim(item) for item in items}
     if dimensions == {0}:
-        given = np.asarray(items)
-        if given.dtype.kind in "fcmM" and (given != given).any():  # NaN and NaT
+        labels = np.asarray(items)
+        if labels.dtype.kind in "fcmM" and (labels != labels).any():  # NaN and NaT
             raise ValueError(f"{name} has labels that are missing (NaN)")
-        return np.unique(given, return_inverse=True)[1]
-    if dimensions != {1}:
-        raise ValueError(f"{name} must be one label per coordinate, or a list of lists of indices")
-    sizes = [len(indices) for indices in items]
-    if 0 in sizes:
-        raise ValueError(f"{name}[{sizes.index(0)}] is empty; leave it out")
-    members = np.concatenate(list(items))
-    if members.dtype.kind not in "iu":
-        raise ValueError(f"{name} must hold whole numbers, got {members.dtype}")
-    if not np.array_equal(np.sort(members), np.arange(members.size)):
+        return np.unique(labels, return_inverse=True)[1]
+    members = np.concatenate(items) if dimensions == {1} and all(map(len, items)) else np.zeros(0)
+    if members.dtype.kind not in "iu" or (np.sort(members) != np.arange(members.size)).any():
         raise ValueError(
-            f"{name} must hold each of 0, 1, ..., {members.size - 1} exactly once "
-            f"(it has {members.size} entries)"
+            f"{name} must be one label per coordinate, or lists of whole numbers, none empty, that "
+            "together hold each of 0, 1, ..., n - 1 exactly once"
         )
-    labels = np.empty(members.size, dtype=np.intp)
-    labels[members] = np.repeat(np.arange(len(sizes)), sizes)
-    return labels
-
-
-def room_shares(step: Array, up: Array, down: Array) -> Array:
-    """Return |step| / up for steps up and |step| / down for steps down; 0 where there is no room."""
-    return _ratios(np.abs(step), np.where(step > 0, up, down))
-
-
-def _ratios(numerators: Any, denominators: Array) -> Array:
-    """Return quotients, 0 where a denominator is 0."""
-    zeros = np.zeros(denominators.shape)
-    return np.divide(numerators, denominators, out=zeros, where=denominators > 0)
+    sizes = [len(indices) for indices in items]
+    return np.repeat(np.arange(len(sizes)), sizes)[np.argsort(members)]
 
 
 class NormBall(Domain):
@@ -88,8 +67,7 @@ class NormBall(Domain):
 class L1Ball(NormBall):
     r"""Sparse points: :math:`\{x : \sum_i |x_i| \le radius\}`.
 
-    The oracle returns one signed, scaled unit vector in O(n); the projection soft-thresholds in
-    O(n log n).
+    The oracle returns one signed, scaled unit vector in O(n); the projection soft-thresholds.
 
     Parameters
     ----------
@@ -123,11 +101,10 @@ class L1Ball(NormBall):
         return float(np.abs(x).sum())
 
     def project_many(self, stack: Array) -> Array:
-        flat = stack.reshape(len(stack), -1)
-        return threshold_to_sum(flat, self.scale).reshape(stack.shape)
+        rows = stack.reshape(-1, math.prod(self.shape))
+        return threshold_to_sum(rows, self.scale).reshape(stack.shape)
 
-    def _project(self, y: Array) -> Array:
-        return self.project_many(y[None])[0]
+    _project = project_many  # a point is a stack of one row
 
     def _gauge_subgradient(self, y: Array) -> Array:
         return np.sign(y) / self.scale
@@ -181,12 +158,46 @@ class L2Ball(NormBall):
         return y / (norm(y) * self.scale)
 
 
-class Box(Domain):
+class BoxSection(Domain):
+    """Bounds on the entries, inside the affine hull: boxes, simplices and the like.
+
+    `room` is how far entries may rise above `center` and fall below it; where it is 0, the affine
+    hull keeps them.
+    """
+
+    def __init__(self, shape: Any, radius: float, room: tuple[Any, Any], **sizes: Any) -> None:
+        self._above, below = (np.where(each > 0, each, math.inf) for each in room)
+        self._below = -below
+        super().__init__(shape, radius, **sizes)
+
+    def _contains(self, x: Array, slack: float) -> bool:
+        step = self._from_center(x)
+        within = (step <= self._above + slack).all() and (step >= self._below - slack).all()
+        return bool(within and self._offset(x) <= slack)
+
+    def _gauge(self, y: Array) -> float:
+        if self._outside_hull(y):
+            return math.inf
+        step = self._from_center(y)
+        return float((step / self._bounds(step)).max())
+
+    def _gauge_subgradient(self, y: Array) -> Array:
+        step = self._from_center(y)
+        bounds = self._bounds(step)
+        tightest = (step / bounds).argmax()
+        return self.tangent(self._at(tightest, 1 / bounds.flat[tightest]))
+
+    def _bounds(self, step: Array) -> Array:
+        """Return the bound that each entry of a step from the centre moves to."""
+        return np.where(step > 0, self._above, self._below)
+
+
+class Box(BoxSection):
     r"""Bounds on each coordinate: :math:`\{x : lower_i \le x_i \le upper_i\}`.
 
-    The oracle picks a bound for each coordinate, the projection clips; both are O(n). The centre is
-    0 where that is strictly between all bounds, else the midpoint. Coordinates with equal bounds
-    are fixed; the gauge of a point that moves one (by more than 1e-9 of the size) is infinite.
+    The oracle picks a bound for each coordinate, the projection clips. The centre is 0 where that is
+    strictly between all bounds, else the midpoint. Coordinates with equal bounds are fixed; the gauge
+    of a point that moves one (by more than 1e-9 of the size) is infinite.
 
     Parameters
     ----------
@@ -223,14 +234,15 @@ class Box(Domain):
         self.lower, self.upper = low, high
         inside = bool((((low < 0) & (high > 0)) | ((low == 0) & (high == 0))).all())
         center = np.zeros(low.shape) if inside else low + (high - low) / 2
-        self._up, self._down = high - center, center - low
-        self._free = (self._up > 0) & (self._down > 0)
+        up, down = high - center, center - low
+        self._free = (up > 0) & (down > 0)
         super().__init__(
             low.shape,
-            norm(np.maximum(self._up, self._down)),
+            norm(np.maximum(up, down)),
+            room=(up, down),
             diameter=norm(high - low),
             center=None if inside else center,
-            inner_radius=float(np.minimum(self._up, self._down)[self._free].min(initial=math.inf)),
+            inner_radius=float(np.minimum(up, down)[self._free].min(initial=math.inf)),
             stack_device=device,
         )
 
@@ -240,26 +252,11 @@ class Box(Domain):
     def _lmo(self, direction: Array) -> Array:
         return np.where(direction > 0, self.lower, self.upper)
 
-    def _contains(self, x: Array, slack: float) -> bool:
-        return bool((x >= self.lower - slack).all() and (x <= self.upper + slack).all())
-
     def project_many(self, stack: Any) -> Any:
         put = device_of(stack).put
         return stack.clip(put(self.lower), put(self.upper))
 
-    def _project(self, y: Array) -> Array:
-        return np.clip(y, self.lower, self.upper)
-
-    def _gauge(self, y: Array) -> float:
-        if self._outside_hull(y):
-            return math.inf
-        return float(room_shares(self._from_center(y), self._up, self._down).max())
-
-    def _gauge_subgradient(self, y: Array) -> Array:
-        step = self._from_center(y)
-        tightest = room_shares(step, self._up, self._down).argmax()
-        room = self._up if step.flat[tightest] > 0 else -self._down
-        return self._at(tightest, 1 / room.flat[tightest])
+    _project = project_many  # bounds broadcast
 
 
 class LinfBall(Box):
@@ -339,11 +336,15 @@ class GroupLassoBall(NormBall):
         norms = self._norms(y)
         if norms.sum() <= self.scale:
             return y.copy()
-        kept = project_nonnegative_sum(norms, self.scale)
-        return y * _ratios(kept, norms)[self._labels] + 0.0
+        return self._rescaled(y, project_nonnegative_sum(norms, self.scale), norms)
 
     def _gauge_subgradient(self, y: Array) -> Array:
-        return y * _ratios(1 / self.scale, self._norms(y))[self._labels]
+        return self._rescaled(y, 1 / self.scale, self._norms(y))
+
+    def _rescaled(self, y: Array, wanted: Any, norms: Array) -> Array:
+        """Return y with `wanted` norms of its groups; groups of 0 stay 0."""
+        shares = np.divide(wanted, norms, out=np.zeros(norms.shape), where=norms > 0)
+        return y * shares[self._labels] + 0.0
 
     def _norms(self, x: Array) -> Array:
         # Scaled by the largest entry, so that squares neither over- nor underflow.
@@ -352,31 +353,12 @@ class GroupLassoBall(NormBall):
         return largest * np.sqrt(squares)
 
 
-class NonnegativePolytope(Domain):
-    r"""A polytope :math:`\{x \ge 0\} \cap` an affine space, with a centre of positive entries.
-
-    Its gauge is :math:`\max(0, 1 - \min_i y_i / c_i)`.
-    """
-
-    def _contains(self, x: Array, slack: float) -> bool:
-        return bool(x.min() >= -slack) and self._offset(x) <= slack
-
-    def _gauge(self, y: Array) -> float:
-        if self._outside_hull(y):
-            return math.inf
-        return max(0.0, 1.0 - float((y / self.center).min()))
-
-    def _gauge_subgradient(self, y: Array) -> Array:
-        lowest = (y / self.center).argmin()
-        return self.tangent(self._at(lowest, -1.0 / self.center.flat[lowest]))
-
-
-class Simplex(NonnegativePolytope):
+class Simplex(BoxSection):
     r"""Weights: :math:`\{x \ge 0 : \sum_i x_i = radius\}`.
 
-    The oracle returns one scaled unit vector in O(n); the projection shifts and cuts at 0 in
-    O(n log n). The centre is the uniform point. The gauge is infinite where the sum is not `radius`
-    (more than 1e-9 of the size away); its subgradients have sum 0.
+    The oracle returns one scaled unit vector in O(n); the projection shifts and cuts at 0. The centre
+    is the uniform point. The gauge is infinite where the sum is not `radius` (more than 1e-9 of the
+    size away); its subgradients have sum 0.
 
     Parameters
     ----------
@@ -404,11 +386,13 @@ class Simplex(NonnegativePolytope):
         self._size = math.prod(shape)
         if self._size < 2:
             raise ValueError(f"n must be at least 2, got {n!r}: with one weight nothing can move")
+        center = np.full(shape, self.scale / self._size)
         super().__init__(
             shape,
             self.scale * math.sqrt(1 - 1 / self._size),
+            room=(math.inf, center),
             diameter=self.scale * math.sqrt(2),
-            center=np.full(shape, self.scale / self._size),
+            center=center,
             inner_radius=self.scale / math.sqrt(self._size * (self._size - 1)),
             stack_device=device,
         )
@@ -420,11 +404,10 @@ class Simplex(NonnegativePolytope):
         return self._at(direction.argmin(), self.scale)
 
     def project_many(self, stack: Array) -> Array:
-        flat = stack.reshape(len(stack), -1)
-        return project_nonnegative_sum(flat, self.scale).reshape(stack.shape)
+        rows = stack.reshape(-1, self._size)
+        return project_nonnegative_sum(rows, self.scale).reshape(stack.shape)
 
-    def _project(self, y: Array) -> Array:
-        return self.project_many(y[None])[0]
+    _project = project_many  # a point is a stack of one row
 
 
 class KSparsePolytope(Domain):
