@@ -27,8 +27,7 @@ class BirkhoffPolytope(BoxSection):
 
     Its vertices are the permutation matrices. The oracle solves an assignment problem, O(n^3) at
     worst; no projection of that cost is known. The centre is the uniform matrix. The gauge is
-    infinite where a row or column sum is not 1 (more than 1e-9 of the size away); its subgradients
-    have rows and columns of sum 0.
+    infinite where a row or column sum is not 1 (more than 1e-9 of the size away).
 
     Parameters
     ----------
@@ -75,10 +74,9 @@ class SpanningTreePolytope(Domain):
     r"""Mixtures of spanning trees, one coordinate per edge of a connected graph.
 
     :math:`\{x \ge 0 : x(E) = |V| - 1, x(E[S]) \le |S| - 1 \text{ for all } S \subset V\}`, where
-    E[S] holds the edges inside S. The oracle sorts the edges and grows a minimum spanning tree,
-    O(m log m) for m edges. Membership grows a hull of trees until it reaches the point or a cut
-    separates it. The centre is the mean of all spanning trees (the edges' effective resistances),
-    which costs :math:`O(|V|^3)` once.
+    E[S] holds the edges inside S. The oracle grows a minimum spanning tree, O(m log m) for m edges.
+    Membership takes many calls of it. The centre is the mean of all spanning trees (the edges'
+    effective resistances), which costs :math:`O(|V|^3)` once.
 
     Parameters
     ----------
@@ -100,37 +98,33 @@ class SpanningTreePolytope(Domain):
     _made_from = (("n_vertices", "n_vertices"), ("edges", "edges"))
 
     def __init__(self, n_vertices: int, edges: Any = None) -> None:
-        from scipy.sparse.csgraph import connected_components  # a slow import, for this set alone
-
         self.n_vertices = checks.count(n_vertices, "n_vertices", least=2)
         self.edges = _checked_edges(self.n_vertices, edges)
         self._tails, self._heads = np.ascontiguousarray(self.edges.T)
-        incidence = _incidence(self._tails, self._heads, self.n_vertices)
-        laplacian = incidence @ incidence.T
-        pieces = connected_components(laplacian, directed=False, return_labels=False)
+        self._tilt = tilt(len(self.edges))
+        pieces = self.n_vertices - int(self._lmo(self._tilt).sum())
         if pieces > 1:
             raise ValueError(f"the graph must be connected, but falls into {pieces} pieces")
         if len(self.edges) == self.n_vertices - 1:
             raise ValueError("the graph is a tree, so there is one spanning tree; add an edge")
-        self._tilt = tilt(len(self.edges))
+        incidence = _incidence(self._tails, self._heads, self.n_vertices)
         # The chance that a uniformly random spanning tree holds an edge is its effective resistance
         # (Kirchhoff 1847). What the 1 adds to the inverse Laplacian cancels.
-        potentials = np.linalg.inv(laplacian.toarray() + 1.0)
+        potentials = np.linalg.inv((incidence @ incidence.T).toarray() + 1.0)
         own, shared = potentials.diagonal(), potentials[self._tails, self._heads]
         center = np.clip(own[self._tails] + own[self._heads] - 2 * shared, 0.0, 1.0)
         # ||tree - c||^2 is linear in a 0/1 vector, so the oracle finds the farthest tree.
-        farthest = self._lmo(2 * center - 1)
-        rank = self.n_vertices - 1
+        radius, rank = norm(self._lmo(2 * center - 1) - center), self.n_vertices - 1
         diameter = math.sqrt(2 * min(rank, center.size - rank))
-        super().__init__(center.size, norm(farthest - center), diameter=diameter, center=center)
+        super().__init__(center.size, radius, diameter=diameter, center=center)
 
     def tangent(self, direction: Array) -> Array:
         return direction - direction.mean()  # all trees have as many edges
 
     def _lmo(self, direction: Array) -> Array:
         order = np.argsort(tilted(direction, self._tilt), kind="stable")
-        found = graph_kernels().spanning_tree(order, self._tails, self._heads, self.n_vertices)
-        return np.asarray(found)
+        tree = graph_kernels().spanning_tree(order, self._tails, self._heads, self.n_vertices)
+        return np.asarray(tree)
 
     def _contains(self, x: Array, slack: float) -> bool:
         if self._offset(x) > slack or x.min() < -slack or x.max() > 1 + slack:
@@ -153,14 +147,10 @@ def _checked_edges(n_vertices: int, edges: Any) -> Indices:
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
         raise ValueError("edges must be pairs of whole numbers, one pair per edge")
     if len(pairs) < n_vertices - 1:  # before anything of the size of n_vertices is made
-        raise ValueError(
-            f"the graph must be connected, but {len(pairs)} edges cannot join {n_vertices} vertices"
-        )
-    if pairs.min() < 0 or pairs.max() >= n_vertices:
-        raise ValueError(
-            f"edges must join vertices 0 to {n_vertices - 1}, got one with {pairs.min()} "
-            f"and one with {pairs.max()}"
-        )
+        raise ValueError(f"{len(pairs)} edges cannot connect {n_vertices} vertices; add edges")
+    least, most = pairs.min(), pairs.max()
+    if least < 0 or most >= n_vertices:
+        raise ValueError(f"edges must join vertices 0 to {n_vertices - 1}, got {least} and {most}")
     loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
     if loops.size:
         raise ValueError(f"edge {loops[0]} is a loop, which no tree can hold; leave it out")
@@ -171,11 +161,10 @@ class PartitionMatroidPolytope(BoxSection):
     r"""So many of each kind: :math:`\{0 \le x \le 1 : \sum_{i \in p} x_i = capacity_p \forall p\}`.
 
     The parts p partition the coordinates. With ``kind="base"`` the sums equal the capacities, with
-    ``"independent"`` they are at most those; the vertices are the 0/1 vectors among the points. The
-    oracle selects the smallest entries of each part in O(n); the projection shifts and clips each
-    part in O(n log n). The centre is uniform on each part, with sum `capacity` for bases and half
-    of that else. The gauge of bases is infinite where a sum differs (more than 1e-9 of the size
-    away); its subgradients then have sum 0 on each part.
+    ``"independent"`` they are at most those. The oracle selects the smallest entries of each part in
+    O(n); the projection shifts and clips each part in O(n log n). The centre is uniform on each part,
+    with sum `capacity` for bases and half of that else. The gauge of bases is infinite where a sum
+    differs (more than 1e-9 of the size away).
 
     Parameters
     ----------
@@ -203,18 +192,15 @@ class PartitionMatroidPolytope(BoxSection):
         self._bases = kind == "base"
         self._labels = group_labels(parts, "parts")
         self._sizes = np.bincount(self._labels)
-        given = [capacities] * self._sizes.size if np.ndim(capacities) == 0 else list(capacities)
-        if len(given) != self._sizes.size:
-            raise ValueError(
-                f"capacities must have one entry per part, {self._sizes.size}, got {len(given)}"
-            )
+        number = self._sizes.size
+        given = [capacities] * number if np.ndim(capacities) == 0 else list(capacities)
+        if len(given) != number:
+            raise ValueError(f"capacities must have one entry per part, {number}, got {len(given)}")
         self._capacities = np.array([checks.count(limit, "capacity") for limit in given])
-        for part, (size, limit) in enumerate(zip(self._sizes, self._capacities, strict=True)):
-            if limit > size:
-                raise ValueError(
-                    f"a capacity must be at most its part's size: part {part} has {size} "
-                    f"coordinates and capacity {limit}"
-                )
+        if (self._capacities > self._sizes).any():
+            part = int((self._capacities > self._sizes).argmax())
+            size, limit = self._sizes[part], self._capacities[part]
+            raise ValueError(f"part {part} has {size} coordinates, less than its capacity, {limit}")
         self._movable = self._capacities < self._sizes if self._bases else self._sizes > 0
         if not self._movable.any():
             raise ValueError("every capacity is its part's size: there is one base; lower one")
@@ -292,8 +278,7 @@ class UniformMatroidPolytope(PartitionMatroidPolytope):
     r"""k of n, or mixtures of such choices: :math:`\{0 \le x \le 1 : \sum_i x_i = k\}`.
 
     With ``kind="independent"``, the sum is at most k. The oracle selects the k smallest entries in
-    O(n); the projection shifts and clips in O(n log n). Centre and gauge are those of
-    `PartitionMatroidPolytope` with a single part.
+    O(n); the projection shifts and clips in O(n log n). Otherwise a `PartitionMatroidPolytope`.
 
     Parameters
     ----------
@@ -332,10 +317,9 @@ class FlowPolytope(BoxSection):
     r"""Routes and their mixtures: unit flows from a source to a sink in an acyclic graph.
 
     :math:`\{x \ge 0 : x(out(v)) - x(in(v)) = [v = source] - [v = sink] \text{ for all } v\}`, one
-    coordinate per edge; the extreme points are the paths. Edges on no path are always 0. The oracle
-    is a shortest path by dynamic programming, O(m) for m edges, with costs of any sign. The centre
-    is the mean of all paths. The gauge is infinite where flow is not conserved (more than 1e-9 of
-    the size away).
+    coordinate per edge; the vertices are the paths. Edges on no path are always 0. The oracle is a
+    shortest path by dynamic programming, O(m) for m edges. The centre is the mean of all paths. The
+    gauge is infinite where flow is not conserved (more than 1e-9 of the size away).
 
     Parameters
     ----------
