@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -6,10 +8,11 @@ from scipy.optimize import brentq
 
 from driftwolfe.domains.thresholds import (
     project_capped_sums,
-    project_nonnegative_sum,
     threshold_falling,
     threshold_to_sum,
 )
+
+project_nonnegative_sum = partial(threshold_to_sum, simplex=True)
 
 numbers = st.floats(-5, 5) | st.sampled_from([-1.0, 0.0, 0.5, 1.0])
 

@@ -9,12 +9,7 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.domains.base import Domain, unit_vector
-from driftwolfe.domains.thresholds import (
-    load_kernels,
-    project_capped_sums,
-    project_nonnegative_sum,
-    threshold_to_sum,
-)
+from driftwolfe.domains.thresholds import load_kernels, project_capped_sums, threshold_to_sum
 from driftwolfe.points import checks, norm
 from driftwolfe.points.devices import device_of, namespace
 from driftwolfe.points.kinds import Array, Indices, Point, Shape
@@ -218,16 +213,15 @@ class Box(BoxSection):
 
     def __init__(self, lower: Any, upper: Any, *, device: str = "cpu") -> None:
         low, high = checks.finite_array(lower, "lower"), checks.finite_array(upper, "upper")
-        try:
-            low, high = (bound.copy() for bound in np.broadcast_arrays(low, high))
-        except ValueError:
+        shape = low.shape or high.shape
+        if not shape or {low.shape, high.shape} - {(), shape}:
             raise ValueError(
-                f"lower and upper must have one shape, got {low.shape} and {high.shape}"
-            ) from None
-        if low.ndim == 0:
-            raise ValueError("lower or upper must be an array; for one number on all, use LinfBall")
-        if not (low <= high).all():
-            first = tuple(int(i) for i in np.argwhere(low > high)[0])
+                "lower and upper must be arrays of one shape, or one of them a number (for two numbers "
+                f"use LinfBall), got shapes {low.shape} and {high.shape}"
+            )
+        low, high = (np.broadcast_to(bound, shape).copy() for bound in (low, high))
+        if (low > high).any():
+            first = tuple(np.argwhere(low > high)[0].tolist())
             raise ValueError(f"lower must be <= upper, but is larger at index {first}")
         if (low == high).all():
             raise ValueError("lower equals upper everywhere: the box is one point; widen a bound")
@@ -237,7 +231,7 @@ class Box(BoxSection):
         up, down = high - center, center - low
         self._free = (up > 0) & (down > 0)
         super().__init__(
-            low.shape,
+            shape,
             norm(np.maximum(up, down)),
             room=(up, down),
             diameter=norm(high - low),
@@ -334,9 +328,7 @@ class GroupLassoBall(NormBall):
 
     def _project(self, y: Array) -> Array:
         norms = self._norms(y)
-        if norms.sum() <= self.scale:
-            return y.copy()
-        return self._rescaled(y, project_nonnegative_sum(norms, self.scale), norms)
+        return self._rescaled(y, threshold_to_sum(norms, self.scale), norms)
 
     def _gauge_subgradient(self, y: Array) -> Array:
         return self._rescaled(y, 1 / self.scale, self._norms(y))
@@ -405,7 +397,7 @@ class Simplex(BoxSection):
 
     def project_many(self, stack: Array) -> Array:
         rows = stack.reshape(-1, self._size)
-        return project_nonnegative_sum(rows, self.scale).reshape(stack.shape)
+        return threshold_to_sum(rows, self.scale, simplex=True).reshape(stack.shape)
 
     _project = project_many  # a point is a stack of one row
 

@@ -55,8 +55,7 @@ class ProductDomain(Domain):
             inner_radius=min(domain.inner_radius for domain in self.domains),
         )
         self.shape = tuple(domain.shape for domain in self.domains)
-        elsewhere = (domain.device for domain in self.domains if domain.device is not HOST)
-        self.device = next(elsewhere, HOST)
+        self.device = next((one.device for one in self.domains if one.device is not HOST), HOST)
         self.cheap_projection = all(domain.cheap_projection for domain in self.domains)
         self.cheap_membership = all(domain.cheap_membership for domain in self.domains)
 

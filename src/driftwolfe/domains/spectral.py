@@ -12,12 +12,7 @@ import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.balls import NormBall, Simplex
 from driftwolfe.domains.base import Domain
-from driftwolfe.domains.thresholds import (
-    kernels,
-    load_kernels,
-    project_nonnegative_sum,
-    threshold_to_sum,
-)
+from driftwolfe.domains.thresholds import kernels, load_kernels, threshold_to_sum
 from driftwolfe.points import FactoredMatrix, Triplet, checks, leading_triplet, norm
 from driftwolfe.points.devices import (
     HOST,
@@ -325,7 +320,8 @@ class Spectrahedron(Domain):
 
     def _project(self, y: Array) -> Array:
         values, vectors = np.linalg.eigh(_symmetric_part(y))
-        return _symmetric_part((vectors * project_nonnegative_sum(values, self.scale)) @ vectors.T)
+        kept = threshold_to_sum(values, self.scale, simplex=True)
+        return _symmetric_part((vectors * kept) @ vectors.T)
 
     def _gauge(self, y: Array) -> float:
         if self._outside_hull(y):

@@ -21,19 +21,14 @@ def load_kernels(domain: Any) -> None:
     kernels()
 
 
-def threshold_to_sum(values: Array, total: float) -> Array:
-    r"""Project onto :math:`\{s : \sum_i |s_i| \le total\}`, along the last axis."""
-    return project_nonnegative_sum(values, total, ball=True)
+def threshold_to_sum(values: Any, total: float, simplex: bool = False) -> Any:
+    r"""Project onto :math:`\sum_i |s_i| \le total`, or the simplex of that sum, along the last axis.
 
-
-def project_nonnegative_sum(values: Any, total: float, ball: bool = False) -> Any:
-    r"""Project onto :math:`\{s \ge 0, \sum_i s_i = total\}`, or the L1 ball, along the last axis.
-
-    The answer is :math:`\max(values - \theta, 0)`, and theta the largest of
+    On the simplex the answer is :math:`\max(values - \theta, 0)`, and theta the largest of
     :math:`\theta_S = (\sum_{i \in S} values_i - total)/|S|` over sets S of entries. Dropping entries
     below the :math:`\theta_S` of those that are left finds it (Michelot 1986).
     """
-    device, rows = device_of(values), values.reshape(-1, values.shape[-1])
+    device, rows, ball = device_of(values), values.reshape(-1, values.shape[-1]), not simplex
     if device is HOST:
         return kernels().nearest_rows(np.ascontiguousarray(rows), total, ball).reshape(values.shape)
     xp, sizes = device.xp, abs(rows) if ball else rows
