@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, wraps
 from operator import attrgetter
 from threading import Lock
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -19,8 +19,10 @@ from driftwolfe.points.kinds import Array, Point, Shape
 from driftwolfe.points.ops import distance
 from driftwolfe.storage import require
 
-#: Distance from the affine hull within which a point counts as lying in it, in units of the larger
-#: of the set's radius and the point's distance from the centre. Rounding in sums is far below.
+#: A point that an oracle returns, and a bound on its error.
+Answer: TypeAlias = tuple[Point, float]
+#: Distance from the affine hull that counts as rounding, in units of the larger of the set's radius
+#: and the point's distance from the centre.
 AFFINE_TOLERANCE = 1e-9
 #: Coordinates from which stacks of experts are quicker on a GPU (H200, docs/gpu.md).
 DEVICE_SIZE = 100_000
@@ -43,11 +45,9 @@ class Domain(ABC):
     center
         The point :math:`c \in K` that takes the place of 0 for learners and oracles; zero if not given.
     inner_radius
-        Some :math:`r > 0` such that the ball of radius r around `center`, cut with the affine hull
-        of :math:`K`, lies in :math:`K`; 0 if none is known.
+        Radius of a ball around `center` that lies in :math:`K`, inside its affine hull; 0 if unknown.
     stack_device
-        Where ensembles keep stacks of points: a device's name, or ``"auto"``: a GPU where there is
-        one and points are large.
+        Where ensembles keep stacks of points: a device's name, or ``"auto"``: a GPU for large points.
 
     Examples
     --------
@@ -57,10 +57,8 @@ class Domain(ABC):
     >>> class Segment(dw.Domain):
     ...     def __init__(self):
     ...         super().__init__(shape=2, radius=1.0)
-    ...
     ...     def _lmo(self, direction):
     ...         return np.array([-1.0 if direction[0] > 0 else 1.0, 0.0])
-    ...
     ...     def _contains(self, x, slack):
     ...         return abs(x[0]) <= 1.0 + slack and abs(x[1]) <= slack
     >>> segment = Segment()
@@ -114,9 +112,7 @@ class Domain(ABC):
         r"""Return a minimiser of :math:`\langle direction, v\rangle` over :math:`v \in K`."""
         return self._lmo(self.check_point(direction, "direction"))
 
-    def lmo_with_error(
-        self, direction: Point, accuracy: float | None = None
-    ) -> tuple[Point, float]:
+    def lmo_with_error(self, direction: Point, accuracy: float | None = None) -> Answer:
         r"""Return ``(v, delta)``: :math:`\langle direction, v\rangle \le \min_K + delta`, certified.
 
         Oracles call this with a checked direction. `accuracy` tells an iterative set that
@@ -126,7 +122,7 @@ class Domain(ABC):
 
     def lmo_many_with_error(
         self, directions: Sequence[Point], accuracies: Sequence[float | None]
-    ) -> list[tuple[Point, float]]:
+    ) -> list[Answer]:
         """Return `lmo_with_error` for several directions, computed together where the set can."""
         return list(map(self.lmo_with_error, directions, accuracies))
 
@@ -259,8 +255,7 @@ class OracleCalls:
     Parameters
     ----------
     lmo, projection, gauge, membership
-        Linear minimisations, Euclidean projections, gauges (values and subgradients alike), and
-        tests whether a point lies in the set.
+        Linear minimisations, Euclidean projections, gauges and their subgradients, membership tests.
 
     Examples
     --------
@@ -337,9 +332,7 @@ class CountedDomain(Domain):
             raise AttributeError(name)
         return getattr(self.domain, name)
 
-    def lmo_with_error(
-        self, direction: Point, accuracy: float | None = None
-    ) -> tuple[Point, float]:
+    def lmo_with_error(self, direction: Point, accuracy: float | None = None) -> Answer:
         self.calls.add(lmo=1)  # the call of the hot loop, written out for its speed
         return self.domain.lmo_with_error(direction, accuracy)
 

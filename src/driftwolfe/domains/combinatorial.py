@@ -345,8 +345,6 @@ class FlowPolytope(BoxSection):
             self.edges = [(tail, head) for tail, head in edges]
         except (TypeError, ValueError):
             raise ValueError("edges must be pairs (tail, head), one pair per edge") from None
-        if not self.edges:
-            raise ValueError("edges must hold at least two edges, got none")
         numbers = _topological_numbers(self.edges)
         for vertex, name in ((source, "source"), (sink, "sink")):
             if vertex not in numbers:
@@ -404,8 +402,7 @@ class FlowPolytope(BoxSection):
             after[tail] += after[head]
         paths = after[source] if source != sink else 0
         if paths < 2:
-            found = "no path" if paths == 0 else "only one path"
-            raise ValueError(f"there must be several paths from source to sink, found {found}")
+            raise ValueError(f"there must be several paths from source to sink, found {paths}")
         uses = [before[tail] * after[head] for tail, head in edges]
         return [max(use / paths, _LEAST_FLOW) if use else 0.0 for use in uses]
 

@@ -20,9 +20,8 @@ class Hull:
 
     Wolfe's method (1976): steps to the minimiser over an affine hull, cut short where a weight would
     turn negative. Every step is an exact line search in a descent direction, so the distance never
-    grows (beyond rounding), also for affinely dependent atoms. With m atoms of n entries, `add` costs
-    O(m n), a step of `correct` O(m n + m^3). Rows are relative to the first atom, so that hulls far
-    from 0 lose no digits.
+    grows, also for affinely dependent atoms. With m atoms of n entries, `add` costs O(m n), a step of
+    `correct` O(m n + m^3). Rows are relative to the first atom, so hulls far from 0 lose no digits.
     """
 
     def __init__(self, first_atom: Array) -> None:
@@ -137,9 +136,8 @@ def approach(
 ) -> Iterator[tuple[Array, float]]:
     r"""Yield ever nearer points x of a set to y, from its point `start`, each with its Frank-Wolfe gap.
 
-    The projection is within :math:`\sqrt g` of x for the gap :math:`g = \max_z \langle y - x, z - x
-    \rangle`. Every step costs one `lmo` call; the sequence ends when rounding lets no answer bring x
-    nearer.
+    The gap :math:`g = \max_z \langle y - x, z - x\rangle` bounds the squared distance from the projection.
+    A step costs one `lmo` call; the last one comes no nearer, by rounding.
     """
     hull, before = Hull(start), np.inf
     while True:
@@ -172,8 +170,8 @@ def comes_near(lmo: Callable[[Array], Array], x: Array, start: Array, tolerance:
 class ConvexHull(Domain):
     r"""Mixtures of given points: :math:`\{\sum_i w_i p_i : w \ge 0, \sum_i w_i = 1\}`.
 
-    The oracle compares all N points in O(N n). Projection and membership take some tens of such calls
-    (Wolfe's min-norm-point method). The centre is the mean of the points.
+    The oracle compares all N points in O(N n). Projection (Wolfe's min-norm-point method) and membership
+    take some tens of such calls. The centre is the mean of the points.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.balls import NormBall, Simplex
-from driftwolfe.domains.base import Domain
+from driftwolfe.domains.base import Answer, Domain
 from driftwolfe.domains.thresholds import kernels, load_kernels, threshold_to_sum
 from driftwolfe.points import FactoredMatrix, Triplet, checks, leading_triplet, norm
 from driftwolfe.points.devices import (
@@ -141,30 +141,27 @@ class TraceNormBall(NormBall):
     def restricted_to(self, shape: Shape) -> TraceNormBall:
         return TraceNormBall(shape, self.scale, representation="dense")
 
-    def lmo_with_error(
-        self, direction: Point, accuracy: float | None = None
-    ) -> tuple[Point, float]:
+    def lmo_with_error(self, direction: Point, accuracy: float | None = None) -> Answer:
         """Return the atom and a bound on how far it is from the minimiser.
 
         It is proved, up to rounding, where the shorter side is at most 48. Above that, Lanczos runs
-        from a random start, seeded by the direction's numbers, so that calls repeat. For an accuracy
-        of 0.05 or more the bound fails with probability 0.001 at most. A finer one is radius *
-        residual: right unless a larger singular value was missed, which for one larger by more than
-        5 % has probability 0.001 at most. `docs/theory/oracles.md` has the proof.
+        from a random start, seeded by the direction's numbers. For an accuracy of 0.05 or more the
+        bound fails with probability 0.001 at most. A finer one is radius * residual, which misses a
+        value larger by 5 % with that probability at most (proofs: `docs/theory/oracles.md`).
         """
         tolerance = max(self.lmo_tolerance, accuracy or 0.0)
         return self._atom(direction, leading_triplet(direction, tolerance=tolerance))
 
     def lmo_many_with_error(
         self, directions: Sequence[Point], accuracies: Sequence[float | None]
-    ) -> list[tuple[Point, float]]:
+    ) -> list[Answer]:
         ranks = [getattr(direction, "rank", math.inf) for direction in directions]
         if self.device is HOST or len(directions) == 1 or sum(ranks) > _TOGETHER:
             return super().lmo_many_with_error(directions, accuracies)
         tolerances = [max(self.lmo_tolerance, accuracy or 0.0) for accuracy in accuracies]
         return list(map(self._atom, directions, leading_triplet_of_each(directions, tolerances)))
 
-    def _atom(self, direction: Point, top: Triplet) -> tuple[Point, float]:
+    def _atom(self, direction: Point, top: Triplet) -> Answer:
         error, u, v = self.scale * top.error, top.u[:, None], top.v[:, None]
         if isinstance(direction, FactoredMatrix):
             return FactoredMatrix.from_orthonormal(u, np.array([-self.scale]), v), error
