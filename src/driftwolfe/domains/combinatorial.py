@@ -11,10 +11,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.domains.balls import BoxSection, group_labels
+from driftwolfe.domains.balls import BoxSection, group_labels, project_capped_sums
 from driftwolfe.domains.base import Domain
 from driftwolfe.domains.hull import comes_near
-from driftwolfe.domains.thresholds import project_capped_sums
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.rounding import tilt, tilted

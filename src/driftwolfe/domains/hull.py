@@ -57,7 +57,8 @@ class Hull:
     def correct(self, y: Array) -> Array:
         """Move to the point of the hull nearest to y, drop idle atoms, return the point."""
         target = (y.ravel() - self._base) / self._unit
-        support, before = np.flatnonzero(self._weights), np.inf
+        support: Indices = np.flatnonzero(self._weights)
+        before = np.inf
         while True:  # major cycles: each adds the atom of largest gain
             support, residual = self._settle(support, target)
             distance, gains = float(residual @ residual), self._gains(residual)

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.domains.balls import NormBall, Simplex
+from driftwolfe.domains.balls import NormBall, Simplex, kernels, load_kernels, threshold_to_sum
 from driftwolfe.domains.base import Answer, Domain
-from driftwolfe.domains.thresholds import kernels, load_kernels, threshold_to_sum
 from driftwolfe.points import FactoredMatrix, Triplet, checks, leading_triplet, norm
 from driftwolfe.points.devices import (
     HOST,
