@@ -62,14 +62,12 @@ def project_capped_sums(values: Array, total: float, cap: float) -> Array:
 
     The answer is :math:`\mathrm{clip}(values - \theta, 0, cap)` with one theta per row; `total` is from
     0 to n cap. The sum falls with theta along straight pieces between the points `values - cap` and
-    `values`, so sorting those finds the piece that meets `total`, and on it theta is the root of a
-    linear equation.
+    `values`: sorting those finds the piece that meets `total`, and a linear equation theta.
     """
     n = values.shape[1]
     if values.size and max(values.max(), -values.min()) > _FAR * cap:
-        # With the k-th largest value for 0, k = total/cap rounded up, theta lies between -cap and 0:
-        # there k - 1 entries, here k of them could hold all of the total. What is farther away than
-        # 2 cap is clipped in any case.
+        # With the k-th largest value for 0, k = total/cap rounded up, theta lies between -cap and 0,
+        # and what is farther away than 2 cap is clipped in any case.
         level = np.sort(values, axis=1)[:, -min(n, max(1, math.ceil(total / cap)))]
         with np.errstate(over="ignore"):  # infinitely far away is far away
             values = np.clip(values - level[:, None], -2.0 * cap, 2.0 * cap)

@@ -97,24 +97,36 @@ class SpanningTreePolytope(Domain):
     _made_from = (("n_vertices", "n_vertices"), ("edges", "edges"))
 
     def __init__(self, n_vertices: int, edges: Any = None) -> None:
-        self.n_vertices = checks.count(n_vertices, "n_vertices", least=2)
-        self.edges = _checked_edges(self.n_vertices, edges)
+        self.n_vertices = number = checks.count(n_vertices, "n_vertices", least=2)
+        checks.refuse_masked(edges, "edges")
+        pairs = np.stack(np.triu_indices(number, 1), axis=1) if edges is None else np.array(edges)
+        if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+            raise ValueError("edges must be pairs of whole numbers, one pair per edge")
+        if len(pairs) < number - 1:  # before anything of the size of n_vertices is made
+            raise ValueError(f"{len(pairs)} edges cannot connect {number} vertices; add edges")
+        least, most = pairs.min(), pairs.max()
+        if least < 0 or most >= number:
+            raise ValueError(f"edges must join vertices 0 to {number - 1}, got {least} and {most}")
+        self.edges = pairs.astype(np.intp)
         self._tails, self._heads = np.ascontiguousarray(self.edges.T)
+        loops = np.flatnonzero(self._tails == self._heads)
+        if loops.size:
+            raise ValueError(f"edge {loops[0]} is a loop, which no tree can hold; leave it out")
         self._tilt = tilt(len(self.edges))
-        pieces = self.n_vertices - int(self._lmo(self._tilt).sum())
+        pieces = number - int(self._lmo(self._tilt).sum())
         if pieces > 1:
             raise ValueError(f"the graph must be connected, but falls into {pieces} pieces")
-        if len(self.edges) == self.n_vertices - 1:
+        if len(self.edges) == number - 1:
             raise ValueError("the graph is a tree, so there is one spanning tree; add an edge")
-        incidence = _incidence(self._tails, self._heads, self.n_vertices)
+        incidence = _incidence(self._tails, self._heads, number)
         # The chance that a uniformly random spanning tree holds an edge is its effective resistance
         # (Kirchhoff 1847). What the 1 adds to the inverse Laplacian cancels.
         potentials = np.linalg.inv((incidence @ incidence.T).toarray() + 1.0)
         own, shared = potentials.diagonal(), potentials[self._tails, self._heads]
         center = np.clip(own[self._tails] + own[self._heads] - 2 * shared, 0.0, 1.0)
         # ||tree - c||^2 is linear in a 0/1 vector, so the oracle finds the farthest tree.
-        radius, rank = norm(self._lmo(2 * center - 1) - center), self.n_vertices - 1
-        diameter = math.sqrt(2 * min(rank, center.size - rank))
+        radius = norm(self._lmo(2 * center - 1) - center)
+        diameter = math.sqrt(2 * min(number - 1, center.size - number + 1))
         super().__init__(center.size, radius, diameter=diameter, center=center)
 
     def tangent(self, direction: Array) -> Array:
@@ -136,24 +148,6 @@ def _incidence(tails: Indices, heads: Indices, n_vertices: int) -> Any:
     places = np.concatenate((tails, heads)), np.tile(np.arange(tails.size), 2)
     values = np.repeat([1.0, -1.0], tails.size)
     return scipy.sparse.csr_array((values, places), shape=(n_vertices, tails.size))
-
-
-def _checked_edges(n_vertices: int, edges: Any) -> Indices:
-    if edges is None:
-        return np.stack(np.triu_indices(n_vertices, 1), axis=1)
-    checks.refuse_masked(edges, "edges")
-    pairs = np.array(edges)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        raise ValueError("edges must be pairs of whole numbers, one pair per edge")
-    if len(pairs) < n_vertices - 1:  # before anything of the size of n_vertices is made
-        raise ValueError(f"{len(pairs)} edges cannot connect {n_vertices} vertices; add edges")
-    least, most = pairs.min(), pairs.max()
-    if least < 0 or most >= n_vertices:
-        raise ValueError(f"edges must join vertices 0 to {n_vertices - 1}, got {least} and {most}")
-    loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
-    if loops.size:
-        raise ValueError(f"edge {loops[0]} is a loop, which no tree can hold; leave it out")
-    return pairs.astype(np.intp)
 
 
 class PartitionMatroidPolytope(BoxSection):
@@ -344,7 +338,14 @@ class FlowPolytope(BoxSection):
             self.edges = [(tail, head) for tail, head in edges]
         except (TypeError, ValueError):
             raise ValueError("edges must be pairs (tail, head), one pair per edge") from None
-        numbers = _topological_numbers(self.edges)
+        sorter: TopologicalSorter[Hashable] = TopologicalSorter()
+        for tail, head in self.edges:
+            sorter.add(head, tail)
+        try:
+            numbers = {vertex: number for number, vertex in enumerate(sorter.static_order())}
+        except CycleError as error:
+            cycle = " -> ".join(repr(vertex) for vertex in reversed(error.args[1]))
+            raise ValueError(f"the graph must be acyclic, but has the cycle {cycle}") from None
         for vertex, name in ((source, "source"), (sink, "sink")):
             if vertex not in numbers:
                 raise ValueError(f"{name} {vertex!r} is on no edge")
@@ -404,15 +405,3 @@ class FlowPolytope(BoxSection):
             raise ValueError(f"there must be several paths from source to sink, found {paths}")
         uses = [before[tail] * after[head] for tail, head in edges]
         return [max(use / paths, _LEAST_FLOW) if use else 0.0 for use in uses]
-
-
-def _topological_numbers(edges: list[tuple[Hashable, Hashable]]) -> dict[Hashable, int]:
-    """Number the vertices so that every edge goes from a smaller to a larger one."""
-    sorter: TopologicalSorter[Hashable] = TopologicalSorter()
-    for tail, head in edges:
-        sorter.add(head, tail)
-    try:
-        return {vertex: number for number, vertex in enumerate(sorter.static_order())}
-    except CycleError as error:
-        cycle = " -> ".join(repr(vertex) for vertex in reversed(error.args[1]))
-        raise ValueError(f"the graph must be acyclic, but has the cycle {cycle}") from None
