@@ -97,7 +97,7 @@ class Domain(ABC):
         #: Where points live, and where ensembles keep stacks of points that are arrays on the host.
         self.device: Device = HOST
         self.stack_device: Device = HOST
-        #: Whether "auto" chose that device: ensembles then stay on the host where that is quicker.
+        #: Whether "auto" chose the latter: ensembles then stay on the host where that is quicker.
         self.stack_chosen = stack_device == "auto"
         if not self.stack_chosen:
             self.stack_device = device_named(stack_device)
@@ -148,12 +148,7 @@ class Domain(ABC):
         return self._gauge_subgradient(self.check_point(y, "y"))
 
     def can(self, operation: str) -> bool:
-        """Whether `operation` (``"project"``, ``"gauge"`` or ``"gauge_subgradient"``) is offered.
-
-        >>> import driftwolfe as dw
-        >>> dw.L1Ball(3).can("project"), dw.BirkhoffPolytope(3).can("project")
-        (True, False)
-        """
+        """Whether `operation` (``"project"``, ``"gauge"`` or ``"gauge_subgradient"``) is offered."""
         name = f"_{operation}"
         return getattr(type(self), name) is not getattr(Domain, name)
 

@@ -67,9 +67,8 @@ class TraceNormBall(NormBall):
     lmo_tolerance
         Relative residual at which the leading pair is accepted; see `lmo_with_error`.
     device
-        Where factored points live: ``"cpu"``, ``"cuda"`` (or ``"cuda:1"``, ...) for a GPU by
-        PyTorch, ``"torch"`` for PyTorch without one, or ``"auto"``: a GPU where there is one and
-        it is quicker.
+        Where factored points live: ``"cpu"``, ``"cuda"`` (or ``"cuda:1"``, ...) for a GPU, ``"torch"`` for
+        PyTorch without one, or ``"auto"``: a GPU where there is one and it is quicker.
 
     Examples
     --------
