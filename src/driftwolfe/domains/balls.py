@@ -232,14 +232,15 @@ class L2Ball(NormBall):
 class BoxSection(Domain):
     """Bounds on the entries, inside the affine hull: boxes, simplices and the like.
 
-    `room` is how far entries may rise above `center` and fall below it; where it is 0, the affine
-    hull keeps them.
+    `room` is how far entries may rise above `center` and fall below it (by default to 0); where it
+    is 0, the affine hull keeps them.
     """
 
-    def __init__(self, shape: Any, radius: float, room: tuple[Any, Any], **sizes: Any) -> None:
-        self._above, below = (np.where(each > 0, each, math.inf) for each in room)
-        self._below = -below
-        super().__init__(shape, radius, **sizes)
+    def __init__(self, radius: float, center: Array, room: Any = None, **sizes: Any) -> None:
+        up, down = (math.inf, center) if room is None else room
+        self._above = np.where(up > 0, up, math.inf)
+        self._below = np.where(down > 0, -down, -math.inf)
+        super().__init__(center.shape, radius, center=center if center.any() else None, **sizes)
 
     def _contains(self, x: Array, slack: float) -> bool:
         step = self._from_center(x)
@@ -302,16 +303,15 @@ class Box(BoxSection):
         if (low == high).all():
             raise ValueError("lower equals upper everywhere: the box is one point; widen a bound")
         self.lower, self.upper = low, high
-        inside = bool((((low < 0) & (high > 0)) | ((low == 0) & (high == 0))).all())
-        center = np.zeros(low.shape) if inside else low + (high - low) / 2
+        inside = ((low < 0) & (high > 0)) | ((low == 0) & (high == 0))
+        center = np.zeros(shape) if inside.all() else low + (high - low) / 2
         up, down = high - center, center - low
         self._free = (up > 0) & (down > 0)
         super().__init__(
-            shape,
             norm(np.maximum(up, down)),
+            center,
             room=(up, down),
             diameter=norm(high - low),
-            center=None if inside else center,
             inner_radius=float(np.minimum(up, down)[self._free].min(initial=math.inf)),
             stack_device=device,
         )
@@ -454,13 +454,10 @@ class Simplex(BoxSection):
         self._size = math.prod(shape)
         if self._size < 2:
             raise ValueError(f"n must be at least 2, got {n!r}: with one weight nothing can move")
-        center = np.full(shape, self.scale / self._size)
         super().__init__(
-            shape,
             self.scale * math.sqrt(1 - 1 / self._size),
-            room=(math.inf, center),
+            np.full(shape, self.scale / self._size),
             diameter=self.scale * math.sqrt(2),
-            center=center,
             inner_radius=self.scale / math.sqrt(self._size * (self._size - 1)),
             stack_device=device,
         )

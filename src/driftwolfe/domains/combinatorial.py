@@ -46,13 +46,10 @@ class BirkhoffPolytope(BoxSection):
     def __init__(self, n: int) -> None:
         self._side = side = checks.count(n, "n", least=2)
         self._tilt = tilt(side**2).reshape(side, side)
-        center = np.full((side, side), 1 / side)
         super().__init__(
-            center.shape,
             math.sqrt(side - 1),
-            room=(math.inf, center),
+            np.full((side, side), 1 / side),
             diameter=math.sqrt(2 * side),
-            center=center,
             inner_radius=1 / (side - 1),
         )
 
@@ -212,11 +209,10 @@ class PartitionMatroidPolytope(BoxSection):
             inner, exchanged = level, np.minimum(2 * self._capacities, self._sizes)
         center = level[self._labels]
         super().__init__(
-            center.size,
             math.sqrt((self._capacities * (1 - 2 * level) + self._sizes * level**2).sum()),
+            center,
             room=(1 - center, center),
             diameter=math.sqrt(exchanged.sum()),
-            center=center,
             inner_radius=float(inner[self._movable].min()),
         )
 
@@ -364,13 +360,8 @@ class FlowPolytope(BoxSection):
         self._tilt = tilt(center.size)
         # ||path - c||^2 is linear in a 0/1 vector, so the oracle finds the farthest path.
         farthest, longest = self._lmo(2 * center - 1), self._lmo(-np.ones(center.size))
-        super().__init__(
-            center.size,
-            norm(farthest - center),
-            room=(math.inf, center),
-            diameter=math.sqrt(2 * longest.sum()),
-            center=center,
-        )
+        diameter = math.sqrt(2 * longest.sum())
+        super().__init__(norm(farthest - center), center, diameter=diameter)
 
     def tangent(self, direction: Array) -> Array:
         # The circulation nearest to the direction: what flows in flows out, everywhere.
