@@ -388,10 +388,8 @@ class GroupLassoBall(NormBall):
     def __init__(self, n: int, groups: Any, radius: float = 1.0) -> None:
         self._size = checks.count(n, "n")
         self._labels = group_labels(groups, "groups")
-        if self._labels.size != self._size:
-            raise ValueError(
-                f"groups must cover the n = {self._size} coordinates, got {self._labels.size}"
-            )
+        if (covered := self._labels.size) != self._size:
+            raise ValueError(f"groups must cover the n = {self._size} coordinates, got {covered}")
         self._n_groups = int(self._labels.max()) + 1
         super().__init__((self._size,), radius, math.sqrt(self._n_groups))
 

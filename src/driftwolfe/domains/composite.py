@@ -166,7 +166,7 @@ class LMODomain(Domain):
         self.cheap_membership = contains is not None
         if contains is not None and not contains(self.origin()):
             raise ValueError(
-                f"contains says that {self._middle} is not in the set; give one that is"
+                f"contains says that {self._middle} is not in the set; give a center that is"
             )
 
     def can(self, operation: str) -> bool:

@@ -95,9 +95,7 @@ class TraceNormBall(NormBall):
         lmo_tolerance: float = 1e-8,
         device: str = "cpu",
     ) -> None:
-        sizes = checks.shape(shape)
-        if len(sizes) != 2:
-            raise ValueError(f"a trace-norm ball holds matrices: shape must be (m, n), got {sizes}")
+        sizes = checks.matrix_shape(shape)
         if representation not in ("auto", "dense", "factored"):
             raise ValueError(
                 f'representation must be "auto", "dense" or "factored", got {representation!r}'
