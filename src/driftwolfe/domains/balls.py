@@ -236,6 +236,10 @@ class BoxSection(Domain):
     is 0, the affine hull keeps them.
     """
 
+    #: Bounds on the entries.
+    lower: Any = 0.0
+    upper: Any = None
+
     def __init__(self, radius: float, center: Array, room: Any = None, **sizes: Any) -> None:
         up, down = (math.inf, center) if room is None else room
         self._above = np.where(up > 0, up, math.inf)
@@ -243,8 +247,9 @@ class BoxSection(Domain):
         super().__init__(center.shape, radius, center=center if center.any() else None, **sizes)
 
     def _contains(self, x: Array, slack: float) -> bool:
-        step = self._from_center(x)
-        within = (step <= self._above + slack).all() and (step >= self._below - slack).all()
+        within = (x >= self.lower - slack).all()
+        if self.upper is not None:
+            within = within and (x <= self.upper + slack).all()
         return bool(within and self._offset(x) <= slack)
 
     def _gauge(self, y: Array) -> float:

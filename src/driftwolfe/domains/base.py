@@ -229,11 +229,13 @@ class Domain(ABC):
     def _offset(self, y: Array) -> float:
         """Return the distance of y from the affine hull of K."""
         step = self._from_center(y)
-        return norm(step - self.tangent(step))
+        along = self.tangent(step)
+        return 0.0 if along is step else norm(step - along)
 
     def _outside_hull(self, y: Array) -> bool:
         """Whether y is farther from the affine hull of K than rounding explains."""
-        return self._offset(y) > AFFINE_TOLERANCE * max(self.radius, norm(self._from_center(y)))
+        offset = self._offset(y) / AFFINE_TOLERANCE
+        return offset > self.radius and offset > norm(self._from_center(y))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(shape={self.shape}, radius={self.radius:g})"

@@ -173,6 +173,7 @@ class PartitionMatroidPolytope(BoxSection):
     (array([0., 1., 1., 0., 1.]), array([1.  , 0.85, 0.15, 0.8 , 0.2 ]))
     """
 
+    upper = 1.0
     _made_from = (("parts", "_labels"), ("capacities", "_capacities"), ("kind", "kind"))
 
     def __init__(self, parts: Any, capacities: Any, kind: str = "base") -> None:
@@ -232,8 +233,10 @@ class PartitionMatroidPolytope(BoxSection):
         return vertex
 
     def _contains(self, x: Array, slack: float) -> bool:
-        most = self._capacities + slack * np.sqrt(self._sizes)
-        return super()._contains(x, slack) and bool(self._bases or (self._sums(x) <= most).all())
+        within = super()._contains(x, slack)
+        if self._bases or not within:
+            return within
+        return bool((self._sums(x) <= self._capacities + slack * np.sqrt(self._sizes)).all())
 
     def _project(self, y: Array) -> Array:
         nearest = np.empty(self.shape)
