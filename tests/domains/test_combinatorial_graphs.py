@@ -228,13 +228,13 @@ def test_more_paths_than_a_float_can_count():
             "acyclic, but has the cycle (1 -> 2 -> 1|2 -> 1 -> 2)",
         ),
         ([(0, 0), (0, 1)], 0, 1, "acyclic, but has the cycle 0 -> 0"),
-        ([(0, 1), (0, 1), (2, 3)], 0, 3, "found no path"),
-        ([(0, 1), (1, 2)], 0, 2, "found only one path"),
-        ([(0, 1), (0, 1)], 0, 0, "found no path"),
+        ([(0, 1), (0, 1), (2, 3)], 0, 3, "several paths from source to sink, found 0"),
+        ([(0, 1), (1, 2)], 0, 2, "several paths from source to sink, found 1"),
+        ([(0, 1), (0, 1)], 0, 0, "several paths from source to sink, found 0"),
         ([(0, 1), (0, 1)], 0, 5, "sink 5 is on no edge"),
         ([(0, 1), (0, 1)], "s", 1, "source 's' is on no edge"),
         ([0, 1], 0, 1, r"pairs \(tail, head\)"),
-        ([], 0, 1, "got none"),
+        ([], 0, 1, "source 0 is on no edge"),
     ],
 )
 def test_bad_graphs_for_flows(edges, source, sink, message):

@@ -167,9 +167,9 @@ def test_what_would_be_too_large_says_what_to_use_instead(monkeypatch, rng):
         (((3, 4), 0.0), "radius"),
         (((3, 4), -1.0), "radius"),
         (((3, 4), float("nan")), "radius"),
-        (((3,), 1.0), "shape must be"),
+        (((3,), 1.0), "a matrix has two sizes, got shape"),
         (((3, 0), 1.0), "shape"),
-        (((2, 3, 4), 1.0), "shape must be"),
+        (((2, 3, 4), 1.0), "a matrix has two sizes, got shape"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):

@@ -1,4 +1,4 @@
-"""Norm balls, boxes and simplices."""
+"""Norm balls, boxes and simplices, and the thresholds that project onto them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,86 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.domains.base import Domain, unit_vector
-from driftwolfe.domains.thresholds import (
-    load_kernels,
-    project_capped_sums,
-    project_nonnegative_sum,
-    threshold_to_sum,
-)
 from driftwolfe.points import checks, norm
-from driftwolfe.points.devices import device_of, namespace
-from driftwolfe.points.kinds import Array, Indices, Point, Shape
+from driftwolfe.points.devices import HOST, device_of, namespace
+from driftwolfe.points.kinds import Array, Indices, Point, Shape, compiled
+
+kernels = compiled("driftwolfe.domains.set_kernels")
+
+#: Values of more times the cap have lost the digits that tell where between 0 and the cap to be.
+_FAR = 1e6
+
+
+def load_kernels(domain: Any) -> None:
+    """Load the compiled threshold of the projection: the `warm_up` of sets that use it."""
+    kernels()
+
+
+def threshold_to_sum(values: Any, total: float, simplex: bool = False) -> Any:
+    r"""Project onto :math:`\sum_i |s_i| \le total`, or the simplex of that sum, along the last axis.
+
+    On the simplex the answer is :math:`\max(values - \theta, 0)`, and theta the largest of
+    :math:`\theta_S = (\sum_{i \in S} values_i - total)/|S|` over sets S of entries. Dropping entries
+    below the :math:`\theta_S` of those that are left finds it (Michelot 1986).
+    """
+    device, rows, ball = device_of(values), values.reshape(-1, values.shape[-1]), not simplex
+    if device is HOST:
+        return kernels().nearest_rows(np.ascontiguousarray(rows), total, ball).reshape(values.shape)
+    xp, sizes = device.xp, abs(rows) if ball else rows
+    shifted = sizes - sizes.amax(1, True)
+    falling = xp.sort(shifted, dim=1, descending=True)[0]
+    excess = xp.cumsum(falling, 1) - total
+    ranks = device.put(np.arange(1.0, falling.shape[1] + 1))
+    kept = (falling * ranks > excess).sum(1, True)
+    nearest = (shifted - excess.gather(1, kept - 1) / kept).clip(0.0)
+    if ball:
+        inside = sizes.sum(1, True) <= total
+        nearest = xp.where(inside, rows, xp.sign(rows) * nearest)
+    return nearest.reshape(values.shape)
+
+
+def threshold_falling(values: Array, total: float) -> Array:
+    """As `threshold_to_sum`, for one row of values >= 0 that fall already."""
+    if values.sum() <= total:
+        return values
+    shifted = values - values[0]
+    excess = shifted.cumsum() - total
+    kept = np.count_nonzero(shifted * np.arange(1, values.size + 1) > excess)
+    return np.maximum(shifted - excess[kept - 1] / kept, 0.0)
+
+
+def project_capped_sums(values: Array, total: float, cap: float) -> Array:
+    r"""Project each row onto :math:`\{0 \le s \le cap, \sum_i s_i = total\}`.
+
+    The answer is :math:`\mathrm{clip}(values - \theta, 0, cap)` with one theta per row; `total` is from
+    0 to n cap. The sum falls with theta along straight pieces between the points `values - cap` and
+    `values`: sorting those finds the piece that meets `total`, and a linear equation theta.
+    """
+    n = values.shape[1]
+    if values.size and max(values.max(), -values.min()) > _FAR * cap:
+        # With the k-th largest value for 0, k = total/cap rounded up, theta lies between -cap and 0,
+        # and what is farther away than 2 cap is clipped in any case.
+        level = np.sort(values, axis=1)[:, -min(n, max(1, math.ceil(total / cap)))]
+        with np.errstate(over="ignore"):  # infinitely far away is far away
+            values = np.clip(values - level[:, None], -2.0 * cap, 2.0 * cap)
+    lowered = values - cap
+    breaks = np.concatenate([lowered, values], axis=1)
+    order = np.argsort(breaks, axis=1)
+    breaks = np.take_along_axis(breaks, order, axis=1)
+    # Passing `value - cap` sets an entry free to fall; passing `value` pins it at 0.
+    free_entries = np.cumsum(np.where(order < n, 1, -1), axis=1)
+    falls = np.cumsum(free_entries[:, :-1] * np.diff(breaks, axis=1), axis=1)
+    pieces = np.count_nonzero(n * cap - falls >= total, axis=1)
+    start = np.take_along_axis(breaks, pieces[:, None], axis=1)
+    # Measured from the start of the piece, no free entry exceeds `cap`, so no digits are lost.
+    shifted = values - start
+    full = lowered > start
+    free = (shifted > 0) & ~full
+    surplus = np.where(free, shifted, 0.0).sum(axis=1, keepdims=True)
+    surplus += cap * np.count_nonzero(full, axis=1, keepdims=True) - total
+    rest = surplus / np.maximum(np.count_nonzero(free, axis=1, keepdims=True), 1)
+    projected: Array = np.clip(shifted - rest, 0.0, cap)
+    return projected
 
 
 def group_labels(groups: Any, name: str) -> Indices:
@@ -27,42 +98,21 @@ def group_labels(groups: Any, name: str) -> Indices:
     indices that together hold each of 0, 1, ..., n - 1 once.
     """
     checks.refuse_masked(groups, name)
-    items = groups if isinstance(groups, np.ndarray) else list(groups)
-    if len(items) == 0:
-        raise ValueError(f"{name} must hold at least one group, got none")
+    items = list(groups)
     dimensions = {np.ndim(item) for item in items}
     if dimensions == {0}:
-        given = np.asarray(items)
-        if given.dtype.kind in "fcmM" and (given != given).any():  # NaN and NaT
+        labels = np.asarray(items)
+        if labels.dtype.kind in "fcmM" and (labels != labels).any():  # NaN and NaT
             raise ValueError(f"{name} has labels that are missing (NaN)")
-        return np.unique(given, return_inverse=True)[1]
-    if dimensions != {1}:
-        raise ValueError(f"{name} must be one label per coordinate, or a list of lists of indices")
-    sizes = [len(indices) for indices in items]
-    if 0 in sizes:
-        raise ValueError(f"{name}[{sizes.index(0)}] is empty; leave it out")
-    members = np.concatenate(list(items))
-    if members.dtype.kind not in "iu":
-        raise ValueError(f"{name} must hold whole numbers, got {members.dtype}")
-    if not np.array_equal(np.sort(members), np.arange(members.size)):
+        return np.unique(labels, return_inverse=True)[1]
+    members = np.concatenate(items) if dimensions == {1} and all(map(len, items)) else np.zeros(0)
+    if members.dtype.kind not in "iu" or (np.sort(members) != np.arange(members.size)).any():
         raise ValueError(
-            f"{name} must hold each of 0, 1, ..., {members.size - 1} exactly once "
-            f"(it has {members.size} entries)"
+            f"{name} must be one label per coordinate, or lists of whole numbers, none empty, that "
+            "together hold each of 0, 1, ..., n - 1 exactly once"
         )
-    labels = np.empty(members.size, dtype=np.intp)
-    labels[members] = np.repeat(np.arange(len(sizes)), sizes)
-    return labels
-
-
-def room_shares(step: Array, up: Array, down: Array) -> Array:
-    """Return |step| / up for steps up and |step| / down for steps down; 0 where there is no room."""
-    return _ratios(np.abs(step), np.where(step > 0, up, down))
-
-
-def _ratios(numerators: Any, denominators: Array) -> Array:
-    """Return quotients, 0 where a denominator is 0."""
-    zeros = np.zeros(denominators.shape)
-    return np.divide(numerators, denominators, out=zeros, where=denominators > 0)
+    sizes = [len(indices) for indices in items]
+    return np.repeat(np.arange(len(sizes)), sizes)[np.argsort(members)]
 
 
 class NormBall(Domain):
@@ -88,8 +138,7 @@ class NormBall(Domain):
 class L1Ball(NormBall):
     r"""Sparse points: :math:`\{x : \sum_i |x_i| \le radius\}`.
 
-    The oracle returns one signed, scaled unit vector in O(n); the projection soft-thresholds in
-    O(n log n).
+    The oracle returns one signed, scaled unit vector in O(n); the projection soft-thresholds.
 
     Parameters
     ----------
@@ -123,11 +172,10 @@ class L1Ball(NormBall):
         return float(np.abs(x).sum())
 
     def project_many(self, stack: Array) -> Array:
-        flat = stack.reshape(len(stack), -1)
-        return threshold_to_sum(flat, self.scale).reshape(stack.shape)
+        rows = stack.reshape(-1, math.prod(self.shape))
+        return threshold_to_sum(rows, self.scale).reshape(stack.shape)
 
-    def _project(self, y: Array) -> Array:
-        return self.project_many(y[None])[0]
+    _project: Any = project_many  # a point is a stack of one row
 
     def _gauge_subgradient(self, y: Array) -> Array:
         return np.sign(y) / self.scale
@@ -181,12 +229,52 @@ class L2Ball(NormBall):
         return y / (norm(y) * self.scale)
 
 
-class Box(Domain):
+class BoxSection(Domain):
+    """Bounds on the entries, inside the affine hull: boxes, simplices and the like.
+
+    `room` is how far entries may rise above `center` and fall below it (by default to 0); where it
+    is 0, the affine hull keeps them.
+    """
+
+    #: Bounds on the entries.
+    lower: Any = 0.0
+    upper: Any = None
+
+    def __init__(self, radius: float, center: Array, room: Any = None, **sizes: Any) -> None:
+        up, down = (math.inf, center) if room is None else room
+        self._above = np.where(up > 0, up, math.inf)
+        self._below = np.where(down > 0, -down, -math.inf)
+        super().__init__(center.shape, radius, center=center if center.any() else None, **sizes)
+
+    def _contains(self, x: Array, slack: float) -> bool:
+        within = (x >= self.lower - slack).all()
+        if self.upper is not None:
+            within = within and (x <= self.upper + slack).all()
+        return bool(within and self._offset(x) <= slack)
+
+    def _gauge(self, y: Array) -> float:
+        if self._outside_hull(y):
+            return math.inf
+        step = self._from_center(y)
+        return float((step / self._bounds(step)).max())
+
+    def _gauge_subgradient(self, y: Array) -> Array:
+        step = self._from_center(y)
+        bounds = self._bounds(step)
+        tightest = (step / bounds).argmax()
+        return self.tangent(self._at(tightest, 1 / bounds.flat[tightest]))
+
+    def _bounds(self, step: Array) -> Array:
+        """Return the bound that each entry of a step from the centre moves to."""
+        return np.where(step > 0, self._above, self._below)
+
+
+class Box(BoxSection):
     r"""Bounds on each coordinate: :math:`\{x : lower_i \le x_i \le upper_i\}`.
 
-    The oracle picks a bound for each coordinate, the projection clips; both are O(n). The centre is
-    0 where that is strictly between all bounds, else the midpoint. Coordinates with equal bounds
-    are fixed; the gauge of a point that moves one (by more than 1e-9 of the size) is infinite.
+    The oracle picks a bound for each coordinate, the projection clips. The centre is 0 where that is
+    strictly between all bounds, else the midpoint. Coordinates with equal bounds are fixed; the gauge
+    of a point that moves one (by more than 1e-9 of the size) is infinite.
 
     Parameters
     ----------
@@ -207,30 +295,29 @@ class Box(Domain):
 
     def __init__(self, lower: Any, upper: Any, *, device: str = "cpu") -> None:
         low, high = checks.finite_array(lower, "lower"), checks.finite_array(upper, "upper")
-        try:
-            low, high = (bound.copy() for bound in np.broadcast_arrays(low, high))
-        except ValueError:
+        shape = low.shape or high.shape
+        if not shape or {low.shape, high.shape} - {(), shape}:
             raise ValueError(
-                f"lower and upper must have one shape, got {low.shape} and {high.shape}"
-            ) from None
-        if low.ndim == 0:
-            raise ValueError("lower or upper must be an array; for one number on all, use LinfBall")
-        if not (low <= high).all():
-            first = tuple(int(i) for i in np.argwhere(low > high)[0])
+                "lower and upper must be arrays of one shape, or one of them a number (for two numbers "
+                f"use LinfBall), got shapes {low.shape} and {high.shape}"
+            )
+        low, high = (np.broadcast_to(bound, shape).copy() for bound in (low, high))
+        if (low > high).any():
+            first = tuple(np.argwhere(low > high)[0].tolist())
             raise ValueError(f"lower must be <= upper, but is larger at index {first}")
         if (low == high).all():
             raise ValueError("lower equals upper everywhere: the box is one point; widen a bound")
         self.lower, self.upper = low, high
-        inside = bool((((low < 0) & (high > 0)) | ((low == 0) & (high == 0))).all())
-        center = np.zeros(low.shape) if inside else low + (high - low) / 2
-        self._up, self._down = high - center, center - low
-        self._free = (self._up > 0) & (self._down > 0)
+        inside = ((low < 0) & (high > 0)) | ((low == 0) & (high == 0))
+        center = np.zeros(shape) if inside.all() else low + (high - low) / 2
+        up, down = high - center, center - low
+        self._free = (up > 0) & (down > 0)
         super().__init__(
-            low.shape,
-            norm(np.maximum(self._up, self._down)),
+            norm(np.maximum(up, down)),
+            center,
+            room=(up, down),
             diameter=norm(high - low),
-            center=None if inside else center,
-            inner_radius=float(np.minimum(self._up, self._down)[self._free].min(initial=math.inf)),
+            inner_radius=float(np.minimum(up, down)[self._free].min(initial=math.inf)),
             stack_device=device,
         )
 
@@ -240,26 +327,11 @@ class Box(Domain):
     def _lmo(self, direction: Array) -> Array:
         return np.where(direction > 0, self.lower, self.upper)
 
-    def _contains(self, x: Array, slack: float) -> bool:
-        return bool((x >= self.lower - slack).all() and (x <= self.upper + slack).all())
-
     def project_many(self, stack: Any) -> Any:
         put = device_of(stack).put
         return stack.clip(put(self.lower), put(self.upper))
 
-    def _project(self, y: Array) -> Array:
-        return np.clip(y, self.lower, self.upper)
-
-    def _gauge(self, y: Array) -> float:
-        if self._outside_hull(y):
-            return math.inf
-        return float(room_shares(self._from_center(y), self._up, self._down).max())
-
-    def _gauge_subgradient(self, y: Array) -> Array:
-        step = self._from_center(y)
-        tightest = room_shares(step, self._up, self._down).argmax()
-        room = self._up if step.flat[tightest] > 0 else -self._down
-        return self._at(tightest, 1 / room.flat[tightest])
+    _project: Any = project_many  # bounds broadcast
 
 
 class LinfBall(Box):
@@ -321,10 +393,8 @@ class GroupLassoBall(NormBall):
     def __init__(self, n: int, groups: Any, radius: float = 1.0) -> None:
         self._size = checks.count(n, "n")
         self._labels = group_labels(groups, "groups")
-        if self._labels.size != self._size:
-            raise ValueError(
-                f"groups must cover the n = {self._size} coordinates, got {self._labels.size}"
-            )
+        if (covered := self._labels.size) != self._size:
+            raise ValueError(f"groups must cover the n = {self._size} coordinates, got {covered}")
         self._n_groups = int(self._labels.max()) + 1
         super().__init__((self._size,), radius, math.sqrt(self._n_groups))
 
@@ -337,13 +407,15 @@ class GroupLassoBall(NormBall):
 
     def _project(self, y: Array) -> Array:
         norms = self._norms(y)
-        if norms.sum() <= self.scale:
-            return y.copy()
-        kept = project_nonnegative_sum(norms, self.scale)
-        return y * _ratios(kept, norms)[self._labels] + 0.0
+        return self._rescaled(y, threshold_to_sum(norms, self.scale), norms)
 
     def _gauge_subgradient(self, y: Array) -> Array:
-        return y * _ratios(1 / self.scale, self._norms(y))[self._labels]
+        return self._rescaled(y, 1 / self.scale, self._norms(y))
+
+    def _rescaled(self, y: Array, wanted: Any, norms: Array) -> Array:
+        """Return y with `wanted` norms of its groups; groups of 0 stay 0."""
+        shares = np.divide(wanted, norms, out=np.zeros(norms.shape), where=norms > 0)
+        return y * shares[self._labels] + 0.0
 
     def _norms(self, x: Array) -> Array:
         # Scaled by the largest entry, so that squares neither over- nor underflow.
@@ -352,31 +424,12 @@ class GroupLassoBall(NormBall):
         return largest * np.sqrt(squares)
 
 
-class NonnegativePolytope(Domain):
-    r"""A polytope :math:`\{x \ge 0\} \cap` an affine space, with a centre of positive entries.
-
-    Its gauge is :math:`\max(0, 1 - \min_i y_i / c_i)`.
-    """
-
-    def _contains(self, x: Array, slack: float) -> bool:
-        return bool(x.min() >= -slack) and self._offset(x) <= slack
-
-    def _gauge(self, y: Array) -> float:
-        if self._outside_hull(y):
-            return math.inf
-        return max(0.0, 1.0 - float((y / self.center).min()))
-
-    def _gauge_subgradient(self, y: Array) -> Array:
-        lowest = (y / self.center).argmin()
-        return self.tangent(self._at(lowest, -1.0 / self.center.flat[lowest]))
-
-
-class Simplex(NonnegativePolytope):
+class Simplex(BoxSection):
     r"""Weights: :math:`\{x \ge 0 : \sum_i x_i = radius\}`.
 
-    The oracle returns one scaled unit vector in O(n); the projection shifts and cuts at 0 in
-    O(n log n). The centre is the uniform point. The gauge is infinite where the sum is not `radius`
-    (more than 1e-9 of the size away); its subgradients have sum 0.
+    The oracle returns one scaled unit vector in O(n); the projection shifts and cuts at 0. The centre
+    is the uniform point. The gauge is infinite where the sum is not `radius` (more than 1e-9 of the
+    size away); its subgradients have sum 0.
 
     Parameters
     ----------
@@ -405,10 +458,9 @@ class Simplex(NonnegativePolytope):
         if self._size < 2:
             raise ValueError(f"n must be at least 2, got {n!r}: with one weight nothing can move")
         super().__init__(
-            shape,
             self.scale * math.sqrt(1 - 1 / self._size),
+            np.full(shape, self.scale / self._size),
             diameter=self.scale * math.sqrt(2),
-            center=np.full(shape, self.scale / self._size),
             inner_radius=self.scale / math.sqrt(self._size * (self._size - 1)),
             stack_device=device,
         )
@@ -420,11 +472,10 @@ class Simplex(NonnegativePolytope):
         return self._at(direction.argmin(), self.scale)
 
     def project_many(self, stack: Array) -> Array:
-        flat = stack.reshape(len(stack), -1)
-        return project_nonnegative_sum(flat, self.scale).reshape(stack.shape)
+        rows = stack.reshape(-1, self._size)
+        return threshold_to_sum(rows, self.scale, simplex=True).reshape(stack.shape)
 
-    def _project(self, y: Array) -> Array:
-        return self.project_many(y[None])[0]
+    _project: Any = project_many  # a point is a stack of one row
 
 
 class KSparsePolytope(Domain):

@@ -6,10 +6,10 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from operator import attrgetter
 from threading import Lock
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -19,8 +19,10 @@ from driftwolfe.points.kinds import Array, Point, Shape
 from driftwolfe.points.ops import distance
 from driftwolfe.storage import require
 
-#: Distance from the affine hull within which a point counts as lying in it, in units of the larger
-#: of the set's radius and the point's distance from the centre. Rounding in sums is far below.
+#: A point that an oracle returns, and a bound on its error.
+Answer: TypeAlias = tuple[Point, float]
+#: Distance from the affine hull that counts as rounding, in units of the larger of the set's radius
+#: and the point's distance from the centre.
 AFFINE_TOLERANCE = 1e-9
 #: Coordinates from which stacks of experts are quicker on a GPU (H200, docs/gpu.md).
 DEVICE_SIZE = 100_000
@@ -30,27 +32,22 @@ class Domain(ABC):
     r"""A closed bounded convex set :math:`K` of points of one `shape`.
 
     A new set overrides `_lmo` and `_contains`, where they are cheap also `_project` and `_gauge`,
-    and passes its sizes to `Domain.__init__`. The public methods check their input first and
-    never change it.
+    and passes its sizes on. The public methods check their input first and never change it.
 
     Parameters
     ----------
     shape
         Shape of the points.
     radius
-        :math:`R = \max_{z \in K} \lVert z - c\rVert`, or a bound on it; :math:`c` is `center`. A
-        Euclidean length in units of the points, as all lengths here.
+        :math:`R = \max_{z \in K} \lVert z - c\rVert`, or a bound on it; Euclidean, as all lengths.
     diameter
-        A bound on the Euclidean diameter of :math:`K`; `2 * radius` if not given.
+        A bound on the diameter of :math:`K`; `2 * radius` if not given.
     center
-        The point :math:`c \in K` that takes the place of 0; zero if not given. A set without 0 gives
-        one of its own points, and learners and oracles work relative to it.
+        The point :math:`c \in K` that takes the place of 0 for learners and oracles; zero if not given.
     inner_radius
-        Some :math:`r > 0` such that the ball of radius r around `center`, cut with the affine hull
-        of :math:`K`, lies in :math:`K`; 0 if none is known.
+        Radius of a ball around `center` that lies in :math:`K`, inside its affine hull; 0 if unknown.
     stack_device
-        Where ensembles keep stacks of points: a device's name, or ``"auto"``: a GPU where there is
-        one and points are large.
+        Where ensembles keep stacks of points: a device's name, or ``"auto"``: a GPU for large points.
 
     Examples
     --------
@@ -60,10 +57,8 @@ class Domain(ABC):
     >>> class Segment(dw.Domain):
     ...     def __init__(self):
     ...         super().__init__(shape=2, radius=1.0)
-    ...
     ...     def _lmo(self, direction):
     ...         return np.array([-1.0 if direction[0] > 0 else 1.0, 0.0])
-    ...
     ...     def _contains(self, x, slack):
     ...         return abs(x[0]) <= 1.0 + slack and abs(x[1]) <= slack
     >>> segment = Segment()
@@ -102,14 +97,12 @@ class Domain(ABC):
         #: Where points live, and where ensembles keep stacks of points that are arrays on the host.
         self.device: Device = HOST
         self.stack_device: Device = HOST
-        #: Whether "auto" chose that device: ensembles then stay on the host where that is quicker.
+        #: Whether "auto" chose the latter: ensembles then stay on the host where that is quicker.
         self.stack_chosen = stack_device == "auto"
         if not self.stack_chosen:
             self.stack_device = device_named(stack_device)
         elif math.prod(self.shape) >= DEVICE_SIZE:
             self.stack_device = best_device()
-
-    # -- what every set offers ---------------------------------------------------------------
 
     def origin(self) -> Point:
         """A fresh copy of the centre: the feasible point that learners start from."""
@@ -119,9 +112,7 @@ class Domain(ABC):
         r"""Return a minimiser of :math:`\langle direction, v\rangle` over :math:`v \in K`."""
         return self._lmo(self.check_point(direction, "direction"))
 
-    def lmo_with_error(
-        self, direction: Point, accuracy: float | None = None
-    ) -> tuple[Point, float]:
+    def lmo_with_error(self, direction: Point, accuracy: float | None = None) -> Answer:
         r"""Return ``(v, delta)``: :math:`\langle direction, v\rangle \le \min_K + delta`, certified.
 
         Oracles call this with a checked direction. `accuracy` tells an iterative set that
@@ -131,72 +122,14 @@ class Domain(ABC):
 
     def lmo_many_with_error(
         self, directions: Sequence[Point], accuracies: Sequence[float | None]
-    ) -> list[tuple[Point, float]]:
+    ) -> list[Answer]:
         """Return `lmo_with_error` for several directions, computed together where the set can."""
-        pairs = zip(directions, accuracies, strict=True)
-        return [self.lmo_with_error(direction, accuracy) for direction, accuracy in pairs]
+        return list(map(self.lmo_with_error, directions, accuracies))
 
     def contains(self, x: Point, atol: float = 1e-8) -> bool:
         """Whether x lies in the set, up to `atol` in units of `radius`."""
         slack = checks.nonnegative(atol, "atol") * self.radius
         return bool(self._contains(self.check_point(x, "x"), slack))
-
-    def tangent(self, direction: Point) -> Point:
-        """Return the part of a direction along the set's affine hull: all of it for most sets."""
-        return direction
-
-    def check_point(self, value: Any, name: str) -> Point:
-        """Return `value` as a finite point of this set's shape, or raise a ValueError with its `name`."""
-        return checks.finite_array(to_host(value), name, self.shape)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the constructor's arguments that make this set again, as plain data for a file.
-
-        A set that holds functions raises NotImplementedError.
-        """
-        if self._made_from is None:
-            raise NotImplementedError(
-                f"a {type(self).__name__} cannot be written to a file; "
-                "make it anew and give it to load"
-            )
-        return {name: getattr(self, attribute) for name, attribute in self._made_from}
-
-    def warm_up(self) -> None:  # noqa: B027  most sets have nothing to do
-        """Do what the first call would otherwise wait for, such as compiling."""
-
-    @property
-    def unwrapped(self) -> Domain:
-        """The set itself; of a wrapper, the set inside."""
-        return self
-
-    # -- what the set is good at -------------------------------------------------------------
-
-    @cached_property
-    def cheap_projection(self) -> bool:
-        """Whether `project` costs no more than a few calls of `lmo`."""
-        return self.can("project")
-
-    @cached_property
-    def affordable_projection(self) -> bool:
-        """Whether `project` is worth its price where minimisers need many calls of `lmo`."""
-        return self.cheap_projection
-
-    @property
-    def default_method(self) -> str:
-        """The method of `infeasible_projection` that ``"auto"`` picks for this set."""
-        return "exact" if self.cheap_projection else self.lmo_method
-
-    def can(self, operation: str) -> bool:
-        """Whether `operation` (``"project"``, ``"gauge"`` or ``"gauge_subgradient"``) is offered.
-
-        >>> import driftwolfe as dw
-        >>> dw.L1Ball(3).can("project"), dw.BirkhoffPolytope(3).can("project")
-        (True, False)
-        """
-        name = f"_{operation}"
-        return getattr(type(self), name) is not getattr(Domain, name)
-
-    # -- what some sets offer ----------------------------------------------------------------
 
     def project(self, y: Point) -> Point:
         """Return the Euclidean projection of y, a new point."""
@@ -214,11 +147,55 @@ class Domain(ABC):
         r"""Return a subgradient s of the gauge at y: :math:`gauge(z) \ge gauge(y) + \langle s, z-y\rangle`."""
         return self._gauge_subgradient(self.check_point(y, "y"))
 
+    def can(self, operation: str) -> bool:
+        """Whether `operation` (``"project"``, ``"gauge"`` or ``"gauge_subgradient"``) is offered."""
+        name = f"_{operation}"
+        return getattr(type(self), name) is not getattr(Domain, name)
+
+    def tangent(self, direction: Point) -> Point:
+        """Return the part of a direction along the set's affine hull: all of it for most sets."""
+        return direction
+
     def restricted_to(self, shape: Shape) -> Domain | None:
         """Return the set of submatrices of that shape of K's points; None where K has no such form."""
         return None
 
-    # -- what a set overrides ----------------------------------------------------------------
+    def check_point(self, value: Any, name: str) -> Point:
+        """Return `value` as a finite point of this set's shape, or raise a ValueError with its `name`."""
+        return checks.finite_array(to_host(value), name, self.shape)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the constructor's arguments that make this set again, as plain data for a file."""
+        if self._made_from is None:
+            raise NotImplementedError(
+                f"a {type(self).__name__} holds functions, which no file can; give it to load"
+            )
+        return {name: getattr(self, attribute) for name, attribute in self._made_from}
+
+    def warm_up(self) -> None:  # noqa: B027  most sets have nothing to do
+        """Do what the first call would otherwise wait for, such as compiling."""
+
+    @property
+    def unwrapped(self) -> Domain:
+        """The set itself; of a wrapper, the set inside."""
+        return self
+
+    @cached_property
+    def cheap_projection(self) -> bool:
+        """Whether `project` costs no more than a few calls of `lmo`."""
+        return self.can("project")
+
+    @cached_property
+    def affordable_projection(self) -> bool:
+        """Whether `project` is worth its price where minimisers need many calls of `lmo`."""
+        return self.cheap_projection
+
+    @property
+    def default_method(self) -> str:
+        """The method of `infeasible_projection` that ``"auto"`` picks for this set."""
+        return "exact" if self.cheap_projection else self.lmo_method
+
+    # -- what a set overrides; points are checked --------------------------------------------
 
     @abstractmethod
     def _lmo(self, direction: Point) -> Point: ...
@@ -227,22 +204,18 @@ class Domain(ABC):
     def _contains(self, x: Point, slack: float) -> bool: ...
 
     def _project(self, y: Point) -> Point:
-        raise NotImplementedError(
-            f"{type(self).__name__} has no cheap projection; "
-            "use driftwolfe.infeasible_projection, which needs only its lmo"
-        )
+        instead = "use driftwolfe.infeasible_projection, which needs only its lmo"
+        raise NotImplementedError(f"{type(self).__name__} has no cheap projection; {instead}")
 
     def _gauge(self, y: Point) -> float:
-        raise NotImplementedError(
-            f"{type(self).__name__} has no cheap gauge; use contains for membership, "
-            "or driftwolfe.oracles.gauge_by_bisection, which needs only that"
-        )
+        instead = "use contains, or driftwolfe.oracles.gauge_by_bisection, which needs only that"
+        raise NotImplementedError(f"{type(self).__name__} has no cheap gauge; {instead}")
 
     def _gauge_subgradient(self, y: Point) -> Point:
-        raise NotImplementedError(
-            f"{type(self).__name__} has no cheap subgradient of its gauge; "
-            "use a method that needs only its lmo, such as POLA in place of PAMO"
-        )
+        instead = "use a method that needs only its lmo, such as POLA in place of PAMO"
+        raise NotImplementedError(f"{type(self).__name__} has no gauge subgradient; {instead}")
+
+    # -- what helps it -----------------------------------------------------------------------
 
     def _at(self, places: Any, values: Any) -> Array:
         """Return the array with these values at flat indices and 0 elsewhere."""
@@ -256,11 +229,13 @@ class Domain(ABC):
     def _offset(self, y: Array) -> float:
         """Return the distance of y from the affine hull of K."""
         step = self._from_center(y)
-        return norm(step - self.tangent(step))
+        along = self.tangent(step)
+        return 0.0 if along is step else norm(step - along)
 
     def _outside_hull(self, y: Array) -> bool:
         """Whether y is farther from the affine hull of K than rounding explains."""
-        return self._offset(y) > AFFINE_TOLERANCE * max(self.radius, norm(self._from_center(y)))
+        offset = self._offset(y) / AFFINE_TOLERANCE
+        return offset > self.radius and offset > norm(self._from_center(y))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(shape={self.shape}, radius={self.radius:g})"
@@ -277,8 +252,7 @@ class OracleCalls:
     Parameters
     ----------
     lmo, projection, gauge, membership
-        Linear minimisations, Euclidean projections, gauges (values and subgradients alike), and
-        tests whether a point lies in the set.
+        Linear minimisations, Euclidean projections, gauges and their subgradients, membership tests.
 
     Examples
     --------
@@ -310,12 +284,14 @@ class OracleCalls:
         self.lmo = self.projection = self.gauge = self.membership = 0
 
 
-def _counted(name: str, **calls: int) -> Any:
-    """Return a method that counts these calls and calls the method of that name of the set inside."""
+def _counted(name: str, kind: str, many: bool = False) -> Any:
+    """Return a method that counts its call, or one per point, and calls that of the set inside."""
+    one = {kind: 1}
 
-    def method(self: CountedDomain, *given: Any) -> Any:
-        self.calls.add(**calls)
-        return getattr(self.domain, name)(*given)
+    @wraps(getattr(Domain, name), updated=())  # nothing of what makes it abstract
+    def method(self: CountedDomain, given: Any, *more: Any) -> Any:
+        self.calls.add(**({kind: len(given)} if many else one))
+        return getattr(self.domain, name)(given, *more)
 
     return method
 
@@ -353,27 +329,17 @@ class CountedDomain(Domain):
             raise AttributeError(name)
         return getattr(self.domain, name)
 
-    def lmo_with_error(
-        self, direction: Point, accuracy: float | None = None
-    ) -> tuple[Point, float]:
-        self.calls.add(lmo=1)
+    def lmo_with_error(self, direction: Point, accuracy: float | None = None) -> Answer:
+        self.calls.add(lmo=1)  # the call of the hot loop, written out for its speed
         return self.domain.lmo_with_error(direction, accuracy)
 
-    def lmo_many_with_error(
-        self, directions: Sequence[Point], accuracies: Sequence[float | None]
-    ) -> list[tuple[Point, float]]:
-        self.calls.add(lmo=len(directions))
-        return self.domain.lmo_many_with_error(directions, accuracies)
-
-    def project_many(self, stack: Array) -> Array:
-        self.calls.add(projection=len(stack))
-        return self.domain.project_many(stack)
-
-    _lmo = _counted("_lmo", lmo=1)
-    _contains = _counted("_contains", membership=1)
-    _project = _counted("_project", projection=1)
-    _gauge = _counted("_gauge", gauge=1)
-    _gauge_subgradient = _counted("_gauge_subgradient", gauge=1)
+    lmo_many_with_error = _counted("lmo_many_with_error", "lmo", many=True)
+    project_many = _counted("project_many", "projection", many=True)
+    _lmo = _counted("_lmo", "lmo")
+    _contains = _counted("_contains", "membership")
+    _project = _counted("_project", "projection")
+    _gauge = _counted("_gauge", "gauge")
+    _gauge_subgradient = _counted("_gauge_subgradient", "gauge")
 
     def __repr__(self) -> str:
         return f"count_calls({self.domain!r})"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from driftwolfe.domains.base import Domain, unit_vector
+from driftwolfe.domains.base import Answer, Domain, unit_vector
 from driftwolfe.domains.hull import comes_near
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.devices import HOST
@@ -17,8 +17,8 @@ from driftwolfe.points.ops import ProductPoint
 class ProductDomain(Domain):
     r"""Several decisions made together: :math:`K_1 \times \dots \times K_m`.
 
-    Points are `ProductPoint`, with one part for each set; any sequence of parts is accepted. All
-    methods work part by part; the gauge is the largest of the parts'.
+    Points are `ProductPoint`, with one part for each set; any sequence of parts is accepted. The gauge
+    is the largest of the parts'.
 
     Parameters
     ----------
@@ -29,8 +29,6 @@ class ProductDomain(Domain):
     --------
     >>> import driftwolfe as dw
     >>> product = dw.ProductDomain([dw.L1Ball(2), dw.Simplex(3)])
-    >>> product.shape
-    ((2,), (3,))
     >>> product.lmo(([1.0, 3.0], [2.0, 0.0, 1.0]))
     ProductPoint([ 0., -1.], [0., 1., 0.])
     """
@@ -55,8 +53,7 @@ class ProductDomain(Domain):
             inner_radius=min(domain.inner_radius for domain in self.domains),
         )
         self.shape = tuple(domain.shape for domain in self.domains)
-        elsewhere = (domain.device for domain in self.domains if domain.device is not HOST)
-        self.device = next(elsewhere, HOST)
+        self.device = next((one.device for one in self.domains if one.device is not HOST), HOST)
         self.cheap_projection = all(domain.cheap_projection for domain in self.domains)
         self.cheap_membership = all(domain.cheap_membership for domain in self.domains)
 
@@ -73,9 +70,7 @@ class ProductDomain(Domain):
     def can(self, operation: str) -> bool:
         return all(domain.can(operation) for domain in self.domains)
 
-    def lmo_with_error(
-        self, direction: Point, accuracy: float | None = None
-    ) -> tuple[ProductPoint, float]:
+    def lmo_with_error(self, direction: Point, accuracy: float | None = None) -> Answer:
         vertices, errors = zip(*self._each("lmo_with_error", direction, accuracy), strict=True)
         return ProductPoint(vertices), sum(errors)
 
@@ -120,10 +115,8 @@ _RADIUS_TOLERANCE = 1e-6
 class LMODomain(Domain):
     r"""A set given by your own linear minimisation oracle, and more functions if you have them.
 
-    Every answer must have the right shape, be finite and lie within `radius` of the centre. Until an
-    answer has beaten the centre, none may be worse than it by more than
-    ``(error + 1e-6) * radius * norm(direction)``: an oracle that maximises is refused. Without
-    `contains`, membership grows a hull of oracle answers, which needs an exact oracle.
+    Every answer must have the right shape, be finite and lie within `radius` of the centre; an oracle
+    that maximises is refused. Without `contains`, membership takes many calls of an exact oracle.
 
     Parameters
     ----------
@@ -136,20 +129,16 @@ class LMODomain(Domain):
     center
         A point of the set; zero if not given, which must then belong to the set.
     error
-        Relative error rr of the oracle: its answer is within ``rr * radius * norm(direction)`` of
-        the minimum.
+        Of the oracle: its answer is within ``error * radius * norm(direction)`` of the minimum.
     contains, project, gauge
-        Optional: ``contains(x)`` says whether x is in the set, ``project(y)`` returns its nearest
-        point, ``gauge(y)`` the gauge around `center`.
+        Optional: whether x is in the set, its point nearest to y, the gauge of y around `center`.
 
     Examples
     --------
     >>> import numpy as np, driftwolfe as dw
     >>> signs = dw.LMODomain(3, lambda direction: -np.sign(direction), radius=3**0.5)
-    >>> signs.lmo([1.0, -2.0, 3.0])
-    array([-1.,  1., -1.])
-    >>> signs.can("project"), signs.contains([0.5, 1.0, 1.0])
-    (False, True)
+    >>> signs.lmo([1.0, -2.0, 3.0]), signs.contains([0.5, 1.0, 1.0])
+    (array([-1.,  1., -1.]), True)
     """
 
     def __init__(
@@ -167,25 +156,23 @@ class LMODomain(Domain):
         for name, function in given.items():
             if not callable(function) and (function is not None or name == "lmo"):
                 raise TypeError(f"{name} must be a function, got {type(function).__name__}")
-        sizes = checks.shape(shape)
         self.error = checks.nonnegative(error, "error")
         self._functions: dict[str, Any] = given
         self._minimises = False  # whether some answer has beaten the centre
-        middle = None if center is None else checks.finite_array(center, "center", sizes).copy()
-        super().__init__(sizes, radius, center=middle)
+        if center is not None:
+            center = checks.finite_array(center, "center", checks.shape(shape)).copy()
+        super().__init__(shape, radius, center=center)
+        self._middle = "0" if center is None else "center"
         self.cheap_membership = contains is not None
         if contains is not None and not contains(self.origin()):
             raise ValueError(
-                f"contains says that {'0' if center is None else 'center'} is not in the set; "
-                "give a center that is"
+                f"contains says that {self._middle} is not in the set; give a center that is"
             )
 
     def can(self, operation: str) -> bool:
         return self._functions.get(operation) is not None
 
-    def lmo_with_error(
-        self, direction: Array, accuracy: float | None = None
-    ) -> tuple[Array, float]:
+    def lmo_with_error(self, direction: Point, accuracy: float | None = None) -> Answer:
         return self._lmo(direction), self.error * self.radius * norm(direction)
 
     def _lmo(self, direction: Array) -> Array:
@@ -203,9 +190,9 @@ class LMODomain(Domain):
         worse, room = inner(unit_vector(direction), offset), _RADIUS_TOLERANCE * self.radius
         if worse > room + self.error * self.radius:
             raise ValueError(
-                "lmo must MINIMISE the inner product with its direction, but its answer is worse "
-                f"than the {'origin' if self.center is None else 'center'} by {worse:g} times the "
-                "norm of the direction; return a minimiser, and give a center that is in the set"
+                "lmo must MINIMISE the inner product with its direction, but its answer is worse than "
+                f"{self._middle} by {worse:g} times the norm of the direction; return a minimiser, and "
+                "give a center that is in the set"
             )
         self._minimises = worse < -room
         return answer

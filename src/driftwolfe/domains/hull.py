@@ -13,8 +13,6 @@ from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Indices, Shape
 
 _ROUNDING = float(np.finfo(np.float64).eps)
-# Exact affine minimisers need one step; the second one repairs the rounding of the first.
-_FULL_STEPS = 2
 
 
 class Hull:
@@ -22,9 +20,8 @@ class Hull:
 
     Wolfe's method (1976): steps to the minimiser over an affine hull, cut short where a weight would
     turn negative. Every step is an exact line search in a descent direction, so the distance never
-    grows (beyond rounding), also for affinely dependent atoms. With m atoms of n entries, `add` costs
-    O(m n) for one row of the Gram matrix, a step of `correct` O(m n + m^3). Sums are kept relative to
-    the first atom, so hulls far from 0 lose no digits.
+    grows, also for affinely dependent atoms. With m atoms of n entries, `add` costs O(m n), a step of
+    `correct` O(m n + m^3). Rows are relative to the first atom, so hulls far from 0 lose no digits.
     """
 
     def __init__(self, first_atom: Array) -> None:
@@ -60,16 +57,16 @@ class Hull:
     def correct(self, y: Array) -> Array:
         """Move to the point of the hull nearest to y, drop idle atoms, return the point."""
         target = (y.ravel() - self._base) / self._unit
-        support, residual = self._settle(np.flatnonzero(self._weights), target)
-        distance, before = float(residual @ residual), np.inf
-        while distance < before:
-            gains = self._gains(residual)
+        support: Indices = np.flatnonzero(self._weights)
+        before = np.inf
+        while True:  # major cycles: each adds the atom of largest gain
+            support, residual = self._settle(support, target)
+            distance, gains = float(residual @ residual), self._gains(residual)
             gains[support] = -np.inf
             entering = gains.argmax()
-            if gains[entering] <= self._noise(residual):
+            if distance >= before or gains[entering] <= self._noise(residual):
                 break
-            support, residual = self._settle(np.append(support, entering), target)
-            before, distance = distance, float(residual @ residual)
+            support, before = np.append(support, entering), distance
         if (count := len(support)) < self._count:
             kept = np.sort(support)
             self._rows[:count] = self._rows[kept]
@@ -90,8 +87,8 @@ class Hull:
     def _settle(self, support: Indices, target: Array) -> tuple[Indices, Array]:
         """Minor cycles: reach the affine minimiser of some subset of `support`, weights > 0."""
         residual = target - self._weights @ self._rows[: self._count]
-        full_steps = 0
-        while len(support) > 1 and full_steps < _FULL_STEPS:
+        full_steps = 0  # one step is exact; the second one repairs the rounding of the first
+        while len(support) > 1 and full_steps < 2:
             gains = self._gains(residual)[support]
             if np.abs(gains).max() <= self._noise(residual):
                 break
@@ -100,23 +97,20 @@ class Hull:
             slope = float(travel @ residual)
             if slope <= 0:
                 break
-            full_steps += self._step(support, move, slope / float(travel @ travel))
+            length, held = slope / float(travel @ travel), self._weights[support]
+            falling = np.flatnonzero(move < 0)
+            limits = held[falling] / -move[falling]
+            most = limits.min()  # beyond it, a weight would be negative
+            moved = np.maximum(held + min(length, most) * move, 0.0)
+            if length < most:
+                full_steps += 1
+            else:
+                moved[falling[limits.argmin()]] = 0.0
+            self._weights[:] = 0.0
+            self._weights[support] = moved / moved.sum()
             support = support[self._weights[support] > 0]
             residual = target - self._weights @ self._rows[: self._count]
         return support, residual
-
-    def _step(self, support: Indices, move: Array, length: float) -> bool:
-        """Move weights by `length`, or as far as they stay >= 0; say whether by all of it."""
-        held = self._weights[support]
-        falling = np.flatnonzero(move < 0)
-        limits = held[falling] / -move[falling]
-        full = bool(length < limits.min())
-        moved = np.maximum(held + min(length, limits.min()) * move, 0.0)
-        if not full:
-            moved[falling[limits.argmin()]] = 0.0
-        self._weights[:] = 0.0
-        self._weights[support] = moved / moved.sum()
-        return full
 
     def _affine_move(self, support: Indices, gains: Array) -> Array:
         """Change of weights, of sum 0, from x to the minimiser over the atoms' affine hull."""
@@ -124,7 +118,7 @@ class Hull:
         others = np.delete(np.arange(len(support)), pivot)
         chosen, heaviest = support[others], support[pivot]
         column = self._gram[chosen, heaviest]
-        differences = self._gram[np.ix_(chosen, chosen)] - column[:, None] - column[None, :]
+        differences = self._gram[np.ix_(chosen, chosen)] - column[:, None] - column
         differences += self._gram[heaviest, heaviest]
         # Rounding in `differences` is that of the Gram entries, which may be far larger.
         rounding = len(support) * _ROUNDING * float(self._gram[support, support].max())
@@ -143,35 +137,29 @@ def approach(
 ) -> Iterator[tuple[Array, float]]:
     r"""Yield ever nearer points x of a set to y, from its point `start`, each with its Frank-Wolfe gap.
 
-    The projection is within :math:`\sqrt g` of x for the gap :math:`g = \max_z \langle y - x, z - x
-    \rangle`. Every step costs one `lmo` call; the sequence ends when rounding lets no answer bring x
-    nearer.
+    The gap :math:`g = \max_z \langle y - x, z - x\rangle` bounds the squared distance from the projection.
+    A step costs one `lmo` call; the last one comes no nearer, by rounding.
     """
-    hull = Hull(start)
-    point = hull.point
-    distance = np.inf
+    hull, before = Hull(start), np.inf
     while True:
-        away = point - y
-        now = float(np.vdot(away, away))
-        vertex = lmo(away)
-        yield point, float(np.vdot(away, point - vertex))
-        if now >= distance:
-            return
-        distance = now
-        hull.add(vertex)
         point = hull.correct(y)
+        away = point - y
+        vertex, distance = lmo(away), float(np.vdot(away, away))
+        yield point, float(np.vdot(away, point - vertex))
+        if distance >= before:
+            return
+        before = distance
+        hull.add(vertex)
 
 
 def comes_near(lmo: Callable[[Array], Array], x: Array, start: Array, tolerance: float) -> bool:
     """Whether a set given by its `lmo` comes within `tolerance` of x; `start` is a point of it.
 
-    Both answers are certified: by a near point of the set, or by a half-space that holds the set
-    and is not near.
+    A near point of the set, or a half-space that holds the set and is not near, certifies it.
     """
-    rounding = 16 * _ROUNDING * max(float(np.linalg.norm(x)), float(np.linalg.norm(start)))
-    allowed = max(tolerance, rounding)
+    allowed = max(tolerance, 16 * _ROUNDING * max(norm(x), norm(start)))
     for point, gap in approach(lmo, x, start):
-        distance = float(np.linalg.norm(point - x))
+        distance = norm(point - x)
         if distance <= allowed:
             return True
         # <x - point, x - z> >= distance^2 - gap for every z of the set, by definition of the gap.
@@ -183,9 +171,8 @@ def comes_near(lmo: Callable[[Array], Array], x: Array, start: Array, tolerance:
 class ConvexHull(Domain):
     r"""Mixtures of given points: :math:`\{\sum_i w_i p_i : w \ge 0, \sum_i w_i = 1\}`.
 
-    The oracle compares all N points in O(N n). Projection and membership are Wolfe's
-    min-norm-point method: some tens of oracle calls and small linear systems. The centre is the
-    mean of the points.
+    The oracle compares all N points in O(N n). Projection (Wolfe's min-norm-point method) and membership
+    take some tens of such calls. The centre is the mean of the points.
 
     Parameters
     ----------
@@ -205,11 +192,10 @@ class ConvexHull(Domain):
 
     def __init__(self, points: Any) -> None:
         self.points = checks.finite_array(points, "points").copy()
-        if self.points.ndim < 2:
-            raise ValueError(
-                f"points must list points along its first axis, got shape {self.points.shape}"
-            )
-        if not len(self.points) or (self.points == self.points[0]).all():
+        shape = self.points.shape
+        if len(shape) < 2:
+            raise ValueError(f"points must list points along its first axis, got shape {shape}")
+        if not shape[0] or (self.points == self.points[0]).all():
             raise ValueError("points must hold at least two different points")
         self.points.flags.writeable = False
         center = self.points.mean(axis=0)
@@ -222,13 +208,8 @@ class ConvexHull(Domain):
         return vertex.copy()
 
     def _contains(self, x: Array, slack: float) -> bool:
-        return comes_near(self._lmo, x, self._nearest_point(x), slack)
+        return comes_near(self._lmo, x, self._lmo(self.center - x), slack)
 
     def _project(self, y: Array) -> Array:
-        *_, (nearest, _) = approach(self._lmo, y, self._nearest_point(y))
-        return nearest
-
-    def _nearest_point(self, y: Array) -> Array:
-        offsets = self._rows - y.ravel()
-        nearest: Array = self.points[np.einsum("ij,ij->i", offsets, offsets).argmin()]
+        *_, (nearest, _) = approach(self._lmo, y, self._lmo(self.center - y))
         return nearest

@@ -10,14 +10,8 @@ from typing import Any
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.domains.balls import NormBall, Simplex
-from driftwolfe.domains.base import Domain
-from driftwolfe.domains.thresholds import (
-    kernels,
-    load_kernels,
-    project_nonnegative_sum,
-    threshold_to_sum,
-)
+from driftwolfe.domains.balls import NormBall, Simplex, kernels, load_kernels, threshold_to_sum
+from driftwolfe.domains.base import Answer, Domain
 from driftwolfe.points import FactoredMatrix, Triplet, checks, leading_triplet, norm
 from driftwolfe.points.devices import (
     HOST,
@@ -35,8 +29,7 @@ factored_kernels = compiled("driftwolfe.points.sparse_kernels")
 
 #: Shorter side up to which all singular values cost about as much as the leading ones.
 _CHEAP_SIDE = 64
-#: Entries up to which dense arrays and full decompositions are quicker than factors: for any shape,
-#: and for a shorter side up to `_CHEAP_SIDE` (measured, see the benchmarks' notes).
+#: Entries up to which dense arrays are quicker than factors: for any shape, and for cheap sides.
 DENSE_ENTRIES, THIN_ENTRIES = 12_000, 64_000
 #: Entries from which a GPU is quicker than two cores, with a margin (H200, docs/gpu.md).
 DEVICE_ENTRIES = 32_000_000
@@ -44,8 +37,8 @@ DEVICE_ENTRIES = 32_000_000
 _TOGETHER = 512
 #: Entries up to which a matrix is decomposed in full.
 FULL_SVD_ENTRIES = 20_000_000
-#: Share of the shorter side up to which factors, with a column for each row of stored entries, are
-#: decomposed in place of the dense matrix (measured on 943 x 1,682).
+#: Columns of factors, as a share of the shorter side, up to which they are decomposed in place of
+#: the dense matrix (measured on 943 x 1,682).
 _NARROW = 0.45
 #: Shorter side from which singular values come from the Gram matrix (a third of the time).
 _GRAM_SIDE = 200
@@ -59,8 +52,8 @@ class TraceNormBall(NormBall):
 
     The oracle returns :math:`-radius\, u_1 v_1^\top` from the leading singular pair of the
     direction: a few products with it. The projection thresholds all singular values,
-    :math:`O(mn\min(m, n))`, which the oracle avoids. Points are dense arrays for small shapes and
-    `FactoredMatrix` for large ones; every method takes both and answers in kind.
+    :math:`O(mn\min(m, n))`. Points are dense arrays for small shapes and `FactoredMatrix` for large
+    ones; every method takes both and answers in kind.
 
     Parameters
     ----------
@@ -74,9 +67,8 @@ class TraceNormBall(NormBall):
     lmo_tolerance
         Relative residual at which the leading pair is accepted; see `lmo_with_error`.
     device
-        Where factored points live: ``"cpu"``, ``"cuda"`` (or ``"cuda:1"``, ...) for a GPU by
-        PyTorch, ``"torch"`` for PyTorch without one, or ``"auto"``: a GPU where there is one and
-        it is quicker.
+        Where factored points live: ``"cpu"``, ``"cuda"`` (or ``"cuda:1"``, ...) for a GPU, ``"torch"`` for
+        PyTorch without one, or ``"auto"``: a GPU where there is one and it is quicker.
 
     Examples
     --------
@@ -103,9 +95,7 @@ class TraceNormBall(NormBall):
         lmo_tolerance: float = 1e-8,
         device: str = "cpu",
     ) -> None:
-        sizes = checks.shape(shape)
-        if len(sizes) != 2:
-            raise ValueError(f"a trace-norm ball holds matrices: shape must be (m, n), got {sizes}")
+        sizes = checks.matrix_shape(shape)
         if representation not in ("auto", "dense", "factored"):
             raise ValueError(
                 f'representation must be "auto", "dense" or "factored", got {representation!r}'
@@ -123,17 +113,13 @@ class TraceNormBall(NormBall):
             self.device = device_named(device)
         elif self.factored and entries >= DEVICE_ENTRIES:
             self.device = best_device()
-        if self.device is not HOST and not self.factored:
-            if representation == "dense":
-                raise ValueError(
-                    f'device "{device}" is for factored points; leave representation="dense" out'
-                )
-            self.factored = True
-
-    @property
-    def representation(self) -> str:
-        """What points are: ``"factored"`` or ``"dense"``."""
-        return "factored" if self.factored else "dense"
+        if self.device is not HOST and representation == "dense":
+            raise ValueError(
+                f'device "{device}" is for factored points; leave representation="dense" out'
+            )
+        self.factored = self.factored or self.device is not HOST
+        #: What points are: "factored" or "dense".
+        self.representation = "factored" if self.factored else "dense"
 
     def origin(self) -> Point:
         if not self.factored:
@@ -151,32 +137,27 @@ class TraceNormBall(NormBall):
     def restricted_to(self, shape: Shape) -> TraceNormBall:
         return TraceNormBall(shape, self.scale, representation="dense")
 
-    def lmo_with_error(
-        self, direction: Point, accuracy: float | None = None
-    ) -> tuple[Point, float]:
+    def lmo_with_error(self, direction: Point, accuracy: float | None = None) -> Answer:
         """Return the atom and a bound on how far it is from the minimiser.
 
         It is proved, up to rounding, where the shorter side is at most 48. Above that, Lanczos runs
-        from a random start, seeded by the direction's numbers, so that calls repeat. For an accuracy
-        of 0.05 or more the bound fails with probability 0.001 at most. A finer one is radius *
-        residual: right unless a larger singular value was missed, which for one larger by more than
-        5 % has probability 0.001 at most. `docs/theory/oracles.md` has the proof.
+        from a random start, seeded by the direction's numbers. For an accuracy of 0.05 or more the
+        bound fails with probability 0.001 at most. A finer one is radius * residual, which misses a
+        value larger by 5 % with that probability at most (proofs: `docs/theory/oracles.md`).
         """
-        return self._atom(direction, leading_triplet(direction, tolerance=self._tol(accuracy)))
+        tolerance = max(self.lmo_tolerance, accuracy or 0.0)
+        return self._atom(direction, leading_triplet(direction, tolerance=tolerance))
 
     def lmo_many_with_error(
         self, directions: Sequence[Point], accuracies: Sequence[float | None]
-    ) -> list[tuple[Point, float]]:
+    ) -> list[Answer]:
         ranks = [getattr(direction, "rank", math.inf) for direction in directions]
         if self.device is HOST or len(directions) == 1 or sum(ranks) > _TOGETHER:
             return super().lmo_many_with_error(directions, accuracies)
-        tops = leading_triplet_of_each(directions, [self._tol(each) for each in accuracies])
-        return [self._atom(*pair) for pair in zip(directions, tops, strict=True)]
+        tolerances = [max(self.lmo_tolerance, accuracy or 0.0) for accuracy in accuracies]
+        return list(map(self._atom, directions, leading_triplet_of_each(directions, tolerances)))
 
-    def _tol(self, accuracy: float | None) -> float:
-        return max(self.lmo_tolerance, 0.0 if accuracy is None else accuracy)
-
-    def _atom(self, direction: Point, top: Triplet) -> tuple[Point, float]:
+    def _atom(self, direction: Point, top: Triplet) -> Answer:
         error, u, v = self.scale * top.error, top.u[:, None], top.v[:, None]
         if isinstance(direction, FactoredMatrix):
             return FactoredMatrix.from_orthonormal(u, np.array([-self.scale]), v), error
@@ -218,10 +199,10 @@ class TraceNormBall(NormBall):
         return _assembled(U, threshold_to_sum(s, self.scale), V, y)
 
     def _gauge_subgradient(self, y: Point) -> Point:
-        U, s, V = self._svd(y)
+        U, s, V = self._svd(y, leading=False)
         return _assembled(U, (s > 1e-12 * s.max(initial=0.0)) / self.scale, V, y)
 
-    def _svd(self, x: Point, leading: bool = False) -> tuple[Array, Array, Array]:
+    def _svd(self, x: Point, leading: bool) -> tuple[Array, Array, Array]:
         """Return all singular values, falling, and vectors: all, or those a projection keeps.
 
         Leading vectors come from the Gram matrix, which would lose the digits of the last ones.
@@ -230,24 +211,17 @@ class TraceNormBall(NormBall):
         if compact is not None:
             return compact.U, compact.s, compact.V
         dense = self._dense(x)
-        if leading and min(self.shape) >= _GRAM_SIDE:
-            return self._svd_by_gram(dense)
-        put = device_of(dense).put
-        U, s, Vt = svd(to_host(dense))
-        return put(U), s, put(Vt.T)
-
-    def _svd_by_gram(self, dense: Array) -> tuple[Array, Array, Array]:
-        """Decompose by the smaller Gram matrix: values below 1e-8 of the first are noise."""
-        if dense.shape[0] > dense.shape[1]:
-            V, s, U = self._svd_by_gram(dense.T)
-            return U, s, V
         device = device_of(dense)
-        squares, U = device.eigh(dense @ dense.T)
-        s = np.sqrt(np.maximum(squares, 0.0))
+        if not leading or min(self.shape) < _GRAM_SIDE:
+            U, s, Vt = svd(to_host(dense))
+            return device.put(U), s, device.put(Vt.T)
+        wide = dense if dense.shape[0] <= dense.shape[1] else dense.T
+        squares, U = device.eigh(wide @ wide.T)
+        s = np.sqrt(np.maximum(squares, 0.0))  # below 1e-8 of the first, they are noise
         count = int(np.count_nonzero(threshold_to_sum(s, self.scale)))
         U = U[:, :count]
-        V = dense.T @ U / device.put(np.where(s[:count] > 0, s[:count], 1.0))
-        return U, s, V
+        V = wide.T @ U / device.put(np.where(s[:count] > 0, s[:count], 1.0))
+        return (U, s, V) if wide is dense else (V, s, U)
 
     def _compact(self, x: Point) -> FactoredMatrix | None:
         """Return a factored matrix as its own decomposition, where few columns hold all of it."""
@@ -255,20 +229,25 @@ class TraceNormBall(NormBall):
             return None
         if not x.nnz:
             return x.recompress()
-        lines = _as_factors(x.to("cpu").sparse, int(_NARROW * min(self.shape)) - x.rank)
-        if lines is None:
+        # A sparse matrix has a column of factors for each row, or column, that holds entries.
+        stored, wide = x.to("cpu").sparse, self.shape[0] <= self.shape[1]
+        stored = stored if wide else stored.T.tocsr()
+        lines = np.flatnonzero(np.diff(stored.indptr))
+        if lines.size > int(_NARROW * min(self.shape)) - x.rank:
             return None
-        left, right = map(x.device.put, lines)
-        return (x.low_rank + FactoredMatrix(left, np.ones(left.shape[1]), right)).recompress()
+        places = np.zeros((stored.shape[0], lines.size))
+        places[lines, np.arange(lines.size)] = 1.0
+        pair = places, stored[lines].toarray().T
+        left, right = map(x.device.put, pair if wide else pair[::-1])
+        return (x.low_rank + FactoredMatrix(left, np.ones(lines.size), right)).recompress()
 
     def _dense(self, x: Point) -> Array:
         if not isinstance(x, FactoredMatrix):
             return np.asarray(x)
         if math.prod(self.shape) > FULL_SVD_ENTRIES:
             raise NotImplementedError(
-                f"all singular values of a {self.shape[0]} x {self.shape[1]} matrix with a sparse "
-                "part are out of reach; use driftwolfe.infeasible_projection, which needs only the "
-                "leading ones"
+                f"all singular values of a sparse part of shape {self.shape} are out of reach; use "
+                "driftwolfe.infeasible_projection, which needs only the leading ones"
             )
         return x.toarray()
 
@@ -280,30 +259,13 @@ def _assembled(U: Array, s: Array, V: Array, like: Point) -> Point:
     return FactoredMatrix(U, s, V) if isinstance(like, FactoredMatrix) else (U * s) @ V.T
 
 
-def _as_factors(stored: Any, most: int) -> tuple[Array, Array] | None:
-    """Return U and V with U V^T the sparse matrix: a column for each row that holds entries.
-
-    For each column, where these are fewer than rows. None for more than `most`.
-    """
-    if stored.shape[0] > stored.shape[1]:
-        flipped = _as_factors(stored.T.tocsr(), most)
-        return None if flipped is None else flipped[::-1]
-    lines = np.flatnonzero(np.diff(stored.indptr))
-    if lines.size > most:
-        return None
-    places = np.zeros((stored.shape[0], lines.size))
-    places[lines, np.arange(lines.size)] = 1.0
-    return places, stored[lines].toarray().T
-
-
 class Spectrahedron(Domain):
     r"""Density matrices: :math:`\{X = X^\top \succeq 0 : \mathrm{tr} X = radius\}`.
 
     The oracle returns :math:`radius\,uu^\top`, u an eigenvector of the lowest eigenvalue of the
     direction's symmetric part: O(n^3) for small n, a few products by Lanczos for large n. The
     projection needs all eigenvalues. The centre is the scaled identity. The gauge is infinite where
-    X is not symmetric or the trace is not `radius` (more than 1e-9 of the size away); its
-    subgradients are symmetric with trace 0.
+    X is not symmetric or the trace is not `radius` (more than 1e-9 of the size away).
 
     Parameters
     ----------
@@ -351,7 +313,8 @@ class Spectrahedron(Domain):
 
     def _project(self, y: Array) -> Array:
         values, vectors = np.linalg.eigh(_symmetric_part(y))
-        return _symmetric_part((vectors * project_nonnegative_sum(values, self.scale)) @ vectors.T)
+        kept = threshold_to_sum(values, self.scale, simplex=True)
+        return _symmetric_part((vectors * kept) @ vectors.T)
 
     def _gauge(self, y: Array) -> float:
         if self._outside_hull(y):

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.domains.thresholds import threshold_falling
+from driftwolfe.domains.balls import threshold_falling
 from driftwolfe.oracles.frank_wolfe import InfeasibleProjection, Pair, Run, Stopping
 from driftwolfe.points import FactoredMatrix, distance, norm
 from driftwolfe.points.devices import device_of, namespace

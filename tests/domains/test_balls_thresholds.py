@@ -1,15 +1,18 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from driftwolfe.domains.thresholds import (
+from driftwolfe.domains.balls import (
     project_capped_sums,
-    project_nonnegative_sum,
     threshold_falling,
     threshold_to_sum,
 )
+
+project_nonnegative_sum = partial(threshold_to_sum, simplex=True)
 
 numbers = st.floats(-5, 5) | st.sampled_from([-1.0, 0.0, 0.5, 1.0])
 
