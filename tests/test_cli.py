@@ -12,12 +12,14 @@ from driftwolfe import cli
 from experiments.small import hears_ctrl_c
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["reproduce", "--help"]])
-def test_help_teaches(arguments, capsys):
+@pytest.mark.parametrize(
+    "arguments, taught", [(["--help"], "linear"), (["demo", "--help"], "needs no step size")]
+)
+def test_help_teaches(arguments, taught, capsys):
     with pytest.raises(SystemExit) as end:
         cli.main(arguments)
     assert end.value.code == 0
-    assert "linear" in capsys.readouterr().out
+    assert taught in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_version_is_told(capsys):
