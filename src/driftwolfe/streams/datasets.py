@@ -170,8 +170,7 @@ def movielens_100k(
     ----------
     Harper, Konstan (2015), The MovieLens datasets: history and context, ACM TiiS 5(4).
     """
-    users, films, stars, _ = np.loadtxt(io.BytesIO(RATINGS.read(data)), dtype=np.int64).T
-    ratings = users - 1, films - 1, stars
+    ratings = _parsed(RATINGS, data, _parse_ratings)
     return _ratings_stream("MovieLens 100K", ratings, rounds, radius, per_round, copies, loss, seed)
 
 
@@ -253,14 +252,7 @@ def shuttle(
     ----------
     Statlog (Shuttle), UCI, doi:10.24432/C5WS31; scaled by Chang, Lin (2011), LIBSVM, ACM TIST 2(27).
     """
-    # Lines of LIBSVM's format: class index:value ..., both numbers counted from 1.
-    lines = [line.split() for line in ROWS.read(data).decode().splitlines()]
-    features = np.zeros((len(lines), CLASSES_AND_FEATURES[1]))
-    for row, (_, *pairs) in enumerate(lines):
-        for index, value in (pair.split(":") for pair in pairs):
-            features[row, int(index) - 1] = float(value)
-    labels = np.array([int(label) - 1 for label, *_ in lines])
-    table = features, labels
+    table = _parsed(ROWS, data, _parse_rows)
     return _table_stream("Shuttle", table, rounds, radius, per_round, flip_every, seed)
 
 
@@ -313,6 +305,40 @@ def rows_played(rows: int, per_round: int, rounds: int | None, copies: int = 1) 
         kind = "" if copies == 1 else f"a multiple of the {copies} copies, "
         raise ValueError(f"rounds must be {kind}at most {most}, got {rounds}")
     return min(rows, wanted // copies * per_round)
+
+
+def _parsed(file: DataFile, folder: Folder | None, parse: Callable[[bytes], Any]) -> Any:
+    """The content of a file as numbers; or say that it holds something else."""
+    content = file.read(folder)
+    try:
+        if not content.strip():
+            raise ValueError("it is empty")
+        return parse(content)
+    except (ValueError, OverflowError) as error:
+        reason = " ".join(str(error).split())[:100]
+        raise ValueError(f"{file.path} does not hold the published rows: {reason}") from error
+
+
+def _parse_ratings(content: bytes) -> tuple[Indices, Indices, Array]:
+    """Lines of ``user film stars time``, whole numbers, users and films counted from 1."""
+    users, films, stars, _ = np.loadtxt(io.BytesIO(content), dtype=np.int64, ndmin=2).T
+    for column, most in zip((users, films, stars), (*USERS_AND_FILMS, 5), strict=True):
+        if column.min() < 1 or column.max() > most:
+            raise ValueError(f"a number is not in 1, ..., {most}")
+    return users - 1, films - 1, stars.astype(np.float64)
+
+
+def _parse_rows(content: bytes) -> tuple[Array, Indices]:
+    """Lines of LIBSVM's format, ``class index:value ...``, both numbers counted from 1."""
+    classes, columns = (range(1, size + 1) for size in CLASSES_AND_FEATURES)
+    lines = [line.split() or [""] for line in content.decode("ascii", "replace").splitlines()]
+    features = np.zeros((len(lines), len(columns)))
+    for row, (_, *pairs) in enumerate(lines):
+        for index, value in (pair.split(":") for pair in pairs):
+            features[row, columns.index(int(index))] = float(value)
+    if not (np.abs(features) <= 1.0).all():
+        raise ValueError("a feature is not in [-1, 1]")
+    return features, np.array([classes.index(int(label)) for label, *_ in lines])
 
 
 def _made_up_ratings() -> tuple[Indices, Indices, Array]:
