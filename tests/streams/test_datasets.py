@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,7 +13,7 @@ import scipy.sparse as sp
 
 import driftwolfe as dw
 from driftwolfe.losses import AbsoluteEntries, HuberEntries, SquaredEntries
-from driftwolfe.streams import matrix_completion, movielens_100k, multiclass, shuttle
+from driftwolfe.streams import datasets, matrix_completion, movielens_100k, multiclass, shuttle
 from driftwolfe.streams.datasets import rows_played
 from real_data import needs_data
 
@@ -191,6 +193,15 @@ def test_adaptive_regret_of_the_whole_experiment_is_certified(tau):
     assert history.losses[start:end].sum() - best.value == pytest.approx(regret, rel=1e-4)
     everywhere = dw.regret.weak_adaptive_regret(history, "geometric")
     assert everywhere.upper >= dw.regret.static_regret(history)
+
+
+def test_an_empty_file_is_refused(monkeypatch, tmp_path):
+    nothing = replace(datasets.RATINGS, size=0, sha256=hashlib.sha256(b"").hexdigest())
+    monkeypatch.setattr(datasets, "RATINGS", nothing)
+    (tmp_path / "ml-100k").mkdir()
+    (tmp_path / nothing.path).touch()
+    with pytest.raises(ValueError, match="does not hold the published rows: it is empty"):
+        datasets.movielens_100k(tmp_path)
 
 
 def test_rows_of_shorter_streams():
