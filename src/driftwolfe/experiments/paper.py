@@ -64,8 +64,8 @@ class Experiment:
     def tuning(self, contender: Contender, data: DataSet, c: float) -> Trial:
         """The trial that tries a value of c, on the first order of the data."""
         shared = {name: getattr(contender, name) for name in ("method", "label", "options")}
-        spent = {"first": contender.tuning_first, "limit": contender.tuning_limit}
-        return Trial(**shared, **spent, data=data, c=c, taus=self.taus)
+        first, limit = contender.tuning_first, contender.tuning_limit
+        return Trial(**shared, data=data, c=c, first=first, limit=limit, taus=self.taus)
 
     def finals(self, contender: Contender, data: DataSet, c: float) -> list[Trial]:
         """The trials with the chosen c, on every order."""
