@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -26,8 +26,7 @@ class Chart(NamedTuple, Generic[P]):
     panels: Sequence[P]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Band:
+class Band(NamedTuple):
     """A mean over seeds and its standard deviation at each of `x`: rounds, or values of c."""
 
     x: Array | Indices
@@ -75,11 +74,8 @@ class Dot(NamedTuple):
     value: Spread | None  # None where it is not known
 
 
-class Regrets(NamedTuple):
-    """A measure of regret; of each method of which any measure is known, there is a dot."""
-
-    measure: str
-    dots: list[Dot]
+#: A measure of regret, and a dot for each method of which any measure is known.
+Regrets = tuple[str, list[Dot]]
 
 
 class ExpertTable(NamedTuple):
@@ -130,17 +126,14 @@ def loss_chart(summary: Summary) -> Chart[Panel]:
         f"{line.label} {number(float(line.band.mean[-1]))} in {number(each.band.mean[-1], 3)} s"
         for line, each in zip(losses, seconds, strict=True)
     )
-    return Chart(
-        "panels",
-        seeds(summary.chosen.values()),
-        f"Three line charts over {counted(summary.length, 'round')}: average loss, "
-        f"cumulative loss and run time. At the end the average losses are: {ends}.",
-        [
-            Panel("Average loss", "loss per round", losses, low=low, high=high),
-            Panel("Cumulative loss", "loss", lines("loss")),
-            Panel("Run time", "processor time (s)", seconds, log, start if log else None),
-        ],
-    )
+    told = f"Three line charts over {counted(summary.length, 'round')}: average loss, "
+    told += f"cumulative loss and run time. At the end the average losses are: {ends}."
+    panels = [
+        Panel("Average loss", "loss per round", losses, low=low, high=high),
+        Panel("Cumulative loss", "loss", lines("loss")),
+        Panel("Run time", "processor time (s)", seconds, log, start if log else None),
+    ]
+    return Chart("panels", seeds(summary.chosen.values()), told, panels)
 
 
 def _wide(values: Sequence[float]) -> bool:
@@ -171,12 +164,9 @@ def call_chart(summary: Summary) -> Chart[Panel]:
                 dashed = replace(summary.styles[title], dash=oracle.dash)
                 lines.append(Line(title, f"{series.label}: {oracle.label}", dashed, calls))
     ends = [f"{line.label} {number(line.band.mean[-1] / line.band.x[-1], 3)}" for line in lines]
-    return Chart(
-        "calls",
-        seeds(summary.chosen.values()),
-        f"Line chart of oracle calls over rounds. Calls per round: {', '.join(ends)}.",
-        [Panel("", "oracle calls so far", lines, log=True)] if lines else [],
-    )
+    told = f"Line chart of oracle calls over rounds. Calls per round: {', '.join(ends)}."
+    panels = [Panel("", "oracle calls so far", lines, log=True)] if lines else []
+    return Chart("calls", seeds(summary.chosen.values()), told, panels)
 
 
 def scale_chart(summary: Summary) -> Chart[Panel]:
@@ -195,14 +185,12 @@ def scale_chart(summary: Summary) -> Chart[Panel]:
         points = Band(scales, losses, deviations)
         lines.append(Line(title, label, summary.styles[title], points, best, partial))
         means += losses.tolist()
-        told = "" if best is None else f", chosen c = {chosen.c:,g}"
-        ranges.append(f"{label} {number(losses.min())} to {number(losses.max())}{told}")
-    return Chart(
-        "scales",
-        seeds(series for line in lines for series in summary.tuning(line.title)),
-        f"Line chart of the mean loss per round against c. Losses: {', '.join(ranges)}.",
-        [Panel("", "mean loss per round", lines, _wide(means), over_c=True)] if lines else [],
-    )
+        choice = "" if best is None else f", chosen c = {chosen.c:,g}"
+        ranges.append(f"{label} {number(losses.min())} to {number(losses.max())}{choice}")
+    shown = seeds(series for line in lines for series in summary.tuning(line.title))
+    told = f"Line chart of the mean loss per round against c. Losses: {', '.join(ranges)}."
+    panels = [Panel("", "mean loss per round", lines, _wide(means), over_c=True)] if lines else []
+    return Chart("scales", shown, told, panels)
 
 
 def regret_chart(summary: Summary, regrets: Sequence[RegretRow]) -> Chart[Regrets]:
@@ -218,15 +206,11 @@ def regret_chart(summary: Summary, regrets: Sequence[RegretRow]) -> Chart[Regret
                 Dot(summary.chosen[row.title].label, summary.styles[row.title], value)
                 for row, value in zip(known, values, strict=True)
             ]
-            panels.append(Regrets(measure, dots))
-            told = [f"{dot.label} {spread_text(dot.value)}" for dot in dots if dot.value]
-            parts.append(f"{measure}: {', '.join(told)}")
-    return Chart(
-        "regret",
-        seeds(summary.chosen.values()),
-        f"Dot charts of regret. {'; '.join(parts)}.",
-        panels,
-    )
+            panels.append((measure, dots))
+            values_told = [f"{dot.label} {spread_text(dot.value)}" for dot in dots if dot.value]
+            parts.append(f"{measure}: {', '.join(values_told)}")
+    told = f"Dot charts of regret. {'; '.join(parts)}."
+    return Chart("regret", seeds(summary.chosen.values()), told, panels)
 
 
 def weight_chart(summary: Summary) -> Chart[ExpertTable]:
@@ -243,13 +227,9 @@ def weight_chart(summary: Summary) -> Chart[ExpertTable]:
             of.add(result.trial.seed)
             last = np.nan_to_num(values[:, -1], nan=-1.0)
             heaviest.append(f"{series.label}, {names[last.argmax()]} with {last.max():.2f}")
-    return Chart(
-        "weights",
-        f"expert weights of seed {', '.join(map(str, sorted(of)))}",
-        "Heat maps of the weight of each expert over rounds. "
-        f"The heaviest experts at the end: {'; '.join(heaviest)}.",
-        tables,
-    )
+    shown = f"expert weights of seed {', '.join(map(str, sorted(of)))}"
+    told = "Heat maps of the weight of each expert over rounds. The heaviest experts at the end: "
+    return Chart("weights", shown, f"{told}{'; '.join(heaviest)}.", tables)
 
 
 def expert_size(expert: str) -> float:

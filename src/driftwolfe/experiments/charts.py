@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,23 +18,15 @@ from driftwolfe.experiments.summary import Summary
 from driftwolfe.experiments.tables import RegretRow, spread_text
 
 Json = dict[str, Any]
+#: A title in HTML, a horizontal and a vertical axis of kinds that page.js knows, and the traces.
+Cell = tuple[str, Json, Json, list[Json]]
 
-#: Pixels of a line's width and of an expert's row.
-WIDTH, _ROW = 2, 15
+WIDTH, _ROW = 2, 15  # pixels of a line's width and of an expert's row
 #: Plotly's names of matplotlib's markers.
 _SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x")
 SYMBOLS = dict(zip(MARKERS, _SYMBOLS, strict=True))
 #: A text that plotly shows unchanged: it reads some tags and entities.
 plain = partial(html.escape, quote=False)
-
-
-class Cell(NamedTuple):
-    """A pair of axes, each of a kind that page.js knows, and the traces on them."""
-
-    title: str  # as HTML
-    x: Json
-    y: Json
-    traces: list[Json]
 
 
 def all_charts(summary: Summary, regrets: Sequence[RegretRow], points: int) -> list[Json]:
@@ -46,7 +38,7 @@ def all_charts(summary: Summary, regrets: Sequence[RegretRow], points: int) -> l
         _regret_chart(chart_data.regret_chart(summary, regrets)),
         _line_chart(summary, chart_data.scale_chart(summary), points),
     ]
-    return [chart for chart in made if chart is not None]
+    return [chart for chart in made if chart["panels"]]
 
 
 def _page_chart(
@@ -57,21 +49,19 @@ def _page_chart(
     drifts: Sequence[int] = (),
     layer: str = "below",
     **options: Any,
-) -> Json | None:
-    """The chart, if it has panels: cells of that height in pixels, with dotted lines at `drifts`."""
-    if not cells:
-        return None
+) -> Json:
+    """The chart: cells of that height in pixels, with dotted lines at `drifts`."""
     layout: Json = {"annotations": [], "shapes": [], **options}
     traces = []
-    for place, cell in enumerate(cells):
+    for place, (title, x_axis, y_axis, drawn) in enumerate(cells):
         x, y = axis_names(place).values()
-        layout[f"xaxis{x[1:]}"], layout[f"yaxis{y[1:]}"] = cell.x, cell.y
+        layout[f"xaxis{x[1:]}"], layout[f"yaxis{y[1:]}"] = x_axis, y_axis
         domain = {"xref": f"{x} domain", "yref": f"{y} domain"}
-        layout["annotations"].append({"text": f"<b>{cell.title}</b>", **domain})
+        layout["annotations"].append({"text": f"<b>{title}</b>", **domain})
         layout["shapes"] += [
             {**domain, "xref": x, "x0": t, "x1": t, "layer": layer} for t in drifts
         ]
-        traces += [{**axis_names(place), **trace} for trace in cell.traces]
+        traces += [{**axis_names(place), **trace} for trace in drawn]
     source = {"traces": traces, "layout": layout, "columns": columns, "height": height}
     return {**chart._asdict(), "source": script_json(source)}
 
@@ -101,7 +91,7 @@ def axis_names(place: int) -> Json:
     return {"xaxis": f"x{number}", "yaxis": f"y{number}"}
 
 
-def _line_chart(summary: Summary, chart: Chart[Panel], points: int) -> Json | None:
+def _line_chart(summary: Summary, chart: Chart[Panel], points: int) -> Json:
     several = len(chart.panels) > 1
     rounds: Json = {"kind": "rounds", "range": [0, summary.length], "nticks": 5 if several else 7}
     cells = []
@@ -111,7 +101,7 @@ def _line_chart(summary: Summary, chart: Chart[Panel], points: int) -> Json | No
         if panel.high is not None:
             y["range"] = [panel.low, panel.high]
         traces = [t for line in panel.lines for t in _line_traces(panel, line, points, place == 0)]
-        cells.append(Cell(plain(panel.title), x, y, traces))
+        cells.append((plain(panel.title), x, y, traces))
     height, drifts = (260, summary.drifts) if several else (300, [])
     return _page_chart(chart, cells, height, len(cells), drifts)
 
@@ -156,21 +146,20 @@ def _line_traces(panel: Panel, line: Line, points: int, listed: bool) -> list[Js
     return [{**border, "y": low}, {**border, **fill, "y": high}, mean]
 
 
-def _regret_chart(chart: Chart[Regrets]) -> Json | None:
+def _regret_chart(chart: Chart[Regrets]) -> Json:
     cells, height = [], 0
     for measure, dots in chart.panels:
         labels = [plain(dot.label).replace(" (", "<br>(") for dot in dots]
         traces = []
         for label, (_, style, value) in zip(labels, dots, strict=True):
             if value is not None:
-                symbol = SYMBOLS[style.marker]
                 trace: Json = {
                     "mode": "markers",
                     "x": brief([value.mean]),
                     "y": [label],
                     "name": label,
                     "showlegend": False,
-                    "marker": {"symbol": symbol, "size": 9, "color": style.colour},
+                    "marker": {"symbol": SYMBOLS[style.marker], "size": 9, "color": style.colour},
                     "hovertemplate": f"%{{y}}: {spread_text(value)}<extra></extra>",
                 }
                 if value.deviation:
@@ -179,12 +168,12 @@ def _regret_chart(chart: Chart[Regrets]) -> Json | None:
                 traces.append(trace)
         methods = {"kind": "methods", "categoryarray": labels, "range": [len(labels) - 0.5, -0.5]}
         title = measure.replace(", ", "<br>")
-        cells.append(Cell(title, {"kind": "regret"}, methods, traces))
+        cells.append((title, {"kind": "regret"}, methods, traces))
         height = 30 * len(labels) + 20
     return _page_chart(chart, cells, height, min(4, len(cells)), hovermode="closest")
 
 
-def _weight_chart(summary: Summary, chart: Chart[ExpertTable], points: int) -> Json | None:
+def _weight_chart(summary: Summary, chart: Chart[ExpertTable], points: int) -> Json:
     # The rounds are named in the caption: between maps there is no room.
     rounds = {"kind": "rounds", "range": [0, summary.length], "showgrid": False, "title": None}
     most = max((len(table.experts) for table in chart.panels), default=0)
@@ -192,7 +181,7 @@ def _weight_chart(summary: Summary, chart: Chart[ExpertTable], points: int) -> J
     cells = []
     for table in chart.panels:
         experts = {"kind": "experts", "dtick": -(-_ROW * len(table.experts) // height)}
-        cells.append(Cell(plain(table.label), rounds, experts, _weight_traces(table, points)))
+        cells.append((plain(table.label), rounds, experts, _weight_traces(table, points)))
     colours = {"cmin": 0, "cmax": round(chart_data.largest_weight(chart.panels), 4)}
     options: Json = {"hovermode": "closest", "coloraxis": colours}
     return _page_chart(chart, cells, height, drifts=summary.drifts, layer="above", **options)

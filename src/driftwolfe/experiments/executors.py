@@ -17,10 +17,8 @@ import msgspec
 from driftwolfe.experiments.trial import Result, Trial, canonical, decode, run_trial
 from driftwolfe.terminal import show
 
-#: How often a trial is tried whose process dies.
-_ATTEMPTS = 3
-#: Seconds in which a cluster must answer.
-_PATIENCE = 10
+_ATTEMPTS = 3  # how often a trial is tried whose process dies
+_PATIENCE = 10  # seconds in which a cluster must answer
 
 
 class Outcome(NamedTuple):
@@ -87,12 +85,10 @@ def _sentence(problem: BaseException) -> str:
 
 
 class ProcessExecutor(futures.ThreadPoolExecutor):
-    """Processes of this machine, as many as cores unless `jobs` says otherwise.
+    """Processes of this machine, as many as cores unless `jobs` says otherwise."""
 
-    A `ProcessPoolExecutor` breaks as a whole when one of its processes dies. So each thread of this
-    executor has one of a single process to itself: only the trial of the dead process is lost.
-    """
-
+    # A `ProcessPoolExecutor` breaks as a whole when one of its processes dies. So each thread of this
+    # executor has one of a single process to itself: only the trial of the dead process is lost.
     def __init__(self, jobs: int | None = None) -> None:
         self.jobs = jobs or os.cpu_count() or 1
         super().__init__(self.jobs)
@@ -150,8 +146,9 @@ class DaskExecutor(futures.Executor):
             from distributed import Client
             from distributed.comm.core import connect
         except ImportError:
-            remedy = "pip install 'driftwolfe[distributed]'"
-            raise ValueError(f"a cluster needs Dask: {remedy}") from None
+            raise ValueError(
+                "a cluster needs Dask: pip install 'driftwolfe[distributed]'"
+            ) from None
 
         async def call() -> None:
             comm = await connect(address, timeout=_PATIENCE)  # type: ignore[no-untyped-call]

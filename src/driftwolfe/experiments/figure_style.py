@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-#: Width of a page's text, in inches.
-WIDTH = 7.0
+WIDTH = 7.0  # of a page's text, in inches
 INK, FAINT, WARNING = "#222222", "#8c8c8c", "#a33c00"
 INACTIVE = "#e3ddd3"  # of experts
 #: Okabe and Ito's colours without black and yellow, which a dark and a white page swallow, and a grey.
@@ -35,8 +34,7 @@ DASHES: tuple[tuple[float, ...], ...] = (
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 KNOWN = ("POLD", "POLA", "BOGD_IP", "Multi-OCG", "Ader", "PAMO", "PAMO, exact gauge")
-#: Inches of a legend's row.
-_ROW = 0.165
+_ROW = 0.165  # inches of a legend's row
 
 
 def extra(module: str) -> ModuleType:
@@ -103,14 +101,13 @@ def count_axis(axis: Axes, which: str, ticks: int = 5) -> None:
     ticker = extra("matplotlib.ticker")
     chosen = axis.xaxis if which == "x" else axis.yaxis
 
-    def alike(value: float, _: int) -> str:
-        """A tick's number with as many decimals as all the ticks need."""
+    def with_shared_decimals(value: float, _: int) -> str:
         decimals = [f"{tick:.10f}".rstrip("0").split(".")[1] for tick in chosen.get_majorticklocs()]
         return f"{value:,.{max(map(len, decimals))}f}"
 
     if chosen.get_scale() == "linear":
         chosen.set_major_locator(ticker.MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
-        chosen.set_major_formatter(ticker.FuncFormatter(alike))
+        chosen.set_major_formatter(ticker.FuncFormatter(with_shared_decimals))
     else:
         low, high = chosen.get_view_interval()
         parts = (1.0, 2.0, 5.0) if high < 100.0 * low else (1.0,)
@@ -126,15 +123,10 @@ def mark_drifts(axis: Axes, rounds: Iterable[int], **line: Any) -> None:
         axis.axvline(t, **style)
 
 
-def stroke(dash: Sequence[float]) -> Any:
-    """A dash as matplotlib takes it."""
-    return (0, tuple(dash)) if dash else "-"
-
-
 def pen(style: LineStyle, **more: Any) -> dict[str, Any]:
     """A line style as matplotlib takes it, and further options."""
-    line = {"color": style.colour, "linestyle": stroke(style.dash), "marker": style.marker}
-    return {**line, **more}
+    dash = (0, style.dash) if style.dash else "-"
+    return {"color": style.colour, "linestyle": dash, "marker": style.marker, **more}
 
 
 def key(style: LineStyle, text: str, **line: Any) -> Line2D:

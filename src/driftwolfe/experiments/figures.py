@@ -30,12 +30,9 @@ FORMATS: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None},
     "svg": {"Date": None},
 }
-#: Markers on a curve.
-_MARKS = 6
-#: Panels of regrets side by side.
-_COLUMNS = 4
-#: Inches of an expert's row, and rows that are named at most.
-_ROW, _NAMED = 0.125, 13
+_MARKS = 6  # markers on a curve
+_COLUMNS = 4  # panels of regrets side by side
+_ROW, _NAMED = 0.125, 13  # inches of an expert's row, and rows that are named at most
 #: Marks the chosen c, and a c that was chosen on fewer rounds.
 _RING: dict[str, Any] = {"markersize": 8.5, "markerfacecolor": "none", "markeredgewidth": 1.0}
 _HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": 1.0}
@@ -122,16 +119,14 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
 
     Parameters
     ----------
-    summary
-        The trials of a sweep, summed up.
-    regrets
-        Known regrets of its methods.
+    summary, regrets
+        The trials of a sweep, summed up, and known regrets of its methods.
     """
     chart = chart_data.regret_chart(summary, regrets)
     found = chart.panels
     if not found:
         return None
-    names = [literal(dot.label.replace(" (", "\n(")) for dot in found[0].dots]
+    names = [literal(dot.label.replace(" (", "\n(")) for dot in found[0][1]]
     columns = min(_COLUMNS, len(found))
     lines = -(-len(found) // columns)
     height = lines * (0.22 * len(names) + 0.75) + 0.4
@@ -205,10 +200,8 @@ def draw_all(summary: Summary, regrets: Sequence[RegretRow], folder: Path) -> li
 
     Parameters
     ----------
-    summary
-        The trials of a sweep, summed up.
-    regrets
-        Known regrets of its methods; empty for none.
+    summary, regrets
+        The trials of a sweep, summed up, and known regrets of its methods; empty for none.
     folder
         Where the files go.
     """
@@ -228,10 +221,8 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
 
     Parameters
     ----------
-    figure
-        The figure.
-    folder, name
-        Where to: the files are ``folder/name.png`` and so on.
+    figure, folder, name
+        The figure, and where to: the files are ``folder/name.png`` and so on.
     """
     paths = [folder / f"{name}.{ending}" for ending in FORMATS]
     for path, metadata in zip(paths, FORMATS.values(), strict=True):

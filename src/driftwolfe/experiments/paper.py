@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
+import msgspec
+
 from driftwolfe.experiments.summary import Series, Summary, compare, group, preference
 from driftwolfe.experiments.sweep import Store, run_sweep
 from driftwolfe.experiments.tables import number, stored_minima, write_table
-from driftwolfe.experiments.trial import DATA_SETS, DataSet, Option, Result, Trial
+from driftwolfe.experiments.trial import DATA_SETS, DataSet, Option, Trial
 from driftwolfe.points import checks
 from driftwolfe.streams import DataUnavailable
 
@@ -61,17 +63,14 @@ class Experiment:
 
     def tuning(self, contender: Contender, data: DataSet, c: float) -> Trial:
         """The trial that tries a value of c, on the first order of the data."""
+        shared = {name: getattr(contender, name) for name in ("method", "label", "options")}
         first, limit = contender.tuning_first, contender.tuning_limit
-        return self._trial(contender, data, c, first=first, limit=limit)
+        return Trial(**shared, data=data, c=c, first=first, limit=limit, taus=self.taus)
 
     def finals(self, contender: Contender, data: DataSet, c: float) -> list[Trial]:
         """The trials with the chosen c, on every order."""
-        limit = contender.limit
-        return [self._trial(contender, data, c, seed=n, limit=limit) for n in range(self.seeds)]
-
-    def _trial(self, contender: Contender, data: DataSet, c: float, **fields: Any) -> Trial:
-        given = {name: getattr(contender, name) for name in ("method", "label", "options")}
-        return Trial(**given, data=data, c=c, taus=self.taus, **fields)
+        tried, spent = self.tuning(contender, data, c), {"first": None, "limit": contender.limit}
+        return [msgspec.structs.replace(tried, seed=n, **spent) for n in range(self.seeds)]
 
 
 #: MovieLens 100K, three copies, the middle one negated: 3,000 rounds of 100 ratings. Small steps keep
@@ -159,8 +158,12 @@ def reproduce(
         store.add(experiment.title, tuning)
         failed = run_sweep(store, make_executor, folder)
         results = store.results
-        best = [_best(experiment, each, data, results) for each in experiment.contenders]
-        wider = [_widened(grid, found) for grid, found in zip(grids, best, strict=True)]
+        best, wider = list[Series | None](), list[list[float]]()
+        for each, grid in pairs:
+            # Of its values of c, the one with most rounds and then least loss.
+            own = (r for r in results if r.trial == experiment.tuning(each, data, r.trial.c or 1.0))
+            best.append(min(group(own), key=preference, default=None))
+            wider.append(_widened(grid, best[-1]))
         if wider == grids:
             break
         grids = wider
@@ -197,14 +200,6 @@ def _widened(grid: list[float], best: Series | None) -> list[float]:
         return grid
     ratio = grid[1] / grid[0]
     return [*grid, grid[-1] * ratio] if best.c == grid[-1] else [grid[0] / ratio, *grid]
-
-
-def _best(
-    experiment: Experiment, contender: Contender, data: DataSet, results: list[Result]
-) -> Series | None:
-    """Of the contender's values of c, the one with most rounds and then least loss."""
-    tuned = (r for r in results if r.trial == experiment.tuning(contender, data, r.trial.c or 1.0))
-    return min(group(tuned), key=preference, default=None)
 
 
 @dataclass(frozen=True)

@@ -94,18 +94,12 @@ def write_report(
 
     Parameters
     ----------
-    summaries
-        At least one; each becomes a section.
-    path
-        The file, which is written whole or not at all.
+    summaries, path
+        At least one, each of which becomes a section; and the file, written whole or not at all.
     regrets
         Known regrets, for each of the summaries; empty for none.
-    title
-        Of the page.
-    notes
-        Sentences that stand at the top.
-    command
-        What makes the results again, for a shell.
+    title, notes, command
+        Of the page; sentences that stand at the top; what makes the results again, for a shell.
     """
     if not summaries:
         raise ValueError("a report needs at least one summary")

@@ -24,8 +24,7 @@ from driftwolfe.streams.data_files import Folder
 from driftwolfe.terminal import printable, show
 
 EXAMPLE = files(__package__).joinpath("example.toml").read_text(encoding="utf-8")
-#: More trials than this are a mistake rather than a sweep.
-_MOST_TRIALS = 100_000
+_MOST_TRIALS = 100_000  # more are a mistake rather than a sweep
 
 
 class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -162,12 +162,8 @@ def stretch_regrets(result: Result, minima: Sequence[Minimum]) -> list[float]:
 
 
 def window_regret(result: Result, minima: Sequence[Minimum], tau: int) -> float | None:
-    """A lower bound on the regret of the worst window of tau rounds.
-
-    Over windows inside stretches whose ends the curves were read at, against the best fixed point of
-    the whole stretch, which loses no more in a part of it than in all of it if losses are never
-    negative. None where there is no such window.
-    """
+    """A lower bound on the regret of the worst window of tau rounds; None if no window was read."""
+    # The best fixed point of a stretch loses no more in a window inside it: losses are not negative.
     read = dict(zip([0, *result.rounds], [0.0, *result.loss], strict=True))
     found = [
         read[t + tau] - read[t] - m.value

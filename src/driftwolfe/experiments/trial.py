@@ -267,11 +267,9 @@ def make_learner(trial: Trial, stream: Stream) -> Learner:
 
 
 def step_options(method: str, c: float | None) -> dict[str, Any]:
-    """The options that give a learner the steps of the paper's experiments.
-
-    Those are c 2^(i-1) T^(-3/4) in POLD, c T^(-3/4) in BOGD_IP, c 2^(i-1) T^(-1/2) in Ader,
-    c |I|^(-3/4) in POLA, c |I|^(-1/2) in PAMO, and c gamma^(-1/2) in Multi-OCG.
-    """
+    """The options that give a learner the steps of the paper's experiments."""
+    # Those are c 2^(i-1) T^(-3/4) in POLD, c T^(-3/4) in BOGD_IP, c 2^(i-1) T^(-1/2) in Ader,
+    # c |I|^(-3/4) in POLA, c |I|^(-1/2) in PAMO, and c gamma^(-1/2) in Multi-OCG.
     if c is None:
         return {}
     if method == "Ader":  # its own steps are c 2^(i-1) sqrt(7/(2T))

@@ -87,9 +87,8 @@ class ResistingOracle:
 
     The set is decided during the game: the hull of 0, all answers of its oracle, and a comparator u
     that is never shown. A round's loss is G times the distance to the revealed part of u, linearised at
-    the decision. Each answer has a coordinate of its own, so a learner has to mix many of them, and
-    after each a new direction costs it as much again. With N answers allowed in all, every decision
-    suffers at least :math:`G R / \sqrt{1 + \sqrt{2N}}`, and u nothing:
+    the decision x. With N answers allowed in all, every decision suffers at least
+    :math:`G R / \sqrt{1 + \sqrt{2N}}`, and u nothing:
 
     .. math:: \mathrm{regret} \ge \frac{G R T}{\sqrt{1 + \sqrt{2N}}}
         \approx 2^{-1/4}\, b^{-1/4}\, G R\, T^{3/4}, \qquad N = b T.
@@ -165,10 +164,7 @@ class ResistingOracle:
             yield self.answer(learner.decision)
 
     def answer(self, decision: Point) -> LinearLoss:
-        r"""Return the loss of this round, :math:`f(z) = \langle g, z - u\rangle` with the norm of g being G.
-
-        g points from the revealed part of u to the decision x: f(x) is G times their distance.
-        """
+        r"""Return the loss :math:`\langle g, z - u\rangle`: g, of norm G, points from u's revealed part to x."""
         if self.played == self.rounds:
             raise ValueError(f"the game has {self.rounds} rounds, and all of them are played")
         x = self.domain.check_point(decision, "decision")

@@ -19,8 +19,7 @@ OFFLINE_VARIABLE = "DRIFTWOLFE_OFFLINE"
 
 #: Seconds to wait for a connection and for each next part; seconds for the whole download.
 CONNECT_SECONDS, TOTAL_SECONDS = 10.0, 120.0
-#: Bytes of an archive, at most.
-MAX_ARCHIVE_BYTES = 16 * 2**20
+MAX_ARCHIVE_BYTES = 16 * 2**20  # of a zip archive, at most
 
 Folder = str | os.PathLike[str]
 

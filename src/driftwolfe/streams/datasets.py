@@ -229,9 +229,8 @@ def shuttle(
     Parameters
     ----------
     data
-        The folder that holds ``shuttle/shuttle.scale[.gz]``; by default $DRIFTWOLFE_DATA, else the user's
-        cache, into which it is downloaded unless DRIFTWOLFE_OFFLINE=1. If that fails, `DataUnavailable`
-        is raised: use `shuttle_twin`.
+        The folder that holds ``shuttle/shuttle.scale[.gz]``; by default found or downloaded as in
+        `movielens_100k`. If that fails, `DataUnavailable` is raised: use `shuttle_twin`.
     per_round, seed, radius
         As in `multiclass`, and the radius of the stream's `domain`, a trace-norm ball.
     flip_every

@@ -131,8 +131,7 @@ def sign_flip(stream: Stream, every: int) -> Stream:
         losses=[mirrors[id(loss)] for loss in stream],
         comparators=None if points is None else [u * -1.0 for u in points],
     )
-    choices = [t // length % 2 for t in range(len(stream))]
-    return _pick([stream, mirrored], choices, f"{stream.name}, signs flipped")
+    return replace(recurring([stream, mirrored], length), name=f"{stream.name}, signs flipped")
 
 
 def abrupt(first: Stream, second: Stream, at: int) -> Stream:
