@@ -40,13 +40,10 @@ class Loss(ABC):
     >>> class SquaredFirst(dw.losses.Loss):
     ...     def scores(self, x):
     ...         return x[:1]
-    ...
     ...     def value_at(self, scores):
     ...         return scores[..., 0] ** 2
-    ...
     ...     def slope_at(self, scores):
     ...         return 2.0 * scores
-    ...
     ...     def pull_back(self, slope, like):
     ...         return np.pad(slope, (0, like.size - 1))
     >>> SquaredFirst().value_and_gradient(np.array([3.0, 1.0]))

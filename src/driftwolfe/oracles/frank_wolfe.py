@@ -401,8 +401,7 @@ class HalfspaceRun(Run):
 
     At most :math:`2.6\, D^2/tolerance` LMO calls, or 6.66 in place of 2.6 where the oracle has the
     error asked of it, whatever the `accuracy`: the run continues to a finer accuracy as long as
-    this cap allows, and else returns the answer that was within the tolerance before. Vertices found
-    before (`atoms`) are tried before every LMO call; new ones are added to them.
+    this cap allows, and else returns the answer that was within the tolerance before.
     """
 
     def __init__(
