@@ -232,7 +232,6 @@ class BoxSection(Domain):
     is 0, the affine hull keeps them.
     """
 
-    #: Bounds on the entries.
     lower: Any = 0.0
     upper: Any = None
 

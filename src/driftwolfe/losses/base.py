@@ -84,10 +84,7 @@ class Loss(ABC):
         return np.stack([self.pull_back(s, x) for s, x in zip(slopes, stack, strict=True)])
 
     def stacked_round(self, stack: Array, weights: Array) -> tuple[Array, Array, float]:
-        """Return values and gradients at a stack of dense points, and the value at their mean.
-
-        An ensemble asks for these in every round; `weights` are those of the mean.
-        """
+        """Return the values and gradients at stacked points, and the value at their weighted mean."""
         scores = self.stacked_scores(stack)
         values, slopes = self.value_and_slope_at(scores)
         flat = scores.reshape(len(scores), -1)

@@ -261,7 +261,7 @@ class Stopping(NamedTuple):
     tolerance: float
     accuracy: float  # infinite for none
     max_lmo_calls: int | None
-    largest_squared: float = math.inf
+    largest_squared: float = math.inf  # without it, any x is accurate for a target far away
 
 
 class Run:
@@ -274,8 +274,6 @@ class Run:
     - (x, x) once :math:`g \le accuracy \cdot \min(d^2, largest\_squared)`, if accuracy <= 1/2;
     - else x and the half-space step :math:`y' = y + (1 - g/d^2)(x - y)`, the projection of y on a
       half-space that holds K, once :math:`g \le \sqrt{tolerance}\, d` and any accuracy is reached.
-
-    Without `largest_squared`, any x would be accurate enough for a target that is far away.
     """
 
     def __init__(

@@ -35,9 +35,7 @@ class Truncation(NamedTuple):
 
     Examples
     --------
-    >>> from driftwolfe.points import FactoredMatrix
-    >>> A = FactoredMatrix.from_dense(np.diag([3.0, 1.0]))
-    >>> A.truncate(rank=1)
+    >>> FactoredMatrix.from_dense(np.diag([3.0, 1.0])).truncate(rank=1)
     Truncation(matrix=FactoredMatrix(shape=(2, 2), rank=1, stored=0), error=1.0)
     """
 
