@@ -92,11 +92,7 @@ def project_capped_sums(values: Array, total: float, cap: float) -> Array:
 
 
 def group_labels(groups: Any, name: str) -> Indices:
-    """Return the number of each coordinate's group, counted from 0.
-
-    `groups` is a label for each coordinate (numbered in sorted order), or a list of lists of
-    indices that together hold each of 0, 1, ..., n - 1 once.
-    """
+    """Return the number of each coordinate's group, counted from 0; labels in sorted order."""
     checks.refuse_masked(groups, name)
     items = list(groups)
     dimensions = {np.ndim(item) for item in items}
@@ -236,7 +232,6 @@ class BoxSection(Domain):
     is 0, the affine hull keeps them.
     """
 
-    #: Bounds on the entries.
     lower: Any = 0.0
     upper: Any = None
 

@@ -286,11 +286,10 @@ class OracleCalls:
 
 def _counted(name: str, kind: str, many: bool = False) -> Any:
     """Return a method that counts its call, or one per point, and calls that of the set inside."""
-    one = {kind: 1}
 
     @wraps(getattr(Domain, name), updated=())  # nothing of what makes it abstract
     def method(self: CountedDomain, given: Any, *more: Any) -> Any:
-        self.calls.add(**({kind: len(given)} if many else one))
+        self.calls.add(**{kind: len(given) if many else 1})
         return getattr(self.domain, name)(given, *more)
 
     return method

@@ -44,10 +44,7 @@ def spanning_tree(order: Any, tails: Any, heads: Any, n_vertices: int) -> Any:
 def shortest_path(
     costs: Any, tails: Any, heads: Any, n_vertices: int, source: int, sink: int
 ) -> Any:
-    """Return the indicator of a cheapest path; edges are sorted topologically by tail.
-
-    Every tail must be the source or the head of an earlier edge.
-    """
+    """Return the indicator of a cheapest path; edges are sorted topologically, all on ways from the source."""
     distances = np.zeros(n_vertices)
     arrivals = np.full(n_vertices, -1)
     for edge in range(costs.size):

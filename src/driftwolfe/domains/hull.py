@@ -153,16 +153,14 @@ def approach(
 
 
 def comes_near(lmo: Callable[[Array], Array], x: Array, start: Array, tolerance: float) -> bool:
-    """Whether a set given by its `lmo` comes within `tolerance` of x; `start` is a point of it.
-
-    A near point of the set, or a half-space that holds the set and is not near, certifies it.
-    """
+    """Whether a set given by its `lmo` comes within `tolerance` of x; `start` is a point of it."""
     allowed = max(tolerance, 16 * _ROUNDING * max(norm(x), norm(start)))
     for point, gap in approach(lmo, x, start):
         distance = norm(point - x)
         if distance <= allowed:
             return True
-        # <x - point, x - z> >= distance^2 - gap for every z of the set, by definition of the gap.
+        # <x - point, x - z> >= distance^2 - gap for every z of the set, by definition of the gap:
+        # a half-space that is not near holds the set.
         if distance - gap / distance > allowed:
             return False
     return False

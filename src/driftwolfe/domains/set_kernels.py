@@ -43,10 +43,7 @@ def _threshold(values: Any, total: float) -> Any:
 
 @jit(TABLE, NUMBER, ANSWER)
 def nearest_rows(values: Any, total: float, ball: bool) -> Any:
-    """Return the nearest rows that have this sum and no negative entry, or, for a ball, this size.
-
-    The size is the sum of absolute values, and may be smaller.
-    """
+    """Return the nearest rows >= 0 of this sum; for a ball, of at most this sum of absolute values."""
     nearest, sizes = np.empty(values.shape), np.empty(values.shape[1])
     for i in range(values.shape[0]):
         for j in range(sizes.size):

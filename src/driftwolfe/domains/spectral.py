@@ -12,16 +12,8 @@ import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.balls import NormBall, Simplex, kernels, load_kernels, threshold_to_sum
 from driftwolfe.domains.base import Answer, Domain
-from driftwolfe.points import FactoredMatrix, Triplet, checks, leading_triplet, norm
-from driftwolfe.points.devices import (
-    HOST,
-    best_device,
-    device_named,
-    device_of,
-    singular_values,
-    svd,
-    to_host,
-)
+from driftwolfe.points import FactoredMatrix, Triplet, checks, devices, leading_triplet, norm
+from driftwolfe.points.devices import HOST, best_device, device_named, device_of, to_host
 from driftwolfe.points.kinds import Array, Point, Shape, compiled
 from driftwolfe.points.lanczos import leading_triplet_of_each
 
@@ -173,7 +165,7 @@ class TraceNormBall(NormBall):
         bounds = kernels().sums_of_row_norms(np.ascontiguousarray(rows))
         doubtful = (bounds > self.scale).nonzero()[0]
         if doubtful.size:
-            U, s, Vt = svd(stack[doubtful])
+            U, s, Vt = devices.svd(stack[doubtful])
             projected[doubtful] = (U * threshold_to_sum(s, self.scale)[:, None, :]) @ Vt
         return projected
 
@@ -189,7 +181,7 @@ class TraceNormBall(NormBall):
 
     def _norm(self, x: Point) -> float:
         compact = self._compact(x)
-        values = singular_values(to_host(self._dense(x))) if compact is None else compact.s
+        values = devices.singular_values(to_host(self._dense(x))) if compact is None else compact.s
         return float(values.sum())
 
     def _project(self, y: Point) -> Point:
@@ -203,20 +195,17 @@ class TraceNormBall(NormBall):
         return _assembled(U, (s > 1e-12 * s.max(initial=0.0)) / self.scale, V, y)
 
     def _svd(self, x: Point, leading: bool) -> tuple[Array, Array, Array]:
-        """Return all singular values, falling, and vectors: all, or those a projection keeps.
-
-        Leading vectors come from the Gram matrix, which would lose the digits of the last ones.
-        """
+        """Return all singular values, falling, and vectors: all, or those a projection keeps."""
         compact = self._compact(x)
         if compact is not None:
             return compact.U, compact.s, compact.V
         dense = self._dense(x)
         device = device_of(dense)
         if not leading or min(self.shape) < _GRAM_SIDE:
-            U, s, Vt = svd(to_host(dense))
+            U, s, Vt = devices.svd(to_host(dense))
             return device.put(U), s, device.put(Vt.T)
         wide = dense if dense.shape[0] <= dense.shape[1] else dense.T
-        squares, U = device.eigh(wide @ wide.T)
+        squares, U = device.eigh(wide @ wide.T)  # loses only the digits of the last vectors
         s = np.sqrt(np.maximum(squares, 0.0))  # below 1e-8 of the first, they are noise
         count = int(np.count_nonzero(threshold_to_sum(s, self.scale)))
         U = U[:, :count]

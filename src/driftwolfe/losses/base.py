@@ -40,13 +40,10 @@ class Loss(ABC):
     >>> class SquaredFirst(dw.losses.Loss):
     ...     def scores(self, x):
     ...         return x[:1]
-    ...
     ...     def value_at(self, scores):
     ...         return scores[..., 0] ** 2
-    ...
     ...     def slope_at(self, scores):
     ...         return 2.0 * scores
-    ...
     ...     def pull_back(self, slope, like):
     ...         return np.pad(slope, (0, like.size - 1))
     >>> SquaredFirst().value_and_gradient(np.array([3.0, 1.0]))
@@ -87,10 +84,7 @@ class Loss(ABC):
         return np.stack([self.pull_back(s, x) for s, x in zip(slopes, stack, strict=True)])
 
     def stacked_round(self, stack: Array, weights: Array) -> tuple[Array, Array, float]:
-        """Return values and gradients at a stack of dense points, and the value at their mean.
-
-        An ensemble asks for these in every round; `weights` are those of the mean.
-        """
+        """Return the values and gradients at stacked points, and the value at their weighted mean."""
         scores = self.stacked_scores(stack)
         values, slopes = self.value_and_slope_at(scores)
         flat = scores.reshape(len(scores), -1)

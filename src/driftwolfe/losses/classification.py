@@ -7,15 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from driftwolfe.losses import inputs
 from driftwolfe.losses.base import Ball, Loss
-from driftwolfe.losses.inputs import (
-    DeviceCache,
-    batch_of_features,
-    batch_of_indices,
-    batch_of_numbers,
-    dense_features,
-    row_norms,
-)
 from driftwolfe.points import checks
 from driftwolfe.points.devices import HOST, device_of, to_host
 from driftwolfe.points.factored import FactoredMatrix
@@ -33,9 +26,9 @@ class FeatureLoss(Loss):
     on_devices = True
 
     def __init__(self, features: Any, *classes: int) -> None:
-        self.features = batch_of_features(features)
+        self.features = inputs.batch_of_features(features)
         self.shape = (*classes, self.features.shape[1])
-        self._cache = DeviceCache(self.features)
+        self._cache = inputs.DeviceCache(self.features)
 
     def scores(self, x: Point) -> Array:
         self.check_shape(x.shape)
@@ -56,7 +49,7 @@ class FeatureLoss(Loss):
             return slope @ self.features
         classes, rows = slope.shape
         if rows <= classes:
-            return FactoredMatrix(slope, np.ones(rows), dense_features(self.features).T)
+            return FactoredMatrix(slope, np.ones(rows), inputs.dense_features(self.features).T)
         return FactoredMatrix(np.eye(classes), np.ones(classes), self.features.T @ slope.T)
 
     def stacked_pull_back(self, slopes: Array, stack: Array) -> Array:
@@ -73,13 +66,13 @@ class MarginLoss(FeatureLoss):
 
     def __init__(self, features: Any, labels: Any) -> None:
         super().__init__(features)
-        self.labels = batch_of_numbers(labels, "labels", self.features.shape[0])
+        self.labels = inputs.batch_of_numbers(labels, "labels", self.features.shape[0])
         strange = self.labels[np.abs(self.labels) != 1.0]
         if strange.size:
             raise ValueError(f"labels must be -1 or +1, got {strange[0]:g}")
 
     def lipschitz(self, domain: Ball) -> float:
-        return float(row_norms(self.features).mean())
+        return float(inputs.row_norms(self.features).mean())
 
 
 class HingeLoss(MarginLoss):
@@ -189,7 +182,7 @@ class MulticlassLogistic(FeatureLoss):
         self.n_classes = checks.count(n_classes, "n_classes", least=2)
         super().__init__(features, self.n_classes)
         rows = self.features.shape[0]
-        self.labels = batch_of_indices(labels, "labels", self.n_classes, rows)
+        self.labels = inputs.batch_of_indices(labels, "labels", self.n_classes, rows)
         self.reduction = reduction
         self._row_weight = 1.0 / rows if reduction == "mean" else 1.0
         self._label_places = self.labels * rows + np.arange(rows)
@@ -225,4 +218,4 @@ class MulticlassLogistic(FeatureLoss):
         return values, np.ascontiguousarray(pulled.T).reshape(stack.shape), value
 
     def lipschitz(self, domain: Ball) -> float:
-        return math.sqrt(2.0) * self._row_weight * float(row_norms(self.features).sum())
+        return math.sqrt(2.0) * self._row_weight * float(inputs.row_norms(self.features).sum())

@@ -73,17 +73,14 @@ class DeviceCache:
     """Per-device cache of a loss's data: NumPy arrays and scipy's `csr_array`."""
 
     def __init__(self, *data: Any) -> None:
-        self._data = data
-        self._copies: dict[str, tuple[Any, ...]] = {}
+        self._copies = {HOST.name: data}
 
     def on(self, device: Device) -> tuple[Any, ...]:
         """Return the data on a device, copied there once."""
-        if device is HOST:
-            return self._data
         if device.name not in self._copies:
             self._copies[device.name] = tuple(
                 device.canonical(each, each.shape) if hasattr(each, "tocsr") else device.put(each)
-                for each in self._data
+                for each in self._copies[HOST.name]
             )
         return self._copies[device.name]
 

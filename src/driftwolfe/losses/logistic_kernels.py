@@ -41,10 +41,8 @@ def _softmax(scores, first, classes, label, weight):
 
 @fast_jit(TABLE, NUMBERS, TABLE, PLACES, NUMBER, NEW_NUMBERS, NEW_TABLE)
 def logistic_round(points, weights, features, labels, scale, values, gradients):
-    """Do `MulticlassLogistic.stacked_round`; return the value at the mean.
-
-    Points and gradients have one row per feature, with all classes of all points side by side.
-    """
+    """Do `MulticlassLogistic.stacked_round`; return the value at the mean."""
+    # Points and gradients have one row per feature, with all classes of all points side by side.
     width, n = points.shape[0], weights.size
     mean = points.shape[1]  # its scores come last
     classes = mean // n

@@ -187,8 +187,15 @@ class FunctionLoss(WholePointLoss):
 
     def value_at(self, scores: Point) -> Array:
         points, leading = self._points(scores)
-        values = [_checked_value(self._value(point)) for point in points]
-        return np.array(values).reshape(leading)
+        values = np.empty(len(points))
+        for i, point in enumerate(points):
+            result = self._value(point)
+            try:
+                values[i] = checks.finite_array(result, "value(x)", ())
+            except ValueError:
+                text = f"value(x) must return a finite number, it returned {result!r:.80}"
+                raise ValueError(text) from None
+        return values.reshape(leading)
 
     def slope_at(self, scores: Point) -> Point:
         points, _ = self._points(scores)
@@ -223,14 +230,6 @@ def _guarded(point: Point) -> Point:
     U, s, V = map(_guarded, (point.U, point.s, point.V))
     stored = None if point.sparse is None else point.sparse.copy()
     return FactoredMatrix._of(U, s, V, stored, point.orthonormal)
-
-
-def _checked_value(result: Any) -> float:
-    try:
-        return float(checks.finite_array(result, "value(x)", ()))
-    except ValueError:
-        text = f"value(x) must return a finite number, it returned {result!r:.80}"
-        raise ValueError(text) from None
 
 
 def _checked_gradient(result: Any, like: Point) -> Point:

@@ -16,8 +16,8 @@ from driftwolfe.points.devices import device_of, namespace
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.orthogonal import ritz_space
 
-#: Yields the direction and relative accuracy of an LMO call, receives a vertex and its error (as
-#: from `Domain.lmo_with_error`), and returns the result.
+#: Yields the direction and relative accuracy of an LMO call, so that several can be batched; receives
+#: a vertex and its error, as from `Domain.lmo_with_error`; returns the result.
 LMORequests: TypeAlias = Generator[tuple[Point, float], tuple[Point, float], InfeasibleProjection]
 
 #: Random columns added to the warm start: at least this many, and this share of it.
@@ -51,7 +51,6 @@ def block(
     vertex joins the block, which another iteration sharpens.
 
     Wide blocks leave the work to the set's own projection, or end it, as if the calls were spent.
-    The LMO calls are yielded, so that several projections can batch them.
     """
     if not domain.rank_one_atoms:
         raise ValueError(

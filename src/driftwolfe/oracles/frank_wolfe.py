@@ -261,7 +261,7 @@ class Stopping(NamedTuple):
     tolerance: float
     accuracy: float  # infinite for none
     max_lmo_calls: int | None
-    largest_squared: float = math.inf
+    largest_squared: float = math.inf  # without it, any x is accurate for a target far away
 
 
 class Run:
@@ -274,8 +274,6 @@ class Run:
     - (x, x) once :math:`g \le accuracy \cdot \min(d^2, largest\_squared)`, if accuracy <= 1/2;
     - else x and the half-space step :math:`y' = y + (1 - g/d^2)(x - y)`, the projection of y on a
       half-space that holds K, once :math:`g \le \sqrt{tolerance}\, d` and any accuracy is reached.
-
-    Without `largest_squared`, any x would be accurate enough for a target that is far away.
     """
 
     def __init__(
@@ -401,8 +399,7 @@ class HalfspaceRun(Run):
 
     At most :math:`2.6\, D^2/tolerance` LMO calls, or 6.66 in place of 2.6 where the oracle has the
     error asked of it, whatever the `accuracy`: the run continues to a finer accuracy as long as
-    this cap allows, and else returns the answer that was within the tolerance before. Vertices found
-    before (`atoms`) are tried before every LMO call; new ones are added to them.
+    this cap allows, and else returns the answer that was within the tolerance before.
     """
 
     def __init__(

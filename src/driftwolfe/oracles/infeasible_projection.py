@@ -51,8 +51,7 @@ def infeasible_projection(
     3. :math:`\lVert y' - z\rVert \le \lVert y - z\rVert` for every z in K;
     4. :math:`\lVert y' - c\rVert \le R`.
 
-    The regret theorems need no more. Point 3 is affine in z once squared, so z = lmo(y' - y) is its
-    worst case.
+    The regret theorems need no more. The worst case of point 3 is z = lmo(y' - y).
 
     Parameters
     ----------
@@ -243,7 +242,7 @@ def in_hull(domain: Domain, y: Point) -> Point:
 
 
 def paper(run: Run, given: Point) -> InfeasibleProjection:
-    r"""Project infeasibly by Algorithms 3 and 4 of Garber & Kretzu (2022).
+    r"""Project infeasibly by Algorithms 3 and 4 of Garber & Kretzu (COLT 2022).
 
     Frank-Wolfe runs to a gap of eps alternate with small pulls of y towards x,
     :math:`y \leftarrow y - \gamma(y - x)`, :math:`\gamma = 2\epsilon/\lVert x_0 - y_0\rVert^2`, until
@@ -253,11 +252,6 @@ def paper(run: Run, given: Point) -> InfeasibleProjection:
 
     The distance is tested before the LMO call, not after as in the paper's listing, which saves one
     call per run. `given` is the target before it was moved to the ball.
-
-    References
-    ----------
-    D. Garber and B. Kretzu, New projection-free algorithms for online convex optimization with
-    adaptive regret guarantees, COLT 2022.
     """
     pair, eps = run.pair, run.stop.tolerance / 3.0
     hint = eps / (4.0 * run.domain.radius**2)

@@ -1,8 +1,7 @@
 """Reject concurrent calls: many threads may read an object, or one may write.
 
 A rejected call raises RuntimeError at once: with waiting, results would depend on who came first. A
-thread never rejects itself, so marked methods may call each other. An object that a fork left half
-updated rejects all calls.
+thread never rejects itself, so marked methods may call each other.
 """
 
 from __future__ import annotations
@@ -51,7 +50,10 @@ def reads_whole(method: Method) -> Method:
 def _guarded(method: Method, writing: bool = False, whole: bool = False) -> Method:
     @wraps(method)
     def guarded(self: Any, *given: Any, **named: Any) -> Any:
-        access = _ACCESS.get(id(self)) or _new_access(self)
+        access = _ACCESS.get(id(self))
+        if access is None:
+            finalize(self, _ACCESS.pop, id(self), None).atexit = False
+            access = _ACCESS.setdefault(id(self), _Access([], []))
         me, writers, readers = get_ident(), access.writers, access.readers
         if me in writers:  # within an update of its own, which stays the first writer
             if whole:
@@ -95,11 +97,6 @@ class Guarded:
     @reads
     def __getstate__(self) -> Any:
         return super().__getstate__()
-
-
-def _new_access(owner: Any) -> _Access:
-    finalize(owner, _ACCESS.pop, id(owner), None).atexit = False
-    return _ACCESS.setdefault(id(owner), _Access([], []))
 
 
 def _refusal(owner: Any, access: _Access) -> RuntimeError:

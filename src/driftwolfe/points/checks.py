@@ -171,8 +171,14 @@ def sound_sparse(matrix: Any, name: str) -> Any:
     if not (hasattr(matrix, "tocsr") and scipy.sparse.issparse(matrix)):
         return matrix
     try:
-        if matrix.format in ("lil", "dia", "dok"):
-            matrix = _as_csr(matrix)
+        if matrix.format == "lil":
+            _same_length(matrix.rows, range(matrix.shape[0]))
+            for columns, numbers in zip(matrix.rows, matrix.data, strict=True):
+                _same_length(columns, numbers)
+        elif matrix.format == "dia":
+            _same_length(matrix.offsets, matrix.data)
+        if matrix.format in ("lil", "dia", "dok"):  # scipy trusts the lengths of their parts
+            matrix = matrix.tocsr()
         if matrix.format == "coo":
             names = ("row indices", "column indices")[-matrix.ndim :]
             for what, given, size in zip(names, matrix.coords, matrix.shape, strict=True):
@@ -186,17 +192,6 @@ def sound_sparse(matrix: Any, name: str) -> Any:
     if kind.kind not in "biuf":
         raise ValueError(f"{name} must hold real numbers, got a sparse matrix of {kind}")
     return matrix
-
-
-def _as_csr(matrix: Any) -> Any:
-    """Return a matrix of one of the other formats as CSR; scipy trusts the lengths of their parts."""
-    if matrix.format == "lil":
-        _same_length(matrix.rows, range(matrix.shape[0]))
-        for columns, numbers in zip(matrix.rows, matrix.data, strict=True):
-            _same_length(columns, numbers)
-    elif matrix.format == "dia":
-        _same_length(matrix.offsets, matrix.data)
-    return matrix.tocsr()
 
 
 def _check_lines(matrix: Any) -> None:

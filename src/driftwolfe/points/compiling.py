@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numba
@@ -46,10 +46,9 @@ class Announcement(Listener):
 
 announcement = Announcement()
 
-#: Arrays that are read: numbers, indices ("places"), booleans ("answers"), matrices, stacks.
+#: Arrays that are read: numbers, indices ("places"), matrices, stacks.
 NUMBERS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 PLACES = numba.types.Array(numba.int64, 1, "C", readonly=True)
-ANSWERS = numba.types.Array(numba.boolean, 1, "C", readonly=True)
 TABLE = numba.types.Array(numba.float64, 2, "C", readonly=True)
 STACK = numba.types.Array(numba.float64, 3, "C", readonly=True)
 #: Arrays that are written to.
@@ -62,17 +61,17 @@ def jit(*types: Any, **options: Any) -> Any:
     """Return the decorator that compiles for these types; without any, for compiled callers only."""
     options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": not types}
     options |= {"nogil": True, "error_model": "numpy"}
-    return partial(_compile, partial(numba.njit, types or None, **options))
 
+    def decorator(function: Callable[..., Any]) -> Any:
+        with install_listener("numba:compile", announcement):  # code of others is not announced
+            try:
+                return numba.njit(types or None, cache=True, **options)(function)
+            except (RuntimeError, OSError):  # "no locator available", or a full disk
+                uncached = numba.njit(types or None, **options)(function)
+        warn_of_no_cache()
+        return uncached
 
-def _compile(decorator: Callable[..., Any], function: Callable[..., Any]) -> Any:
-    with install_listener("numba:compile", announcement):  # code of others is not announced
-        try:
-            return decorator(cache=True)(function)
-        except (RuntimeError, OSError):  # "no locator available", or a full disk
-            uncached = decorator(cache=False)(function)
-    warn_of_no_cache()
-    return uncached
+    return decorator
 
 
 def fast_jit(*types: Any) -> Any:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from copy import deepcopy
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -35,9 +35,7 @@ class Truncation(NamedTuple):
 
     Examples
     --------
-    >>> from driftwolfe.points import FactoredMatrix
-    >>> A = FactoredMatrix.from_dense(np.diag([3.0, 1.0]))
-    >>> A.truncate(rank=1)
+    >>> FactoredMatrix.from_dense(np.diag([3.0, 1.0])).truncate(rank=1)
     Truncation(matrix=FactoredMatrix(shape=(2, 2), rank=1, stored=0), error=1.0)
     """
 
@@ -109,9 +107,7 @@ class FactoredMatrix:
         self._scale: Any = None
 
     @classmethod
-    def _of(
-        cls, U: Any, s: Array, V: Any, sparse: Any, orthonormal: bool = False
-    ) -> FactoredMatrix:
+    def _of(cls, U: Any, s: Array, V: Any, sparse: Any, orthonormal: bool = False) -> Self:
         """Wrap parts that are known to fit together."""
         matrix = object.__new__(cls)
         matrix._fill(U, s, V, sparse, orthonormal)
@@ -208,9 +204,8 @@ class FactoredMatrix:
         if there is self.device:
             return self
         stored = None if self.sparse is None else there.canonical(self.sparse, self.shape)
-        return FactoredMatrix._of(
-            there.put(self.U), self.s, there.put(self.V), stored, self.orthonormal
-        )
+        U, V = there.put(self.U), there.put(self.V)
+        return FactoredMatrix._of(U, self.s, V, stored, self.orthonormal)
 
     @property
     def stored_arrays(self) -> tuple[Indices, Indices, Array]:
@@ -371,11 +366,8 @@ class FactoredMatrix:
         return math.sqrt(squared)
 
     def _norm_by_rows(self) -> float:
-        (m, n), keys, (indptr, _, data) = (
-            self.shape,
-            self.device.keys(self.sparse),
-            self.stored_arrays,
-        )
+        (m, n), (indptr, _, data) = self.shape, self.stored_arrays
+        keys = self.device.keys(self.sparse)
         step, norms = max(1, _CHUNK_ENTRIES // n), []
         for start in range(0, m, step):
             rows = (self.U[start : start + step] * self.scale) @ self.V.T

@@ -315,11 +315,7 @@ class _Basis:
 
 
 class _FactoredBasis(_Basis):
-    """A basis whose product with A^T A is one compiled pass: half of what A and A^T would read.
-
-    It needs V^T q for every vector q, which is updated by subtraction, and computed anew before its
-    error is too large.
-    """
+    """A basis whose product with A^T A is one compiled pass: half of what A and A^T would read."""
 
     def __init__(self, matrix: FactoredMatrix, start: Array, most: int) -> None:
         from driftwolfe.points.sparse_kernels import lanczos_step  # numba, loaded on first use
@@ -328,7 +324,8 @@ class _FactoredBasis(_Basis):
         self._compiled_step = lanczos_step
         self._low_rank = (matrix.U, matrix.s, matrix.V)
         self._stored = matrix.stored_arrays
-        self._inner = np.empty((most + 1, matrix.rank))  # V^T q, in rows
+        # V^T q, in rows: updated by subtraction, and computed anew before its error is too large.
+        self._inner = np.empty((most + 1, matrix.rank))
         self._inner[0] = start @ matrix.V
         self._error = self._error_before = _EPSILON  # of the last two rows
 

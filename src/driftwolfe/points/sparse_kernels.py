@@ -30,11 +30,8 @@ def low_rank_entries(U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
 
 @fast_jit()
 def _pass_over(factor: Any, rank: Any, weights: Any, totals: Any, sums: Any) -> Any:
-    """Add factor @ weights to `totals`, then totals @ factor to `sums`, reading each row once.
-
-    Only the first `rank` columns count. Four rows at a time, which share the loads of `weights` and
-    `sums`.
-    """
+    """Add factor @ weights to `totals`, then totals @ factor to `sums`, reading each row once."""
+    # The first `rank` columns; four rows at a time, which share the loads of `weights` and `sums`.
     size = factor.shape[0]
     whole = size - size % 4
     for i in range(0, whole, 4):
