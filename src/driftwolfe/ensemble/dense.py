@@ -29,8 +29,7 @@ loss_kernels = [compiled(f"driftwolfe.losses.{name}_kernels") for name in ("loss
 class DenseDescent(Descent):
     """Experts as rows of tables: one call of the loss serves them all.
 
-    The tables live where the set says: on the host, where loops over few experts are compiled, or on a
-    device, where points are large and array operations pay. What is played is returned on the host.
+    Tables are on the host, with compiled loops, or, where points are large, on the set's device.
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("_x", "_y", "_sums")

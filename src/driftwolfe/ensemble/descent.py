@@ -126,17 +126,9 @@ class Descent(Experts):
         self, i: int, y: Point, number: int, limit: int | None, atoms: Atoms | None
     ) -> InfeasibleProjection:
         """Project y for expert i; `number` gives each projection of a round its random numbers."""
-        return infeasible_projection(
-            self.domain,
-            self.point(i),
-            y,
-            float(self.tolerances[i]),
-            self.oracle.method,
-            self.oracle.accuracy,
-            limit,
-            rng=(self.oracle.seed, self.projections + number),
-            atoms=atoms,
-        )
+        how = float(self.tolerances[i]), self.oracle.method, self.oracle.accuracy, limit
+        rng = self.oracle.seed, self.projections + number
+        return infeasible_projection(self.domain, self.point(i), y, *how, rng=rng, atoms=atoms)
 
     def project_in_turn(self, due: Indices, targets: Iterable[Point]) -> list[InfeasibleProjection]:
         """Project one expert after the other, sharing vertices and the pooled budget of a round."""
@@ -175,10 +167,7 @@ class GradientSum:
     rest: Point | None = None
 
     def plus(self, loss: Loss, slope: Any, like: Point) -> tuple[GradientSum, float | None]:
-        """Return a new sum with one more gradient, and its norm, or None for entry losses.
-
-        `EntryLoss.gradient_norms` has those of several at once.
-        """
+        """Return a new sum with one more gradient, and its norm: None for losses of entries."""
         if isinstance(loss, EntryLoss) and isinstance(like, FactoredMatrix):
             rows, cols = loss.places(like.device)
             lists = ([*self.rows, rows], [*self.cols, cols], [*self.values, slope])
@@ -217,7 +206,6 @@ class BallExperts:
         self.points: list[Point] = [start] * steps.size
 
     def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
         require(len(self.points) == self.steps.size and (self.steps > 0.0).all(), "experts")
         require_kind(self.domain, self.points, "points of experts")
         require(all(in_ball(self.domain, point) for point in self.points), "points of experts")

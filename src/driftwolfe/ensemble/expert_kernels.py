@@ -72,11 +72,7 @@ def largest_norm(gradients):
 
 @jit(TABLE, TABLE, TABLE, PLACES, PLACES, PLACES, NUMBERS, NUMBER)
 def block_ends(y, sums, gradients, clocks, blocks, lifetimes, etas, scale):
-    """Return the experts that are due, where their steps end, and the sum of all entries of that.
-
-    There is one gradient for each expert, or one for all. Due is whose block, but not whose life,
-    ends with this round.
-    """
+    """Return the experts that are due, where their steps end, and the sum of all entries of that."""
     number, total = 0, 0.0
     due, targets = np.empty(y.shape[0], np.int64), np.empty(y.shape)
     for i in range(y.shape[0]):

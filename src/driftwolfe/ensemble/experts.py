@@ -32,8 +32,7 @@ class Evaluation(NamedTuple):
 class Experts(ABC):
     """Several points of a set, each of which moves by the gradients of the losses.
 
-    A learner plays their weighted mean: it calls `evaluate`, gives the losses to its weights, and
-    calls `step`.
+    A learner plays their weighted mean: it calls `evaluate`, updates its weights, and calls `step`.
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("largest_gradient",)
@@ -56,11 +55,7 @@ class Experts(ABC):
 
     @abstractmethod
     def step(self, loss: Loss, evaluation: Evaluation) -> None:
-        """Let every expert learn from its gradient.
-
-        Nothing is written into arrays before all that can fail is done: whoever catches an error
-        puts the attributes back.
-        """
+        """Let every expert learn from its gradient; write into arrays only what cannot fail."""
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""

@@ -114,8 +114,12 @@ class Leaders(Experts):
             gap = steep * steep / (2.0 * rounds * (rounds + 1))
         if not gap < math.inf:
             raise ValueError("a gradient is beyond the range of numbers; rescale the losses")
-        if rounds == expert.epoch:
-            return self._restarted(expert), True
+        if rounds == expert.epoch:  # the next starts where it is
+            fresh = Leader(expert.epoch, expert.x, expert.x, memory=expert.memory)
+            fresh = self._with_room(fresh, expert.epoch - 1)
+            if (scalars := fresh.memory.scalars) is not None:
+                fresh = replace(fresh, memory=fresh.memory._replace(scalars=(scalars[0],) * 3))
+            return fresh, True
         gap *= self.gap_scale
         seen = self._seen(self._with_room(expert, 1), gradient, largest)
         if not (largest > 0 and gap > 0):
@@ -144,14 +148,6 @@ class Leaders(Experts):
             return seen.anchor + (-0.5 * seen.eta) * seen.gradients
         count, curvature = seen.rounds, self.strong_convexity
         return (1.0 / count) * seen.anchor + (-1.0 / (curvature * count)) * seen.gradients
-
-    def _restarted(self, expert: Leader) -> Leader:
-        """The expert at the start of its next epoch, which is where it is."""
-        fresh = Leader(expert.epoch, expert.x, expert.x, memory=expert.memory)
-        fresh = self._with_room(fresh, expert.epoch - 1)
-        if (scalars := fresh.memory.scalars) is not None:
-            fresh = replace(fresh, memory=fresh.memory._replace(scalars=(scalars[0],) * 3))
-        return fresh
 
     def _with_room(self, expert: Leader, columns: int) -> Leader:
         """The expert with its factored points in one buffer that has so many free columns."""

@@ -104,16 +104,11 @@ class ListDescent(Descent):
 
         def project(numbers: list[int]) -> list[InfeasibleProjection]:
             experts = due[numbers].tolist()
-            return infeasible_projections(
-                self.domain,
-                [self.x[i] for i in experts],
-                [target(i) for i in experts],
-                self.tolerances[experts].tolist(),
-                self.oracle.method,
-                self.oracle.accuracy,
-                [self.limit(i) for i in experts],
-                [(self.oracle.seed, self.projections + number) for number in numbers],
-            )
+            x, y = [self.x[i] for i in experts], [target(i) for i in experts]
+            how = self.tolerances[experts].tolist(), self.oracle.method, self.oracle.accuracy
+            limits = [self.limit(i) for i in experts]
+            rngs = [(self.oracle.seed, self.projections + number) for number in numbers]
+            return infeasible_projections(self.domain, x, y, *how, limits, rngs)
 
         # On a device, experts of low rank share one call; the others, and all on the host, have
         # their own.
@@ -153,8 +148,7 @@ class ListDescent(Descent):
     def run_ahead(self, losses: Sequence[Loss]) -> tuple[ListDescent, list[tuple[Any, ...]]]:
         """Let every expert play several rounds by itself, on its own gradients, in threads.
 
-        Returns the experts after these rounds, and for each round what every expert met in it: its
-        scores, its loss, the slope there, and the oracle calls.
+        Returns the experts afterwards, and for each round the scores, losses, slopes and oracle calls.
         """
         rounds = np.arange(1, len(losses) + 1)[:, None]
         ends = (self.clocks + rounds) % self.blocks == 0

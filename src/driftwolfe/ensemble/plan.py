@@ -66,7 +66,8 @@ def pold_grid(horizon: int, v0: float = 0.5) -> Array:
     """
     rounds, start = checks.count(horizon, "horizon"), checks.positive(v0, "v0")
     # 1.344 = 3 / (sqrt(3) + 1/2) minimises (sqrt(3) + 1/2) T h^(1/3) + v/h, the bound on one expert.
-    return _doubling((1.344 * start / rounds) ** 0.75, _tight_number(rounds, start))
+    number = whole_below(0.75 * math.log2(1.0 + (rounds - 1) / (2.0 * start))) + 1
+    return _doubling((1.344 * start / rounds) ** 0.75, number)
 
 
 def paper_grid(horizon: int) -> Array:
@@ -182,10 +183,6 @@ def projection_eps(h: float) -> float:
     return math.pow(checks.positive(h, "h"), 2.0 / 3.0)
 
 
-def _tight_number(rounds: int, v0: float) -> int:
-    return whole_below(0.75 * math.log2(1.0 + (rounds - 1) / (2.0 * v0))) + 1
-
-
 def _doubling(first: float, number: int) -> Array:
     steps: Array = np.ldexp(first, np.arange(number))
     return steps
@@ -299,7 +296,7 @@ def budgeted_grid(horizon: int, v0: float, budget: float, delay_factor: float = 
     and the step :math:`2^{i-1}` times the best one for :math:`v_0` and that share.
     """
     plans = []
-    for i, share in enumerate(budget * ader_prior(_tight_number(horizon, v0))):
+    for i, share in enumerate(budget * ader_prior(pold_grid(horizon, v0).size)):
         h = 2.0**i * budgeted_step(horizon, v0, share, delay_factor)
         plans.append(budgeted_plan(h, float(share), delay_factor))
     return plans
@@ -343,5 +340,4 @@ class LMOBudget:
         return math.floor(self.rate * self.rounds) - math.floor(self.rate * (self.rounds - 1))
 
     def check_state(self) -> None:
-        """Refuse a state, read from a file, whose parts do not fit together."""
         require(self.rounds >= 0 and 0 <= self.spent <= self.rate * self.rounds, "calls and rounds")

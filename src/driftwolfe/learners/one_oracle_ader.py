@@ -144,16 +144,8 @@ class OneOracleAder(Learner):
         if not self.options.planned:  # what the budget has left
             left = math.floor(self._budget * (self.t + 1)) - self.lmo_calls
             limit = max(0, min(left, oracle.max_lmo_calls or left))
-        result = infeasible_projection(
-            self._counted,
-            self._x,
-            y,
-            plan.tolerance,
-            oracle.method,
-            oracle.accuracy,
-            limit,
-            rng=(oracle.seed, self.t),
-        )
+        how, rng = (plan.tolerance, oracle.method, oracle.accuracy, limit), (oracle.seed, self.t)
+        result = infeasible_projection(self._counted, self._x, y, *how, rng=rng)
         apart = distance(result.feasible, y)
         certified = max(0.0, result.gap) / apart if apart > 0 else 0.0
         self._outside = apart * apart > plan.tolerance and certified < apart

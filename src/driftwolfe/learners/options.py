@@ -8,16 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
 from driftwolfe.domains import Domain
+from driftwolfe.ensemble import block_length, projection_eps
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.list import descent
-from driftwolfe.ensemble.plan import (
-    FOREVER,
-    Plan,
-    ProjectionConfig,
-    block_length,
-    budgeted_plan,
-    projection_eps,
-)
+from driftwolfe.ensemble.plan import FOREVER, Plan, ProjectionConfig, budgeted_plan
 from driftwolfe.learners import bounds
 from driftwolfe.oracles import DEFAULT_ACCURACY, METHODS
 from driftwolfe.points import checks
@@ -142,10 +136,7 @@ class Options:
         return self.D / largest_gradient if largest_gradient > 0 else 0.0
 
     def plan(self, h: float, share: float = 0.0, lifetime: int = FOREVER) -> Plan:
-        """Return the expert with the step h: the paper's block and tolerance.
-
-        With a budget and the certified tuning, those that its share surely affords.
-        """
+        """Return the expert with the step h, by the paper, or as its share surely affords."""
         if not self.planned:
             tolerance = 3.0 * self.D**2 * projection_eps(h) * self.tolerance_scale
             return Plan(h, block_length(h), tolerance, share, lifetime)

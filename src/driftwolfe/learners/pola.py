@@ -60,11 +60,22 @@ class CoverLearner(Learner):
         f = as_loss(loss)
         weights = self._meta.weights
         evaluation = self._experts.evaluate(f, weights, self.options.linear)
-        start = self._start_point(weights)
+        if self.start == "origin":
+            start = self.domain.origin()
+        else:
+            start = self._experts.restart_point(weights, self._heaviest)
         self._meta.update(evaluation.played, evaluation.losses)
         self._experts.step(f, evaluation)
         self.t += 1
-        self._wake_and_retire(start)
+        # The shortest intervals end and others of the same lengths follow: these experts restart in
+        # place. Now and then a longer one comes.
+        starting = self._cover.starting(self.t + 1)
+        number = min(len(starting), len(self._lengths))
+        self._experts.restart(number, start)
+        self._meta.restart(number)
+        self._ends[:number] = [self.t + length for length in starting[:number]]
+        if longer := starting[number:]:
+            self._add(longer, start)
         return evaluation.value
 
     @property
@@ -98,26 +109,9 @@ class CoverLearner(Learner):
         require(held == awake, "intervals and rounds")
         self._experts.lifetimes = np.array(self._lengths)  # older files of some learners lack them
 
-    def _start_point(self, weights: Array) -> Point:
-        """Where new experts start."""
-        if self.start == "origin":
-            return self.domain.origin()
-        length = self._lengths.__getitem__
-        return self._experts.restart_point(
-            weights, lambda weights: max(near_largest(weights).tolist(), key=length)
-        )
-
-    def _wake_and_retire(self, start: Point) -> None:
-        """Retire the experts whose interval has ended, and wake those whose interval starts."""
-        # The shortest intervals end and others of the same lengths follow: these experts restart in
-        # place. Now and then a longer one comes.
-        starting = self._cover.starting(self.t + 1)
-        number = min(len(starting), len(self._lengths))
-        self._experts.restart(number, start)
-        self._meta.restart(number)
-        self._ends[:number] = [self.t + length for length in starting[:number]]
-        if longer := starting[number:]:
-            self._add(longer, start)
+    def _heaviest(self, weights: Array) -> int:
+        """The expert of the largest weight; of several, that of the longest interval."""
+        return max(near_largest(weights).tolist(), key=self._lengths.__getitem__)
 
     def _add(self, lengths: list[int], start: Point) -> None:
         self._experts.add(start, [self._plan(length) for length in lengths])

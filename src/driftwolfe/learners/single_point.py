@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 from driftwolfe.domains import Domain
@@ -18,13 +19,30 @@ from driftwolfe.storage import require
 
 
 class SinglePointLearner(Learner):
-    """Holds a feasible point x and plays it."""
+    """Holds a feasible point x, plays it, and moves it by the gradient there."""
 
     STATE: ClassVar[tuple[str, ...]] = ("_x",)
 
-    def __init__(self, domain: Domain) -> None:
+    def __init__(self, domain: Domain, inner_steps: int = 1) -> None:
         super().__init__(domain)
+        # More steps on one loss are a mistake, and a round would not end.
+        self.inner_steps = checks.count(inner_steps, "inner_steps", most=10_000)
         self._x = domain.origin()
+
+    def update(self, loss: Any) -> float:
+        """Play x, then move it by the gradient of the loss there."""
+        f = as_loss(loss)
+        value, slope = f.value_and_slope_at(f.scores(self._x))
+        require_finite(value, slope)
+        self._step(f.pull_back(slope, self._x))
+        for _ in range(1, self.inner_steps):
+            self._step(f.pull_back(f.slope_at(f.scores(self._x)), self._x))
+        self.t += 1
+        return float(value)
+
+    @abstractmethod
+    def _step(self, gradient: Point) -> None:
+        """Move x, at which the loss of round t + 1 has this gradient."""
 
     def check_state(self) -> None:
         super().check_state()
@@ -34,13 +52,6 @@ class SinglePointLearner(Learner):
     def decision(self) -> Point:
         """The feasible point x."""
         return self._x.copy()
-
-    def _evaluate(self, loss: Any) -> tuple[float, Point]:
-        """The loss at x, and a gradient there."""
-        f = as_loss(loss)
-        value, slope = f.value_and_slope_at(f.scores(self._x))
-        require_finite(value, slope)
-        return float(value), f.pull_back(slope, self._x)
 
     def _move(self, vertex: Point, share: float) -> None:
         """Go a share of the way to a vertex; a share of 1 leaves nothing of x behind."""
@@ -88,15 +99,11 @@ class OGD(SinglePointLearner):
         self._largest = 0.0
         self._steps = 0.0  # sum of eta_t
 
-    def update(self, loss: Any) -> float:
-        """Play x, take a gradient step, project."""
-        value, gradient = self._evaluate(loss)
+    def _step(self, gradient: Point) -> None:
         self._largest = max(self._largest, norm(gradient))
         eta = self._eta(self.lipschitz, self.t + 1)
         self._x = self._counted.project(self._x - eta * gradient)
         self._steps += eta
-        self.t += 1
-        return value
 
     @property
     def lipschitz(self) -> float:
@@ -177,9 +184,7 @@ class OnlineFrankWolfe(SinglePointLearner):
         self._gradients = 0.0 * self._x
         self._largest = 0.0
 
-    def update(self, loss: Any) -> float:
-        """Play x, add its gradient, move towards the minimiser of the linearised objective."""
-        value, gradient = self._evaluate(loss)
+    def _step(self, gradient: Point) -> None:
         self._largest = max(self._largest, norm(gradient))
         eta, share = self._rates(self.lipschitz, self.t + 1)
         before, self._gradients = self._gradients, self._gradients + gradient
@@ -188,8 +193,6 @@ class OnlineFrankWolfe(SinglePointLearner):
         else:  # without the newest gradient, and with twice the regulariser
             direction = 2.0 * (self._x - self._first) + eta * before
         self._move(self._counted.lmo(direction), share)
-        self.t += 1
-        return value
 
     @property
     def lipschitz(self) -> float:
@@ -215,76 +218,39 @@ class OnlineFrankWolfe(SinglePointLearner):
         return bounds.frank_wolfe_tracking(G, D, self.domain.diameter, self.t, *self._rates(G, 1))
 
 
-class LastLossFrankWolfe(SinglePointLearner):
-    """Frank-Wolfe steps on the last loss: it follows the minimisers of smooth losses.
+def bound_against_minimisers(
+    self: KalhanOFW | LineSearchOFW,
+    path_length: float = 0.0,
+    tau: int | None = None,
+    *,
+    variation: float | None = None,
+    first_gap: float | None = None,
+    smoothness: float | None = None,
+) -> float:
+    """Return the bound against the minimiser of each round, for smooth losses.
 
-    With a smoothness, steps are those of a line search, otherwise constant for the horizon.
+    Parameters
+    ----------
+    path_length, tau
+        Not offered: a bound against the minimisers holds for all comparators.
+    variation, first_gap, smoothness
+        V_T, the function variation; f_1(x_1) - min f_1; and beta, by default the learner's own.
     """
-
-    def __init__(
-        self, domain: Domain, inner_steps: int, horizon: int | None, smoothness: float | None
-    ) -> None:
-        super().__init__(domain)
-        # More steps on one loss are a mistake, and a round would not end.
-        self.inner_steps = checks.count(inner_steps, "inner_steps", most=10_000)
-        self.horizon = None if horizon is None else checks.count(horizon, "horizon")
-        self.smoothness = smoothness
-
-    def update(self, loss: Any) -> float:
-        """Play x, then step towards the vertex that the loss points at."""
-        f = as_loss(loss)
-        value, gradient = self._evaluate(f)
-        for step in range(self.inner_steps):
-            if step:
-                gradient = f.pull_back(f.slope_at(f.scores(self._x)), self._x)
-            vertex = self._counted.lmo(gradient)
-            if self.smoothness is None:
-                share = 1.0 / math.sqrt(self.horizon or self.t + 1)
-            else:
-                away = vertex - self._x
-                # The norm keeps its digits where x is near the vertex; <away, away> may turn negative.
-                length = norm(away)
-                curvature = self.smoothness * length * length
-                share = line_search_share(-inner(gradient, away), curvature)
-            self._move(vertex, share)
-        self.t += 1
-        return value
-
-    def bound(
-        self,
-        path_length: float = 0.0,
-        tau: int | None = None,
-        *,
-        variation: float | None = None,
-        first_gap: float | None = None,
-        smoothness: float | None = None,
-    ) -> float:
-        """Return the bound against the minimiser of each round, for smooth losses.
-
-        Parameters
-        ----------
-        path_length, tau
-            Not offered: a bound against the minimisers holds for all comparators.
-        variation, first_gap, smoothness
-            V_T, the function variation; f_1(x_1) - min f_1; and beta, by default the learner's own.
-        """
-        name, beta = type(self).__name__, self.smoothness if smoothness is None else smoothness
-        if bounds.asked(path_length, tau) != (0.0, None):
-            raise NotImplementedError(
-                f"the bound of {name} is against the minimiser of each round: leave path_length= "
-                "and tau= out"
-            )
-        steps = self.smoothness or self.horizon
-        if variation is None or first_gap is None or beta is None or not steps:
-            needed = "" if self.smoothness else "a horizon, smoothness=, "
-            raise NotImplementedError(
-                f"the bound of {name} needs {needed}variation= and first_gap="
-            )
-        share, diameter = self.horizon**-0.5 if self.horizon else None, self.domain.diameter
-        return bounds.smooth_frank_wolfe(beta, diameter, self.t, variation, first_gap, share)
+    name, beta = type(self).__name__, self.smoothness if smoothness is None else smoothness
+    if bounds.asked(path_length, tau) != (0.0, None):
+        raise NotImplementedError(
+            f"the bound of {name} is against the minimiser of each round: leave path_length= "
+            "and tau= out"
+        )
+    steps = self.smoothness or self.horizon
+    if variation is None or first_gap is None or beta is None or not steps:
+        needed = "" if self.smoothness else "a horizon, smoothness=, "
+        raise NotImplementedError(f"the bound of {name} needs {needed}variation= and first_gap=")
+    share, diameter = self.horizon**-0.5 if self.horizon else None, self.domain.diameter
+    return bounds.smooth_frank_wolfe(beta, diameter, self.t, variation, first_gap, share)
 
 
-class KalhanOFW(LastLossFrankWolfe):
+class KalhanOFW(SinglePointLearner):
     r"""A Frank-Wolfe step on the latest loss with a constant step (Kalhan et al. 2021).
 
     .. math:: v_t = \arg\min_{v \in K}\langle\nabla f_t(x_t), v\rangle, \qquad
@@ -325,10 +291,17 @@ class KalhanOFW(LastLossFrankWolfe):
         *,
         inner_steps: int = 1,
     ) -> None:
-        super().__init__(domain, inner_steps, horizon, None)
+        super().__init__(domain, inner_steps)
+        self.horizon = None if horizon is None else checks.count(horizon, "horizon")
+        self.smoothness = None  # steps are constant
+
+    def _step(self, gradient: Point) -> None:
+        self._move(self._counted.lmo(gradient), 1.0 / math.sqrt(self.horizon or self.t + 1))
+
+    bound = bound_against_minimisers
 
 
-class LineSearchOFW(LastLossFrankWolfe):
+class LineSearchOFW(SinglePointLearner):
     r"""A Frank-Wolfe step on the latest loss with a line search (Wan, Zhang & Song 2023).
 
     .. math::
@@ -371,4 +344,16 @@ class LineSearchOFW(LastLossFrankWolfe):
         smoothness: float = 1.0,
         inner_steps: int = 1,
     ) -> None:
-        super().__init__(domain, inner_steps, None, checks.positive(smoothness, "smoothness"))
+        super().__init__(domain, inner_steps)
+        self.horizon = None  # any number of rounds
+        self.smoothness = checks.positive(smoothness, "smoothness")
+
+    def _step(self, gradient: Point) -> None:
+        vertex = self._counted.lmo(gradient)
+        away = vertex - self._x
+        # The norm keeps its digits where x is near the vertex; <away, away> may turn negative.
+        length = norm(away)
+        curvature = self.smoothness * length * length
+        self._move(vertex, line_search_share(-inner(gradient, away), curvature))
+
+    bound = bound_against_minimisers

@@ -26,9 +26,7 @@ class Term(NamedTuple):
 
     weight: float
     loss: Loss
-    blur: float = (
-        0.0  # the tangent of a smoothed loss plus this times its squared slopes is a bound
-    )
+    blur: float = 0.0  # if smoothed, the tangent plus this times the squared slopes is a bound
 
 
 class Evaluation(NamedTuple):
