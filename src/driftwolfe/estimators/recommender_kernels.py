@@ -79,10 +79,7 @@ class Scale(NamedTuple):
     numbers: Any  # running mean of errors, lowest and highest rating, recent mean
 
 
-def _group(types: tuple[Any, ...], kind: type) -> Any:
-    return numba.types.NamedTuple(types, kind)  # type: ignore[no-untyped-call]
-
-
+_group: Any = numba.types.NamedTuple
 _SIDE = _group((NEW_TABLE,) * 3 + (NEW_NUMBERS, NEW_PLACES, NEW_PLACES), Side)
 _SLOTS = _group((NEW_NUMBERS,) * 4 + (NEW_PLACES,) * 3, Slots)
 _LOW = _group((NEW_NUMBERS, NEW_NUMBERS, NEW_TABLE), Interactions)
