@@ -76,7 +76,7 @@ class ClassExperts:
         self.radii: Array = np.array(radii)
         self.classes, self.width, self.t = classes, features, 0
         number = FIRST_LEVELS * len(radii)
-        self.points: Array = np.zeros((features, number * classes))
+        self.points: Array = np.zeros((features, number * classes))  # a row per entry of z
         self.norms: Array = np.zeros((2, number))  # bounds on trace norms; squared Frobenius norms
         self.weights: Array = np.full(number, 1.0 / number)
         self.set_steps()
@@ -338,7 +338,7 @@ def read_model(
 
 
 def _restored(numbers: dict[str, Any], arrays: dict[str, Array]) -> ClassLearner:
-    """Return the learner of a state whose parts have been checked one by one."""
+    """Return the learner of a state whose parts have been checked one by one, if they fit together."""
     method = "pola" if numbers["adaptive"] else "pold"
     learner = ClassLearner(numbers["radii"], method, numbers["intercept"], numbers["classes"], 0)
     for name, array in arrays.items():
@@ -348,12 +348,7 @@ def _restored(numbers: dict[str, Any], arrays: dict[str, Array]) -> ClassLearner
     experts, learner.renewal = learner.experts, numbers["renewal"]
     experts.t, experts.width = numbers["t"], len(experts.points)
     experts.set_steps()
-    _check_learner(learner)
-    return learner
-
-
-def _check_learner(learner: ClassLearner) -> None:
-    """No scale can leave the range of numbers, and no matrix is larger than experts may let it grow."""
+    # No scale can leave the range of numbers, and no matrix is larger than experts let it grow.
     moments, seen, (weight, lengths) = learner.map.moments, learner.map.seen, learner.map.totals
     squares = np.concatenate((moments.diagonal(), learner.map.squares))
     in_range = (squares == 0.0) | ((squares >= SMALLEST_SQUARE) & (squares <= LARGEST_SQUARE))
@@ -365,12 +360,13 @@ def _check_learner(learner: ClassLearner) -> None:
     require(weight > 0.0 or (lengths == 0.0 and not squares.any()), "totals")
     require((seen <= ROUNDING * weight).all(), "totals")
     require((seen[squares > 0.0] >= SMALLEST_WEIGHT / 2).all(), "totals")
-    points, weights = learner.experts.points, learner.experts.weights
+    points, weights = experts.points, experts.weights
     require(abs(weights.sum() - 1.0) < 1e-6, "weights of experts")
-    limits = ROUNDING * (1.0 + SLACK) * np.resize(learner.experts.radii, weights.size)
-    require((learner.experts.norms[0] <= limits).all(), "norms of experts")
+    limits = ROUNDING * (1.0 + SLACK) * np.resize(experts.radii, weights.size)
+    require((experts.norms[0] <= limits).all(), "norms of experts")
     stacked = points.reshape(len(points), weights.size, -1)
     largest = np.maximum(stacked.max(axis=(0, 2)), -stacked.min(axis=(0, 2)))
     require((largest <= limits).all(), "experts")  # so that squares have a range
     squares = np.einsum("jic,jic->i", stacked, stacked)
     require((squares <= limits**2).all(), "experts")
+    return learner

@@ -207,10 +207,7 @@ class MatrixCompleter(Guarded):
 
     @reads
     def predict(self, pairs: Any) -> Array:
-        """Return a rating for each pair; new users and items count as average.
-
-        Before the first rating it is 0.
-        """
+        """Return a rating for each pair, 0 before the first; new users and items count as average."""
         users, items = columns(pairs)
         return self._pool.predict(self._users.find(users), self._items.find(items))[0]
 
@@ -439,8 +436,7 @@ def _set_pool(pool: RatingPool, settings: Mapping[str, Any], arrays: Mapping[str
         group, _, part = name.rpartition(".")
         groups.setdefault(group, {})[part] = array
     # The experts must be those that the options make.
-    for expert in pool.settings.experts(int(arrays["scale.clock"][0]))[len(pool.experts) :]:
-        pool.add(expert)
+    pool.add_experts(int(arrays["scale.clock"][0]))
     require(settings["experts"] == [list(expert) for expert in pool.experts], "experts")
     for name in ("steps", "levels", "low"):
         require(np.array_equal(groups["slots"][name], getattr(pool.slots, name)), "experts")

@@ -36,6 +36,8 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
     ----------
     completer_
         The `MatrixCompleter` behind it.
+    n_features_in_
+        2.
 
     Examples
     --------
