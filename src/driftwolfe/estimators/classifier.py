@@ -81,9 +81,9 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     does not depend on how rows are split into calls, nor on whether they are sparse; the result of
     `fit` does not depend on the order of the rows either.
 
-    Several threads may predict or save at the same time, or one may learn; other calls are refused
-    with a RuntimeError. Work per row and memory grow with experts x classes x features, with 3 experts
-    for each of 5 to 10 lengths; beyond 256 features the work grows with the nonzero entries of a row.
+    Several threads may predict or save at the same time, or one may learn; other calls raise a
+    RuntimeError. Work per row and memory grow with experts x classes x features, with 3 experts for
+    each of 5 to 10 lengths; beyond 256 features the work grows with the nonzero entries of a row.
 
     References
     ----------
@@ -114,11 +114,8 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         passes: int = 10,
         random_state: Any = None,
     ) -> None:
-        self.radii = radii
-        self.learner = learner
-        self.fit_intercept = fit_intercept
-        self.passes = passes
-        self.random_state = random_state
+        self.radii, self.learner, self.fit_intercept = radii, learner, fit_intercept
+        self.passes, self.random_state = passes, random_state
 
     @writes
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TraceNormClassifier:
@@ -178,7 +175,7 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     @reads
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of every row."""
-        best = self.predict_proba(X).argmax(axis=1)
+        best = self.predict_proba(X).argmax(axis=1)  # first: it refuses unfitted models
         return self.classes_[best]
 
     @property
@@ -232,8 +229,7 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TraceNormClassifier:
         """Return the classifier that `save` wrote; it resumes bit-identically."""
-        held = read_model(path, cls.__name__, SAVED_OPTIONS, ("classes", "names"))
-        options, learner, keys = held
+        options, learner, keys = read_model(path, cls.__name__, SAVED_OPTIONS, ("classes", "names"))
         if learner is None:
             raise ValueError(f"{path} holds no fitted classifier")
         kind, passes = options.pop("labels"), options.pop("passes_done", None)
@@ -287,11 +283,9 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
                 )
             if classes is None and not order.size:
                 raise ValueError("sample_weight is zero for all rows: there is nothing to learn")
-            if first:
-                sizes = self.classes_.size, self.n_features_in_
-                learner = ClassLearner(self.radii, self.learner, self.fit_intercept, *sizes)
-            else:
-                learner = self._learner
+            options = self.radii, self.learner, self.fit_intercept
+            sizes = self.classes_.size, self.n_features_in_
+            learner = ClassLearner(*options, *sizes) if first else self._learner
             return learner, as_rows(table).taken(order), numbers[order].astype(np.int64), parts
         except BaseException:
             self.__dict__ = before  # without what scikit-learn's checks have set

@@ -57,9 +57,8 @@ class ClassExperts:
     played, and no point of the ball gets farther away, which is all that the regret needs.
 
     When an interval ends, the expert of the next one of that length starts at the heaviest expert of
-    its radius, with the weight of the one before. Weights are multiplied by the probability that an
-    expert gave to the label; then a share 1/(t+1) of them is spread evenly. With `adaptive` False
-    experts never restart and shares are :math:`1/(t+1)^2`, as in POLD.
+    its radius, with the weight of the one before. A share 1/(t+1) of all weight is spread evenly. With
+    `adaptive` False experts never restart and shares are :math:`1/(t+1)^2`, as in POLD.
 
     The guarantee of `TraceNormClassifier`: the logarithmic loss is 1-mixable, so the mixture loses at
     most :math:`\ln(N e)` to any of N experts over the rows s to e. An expert loses at most
@@ -77,7 +76,7 @@ class ClassExperts:
         self.radii: Array = np.array(radii)
         self.classes, self.width, self.t = classes, features, 0
         number = FIRST_LEVELS * len(radii)
-        self.points: Array = np.zeros((features, number * classes))
+        self.points: Array = np.zeros((features, number * classes))  # a row per entry of z
         self.norms: Array = np.zeros((2, number))  # bounds on trace norms; squared Frobenius norms
         self.weights: Array = np.full(number, 1.0 / number)
         self.set_steps()
@@ -160,11 +159,7 @@ class ClassExperts:
 
 
 class ClassLearner:
-    """A feature map and the experts on top of it, with the options of `TraceNormClassifier`.
-
-    Rows are learned one by one: how they are split into calls makes no difference, bit-identically.
-    The weight of a row multiplies its loss and its part in the statistics of features.
-    """
+    """A feature map and the experts on top of it, with the options of `TraceNormClassifier`."""
 
     def __init__(
         self, radii: Any, learner: Any, fit_intercept: Any, classes: int, features: int
@@ -299,8 +294,7 @@ def write_model(
 ) -> None:
     """Write options, learner and named lists of keys to one file."""
     numbers, arrays = (None, {}) if learner is None else learner.state()
-    radii = options["radii"]
-    radii = radii if isinstance(radii, str) else np.asarray(radii).tolist()
+    radii = np.asarray(options["radii"]).tolist()  # a text stays one
     held = {f"keys.{name}": encode_keys(listed) for name, listed in keys.items()}
     settings = {**options, "radii": radii, "learner_state": numbers}
     write_archive(path, kind, settings, {**arrays, **held})
@@ -344,7 +338,7 @@ def read_model(
 
 
 def _restored(numbers: dict[str, Any], arrays: dict[str, Array]) -> ClassLearner:
-    """Return the learner of a state whose parts have been checked one by one."""
+    """Return the learner of a state whose parts have been checked one by one, if they fit together."""
     method = "pola" if numbers["adaptive"] else "pold"
     learner = ClassLearner(numbers["radii"], method, numbers["intercept"], numbers["classes"], 0)
     for name, array in arrays.items():
@@ -354,15 +348,9 @@ def _restored(numbers: dict[str, Any], arrays: dict[str, Array]) -> ClassLearner
     experts, learner.renewal = learner.experts, numbers["renewal"]
     experts.t, experts.width = numbers["t"], len(experts.points)
     experts.set_steps()
-    _check_map(learner.map)
-    _check_experts(experts)
-    return learner
-
-
-def _check_map(features: FeatureMap) -> None:
-    """Sums of squares are such, and no scale can leave the range of numbers."""
-    moments, seen, (weight, lengths) = features.moments, features.seen, features.totals
-    squares = np.concatenate((moments.diagonal(), features.squares))
+    # No scale can leave the range of numbers, and no matrix is larger than experts let it grow.
+    moments, seen, (weight, lengths) = learner.map.moments, learner.map.seen, learner.map.totals
+    squares = np.concatenate((moments.diagonal(), learner.map.squares))
     in_range = (squares == 0.0) | ((squares >= SMALLEST_SQUARE) & (squares <= LARGEST_SQUARE))
     require(in_range.all(), "squares of features")
     # Cauchy and Schwarz: correlations are at most 1.
@@ -372,10 +360,6 @@ def _check_map(features: FeatureMap) -> None:
     require(weight > 0.0 or (lengths == 0.0 and not squares.any()), "totals")
     require((seen <= ROUNDING * weight).all(), "totals")
     require((seen[squares > 0.0] >= SMALLEST_WEIGHT / 2).all(), "totals")
-
-
-def _check_experts(experts: ClassExperts) -> None:
-    """Weights of sum 1, and matrices no larger than experts may let theirs grow."""
     points, weights = experts.points, experts.weights
     require(abs(weights.sum() - 1.0) < 1e-6, "weights of experts")
     limits = ROUNDING * (1.0 + SLACK) * np.resize(experts.radii, weights.size)
@@ -385,3 +369,4 @@ def _check_experts(experts: ClassExperts) -> None:
     require((largest <= limits).all(), "experts")  # so that squares have a range
     squares = np.einsum("jic,jic->i", stacked, stacked)
     require((squares <= limits**2).all(), "experts")
+    return learner

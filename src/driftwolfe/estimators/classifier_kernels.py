@@ -24,11 +24,9 @@ _ROWS = (PLACES, PLACES, NUMBERS)
 
 @jit(NEW_TABLE, WHOLE, WHOLE, NUMBER)
 def project_columns(table, first, columns, radius):
-    """Project some columns of a table onto the ball; return their trace norm and squared norm.
-
-    From the eigenvalues of the Gram matrix: singular values below 1e-8 of the largest are lost.
-    """
+    """Project some columns of a table onto the ball; return their trace norm and squared norm."""
     own = table[:, first : first + columns].copy()
+    # From the Gram matrix: singular values below 1e-8 of the largest are lost.
     squares, vectors = np.linalg.eigh(own.T @ own)
     values = np.sqrt(np.maximum(squares, 0.0))  # rising
     norm = values.sum()
@@ -59,10 +57,7 @@ NEGLIGIBLE = 1e-12
 
 @jit(NEW_NUMBERS, NUMBER, NUMBER)
 def divisor(totals, squared, part):
-    """Count a squared norm with weight `part`, and return what its row is to be divided by.
-
-    Totals are the weight of all rows and the sum of their squared norms.
-    """
+    """Count a squared norm with weight `part`, and return what its row is to be divided by."""
     if part > 0.0:
         earlier = totals[0] - part
         counted = min(squared, CAP * totals[1] / earlier) if earlier > 0.0 else squared
@@ -75,10 +70,7 @@ def divisor(totals, squared, part):
 def full_rows(
     starts, places, values, parts, constant, totals, seen, mean, moments, centre, table, out
 ):
-    """Map rows to (constant, A (x - centre)) / length, A^T the table; count those with weights `parts`.
-
-    Means, and second moments about them, are updated as Welford (1962) does.
-    """
+    """Map rows to (constant, A (x - centre)) / length, A^T the table; count those with weights `parts`."""
     width, learning = centre.size, parts.size > 0
     row, mapped = np.empty(width), np.empty(width)
     for k in range(starts.size - 1):
@@ -89,7 +81,7 @@ def full_rows(
         part = parts[k] if learning else 0.0
         if learning:
             totals[0] += part
-            before = row - mean
+            before = row - mean  # means, and moments about them, as in Welford (1962)
             if constant > 0.0:
                 mean += part / totals[0] * before
             after = row - mean
@@ -192,11 +184,7 @@ def probabilities(starts, places, values, points, weights, out):
 def learn_rows(
     starts, places, values, labels, parts, shares, steps, radii, slack, points, weights, norms
 ):
-    """Learn rows: weigh the experts, take their steps, and project those too far outside their ball.
-
-    Points have one row per feature, with all classes of all experts side by side.
-    Norms have a row of bounds on their trace norms, and one of their squared Frobenius norms.
-    """
+    """Learn rows: weigh the experts, take their steps, and project those too far outside their ball."""
     n, scores = weights.size, np.empty(points.shape[1])
     classes, logs = scores.size // n, np.empty(n)
     for k in range(labels.size):

@@ -207,10 +207,7 @@ class MatrixCompleter(Guarded):
 
     @reads
     def predict(self, pairs: Any) -> Array:
-        """Return a rating for each pair; new users and items count as average.
-
-        Before the first rating it is 0.
-        """
+        """Return a rating for each pair, 0 before the first; new users and items count as average."""
         users, items = columns(pairs)
         return self._pool.predict(self._users.find(users), self._items.find(items))[0]
 
@@ -439,12 +436,10 @@ def _set_pool(pool: RatingPool, settings: Mapping[str, Any], arrays: Mapping[str
         group, _, part = name.rpartition(".")
         groups.setdefault(group, {})[part] = array
     # The experts must be those that the options make.
-    for expert in pool.settings.experts(int(arrays["scale.clock"][0]))[len(pool.experts) :]:
-        pool.add(expert)
+    pool.add_experts(int(arrays["scale.clock"][0]))
     require(settings["experts"] == [list(expert) for expert in pool.experts], "experts")
-    for name in ("slots.steps", "slots.levels", "slots.low"):
-        expected = getattr(pool.slots, name.partition(".")[2])
-        require(np.array_equal(arrays[name], expected), "experts")
+    for name in ("steps", "levels", "low"):
+        require(np.array_equal(groups["slots"][name], getattr(pool.slots, name)), "experts")
     require(arrays["low.radii"].size == pool.low.radii.size, "experts with interactions")
     for name in FIXED:
         setattr(pool, name, getattr(pool, name)._replace(**groups[name]))
@@ -457,8 +452,6 @@ def _set_pool(pool: RatingPool, settings: Mapping[str, Any], arrays: Mapping[str
     pool.older = {int(k): Older(start, **groups[f"older.{k}"]) for k, start in older}
     pool.seen.runs = (arrays.get("seen.pairs", np.zeros(0, np.int64)),)
     _check_pool(pool)
-    for e, columns in pool.interacting():
-        _check_interactions(pool, e, columns)
 
 
 def _check_pool(pool: RatingPool) -> None:
@@ -477,26 +470,22 @@ def _check_pool(pool: RatingPool) -> None:
     error, lowest, highest, last = pool.scale.numbers.tolist()
     require(error >= 0.0 and lowest <= last <= highest, "ratings")
     require((slots.means >= lowest).all() and (slots.means <= highest).all(), "means")
-    for grown in pool.sides:
-        side = grown.known
+    sides = [grown.known for grown in pool.sides]
+    for side in sides:
         require(side.counts.sum() == t and (side.touched < t).all(), "ratings of users or items")
         largest = np.abs(side.biases).max(initial=0.0)
         require(largest <= (1.0 + ROUNDING) * (highest - lowest), "biases")
-
-
-def _check_interactions(pool: RatingPool, e: int, columns: slice) -> None:
-    """The bound on the trace norm that the loop keeps up to date is one, and within the radius."""
-    sides = [grown.known for grown in pool.sides]
-    users, items = (side.rows[:, columns] * side.metric[:, None] for side in sides)
-    users[sides[0].touched < pool.slots.starts[e]] = 0.0  # what the expert does not know
-    k = int(pool.slots.low[e])
-    radius, norm, spread = (table[k] for table in pool.low)
-    for part in (users, items, spread.sum()):
-        require(np.abs(part).max(initial=0.0) <= LARGEST, "factors")
-    squares = (users**2).sum(axis=0)
-    known = squares > 0.0
-    require((spread[known] > 0.0).all() and norm <= (1.0 + ROUNDING) * radius, "interactions")
-    least = 0.5 * (squares[known] / spread[known]).sum() + 0.5 * spread.sum()
-    require(norm >= (1.0 - ROUNDING) * least, "interactions")
-    # If the items' directions are at most orthonormal, this bounds the trace norm.
-    require(not items.size or np.linalg.norm(items, 2) <= 1.0 + ROUNDING, "factors")
+    for e, columns in pool.interacting():
+        users, items = (side.rows[:, columns] * side.metric[:, None] for side in sides)
+        users[sides[0].touched < slots.starts[e]] = 0.0  # what the expert does not know
+        radius, norm, spread = (table[slots.low[e]] for table in pool.low)
+        for part in (users, items, spread.sum()):
+            require(np.abs(part).max(initial=0.0) <= LARGEST, "factors")
+        squares = (users**2).sum(axis=0)
+        known = squares > 0.0
+        # The bound on the trace norm that the loop keeps up to date is one, and within the radius.
+        require((spread[known] > 0.0).all() and norm <= (1.0 + ROUNDING) * radius, "interactions")
+        least = 0.5 * (squares[known] / spread[known]).sum() + 0.5 * spread.sum()
+        require(norm >= (1.0 - ROUNDING) * least, "interactions")
+        # If the items' directions are at most orthonormal, this bounds the trace norm.
+        require(not items.size or np.linalg.norm(items, 2) <= 1.0 + ROUNDING, "factors")

@@ -70,25 +70,20 @@ class PoolSettings:
     seed: int
     keep_seen: bool = True
 
-    def restarted(self, level: int) -> Expert | None:
-        """The expert for intervals of 2^level ratings, if there is one."""
-        if self.learner == "pold" or level < FIRST_LEVEL:
-            return None
-        # Beyond the memory, interactions learned since a restart are those of the grid.
-        remembered = 1 << level <= 2 * self.memory
-        if level < FIRST_LOW_RANK_LEVEL or not remembered or not self.radii:
-            return Expert(PLAIN_RESTARTED, 0.0, level)
-        return Expert(LOW_RANK_RESTARTED, max(self.radii), level)
-
     def experts(self, t: int) -> list[Expert]:
         """All experts after t ratings: steps times radii, and one per length of intervals up to t."""
         if self.learner == "pola":
-            grid = [Expert(LOW_RANK_STEPS[-1], max(self.radii, default=0.0))]
+            found = [Expert(LOW_RANK_STEPS[-1], max(self.radii, default=0.0))]
         else:
-            grid = [Expert(step) for step in PLAIN_STEPS]
-            grid += [Expert(step, radius) for radius in self.radii for step in LOW_RANK_STEPS]
-        joined = (self.restarted(level) for level in range(t.bit_length()))
-        return grid + [expert for expert in joined if expert]
+            found = [Expert(step) for step in PLAIN_STEPS]
+            found += [Expert(step, radius) for radius in self.radii for step in LOW_RANK_STEPS]
+        for level in range(FIRST_LEVEL, t.bit_length() if self.learner != "pold" else 0):
+            # Beyond the memory, interactions learned since a restart are those of the grid.
+            if level >= FIRST_LOW_RANK_LEVEL and 1 << level <= 2 * self.memory and self.radii:
+                found.append(Expert(LOW_RANK_RESTARTED, max(self.radii), level))
+            else:
+                found.append(Expert(PLAIN_RESTARTED, 0.0, level))
+        return found
 
 
 class Growing:
@@ -191,13 +186,7 @@ class Factors(NamedTuple):
 
 
 class RatingPool:
-    r"""Experts that predict ratings, and their weights; users and items are numbers of rows.
-
-    Each expert predicts :math:`\mu + b_u + c_i + X_{ui}`. Mean and biases take AdaGrad steps within
-    the range of ratings. Steps of X are collected in a matrix Y, and at the end of a block X becomes
-    the projection of the `rank` leading directions of Y onto the ball; within a block only the row of
-    the rating's user moves, inside the space that X has.
-    """
+    """Experts that predict ratings, as docs/estimators.md describes; users and items are row numbers."""
 
     def __init__(self, settings: PoolSettings) -> None:
         table, none, nowhere = np.zeros((0, 0)), np.zeros(0), np.zeros(0, np.int64)
@@ -212,8 +201,7 @@ class RatingPool:
         self.slots = Slots(none, none, none, none, nowhere, nowhere, nowhere)
         self.low = Interactions(none, none, np.zeros((0, settings.rank)))
         self.scale = Scale(np.zeros(1, np.int64), np.zeros(4))
-        for expert in settings.experts(0):
-            self.add(expert)
+        self.add_experts(0)
         self.slots.weights[:] = 1.0 / len(self.experts)
         self.next_projection = self.block()
 
@@ -253,9 +241,7 @@ class RatingPool:
                 *(*self._tables(), predictions[part], recent.steps[new]),
             )
             if self.t & (self.t - 1) == 0:
-                expert = self.settings.restarted(self.t.bit_length() - 1)
-                if expert is not None:
-                    self.add(expert)
+                self.add_experts(self.t)
             if self.t == self.next_projection:
                 self._project()
                 self.next_projection = self.t + self.block()
@@ -298,23 +284,23 @@ class RatingPool:
         entries = math.sqrt(self.users.size * self.items.size)
         return float(expert.radius * self.scale.numbers[0] * entries)
 
-    def add(self, expert: Expert) -> None:
-        """Add an expert, with the share of weight that every expert gets in a round."""
-        t, slots = self.t, self.slots
-        k = self.low.radii.size if expert.radius else -1
-        added = (self.scale.numbers[3], 0.0, 0.0, expert.step, t, expert.level, k)
-        weights = np.append(slots.weights * t, 1.0) / (t + 1.0)
-        self.slots = Slots(*map(np.append, slots, added))._replace(weights=weights)
-        self.experts.append(expert)
-        if expert.radius:
-            radius, rank = self._trace_radius(expert), self.settings.rank
-            spread = np.full(rank, ROOM * radius / rank)
-            new = zip(self.low, (radius, 0.5 * spread.sum(), spread), strict=True)
-            self.low = Interactions(*(np.concatenate([table, [row]]) for table, row in new))
-            self.recent.widen(k + 1)
-        number = len(self.experts)
-        for grown in self.sides:
-            grown.widen(number, number, self.low.spreads.size)
+    def add_experts(self, t: int) -> None:
+        """Add the experts that join up to rating t, with the share of weight that every expert gets."""
+        for expert in self.settings.experts(t)[len(self.experts) :]:
+            k = self.low.radii.size if expert.radius else -1
+            added = (self.scale.numbers[3], 0.0, 0.0, expert.step, t, expert.level, k)
+            weights = np.append(self.slots.weights * t, 1.0) / (t + 1.0)
+            self.slots = Slots(*map(np.append, self.slots, added))._replace(weights=weights)
+            self.experts.append(expert)
+            if expert.radius:
+                radius, rank = self._trace_radius(expert), self.settings.rank
+                spread = np.full(rank, ROOM * radius / rank)
+                new = zip(self.low, (radius, 0.5 * spread.sum(), spread), strict=True)
+                self.low = Interactions(*(np.concatenate([table, [row]]) for table, row in new))
+                self.recent.widen(k + 1)
+            number = len(self.experts)
+            for grown in self.sides:
+                grown.widen(number, number, self.low.spreads.size)
 
     def _project(self) -> None:
         """Set the interactions to the projection of the steps so far."""

@@ -79,10 +79,7 @@ class Scale(NamedTuple):
     numbers: Any  # running mean of errors, lowest and highest rating, recent mean
 
 
-def _group(types: tuple[Any, ...], kind: type) -> Any:
-    return numba.types.NamedTuple(types, kind)  # type: ignore[no-untyped-call]
-
-
+_group: Any = numba.types.NamedTuple
 _SIDE = _group((NEW_TABLE,) * 3 + (NEW_NUMBERS, NEW_PLACES, NEW_PLACES), Side)
 _SLOTS = _group((NEW_NUMBERS,) * 4 + (NEW_PLACES,) * 3, Slots)
 _LOW = _group((NEW_NUMBERS, NEW_NUMBERS, NEW_TABLE), Interactions)
@@ -156,10 +153,7 @@ def descend(values, squares, e, slope, step, low, high):
 
 @fast_jit(WHOLE, WHOLE, WHOLE, NUMBER, _SIDE, _SIDE, _LOW)
 def step_row(k, u, i, step, users, items, low):
-    """Step along the item's factors, if the interactions then surely stay in their ball.
-
-    A step that ends close to the sphere is shortened: the norm is convex along it.
-    """
+    """Step along the item's factors, if the interactions then surely stay in their ball."""
     rank = low.spreads.shape[1]
     narrowest = low.radii[k]
     for j in range(rank):
@@ -174,6 +168,7 @@ def step_row(k, u, i, step, users, items, low):
         pull = metric * move / low.spreads[k, j]
         slope += pull * here
         curvature += 0.5 * pull * move
+    # A step that ends close to the sphere is shortened: the norm is convex along it.
     room = low.radii[k] - (low.norms[k] + slope + curvature)
     part = ramp(room, MARGIN * low.radii[k])
     if part > 0.0 and math.isfinite(room):

@@ -63,13 +63,8 @@ class RiverMatrixCompleter(Ranker):
         keep_seen: bool = True,
     ) -> None:
         super().__init__(seed=seed)
-        self.loss = loss
-        self.learner = learner
-        self.radii = radii
-        self.n_factors = n_factors
-        self.weighting = weighting
-        self.memory = memory
-        self.keep_seen = keep_seen
+        self.loss, self.learner, self.radii, self.n_factors = loss, learner, radii, n_factors
+        self.weighting, self.memory, self.keep_seen = weighting, memory, keep_seen
         same = ("loss", "learner", "radii", "weighting", "memory", "keep_seen")
         options = {name: getattr(self, name) for name in same}
         self.completer = MatrixCompleter(**options, rank=n_factors, seed=seed or 0)
@@ -139,9 +134,7 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
     def __init__(
         self, radii: Any = "auto", learner: str = "pola", fit_intercept: bool = True
     ) -> None:
-        self.radii = radii
-        self.learner = learner
-        self.fit_intercept = fit_intercept
+        self.radii, self.learner, self.fit_intercept = radii, learner, fit_intercept
         self._features, self._classes = Ids(), Ids()
         self._learner: ClassLearner | None = None
 

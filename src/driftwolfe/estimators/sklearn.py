@@ -21,8 +21,7 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
     """`MatrixCompleter` for scikit-learn: X has two columns, the ids of user and item.
 
     Ids may be of any type (an array of objects, or a data frame), so most transformers do not apply
-    to X. Rows are learned in their order, which matters if tastes drift; `fit` starts from scratch and
-    may pass over the rows several times, `partial_fit` goes on.
+    to X. Rows are learned in their order, which matters if tastes drift.
 
     Parameters
     ----------
@@ -62,15 +61,9 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
         random_state: int = 0,
         keep_seen: bool = True,
     ) -> None:
-        self.loss = loss
-        self.learner = learner
-        self.radii = radii
-        self.rank = rank
-        self.weighting = weighting
-        self.memory = memory
-        self.passes = passes
-        self.random_state = random_state
-        self.keep_seen = keep_seen
+        self.loss, self.learner, self.radii, self.rank = loss, learner, radii, rank
+        self.weighting, self.memory, self.keep_seen = weighting, memory, keep_seen
+        self.passes, self.random_state = passes, random_state
 
     @writes
     def fit(self, X: Any, y: Any) -> Self:
