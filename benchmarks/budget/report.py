@@ -23,7 +23,6 @@ from driftwolfe.experiments.figure_style import (
     count_axis,
     line_styles,
     print_style,
-    stroke,
 )
 
 # -- tables; every row has a unique name, so that pages can quote it -----------------------------------
@@ -228,7 +227,7 @@ def _draw_learner(axis: Axes, records: Sequence[Record], column: str, style: Lin
         hollow = {"markerfacecolor": "white", "markeredgewidth": 1.0, "markersize": 4.5}
         axis.plot(*_xy(free), **{**ink, **hollow}, linestyle="none")
     if even := _points(records, ("even",), column):
-        axis.plot(*_xy(even), **ink, linestyle=stroke((3.0, 1.5)), linewidth=0.9, markersize=2.5)
+        axis.plot(*_xy(even), **ink, linestyle=(0, (3.0, 1.5)), linewidth=0.9, markersize=2.5)
     certified = _points(records, ("certified",), column)
     if certified and column != "static_regret":
         x, y = _xy(certified)
@@ -315,7 +314,7 @@ def _kinds(shown: set[str]) -> list[Line2D]:
             **ink,
             marker="o",
             markersize=2.5,
-            linestyle=stroke((3.0, 1.5)),
+            linestyle=(0, (3.0, 1.5)),
             linewidth=0.9,
             label="even schedule",
         ),

@@ -16,7 +16,7 @@ def test_the_state_stays_as_large_as_it_is():
 
 def test_experts_beyond_what_is_remembered_have_no_interactions():
     settings = PoolSettings("huber", "both", (0.3, 1.0), 4, 0.75, 131_072, 0)
-    radii = {level: settings.restarted(level).radius for level in range(6, 30)}
+    radii = {each.level: each.radius for each in settings.experts(1 << 29) if each.level >= 0}
     assert [level for level, radius in radii.items() if radius] == list(range(12, 19))
 
 
