@@ -284,12 +284,12 @@ class OracleCalls:
         self.lmo = self.projection = self.gauge = self.membership = 0
 
 
-def _counted(name: str, kind: str, many: bool = False) -> Any:
-    """Return a method that counts its call, or one per point, and calls that of the set inside."""
+def _counted(name: str, **call: int) -> Any:
+    """Return a method that counts its call and calls that of the set inside."""
 
     @wraps(getattr(Domain, name), updated=())  # nothing of what makes it abstract
     def method(self: CountedDomain, given: Any, *more: Any) -> Any:
-        self.calls.add(**{kind: len(given) if many else 1})
+        self.calls.add(**call)
         return getattr(self.domain, name)(given, *more)
 
     return method
@@ -332,13 +332,19 @@ class CountedDomain(Domain):
         self.calls.add(lmo=1)  # the call of the hot loop, written out for its speed
         return self.domain.lmo_with_error(direction, accuracy)
 
-    lmo_many_with_error = _counted("lmo_many_with_error", "lmo", many=True)
-    project_many = _counted("project_many", "projection", many=True)
-    _lmo = _counted("_lmo", "lmo")
-    _contains = _counted("_contains", "membership")
-    _project = _counted("_project", "projection")
-    _gauge = _counted("_gauge", "gauge")
-    _gauge_subgradient = _counted("_gauge_subgradient", "gauge")
+    def project_many(self, stack: Array) -> Array:
+        self.calls.add(projection=len(stack))
+        return self.domain.project_many(stack)
+
+    def lmo_many_with_error(self, directions: Any, accuracies: Any) -> Any:
+        self.calls.add(lmo=len(directions))
+        return self.domain.lmo_many_with_error(directions, accuracies)
+
+    _lmo = _counted("_lmo", lmo=1)
+    _contains = _counted("_contains", membership=1)
+    _project = _counted("_project", projection=1)
+    _gauge = _counted("_gauge", gauge=1)
+    _gauge_subgradient = _counted("_gauge_subgradient", gauge=1)
 
     def __repr__(self) -> str:
         return f"count_calls({self.domain!r})"

@@ -67,6 +67,10 @@ class DenseDescent(Descent):
         return np.array(to_host(self.x[i]))
 
     def mean(self, weights: Array) -> Array:
+        if self._device is HOST:
+            return weights.dot(self._x).reshape(
+                self._shape
+            )  # half the time of `@` for a few points
         mean: Array = to_host(self._device.put(weights) @ self._x)
         return mean.reshape(self._shape)
 
