@@ -15,7 +15,7 @@ import numpy as np
 
 import driftwolfe as dw
 from benchmarks.budget.streams import SHORT, STREAMS, Size, windows
-from driftwolfe.storage import write_text
+from benchmarks.output import write_json
 from driftwolfe.streams.drift import Stream
 
 Record = dict[str, Any]
@@ -51,7 +51,7 @@ class Store:
         if key not in self.records:
             self.records[key] = make()
             self._facts = None
-            _write(self.folder / "runs" / f"{key}.json", self.records[key])
+            write_json(self.folder / "runs" / f"{key}.json", self.records[key])
         return self.records[key]
 
     def close(self, keys: list[str], facts: Record) -> list[Record]:
@@ -61,16 +61,12 @@ class Store:
         """
         kept = {key: self.records[key] for key in keys}
         facts = self._facts or facts
-        _write(self.folder / "results.json", {"machine": facts, "runs": kept})
+        write_json(self.folder / "results.json", {"machine": facts, "runs": kept})
         for path in (self.folder / "runs").glob("*.json"):
             path.unlink()
         if (self.folder / "runs").exists():
             (self.folder / "runs").rmdir()
         return list(kept.values())
-
-
-def _write(path: Path, content: Record) -> None:
-    write_text(path, json.dumps(content, indent=1) + "\n")
 
 
 # -- the learners compared --------------------------------------------------------------------------

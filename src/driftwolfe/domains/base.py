@@ -336,7 +336,9 @@ class CountedDomain(Domain):
         self.calls.add(projection=len(stack))
         return self.domain.project_many(stack)
 
-    def lmo_many_with_error(self, directions: Any, accuracies: Any) -> Any:
+    def lmo_many_with_error(
+        self, directions: Sequence[Point], accuracies: Sequence[float | None]
+    ) -> list[Answer]:
         self.calls.add(lmo=len(directions))
         return self.domain.lmo_many_with_error(directions, accuracies)
 
