@@ -17,6 +17,7 @@ from driftwolfe.ensemble.plan import (
     projection_eps,
 )
 from driftwolfe.ensemble.weights import (
+    AdaHedge,
     AdaNormalHedge,
     Hedge,
     LossScale,
@@ -25,6 +26,7 @@ from driftwolfe.ensemble.weights import (
 )
 
 __all__ = [
+    "AdaHedge",
     "AdaNormalHedge",
     "GeometricCover",
     "Hedge",

@@ -11,7 +11,7 @@ import numpy as np
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble.descent import Descent
-from driftwolfe.ensemble.experts import Evaluation, Scores, require_finite
+from driftwolfe.ensemble.experts import Evaluation, Scores, combine, on_tangent, require_finite
 from driftwolfe.ensemble.plan import ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import gauge_by_bisection
@@ -80,14 +80,20 @@ class DenseDescent(Descent):
     def scores(self, loss: Loss) -> Scores:
         return loss.stacked_scores(self._points_for(loss))
 
-    def evaluate(self, loss: Loss, weights: Array, linear: bool) -> Evaluation:
+    def evaluate(
+        self, loss: Loss, weights: Array, linear: bool, tangent: bool = False
+    ) -> Evaluation:
         if linear:
             return super().evaluate(loss, weights, linear)
         losses, gradients, value = loss.stacked_round(self._points_for(loss), weights)
         if self._device is not HOST:
             losses, gradients = to_host(losses), self._device.put(gradients)
         require_finite(value, losses)
-        return Evaluation(value, value, losses, gradients, False)
+        found = Evaluation(value, value, losses, gradients, False)
+        if not tangent:
+            return found
+        scores = self.scores(loss)
+        return on_tangent(loss, found, weights, scores, combine(weights, scores))
 
     def step(self, loss: Loss, evaluation: Evaluation) -> None:
         """Add each expert's gradient; where its block ends, take a step and project."""
@@ -107,12 +113,15 @@ class DenseDescent(Descent):
         # All that can fail is done. In place, since most points stay as they are.
         if self._device is HOST:
             tables = (self._x, self._y, self._sums)
-            kernels().close_round(*tables, gradients, self.clocks, due, x, y)
+            kernels().close_round(*tables, gradients, self.clocks, due, x, y, self.lazy)
         else:
             self._sums += gradients
             self.clocks += 1
             here = self._device.put(due)
-            self._x[here], self._y[here], self._sums[here] = x, y, 0.0
+            self._x[here] = x
+            agile = ~self.lazy[due]
+            here = self._device.put(due[agile])
+            self._y[here], self._sums[here] = y[self._device.put(agile)], 0.0
         self.largest_gradient = largest
 
     def _gradients(self, loss: Loss, evaluation: Evaluation) -> tuple[Any, float]:

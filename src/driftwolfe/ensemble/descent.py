@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -35,7 +35,8 @@ class Descent(Experts):
 
     Expert i plays :math:`x_i`, adds up gradients for `block` rounds, and then
     :math:`(x_i, y_i) \leftarrow IP(x_i, y_i - c h_i \sum g)`: Algorithm 2 of the paper, on the
-    expert's own clock.
+    expert's own clock. A *lazy* expert keeps the sum of all its gradients and :math:`y_i`, where it
+    started: its points are projections of :math:`y_i - c h_i \sum g`, the regularised leader.
     """
 
     STATE: ClassVar[tuple[str, ...]] = (
@@ -53,6 +54,7 @@ class Descent(Experts):
         self.projections = 0
         self.steps, self.tolerances, self.shares = np.empty((3, 0))
         self.blocks, self.lifetimes, self.clocks = np.empty((3, 0), dtype=np.int64)
+        self.lazy = np.empty(0, dtype=np.bool_)  # no state: learners say which experts are
         pooled = oracle.budget is not None and (oracle.pooled or oracle.even)
         self.pooled_budget = LMOBudget(oracle.budget or 0.0) if pooled else None
         self.atoms = Atoms(oracle.lazy) if oracle.lazy else None
@@ -72,7 +74,7 @@ class Descent(Experts):
         """Add an expert for each plan, all starting at the feasible point `start`."""
         if not plans:
             return
-        for name, column in zip(PLAN_COLUMNS, zip(*plans, strict=True), strict=True):
+        for name, column in zip((*PLAN_COLUMNS, "lazy"), zip(*plans, strict=True), strict=True):
             held = getattr(self, name)
             setattr(self, name, np.concatenate((held, np.array(column, held.dtype))))
         for name, new in self._new_expert(start).items():
@@ -85,13 +87,24 @@ class Descent(Experts):
             rows[:] = new
             setattr(self, name, xp.concat((held, rows)))
 
-    def restart(self, number: int, start: Point) -> None:
-        """Restart the first experts at the feasible point `start`, with the same plans."""
+    def restart(self, which: Any, start: Point, keep: Collection[str] = ()) -> None:
+        """Restart some experts, a slice or a list, at the feasible point `start`, with their plans.
+
+        `keep` names what they keep: ``"x"`` to play on where they are until their first block ends.
+        """
         for name, new in self._new_expert(start).items():
-            getattr(self, name)[:number] = new * number if isinstance(new, list) else new
+            if name in keep:
+                continue
+            held = getattr(self, name)
+            if not isinstance(new, list):
+                held[which] = new
+                continue
+            for place in range(self.size)[which] if isinstance(which, slice) else which:
+                held[place] = new[0]
 
     def check_state(self) -> None:
         super().check_state()
+        self.lazy = np.zeros(self.size, dtype=np.bool_)
         columns = [getattr(self, name) for name in (*PLAN_COLUMNS, "clocks")]
         require(all(column.size == self.size for column in columns), "experts")
         require((self.blocks > 0).all() and (self.clocks >= 0).all(), "clocks of experts")

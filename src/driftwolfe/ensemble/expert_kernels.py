@@ -9,6 +9,7 @@ import numpy as np
 from driftwolfe.ensemble.weights import ROUNDING
 from driftwolfe.points.compiling import (
     ANSWER,
+    ANSWERS,
     NEW_NUMBERS,
     NEW_PLACES,
     NEW_TABLE,
@@ -89,8 +90,8 @@ def block_ends(y, sums, gradients, clocks, blocks, lifetimes, etas, scale):
     return due[:number], targets[:number], total
 
 
-@jit(NEW_TABLE, NEW_TABLE, NEW_TABLE, TABLE, NEW_PLACES, PLACES, TABLE, TABLE)
-def close_round(x, y, sums, gradients, clocks, due, new_x, new_y):
+@jit(NEW_TABLE, NEW_TABLE, NEW_TABLE, TABLE, NEW_PLACES, PLACES, TABLE, TABLE, ANSWERS)
+def close_round(x, y, sums, gradients, clocks, due, new_x, new_y, lazy):
     """Add the gradients, let a round pass, and move the experts that are due."""
     n, d = x.shape
     for i in range(n):
@@ -102,5 +103,6 @@ def close_round(x, y, sums, gradients, clocks, due, new_x, new_y):
         i = due[k]
         for j in range(d):
             x[i, j] = new_x[k, j]
-            y[i, j] = new_y[k, j]
-            sums[i, j] = 0.0
+            if not lazy[i]:
+                y[i, j] = new_y[k, j]
+                sums[i, j] = 0.0

@@ -77,11 +77,14 @@ class Experts(ABC):
         """Return the scores of every expert under a loss."""
         return stack([loss.scores(self.point(i)) for i in range(self.size)])
 
-    def evaluate(self, loss: Loss, weights: Array, linear: bool) -> Evaluation:
+    def evaluate(
+        self, loss: Loss, weights: Array, linear: bool, tangent: bool = False
+    ) -> Evaluation:
         r"""Evaluate a loss at every expert and at their weighted mean.
 
         As :math:`A\sum_i w_i x_i = \sum_i w_i A x_i`, the mean is never formed. `linear` replaces the
         loss by :math:`\ell_t(x) = \langle\nabla f_t(x_t), x\rangle`: one gradient for all experts.
+        `tangent` does so for the weights only, and experts keep their own gradients.
         """
         scores = self.scores(loss)
         combined = combine(weights, scores)
@@ -100,7 +103,8 @@ class Experts(ABC):
             slopes = [slope for _, slope in pairs]
         suffered = float(loss.value_at(combined))
         require_finite(suffered, losses, slopes)
-        return Evaluation(suffered, suffered, losses, slopes, False)
+        found = Evaluation(suffered, suffered, losses, slopes, False)
+        return on_tangent(loss, found, weights, scores, combined) if tangent else found
 
     def mean(self, weights: Array) -> Point:
         """Return the weighted mean of what the experts play."""
@@ -110,6 +114,16 @@ class Experts(ABC):
         """Return the mean, or, where its factors would pile up, what the heaviest expert plays."""
         leader = self.point(heaviest(weights))
         return leader if isinstance(leader, FactoredMatrix) else self.mean(weights)
+
+
+def on_tangent(
+    loss: Loss, found: Evaluation, weights: Array, scores: Scores, combined: Any
+) -> Evaluation:
+    """Return an evaluation with the losses that weights see replaced by those linearised."""
+    _, slope = loss.value_and_slope_at(combined)
+    require_finite(slope)
+    losses = products(slope, scores)
+    return found._replace(played=float(weights @ losses), losses=losses)
 
 
 def stack(scores: Sequence[Any]) -> Scores:

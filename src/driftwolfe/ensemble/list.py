@@ -79,7 +79,11 @@ class ListDescent(Descent):
         results = self._project(due, target)
         x, y = list(self.x), list(self.y)
         for i, result in zip(due, results, strict=True):
-            x[i], y[i], sums[i] = result.feasible, result.infeasible, GradientSum()
+            x[i] = result.feasible
+            if self.lazy[i]:
+                sums[i] = GradientSum(rest=sums[i].total(x[i]))  # entries that came twice are added
+            else:
+                y[i], sums[i] = result.infeasible, GradientSum()
         self.x, self.y, self.sums = x, y, sums
         self.largest_gradient = largest
         self.clocks = self.clocks + 1

@@ -26,6 +26,7 @@ class Plan(NamedTuple):
     tolerance: float  # squared distance allowed between the feasible and the infeasible point
     share: float = 0.0  # LMO calls per round reserved for it, where there is a budget for all
     lifetime: int = FOREVER  # rounds that it plays
+    lazy: bool = False  # whether it projects the sum of all its gradients, not of the block's
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,6 +157,95 @@ class Hedge:
 
 
 @dataclass(eq=False)
+class AdaHedge:
+    r"""Exponential weights with a rate from the losses themselves, and a fixed share for all.
+
+    .. math:: \tilde w_i \propto w_i e^{-\eta_t l_{t,i}}, \qquad
+              w_i \leftarrow (1 - \alpha_t)\,\tilde w_i + \alpha_t/N, \qquad
+              \frac1{\eta_{t+1}} = \frac1{\eta_t} + \frac{\delta_t}{\ln N}
+
+    with :math:`\delta_t = \langle w, l_t\rangle + \frac1{\eta_t}\ln\langle w, e^{-\eta_t l_t}\rangle`, the
+    mixability gap, :math:`\alpha_t = \min(1/2, s/t)`, and an infinite rate until the first gap. There is
+    no range and no rate to set: multiplying all losses by a number, or adding one to all, changes
+    nothing. The share lets the weights follow the best expert when another becomes it. Experts may be
+    added at any time.
+
+    Parameters
+    ----------
+    size
+        Number N of experts.
+    share
+        s, how often per :math:`e`-fold of time another expert may become the best.
+
+    Attributes
+    ----------
+    weights
+        State: the weights for the coming round.
+    inverse_rate, rounds
+        State: :math:`1/\eta_t` in units of the loss, and the number of updates so far.
+
+    Examples
+    --------
+    >>> meta = AdaHedge(2)
+    >>> for _ in range(20):
+    ...     meta.update([0.0, 1.0])
+    >>> meta.weights.round(2)
+    array([0.95, 0.05])
+
+    References
+    ----------
+    De Rooij, van Erven, Grünwald and Koolen (2014), Follow the leader if you can, hedge if you must,
+    JMLR; Herbster and Warmuth (1998), Tracking the best expert, Machine Learning.
+    """
+
+    STATE: ClassVar = ("size", "weights", "inverse_rate", "rounds")
+
+    size: int
+    share: float = 4.0
+    weights: Array = field(init=False)
+    inverse_rate: float = field(init=False, default=0.0)
+    rounds: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        self.size = checks.count(self.size, "size")
+        self.share = checks.positive(self.share, "share")
+        self.weights = np.full(self.size, 1.0 / self.size)
+
+    def check_state(self) -> None:
+        """Refuse a state, read from a file, whose parts do not fit together."""
+        require(self.size == self.weights.size and self.size > 0, "weights")
+        require((self.weights > 0.0).all() and abs(self.weights.sum() - 1.0) < 1e-6, "weights")
+        require(min(self.inverse_rate, self.rounds) >= 0, "weights")
+
+    def add(self, number: int) -> None:
+        """Add experts behind the present ones, with the share of a round for each."""
+        new = checks.count(number, "number", least=0)
+        size = self.size + new
+        fresh = np.full(new, self._share(self.rounds) / size)
+        self.weights = np.concatenate((self.weights * (1.0 - fresh.sum()), fresh))
+        self.size = size
+
+    def update(self, losses: Any) -> None:
+        """Take the losses of the experts in this round."""
+        suffered = checks.finite_array(losses, "losses", (self.size,))
+        ahead = suffered - suffered.min()
+        ahead[ahead <= ROUNDING * np.abs(suffered).max()] = 0.0
+        weights, a = self.weights, self.inverse_rate
+        self.rounds += 1
+        if self.size == 1:
+            return
+        kept = np.exp(-ahead / a) if a > 0.0 else (ahead == 0.0).astype(np.float64)
+        total = float(weights @ kept)
+        gap = float(weights @ ahead) + (a * math.log(total) if a > 0.0 else 0.0)
+        self.inverse_rate = a + max(0.0, gap) / math.log(self.size)
+        share = self._share(self.rounds)
+        self.weights = (1.0 - share) / total * (weights * kept) + share / self.size
+
+    def _share(self, t: int) -> float:
+        return min(0.5, self.share / max(1, t))
+
+
+@dataclass(eq=False)
 class SleepingMeta(ABC):
     """Weights of the experts that are awake: those of the active intervals of a cover.
 
@@ -211,8 +300,11 @@ class SleepingMeta(ABC):
         """Add experts behind the present ones, given the lengths of their intervals in rounds."""
 
     @abstractmethod
-    def restart(self, number: int) -> None:
-        """Replace the first experts by new ones, for intervals of the same lengths."""
+    def restart(self, which: Any) -> None:
+        """Replace experts, a slice or positions, by new ones for intervals of the same lengths.
+
+        A number n means the first n.
+        """
 
     @abstractmethod
     def update(self, learner_loss: float, expert_losses: Any) -> None:
@@ -327,9 +419,10 @@ class AdaNormalHedge(SleepingMeta):
         number = len(new) if isinstance(new, Sequence) else checks.count(new, "new", least=0)
         self._append(np.zeros(number), np.zeros(number))
 
-    def restart(self, number: int) -> None:
+    def restart(self, which: Any) -> None:
+        which = slice(which) if isinstance(which, int) else which
         self.regrets, self.movements = self.regrets.copy(), self.movements.copy()
-        self.regrets[:number] = self.movements[:number] = 0.0
+        self.regrets[which] = self.movements[which] = 0.0
 
     def update(self, learner_loss: float, expert_losses: Any) -> None:
         learner, losses = self._checked(learner_loss, expert_losses)
@@ -398,9 +491,10 @@ class MultiplicativeWeights(SleepingMeta):
         rates = np.array([_rate(checks.count(length, "length")) for length in new])
         self._append(np.log(rates), rates)
 
-    def restart(self, number: int) -> None:
+    def restart(self, which: Any) -> None:
+        which = slice(which) if isinstance(which, int) else which
         self.log_weights = self.log_weights.copy()
-        self.log_weights[:number] = np.log(self.rates[:number])
+        self.log_weights[which] = np.log(self.rates[which])
 
     def update(self, learner_loss: float, expert_losses: Any) -> None:
         learner, losses = self._checked(learner_loss, expert_losses)

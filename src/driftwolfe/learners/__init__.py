@@ -5,6 +5,7 @@ from driftwolfe.learners.bogd_ip import BOGDIP, LOOBOGD
 from driftwolfe.learners.contenders import PAMO, SAOL, Ader, MultiOCG
 from driftwolfe.learners.one_oracle_ader import OneOracleAder
 from driftwolfe.learners.pola import POLA
+from driftwolfe.learners.polar import POLAR
 from driftwolfe.learners.pold import POLD
 from driftwolfe.learners.single_point import OGD, KalhanOFW, LineSearchOFW, OnlineFrankWolfe
 
@@ -14,6 +15,7 @@ __all__ = [
     "OGD",
     "PAMO",
     "POLA",
+    "POLAR",
     "POLD",
     "SAOL",
     "Ader",

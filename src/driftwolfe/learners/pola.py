@@ -71,8 +71,8 @@ class CoverLearner(Learner):
         # place. Now and then a longer one comes.
         starting = self._cover.starting(self.t + 1)
         number = min(len(starting), len(self._lengths))
-        self._experts.restart(number, start)
-        self._meta.restart(number)
+        self._experts.restart(slice(number), start)
+        self._meta.restart(slice(number))
         self._ends[:number] = [self.t + length for length in starting[:number]]
         if longer := starting[number:]:
             self._add(longer, start)
