@@ -252,10 +252,10 @@ def _method(
         raise ValueError('schedule="even" spreads a budget over the rounds; give lmo_budget=1.0')
     if schedule == "even" or lazy:
         name = f"with {'lazy' if lazy else 'an even schedule'}, method"
-        one_of(method, name, ("auto", "halfspace"))  # one Frank-Wolfe run
+        one_of(method, name, ("auto", "halfspace", "corrective"))  # one Frank-Wolfe run
         if schedule == "even" and lazy:
             raise ValueError('lazy works with schedule="blocks"; leave one of the two out')
-        return "halfspace"
+        return method if method != "auto" else "halfspace"
     if method != "auto" or lmo_budget is None:
         return method
     return "halfspace" if certified else domain.lmo_method

@@ -34,14 +34,19 @@ def corrective(run: Run) -> InfeasibleProjection:
             'use method="halfspace"'
         )
     hint = 0.1 * math.sqrt(run.stop.tolerance) / domain.radius
-    while not (run.near() or run.spent()):
-        vertex, gap = run.ask(hint)
-        if (result := run.accept(gap)) is not None:
-            return result
+    while not run.near():
+        if (vertex := run.known()) is None:
+            if run.spent():
+                break
+            vertex, gap = run.ask(hint)
+            if (result := run.accept(gap)) is not None:
+                return result
         found.add(vertex)
         corrected = Pair(found.correct(y), y)
         if corrected.squared < run.pair.squared:
             run.pair = corrected
+        elif run.atoms is not None:  # a cached vertex, or one that is now: ask the LMO again
+            run.atoms = None
         elif not run.spent():
             return run.give_up(gap)
     return run.stay()

@@ -277,10 +277,16 @@ class Run:
     """
 
     def __init__(
-        self, domain: Domain, stop: Stopping, method: str, pair: Pair, calls: int = 0
+        self,
+        domain: Domain,
+        stop: Stopping,
+        method: str,
+        pair: Pair,
+        calls: int = 0,
+        atoms: Atoms | None = None,
     ) -> None:
         self.domain, self.stop, self.method = domain, stop, method
-        self.pair, self.calls = pair, calls
+        self.pair, self.calls, self.atoms = pair, calls, atoms
 
     def near(self) -> bool:
         """Whether x and y are as near as asked."""
@@ -306,7 +312,14 @@ class Run:
         """Call the LMO; return the vertex and the gap that it certifies at x."""
         vertex, error = self.domain.lmo_with_error(self.pair.direction(), accuracy)
         self.calls += 1
+        if self.atoms is not None:
+            self.atoms.add(vertex)
         return vertex, self.pair.gap_at(vertex) + error
+
+    def known(self) -> Point | None:
+        """Return a vertex found before whose gap proves that the run must go on, if there is one."""
+        vertex = self.atoms.best(self.pair.direction()) if self.atoms else None
+        return vertex if vertex is not None and self.pair.gap_at(vertex) > self.final_gap() else None
 
     def accept(self, gap: float) -> InfeasibleProjection | None:
         """Return the result if the certified gap is small enough, else None."""
@@ -405,8 +418,7 @@ class HalfspaceRun(Run):
     def __init__(
         self, domain: Domain, x: Point, y: Point, stop: Stopping, atoms: Atoms | None = None
     ) -> None:
-        super().__init__(domain, stop, "halfspace", Pair(x, y))
-        self.atoms = atoms
+        super().__init__(domain, stop, "halfspace", Pair(x, y), atoms=atoms)
         # With an error of 3/8 sqrt(tolerance) ||x - y|| the run still ends.
         self._hint = 3 / 8 * math.sqrt(stop.tolerance) / domain.radius
         self._cap = CALLS * (2.0 * domain.radius) ** 2 / stop.tolerance
@@ -414,19 +426,13 @@ class HalfspaceRun(Run):
 
     def advance(self) -> InfeasibleProjection | None:
         """Make one LMO call, or none if x is near y; return the result once there is one."""
-        pair, stop, atoms = self.pair, self.stop, self.atoms
-        if atoms:
-            for _ in range(32):  # more bring ever less
-                # A known vertex with a larger gap than the final one proves that the run must go on.
-                if self.near() or pair.gap_at(atoms.best(pair.direction())) <= self.final_gap():
-                    break
-                if not pair.step():
-                    break
+        pair, stop = self.pair, self.stop
+        for _ in range(32):  # more bring ever less
+            if self.near() or self.known() is None or not pair.step():
+                break
         if self.near():
             return self.stay()
-        vertex, gap = self.ask(self._hint)
-        if atoms is not None:
-            atoms.add(vertex)
+        _, gap = self.ask(self._hint)
         if (result := self.accept(gap)) is not None:
             return result
         if self.spent() and stop.accuracy == math.inf and gap <= COLLAPSE * pair.squared:

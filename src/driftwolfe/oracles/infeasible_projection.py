@@ -218,7 +218,9 @@ def _project(
             found = run.advance()
         return found
     if method == "corrective":
-        result = corrective(Run(domain, stop, method, Pair(x, y)))
+        # On a trace-norm ball the spaces of x hold what was found before.
+        cached = None if domain.rank_one_atoms else atoms
+        result = corrective(Run(domain, stop, method, Pair(x, y), atoms=cached))
     else:
         random = np.random.default_rng(0 if rng is None else rng)
         result = yield from block(domain, x, y, stop, random)
