@@ -9,43 +9,72 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble import AdaHedge, AdaNormalHedge, GeometricCover
-from driftwolfe.ensemble.list import descent
-from driftwolfe.ensemble.plan import FOREVER, Plan
+from driftwolfe.ensemble import AdaHedge, AdaNormalHedge
+from driftwolfe.ensemble.plan import CERTAIN_CALLS, FOREVER, Plan
+from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
 from driftwolfe.learners.options import EnsembleOptions, Options, make_options, one_of
 from driftwolfe.points import FactoredMatrix
-from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.kinds import Point
 from driftwolfe.points.rounding import near_largest
 from driftwolfe.storage import require
 
 KINDS = ("lazy", "origin", "agile")
-#: Rounds of the shortest epoch.
-SHORTEST = 8
+#: Rounds of the shortest epochs, and where points are factored and projections dear.
+SHORTEST, SHORTEST_FACTORED = 8, 64
+#: Share of a budget that is divided evenly; the rest goes to experts by their weights.
+EVEN_SHARE = 0.2
 
 
 class Member(NamedTuple):
     """An expert of the pool: its kind, and the rounds of its epochs."""
 
-    kind: str
+    kind: str  # one of `KINDS`, or "whole"
     length: int
+
+    @property
+    def restarts(self) -> bool:
+        return self.kind in ("lazy", "origin")
 
 
 class POLAR(Learner):
-    r"""Restarted leaders and agile experts of all dyadic lengths, weighted by AdaHedge.
+    r"""Leaders that restart after 8, 16, 32, ... rounds, weighted by AdaHedge: the learner to start with.
+
+    A *lazy* expert for epochs of L rounds plays the projection of
+    :math:`x_0 - \eta\sum g`, the sum of all its gradients since its epoch began at :math:`x_0`, with
+    :math:`\eta = c/\sqrt L`, c = D/G. Experts of other kinds are ``"origin"``, lazy from the centre of
+    the set, not from the point then played, and ``"agile"``, which step from their last projection and
+    never restart. One more lazy expert never restarts. Longer epochs join as the game goes on, so
+    there is no horizon and no step size to tune. Weights see the losses linearised at the decision.
+
+    O(log t) gradients per round (one with linear feedback). Where the set's projection is cheap, each
+    expert projects in every round; elsewhere in every :math:`\lfloor\sqrt L\rfloor`-th, by LMO calls.
 
     Parameters
     ----------
+    horizon
+        Accepted so that all learners share a signature; not used.
     experts
-        Which kinds: some of ``"lazy"``, ``"origin"`` and ``"agile"``.
+        Some of ``"lazy"``, ``"origin"`` and ``"agile"``; by default ``("lazy",)``, and
+        ``("lazy", "origin")`` where points are factored. With agile ones regret against comparators
+        that move a little in every round is provably smaller.
     weights
-        ``"share"``: `AdaHedge`; ``"sleeping"``: `AdaNormalHedge`, for a guarantee on every interval.
+        ``"share"``: `AdaHedge`, scale-free, better where measured; ``"sleeping"``: `AdaNormalHedge`,
+        with a guarantee on every interval.
     {options}
+
+    Notes
+    -----
+    With exact projections, regret against comparators of path length P is
+    :math:`O(T^{2/3}(1 + P/D)^{1/3})`, with agile experts :math:`O(\sqrt{T(1 + P/D)})`; with sleeping
+    weights, :math:`O(\sqrt{\tau\log T})` on every interval of length tau. Without exact projections the
+    certified tuning has :math:`O(T^{4/5}(1 + P/D)^{1/5})` and :math:`O(\tau^{3/4})`, and the bound of the
+    practical tuning is vacuous. `docs/theory/polar.md` has the proofs.
 
     Examples
     --------
     >>> import driftwolfe as dw
-    >>> learner = dw.POLAR(dw.L1Ball(2), lipschitz=1.0)
+    >>> learner = dw.POLAR(dw.L1Ball(2))
     >>> for t in range(200):
     ...     suffered = learner.update(dw.losses.LinearLoss([1.0 if t < 100 else -1.0, 0.0]))
     >>> learner.decision.round(2)
@@ -55,7 +84,6 @@ class POLAR(Learner):
     STATE = ("_experts", "_meta")
     PARTS = ("_experts", "_meta")
     options: Options
-    _meta: Any
 
     def __init__(
         self,
@@ -71,30 +99,86 @@ class POLAR(Learner):
         self.options = make_options(domain, horizon, lipschitz, **options)
         one_of(weights, "weights", ("share", "sleeping"))
         factored = isinstance(domain.origin(), FactoredMatrix)
-        self.kinds = tuple(experts) if experts is not None else KINDS[: 2 if factored else 3]
-        for kind in self.kinds:
-            one_of(kind, "experts", KINDS)
+        self.kinds = _kinds(KINDS[: 2 if factored else 1] if experts is None else experts)
+        self.shortest = SHORTEST_FACTORED if factored else SHORTEST
         self.sleeping = weights == "sleeping"
-        self._cover = GeometricCover()
-        self._experts = descent(self._counted, self.options.oracle, self.options.step_scale)
-        self._experts.add(domain.origin(), [self._plan(Member("whole", 1))])
-        self._meta = AdaNormalHedge(self.options.loss_scale) if self.sleeping else AdaHedge(1)
-        if self.sleeping:
-            self._meta.add(1)
+        self._experts = self.options.experts(self._counted, [], domain.origin())
+        self._meta: Any = AdaNormalHedge(self.options.loss_scale) if self.sleeping else AdaHedge()
+        self._join(self._members(), domain.origin())
 
     def update(self, loss: Any) -> float:
-        """Play the mean of the experts; weigh them by their losses; let each take its step."""
+        """Play the mean of the experts; weigh them; let each step; restart those whose epoch ends."""
         f = as_loss(loss)
         weights = self._meta.weights
+        if self.options.oracle.pooled:
+            even = EVEN_SHARE / weights.size
+            shares = self.options.oracle.budget * (even + (1.0 - EVEN_SHARE) * weights)
+            self._experts.shares = shares
         evaluation = self._experts.evaluate(f, weights, self.options.linear, tangent=True)
-        if self.sleeping:
-            self._meta.update(evaluation.played, evaluation.losses)
-        else:
-            self._meta.update(evaluation.losses)
+        self._meta.update(evaluation.losses, evaluation.played)
         self._experts.step(f, evaluation)
         self.t += 1
         self._restart()
         return evaluation.value
+
+    def _restart(self) -> None:
+        """Restart the experts whose epoch ends with this round, and add those of a new length."""
+        coming, experts = self.t + 1, self._experts
+        if self.t & (self.t - 1) == 0:  # the whole game is longer than planned: smaller steps
+            plan = self._plan(Member("whole", 2 * self.t))
+            experts.replan(0, plan)
+        if coming % self.shortest:
+            return
+        decision = experts.restart_point(self._meta.weights, lambda w: int(near_largest(w)[0]))
+        members = self._members()
+        held, new = members[: experts.size], members[experts.size :]
+        ends = [i for i, each in enumerate(held) if each.restarts and coming % each.length == 0]
+        lazy, origin = ([i for i in ends if held[i].kind == kind] for kind in KINDS[:2])
+        experts.restart(lazy, decision)
+        experts.restart(origin, self.domain.origin(), keep=("x", "_x"))  # plays on where it is
+        if self.sleeping:
+            self._meta.restart(ends)
+        self._join(new, decision)
+
+    def _members(self) -> list[Member]:
+        """The experts of the coming round: one for the whole game, then those of each length."""
+        lengths, length = [], self.shortest
+        while length <= self.t + 1:
+            lengths.append(length)
+            length *= 2
+        whole = Member("whole", 1 << self.t.bit_length())
+        return [whole, *(Member(kind, each) for each in lengths for kind in self.kinds)]
+
+    def _join(self, new: list[Member], decision: Point) -> None:
+        for each in new:
+            start = self.domain.origin() if each.kind == "origin" else decision
+            self._experts.add(start, [self._plan(each)])
+        self._meta.add(len(new))
+
+    def _plan(self, member: Member) -> Plan:
+        """The step, block and tolerance of an expert, and its share of a budget."""
+        length, options = member.length, self.options
+        lazy, lifetime = member.kind != "agile", length if member.restarts else FOREVER
+        h = length**-0.5
+        if self._experts.exact:
+            return Plan(h, 1, 0.0, 0.0, lifetime, lazy)
+        budget, block = options.oracle.budget, math.isqrt(length)
+        if not options.certified:
+            if budget is not None:  # calls are few, and what is left of a run helps the next one
+                block = max(1, block // 2)
+            return Plan(h, block, options.tolerance(h), 0.0, lifetime, lazy)
+        share = 0.0
+        if budget is None:
+            h = length**-0.75
+        else:
+            # 1/2 for the whole game, 1/6, 1/12, ... for the lengths, the kinds alike.
+            level = 1 if member.kind == "whole" else (length // self.shortest).bit_length() + 1
+            share = budget / (level * (level + 1))
+            share /= 1 if member.kind == "whole" else len(self.kinds)
+            h = (share / (CERTAIN_CALLS * options.delay_factor)) ** 0.25 * length**-0.75
+            block = math.ceil((CERTAIN_CALLS / (share * (options.delay_factor * h) ** 2)) ** (1 / 3))
+        tolerance = min(1.0, (h * block * options.delay_factor) ** 2) * options.D**2
+        return Plan(h, block, tolerance * options.tolerance_scale, share, lifetime, lazy)
 
     @property
     def decision(self) -> Point:
@@ -102,15 +186,10 @@ class POLAR(Learner):
         return self._experts.mean(self._meta.weights)
 
     @property
-    def expert_weights(self) -> Array:
-        """The weights of the experts, in the order of `expert_names`."""
-        return self._meta.weights.copy()
-
-    @property
     def expert_names(self) -> list[str]:
-        """Their kinds and the rounds of their epochs."""
+        """Their kinds, and the rounds of their epochs."""
         return [
-            each.kind if each.kind == "whole" else f"{each.kind} {each.length:,}"
+            "whole game" if each.kind == "whole" else f"{each.kind}, {each.length:,} rounds"
             for each in self._members()
         ]
 
@@ -125,49 +204,11 @@ class POLAR(Learner):
         require(self._experts.size == self._meta.size == len(members), "experts and weights")
         self._experts.lazy = np.array([each.kind != "agile" for each in members])
 
-    def _members(self) -> list[Member]:
-        """The experts of the coming round: one for the whole game, then all of each length."""
-        lengths = [1 << k for k in range((self.t + 1).bit_length()) if 1 << k >= SHORTEST]
-        return [
-            Member("whole", 1 << self.t.bit_length()),
-            *(Member(kind, length) for length in lengths for kind in self.kinds),
-        ]
 
-    def _plan(self, member: Member) -> Plan:
-        options, length = self.options, member.length
-        restarts = member.kind in ("lazy", "origin")
-        lifetime = length if restarts else FOREVER
-        if self._experts.exact if hasattr(self, "_experts") else False:
-            return Plan(length**-0.5, 1, 0.0, lifetime=lifetime, lazy=member.kind != "agile")
-        block = max(1, math.isqrt(length))
-        tolerance = options.tolerance(length**-0.75)
-        return Plan(length**-0.5, block, tolerance, 0.0, lifetime, member.kind != "agile")
-
-    def _restart(self) -> None:
-        """Restart the experts whose epoch ends, and add those of a length that is new."""
-        coming, experts = self.t + 1, self._experts
-        if self.t & (self.t - 1) == 0:  # the whole game is twice as long: smaller steps
-            plan = self._plan(Member("whole", 2 * self.t))
-            experts.steps, experts.blocks = experts.steps.copy(), experts.blocks.copy()
-            experts.steps[0], experts.blocks[0] = plan.step, plan.block
-        if coming % SHORTEST:
-            return
-        weights = self._meta.weights
-        current = experts.restart_point(weights, lambda w: int(near_largest(w)[0]))
-        members = self._members()
-        new = members[experts.size :]
-        ends = [
-            i
-            for i, each in enumerate(members[: experts.size])
-            if each.kind in ("lazy", "origin") and coming % each.length == 0
-        ]
-        experts.restart([i for i in ends if members[i].kind == "lazy"], current)
-        origin = [i for i in ends if members[i].kind == "origin"]
-        experts.restart(origin, self.domain.origin(), keep=("x",))
-        if self.sleeping:
-            self._meta.restart(ends)
-        for each in new:
-            start = self.domain.origin() if each.kind == "origin" else current
-            experts.add(start, [self._plan(each)])
-        if new:
-            self._meta.add(len(new))
+def _kinds(given: Any) -> tuple[str, ...]:
+    """Kinds of experts, checked."""
+    if isinstance(given, str) or not given:
+        raise ValueError(f'experts must be some of {KINDS}, as in ("lazy",), got {given!r}')
+    for kind in given:
+        one_of(kind, "every one of experts", KINDS)
+    return tuple(kind for kind in KINDS if kind in given)
