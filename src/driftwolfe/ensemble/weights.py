@@ -158,31 +158,21 @@ class Hedge:
 
 @dataclass(eq=False)
 class AdaHedge:
-    r"""Exponential weights with a rate from the losses themselves, and a fixed share for all.
+    r"""Exponential weights that set their own rate, with a share for all, to follow the best expert.
 
-    .. math:: \tilde w_i \propto w_i e^{-\eta_t l_{t,i}}, \qquad
+    .. math:: \tilde w_i \propto w_i e^{-l_{t,i}/a_t}, \qquad
               w_i \leftarrow (1 - \alpha_t)\,\tilde w_i + \alpha_t/N, \qquad
-              \frac1{\eta_{t+1}} = \frac1{\eta_t} + \frac{\delta_t}{\ln N}
+              a_{t+1} = a_t + \delta_t/\ln N
 
-    with :math:`\delta_t = \langle w, l_t\rangle + \frac1{\eta_t}\ln\langle w, e^{-\eta_t l_t}\rangle`, the
-    mixability gap, :math:`\alpha_t = \min(1/2, s/t)`, and an infinite rate until the first gap. There is
-    no range and no rate to set: multiplying all losses by a number, or adding one to all, changes
-    nothing. The share lets the weights follow the best expert when another becomes it. Experts may be
-    added at any time.
+    with :math:`\delta_t = \langle w, l_t\rangle + a_t\ln\langle w, e^{-l_t/a_t}\rangle`, the mixability gap,
+    :math:`a_1 = 0` (the best alone keep weight) and :math:`\alpha_t = \min(1/2, 1/t)`. There is no range and
+    no rate to set: multiplying all losses by a number, or adding one to all, changes nothing. Experts
+    may join at any time.
 
     Parameters
     ----------
     size
-        Number N of experts.
-    share
-        s, how often per :math:`e`-fold of time another expert may become the best.
-
-    Attributes
-    ----------
-    weights
-        State: the weights for the coming round.
-    inverse_rate, rounds
-        State: :math:`1/\eta_t` in units of the loss, and the number of updates so far.
+        Number N of experts at the start.
 
     Examples
     --------
@@ -190,7 +180,7 @@ class AdaHedge:
     >>> for _ in range(20):
     ...     meta.update([0.0, 1.0])
     >>> meta.weights.round(2)
-    array([0.95, 0.05])
+    array([0.97, 0.03])
 
     References
     ----------
@@ -201,14 +191,12 @@ class AdaHedge:
     STATE: ClassVar = ("size", "weights", "inverse_rate", "rounds")
 
     size: int
-    share: float = 4.0
-    weights: Array = field(init=False)
-    inverse_rate: float = field(init=False, default=0.0)
-    rounds: int = field(init=False, default=0)
+    weights: Array = field(init=False)  # for the coming round
+    inverse_rate: float = field(init=False, default=0.0)  # a, in units of the loss
+    rounds: int = field(init=False, default=0)  # updates so far
 
     def __post_init__(self) -> None:
         self.size = checks.count(self.size, "size")
-        self.share = checks.positive(self.share, "share")
         self.weights = np.full(self.size, 1.0 / self.size)
 
     def check_state(self) -> None:
@@ -217,13 +205,17 @@ class AdaHedge:
         require((self.weights > 0.0).all() and abs(self.weights.sum() - 1.0) < 1e-6, "weights")
         require(min(self.inverse_rate, self.rounds) >= 0, "weights")
 
+    @property
+    def share(self) -> float:
+        """The share of the last round."""
+        return min(0.5, 1.0 / max(1, self.rounds))
+
     def add(self, number: int) -> None:
-        """Add experts behind the present ones, with the share of a round for each."""
+        """Add experts behind the present ones, each with the weight that the share gives to all."""
         new = checks.count(number, "number", least=0)
-        size = self.size + new
-        fresh = np.full(new, self._share(self.rounds) / size)
+        self.size += new
+        fresh = np.full(new, self.share / self.size)
         self.weights = np.concatenate((self.weights * (1.0 - fresh.sum()), fresh))
-        self.size = size
 
     def update(self, losses: Any) -> None:
         """Take the losses of the experts in this round."""
@@ -232,17 +224,28 @@ class AdaHedge:
         ahead[ahead <= ROUNDING * np.abs(suffered).max()] = 0.0
         weights, a = self.weights, self.inverse_rate
         self.rounds += 1
-        if self.size == 1:
-            return
         kept = np.exp(-ahead / a) if a > 0.0 else (ahead == 0.0).astype(np.float64)
         total = float(weights @ kept)
         gap = float(weights @ ahead) + (a * math.log(total) if a > 0.0 else 0.0)
-        self.inverse_rate = a + max(0.0, gap) / math.log(self.size)
-        share = self._share(self.rounds)
-        self.weights = (1.0 - share) / total * (weights * kept) + share / self.size
+        if self.size > 1:
+            self.inverse_rate = a + max(0.0, gap) / math.log(self.size)
+        self.weights = (1.0 - self.share) / total * (weights * kept) + self.share / self.size
 
-    def _share(self, t: int) -> float:
-        return min(0.5, self.share / max(1, t))
+    def regret_bound(self, changes: int = 0) -> float:
+        r"""Return a bound on the loss of the weighted mean less that of a sequence of experts, so far.
+
+        .. math:: a_{T+1}\Big[\ln N + (S + 1)\ln\frac{N}{\alpha_T} + \ln(4 T)\Big]
+
+        Parameters
+        ----------
+        changes
+            S, how often the expert changes in the sequence.
+        """
+        number = checks.count(changes, "changes", least=0) + 1
+        if self.size == 1 or not self.rounds:
+            return 0.0
+        ways = math.log(self.size) + number * math.log(self.size / self.share)
+        return self.inverse_rate * (ways + math.log(4.0 * self.rounds))
 
 
 @dataclass(eq=False)

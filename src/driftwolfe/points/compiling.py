@@ -51,6 +51,7 @@ NUMBERS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 PLACES = numba.types.Array(numba.int64, 1, "C", readonly=True)
 TABLE = numba.types.Array(numba.float64, 2, "C", readonly=True)
 STACK = numba.types.Array(numba.float64, 3, "C", readonly=True)
+ANSWERS = numba.types.Array(numba.boolean, 1, "C", readonly=True)
 #: Arrays that are written to.
 NEW_NUMBERS, NEW_PLACES, NEW_TABLE = numba.float64[::1], numba.int64[::1], numba.float64[:, ::1]
 #: Scalars.
