@@ -102,6 +102,13 @@ class Descent(Experts):
             for place in range(self.size)[which] if isinstance(which, slice) else which:
                 held[place] = new[0]
 
+    def replan(self, i: int, plan: Plan) -> None:
+        """Give an expert another step, block, tolerance and share from the coming round on."""
+        for name, value in zip(PLAN_COLUMNS, plan, strict=False):
+            column = getattr(self, name).copy()
+            column[i] = value
+            setattr(self, name, column)
+
     def check_state(self) -> None:
         super().check_state()
         self.lazy = np.zeros(self.size, dtype=np.bool_)

@@ -14,6 +14,8 @@ from driftwolfe.points.kinds import Array
 from driftwolfe.points.rounding import WHOLE, whole_above, whole_below
 from driftwolfe.storage import require
 
+#: Frank-Wolfe reaches a gap of delta^2 within so many times D^2/delta^2 LMO calls, from any start.
+CERTAIN_CALLS = 6.75
 #: More rounds than any game has.
 FOREVER = 1 << 61
 

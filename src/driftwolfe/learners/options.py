@@ -116,6 +116,7 @@ class Options:
     step_scale: float | None  # c in eta = c h; None: D over the largest gradient norm so far
     loss_scale: float | Literal["auto"]
     tolerance_scale: float  # factor on the paper's 3 eps
+    certified: bool  # whether the constants are those of theory
     linear: bool  # whether experts and weights see the linearised loss
     oracle: ProjectionConfig
 
@@ -202,6 +203,7 @@ def make_options(
         step_scale=step_scale,
         loss_scale=_loss_scale(o["loss_scale"], G, domain),
         tolerance_scale=checks.positive(o["tolerance_scale"], "tolerance_scale"),
+        certified=certified,
         linear=o["feedback"] == "linear",
         oracle=ProjectionConfig(
             _method(domain, o["method"], budget, o["schedule"], o["lazy"], certified),

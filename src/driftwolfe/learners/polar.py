@@ -103,8 +103,12 @@ class POLAR(Learner):
         self.shortest = SHORTEST_FACTORED if factored else SHORTEST
         self.sleeping = weights == "sleeping"
         self._experts = self.options.experts(self._counted, [], domain.origin())
-        self._meta: Any = AdaNormalHedge(self.options.loss_scale) if self.sleeping else AdaHedge()
-        self._join(self._members(), domain.origin())
+        whole = self._members()
+        self._experts.add(domain.origin(), [self._plan(each) for each in whole])
+        self._meta: Any = AdaHedge(1)
+        if self.sleeping:
+            self._meta = AdaNormalHedge(self.options.loss_scale)
+            self._meta.add(1)
 
     def update(self, loss: Any) -> float:
         """Play the mean of the experts; weigh them; let each step; restart those whose epoch ends."""
@@ -115,7 +119,10 @@ class POLAR(Learner):
             shares = self.options.oracle.budget * (even + (1.0 - EVEN_SHARE) * weights)
             self._experts.shares = shares
         evaluation = self._experts.evaluate(f, weights, self.options.linear, tangent=True)
-        self._meta.update(evaluation.losses, evaluation.played)
+        if self.sleeping:
+            self._meta.update(evaluation.played, evaluation.losses)
+        else:
+            self._meta.update(evaluation.losses)
         self._experts.step(f, evaluation)
         self.t += 1
         self._restart()
@@ -125,8 +132,7 @@ class POLAR(Learner):
         """Restart the experts whose epoch ends with this round, and add those of a new length."""
         coming, experts = self.t + 1, self._experts
         if self.t & (self.t - 1) == 0:  # the whole game is longer than planned: smaller steps
-            plan = self._plan(Member("whole", 2 * self.t))
-            experts.replan(0, plan)
+            experts.replan(0, self._plan(Member("whole", 2 * self.t)))
         if coming % self.shortest:
             return
         decision = experts.restart_point(self._meta.weights, lambda w: int(near_largest(w)[0]))
@@ -138,7 +144,10 @@ class POLAR(Learner):
         experts.restart(origin, self.domain.origin(), keep=("x", "_x"))  # plays on where it is
         if self.sleeping:
             self._meta.restart(ends)
-        self._join(new, decision)
+        for each in new:
+            start = self.domain.origin() if each.kind == "origin" else decision
+            experts.add(start, [self._plan(each)])
+        self._meta.add(len(new))
 
     def _members(self) -> list[Member]:
         """The experts of the coming round: one for the whole game, then those of each length."""
@@ -148,12 +157,6 @@ class POLAR(Learner):
             length *= 2
         whole = Member("whole", 1 << self.t.bit_length())
         return [whole, *(Member(kind, each) for each in lengths for kind in self.kinds)]
-
-    def _join(self, new: list[Member], decision: Point) -> None:
-        for each in new:
-            start = self.domain.origin() if each.kind == "origin" else decision
-            self._experts.add(start, [self._plan(each)])
-        self._meta.add(len(new))
 
     def _plan(self, member: Member) -> Plan:
         """The step, block and tolerance of an expert, and its share of a budget."""
