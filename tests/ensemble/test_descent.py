@@ -87,7 +87,7 @@ def test_restarted_experts_are_new_ones_and_the_others_play_on(make, shared):
         rest.largest_gradient = restarted.largest_gradient  # those that leave may see more
         advance(rest, seed, slope)
     start = restarted.point(2)
-    restarted.restart(2, start)
+    restarted.restart(slice(2), start)
     rest.add(start, PLANS[:2])
     order = [2, 3, 0, 1]
     for seed in range(5, 12):

@@ -166,13 +166,19 @@ class Descent(Experts):
                 pool.spent += result.lmo_calls
             results.append(result)
         self.atoms, self.pooled_budget = atoms, pool
-        return self._counted(results)
+        return self._counted(due, results)
 
-    def _counted(self, results: list[InfeasibleProjection]) -> list[InfeasibleProjection]:
-        """Count projections, and keep the largest distance of those that were cut off."""
-        cut_off = (each.distance for each in results if not each.converged)
+    def _counted(
+        self, due: Indices, results: list[InfeasibleProjection]
+    ) -> list[InfeasibleProjection]:
+        """Count projections, and keep the largest distance that bounds must allow for."""
         self.projections += len(results)
-        self.largest_distance = max(self.largest_distance, *cut_off, 0.0)
+        for i, result in zip(due, results, strict=True):
+            if self.lazy[i]:  # from the projection itself: at most the root of the gap
+                apart = math.sqrt(max(0.0, result.gap))
+            else:  # from y, where it was cut off
+                apart = 0.0 if result.converged else result.distance
+            self.largest_distance = max(self.largest_distance, apart)
         return results
 
 

@@ -123,7 +123,7 @@ class ListDescent(Descent):
         jobs = self._on_streams([partial(project, numbers) for numbers in groups])
         found = threads.run(jobs, self.domain.device.workers)
         results = dict(zip(chain(*groups), chain(*found), strict=True))
-        return self._counted([results[number] for number in range(due.size)])
+        return self._counted(due, [results[number] for number in range(due.size)])
 
     def _wide(self, i: int) -> bool:
         """Whether an expert keeps a device busy by itself."""
@@ -238,12 +238,13 @@ class EvenDescent(ListDescent):
         jobs = self._spend()
         x, y = list(self.x), list(self.y)
         for i in self.due().tolist():
-            x[i], y[i] = jobs[i].x, jobs[i].y
-            if jobs[i].running and (apart := distance(x[i], y[i])) ** 2 > self.tolerances[i]:
+            x[i], reached = jobs[i].x, jobs[i].y
+            if jobs[i].running and (apart := distance(x[i], reached)) ** 2 > self.tolerances[i]:
                 self.largest_distance = max(self.largest_distance, apart)
                 self.missed += 1
+            y[i] = y[i] if self.lazy[i] else reached
             jobs[i] = self._launch(i, x[i], y[i], sums[i], self.scale_for(largest))
-            sums[i] = GradientSum()
+            sums[i] = GradientSum(rest=sums[i].total(x[i])) if self.lazy[i] else GradientSum()
         self.x, self.y, self.sums, self.jobs = x, y, sums, jobs
         self.largest_gradient = largest
         self.clocks = self.clocks + 1
@@ -272,6 +273,8 @@ class EvenDescent(ListDescent):
         calls = job.calls + run.calls
         if answer is None:
             return Job(run.pair.x, job.y, calls, running=True)
+        if self.lazy[i]:
+            self.largest_distance = max(self.largest_distance, max(0.0, answer.gap) ** 0.5)
         return Job(trimmed(answer.feasible), trimmed(answer.infeasible), calls)
 
     def _launch(self, i: int, x: Point, y: Point, total: GradientSum, scale: float) -> Job:
@@ -279,5 +282,6 @@ class EvenDescent(ListDescent):
         if self.clocks[i] + 1 + self.blocks[i] >= self.lifetimes[i]:
             return Job(x, y)
         target = in_hull(self.domain, y + (-scale * self.steps[i]) * total.total(x))
-        inside = clip_to_ball(target, self.domain.center, self.domain.radius)
-        return Job(x, inside, running=True)
+        if not self.lazy[i]:  # the projection of a point moved to the ball is another one
+            target = clip_to_ball(target, self.domain.center, self.domain.radius)
+        return Job(x, target, running=True)
