@@ -81,15 +81,54 @@ def blocked_descent(
     return float(apart + moving + stepping + (block - 1) * G * path_length)
 
 
-def weighing(meta: SleepingMeta, length: int, end: int) -> float:
+def lazy_descent(
+    G: float,
+    D: float,
+    rounds: int,
+    eta: float,
+    block: int,
+    distance: float,
+    start: float = ANYWHERE,
+    shrinking_steps: bool = False,
+    delay_factor: float = 1.0,
+) -> float:
+    r"""Return the bound on the static regret of a lazy expert, which projects the sum of its gradients.
+
+    .. math:: \frac{v_0 D^2}{\eta} + \frac{r\,\eta K T G^2}{2} + G T \delta
+
+    Where steps shrink as larger gradients are seen, eta is the last one, the second term doubles and
+    :math:`2 K G D` is added. `docs/theory/polar.md` has the proof.
+
+    Parameters
+    ----------
+    G, D, rounds, eta, block, start, shrinking_steps, delay_factor
+        As in `blocked_descent`.
+    distance
+        :math:`\delta`, of the points played from the exact projections.
+
+    Examples
+    --------
+    >>> round(lazy_descent(1.0, 2.0, 100, eta=0.2, block=1, distance=0.0), 6)
+    20.0
+    """
+    if G == 0:
+        return 0.0
+    stepping = delay_factor * eta * block * rounds * G**2 / 2.0
+    if shrinking_steps:
+        stepping = 2.0 * stepping + 2.0 * block * G * D
+    return start * D**2 / eta + stepping + G * rounds * distance
+
+
+def weighing(meta: SleepingMeta, length: int, end: int, created: int | None = None) -> float:
     """Return the price of a meta against the expert of one interval that ends by round `end`.
 
     NotImplementedError where losses differed by more than the meta's scale.
 
     Parameters
     ----------
-    meta, length, end
-        As it is after the game; rounds of the interval; the last round of the game, or a later one.
+    meta, length, end, created
+        As it is after the game; rounds of the interval; the last round of the game, or a later one;
+        and as in `SleepingMeta.regret_bound`.
 
     Examples
     --------
@@ -102,7 +141,7 @@ def weighing(meta: SleepingMeta, length: int, end: int) -> float:
             f"no bound is known: losses differed by {meta.largest_difference:g} in a round, more "
             f"than the loss_scale of {meta.scale:g}; give a larger lipschitz or loss_scale"
         )
-    return meta.regret_bound(length, max(1, end), meta.scale)
+    return meta.regret_bound(length, max(1, end), meta.scale, created)
 
 
 def over_windows(
@@ -149,6 +188,36 @@ def over_windows(
         best = min(best, worst + path_length * price)
         sums = np.concatenate((sums, sums + one))
     return float(best)
+
+
+def over_game(
+    rounds: int,
+    level_bound: Callable[[int], float],
+    level_price: Callable[[int], float],
+    path_length: float,
+) -> float:
+    """Return a bound on the dynamic regret in a game of so many rounds; see `over_windows`.
+
+    For each k, the game is intervals of 1, 2, ..., 2^(k-1) rounds and then as many of 2^k as it takes.
+    The path is split over them, so its largest price per unit pays for all of it.
+
+    Parameters
+    ----------
+    rounds, level_bound, level_price, path_length
+        As in `over_windows`, with `rounds` for tau.
+
+    Examples
+    --------
+    >>> over_game(3, lambda k: 1.0, lambda k: 10.0**k, path_length=0.0)
+    2.0
+    """
+    best, shorter, price = np.inf, 0.0, 0.0
+    for k in range(rounds.bit_length()):
+        one, price = level_bound(k), max(price, level_price(k))
+        many = -(-(rounds - (1 << k) + 1) // (1 << k))
+        best = min(best, shorter + many * one + path_length * price)
+        shorter += one
+    return float(best) if rounds else 0.0
 
 
 def frank_wolfe_tracking(

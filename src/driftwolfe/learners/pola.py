@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Unpack
@@ -126,15 +125,7 @@ class CoverLearner(Learner):
         path_length = min(path_length, max(0, rounds - 1) * self.domain.diameter)
         if tau is not None:
             return bounds.over_windows(rounds, self._level_bound, self._level_price, path_length)
-        # For each k, intervals of 1, 2, ..., 2^(k-1) rounds, then as many of 2^k as it takes. The path
-        # is split over them, so its largest price per unit pays for all of it.
-        best, shorter, price = math.inf, 0.0, 0.0
-        for k in range(rounds.bit_length()):
-            one, price = self._level_bound(k), max(price, self._level_price(k))
-            many = math.ceil((rounds - (1 << k) + 1) / (1 << k))
-            best = min(best, shorter + many * one + path_length * price)
-            shorter += one
-        return best if rounds else 0.0
+        return bounds.over_game(rounds, self._level_bound, self._level_price, path_length)
 
     def _level_bound(self, k: int) -> float:
         """The static regret on an interval of length 2^k: its expert's, and that of the weights."""

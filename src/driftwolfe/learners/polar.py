@@ -179,7 +179,9 @@ class POLAR(Learner):
             share = budget / (level * (level + 1))
             share /= 1 if member.kind == "whole" else len(self.kinds)
             h = (share / (CERTAIN_CALLS * options.delay_factor)) ** 0.25 * length**-0.75
-            block = math.ceil((CERTAIN_CALLS / (share * (options.delay_factor * h) ** 2)) ** (1 / 3))
+            block = math.ceil(
+                (CERTAIN_CALLS / (share * (options.delay_factor * h) ** 2)) ** (1 / 3)
+            )
         tolerance = min(1.0, (h * block * options.delay_factor) ** 2) * options.D**2
         return Plan(h, block, tolerance * options.tolerance_scale, share, lifetime, lazy)
 
@@ -206,6 +208,83 @@ class POLAR(Learner):
         members = self._members()
         require(self._experts.size == self._meta.size == len(members), "experts and weights")
         self._experts.lazy = np.array([each.kind != "agile" for each in members])
+
+    def _bound(self, path_length: float, tau: int | None) -> float | None:
+        if not self._experts.exact and self.options.oracle.method in ("halfspace", "paper"):
+            return None  # they move the target to the ball first, and its projection is another
+        rounds = self.t if tau is None else min(tau, self.t)
+        # No comparators of the set have a longer path.
+        path_length = min(path_length, max(0, rounds - 1) * self.domain.diameter)
+        if self.sleeping:
+            over = bounds.over_game if tau is None else bounds.over_windows
+            return over(rounds, self._level_bound, self._level_price, path_length)
+        if tau is not None or not self.t:
+            return 0.0 if not self.t else None
+        slope = self.lipschitz * path_length
+        found = [self._whole_bound(self.t) + self.t * slope + self._meta.regret_bound(0)]
+        for each in self._members()[1:]:
+            before, rest = each.length - 1, self.t - each.length + 1
+            if each.kind == "agile":
+                own = self.options.expert_bound(
+                    self._plan(each),
+                    self._experts,
+                    self.lipschitz,
+                    rest,
+                    path_length,
+                    bounds.ANYWHERE,
+                )
+            else:
+                own = math.ceil(rest / each.length) * self._epoch_bound(each) + each.length * slope
+            # The expert of the whole game plays until this one joins: one change.
+            found.append(self._whole_bound(before) + before * slope + own)
+        return min(found[0], min(found[1:], default=math.inf) + self._meta.regret_bound(1))
+
+    def _epoch_bound(self, member: Member, rounds: int | None = None) -> float:
+        """The static regret of a lazy expert in an epoch, or in some rounds of it."""
+        plan, G, D = self._plan(member), self.lipschitz, self.options.D
+        found = bounds.lazy_descent(
+            G,
+            D,
+            member.length if rounds is None else rounds,
+            self._experts.scale_for(G) * plan.step,
+            plan.block,
+            self._experts.largest_distance,
+            bounds.AT_CENTER if member.kind in ("origin", "whole") else bounds.ANYWHERE,
+            shrinking_steps=self.options.step_scale is None,
+            delay_factor=self.options.delay_factor,
+        )
+        return found + plan.block * G * D if member.kind == "origin" else found
+
+    def _whole_bound(self, rounds: int) -> float:
+        """The static regret of the expert that never restarts: its steps shrink at powers of two."""
+        if not rounds:
+            return 0.0
+        levels = [1 << k for k in range(rounds.bit_length() + 1)]
+        last = self._epoch_bound(Member("whole", levels[-1]), 0)
+        parts = [min(2 * start, rounds + 1) - start for start in levels[:-1]]  # rounds of each
+        ends = [Member("whole", length) for length in levels]
+        stepping = [
+            self._epoch_bound(end, part) - self._epoch_bound(end, 0)
+            for end, part in zip(ends[1:], parts, strict=True)
+        ]
+        return last + sum(stepping)
+
+    def _level_bound(self, k: int) -> float:
+        """The static regret on an epoch of 2^k rounds: its expert's, and that of the weights."""
+        length = 1 << k
+        if length < self.shortest:
+            return self.lipschitz * self.domain.diameter * length
+        own = min(self._epoch_bound(Member(kind, length)) for kind in self.kinds if kind != "agile")
+        return own + bounds.weighing(self._meta, length, self.t, self._created())
+
+    def _level_price(self, k: int) -> float:
+        """What a unit of path inside an epoch of 2^k rounds adds."""
+        return 0.0 if 1 << k < self.shortest else self.lipschitz * (1 << k)
+
+    def _created(self) -> int:
+        """Experts that have ever begun, restarts counted."""
+        lengths = {each.length for each in self._members()[1:]}
+        return 1 + len(self.kinds) * sum((self.t + 1) // length for length in lengths)
 
 
 def _kinds(given: Any) -> tuple[str, ...]:

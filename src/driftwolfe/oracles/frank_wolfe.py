@@ -319,7 +319,9 @@ class Run:
     def known(self) -> Point | None:
         """Return a vertex found before whose gap proves that the run must go on, if there is one."""
         vertex = self.atoms.best(self.pair.direction()) if self.atoms else None
-        return vertex if vertex is not None and self.pair.gap_at(vertex) > self.final_gap() else None
+        return (
+            vertex if vertex is not None and self.pair.gap_at(vertex) > self.final_gap() else None
+        )
 
     def accept(self, gap: float) -> InfeasibleProjection | None:
         """Return the result if the certified gap is small enough, else None."""
