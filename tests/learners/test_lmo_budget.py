@@ -165,7 +165,7 @@ def test_what_does_not_go_together_is_refused():
     with pytest.raises(ValueError, match="method must be one of"):
         dw.POLA(ball, lmo_budget=1.0, schedule="even", method="paper")
     with pytest.raises(ValueError, match="method must be one of"):
-        dw.POLA(ball, lazy=3, method="corrective")
+        dw.POLA(ball, lazy=3, method="block")
     with pytest.raises(ValueError, match="leave one of the two out"):
         dw.POLA(ball, lazy=3, lmo_budget=1.0, schedule="even")
     with pytest.raises(ValueError, match="lazy"):

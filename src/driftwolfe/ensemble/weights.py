@@ -180,7 +180,7 @@ class AdaHedge:
     >>> for _ in range(20):
     ...     meta.update([0.0, 1.0])
     >>> meta.weights.round(2)
-    array([0.97, 0.03])
+    array([0.94, 0.06])
 
     References
     ----------

@@ -252,12 +252,16 @@ def _method(
     one_of(schedule, "schedule", ("blocks", "even"))
     if schedule == "even" and lmo_budget is None:
         raise ValueError('schedule="even" spreads a budget over the rounds; give lmo_budget=1.0')
-    if schedule == "even" or lazy:
-        name = f"with {'lazy' if lazy else 'an even schedule'}, method"
-        one_of(method, name, ("auto", "halfspace", "corrective"))  # one Frank-Wolfe run
-        if schedule == "even" and lazy:
-            raise ValueError('lazy works with schedule="blocks"; leave one of the two out')
-        return method if method != "auto" else "halfspace"
+    if schedule == "even" and lazy:
+        raise ValueError('lazy works with schedule="blocks"; leave one of the two out')
+    if schedule == "even":
+        one_of(
+            method, "with an even schedule, method", ("auto", "halfspace")
+        )  # runs that can pause
+        return "halfspace"
+    if lazy:
+        one_of(method, "with lazy, method", ("auto", "halfspace", "corrective"))
+        return "halfspace" if method == "auto" else method
     if method != "auto" or lmo_budget is None:
         return method
     return "halfspace" if certified else domain.lmo_method
