@@ -24,6 +24,12 @@ SHAPE, HORIZON, PER_ROUND = (162_000, 62_000), 1000, 25_000
 RADIUS, STEP_SCALE = 3e3, 9e2
 #: A ball that allows higher ranks.
 WIDE_RADIUS = 3e4
+#: The stream that can be learned: rank, deviations of the low-rank part and of the noise, and a
+#: radius of 0.15 sqrt(m n), chosen on a tenth of the rows and columns.
+RANK, LOW_RANK, NOISE, LEARNABLE_RADIUS = 5, 1.0, 0.5, 1.5e4
+#: Sides over the number of popular rows and columns: at the full size the most active user has 1,700
+#: ratings and the median one 47; the most popular film has 40,000 and the median one 16.
+POPULAR = (10, 100)
 
 
 def stream(shape=SHAPE, per_round=PER_ROUND, rounds=HORIZON) -> Iterator[dw.losses.Loss]:
@@ -37,6 +43,29 @@ def stream(shape=SHAPE, per_round=PER_ROUND, rounds=HORIZON) -> Iterator[dw.loss
         cols = (n * rng.random(per_round) ** 2).astype(np.int64)
         ratings = 3.0 + np.einsum("ij,ij->i", U[rows], V[cols])
         yield dw.losses.AbsoluteEntries(rows, cols, ratings, shape=shape)
+
+
+def learnable(
+    shape: tuple[int, int] = SHAPE, per_round: int = PER_ROUND, rounds: int = HORIZON
+) -> Iterator[dw.losses.Loss]:
+    """Ratings of a low-rank matrix plus noise, less their mean; rows and columns are long-tailed."""
+    rng = np.random.default_rng(0)
+    U, V = (rng.standard_normal((size, RANK)) for size in shape)
+    for t in range(rounds):
+        rng = np.random.default_rng((1, t))
+        rows, cols = (
+            _long_tailed(size, size / part, rng.random(per_round))
+            for size, part in zip(shape, POPULAR, strict=True)
+        )
+        ratings = LOW_RANK / RANK**0.5 * np.einsum("ij,ij->i", U[rows], V[cols])
+        ratings += NOISE * rng.standard_normal(per_round)
+        yield dw.losses.AbsoluteEntries(rows, cols, ratings, shape=shape)
+
+
+def _long_tailed(size: int, popular: float, uniform: Any) -> Any:
+    """Indices below `size` of density (popular + index)^-2, from uniform numbers."""
+    shares = uniform * size / (size + popular)
+    return np.minimum(popular * shares / (1.0 - shares), size - 1).astype(np.int64)
 
 
 def bogd_ip(device: str = "cpu") -> dw.BOGDIP:

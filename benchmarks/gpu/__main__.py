@@ -21,6 +21,7 @@ MODULES = {
     "bandwidth": "floors",
     "libraries": "libraries",
     "stream": "games",
+    "learning": "learning",
     "kernels": "floors",
     "projection": "games",
     "movielens": "games",

@@ -69,6 +69,27 @@ def _stream(results: Results) -> list[Rows]:
     return [rows, experts]
 
 
+def _learning(results: Results) -> list[Rows | str]:
+    found = results["learning"]
+    m, n = found["shape"]
+    head = ["learner", "seconds", "ms per round", "projections", "calls per projection"]
+    rows = [[*head, "loss per rating", "first tenth", "last tenth", "peak GiB", "largest rank"]]
+    curves = [["loss per rating", *(f"tenth {i}" for i in range(1, 11))]]
+    for name, each in found["learners"].items():
+        title = f"{name}, {found['rounds']:,} rounds of low rank plus noise on {m:,} x {n:,}"
+        row = [title, number(each["seconds"]), number(1e3 * each["seconds"] / found["rounds"])]
+        row += [f"{each['projections']:,}", number(each["calls"])]
+        tenths = [f"{loss:.4f}" for loss in each["tenths"]]
+        row += [f"{each['mean_loss']:.4f}", tenths[0], tenths[-1]]
+        rows.append([*row, number(each["peak_gib"]) if "peak_gib" in each else "", str(max(each["ranks"]))])
+        curves.append([name, *tenths])
+    told = (
+        f"{found['entries_a_round']:,} ratings per round; the zero matrix has "
+        f"{found['mean_loss_of_zero']:.4f} per rating, the truth {found['mean_loss_of_truth']:.4f}."
+    )
+    return [rows, curves, told]
+
+
 def _kernels(results: Results) -> list[Rows | str]:
     tables: list[Rows | str] = []
     for name, title in GAMES.items():
@@ -160,6 +181,7 @@ TABLES: dict[str, tuple[str, Callable[[Results], list[Any]]]] = {
     "bandwidth": ("Memory bandwidth", _bandwidth),
     "libraries": ("PyTorch and CuPy", _libraries),
     "stream": ("The large stream", _stream),
+    "learning": ("The large stream, made learnable", _learning),
     "kernels": ("Time against the floor of memory bandwidth", _kernels),
     "projection": ("A projection against two cores", _projection),
     "movielens": ("MovieLens 100K", _movielens),

@@ -43,7 +43,7 @@ def numbers(value):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     where = tmp_path_factory.mktemp("gpu")
-    assert run(where, "bandwidth", "libraries", "stream") == 0
+    assert run(where, "bandwidth", "libraries", "stream", "learning") == 0
     assert run(where, "kernels", "projection", "crossover", "auto") == 0
     return where
 
