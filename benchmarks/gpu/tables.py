@@ -81,7 +81,9 @@ def _learning(results: Results) -> list[Rows | str]:
         row += [f"{each['projections']:,}", number(each["calls"])]
         tenths = [f"{loss:.4f}" for loss in each["tenths"]]
         row += [f"{each['mean_loss']:.4f}", tenths[0], tenths[-1]]
-        rows.append([*row, number(each["peak_gib"]) if "peak_gib" in each else "", str(max(each["ranks"]))])
+        rows.append(
+            [*row, number(each["peak_gib"]) if "peak_gib" in each else "", str(max(each["ranks"]))]
+        )
         curves.append([name, *tenths])
     told = (
         f"{found['entries_a_round']:,} ratings per round; the zero matrix has "

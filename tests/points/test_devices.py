@@ -468,7 +468,8 @@ def test_stored_entries_are_as_scipy_has_them(device, shape, count):
     close(stored @ device.put(block), expected @ block, 10)
     close(stored.T @ (stored @ device.put(block)), expected.T @ (expected @ block), 100)
     largest, length = stored.measures
-    assert largest == pytest.approx(np.abs(expected.data).max(initial=0.0))
+    assert np.abs(expected.data).max(initial=0.0) <= largest * (1 + 1e-12)
+    assert largest <= length * (1 + 1e-12)
     assert length == pytest.approx(np.linalg.norm(expected.data))
 
 
@@ -509,7 +510,7 @@ def test_other_values_at_the_same_places_keep_no_old_answers(device):
             block = np.random.default_rng(5).standard_normal((6, 2))
             close(made @ device.put(block), wanted @ block, 10)
             close(made.T @ (made @ device.put(block)), wanted.T @ (wanted @ block), 100)
-            assert made.measures[0] == pytest.approx(np.abs(wanted.data).max())
+            assert np.abs(wanted.data).max() <= made.measures[0] * (1 + 1e-12)
             assert made.measures[1] == pytest.approx(np.linalg.norm(wanted.data))
         same_stored(stored, expected)
         same_stored(copy.deepcopy(stored), expected)

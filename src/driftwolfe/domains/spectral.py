@@ -152,7 +152,10 @@ class TraceNormBall(NormBall):
     def _atom(self, direction: Point, top: Triplet) -> Answer:
         error, u, v = self.scale * top.error, top.u[:, None], top.v[:, None]
         if isinstance(direction, FactoredMatrix):
-            return FactoredMatrix.from_orthonormal(u, np.array([-self.scale]), v), error
+            atom = FactoredMatrix.from_orthonormal(u, np.array([-self.scale]), v)
+            if direction.device is not HOST:  # where an inner product takes several calls
+                atom.slope = -self.scale * top.s
+            return atom, error
         return (-self.scale * u) @ v.T, error
 
     def project_many(self, stack: Array) -> Array:

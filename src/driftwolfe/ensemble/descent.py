@@ -215,8 +215,8 @@ class GradientSum:
         """The sum, as a point of the same kind as `like`."""
         if not self.rows:
             return 0.0 * like if self.rest is None else self.rest
-        concat = namespace(self.rows[0]).concat
-        entries = (concat(part) for part in (self.rows, self.cols, self.values))
+        concat, parts = namespace(self.rows[0]).concat, (self.rows, self.cols, self.values)
+        entries = (concat(part) if len(part) > 1 else part[0] for part in parts)
         stored = FactoredMatrix._stored(like.shape, *entries)
         return stored if self.rest is None else self.rest + stored
 

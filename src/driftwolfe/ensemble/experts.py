@@ -168,7 +168,7 @@ def require_finite(*given: Any) -> None:
         elif isinstance(part, np.ndarray):
             finite = checks.all_finite(part)
         else:
-            finite = not is_array(part) or bool(namespace(part).isfinite(part).all())
+            finite = not is_array(part) or math.isfinite(device_of(part).largest(part))
         if not finite:
             raise ValueError(
                 "the loss returned a value or gradient that is not finite at the decision; "

@@ -15,7 +15,7 @@ from driftwolfe.domains.base import require_feasible, require_kind
 from driftwolfe.ensemble import threads
 from driftwolfe.ensemble.dense import DenseDescent
 from driftwolfe.ensemble.descent import PLAN_COLUMNS, Descent, GradientSum
-from driftwolfe.ensemble.experts import Evaluation, stack
+from driftwolfe.ensemble.experts import Evaluation, Scores, stack
 from driftwolfe.ensemble.plan import LMOBudget, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
@@ -68,21 +68,34 @@ class ListDescent(Descent):
     def point(self, i: int) -> Point:
         return self.x[i]
 
+    def scores(self, loss: Loss) -> Scores:
+        """The scores of every expert; on a device, of those of low rank in a few calls."""
+        columns = sum(getattr(x, "rank", 0) for x in self.x) * sum(self.domain.shape)
+        if (
+            self.domain.device is HOST
+            or not isinstance(loss, EntryLoss)
+            or self.size == 1
+            or columns * 8 > _NARROW
+        ):
+            return super().scores(loss)
+        loss.check_shape(self.domain.shape)
+        return FactoredMatrix.entries_of_each(self.x, *loss.places(self.domain.device))
+
     def step(self, loss: Loss, evaluation: Evaluation) -> None:
         """Add each expert's gradient; where its block ends, take a step and project."""
         sums, largest = self._longer_sums(loss, evaluation)
         due, scale = self.due(), self.scale_for(largest)
 
         def target(i: int) -> Point:
+            if self.lazy[i]:  # kept: entries that came twice are added once
+                sums[i] = GradientSum(rest=sums[i].total(self.x[i]))
             return self.y[i] + (-scale * self.steps[i]) * sums[i].total(self.x[i])
 
         results = self._project(due, target)
         x, y = list(self.x), list(self.y)
         for i, result in zip(due, results, strict=True):
             x[i] = result.feasible
-            if self.lazy[i]:
-                sums[i] = GradientSum(rest=sums[i].total(x[i]))  # entries that came twice are added
-            else:
+            if not self.lazy[i]:
                 y[i], sums[i] = result.infeasible, GradientSum()
         self.x, self.y, self.sums = x, y, sums
         self.largest_gradient = largest

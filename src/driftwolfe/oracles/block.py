@@ -57,16 +57,16 @@ def block(
             f'method "block" is for TraceNormBall, got {type(domain.unwrapped).__name__}; '
             'use method="corrective" or "halfspace"'
         )
-    apart = distance(y, x)
-    if not apart < 1e153:  # squares of larger ones overflow
+    radius, length = domain.radius, norm(y)
+    if not length < 1e153:  # squares of larger ones overflow
         raise ValueError("a target is beyond the range of numbers; use a smaller step_scale")
-    if apart * apart <= stop.tolerance:
-        gap = apart * 2 * domain.radius
-        return InfeasibleProjection(x.copy(), y.copy(), 0, gap, apart, "block")
-    radius = domain.radius
+    if abs(length - norm(x)) <= math.sqrt(stop.tolerance):  # it is at most their distance
+        apart = distance(y, x)
+        if apart * apart <= stop.tolerance:
+            gap = apart * 2 * radius
+            return InfeasibleProjection(x.copy(), y.copy(), 0, gap, apart, "block")
     if isinstance(y, FactoredMatrix) and y.nuclear_norm_bound() <= radius:
         return InfeasibleProjection(y, y, 0, 0.0, 0.0, "block")
-    length = norm(y)
     yy = length * length
     full, dense = min(domain.shape), math.prod(domain.shape) <= _FULL_ENTRIES
     most = full if dense else min(full, max(64, _LARGEST_BLOCK // (8 * sum(domain.shape))))
@@ -102,7 +102,7 @@ def block(
         hint = min(_LARGEST_ERROR, allowed / size) if size > 0 else _LARGEST_ERROR
         vertex, error = yield pair.direction(), hint
         calls = run.calls = calls + 1
-        gap = pair.gap_at(vertex) + error
+        gap = pair.gap_of(vertex) + error
         if (result := run.accept(gap)) is not None:
             return result
         if run.spent() or s.size >= most:

@@ -36,6 +36,8 @@ class Device:
     place: Any = "cpu"
     #: Threads beyond which more only wait for each other.
     workers: float = math.inf
+    #: Columns up to which small matrices go to the host, as each call of a device costs as much.
+    gram_columns: int = 0
 
     def put(self, array: Any) -> Any:
         """Bring an array here, from any device."""
@@ -80,7 +82,11 @@ class Device:
 
     def largest(self, array: Any) -> float:
         """The largest absolute value; 0 where there is none."""
-        return float(self.xp.linalg.vector_norm(array, ord=math.inf)) if min(array.shape) else 0.0
+        return (
+            float(self.xp.linalg.vector_norm(array, ord=math.inf))
+            if min(array.shape, default=1)
+            else 0.0
+        )
 
     def summed(self, table: Any, groups: Any, number: int) -> Any:
         """The sums of a table's columns over groups, which are numbered."""
@@ -186,6 +192,10 @@ class Device:
             return float(self.xp.vdot((U * s).ravel(), (stored @ V).ravel()))
         keys = self.keys(stored)
         return float(stored.data @ self.entries(U, s, V, keys // n, keys % n))
+
+    def plus_product(self, product: Any, left: Any, right: Any) -> Any:
+        """A new array plus the product of two others."""
+        return left @ right + product
 
     def __repr__(self) -> str:
         return f"Device({self.name!r})"

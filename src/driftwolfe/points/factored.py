@@ -64,6 +64,8 @@ class FactoredMatrix:
         Where it lives.
     orthonormal
         Whether U and V are known to have orthonormal columns, which makes norms cheap.
+    slope
+        Of an LMO's vertex: its inner product with the direction, where that is known; else None.
 
     Examples
     --------
@@ -80,7 +82,10 @@ class FactoredMatrix:
     """
 
     __array_ufunc__ = None  # numpy leaves `array * matrix` and the like to this class
-    __slots__ = ("U", "V", "_scale", "_transposed", "device", "orthonormal", "s", "shape", "sparse")
+    __slots__ = (
+        *("U", "V", "_scale", "_transposed", "device", "orthonormal", "s", "shape", "slope"),
+        "sparse",
+    )
 
     def __init__(self, U: Any, s: Any, V: Any, sparse: Any = None) -> None:
         device = device_of(U)
@@ -104,6 +109,7 @@ class FactoredMatrix:
         self.shape: Shape = (U.shape[0], V.shape[0])
         self.orthonormal = orthonormal or not s.size
         self._transposed: Any = None
+        self.slope: float | None = None
         self._scale: Any = None
 
     @classmethod
@@ -244,6 +250,19 @@ class FactoredMatrix:
             values += self.device.stored_at(self.sparse, rows * self.shape[1] + cols)
         return values
 
+    @classmethod
+    def entries_of_each(cls, matrices: Sequence[FactoredMatrix], rows: Any, cols: Any) -> Any:
+        """The entries of several matrices, a row for each, at pairs as in `entries_at`."""
+        both, ends = cls._side_by_side(matrices, None), np.cumsum([A.rank for A in matrices])
+        whose = np.zeros((both.rank, len(matrices)))
+        for column, A, end in zip(whose.T, matrices, ends, strict=True):
+            column[end - A.rank : end] = A.s
+        values = both.device.entries(both.U, both.device.put(whose), both.V, rows, cols).T
+        for value, A in zip(values, matrices, strict=True):
+            if A.sparse is not None:
+                value += A.device.stored_at(A.sparse, rows * A.shape[1] + cols)
+        return values
+
     def __add__(self, other: Any) -> Any:
         if is_array(other):
             self._same_shape(other)
@@ -298,8 +317,10 @@ class FactoredMatrix:
 
     def times(self, block: Any) -> Array:
         """Return :math:`A Q` for a block that is known to fit, and to be where the matrix is."""
-        product: Array = self.U @ _scale_rows(self.scale, self.V.T @ block)
-        return product if self.sparse is None else product + self.sparse @ block
+        inside = _scale_rows(self.scale, self.V.T @ block)
+        if self.sparse is None:
+            return self.U @ inside
+        return self.device.plus_product(self.sparse @ block, self.U, inside)
 
     def __rmatmul__(self, block: Any) -> Array:
         block = self.here(block)
@@ -308,12 +329,12 @@ class FactoredMatrix:
     def transpose_times(self, block: Array) -> Array:
         r"""Return :math:`A^\top Q` for a vector or block of vectors, without transposing A."""
         block = self.here(block)
-        product: Array = self.V @ _scale_rows(self.scale, self.U.T @ block)
+        inside = _scale_rows(self.scale, self.U.T @ block)
         if self.sparse is None:
-            return product
+            return self.V @ inside
         if self._transposed is None:  # a view, but scipy takes as long to make it as to multiply
             self._transposed = self.sparse.T
-        return product + self._transposed @ block
+        return self.device.plus_product(self._transposed @ block, self.V, inside)
 
     def inner(self, other: Any) -> float:
         r"""Return :math:`\langle A, B\rangle` with another factored matrix or a dense array."""

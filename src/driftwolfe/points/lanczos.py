@@ -201,15 +201,16 @@ def _run(
     luck: float,
     rescaled: bool = False,
 ) -> list[Triplet]:
-    """Grow one Krylov basis per matrix; u, v are not unit. `luck` is -log|c|, 0 to rule out nothing."""
+    """Grow one Krylov basis per matrix; u, v need not be unit. `luck` is -log|c|, 0 to rule out nothing."""
     steps = max(1, min(_LARGEST_BASIS, most, matrices[0].shape[1]))
     factored = isinstance(matrices[0], FactoredMatrix)
     if factored and matrices[0].device is not HOST:
         spaces = matrices[0].device.krylov(matrices, starts, steps)
     else:
         spaces = (_FactoredBasis if factored else _Basis)(matrices[0], starts[0], steps)
-    with np.errstate(over="ignore", invalid="ignore"):
-        first = spaces.grow(1)[0]
+    on_host = isinstance(starts[0], np.ndarray)
+    with np.errstate(over="ignore", invalid="ignore"):  # a device takes several steps at once
+        first = spaces.grow(1 if on_host else min(_FIRST_CHECK, steps))[0][:, :1]
     if not (rescaled or ((first > _SMALLEST) & (first < _LARGEST)).all()):
         pairs = zip(matrices, starts, strict=True)
         largest = [A.largest_part() if factored else float(abs(A @ q).max()) for A, q in pairs]
@@ -272,10 +273,12 @@ def _missed(values: Array, beyond: Array, tolerance: float, luck: float) -> floa
 
 
 def _unit(vector: Any) -> Any:
-    """Return the direction of a vector; its length stays where it lives."""
-    if isinstance(vector, np.ndarray) and _SMALLEST < (square := float(vector @ vector)) < _LARGEST:
+    """Return the direction of a vector; on a device, bases take any start and return directions."""
+    if not isinstance(vector, np.ndarray):
+        return vector
+    if _SMALLEST < (square := float(vector @ vector)) < _LARGEST:
         return vector / math.sqrt(square)
-    return vector / device_of(vector).xp.linalg.vector_norm(vector)
+    return vector / np.linalg.norm(vector)
 
 
 class _Basis:

@@ -6,11 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftwolfe.points.devices import device_of, is_array, svd
+from driftwolfe.points.devices import HOST, device_of, eigh, is_array, svd
 from driftwolfe.points.kinds import Array
 
 #: Largest error of Q^T Q - I that is taken for orthonormal.
 _ORTHOGONALITY = 1e-11
+#: The error of a first basis up to which a second Cholesky factor mends it, and the least length of
+#: its columns before, whose squares stay in range.
+_NEARLY, _SHORTEST = 0.1, 1e-140
 #: Singular values below this share of the first have vectors that a Gram matrix leaves less than
 #: ten digits of.
 _GRAM_RANGE = 1e-3
@@ -72,16 +75,46 @@ class RitzSpace(NamedTuple):
             V, _, W = thin_svd_of_product(self.image, np.ones(size), device.unit(size))
             return self.basis @ W[:, :count], device.by_rows(V[:, :count])
         rotation = self.rotation[:, :count]
-        return self.basis @ rotation, (self.image @ rotation) / device.put(self.s[:count])
+        return self.basis @ rotation, self.image @ (rotation / device.put(self.s[:count]))
 
 
 def ritz_space(operator: Any, right: Array, powers: int = 0) -> RitzSpace:
     """Return the image of a block of right vectors after `powers` rounds of power iteration."""
     image = operator @ right if powers == 0 else _powered(operator, right, powers)
+    device = device_of(image)
+    if image.shape[1] <= device.gram_columns and (found := _by_grams(operator, image, device)):
+        return found
     basis = orthonormal(image)
     back = transpose_times(operator, basis)
     squares, rotation = device_of(back).eigh(back.T @ back)
     return RitzSpace(basis, back, rotation, np.sqrt(np.maximum(squares, 0.0)))
+
+
+def _by_grams(operator: Any, image: Array, device: Any) -> RitzSpace | None:
+    """Return the space by Cholesky-QR, twice, of which a device forms products alone; None: it fails.
+
+    The second factor, that of a basis nearly orthonormal, goes into the rotation.
+    """
+    gram = device.host(image.T @ image)
+    lengths = np.sqrt(gram.diagonal())
+    if not (np.isfinite(lengths).all() and lengths.min(initial=1.0) > _SHORTEST):
+        return None
+    inverse = HOST.inverse_cholesky(gram / lengths / lengths[:, None])
+    if inverse is None:
+        return None
+    basis = image @ device.put(inverse / lengths[:, None])
+    back = transpose_times(operator, basis)
+    grams = device.host(device.xp.stack((basis.T @ basis, back.T @ back)))
+    error = HOST.largest(grams[0] - HOST.unit(len(gram)))
+    if not error <= _NEARLY:
+        return None
+    second = HOST.inverse_cholesky(grams[0])
+    if error > _ORTHOGONALITY:  # spaces promise an orthonormal basis
+        basis, back = basis @ device.put(second), back @ device.put(second)
+        grams[1], second = second.T @ grams[1] @ second, HOST.unit(len(gram))
+    squares, vectors = eigh(second.T @ grams[1] @ second)
+    s = np.sqrt(np.maximum(squares[::-1], 0.0))
+    return RitzSpace(basis, back, device.put(second @ vectors[:, ::-1]), s)
 
 
 def _powered(operator: Any, right: Array, powers: int) -> Array:

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cached_property
+from functools import cached_property, lru_cache
 from threading import Lock, local
 from typing import Any
 
@@ -22,6 +22,16 @@ from driftwolfe.points.kinds import Array, Shape
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     torch.sparse_csr_tensor(torch.tensor([0, 0]), torch.tensor([]), torch.tensor([]), (1, 1))
+
+
+#: Lengths between which squares of numbers stay in the range.
+_SMALL, _LARGE = 1e-140, 1e140
+
+
+@lru_cache(maxsize=16)
+def _starts(number: int, step: int, place: Any, dtype: Any = torch.int64) -> Any:
+    """The keys at which rows begin, and where the last one ends."""
+    return torch.arange(0, number * step + 1, step, device=place, dtype=dtype)
 
 
 class TorchStored:
@@ -52,9 +62,9 @@ class TorchStored:
     def _of_keys(cls, keys: Any, data: Any, shape: Shape) -> TorchStored:
         """Return the matrix of entries by keys that rise."""
         m, n = shape
-        starts = torch.arange(0, m * n + 1, n, device=keys.device)
-        indptr = torch.searchsorted(keys, starts, out_int32=True)
-        matrix = cls(shape, indptr, (keys % n).int(), data)
+        indptr = torch.searchsorted(keys, _starts(m, n, keys.device), out_int32=True)
+        indices = torch.empty(keys.shape, dtype=torch.int32, device=keys.device)
+        matrix = cls(shape, indptr, torch.remainder(keys, n, out=indices), data)
         matrix.__dict__["_keys"] = keys
         return matrix
 
@@ -75,9 +85,8 @@ class TorchStored:
 
     @cached_property
     def _by_columns(self) -> Any:
-        """The keys of the transpose, rising, and the order of its entries."""
-        m, n = self.shape
-        return torch.sort(self._keys % n * m + self._keys // n)
+        """The column of each entry of the transpose, and the order of its entries."""
+        return torch.sort(self.indices, stable=True)
 
     @cached_property
     def _product(self) -> Any:
@@ -86,27 +95,43 @@ class TorchStored:
     @cached_property
     def T(self) -> TorchStored:
         """The transpose, by rows of its own."""
-        keys, order = self._by_columns
-        return self._of_keys(keys, self.data[order], self.shape[::-1])
+        (m, n), (lines, order) = self.shape, self._by_columns
+        starts = _starts(n, 1, lines.device, lines.dtype)
+        indptr = torch.searchsorted(lines, starts, out_int32=True)
+        rows = torch.empty(lines.shape, dtype=torch.int32, device=lines.device)
+        torch.div(self._keys[order], n, rounding_mode="floor", out=rows)
+        return TorchStored((n, m), indptr, rows, self.data[order])
 
     @classmethod
     def diagonal(cls, matrices: Sequence[TorchStored | None], shape: Shape) -> TorchStored | None:
         """Return matrices of one shape along a diagonal; None has no entries."""
         (m, n), number = shape, len(matrices)
-        held = [(i, matrix) for i, matrix in enumerate(matrices) if matrix is not None]
+        held = [matrix for matrix in matrices if matrix is not None]
         if number == 1 or not held:
             return matrices[0]
-        rows = torch.cat([matrix._keys // n + i * m for i, matrix in held])
-        cols = torch.cat([matrix.indices + i * n for i, matrix in held])
-        data = torch.cat([matrix.data for _, matrix in held])
-        return cls._of_keys(rows * (number * n) + cols, data, (number * m, number * n))
+        ends, cols, entries = [held[0].indptr[:1]], [], 0
+        for i, matrix in enumerate(matrices):
+            if matrix is None:
+                ends.append(held[0].indptr.new_full((m,), entries))
+                continue
+            ends.append(matrix.indptr[1:] + entries if entries else matrix.indptr[1:])
+            cols.append(matrix.indices + i * n if i else matrix.indices)
+            entries += matrix.nnz
+        data = torch.cat([matrix.data for matrix in held])
+        return cls((number * m, number * n), torch.cat(ends), torch.cat(cols), data)
 
     @cached_property
     def measures(self) -> tuple[float, ...]:
-        """The largest absolute value and the length of all entries, by one transfer."""
+        """The size of the numbers and the length of all entries, by one transfer.
+
+        The size is their length, or the largest absolute value where squares may leave the range.
+        """
         if not self.nnz:
             return 0.0, 0.0
         measure = torch.linalg.vector_norm
+        length = float(measure(self.data))
+        if _SMALL < length < _LARGE:
+            return length, length
         return tuple(torch.stack((measure(self.data, math.inf), measure(self.data))).tolist())
 
     def __matmul__(self, block: Any) -> Any:
@@ -156,51 +181,62 @@ class TorchKrylov:
     """Krylov bases of A^T A for several matrices, which share calls, as each has a fixed cost.
 
     Their factors lie side by side: one product reads all of them, and the products of one matrix
-    with another's vector are masked out. s is multiplied into a factor once.
+    with another's vector are masked out. Starts need not be unit.
     """
 
     def __init__(self, matrices: Sequence[Any], starts: Sequence[Any], most: int) -> None:
         m, n = matrices[0].shape
         number, like = len(matrices), starts[0]
-        self._left = torch.cat([matrix.U for matrix in matrices], 1)
-        self._right = torch.cat([matrix.V * matrix.scale for matrix in matrices], 1)
-        self._own: Any = None  # which columns are whose
+        if number == 1:
+            self._left, self._right = matrices[0].U, matrices[0].V * matrices[0].scale
+        else:
+            self._left = torch.cat([matrix.U for matrix in matrices], 1)
+            self._right = torch.cat([matrix.V for matrix in matrices], 1)
+        self._own: Any = None  # which columns are whose, times s
         if number > 1:
-            ranks = like.new_tensor([matrix.rank for matrix in matrices]).long()
-            index = torch.arange(number, device=like.device)
-            whose = torch.repeat_interleave(index, ranks, output_size=self._left.shape[1])
-            self._own = (whose == index[:, None]).to(like.dtype)
-        stored = TorchStored.diagonal([matrix.sparse for matrix in matrices], (m, n))
-        self._stored = None if stored is None else (stored._product, stored.T._product)
-        self._basis = like.new_empty((number, most + 1, n))
+            own = np.zeros((number, self._left.shape[1]))
+            ends = np.cumsum([matrix.rank for matrix in matrices])
+            for row, matrix, end in zip(own, matrices, ends, strict=True):
+                row[end - matrix.rank : end] = matrix.s
+            self._own = torch.from_numpy(own).to(like.device)
+        stored = [matrix.sparse for matrix in matrices]
+        flipped = [None if each is None else each.T for each in stored]
+        both = TorchStored.diagonal(stored, (m, n)), TorchStored.diagonal(flipped, (n, m))
+        self._stored = None if both[0] is None else [each._product for each in both]
+        self._basis = like.new_empty((most + 1, number, n))
         self._images = like.new_empty((most, number, m))
-        self._basis[:, 0] = torch.stack(list(starts))
-        self._coordinates = like.new_zeros((2, most, number, most))  # of products, in each pass
-        self._beyond = like.new_zeros((most, number))
-        self._size = 0
+        first = torch.stack(list(starts))
+        lengths = torch.linalg.vector_norm(first, dim=1, keepdim=True)
+        torch.div(first, lengths, out=self._basis[0])
+        # For each step the coordinates of products in each pass, and what lies beyond: one transfer.
+        self._table = like.new_zeros((most, 2, number, most + 1))
+        self._size, self._finite = 0, True
 
     def grow(self, size: int) -> tuple[Array, Array]:
         """Take steps until there are `size`; return all diagonals and what lies beyond, in rows."""
         for k in range(self._size, size):
             self._step(k)
         self._size = max(self._size, size)
-        diagonals = self._coordinates.diagonal(dim1=1, dim2=3).sum(0)
-        diagonal, beyond = torch.stack((diagonals[:, :size], self._beyond[:size].T)).cpu().numpy()
+        table = self._table[:size].cpu().numpy()
+        diagonal, beyond = table.diagonal(axis1=0, axis2=3).sum(0), table[:, 0, :, -1].T
+        self._finite = bool(np.isfinite(beyond).all() and beyond.all())
         return diagonal, beyond
 
     def _step(self, k: int) -> None:
-        images, length = self._images[k], self._beyond[k]
-        products = torch.empty_like(self._basis[:, 0])
-        self._multiply(self._basis[:, k], self._right, self._left, 0, images)
+        images, length = self._images[k], self._table[k, 0, :, -1]
+        products = torch.empty_like(self._basis[0])
+        self._multiply(self._basis[k], self._right, self._left, 0, images)
         self._multiply(images, self._left, self._right, 1, products)
-        held, columns = self._basis[:, : k + 1], products[:, :, None]
+        held, columns = self._basis[: k + 1].transpose(0, 1), products[:, :, None]
         turned = held.mT
-        for coordinates in self._coordinates[:, k, :, : k + 1, None].unbind():
+        # One pass nearly always suffices; a second for two steps in eight stops errors from growing.
+        passes = 2 if k % 8 > 5 else 1
+        for coordinates in self._table[k, :passes, :, : k + 1, None].unbind():
             torch.bmm(held, columns, out=coordinates)
             columns.baddbmm_(turned, coordinates, alpha=-1.0)
         # Where nothing is left, what follows is not finite; the zero says so.
         torch.linalg.vector_norm(products, dim=1, out=length)
-        torch.div(products, length[:, None], out=self._basis[:, k + 1])
+        torch.div(products, length[:, None], out=self._basis[k + 1])
 
     def _multiply(self, vectors: Any, first: Any, second: Any, way: int, out: Any) -> None:
         """Write the products of each matrix, or its transpose, with its own vector, in rows."""
@@ -212,16 +248,26 @@ class TorchKrylov:
             out.view(-1).addmv_(self._stored[way], vectors.reshape(-1))
 
     def combine(self, coordinates: Sequence[Array]) -> list[tuple[Any, Any]]:
-        """Return the image A v and the vector v with these coordinates in each basis."""
-        found = []
-        for i, row in enumerate(coordinates):
-            weights, k = self._basis.new_tensor(row), len(row)
-            found.append((weights @ self._images[:k, i], weights @ self._basis[i, :k]))
-        return found
+        """Return the directions of the image A v and of the vector v with these coordinates."""
+        number = len(coordinates)
+        groups = [slice(0, number)] if self._finite else [slice(i, i + 1) for i in range(number)]
+        return [pair for which in groups for pair in self._combined(which, coordinates[which])]
+
+    def _combined(self, which: slice, coordinates: Sequence[Array]) -> Iterator[tuple[Any, Any]]:
+        rows = np.zeros((len(coordinates), 1, max(map(len, coordinates))))
+        for row, given in zip(rows, coordinates, strict=True):
+            row[0, : len(given)] = given
+        weights, k = torch.from_numpy(rows).to(self._basis.device), rows.shape[2]
+        blocks = (self._images[:k, which], self._basis[:k, which])
+        found = (torch.bmm(weights, each.transpose(0, 1))[:, 0] for each in blocks)
+        units = [each.div_(torch.linalg.vector_norm(each, dim=1, keepdim=True)) for each in found]
+        return zip(*(each.unbind() for each in units), strict=True)
 
 
 #: Columns up to which LAPACK on the host, with both transfers, is quicker than the device (H200).
 _HOST_COLUMNS = 160
+#: Numbers of a factor up to which a product with all of it costs less than more calls would.
+_FEW_NUMBERS = 1 << 23
 #: Numbers gathered at a time.
 _CHUNK = 1 << 27
 #: Rows of random numbers up to which they are drawn on the host, so that all devices have the same.
@@ -242,6 +288,7 @@ class TorchDevice(Device):
     with_data: Any = staticmethod(TorchStored.with_data)
     scaled: Any = staticmethod(TorchStored.scaled)
     added: Any = staticmethod(TorchStored.plus)
+    gram_columns = _HOST_COLUMNS
     workers = 2  # one waits for the device while the other gives it work; three were slower
 
     def __init__(self, name: str) -> None:
@@ -326,6 +373,10 @@ class TorchDevice(Device):
         generator.manual_seed(int(rng.integers(_LARGEST_SEED)))
         return torch.randn(shape, generator=generator, dtype=torch.float64, device=self.place)
 
+    def zeros(self, shape: Shape) -> Any:
+        made = torch.zeros if math.prod(shape) else torch.empty  # which calls nothing
+        return made(shape, dtype=torch.float64, device=self.place)
+
     def by_rows(self, array: Any) -> Any:
         return array.contiguous()
 
@@ -350,6 +401,15 @@ class TorchDevice(Device):
             return super().eigh(symmetric)
         found = torch.linalg.eigh(symmetric)
         return self.host(found[0])[::-1], found[1].flip(1)
+
+    def stored_inner(self, stored: Any, U: Any, s: Any, V: Any) -> float:
+        m = stored.shape[0]
+        if stored.nnz > m or U.numel() > _FEW_NUMBERS:
+            return super().stored_inner(stored, U, s, V)
+        return float(torch.vdot((stored @ V).ravel(), (U * s).ravel()))
+
+    def plus_product(self, product: Any, left: Any, right: Any) -> Any:
+        return product.addmm_(left, right) if product.ndim == 2 else product.addmv_(left, right)
 
     def entries(self, U: Any, s: Any, V: Any, rows: Any, cols: Any) -> Any:
         step = max(1, _CHUNK // max(1, len(s)))
