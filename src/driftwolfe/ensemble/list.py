@@ -70,13 +70,10 @@ class ListDescent(Descent):
 
     def scores(self, loss: Loss) -> Scores:
         """The scores of every expert; on a device, of those of low rank in a few calls."""
-        columns = sum(getattr(x, "rank", 0) for x in self.x) * sum(self.domain.shape)
-        if (
-            self.domain.device is HOST
-            or not isinstance(loss, EntryLoss)
-            or self.size == 1
-            or columns * 8 > _NARROW
-        ):
+        several = self.domain.device is not HOST and self.size > 1 and isinstance(loss, EntryLoss)
+        if not (several and all(isinstance(x, FactoredMatrix) for x in self.x)):
+            return super().scores(loss)
+        if sum(x.rank for x in self.x) * sum(self.domain.shape) * 8 > _NARROW:
             return super().scores(loss)
         loss.check_shape(self.domain.shape)
         return FactoredMatrix.entries_of_each(self.x, *loss.places(self.domain.device))
