@@ -20,8 +20,9 @@ from driftwolfe.points.rounding import near_largest
 from driftwolfe.storage import require
 
 KINDS = ("lazy", "origin", "agile")
-#: Rounds of the shortest epochs, and where points are factored and projections dear.
-SHORTEST, SHORTEST_FACTORED = 8, 64
+#: Rounds of the shortest epochs, and blocks of epochs of L rounds: the root of L times the second. Where
+#: points are factored, projections are dear. Chosen on the streams of `benchmarks.polar`.
+PACE, PACE_FACTORED = (8, 1), (64, 2)
 #: Share of a budget that is divided evenly; the rest goes to experts by their weights.
 EVEN_SHARE = 0.2
 
@@ -100,7 +101,7 @@ class POLAR(Learner):
         one_of(weights, "weights", ("share", "sleeping"))
         factored = isinstance(domain.origin(), FactoredMatrix)
         self.kinds = _kinds(KINDS[: 2 if factored else 1] if experts is None else experts)
-        self.shortest = SHORTEST_FACTORED if factored else SHORTEST
+        self.shortest, self.block_factor = PACE_FACTORED if factored else PACE
         self.sleeping = weights == "sleeping"
         self._experts = self.options.experts(self._counted, [], domain.origin())
         whole = self._members()
@@ -162,10 +163,11 @@ class POLAR(Learner):
         """The step, block and tolerance of an expert, and its share of a budget."""
         length, options = member.length, self.options
         lazy, lifetime = member.kind != "agile", length if member.restarts else FOREVER
-        h = length**-0.5
+        # From the centre no comparator is farther than R = D/2, so half the step is right.
+        h = length**-0.5 / (2.0 if member.kind == "whole" else 1.0)
         if self._experts.exact:
             return Plan(h, 1, 0.0, 0.0, lifetime, lazy)
-        budget, block = options.oracle.budget, math.isqrt(length)
+        budget, block = options.oracle.budget, math.isqrt(self.block_factor * length)
         if not options.certified:
             if budget is not None:  # calls are few, and what is left of a run helps the next one
                 block = max(1, block // 2)
