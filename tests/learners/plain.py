@@ -284,6 +284,7 @@ def polar(x1, losses, project, meta, *, kinds, shortest, D, G=None, block=None, 
             if leaves or each["waited"] < (block(length) if block else 1):
                 continue
             eta = (D / largest if c is None else c) / math.sqrt(length) if largest else 0.0
+            eta *= 0.5 if each["kind"] == "whole" else 1.0  # it starts at the centre
             each["x"], each["waited"] = project(each["anchor"] - eta * each["sum"]), 0
             if each["kind"] == "agile":
                 each["anchor"], each["sum"] = each["x"], 0 * x1

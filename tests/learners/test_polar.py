@@ -42,7 +42,7 @@ def test_polar_is_a_plain_loop(name, kinds, weights, G):
     domain, project = SETS[name]
     losses, B = stream(140), 40.0
     meta = plain.Tracking() if weights == "share" else plain.Sleeping(B)
-    settings = {"kinds": kinds, "shortest": module.SHORTEST, "D": 2 * domain.radius, "G": G}
+    settings = {"kinds": kinds, "shortest": module.PACE[0], "D": 2 * domain.radius, "G": G}
     reference = plain.polar(domain.origin(), losses, project, meta, **settings)
     learner = dw.POLAR(domain, None, G or "auto", experts=kinds, weights=weights, loss_scale=B)
     agrees(learner, reference, losses, atol=1e-9)
@@ -54,7 +54,7 @@ def test_linear_feedback_is_one_gradient_for_all(weights):
     domain, project = SETS["ball"]
     losses = stream(100, seed=1)
     meta = plain.Tracking() if weights == "share" else plain.Sleeping(40.0)
-    settings = {"kinds": ALL, "shortest": module.SHORTEST, "D": 4.0, "G": 5.0, "linear": True}
+    settings = {"kinds": ALL, "shortest": module.PACE[0], "D": 4.0, "G": 5.0, "linear": True}
     reference = plain.polar(domain.origin(), losses, project, meta, **settings)
     learner = dw.POLAR(
         domain, lipschitz=5.0, experts=ALL, weights=weights, loss_scale=40.0, feedback="linear"
@@ -66,7 +66,7 @@ def test_blocks_of_experts_that_project_by_lmo_calls():
     """Corrective steps on a simplex end at the projection; what is left of the gap is 1e-10 D^2."""
     domain, project = SETS["simplex"]
     losses = stream(140, seed=2)
-    settings = {"kinds": ALL, "shortest": module.SHORTEST, "D": 2 * domain.radius, "G": 5.0}
+    settings = {"kinds": ALL, "shortest": module.PACE[0], "D": 2 * domain.radius, "G": 5.0}
     reference = plain.polar(
         domain.origin(), losses, project, plain.Tracking(), block=math.isqrt, **settings
     )
@@ -104,7 +104,7 @@ def ratings(kind, rounds, shape=(14, 12), seed=0):
 def test_sparse_sums_are_dense_sums(method, kind, atol, monkeypatch):
     """A factored ball against a dense one with exact projections; on both, after every round."""
     plan = dw.POLAR._plan
-    monkeypatch.setattr(module, "SHORTEST_FACTORED", module.SHORTEST)
+    monkeypatch.setattr(module, "PACE_FACTORED", module.PACE)
     monkeypatch.setattr(dw.POLAR, "_plan", lambda *given: plan(*given)._replace(block=1))
     # Where points are factored, leaders restart at what the heaviest expert plays.
     monkeypatch.setattr(DenseDescent, "restart_point", lambda self, w, pick: self.point(pick(w)))
@@ -133,8 +133,8 @@ def test_sums_of_low_rank_gradients_stay_narrow(settings):
     for _ in range(120):
         learner.update(LinearLoss(FactoredMatrix(U, rng.standard_normal(2), V @ rotation(rng))))
         widest = max(widest, *(0 if s.rest is None else s.rest.rank for s in learner._experts.sums))
-    # Those of 65 columns are recompressed when their block of at most 11 rounds ends.
-    assert 50 <= widest <= 64 + 2 * 11
+    # Those of 65 columns are recompressed when their block of at most 16 rounds ends.
+    assert 50 <= widest <= 64 + 2 * 16
     assert learner.decision.nuclear_norm() <= 5.0 * (1 + 1e-9)
 
 
@@ -183,7 +183,7 @@ def test_leaders_restart_at_the_decision_and_at_the_centre():
                     np.testing.assert_array_equal(experts.y[i], np.zeros(4))
                     if length < coming:  # it plays on where it was
                         np.testing.assert_array_equal(experts.x[i], before[i])
-        assert experts.steps[0] == (1 << (coming - 1).bit_length()) ** -0.5
+        assert experts.steps[0] == 0.5 * (1 << (coming - 1).bit_length()) ** -0.5
 
 
 def test_a_block_under_way_ends_when_the_longer_one_is_full():
