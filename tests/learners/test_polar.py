@@ -1,5 +1,6 @@
 """POLAR against a plain loop, dense against sparse, and when its experts join and restart."""
 
+import json
 import math
 
 import numpy as np
@@ -10,7 +11,9 @@ from driftwolfe.ensemble.dense import DenseDescent
 from driftwolfe.learners import polar as module
 from driftwolfe.losses import AbsoluteEntries, LinearLoss, SquaredDistance, SquaredEntries
 from driftwolfe.points import FactoredMatrix
+from driftwolfe.storage import VERSION, read_archive
 from learners import plain
+from reliability.mutations import crafted
 
 ALL = ("lazy", "origin", "agile")
 SETS = {
@@ -247,3 +250,40 @@ def test_an_even_schedule_makes_at_most_one_call_in_a_round():
 def _slopes(size, rounds):
     rng = np.random.default_rng(0)
     return [LinearLoss(rng.standard_normal(size) + np.sin(t / 40)) for t in range(rounds)]
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def _experts(state):
+    return state["_experts"]
+
+
+BROKEN = {
+    "rounds that would have more experts": lambda state: state.update(t=64),
+    "rounds that would have fewer": lambda state: state.update(t=6),
+    "a rate below zero": lambda state: state["_meta"].update(inverse_rate=-1.0),
+    "a rate that is no number": lambda state: state["_meta"].update(inverse_rate={"float": "nan"}),
+    "more weights than it says": lambda state: state["_meta"].update(size=3),
+    "rounds below zero": lambda state: state["_meta"].update(rounds=-1),
+    "no weights": lambda state: state["_meta"].pop("weights"),
+    "weights that are steps": lambda state: state["_meta"].update(weights=_experts(state)["steps"]),
+    "clocks that are shares": lambda state: _experts(state).update(
+        clocks=_experts(state)["shares"]
+    ),
+    "no sums": lambda state: _experts(state).pop("_sums"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_file_that_does_not_fit_together_is_refused(name, tmp_path):
+    learner, path = dw.POLAR(dw.L2Ball(4)), tmp_path / "learner.safetensors"
+    for loss in stream(40):
+        learner.update(loss)
+    learner.save(path)
+    archive = read_archive(path)
+    BROKEN[name](archive.settings["state"])
+    header = {"version": VERSION, "kind": archive.kind, "settings": archive.settings}
+    path.write_bytes(crafted(json.dumps(header), archive.arrays))
+    with pytest.raises(ValueError, match="this archive"):
+        dw.load(path)

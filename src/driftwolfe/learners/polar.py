@@ -62,6 +62,9 @@ class POLAR(Learner):
     weights
         ``"share"``: `AdaHedge`, scale-free, better where measured; ``"sleeping"``: `AdaNormalHedge`,
         with a guarantee on every interval.
+    loss_scale
+        B of sleeping weights, see `AdaNormalHedge`: a number, ``"certified"`` (G * diameter) or ``"auto"``.
+        `AdaHedge` needs none.
     {options}
 
     Notes
