@@ -62,6 +62,9 @@ class POLAR(Learner):
     weights
         ``"share"``: `AdaHedge`, scale-free, better where measured; ``"sleeping"``: `AdaNormalHedge`,
         with a guarantee on every interval.
+    loss_scale
+        B of sleeping weights, see `AdaNormalHedge`: a number, ``"certified"`` (G * diameter) or ``"auto"``.
+        `AdaHedge` needs none.
     {options}
 
     Notes
@@ -291,8 +294,8 @@ class POLAR(Learner):
 
 def _kinds(given: Any) -> tuple[str, ...]:
     """Kinds of experts, checked."""
-    if isinstance(given, str) or not given:
+    if not isinstance(given, list | tuple) or not given:
         raise ValueError(f'experts must be some of {KINDS}, as in ("lazy",), got {given!r}')
     for kind in given:
-        one_of(kind, "every one of experts", KINDS)
+        one_of(kind, "each of experts", KINDS)
     return tuple(kind for kind in KINDS if kind in given)
