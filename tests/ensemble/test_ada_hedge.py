@@ -15,7 +15,7 @@ from ensemble.adversaries import ADVERSARIES
 
 def by_hand(losses):
     """Weights and inverse rates, round by round, as the formulas have them; all experts from the start."""
-    rounds, n = losses.shape
+    n = losses.shape[1]
     w, a = np.full(n, 1.0 / n), 0.0
     for t, row in enumerate(losses, start=1):
         if a > 0.0:
