@@ -113,7 +113,8 @@ class ListDescent(Descent):
             how = self.tolerances[experts].tolist(), self.oracle.method, self.oracle.accuracy
             limits = [self.limit(i) for i in experts]
             rngs = [(self.oracle.seed, self.projections + number) for number in numbers]
-            return infeasible_projections(self.domain, x, y, *how, limits, rngs)
+            gaps = [self.gap(i) for i in experts]
+            return infeasible_projections(self.domain, x, y, *how, limits, rngs, gaps)
 
         # On a device, experts of low rank share one call; the others, and all on the host, have
         # their own.
@@ -241,7 +242,10 @@ class EvenDescent(ListDescent):
         for i in self.due().tolist():
             x[i], reached = jobs[i].x, jobs[i].y
             if jobs[i].running and (apart := distance(x[i], reached)) ** 2 > self.tolerances[i]:
-                self.largest_distance = max(self.largest_distance, apart)
+                if self.lazy[i]:  # the projection is no farther from x than its target
+                    self._left(i, apart)
+                else:
+                    self.largest_distance = max(self.largest_distance, apart)
                 self.missed += 1
             y[i] = y[i] if self.lazy[i] else reached
             total = sums[i].total(x[i])
@@ -269,14 +273,16 @@ class EvenDescent(ListDescent):
         """The job after one call, or after none where it turns out to be done."""
         # A share surely affords the tolerance, and no more.
         accuracy = self.oracle.accuracy if self.oracle.pooled else None
-        stop = Stopping(float(self.tolerances[i]), accuracy or np.inf, None)
+        gap = self.gap(i)
+        tolerance = float(self.tolerances[i]) if gap is None else 0.0
+        stop = Stopping(tolerance, accuracy or np.inf, None, gap=gap)
         run = HalfspaceRun(self.domain, job.x, job.y, stop)
         answer = run.advance()
         calls = job.calls + run.calls
         if answer is None:
             return Job(run.pair.x, job.y, calls, running=True)
         if self.lazy[i]:
-            self.largest_distance = max(self.largest_distance, max(0.0, answer.gap) ** 0.5)
+            self._left(i, max(0.0, answer.gap) ** 0.5)
         return Job(trimmed(answer.feasible), trimmed(answer.infeasible), calls)
 
     def _launch(self, i: int, x: Point, y: Point, total: Point, scale: float) -> Job:
