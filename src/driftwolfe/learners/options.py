@@ -136,11 +136,14 @@ class Options:
             return self.step_scale
         return self.D / largest_gradient if largest_gradient > 0 else 0.0
 
+    def tolerance(self, h: float) -> float:
+        """Return the paper's 3 eps for the step h, times `tolerance_scale`."""
+        return 3.0 * self.D**2 * projection_eps(h) * self.tolerance_scale
+
     def plan(self, h: float, share: float = 0.0, lifetime: int = FOREVER) -> Plan:
         """Return the expert with the step h, by the paper, or as its share surely affords."""
         if not self.planned:
-            tolerance = 3.0 * self.D**2 * projection_eps(h) * self.tolerance_scale
-            return Plan(h, block_length(h), tolerance, share, lifetime)
+            return Plan(h, block_length(h), self.tolerance(h), share, lifetime)
         plan = budgeted_plan(h, share, self.delay_factor)
         tolerance = plan.tolerance * self.D**2 * self.tolerance_scale
         return plan._replace(tolerance=tolerance, lifetime=lifetime)
