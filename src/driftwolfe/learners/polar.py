@@ -96,7 +96,7 @@ class POLAR(Learner):
         **options: Unpack[EnsembleOptions],
     ) -> None:
         super().__init__(domain)
-        self.options = make_options(domain, horizon, lipschitz, **options)
+        self.options = make_options(domain, horizon, lipschitz, leaders=True, **options)
         one_of(weights, "weights", ("share", "sleeping"))
         factored = isinstance(domain.origin(), FactoredMatrix)
         self.kinds = _kinds(KINDS[: 2 if factored else 1] if experts is None else experts)
@@ -167,7 +167,7 @@ class POLAR(Learner):
             return Plan(h, 1, 0.0, 0.0, lifetime, lazy)
         budget, block = options.oracle.budget, math.isqrt(length)
         if not options.certified:
-            if budget is not None:  # calls are few, and what is left of a run helps the next one
+            if budget is not None or self.shortest == SHORTEST:  # half as long: better where cheap
                 block = max(1, block // 2)
             return Plan(h, block, options.tolerance(h), 0.0, lifetime, lazy)
         share = 0.0
