@@ -48,7 +48,8 @@ class POLAR(Learner):
     there is no horizon and no step size to tune. Weights see the losses linearised at the decision.
 
     O(log t) gradients per round (one with linear feedback). Where the set's projection is cheap, each
-    expert projects in every round; elsewhere in every :math:`\lfloor\sqrt L\rfloor`-th, by LMO calls.
+    expert projects in every round; elsewhere in every :math:`\lfloor\sqrt L\rfloor`-th, or twice as often
+    where points are dense or calls are limited, by LMO calls.
 
     Parameters
     ----------
