@@ -20,9 +20,10 @@ from driftwolfe.points.rounding import near_largest, whole_above
 from driftwolfe.storage import require
 
 KINDS = ("lazy", "origin", "agile")
-#: Rounds of the shortest epochs, and blocks of epochs of L rounds: the root of L times the second. Where
-#: points are factored, projections are dear. Chosen on the streams of `benchmarks.polar`.
-PACE, PACE_FACTORED = (8, 1), (64, 2)
+#: Rounds of the shortest epochs, and the square of a block's rounds over those of its epoch; where points
+#: are factored, projections are dear and experts have fewer. Chosen on the streams of `benchmarks.polar`.
+SHORTEST, BLOCK_FACTOR = 8, 0.25
+SHORTEST_FACTORED, BLOCK_FACTOR_FACTORED = 64, 2.0
 #: Share of a budget that is divided evenly; the rest goes to experts by their weights.
 EVEN_SHARE = 0.2
 
@@ -49,7 +50,8 @@ class POLAR(Learner):
     there is no horizon and no step size to tune. Weights see the losses linearised at the decision.
 
     O(log t) gradients per round (one with linear feedback). Where the set's projection is cheap, each
-    expert projects in every round; elsewhere in every :math:`\lfloor\sqrt L\rfloor`-th, by LMO calls.
+    expert projects in every round; elsewhere in every :math:`\lfloor\sqrt L\rfloor`-th, or twice as often
+    where points are dense or calls are limited, by LMO calls.
 
     Parameters
     ----------
@@ -103,10 +105,11 @@ class POLAR(Learner):
         one_of(weights, "weights", ("share", "sleeping"))
         if weights == "share":  # which has no range to certify
             options.setdefault("loss_scale", "auto")
-        self.options = make_options(domain, horizon, lipschitz, **options)
+        self.options = make_options(domain, horizon, lipschitz, leaders=True, **options)
         factored = isinstance(domain.origin(), FactoredMatrix)
         self.kinds = _kinds(KINDS[: 2 if factored else 1] if experts is None else experts)
-        self.shortest, self.block_factor = PACE_FACTORED if factored else PACE
+        self.shortest = SHORTEST_FACTORED if factored else SHORTEST
+        self.block_factor = BLOCK_FACTOR_FACTORED if factored else BLOCK_FACTOR
         self.sleeping = weights == "sleeping"
         self._experts = self.options.experts(self._counted, [], domain.origin())
         whole = self._members()
@@ -172,14 +175,13 @@ class POLAR(Learner):
         h = length**-0.5 / (2.0 if member.kind == "whole" else 1.0)
         if self._experts.exact:
             return Plan(h, 1, 0.0, 0.0, lifetime, lazy)
-        budget, block = options.oracle.budget, math.isqrt(self.block_factor * length)
+        budget = options.oracle.budget
         if not options.certified:
-            if budget is not None:  # calls are few, and what is left of a run helps the next one
-                block = max(1, block // 2)
+            factor = BLOCK_FACTOR if budget is not None else self.block_factor
+            block = max(1, math.isqrt(int(factor * length)))
             return Plan(h, block, options.tolerance(h), 0.0, lifetime, lazy)
-        share = 0.0
         if budget is None:
-            h = length**-0.75
+            share, h, block = 0.0, length**-0.75, math.isqrt(length)
         else:
             # 1/2 for the whole game, 1/6, 1/12, ... for the lengths, the kinds alike.
             level = 1 if member.kind == "whole" else (length // self.shortest).bit_length() + 1
