@@ -103,8 +103,8 @@ class POLAR(Learner):
     ) -> None:
         super().__init__(domain)
         one_of(weights, "weights", ("share", "sleeping"))
-        if weights == "share":  # which has no range to certify
-            options.setdefault("loss_scale", "auto")
+        if weights == "share" and options.get("loss_scale") is None:  # no range to certify
+            options["loss_scale"] = "auto"
         self.options = make_options(domain, horizon, lipschitz, leaders=True, **options)
         factored = isinstance(domain.origin(), FactoredMatrix)
         self.kinds = _kinds(KINDS[: 2 if factored else 1] if experts is None else experts)
