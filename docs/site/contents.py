@@ -64,6 +64,7 @@ SIDEBAR = {
 BELOW = {
     "theory/index": [
         "theory/bounds",
+        "theory/polar",
         "theory/oracles",
         "theory/budget",
         "theory/lower_bound",

@@ -68,8 +68,9 @@ class POLAR(Learner):
     With exact projections, regret against comparators of path length P is
     :math:`O(T^{2/3}(1 + P/D)^{1/3})`, with agile experts :math:`O(\sqrt{T(1 + P/D)})`; with sleeping
     weights, :math:`O(\sqrt{\tau\log T})` on every interval of length tau. Without exact projections the
-    certified tuning has :math:`O(T^{4/5}(1 + P/D)^{1/5})` and :math:`O(\tau^{3/4})`, and the bound of the
-    practical tuning is vacuous. `docs/theory/polar.md` has the proofs.
+    certified tuning has :math:`O(T^{4/5}(1 + P/D)^{1/5})` and :math:`O(\tau^{3/4})`, with a budget b up to a
+    logarithm :math:`O(b^{-1/4}\tau^{3/4})`, and the bound of the practical tuning is vacuous. The default
+    weights promise nothing on intervals. `docs/theory/polar.md` has the proofs.
 
     Examples
     --------
