@@ -38,6 +38,18 @@ LEARNER_CASES = {
         {"lmo_budget": 60.0, "tuning": "certified", "schedule": "even"},
         {"lmo_budget": 1.0, "schedule": "even"},
     ],
+    dw.POLAR: [
+        {},
+        {"experts": ("lazy", "origin", "agile")},
+        {"weights": "sleeping"},
+        {"feedback": "linear"},
+        {"tuning": "certified"},
+        {"tuning": "certified", "lmo_budget": 60.0},
+        {"lmo_budget": 0.5},
+        {"lmo_budget": 1.0, "schedule": "even"},
+        {"lmo_budget": 0.3, "method": "corrective", "lazy": 4},
+        {"method": "halfspace"},
+    ],
     dw.OneOracleAder: [{}, {"tuning": "certified", "lmo_budget": 5.0}, {"lmo_budget": 0.2}],
     dw.Ader: [{}, {"feedback": "linear"}, {"method": "corrective", "accuracy": 0.05}],
     dw.MultiOCG: [

@@ -369,8 +369,8 @@ LAZY = {
 
 def plans_by_hand(name, length, level, kinds=1):
     """h, block and delta/D of an expert: by the page, with its share of the budget."""
-    if name == "exact":
-        return length**-0.5, 1, 0.0
+    if name == "exact":  # half the step where the start is the centre
+        return length**-0.5 / (2 if level == 1 else 1), 1, 0.0
     if name == "certified":
         h, block, r = length**-0.75, math.isqrt(length), 1.0
     else:

@@ -104,12 +104,9 @@ class Descent(Experts):
                 held[place] = new[0]
 
     def replan(self, i: int, plan: Plan) -> None:
-        """Give an expert another step, block, tolerance and share from the coming round on.
-
-        Its block, if it has begun, ends once it has the new length: the calls saved are those of a block.
-        """
+        """Give an expert that never leaves another plan, from the coming round on."""
         self.clocks = self.clocks.copy()
-        self.clocks[i] %= self.blocks[i]
+        self.clocks[i] %= self.blocks[i]  # the block under way ends when the new one is full
         for name, value in zip(PLAN_COLUMNS, plan, strict=False):
             column = getattr(self, name).copy()
             column[i] = value
@@ -206,6 +203,12 @@ class GradientSum:
     cols: list[Indices] = field(default_factory=list)
     values: list[Array] = field(default_factory=list)
     rest: Point | None = None
+
+    @classmethod
+    def of(cls, total: Point) -> GradientSum:
+        """The sum that is this point, with entries of its own: files could not tell shared ones."""
+        total = trimmed(total, _TOO_MANY_COLUMNS)
+        return cls(rest=total.copy() if isinstance(total, FactoredMatrix) else total)
 
     def plus(self, loss: Loss, slope: Any, like: Point) -> tuple[GradientSum, float | None]:
         """Return a new sum with one more gradient, and its norm: None for losses of entries."""

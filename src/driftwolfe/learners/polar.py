@@ -20,8 +20,10 @@ from driftwolfe.points.rounding import near_largest, whole_above
 from driftwolfe.storage import require
 
 KINDS = ("lazy", "origin", "agile")
-#: Rounds of the shortest epochs, and where points are factored and projections dear.
-SHORTEST, SHORTEST_FACTORED = 8, 64
+#: Rounds of the shortest epochs, and the square of a block's rounds over those of its epoch; where points
+#: are factored, projections are dear and experts have fewer. Chosen on the streams of `benchmarks.polar`.
+SHORTEST, BLOCK_FACTOR = 8, 0.25
+SHORTEST_FACTORED, BLOCK_FACTOR_FACTORED = 64, 2.0
 #: Share of a budget that is divided evenly; the rest goes to experts by their weights.
 EVEN_SHARE = 0.2
 
@@ -48,7 +50,8 @@ class POLAR(Learner):
     there is no horizon and no step size to tune. Weights see the losses linearised at the decision.
 
     O(log t) gradients per round (one with linear feedback). Where the set's projection is cheap, each
-    expert projects in every round; elsewhere in every :math:`\lfloor\sqrt L\rfloor`-th, by LMO calls.
+    expert projects in every round; elsewhere in every :math:`\lfloor\sqrt L\rfloor`-th, or twice as often
+    where points are dense or calls are limited, by LMO calls.
 
     Parameters
     ----------
@@ -61,6 +64,9 @@ class POLAR(Learner):
     weights
         ``"share"``: `AdaHedge`, scale-free, better where measured; ``"sleeping"``: `AdaNormalHedge`,
         with a guarantee on every interval.
+    loss_scale
+        B of sleeping weights, see `AdaNormalHedge`: a number, ``"certified"`` (G * diameter) or ``"auto"``.
+        `AdaHedge` needs none.
     {options}
 
     Notes
@@ -100,10 +106,11 @@ class POLAR(Learner):
         one_of(weights, "weights", ("share", "sleeping"))
         if weights == "share":  # which has no range to certify
             options.setdefault("loss_scale", "auto")
-        self.options = make_options(domain, horizon, lipschitz, **options)
+        self.options = make_options(domain, horizon, lipschitz, leaders=True, **options)
         factored = isinstance(domain.origin(), FactoredMatrix)
         self.kinds = _kinds(KINDS[: 2 if factored else 1] if experts is None else experts)
         self.shortest = SHORTEST_FACTORED if factored else SHORTEST
+        self.block_factor = BLOCK_FACTOR_FACTORED if factored else BLOCK_FACTOR
         self.sleeping = weights == "sleeping"
         self._experts = self.options.experts(self._counted, [], domain.origin())
         whole = self._members()
@@ -165,17 +172,17 @@ class POLAR(Learner):
         """The step, block and tolerance of an expert, and its share of a budget."""
         length, options = member.length, self.options
         lazy, lifetime = member.kind != "agile", length if member.restarts else FOREVER
-        h = length**-0.5
+        # From the centre no comparator is farther than R = D/2, so half the step is right.
+        h = length**-0.5 / (2.0 if member.kind == "whole" else 1.0)
         if self._experts.exact:
             return Plan(h, 1, 0.0, 0.0, lifetime, lazy)
-        budget, block = options.oracle.budget, math.isqrt(length)
+        budget = options.oracle.budget
         if not options.certified:
-            if budget is not None:  # calls are few, and what is left of a run helps the next one
-                block = max(1, block // 2)
+            factor = BLOCK_FACTOR if budget is not None else self.block_factor
+            block = max(1, math.isqrt(int(factor * length)))
             return Plan(h, block, options.tolerance(h), 0.0, lifetime, lazy)
-        share = 0.0
         if budget is None:
-            h = length**-0.75
+            share, h, block = 0.0, length**-0.75, math.isqrt(length)
         else:
             # 1/2 for the whole game, 1/6, 1/12, ... for the lengths, the kinds alike.
             level = 1 if member.kind == "whole" else (length // self.shortest).bit_length() + 1
@@ -346,8 +353,8 @@ class POLAR(Learner):
 
 def _kinds(given: Any) -> tuple[str, ...]:
     """Kinds of experts, checked."""
-    if isinstance(given, str) or not given:
+    if not isinstance(given, list | tuple) or not given:
         raise ValueError(f'experts must be some of {KINDS}, as in ("lazy",), got {given!r}')
     for kind in given:
-        one_of(kind, "every one of experts", KINDS)
+        one_of(kind, "each of experts", KINDS)
     return tuple(kind for kind in KINDS if kind in given)
