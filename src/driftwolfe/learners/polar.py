@@ -22,6 +22,9 @@ from driftwolfe.storage import require
 KINDS = ("lazy", "origin", "agile")
 #: Rounds of the shortest epochs, and where points are factored and projections dear.
 SHORTEST, SHORTEST_FACTORED = 8, 64
+#: With a budget, the first steps are those of an epoch that has so many calls: with fewer, a step is to
+#: one vertex, and may be far off.
+FIRST_CALLS = 16
 #: Share of a budget that is divided evenly; the rest goes to experts by their weights.
 EVEN_SHARE = 0.2
 
@@ -170,6 +173,8 @@ class POLAR(Learner):
         if not options.certified:
             if budget is not None or self.shortest == SHORTEST:  # half as long: better where cheap
                 block = max(1, block // 2)
+            if budget is not None and member.kind == "whole":  # no long steps before it has calls
+                h = max(length, FIRST_CALLS / budget) ** -0.5
             return Plan(h, block, options.tolerance(h), 0.0, lifetime, lazy)
         share = 0.0
         if budget is None:
