@@ -235,6 +235,7 @@ def make_options(
             pooled=budget is not None and not certified,
             even=o["schedule"] == "even",
             lazy=checks.count(o["lazy"], "lazy", least=0),
+            by_gap=certified,
         ),
     )
 
