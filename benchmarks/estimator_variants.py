@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 from sklearn import datasets
 
 import driftwolfe as dw
@@ -31,8 +31,8 @@ from driftwolfe.estimators.classifier_features import as_rows
 from driftwolfe.estimators.recommender_experts import Older, RatingPool
 from driftwolfe.estimators.recommender_kernels import UNIT
 
-#: Radius of the ball where POLAR plays alone.
-POLAR_RADIUS = 40.0
+#: Rounds of Shuttle, of 10 rows each, and ratings of a stream.
+ROUNDS, LENGTH = 1500, 30_000
 
 
 class HedgedExperts(ClassExperts):
@@ -121,38 +121,12 @@ def started_now(experts: ClassExperts, old: int) -> np.ndarray:
     return (experts.t % experts.lengths == 0) | (np.arange(experts.weights.size) >= old)
 
 
-class PolarExperts:
-    """`POLAR` itself, a round per row: matrices are averaged, not probabilities; one radius."""
-
-    def __init__(self, radii: Any, classes: int, features: int, adaptive: bool) -> None:
-        self.classes, self.width = classes, features
-        ball = dw.TraceNormBall((classes, features), POLAR_RADIUS, representation="dense")
-        self.learner = dw.POLAR(ball)
-
-    @property
-    def t(self) -> int:
-        return self.learner.t
-
-    def probabilities(self, rows):
-        return softmax(self._table(rows) @ self.learner.decision.T, axis=1)
-
-    def learn(self, rows, labels, parts):
-        loss = dw.losses.MulticlassLogistic(self._table(rows), labels, self.classes)
-        self.learner.update(loss)
-
-    def _table(self, rows):
-        table = np.zeros((1, self.width))
-        table[0, rows.places] = rows.values
-        return table
-
-
 CLASSIFIERS: dict[str, Any] = {
     "today": ClassExperts,
     "AdaHedge": HedgedExperts,
     "AdaHedge, linearised": LinearExperts,
     "lazy": LazyExperts,
     "today's, and from zero": CentredExperts,
-    "POLAR": PolarExperts,
 }
 
 
@@ -288,6 +262,11 @@ def rows_of(stream: dw.streams.Stream) -> tuple[np.ndarray, np.ndarray]:
     return features, np.concatenate([loss.labels for loss in stream])
 
 
+def shuttle(seed: int | None, flip_every: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """The first rows of Shuttle in some order, negated every so many rounds."""
+    return rows_of(dw.streams.shuttle(seed=seed, flip_every=flip_every, rounds=ROUNDS))
+
+
 def turning(seed: int, speed: float) -> dw.streams.Stream:
     """Labels drawn from a matrix that moves."""
     return dw.streams.synthetic.drifting_logistic((5, 10), 1000, 10, speed, seed, radius=30.0)
@@ -307,11 +286,9 @@ def digits(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 #: The first was looked at while the variants were written.
 TABLES: dict[str, Callable[[], Any]] = {
-    "Shuttle, negated every 10,000 rows": lambda: rows_of(dw.streams.shuttle()),
-    "in another order, every 5,000 rows": lambda: rows_of(
-        dw.streams.shuttle(seed=2, flip_every=500)
-    ),
-    "in a third order, as it is": lambda: rows_of(dw.streams.shuttle(seed=3, flip_every=None)),
+    "Shuttle, negated every 5,000 rows": lambda: shuttle(None, 500),
+    "in another order, every 3,000 rows": lambda: shuttle(2, 300),
+    "in a third order, as it is": lambda: shuttle(3, None),
     "synthetic, abrupt drift": lambda: rows_of(changing(10)),
     "synthetic, slow drift": lambda: rows_of(turning(3, 0.01)),
     "digits": lambda: digits(1),
@@ -321,22 +298,28 @@ TABLES: dict[str, Callable[[], Any]] = {
 def shuffled(seed: int, flips: bool) -> RatingStream:
     """MovieLens in a random order; with `flips`, negated between two random ratings."""
     _, pairs, ratings, _ = rating_streams()["file order"]
-    rng, signs = np.random.default_rng(seed), np.ones(ratings.size)
-    order = rng.permutation(ratings.size)
+    rng, signs = np.random.default_rng(seed), np.ones(LENGTH)
+    order = rng.permutation(ratings.size)[:LENGTH]
     if flips:
-        signs[slice(*np.sort(rng.choice(ratings.size, 2, replace=False)))] = -1.0
+        signs[slice(*np.sort(rng.choice(LENGTH, 2, replace=False)))] = -1.0
     return RatingStream("", pairs[order], signs * ratings[order])
+
+
+def time_order() -> RatingStream:
+    """The first ratings of MovieLens."""
+    _, pairs, ratings, _ = rating_streams()["time order"]
+    return RatingStream("", pairs[:LENGTH], ratings[:LENGTH])
 
 
 def entries(abrupt: bool) -> RatingStream:
     """Entries of a low-rank matrix that turns slowly, or is replaced by another."""
     first, second = (
         dw.streams.synthetic.absolute_entries(
-            (500, 300), 3, 1000.0, 600, drift=0.0 if abrupt else 0.003, seed=seed
+            (300, 200), 3, 1000.0, LENGTH // 100, drift=0.0 if abrupt else 0.005, seed=seed
         )
         for seed in (0, 1)
     )
-    losses = dw.streams.drift.abrupt(first, second, 300) if abrupt else first
+    losses = dw.streams.drift.abrupt(first, second, LENGTH // 200) if abrupt else first
     rows, cols, ratings = (
         np.concatenate([getattr(loss, name) for loss in losses])
         for name in ("rows", "cols", "targets")
@@ -349,7 +332,7 @@ RATINGS: dict[str, Callable[[], RatingStream]] = {
     "MovieLens, random order": lambda: shuffled(0, flips=False),
     "the same, negated between two ratings": lambda: shuffled(0, flips=True),
     "another order, negated between two others": lambda: shuffled(2, flips=True),
-    "time order": lambda: rating_streams()["time order"],
+    "time order": time_order,
     "synthetic, abrupt drift": lambda: entries(abrupt=True),
     "synthetic, slow drift": lambda: entries(abrupt=False),
 }
