@@ -18,8 +18,8 @@ from driftwolfe.storage import require
 #: Gap at which a minimisation stops, in units of the larger of squared rate and gradient; by LMO calls
 #: it is dearer.
 ACCURACY, LMO_ACCURACY = 1e-10, 1e-5
-#: Most accelerated steps of one, and most LMO calls.
-STEPS, CALLS = 300, 20
+#: Most accelerated steps of one; by LMO calls, most calls, and steps after each.
+STEPS, CALLS, LMO_STEPS = 300, 12, 40
 #: The matrix has as many rows and columns as a point has numbers.
 LARGEST = 5_000
 
@@ -205,7 +205,7 @@ def minimum(domain: Domain, H: Array, c: Array, x: Array) -> tuple[Array, float]
         return (z - center).ravel() / radius
 
     if domain.cheap_projection:
-        return accelerated(H, c, x, project, domain.diameter / radius, ACCURACY)
+        return accelerated(H, c, x, project, domain.diameter / radius, ACCURACY, STEPS)
     points, shares, gap = x[None], np.ones(1), math.inf
     for _ in range(CALLS):
         slope = H @ x + c
@@ -215,8 +215,8 @@ def minimum(domain: Domain, H: Array, c: Array, x: Array) -> tuple[Array, float]
             break
         points, shares = np.vstack((points, vertex)), np.append(shares, 0.0)
         among = Simplex(len(points)).project
-        inner, best = points @ H @ points.T, 0.5 * LMO_ACCURACY
-        shares, _ = accelerated(inner, points @ c, shares, among, math.sqrt(2.0), best)
+        inner, stop = points @ H @ points.T, (math.sqrt(2.0), 0.5 * LMO_ACCURACY, LMO_STEPS)
+        shares, _ = accelerated(inner, points @ c, shares, among, *stop)
         x = shares @ points
         points, shares = points[shares > 0.0], shares[shares > 0.0]
     return x, gap
@@ -229,13 +229,14 @@ def accelerated(
     project: Callable[[Any], Array],
     diameter: float,
     accuracy: float,
+    steps: int,
 ) -> tuple[Array, float]:
     """Minimise a quadratic by accelerated projected steps with restarts; return a bound on the gap too."""
     flattest, *_, steepest = np.linalg.eigvalsh(H).tolist() if len(H) > 1 else 2 * [float(H[0, 0])]
     if steepest <= 0.0:  # all rounding: nothing to gain
         return x, 0.0
     y, momentum, gap = x, 1.0, math.inf
-    for _ in range(STEPS):
+    for _ in range(steps):
         z = project(y - (H @ y + c) / steepest)
         # <H z + c, z - v> <= <(H - L)(z - y), z - v> for all v of the set; and by strong convexity.
         residual = steepest * math.sqrt((z - y) @ (z - y))
