@@ -9,7 +9,7 @@ from driftwolfe.points import inner
 #: Learners for a mixture, for any set: classes, and a function that makes one.
 MIXED = [
     dw.Constant,
-    dw.OnlineFrankWolfe,
+    dw.KalhanOFW,
     lambda domain, **given: dw.Mixture(domain, [dw.Constant, dw.BOGDIP], **given),
 ]
 

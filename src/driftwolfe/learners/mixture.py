@@ -157,5 +157,4 @@ class Mixture(Learner):
 
 def _copied(learner: Learner) -> Learner:
     """A copy that shares what never changes."""
-    same = (learner.domain, learner.options, learner._arguments)
-    return copy.deepcopy(learner, {id(each): each for each in same})
+    return copy.deepcopy(learner, {id(each): each for each in (learner.domain, learner._arguments)})
