@@ -24,7 +24,7 @@ SETS = {
     "Simplex": lambda device: dw.Simplex(12, radius=3.0, device=device),
 }
 #: Those whose experts are rows of a table; and two whose experts are not, or not there.
-STACKED = [dw.POLD, dw.POLA, dw.Ader, dw.SAOL]
+STACKED = [dw.POLD, dw.POLA, dw.POLAR, dw.Ader, dw.SAOL]
 CASES = [
     pytest.param(
         name, cls, settings, id="-".join([name, cls.__name__, *map(str, settings.values())])

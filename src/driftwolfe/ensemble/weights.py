@@ -242,7 +242,7 @@ class AdaHedge:
     with :math:`\delta_t = \langle w, l_t\rangle + a_t\ln\langle w, e^{-l_t/a_t}\rangle`, the mixability gap,
     :math:`a_1 = 0` (the best alone keep weight) and :math:`\alpha_t = \min(1/2, 1/t)`. There is no range and
     no rate to set: multiplying all losses by a number, or adding one to all, changes nothing. Experts
-    may join at any time.
+    may join at any time. `docs/theory/polar.md` has the proof of `regret_bound`.
 
     Parameters
     ----------
@@ -282,15 +282,15 @@ class AdaHedge:
 
     @property
     def share(self) -> float:
-        """The share of the last round."""
-        return min(0.5, 1.0 / max(1, self.rounds))
+        """The share of the last round; before the first, all."""
+        return min(0.5, 1.0 / self.rounds) if self.rounds else 1.0
 
     def add(self, number: int) -> None:
-        """Add experts behind the present ones, each with the weight that the share gives to all."""
+        """Add experts behind the present ones: the share of the last round is for them too."""
         new = checks.count(number, "number", least=0)
+        before, after = self.share / self.size, self.share / (self.size + new)
         self.size += new
-        fresh = np.full(new, self.share / self.size)
-        self.weights = np.concatenate((self.weights * (1.0 - fresh.sum()), fresh))
+        self.weights = np.concatenate((self.weights - before + after, np.full(new, after)))
 
     def update(self, losses: Any) -> None:
         """Take the losses of the experts in this round."""
@@ -299,28 +299,43 @@ class AdaHedge:
         ahead[ahead <= ROUNDING * np.abs(suffered).max()] = 0.0
         weights, a = self.weights, self.inverse_rate
         self.rounds += 1
-        kept = np.exp(-ahead / a) if a > 0.0 else (ahead == 0.0).astype(np.float64)
+        with np.errstate(over="ignore"):  # what is infinitely far behind keeps its share alone
+            kept = np.exp(-ahead / a) if a > 0.0 else (ahead == 0.0).astype(np.float64)
         total = float(weights @ kept)
         gap = float(weights @ ahead) + (a * math.log(total) if a > 0.0 else 0.0)
         if self.size > 1:
             self.inverse_rate = a + max(0.0, gap) / math.log(self.size)
         self.weights = (1.0 - self.share) / total * (weights * kept) + self.share / self.size
 
-    def regret_bound(self, changes: int = 0) -> float:
-        r"""Return a bound on the loss of the weighted mean less that of a sequence of experts, so far.
+    def regret_bound(
+        self, changes: int = 0, rounds: int | None = None, scale: float | None = None
+    ) -> float:
+        r"""Return a bound on the loss of the weighted mean less that of a sequence of experts.
 
-        .. math:: a_{T+1}\Big[\ln N + (S + 1)\ln\frac{N}{\alpha_T} + \ln(4 T)\Big]
+        .. math:: a\Big[\ln N + (S + 1)\ln\frac{N}{\alpha_T} + \ln(2 T)\Big]
+
+        with the inverse rate a and the T rounds that were played; or, in advance,
+        :math:`a = s\,(\sqrt{T/(4\ln N)} + 2/3 + 1/\ln N)` for `rounds` T and the `scale` s.
 
         Parameters
         ----------
         changes
             S, how often the expert changes in the sequence.
+        rounds, scale
+            If not those played: T, and s, the largest difference between two losses of one round.
         """
         number = checks.count(changes, "changes", least=0) + 1
-        if self.size == 1 or not self.rounds:
+        played, a = self.rounds, self.inverse_rate
+        if rounds is not None:
+            played = checks.count(rounds, "rounds")
+        if self.size == 1 or not played:
             return 0.0
-        ways = math.log(self.size) + number * math.log(self.size / self.share)
-        return self.inverse_rate * (ways + math.log(4.0 * self.rounds))
+        ways = math.log(self.size)
+        if rounds is not None:
+            spread = checks.nonnegative(scale, "scale")
+            a = spread * (math.sqrt(0.25 * played / ways) + 2.0 / 3.0 + 1.0 / ways)
+        price = math.log(self.size * max(2.0, played))
+        return a * (ways + number * price + math.log(2.0 * played))
 
 
 @dataclass(eq=False)

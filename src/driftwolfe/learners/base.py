@@ -200,7 +200,7 @@ class Learner(Guarded, ABC):
     @reads
     def expert_weights(self) -> Array | None:
         """The weights of an ensemble's experts in the coming round; None for a single learner."""
-        return None if self._meta is None else self._meta.weights
+        return None if self._meta is None else self._meta.weights.copy()
 
     @property
     def expert_names(self) -> list[str] | None:
