@@ -45,7 +45,7 @@ def test_polar_is_a_plain_loop(name, kinds, weights, G):
     domain, project = SETS[name]
     losses, B = stream(140), 40.0
     meta = plain.Tracking() if weights == "share" else plain.Sleeping(B)
-    settings = {"kinds": kinds, "shortest": module.PACE[0], "D": 2 * domain.radius, "G": G}
+    settings = {"kinds": kinds, "shortest": module.SHORTEST, "D": 2 * domain.radius, "G": G}
     reference = plain.polar(domain.origin(), losses, project, meta, **settings)
     learner = dw.POLAR(domain, None, G or "auto", experts=kinds, weights=weights, loss_scale=B)
     agrees(learner, reference, losses, atol=1e-9)
@@ -57,7 +57,7 @@ def test_linear_feedback_is_one_gradient_for_all(weights):
     domain, project = SETS["ball"]
     losses = stream(100, seed=1)
     meta = plain.Tracking() if weights == "share" else plain.Sleeping(40.0)
-    settings = {"kinds": ALL, "shortest": module.PACE[0], "D": 4.0, "G": 5.0, "linear": True}
+    settings = {"kinds": ALL, "shortest": module.SHORTEST, "D": 4.0, "G": 5.0, "linear": True}
     reference = plain.polar(domain.origin(), losses, project, meta, **settings)
     learner = dw.POLAR(
         domain, lipschitz=5.0, experts=ALL, weights=weights, loss_scale=40.0, feedback="linear"
@@ -69,7 +69,7 @@ def test_blocks_of_experts_that_project_by_lmo_calls():
     """Corrective steps on a simplex end at the projection; what is left of the gap is 1e-10 D^2."""
     domain, project = SETS["simplex"]
     losses = stream(140, seed=2)
-    settings = {"kinds": ALL, "shortest": module.PACE[0], "D": 2 * domain.radius, "G": 5.0}
+    settings = {"kinds": ALL, "shortest": module.SHORTEST, "D": 2 * domain.radius, "G": 5.0}
     reference = plain.polar(
         domain.origin(), losses, project, plain.Tracking(), block=math.isqrt, **settings
     )
