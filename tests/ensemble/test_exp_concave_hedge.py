@@ -10,7 +10,9 @@ RNG = np.random.default_rng(1)
 
 def wealths(rounds=200, experts=4):
     """Daily growth of funds, with days of ruin and of riches: no range of losses is known."""
-    return np.exp(RNG.standard_normal((rounds, experts)) * RNG.choice([0.01, 0.1, 3.0], (rounds, 1)))
+    return np.exp(
+        RNG.standard_normal((rounds, experts)) * RNG.choice([0.01, 0.1, 3.0], (rounds, 1))
+    )
 
 
 @pytest.mark.parametrize("prior", [None, [1.0, 2.0, 3.0, 10.0]])

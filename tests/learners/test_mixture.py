@@ -136,7 +136,11 @@ def played(ball):
 
 def test_settings_that_do_not_go_together_are_refused():
     ball = dw.L1Ball(3)
-    for given in ({"prior": [1.0, 1.0]}, {"weights": "heavy"}, {"weights": "natural", "prior": [1.0]}):
+    for given in (
+        {"prior": [1.0, 1.0]},
+        {"weights": "heavy"},
+        {"weights": "natural", "prior": [1.0]},
+    ):
         with pytest.raises(ValueError, match="prior|weights"):
             dw.Mixture(ball, **given)
     with pytest.raises(ValueError, match="point must lie"):

@@ -98,7 +98,10 @@ def test_the_bound_holds_for_portfolios_against_an_adversary(seed):
         if t % 50 == 49:
             regret = suffered + best_constant(np.array(days))
             assert 0.0 < regret <= learner.bound()
-    assert learner.bound() <= 2.0 * 1.5 * simplex.diameter * (0.5 + n * np.log(1 + 150 / (4 * n))) + 1.0
+    assert (
+        learner.bound()
+        <= 2.0 * 1.5 * simplex.diameter * (0.5 + n * np.log(1 + 150 / (4 * n))) + 1.0
+    )
 
 
 def test_the_bound_holds_for_squares_on_a_ball():
@@ -113,7 +116,9 @@ def test_the_bound_holds_for_squares_on_a_ball():
         rows.append(a)
         outcomes.append(b)
         suffered += learner.update(
-            FunctionLoss(lambda x, a=a, b=b: (a @ x - b) ** 2, lambda x, a=a, b=b: 2 * (a @ x - b) * a)
+            FunctionLoss(
+                lambda x, a=a, b=b: (a @ x - b) ** 2, lambda x, a=a, b=b: 2 * (a @ x - b) * a
+            )
         )
     A, b = np.array(rows), np.array(outcomes)
     fitted = np.linalg.lstsq(A, b, rcond=None)[0]

@@ -34,7 +34,10 @@ def test_the_gradient_is_that_of_the_value(loss):
 
 def test_a_centred_gradient_differs_by_a_constant_and_is_small():
     for x in POINTS:
-        plain, centred = PortfolioLoss(ROWS).gradient(x), PortfolioLoss(ROWS, centred=True).gradient(x)
+        plain, centred = (
+            PortfolioLoss(ROWS).gradient(x),
+            PortfolioLoss(ROWS, centred=True).gradient(x),
+        )
         np.testing.assert_allclose(centred - plain, 1.0)
         assert np.linalg.norm(centred) < 0.5 * np.linalg.norm(plain)
 

@@ -102,27 +102,28 @@ class OnlineNewtonStep(SinglePointLearner):
             raise ValueError("rate must not be 0: gradients would not matter")
         self.ridge = None if ridge is None else checks.positive(ridge, "ridge")
         n = self._x.size
-        # Below, points are (x - c)/R, and gradients R g / 2^exponent, of norm at most 1.
+        # Below, points are (x - c)/R, and R g, the loss and the rate in units of 2^exponent.
         self._exponent = 0
         self._largest = 0.0  # norm of R g
         self._squares = np.zeros((n, n))  # sum of g g^T
         self._slopes = np.zeros(n)  # sum of g
         self._anchors = np.zeros(n)  # sum of g <g, x_s>
         self._gap = 0.0  # of x
-        self._slack = 0.0  # sum of 2 |g| sqrt(2 gap / ridge), in units of the loss
+        self._slack = 0.0  # sum of 2 |g| sqrt(2 gap / ridge)
 
     def _step(self, gradient: Point) -> None:
         g = self.domain.radius * self.domain.tangent(gradient).ravel()
-        size = norm(g)
-        if not math.isfinite(size):
+        largest = float(np.abs(g).max())
+        if not math.isfinite(largest):
             raise ValueError(
                 "the gradient leaves the range of numbers; nothing was learned from it"
             )
-        if size == 0.0:
+        if largest == 0.0:
             return
-        self._largest = max(self._largest, size)
-        self._grow(math.frexp(size)[1])
+        self._grow(math.frexp(largest)[1])
         g = np.ldexp(g, -self._exponent)
+        size = norm(g)
+        self._largest = max(self._largest, size)
         x = self._relative(self._x)
         self._squares = self._squares + np.outer(g, g)
         self._slopes = self._slopes + g
@@ -136,28 +137,37 @@ class OnlineNewtonStep(SinglePointLearner):
         self._x, self._gap = self._absolute(x), gap * unit
 
     def _grow(self, exponent: int) -> None:
-        """Change the unit of gradients to 2^exponent, unless it is smaller; exact."""
+        """Change the unit to 2^exponent, unless that is smaller; exact."""
         more = exponent - self._exponent
         if more > 0 or not self._slopes.any():
             self._exponent = exponent
+            self._largest, self._slack = (
+                math.ldexp(v, -more) for v in (self._largest, self._slack)
+            )
+            self._gap = math.ldexp(self._gap, -2 * more)
             self._slopes = np.ldexp(self._slopes, -more)
             self._squares, self._anchors = (
                 np.ldexp(sums, -2 * more) for sums in (self._squares, self._anchors)
             )
-            self._gap = math.ldexp(self._gap, -2 * more)
+
+    def _in_unit(self, value: float) -> float:
+        """A number in units of 2^exponent, at most 1e150 so that squares are numbers."""
+        mantissa, exponent = math.frexp(value)
+        size = math.ldexp(mantissa, min(900, exponent - self._exponent))
+        return max(-1e150, min(1e150, size))
 
     def _constants(self) -> tuple[float, float]:
         """Rate and ridge, in units of 2^exponent."""
-        given = self.rate
-        if given is None:
-            lipschitz = max(self._largest, self.domain.radius * (self.options.lipschitz or 0.0))
-            steepest = lipschitz * self.domain.diameter / self.domain.radius
-            given = 2.0 * max(steepest, 0.0 if self.alpha is None else 1.0 / self.alpha)
-        rate = math.ldexp(given, -self._exponent)
+        radius = self.domain.radius
+        if self.rate is not None:
+            rate = self._in_unit(self.rate)
+        else:
+            lipschitz = max(self._largest, self._in_unit(radius * (self.options.lipschitz or 0.0)))
+            known = 0.0 if self.alpha is None else self._in_unit(1.0 / self.alpha)
+            rate = 2.0 * max(lipschitz * (self.domain.diameter / radius), known)
         if self.ridge is None:
             return rate, rate**2
-        root = self.domain.radius * math.sqrt(self.ridge)
-        return rate, math.ldexp(root, -self._exponent) ** 2
+        return rate, self._in_unit(radius * math.sqrt(self.ridge)) ** 2
 
     def _relative(self, x: Point) -> Array:
         return (x - self.domain.origin()).ravel() / self.domain.radius
@@ -168,7 +178,8 @@ class OnlineNewtonStep(SinglePointLearner):
     @property
     def lipschitz(self) -> float:
         """G: the larger of what was given and the largest gradient seen, along the affine hull."""
-        return max(self.options.lipschitz or 0.0, self._largest / self.domain.radius)
+        seen = float(np.ldexp(self._largest / self.domain.radius, self._exponent))
+        return max(self.options.lipschitz or 0.0, seen)
 
     def check_state(self) -> None:
         super().check_state()
@@ -180,17 +191,19 @@ class OnlineNewtonStep(SinglePointLearner):
         require(min(self._gap, self._slack) >= 0.0, "gaps")
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
-        fixed = self.rate is not None or self.options.lipschitz is not None
-        if path_length or tau is not None or self.alpha is None or not fixed:
+        G, rate = self.options.lipschitz, self.rate
+        if path_length or tau is not None or self.alpha is None or (G is None and rate is None):
             return None
-        rate, ridge = self._constants()
-        given = math.ldexp(rate, self._exponent)
         steepest = self.lipschitz * self.domain.diameter
-        seen = self.options.lipschitz is not None and self.lipschitz > self.options.lipschitz
-        if given < (2.0 - 1e-9) * max(1.0 / self.alpha, steepest) or (seen and self.rate is None):
-            return None  # the models are no lower bounds, or the rate has changed
+        needed = 2.0 * max(1.0 / self.alpha, steepest)
+        if rate is None and G is not None and self.lipschitz <= G:
+            rate = needed
+        if rate is None or rate < needed:
+            return None  # it has changed, or the models are no lower bounds
+        _, ridge = self._constants()
         _, logdet = np.linalg.slogdet(np.eye(len(self._slopes)) + self._squares / ridge)
-        return given * (0.5 * ridge / rate**2 + float(logdet)) + self._slack
+        start = math.ldexp(ridge, self._exponent) / (2.0 * self._in_unit(rate))
+        return start + rate * float(logdet) + math.ldexp(self._slack, self._exponent)
 
 
 def minimum(domain: Domain, H: Array, c: Array, x: Array) -> tuple[Array, float]:
