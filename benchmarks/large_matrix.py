@@ -25,7 +25,7 @@ RADIUS, STEP_SCALE = 3e3, 9e2
 #: A ball that allows higher ranks.
 WIDE_RADIUS = 3e4
 #: The stream that can be learned: rank, deviations of the low-rank part and of the noise, and a
-#: radius of 0.15 sqrt(m n), chosen on a tenth of the rows and columns.
+#: radius of 0.15 sqrt(m n), chosen on 1/100 and 1/10 of the rows and columns.
 RANK, LOW_RANK, NOISE, LEARNABLE_RADIUS = 5, 1.0, 0.5, 1.5e4
 #: Sides over the number of popular rows and columns: at the full size the most active user has 1,700
 #: ratings and the median one 47; the most popular film has 40,000 and the median one 16.

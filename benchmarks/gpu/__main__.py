@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -49,17 +49,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(section: str, device: str, short: bool, folder: Path) -> None:
-    """Measure a section, store its result at once, and print its tables."""
+    """Measure a section, store its result at once, or each that it yields, and print its tables."""
     from benchmarks.gpu import setting  # needs PyTorch, which drawing does not
 
     where = setting.Setting(device, short)
     measure = getattr(import_module(f"benchmarks.gpu.{MODULES[section]}"), section)
     try:
-        result = measure(where, setting.read_results(folder))
+        found = measure(where, setting.read_results(folder))
+        for result in found if isinstance(found, Iterator) else [found]:
+            made = {"made": where.facts(), **result}
+            results = setting.add_result(folder, section, made)
     except Skipped as reason:
         print(f"skipped {section}: {reason}\n", flush=True)
         return
-    results = setting.add_result(folder, section, {"made": where.facts(), **result})
     print(part(section, results), flush=True)
 
 

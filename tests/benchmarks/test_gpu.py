@@ -14,6 +14,7 @@ from devices import NO_TORCH
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 
 from benchmarks import ROOT, data  # noqa: E402
+from benchmarks.gpu import learning  # noqa: E402
 from benchmarks.gpu.__main__ import main  # noqa: E402
 from benchmarks.gpu.figures import write_pages  # noqa: E402
 from benchmarks.gpu.setting import two_cores  # noqa: E402
@@ -85,6 +86,28 @@ def test_host_and_device_play_the_same_game(folder):
     assert found["host"]["projections"] == found["device"]["projections"] > 0
     assert found["difference_of_losses"] < 1e-6
     assert found["ratio"] > 0
+
+
+def test_learners_learn_and_each_is_kept_as_it_ends(folder, tmp_path, monkeypatch):
+    found = read(folder)["learning"]
+    assert list(found["learners"]) == list(learning.STEP_SCALES)
+    for each in found["learners"].values():
+        assert len(each["tenths"]) == 10
+        assert 0 < each["mean_loss"] < 2 * found["mean_loss_of_zero"]
+        assert min(each["seconds"], each["projections"], each["calls"]) > 0
+    assert found["mean_loss_of_truth"] < found["mean_loss_of_zero"]
+
+    def stopped(*given):
+        if first:
+            raise KeyboardInterrupt
+        first.append(given)
+        return {"tenths": []}
+
+    first = []
+    monkeypatch.setattr(learning, "_played", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, "learning")
+    assert list(read(tmp_path)["learning"]["learners"]) == ["POLAR"]
 
 
 def test_a_section_measured_again_takes_the_place_of_the_old_one(tmp_path, capsys):

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
+from driftwolfe.oracles import block as block_module
+from driftwolfe.points import FactoredMatrix, distance, norm
 from learners.families import project_trace_norm
 from learners.plain import simplex_projection
 
@@ -211,3 +213,25 @@ def test_a_run_that_is_cut_short_has_come_as_near_as_plain_line_searches(method,
         if method == "halfspace" and not result.converged:
             np.testing.assert_allclose(result.feasible, near, atol=1e-9)
     assert cut_short
+
+
+def test_cut_off_projections_keep_their_columns_few_and_the_contract(monkeypatch):
+    monkeypatch.setattr(block_module, "_FULL_ENTRIES", 0)
+    monkeypatch.setattr(block_module, "_LARGEST_BLOCK", 1)  # of 64 columns
+    rng, shape = np.random.default_rng(0), (300, 200)
+    domain = dw.TraceNormBall(shape, 3000.0)
+    x = y = domain.origin()
+    ranks, shortened = [], 0
+    for _ in range(12):
+        places = (rng.integers(size, size=3000) for size in shape)
+        target = y + FactoredMatrix.from_entries(shape, *places, 8.0 * rng.standard_normal(3000))
+        found = dw.infeasible_projection(domain, x, target, 1e-3, "block")
+        x, y = found.feasible, found.infeasible
+        worst = domain.lmo(y - target)  # the point of the set that y may have left farthest behind
+        for z in (worst, x, domain.origin()):
+            assert norm(y - z) <= norm(target - z) * (1 + 1e-12)
+        assert distance(x, y) <= found.distance * (1 + 1e-9) + 1e-9
+        ranks.append(y.rank)
+        shortened += not found.converged
+    assert shortened >= 8
+    assert max(ranks) < 190  # side by side they had the 200 of the shorter side

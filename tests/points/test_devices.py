@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 import driftwolfe as dw
 from devices import DEVICES, has_gpu, needs_torch, single_threaded_torch
 from driftwolfe.points import FactoredMatrix, devices, distance, inner, leading_triplet, norm
-from driftwolfe.points.devices import HOST, best_device, device_named, device_of, is_array, to_host
+from driftwolfe.points.devices import (
+    HOST,
+    Device,
+    best_device,
+    device_named,
+    device_of,
+    is_array,
+    to_host,
+)
 from driftwolfe.points.lanczos import leading_triplet_of_each
 from driftwolfe.points.orthogonal import orthonormal, ritz_space, thin_svd_of_product
 
@@ -802,3 +810,15 @@ def test_pytorch_is_not_loaded_before_it_is_asked_for():
     code = "import sys, driftwolfe as dw; dw.TraceNormBall((9, 9)).origin(); print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False"]
+
+
+def test_inner_products_of_many_columns_are_taken_in_pieces(device, monkeypatch):
+    rng = np.random.default_rng(0)
+    U, V, s = rng.standard_normal((20, 7)), rng.standard_normal((30, 7)), rng.random(7)
+    rows, cols, values = rng.integers(20, size=90), rng.integers(30, size=90), rng.random(90)
+    stored = device.stored(device.put(rows), device.put(cols), device.put(values), (20, 30))
+    expected = ((U * s) @ V.T)[rows, cols] @ values
+    for numbers in (1, 60, 1000):  # one column at a time, three, all
+        monkeypatch.setattr(devices, "_LARGEST_PRODUCT", numbers)
+        found = Device.stored_inner(device, stored, *map(device.put, (U, s, V)))
+        assert found == pytest.approx(expected)

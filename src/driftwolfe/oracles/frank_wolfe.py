@@ -22,6 +22,8 @@ Scalars: TypeAlias = tuple[float, float, float]
 _ERROR_SHARE = 0.03
 #: A gap of at most this share of ||x - y||^2 makes y' = x' nearer to every point of K than y is.
 COLLAPSE = 0.5
+#: Columns of y' beyond twice those of x' from which it is recompressed.
+_SPARE_COLUMNS = 40
 #: `HalfspaceRun` makes at most this times D^2 / tolerance calls of an exact oracle; the proof is in
 #: docs/theory/oracles.md.
 CALLS = 2.6
@@ -370,7 +372,18 @@ class Run:
         """Return x and the projection of y on the half-space that the gap certifies."""
         pair, lands = self.pair, gap <= self.half_space_gap()
         share = max(0.0, 1.0 - max(gap, 0.0) / pair.squared)
-        y, apart = pair.y + share * pair.direction(), (1.0 - share) * pair.distance
+        apart, moved = (1.0 - share) * pair.distance, share * pair.distance
+        if isinstance(pair.y, FactoredMatrix) and isinstance(pair.x, FactoredMatrix):
+            y = (1.0 - share) * pair.y + share * pair.x if share else pair.y
+            # A step of length a brings y' nearer to every z: ||y' - z||^2 <= ||y - z||^2 - a^2.
+            # An error up to what that gains at the largest ||y' - z|| keeps the contract.
+            farthest = apart + 2.0 * self.domain.radius
+            if y.rank > 2 * pair.x.rank + _SPARE_COLUMNS:
+                y, error = y.truncate(error=moved * moved / (2.0 * math.hypot(farthest, moved)))
+                apart += error
+                lands = lands and apart * apart <= self.stop.tolerance
+        else:
+            y = pair.y + share * pair.direction()
         return InfeasibleProjection(pair.x, y, self.calls, gap, apart, self.method, lands)
 
 

@@ -18,6 +18,8 @@ from driftwolfe.points.kinds import Array, Shape, compiled
 _kernels = compiled("driftwolfe.points.sparse_kernels")
 #: Entries up to which scipy's conversions cost more than the work itself.
 _FEW_ENTRIES = 1000
+#: Numbers of a product formed at a time: 1 GiB.
+_LARGEST_PRODUCT = 1 << 27
 
 
 class Device:
@@ -189,7 +191,10 @@ class Device:
         """The inner product of a sparse matrix with U diag(s) V^T."""
         m, n = stored.shape
         if stored.nnz > m:
-            return float(self.xp.vdot((U * s).ravel(), (stored @ V).ravel()))
+            step = max(1, _LARGEST_PRODUCT // m)  # PyTorch's products end at 2^31 numbers
+            columns = (slice(k, k + step) for k in range(0, len(s), step))
+            pairs = ((U[:, some] * s[some], stored @ V[:, some]) for some in columns)
+            return sum(float(self.xp.vdot(one.ravel(), two.ravel())) for one, two in pairs)
         keys = self.keys(stored)
         return float(stored.data @ self.entries(U, s, V, keys // n, keys % n))
 

@@ -84,18 +84,14 @@ class TorchStored:
         return rows * self.shape[1] + self.indices
 
     @cached_property
-    def _by_columns(self) -> Any:
-        """The column of each entry of the transpose, and the order of its entries."""
-        return torch.sort(self.indices, stable=True)
-
-    @cached_property
     def _product(self) -> Any:
         return torch.sparse_csr_tensor(self.indptr, self.indices, self.data, self.shape)
 
     @cached_property
     def T(self) -> TorchStored:
         """The transpose, by rows of its own."""
-        (m, n), (lines, order) = self.shape, self._by_columns
+        (m, n), (lines, order) = self.shape, torch.sort(self.indices, stable=True)
+        self.__dict__["_order"] = order  # of the transpose's entries
         starts = _starts(n, 1, lines.device, lines.dtype)
         indptr = torch.searchsorted(lines, starts, out_int32=True)
         rows = torch.empty(lines.shape, dtype=torch.int32, device=lines.device)
@@ -143,11 +139,11 @@ class TorchStored:
     def with_data(self, data: Any) -> TorchStored:
         """Return the same indices with other values; what was cached for them is kept."""
         other = TorchStored(self.shape, self.indptr, self.indices, data)
-        for name in ("_keys", "_by_columns"):
+        for name in ("_keys", "_order"):
             if name in self.__dict__:
                 other.__dict__[name] = self.__dict__[name]
         if "T" in self.__dict__:
-            other.__dict__["T"] = self.T.with_data(data[self._by_columns[1]])
+            other.__dict__["T"] = self.T.with_data(data[self.__dict__["_order"]])
         return other
 
     def scaled(self, factor: float) -> TorchStored:
@@ -177,6 +173,10 @@ class TorchStored:
         return scipy.sparse.csr_array(tuple(arrays), shape=self.shape)
 
 
+#: Steps of a Krylov basis that there is room for at first.
+_FIRST_STEPS = 24
+
+
 class TorchKrylov:
     """Krylov bases of A^T A for several matrices, which share calls, as each has a fixed cost.
 
@@ -203,17 +203,20 @@ class TorchKrylov:
         flipped = [None if each is None else each.T for each in stored]
         both = TorchStored.diagonal(stored, (m, n)), TorchStored.diagonal(flipped, (n, m))
         self._stored = None if both[0] is None else [each._product for each in both]
-        self._basis = like.new_empty((most + 1, number, n))
-        self._images = like.new_empty((most, number, m))
+        self._most, room = most, min(most, _FIRST_STEPS)
+        self._basis = like.new_empty((room + 1, number, n))
+        self._images = like.new_empty((room, number, m))
         first = torch.stack(list(starts))
         lengths = torch.linalg.vector_norm(first, dim=1, keepdim=True)
         torch.div(first, lengths, out=self._basis[0])
         # For each step the coordinates of products in each pass, and what lies beyond: one transfer.
-        self._table = like.new_zeros((most, 2, number, most + 1))
+        self._table = like.new_zeros((room, 2, number, room + 1))
         self._size, self._finite = 0, True
 
     def grow(self, size: int) -> tuple[Array, Array]:
         """Take steps until there are `size`; return all diagonals and what lies beyond, in rows."""
+        if size > len(self._images):
+            self._make_room(min(self._most, max(size, 2 * len(self._images))))
         for k in range(self._size, size):
             self._step(k)
         self._size = max(self._size, size)
@@ -221,6 +224,19 @@ class TorchKrylov:
         diagonal, beyond = table.diagonal(axis1=0, axis2=3).sum(0), table[:, 0, :, -1].T
         self._finite = bool(np.isfinite(beyond).all() and beyond.all())
         return diagonal, beyond
+
+    def _make_room(self, room: int) -> None:
+        """Move to larger arrays; few runs take as many steps as they may."""
+        held, number = self._size, self._basis.shape[1]
+        for name, more in (("_basis", 1), ("_images", 0)):
+            old = getattr(self, name)
+            new = old.new_empty((room + more, *old.shape[1:]))
+            new[: held + more] = old[: held + more]
+            setattr(self, name, new)
+        table = self._table.new_zeros((room, 2, number, room + 1))
+        table[:held, :, :, :held] = self._table[:held, :, :, :held]
+        table[:held, ..., -1] = self._table[:held, ..., -1]
+        self._table = table
 
     def _step(self, k: int) -> None:
         images, length = self._images[k], self._table[k, 0, :, -1]
