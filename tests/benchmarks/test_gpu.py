@@ -74,7 +74,9 @@ def test_what_takes_time_takes_some(folder):
         assert min(game["seconds"], game["projection_ms"], *game["ranks"]) > 0
         assert look["wall_ms"] > 0
         for kind, each in look["kinds"].items():
-            assert min(each["calls"], each["device_ms"], each["floor_ms"]) > 0, (name, kind)
+            assert each["device_ms"] > 0, (name, kind)
+            if kind != "to and from the host":  # where all of it is, nothing need move
+                assert min(each["calls"], each["floor_ms"]) > 0, (name, kind)
     whole = results["kernels"]["whole wide"]
     assert whole["projections"] == results["stream"]["wide"]["projections"]
     for each in results["crossover"]["projections"]:

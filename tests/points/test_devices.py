@@ -822,3 +822,27 @@ def test_inner_products_of_many_columns_are_taken_in_pieces(device, monkeypatch)
         monkeypatch.setattr(devices, "_LARGEST_PRODUCT", numbers)
         found = Device.stored_inner(device, stored, *map(device.put, (U, s, V)))
         assert found == pytest.approx(expected)
+
+
+@needs_torch
+def test_krylov_bases_that_grow_find_the_same(monkeypatch):
+    from driftwolfe.points import torch_device
+
+    rng, shape, found = np.random.default_rng(0), (90, 70), {}
+    matrices = []
+    for _ in range(2):
+        low = FactoredMatrix(rng.random((90, 2)), np.ones(2), rng.random((70, 2)))
+        places = (rng.integers(size, size=900) for size in shape)
+        matrices.append(
+            (low + FactoredMatrix.from_entries(shape, *places, 5 * rng.standard_normal(900))).to(
+                "torch"
+            )
+        )
+    for room in (2, 1000):
+        monkeypatch.setattr(torch_device, "_FIRST_STEPS", room)
+        found[room] = leading_triplet_of_each(matrices, [1e-9, 1e-3])
+    for few, many, matrix in zip(found[2], found[1000], matrices, strict=True):
+        top = np.linalg.svd(to_host(matrix.toarray()), compute_uv=False)[0]
+        assert few.s == pytest.approx(many.s, rel=1e-12)
+        assert abs(few.s - top) <= few.error + 1e-9 * top
+        assert few.products == many.products
