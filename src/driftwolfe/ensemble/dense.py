@@ -93,7 +93,9 @@ class DenseDescent(Descent):
         if not tangent:
             return found
         scores = self.scores(loss)
-        return on_tangent(loss, found, weights, scores, combine(weights, scores))
+        slope = loss.value_and_slope_at(combine(weights, scores))[1]
+        require_finite(slope)
+        return on_tangent(found, weights, scores, slope)
 
     def step(self, loss: Loss, evaluation: Evaluation) -> None:
         """Add each expert's gradient; where its block ends, take a step and project."""

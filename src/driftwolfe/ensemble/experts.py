@@ -101,10 +101,13 @@ class Experts(ABC):
             pairs: list[Any] = [loss.value_and_slope_at(score) for score in scores]
             losses = np.array([float(value) for value, _ in pairs])
             slopes = [slope for _, slope in pairs]
-        suffered = float(loss.value_at(combined))
-        require_finite(suffered, losses, slopes)
+        value, slope = (
+            loss.value_and_slope_at(combined) if tangent else (loss.value_at(combined), 0.0)
+        )
+        suffered = float(value)
+        require_finite(suffered, losses, slopes, slope)
         found = Evaluation(suffered, suffered, losses, slopes, False)
-        return on_tangent(loss, found, weights, scores, combined) if tangent else found
+        return on_tangent(found, weights, scores, slope) if tangent else found
 
     def mean(self, weights: Array) -> Point:
         """Return the weighted mean of what the experts play."""
@@ -116,12 +119,8 @@ class Experts(ABC):
         return leader if isinstance(leader, FactoredMatrix) else self.mean(weights)
 
 
-def on_tangent(
-    loss: Loss, found: Evaluation, weights: Array, scores: Scores, combined: Any
-) -> Evaluation:
-    """Return an evaluation with the losses that weights see replaced by those linearised."""
-    _, slope = loss.value_and_slope_at(combined)
-    require_finite(slope)
+def on_tangent(found: Evaluation, weights: Array, scores: Scores, slope: Any) -> Evaluation:
+    """Return an evaluation with the losses that weights see linearised, by the slope at their mean."""
     losses = products(slope, scores)
     return found._replace(played=float(weights @ losses), losses=losses)
 

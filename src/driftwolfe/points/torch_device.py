@@ -24,6 +24,8 @@ with warnings.catch_warnings():
     torch.sparse_csr_tensor(torch.tensor([0, 0]), torch.tensor([]), torch.tensor([]), (1, 1))
 
 
+#: Entries up to which their keys are kept: 8 MiB; those of more are as quick to compute again.
+_FEW_KEYS = 1 << 20
 #: Lengths between which squares of numbers stay in the range.
 _SMALL, _LARGE = 1e-140, 1e140
 
@@ -65,8 +67,13 @@ class TorchStored:
         indptr = torch.searchsorted(keys, _starts(m, n, keys.device), out_int32=True)
         indices = torch.empty(keys.shape, dtype=torch.int32, device=keys.device)
         matrix = cls(shape, indptr, torch.remainder(keys, n, out=indices), data)
-        matrix.__dict__["_keys"] = keys
+        matrix._hold(keys)
         return matrix
+
+    def _hold(self, keys: Any) -> None:
+        """Keep the keys, where they are few enough."""
+        if len(keys) <= _FEW_KEYS:
+            self.__dict__["_held_keys"] = keys
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is cached: it can be computed again, and not all of it be copied."""
@@ -76,12 +83,16 @@ class TorchStored:
     def nnz(self) -> int:
         return len(self.data)
 
-    @cached_property
+    @property
     def _keys(self) -> Any:
+        """The number row * n + col of every entry, rising."""
+        if "_held_keys" in self.__dict__:
+            return self.__dict__["_held_keys"]
         counts = torch.diff(self.indptr)
-        rows = torch.arange(self.shape[0], device=counts.device)
-        rows = torch.repeat_interleave(rows, counts, output_size=self.nnz)
-        return rows * self.shape[1] + self.indices
+        starts = _starts(self.shape[0], self.shape[1], counts.device)[:-1]
+        keys = torch.repeat_interleave(starts, counts, output_size=self.nnz).add_(self.indices)
+        self._hold(keys)
+        return keys
 
     @cached_property
     def _product(self) -> Any:
@@ -139,7 +150,7 @@ class TorchStored:
     def with_data(self, data: Any) -> TorchStored:
         """Return the same indices with other values; what was cached for them is kept."""
         other = TorchStored(self.shape, self.indptr, self.indices, data)
-        for name in ("_keys", "_order"):
+        for name in ("_held_keys", "_order"):
             if name in self.__dict__:
                 other.__dict__[name] = self.__dict__[name]
         if "T" in self.__dict__:
