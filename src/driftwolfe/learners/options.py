@@ -41,11 +41,20 @@ class BudgetOptions(StepOptions, total=False):
     seed: int
     lmo_budget: float | None
     schedule: str
-    lazy: int | None
 
 
-class EnsembleOptions(WeightOptions, BudgetOptions, total=False):
+class CacheOptions(BudgetOptions, total=False):
+    """Options of learners that can cache vertices."""
+
+    lazy: int
+
+
+class EnsembleOptions(WeightOptions, CacheOptions, total=False):
     """Options of POLD and POLA."""
+
+
+class LeaderOptions(WeightOptions, BudgetOptions, total=False):
+    """Options of POLAR, which has a default of its own for the cache."""
 
 
 #: Vertices that leaders cache where LMO calls are scarce: with 16, vectors in benchmarks/budget had 6 %
@@ -102,10 +111,9 @@ OPTIONS: dict[str, tuple[Any, str]] = {
         in every round.""",
     ),
     "lazy": (
-        None,
+        0,
         """Number of vertices to cache and to try before the LMO is called (`Atoms`); for methods
-        ``"halfspace"`` and, except on trace-norm balls, ``"corrective"``. None: 64 for `POLAR` with a
-        budget, its practical tuning and method ``"corrective"``, else 0.""",
+        ``"halfspace"`` and, except on trace-norm balls, ``"corrective"``.""",
     ),
     "inner_steps": (1, "Frank-Wolfe steps per round, on the same loss."),
 }
