@@ -24,6 +24,9 @@ KINDS = ("lazy", "origin", "agile")
 #: are factored, projections are dear and experts have fewer. Chosen on the streams of `benchmarks.polar`.
 SHORTEST, BLOCK_FACTOR = 8, 0.25
 SHORTEST_FACTORED, BLOCK_FACTOR_FACTORED = 64, 2.0
+#: With a budget, the first steps are at most those of an epoch with so many calls: with fewer, a step is
+#: towards one vertex, and may be far off. Chosen on the first rounds of matrices in `benchmarks.budget`.
+FIRST_CALLS = 16
 #: Share of a budget that is divided evenly; the rest goes to experts by their weights.
 EVEN_SHARE = 0.2
 
@@ -50,8 +53,8 @@ class POLAR(Learner):
     there is no horizon and no step size to tune. Weights see the losses linearised at the decision.
 
     O(log t) gradients per round (one with linear feedback). Where the set's projection is cheap, each
-    expert projects in every round; elsewhere in every :math:`\lfloor\sqrt L\rfloor`-th, or twice as often
-    where points are dense or calls are limited, by LMO calls.
+    expert projects in every round; elsewhere in every :math:`\lfloor\sqrt L/2\rfloor`-th, by LMO calls; in
+    every :math:`\lfloor\sqrt{2L}\rfloor`-th where points are factored and no budget is set.
 
     Parameters
     ----------
@@ -104,8 +107,8 @@ class POLAR(Learner):
     ) -> None:
         super().__init__(domain)
         one_of(weights, "weights", ("share", "sleeping"))
-        if weights == "share":  # which has no range to certify
-            options.setdefault("loss_scale", "auto")
+        if weights == "share" and options.get("loss_scale") is None:  # no range to certify
+            options["loss_scale"] = "auto"
         self.options = make_options(domain, horizon, lipschitz, leaders=True, **options)
         factored = isinstance(domain.origin(), FactoredMatrix)
         self.kinds = _kinds(KINDS[: 2 if factored else 1] if experts is None else experts)
@@ -180,6 +183,8 @@ class POLAR(Learner):
         if not options.certified:
             factor = BLOCK_FACTOR if budget is not None else self.block_factor
             block = max(1, math.isqrt(int(factor * length)))
+            if budget is not None and member.kind == "whole":
+                h = min(h, math.sqrt(budget / FIRST_CALLS))
             return Plan(h, block, options.tolerance(h), 0.0, lifetime, lazy)
         if budget is None:
             share, h, block = 0.0, length**-0.75, math.isqrt(length)
