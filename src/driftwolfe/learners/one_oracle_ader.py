@@ -105,7 +105,8 @@ class OneOracleAder(Learner):
         **options: Unpack[StepOptions],
     ) -> None:
         super().__init__(domain)
-        own = {"loss_scale": loss_scale, "method": method, "seed": seed, "lmo_budget": lmo_budget}
+        own: dict[str, Any] = {"loss_scale": loss_scale, "method": method, "seed": seed}
+        own["lmo_budget"] = lmo_budget
         self.options = make_options(domain, horizon, lipschitz, feedback="linear", **own, **options)
         if lmo_budget is None:
             raise ValueError("lmo_budget must be a positive number, got None; use Ader or POLD")
