@@ -66,6 +66,7 @@ BELOW = {
     "theory/index": [
         "theory/bounds",
         "theory/polar",
+        "theory/exp_concave",
         "theory/oracles",
         "theory/budget",
         "theory/lower_bound",

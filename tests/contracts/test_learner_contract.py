@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from contracts.learner_cases import LEARNER_CASES, NEEDS_GAUGE, domains, suits
+from contracts.learner_cases import LEARNER_CASES, domains, suits
 from driftwolfe.losses import AbsoluteEntries, FunctionLoss, LinearLoss, SquaredDistance
 from driftwolfe.points import FactoredMatrix, distance, norm
 
@@ -22,7 +22,7 @@ CASES = [
 ONE_EACH = [
     pytest.param(cls, cases[0], name, id=f"{cls.__name__}-{name}")
     for cls, cases in LEARNER_CASES.items()
-    for name in ("l1", "factored" if cls not in NEEDS_GAUGE else "trace-norm")
+    for name in ("l1", "factored" if suits(cls, domains()["factored"]) else "trace-norm")
 ]
 
 

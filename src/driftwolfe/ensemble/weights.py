@@ -34,6 +34,14 @@ def first_scale(loss_scale: Any) -> float:
     return 0.0
 
 
+def checked_prior(prior: Any, size: int) -> Array:
+    """Return positive numbers as shares of their sum."""
+    given = checks.finite_array(prior, "prior", (size,))
+    if not (given > 0.0).all():
+        raise ValueError(f"prior must be positive, got {given.min():g}")
+    return given / given.sum()
+
+
 @dataclass(eq=False)
 class Hedge:
     r"""Exponential weights: :math:`w_{t,i} \propto p_i \exp(-a_t L_{t-1,i})`.
@@ -86,10 +94,7 @@ class Hedge:
         if self.prior is None:
             self.prior = ader_prior(self.size)
         else:
-            given = checks.finite_array(self.prior, "prior", (self.size,))
-            if not (given > 0.0).all():
-                raise ValueError(f"prior must be positive, got {given.min():g}")
-            self.prior = given / given.sum()
+            self.prior = checked_prior(self.prior, self.size)
         self.totals = np.zeros(self.size)
 
     def check_state(self) -> None:
@@ -154,6 +159,76 @@ class Hedge:
         if self.loss_scale == "auto":
             return spread * (math.sqrt(horizon / 8.0) * (price + 2.0 * excess) + 2.0)
         return math.sqrt(horizon / 8.0) * (self.scale * price + excess * spread**2 / self.scale)
+
+
+@dataclass(eq=False)
+class ExpConcaveHedge:
+    r"""Exponential weights at the natural rate of exp-concave losses: :math:`w_i \propto p_i e^{-\alpha L_i}`.
+
+    For losses with :math:`e^{-\alpha f}` concave the regret of the weighted mean against expert i is at most
+    :math:`\ln(1/p_i)/\alpha`, whatever the range of the losses and the number of rounds. For the loss
+    :math:`-\ln\langle r, x\rangle` of a portfolio, :math:`\alpha = 1`, this is a fund of funds: each
+    expert is given the share p_i of the money at the start, and no money moves between them again.
+
+    Parameters
+    ----------
+    size
+        Number N of experts.
+    alpha
+        The exp-concavity :math:`\alpha`, over units of the loss.
+    prior
+        N positive numbers; they are divided by their sum. All alike if not given.
+
+    Examples
+    --------
+    >>> meta = ExpConcaveHedge(2, prior=[3.0, 1.0])
+    >>> meta.update([0.0, -math.log(3.0)])  # the second has tripled its money
+    >>> meta.weights
+    array([0.5, 0.5])
+    >>> round(meta.regret_bound(1), 4)
+    1.3863
+
+    References
+    ----------
+    Cover and Ordentlich (1996), Universal portfolios with side information, IEEE Transactions on
+    Information Theory; Cesa-Bianchi and Lugosi (2006), Prediction, Learning, and Games, chapter 3.
+    """
+
+    STATE: ClassVar = ("size", "prior", "totals")
+
+    size: int
+    alpha: float = 1.0
+    prior: Any = None
+    totals: Array = field(init=False)  # L_i, less the smallest of them
+
+    def __post_init__(self) -> None:
+        self.size = checks.count(self.size, "size")
+        self.alpha = checks.positive(self.alpha, "alpha")
+        given = np.ones(self.size) if self.prior is None else self.prior
+        self.prior = checked_prior(given, self.size)
+        self.totals = np.zeros(self.size)
+
+    def check_state(self) -> None:
+        """Refuse a state, read from a file, whose parts do not fit together."""
+        require(self.size == self.prior.size == self.totals.size, "weights")
+        require((self.prior > 0.0).all() and abs(self.prior.sum() - 1.0) < 1e-6, "weights")
+        require(self.totals.min() == 0.0, "weights")
+
+    @property
+    def weights(self) -> Array:
+        """The weights for the coming round."""
+        with np.errstate(over="ignore"):  # an absurd alpha: the best alone keep weight
+            weights: Array = self.prior * np.exp(-self.alpha * self.totals)
+        return weights / weights.sum()
+
+    def update(self, losses: Any) -> None:
+        """Take the losses of the experts in this round."""
+        totals = self.totals + checks.finite_array(losses, "losses", (self.size,))
+        self.totals = totals - totals.min()
+
+    def regret_bound(self, expert: int) -> float:
+        r"""Return :math:`\ln(1/p_i)/\alpha` for an expert i, counted from 0."""
+        return -math.log(self.prior[expert]) / self.alpha
 
 
 @dataclass(eq=False)

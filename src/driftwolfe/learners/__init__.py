@@ -3,11 +3,19 @@
 from driftwolfe.learners.base import Learner
 from driftwolfe.learners.bogd_ip import BOGDIP, LOOBOGD
 from driftwolfe.learners.contenders import PAMO, SAOL, Ader, MultiOCG
+from driftwolfe.learners.mixture import Mixture
+from driftwolfe.learners.newton import OnlineNewtonStep
 from driftwolfe.learners.one_oracle_ader import OneOracleAder
 from driftwolfe.learners.pola import POLA
 from driftwolfe.learners.polar import POLAR
 from driftwolfe.learners.pold import POLD
-from driftwolfe.learners.single_point import OGD, KalhanOFW, LineSearchOFW, OnlineFrankWolfe
+from driftwolfe.learners.single_point import (
+    OGD,
+    Constant,
+    KalhanOFW,
+    LineSearchOFW,
+    OnlineFrankWolfe,
+)
 
 __all__ = [
     "BOGDIP",
@@ -19,10 +27,13 @@ __all__ = [
     "POLD",
     "SAOL",
     "Ader",
+    "Constant",
     "KalhanOFW",
     "Learner",
     "LineSearchOFW",
+    "Mixture",
     "MultiOCG",
     "OneOracleAder",
     "OnlineFrankWolfe",
+    "OnlineNewtonStep",
 ]
