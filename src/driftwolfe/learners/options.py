@@ -108,7 +108,7 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "schedule": (
         "blocks",
         """``"blocks"``: LMO calls are made when blocks end; ``"even"``: with a budget of 1, at most one
-        in every round.""",
+        in every round. `POLAR` has less regret with blocks.""",
     ),
     "lazy": (
         0,
