@@ -136,7 +136,7 @@ def on_sets(name: str, domain: dw.Domain, short: bool) -> list[Setting]:
     even = fewer[:1] if short else (1.0,) if slow else EVEN_BUDGETS
     certified = () if slow else fewer[1:] if short else CERTIFIED_BUDGETS
     found = [Setting("OnlineFrankWolfe", "one a round")]
-    found += _of_polar(domain, fewer if short else POLAR_BUDGETS)
+    found += _of_polar(domain, fewer if short else POLAR_BUDGETS, slow)
     for title in PAPER:
         found += _budgeted(title, budgets, "budget", method="corrective")
         found += _budgeted(title, even, "even", schedule="even")
@@ -150,15 +150,16 @@ def on_sets(name: str, domain: dw.Domain, short: bool) -> list[Setting]:
     return found
 
 
-def _of_polar(domain: dw.Domain, budgets: Sequence[float]) -> list[Setting]:
+def _of_polar(domain: dw.Domain, budgets: Sequence[float], slow: bool) -> list[Setting]:
     """POLAR, and what its cached vertices do: POLAR without them, and POLA with as many."""
     few, one = {"method": "corrective"}, budgets[-1:]
     found = _budgeted("POLAR", budgets, "budget", **few)
     found += _budgeted("POLAR", one, "even", schedule="even")
-    found.append(Setting("POLAR", "unlimited", few))
+    if not slow:
+        found.append(Setting("POLAR", "unlimited", few))
     if domain.cheap_projection:
         found.append(Setting("POLAR", "exact", {"method": "exact"}))
-    if not domain.rank_one_atoms:  # corrective keeps no vertices there
+    if not (slow or domain.rank_one_atoms):  # corrective keeps no vertices there
         found += _budgeted("POLAR", one, "cached", **few, lazy=0)
         found += _budgeted("POLA", one, "cached", **few, lazy=CACHED)
     return found
@@ -178,7 +179,7 @@ def lazy(name: str, short: bool) -> list[Setting]:
 def on_ratings(short: bool) -> list[Setting]:
     """Settings on MovieLens with the c chosen for the paper's methods.
 
-    It was not chosen for OnlineFrankWolfe and OneOracleAder, which also play with c = D/G, as POLAR does.
+    It was not chosen for the other two, which also play with c = D/G.
     """
     budgets = (0.2, 8.0) if short else (0.05, 0.2, 1.0, 8.0)
     scale = {"step_scale": 1e4}
@@ -194,9 +195,6 @@ def on_ratings(short: bool) -> list[Setting]:
         if title != "POLA":  # minutes each
             found += _budgeted(title, budgets, "block", **own, method="block")
         found.append(Setting(title, "block", {**own, "method": "block"}))
-    found += _budgeted("POLAR", budgets[1:2], "own c", method="corrective")
-    found += _budgeted("POLAR", budgets[1:3], "own c, block", method="block")
-    found.append(Setting("POLAR", "own c, block", {"method": "block"}))
     return found
 
 

@@ -34,7 +34,6 @@ KINDS = (
     "corrective",
     "own c",
     "block",
-    "own c, block",
     "cached",
     "unlimited",
     "exact",
@@ -70,8 +69,7 @@ def describe(record: Record) -> str:
         return record["learner"]
     if kind == "lazy":
         return f"{words[0]}, {options['lazy']} known vertices"
-    named = ("corrective", "block", "even", "certified", "own c", "own c, block")
-    words += [kind] if kind in named else []
+    words += [kind] if kind in ("corrective", "block", "even", "certified", "own c") else []
     words += [f"{options['lazy'] or 'no'} cached vertices"] if kind == "cached" else []
     words += ["exact projections"] if kind == "exact" else []
     words += [f"{budget:g} per round"] if budget else ["no limit"] if kind != "exact" else []
@@ -164,7 +162,6 @@ RATED: dict[str, tuple[Any, str]] = {
     "own c": (":", "corrective, c = D/G"),
     "corrective": ("-", "method corrective, c = 1e4"),
     "block": ("--", "method block, c = 1e4"),
-    "own c, block": ("-.", "block, c = D/G"),
     "one a round": ("-", ""),
 }
 #: Games with fewer calls are drawn here: a logarithmic axis has no zero.

@@ -40,7 +40,7 @@ LEARNER_CASES = {
         {"lmo_budget": 30.0, "tuning": "certified"},
         {"lmo_budget": 0.7, "schedule": "even", "feedback": "linear"},
         {"lmo_budget": 0.3, "method": "halfspace", "lazy": 4},
-        {"weights": "share"},
+        {"weights": "share", "tuning": "certified"},
     ],
     dw.POLA: [
         {},

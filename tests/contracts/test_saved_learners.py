@@ -98,7 +98,7 @@ def test_every_learner_has_a_case():
 def test_a_loaded_learner_is_the_saved_one(cls, settings, name, tmp_path, monkeypatch):
     """Before the first round, within an epoch, at the start of one, in the middle of the second."""
     monkeypatch.setattr(learner_base, "FIRST_EPOCH", 16)
-    monkeypatch.setattr(polar, "PACE_FACTORED", (8, 2))
+    monkeypatch.setattr(polar, "SHORTEST_FACTORED", 8)
     domain, path = more_domains()[name], tmp_path / "learner.safetensors"
     learner, losses = cls(domain, **settings), losses_for(domain, 42)
     for t, loss in enumerate(losses[:27]):

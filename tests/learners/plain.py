@@ -233,12 +233,11 @@ class Tracking:
             posterior /= posterior.sum()
         if N > 1:
             self.a += (self.w @ suffered - mix) / math.log(N)
-        self.share = min(0.5, 1 / self.t)
-        self.w = (1 - self.share) * posterior + self.share / N
+        self.posterior = posterior
 
     def turn_over(self, ends, new):
-        each = self.share / (self.w.size + new)
-        self.w = np.append(self.w * (1 - new * each), [each] * new)
+        share, N = min(0.5, 1 / self.t), self.w.size + new
+        self.w = (1 - share) * np.append(self.posterior, [0.0] * new) + share / N
 
 
 class Sleeping:
@@ -289,6 +288,7 @@ def polar(x1, losses, project, meta, *, kinds, shortest, D, G=None, block=None, 
             if each["kind"] == "agile":
                 each["anchor"], each["sum"] = each["x"], 0 * x1
         experts[0]["length"] = 2 ** math.ceil(math.log2(t + 1))  # of the round that comes
+        meta.turn_over([], 0)
         start = sum(weight * each["x"] for weight, each in zip(meta.w, experts, strict=True))
         ends = []
         for i, each in enumerate(experts):

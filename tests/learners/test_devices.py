@@ -74,7 +74,7 @@ def place(request):
 @pytest.fixture(autouse=True)
 def short_epochs(monkeypatch):
     """Epochs of POLAR's leaders that end within these games."""
-    monkeypatch.setattr(polar, "PACE_FACTORED", (8, 2))
+    monkeypatch.setattr(polar, "SHORTEST_FACTORED", 8)
 
 
 def ball(place, shape=SHAPE):

@@ -369,8 +369,8 @@ LAZY = {
 
 def plans_by_hand(name, length, level, kinds=1):
     """h, block and delta/D of an expert: by the page, with its share of the budget."""
-    if name == "exact":
-        return length**-0.5, 1, 0.0
+    if name == "exact":  # half the step where the start is the centre
+        return length**-0.5 / (2 if level == 1 else 1), 1, 0.0
     if name == "certified":
         h, block, r = length**-0.75, math.isqrt(length), 1.0
     else:
@@ -441,7 +441,7 @@ def test_polar_never_restarted_pays_for_the_blocks_that_it_has(name, T):
     found = learner._whole_bound(T) / (G * D)
     assert found >= wanted * (1 - EXACT)
     if (1024 if name != "few calls" else 20_000) <= T:  # and not much more
-        assert found <= 1.4 * wanted
+        assert found <= (1.9 if name == "even" else 1.4) * wanted
 
 
 @pytest.mark.parametrize("name", ["certified", "budget", "few calls"])
@@ -491,10 +491,13 @@ def test_polar_by_one_length_for_the_whole_game(P):
         learner.update(LinearLoss([G * (-1.0) ** (t // 50), 0.0]))
     whole, price = learner._whole_bound, learner._meta.regret_bound
     wanted = [whole(T) + G * (T - 1) * P + price(0)]
-    for length in (8 << k for k in range(7)):
+    chain, moving = whole(7), 6 * G  # agile experts of shorter lengths, one after another
+    for changes, length in enumerate((8 << k for k in range(7)), start=1):
         epochs = math.ceil((T - length + 1) / length)
         lazy = epochs * G * D * math.sqrt(length) + G * (length - 1) * P
+        wanted.append(whole(length - 1) + lazy + price(1))
+        moving = max(moving, G / 2 * math.sqrt(length))
         agile = blocked(T - length + 1, length**-0.5, 1, 0.0)
-        agile += max(D * P / 2 * G / (D * length**-0.5), G * (length - 2) * P)
-        wanted += [whole(length - 1) + own + price(1) for own in (lazy, agile)]
+        wanted.append(chain + agile + moving * P + price(changes))
+        chain += blocked(length, length**-0.5, 1, 0.0)
     assert learner.bound(path_length=P) == pytest.approx(min(wanted), rel=1e-9)

@@ -100,7 +100,7 @@ def test_blocked_descent_steps_along_all_of_a_blocks_gradients(representation):
 
 def test_leaders_sum_all_of_an_epochs_gradients(monkeypatch):
     """Entries, tables and functions in one epoch: factored experts against dense ones."""
-    monkeypatch.setattr(polar, "PACE_FACTORED", polar.PACE)
+    monkeypatch.setattr(polar, "SHORTEST_FACTORED", polar.SHORTEST)
     rng = np.random.default_rng(4)
     balls = [dw.TraceNormBall(SHAPE, RADIUS, representation=how) for how in ("dense", "factored")]
     dense, factored = (dw.POLAR(b, None, 2.0, experts=("origin",), method="exact") for b in balls)

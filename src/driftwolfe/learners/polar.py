@@ -24,6 +24,9 @@ KINDS = ("lazy", "origin", "agile")
 #: are factored, projections are dear and experts have fewer. Chosen on the streams of `benchmarks.polar`.
 SHORTEST, BLOCK_FACTOR = 8, 0.25
 SHORTEST_FACTORED, BLOCK_FACTOR_FACTORED = 64, 2.0
+#: With a budget, the first steps are at most those of an epoch with so many calls: with fewer, a step is
+#: towards one vertex, and may be far off. Chosen on the first rounds of matrices in `benchmarks.budget`.
+FIRST_CALLS = 16
 #: Share of a budget that is divided evenly; the rest goes to experts by their weights.
 EVEN_SHARE = 0.2
 
@@ -50,8 +53,8 @@ class POLAR(Learner):
     there is no horizon and no step size to tune. Weights see the losses linearised at the decision.
 
     O(log t) gradients per round (one with linear feedback). Where the set's projection is cheap, each
-    expert projects in every round; elsewhere in every :math:`\lfloor\sqrt L\rfloor`-th, or twice as often
-    where points are dense or calls are limited, by LMO calls.
+    expert projects in every round; elsewhere in every :math:`\lfloor\sqrt L/2\rfloor`-th, by LMO calls; in
+    every :math:`\lfloor\sqrt{2L}\rfloor`-th where points are factored and no budget is set.
 
     Parameters
     ----------
@@ -74,8 +77,9 @@ class POLAR(Learner):
     With exact projections, regret against comparators of path length P is
     :math:`O(T^{2/3}(1 + P/D)^{1/3})`, with agile experts :math:`O(\sqrt{T(1 + P/D)})`; with sleeping
     weights, :math:`O(\sqrt{\tau\log T})` on every interval of length tau. Without exact projections the
-    certified tuning has :math:`O(T^{4/5}(1 + P/D)^{1/5})` and :math:`O(\tau^{3/4})`, and the bound of the
-    practical tuning is vacuous. `docs/theory/polar.md` has the proofs.
+    certified tuning has :math:`O(T^{4/5}(1 + P/D)^{1/5})` and :math:`O(\tau^{3/4})`, with a budget b up to a
+    logarithm :math:`O(b^{-1/4}\tau^{3/4})`, and the bound of the practical tuning is vacuous. The default
+    weights promise nothing on intervals. `docs/theory/polar.md` has the proofs.
 
     Examples
     --------
@@ -103,8 +107,8 @@ class POLAR(Learner):
     ) -> None:
         super().__init__(domain)
         one_of(weights, "weights", ("share", "sleeping"))
-        if weights == "share":  # which has no range to certify
-            options.setdefault("loss_scale", "auto")
+        if weights == "share" and options.get("loss_scale") is None:  # no range to certify
+            options["loss_scale"] = "auto"
         self.options = make_options(domain, horizon, lipschitz, leaders=True, **options)
         factored = isinstance(domain.origin(), FactoredMatrix)
         self.kinds = _kinds(KINDS[: 2 if factored else 1] if experts is None else experts)
@@ -179,6 +183,8 @@ class POLAR(Learner):
         if not options.certified:
             factor = BLOCK_FACTOR if budget is not None else self.block_factor
             block = max(1, math.isqrt(int(factor * length)))
+            if budget is not None and member.kind == "whole":
+                h = min(h, math.sqrt(budget / FIRST_CALLS))
             return Plan(h, block, options.tolerance(h), 0.0, lifetime, lazy)
         if budget is None:
             share, h, block = 0.0, length**-0.75, math.isqrt(length)
@@ -238,22 +244,29 @@ class POLAR(Learner):
         if self.sleeping and self.kinds != ("agile",):
             found.append(bounds.over_game(rounds, *levels, path_length))
         for each in self._members()[1:]:
-            before, rest = each.length - 1, self.t - each.length + 1
-            if each.kind == "agile":
-                static, price = self._agile_bound(each, rest)
-            elif not self.sleeping:
-                static = math.ceil(rest / each.length) * self._epoch_bound(each)
-                price = self._moving(each.length)
-            else:
+            if each.kind == "agile" or self.sleeping:
                 continue
-            # Another expert plays until this one joins: one change, and each has its part of the path.
-            price = max(price, self._moving(before)) * path_length
-            if self.sleeping:
-                static += self._weighing(before) + self._weighing(rest)
-            else:
-                static += self._meta.regret_bound(1)
-            found.append(self._whole_bound(before) + static + price)
-        return min(found)
+            # The whole game's expert plays until the first epoch: one change.
+            epochs = math.ceil((rounds - each.length + 1) / each.length)
+            static = self._whole_bound(each.length - 1) + epochs * self._epoch_bound(each)
+            moving = self._moving(each.length) * path_length
+            found.append(static + moving + self._meta.regret_bound(1))
+        return min(found + self._agile_bounds(path_length))
+
+    def _agile_bounds(self, path_length: float) -> list[float]:
+        """The dynamic regret by one agile expert after another, each until the next joins."""
+        first, found = self.shortest - 1, list[float]()
+        static, price = self._whole_bound(first), self._moving(first)
+        static += self._weighing(first) if self.sleeping else 0.0
+        agile = [each for each in self._members() if each.kind == "agile"]
+        for changes, each in enumerate(agile, start=1):
+            rest = self.t - each.length + 1
+            last, until_next = (self._agile_bound(each, n) for n in (rest, min(rest, each.length)))
+            weighing = self._weighing(rest) if self.sleeping else self._meta.regret_bound(changes)
+            price = max(price, last[1])
+            found.append(static + last[0] + weighing + price * path_length)
+            static += until_next[0] + (self._weighing(each.length) if self.sleeping else 0.0)
+        return found
 
     def _weighing(self, rounds: int) -> float:
         """The regret of the weights against an expert that has played so many rounds."""
@@ -306,10 +319,11 @@ class POLAR(Learner):
             return 0.0
         plans = [self._plan(Member("whole", 1 << k)) for k in range((rounds - 1).bit_length() + 1)]
         squares = apart = drops = 0.0
+        back = 4 if self.options.oracle.even else 2  # levels in which a point may have been found
         for k, plan in enumerate(plans):
             number = min(rounds, 1 << k) - (1 << k >> 1)  # rounds in (2^(k-1), 2^k]
             squares += plan.step * plan.block * number
-            apart += number * max(map(self._apart, plans[max(0, k - 2) : k + 1]))
+            apart += number * max(map(self._apart, plans[max(0, k - back) : k + 1]))
             if k:  # one block keeps the step of a level or two before
                 squares += plans[max(0, k - 2)].step * plan.block**2
                 drops += 1.0 - plan.step / plans[k - 1].step

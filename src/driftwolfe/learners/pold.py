@@ -258,8 +258,8 @@ class POLD(GridLearner):
         one_of(grid, "grid", GRIDS)
         one_of(weights, "weights", ("hedge", "share"))
         self.grid = grid
-        if weights == "share":  # which has no range to certify
-            options.setdefault("loss_scale", "auto")
+        if weights == "share" and options.get("loss_scale") is None:  # no range to certify
+            options["loss_scale"] = "auto"
         checked = make_options(domain, horizon, lipschitz, **options)
         plans = partial(_plans, checked, grid)
         super().__init__(domain, checked, plans, weights=_share if weights == "share" else None)
