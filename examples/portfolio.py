@@ -7,7 +7,8 @@ fell, POLAR follows what rises. For this loss a mixture with natural weights is 
 sum of what its learners have made of their shares. Here POLAR is right and ends with two thirds of the
 money; on real markets others may be (`python -m benchmarks.portfolio`). The last column charges 0.5 % of
 every trade. Betting everything on the winner of the last 120 days is far better here, because leads are
-long and clear. The returns are synthetic. The example shows how weights follow a change; it is not investment advice.
+long and clear. The returns are synthetic. The example shows how weights follow a change; it is not
+investment advice.
 """
 
 from pathlib import Path
