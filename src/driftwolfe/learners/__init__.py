@@ -4,6 +4,7 @@ from driftwolfe.learners.base import Learner
 from driftwolfe.learners.bogd_ip import BOGDIP, LOOBOGD
 from driftwolfe.learners.contenders import PAMO, SAOL, Ader, MultiOCG
 from driftwolfe.learners.one_oracle_ader import OneOracleAder
+from driftwolfe.learners.one_projection import OneProjectionAder, OneProjectionSAOL
 from driftwolfe.learners.pola import POLA
 from driftwolfe.learners.polar import POLAR
 from driftwolfe.learners.pold import POLD
@@ -24,5 +25,7 @@ __all__ = [
     "LineSearchOFW",
     "MultiOCG",
     "OneOracleAder",
+    "OneProjectionAder",
+    "OneProjectionSAOL",
     "OnlineFrankWolfe",
 ]

@@ -178,9 +178,16 @@ class Options:
 
 
 def make_options(
-    domain: Domain, horizon: Any = None, lipschitz: Any = "auto", **given: Any
+    domain: Domain,
+    horizon: Any = None,
+    lipschitz: Any = "auto",
+    on_ball: bool = False,
+    **given: Any,
 ) -> Options:
-    """Check the options of a learner and fill in the defaults of its tuning."""
+    """Check the options of a learner and fill in the defaults of its tuning.
+
+    `on_ball`: experts lie in the ball around the set, over which losses have a larger range.
+    """
     check_set(domain)
     o = {name: default for name, (default, _) in OPTIONS.items()} | given
     one_of(o["tuning"], "tuning", ("practical", "certified"))
@@ -204,7 +211,7 @@ def make_options(
         horizon=None if horizon is None else checks.count(horizon, "horizon"),
         lipschitz=G,
         step_scale=step_scale,
-        loss_scale=_loss_scale(o["loss_scale"], G, domain),
+        loss_scale=_loss_scale(o["loss_scale"], G, D if on_ball else domain.diameter),
         tolerance_scale=checks.positive(o["tolerance_scale"], "tolerance_scale"),
         certified=certified,
         linear=o["feedback"] == "linear",
@@ -270,7 +277,7 @@ def _method(
     return "halfspace" if certified else domain.lmo_method
 
 
-def _loss_scale(given: Any, G: float | None, domain: Domain) -> float | Literal["auto"]:
+def _loss_scale(given: Any, G: float | None, diameter: float) -> float | Literal["auto"]:
     if not isinstance(given, str):
         return checks.positive(given, "loss_scale")
     if given == "auto":
@@ -282,4 +289,4 @@ def _loss_scale(given: Any, G: float | None, domain: Domain) -> float | Literal[
             "a certified loss scale is lipschitz * diameter, so lipschitz must be a number; "
             'give one, or use loss_scale="auto"'
         )
-    return G * domain.diameter
+    return G * diameter

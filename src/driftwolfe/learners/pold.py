@@ -64,6 +64,7 @@ class GridLearner(Learner):
         self._meta.update(evaluation.losses)
         self._experts.step(f, evaluation)
         self._next_round()
+        self._experts.settle(self._meta.weights)
         return float(evaluation.value)
 
     @property
@@ -110,7 +111,7 @@ class GridLearner(Learner):
 
         Losses of one round differ by at most G * diameter; none learns a larger range.
         """
-        plans, spread = self._plans(epoch.horizon), self.lipschitz * self.domain.diameter
+        plans, spread = self._plans(epoch.horizon), self.lipschitz * self._experts.diameter
         meta = self._make_weights(len(plans), epoch.horizon)
         return min(
             self._expert_bound(plan, epoch, path_length)
