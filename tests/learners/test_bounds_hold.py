@@ -77,9 +77,9 @@ DEAR_ARENAS = {
 NO_FACTORED = (dw.MultiOCG,)  # minutes, and nothing new
 DYNAMIC = (
     *(dw.OGD, dw.BOGDIP, dw.POLD, dw.Ader, dw.MultiOCG, dw.OneOracleAder),
-    *(dw.POLA, dw.SAOL, dw.PAMO),
+    *(dw.POLA, dw.SAOL, dw.PAMO, dw.OneProjectionAder, dw.OneProjectionSAOL),
 )
-ADAPTIVE = (dw.BOGDIP, dw.POLA, dw.SAOL, dw.PAMO)
+ADAPTIVE = (dw.BOGDIP, dw.POLA, dw.SAOL, dw.PAMO, dw.OneProjectionSAOL)
 PIECES = (1, 2, 5, 20)
 
 

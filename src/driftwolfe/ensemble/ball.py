@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import in_ball, require_feasible, same_kind
@@ -93,7 +92,10 @@ def approach(
     accuracy: float | None = None,
 ) -> Approach:
     """Project y from x, to a point of the kind of x; the Frank-Wolfe gap says how nearly."""
-    target = _all_stored(y) if is_array(y) and isinstance(x, FactoredMatrix) else y
+    target = y
+    if is_array(y) and isinstance(x, FactoredMatrix):
+        by_block = oracle.method in ("auto", "block") and not domain.cheap_projection
+        target = y if by_block else FactoredMatrix._all_stored(y)
     how = tolerance, oracle.method, accuracy or oracle.accuracy, limit
     result = infeasible_projection(domain, x, target, *how, rng=rng)
     apart = distance(result.feasible, y)
@@ -102,16 +104,6 @@ def approach(
     outside = apart * apart > near and certified < apart
     found = result.feasible.copy() if result.feasible is target else result.feasible
     return Approach(found, outside, certified if outside else apart)
-
-
-def _all_stored(array: Array) -> FactoredMatrix:
-    """An array as a factored matrix that stores every entry."""
-    m, n = array.shape
-    cols = np.tile(np.arange(n, dtype=np.int32), m)
-    starts = np.arange(0, m * n + 1, n, dtype=np.int32)
-    zero = FactoredMatrix.zeros((m, n))
-    stored = scipy.sparse.csr_array((array.ravel(), cols, starts), shape=(m, n))
-    return FactoredMatrix._of(zero.U, zero.s, zero.V, stored)
 
 
 class BallDescent(BallExperts, Experts):
@@ -146,7 +138,7 @@ class BallDescent(BallExperts, Experts):
         self.y = self.kept(start).copy()  # files could not tell that it is shared
         self.outside = False
         self.tolerance = 4.0 * domain.radius**2  # the smallest of the plans
-        self.largest_distance = 0.0  # what bounds must allow for
+        self.largest_distance = 0.0  # of the errors above the tolerance of their round
         self.projections = 0
         self.add(start, plans)
 
@@ -208,7 +200,8 @@ class BallDescent(BallExperts, Experts):
         near = approach(self.domain, oracle, self.x, self.y, tolerance, limit, rng, accuracy)
         self.projections += 1
         self.x, self.outside = near.x, near.outside
-        self.largest_distance = max(self.largest_distance, near.error)
+        if near.error**2 > (1.0 + 1e-9) * tolerance:
+            self.largest_distance = max(self.largest_distance, near.error)
 
     def mean(self, weights: Array) -> Point:
         """Return what is played: the projection of the mean."""
