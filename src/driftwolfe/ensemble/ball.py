@@ -15,7 +15,7 @@ from driftwolfe.ensemble.experts import Evaluation, Experts, require_finite, wei
 from driftwolfe.ensemble.plan import Plan, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import infeasible_projection
-from driftwolfe.points import FactoredMatrix, clip_to_ball, distance, inner, norm
+from driftwolfe.points import FactoredMatrix, clip_to_ball, inner, norm
 from driftwolfe.points.devices import HOST, is_array
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.ops import trimmed
@@ -77,6 +77,7 @@ class Approach(NamedTuple):
     """A feasible point near y."""
 
     x: Point
+    away: Point  # y - x
     outside: bool  # whether y is surely outside the set, and x is near its projection
     error: float  # what a unit of gradient may lose by x: at most the distance from y
 
@@ -98,12 +99,13 @@ def approach(
         target = y if by_block else FactoredMatrix._all_stored(y)
     how = tolerance, oracle.method, accuracy or oracle.accuracy, limit
     result = infeasible_projection(domain, x, target, *how, rng=rng)
-    apart = distance(result.feasible, y)
+    away = y - result.feasible
+    apart = norm(away)
     certified = max(0.0, result.gap) / apart if apart > 0 else 0.0
     near = max(tolerance, (_INSIDE * domain.radius) ** 2)
     outside = apart * apart > near and certified < apart
     found = result.feasible.copy() if result.feasible is target else result.feasible
-    return Approach(found, outside, certified if outside else apart)
+    return Approach(found, away, outside, certified if outside else apart)
 
 
 class BallDescent(BallExperts, Experts):
@@ -115,7 +117,7 @@ class BallDescent(BallExperts, Experts):
     projections soon have full rank.
     """
 
-    STATE = ("x", "y", "outside", "tolerance", "largest_distance", "projections")
+    STATE = ("x", "away", "outside", "tolerance", "largest_distance", "projections")
     LEARNED = ("largest_gradient", "largest_distance", "projections", "x")
 
     def __init__(
@@ -135,7 +137,7 @@ class BallDescent(BallExperts, Experts):
             and domain.affordable_projection
         )
         BallExperts.__init__(self, domain, np.empty(0), start)
-        self.y = self.kept(start).copy()  # files could not tell that it is shared
+        self.away = 0.0 * self.kept(start)  # y - x
         self.outside = False
         self.tolerance = 4.0 * domain.radius**2  # the smallest of the plans
         self.largest_distance = 0.0  # of the errors above the tolerance of their round
@@ -182,7 +184,7 @@ class BallDescent(BallExperts, Experts):
         self.largest_gradient = max(self.largest_gradient, size)
         gradient = self.kept(self.domain.tangent(gradients.total(self.x)))
         if self.outside:
-            gradient = surrogate(gradient, self.y - self.x)
+            gradient = surrogate(gradient, self.away)
         losses = self.losses(gradient)
         return Evaluation(float(value), float(weights @ losses), losses, gradient, True)
 
@@ -190,16 +192,20 @@ class BallDescent(BallExperts, Experts):
         self.move(evaluation.slopes, self.scale_for(self.largest_gradient))
 
     def settle(self, weights: Array) -> None:
-        self.y = self.combined(weights)
+        y = self.combined(weights)
         tolerance, accuracy, oracle = self.tolerance, None, self.oracle
         if oracle.accuracy is None and oracle.method in ("auto", "corrective", "block"):
             # As ||y - x|| <= D, the gap is then at most sqrt(tolerance) ||y - x||.
             accuracy = math.sqrt(tolerance) / self.diameter or None
         rng = oracle.seed, self.projections
         limit = oracle.max_lmo_calls
-        near = approach(self.domain, oracle, self.x, self.y, tolerance, limit, rng, accuracy)
+        near = approach(self.domain, oracle, self.x, y, tolerance, limit, rng, accuracy)
         self.projections += 1
-        self.x, self.outside = near.x, near.outside
+        self.x, self.away, self.outside = near.x, near.away, near.outside
+        if isinstance(
+            self.away, FactoredMatrix
+        ):  # it may share arrays with x: files could not tell
+            self.away = self.away.copy()
         if near.error**2 > (1.0 + 1e-9) * tolerance:
             self.largest_distance = max(self.largest_distance, near.error)
 
@@ -216,5 +222,6 @@ class BallDescent(BallExperts, Experts):
         Experts.check_state(self)
         require_feasible(self.domain, [self.x])
         require(same_kind(self.x, self.domain.origin()), "points")
-        require(same_kind(self.y, self.kept(self.x)) and in_ball(self.domain, self.y), "points")
+        require(same_kind(self.away, self.kept(self.x)), "points")
+        require(norm(self.away) <= 2.0 * (1.0 + 1e-6) * self.domain.radius, "points")
         require(min(self.tolerance, self.largest_distance, self.projections) >= 0, "experts")
