@@ -16,6 +16,7 @@ import numpy as np
 import driftwolfe as dw
 from benchmarks.budget.streams import SHORT, STREAMS, Size, windows
 from benchmarks.output import write_json
+from driftwolfe.learners.options import CACHED
 from driftwolfe.streams.drift import Stream
 
 Record = dict[str, Any]
@@ -75,9 +76,11 @@ class Store:
 BUDGETS = (0.05, 0.1, 0.3, 1.0, 3.0, 8.0)
 EVEN_BUDGETS = (0.3, 1.0, 3.0)
 CERTIFIED_BUDGETS = (0.3, 1.0, 8.0)
+POLAR_BUDGETS = (0.1, 1.0)
 LAZY = (0, 16, 64)
 
 TITLES: dict[str, Callable[..., dw.Learner]] = {
+    "POLAR": dw.POLAR,
     "POLD": dw.POLD,
     "POLA": dw.POLA,
     "BOGD_IP": dw.BOGDIP,
@@ -133,6 +136,7 @@ def on_sets(name: str, domain: dw.Domain, short: bool) -> list[Setting]:
     even = fewer[:1] if short else (1.0,) if slow else EVEN_BUDGETS
     certified = () if slow else fewer[1:] if short else CERTIFIED_BUDGETS
     found = [Setting("OnlineFrankWolfe", "one a round")]
+    found += _of_polar(domain, fewer if short else POLAR_BUDGETS, slow)
     for title in PAPER:
         found += _budgeted(title, budgets, "budget", method="corrective")
         found += _budgeted(title, even, "even", schedule="even")
@@ -143,6 +147,21 @@ def on_sets(name: str, domain: dw.Domain, short: bool) -> list[Setting]:
             found.append(Setting(title, "exact", {"method": "exact"}))
     found += _budgeted("OneOracleAder", budgets, "budget", method="corrective")
     found += _budgeted("OneOracleAder", certified, "certified", tuning="certified")
+    return found
+
+
+def _of_polar(domain: dw.Domain, budgets: Sequence[float], slow: bool) -> list[Setting]:
+    """POLAR, and what its cached vertices do: POLAR without them, and POLA with as many."""
+    few, one = {"method": "corrective"}, budgets[-1:]
+    found = _budgeted("POLAR", budgets, "budget", **few)
+    found += _budgeted("POLAR", one, "even", schedule="even")
+    if not slow:
+        found.append(Setting("POLAR", "unlimited", few))
+    if domain.cheap_projection:
+        found.append(Setting("POLAR", "exact", {"method": "exact"}))
+    if not (slow or domain.rank_one_atoms):  # corrective keeps no vertices there
+        found += _budgeted("POLAR", one, "cached", **few, lazy=0)
+        found += _budgeted("POLA", one, "cached", **few, lazy=CACHED)
     return found
 
 

@@ -34,6 +34,7 @@ KINDS = (
     "corrective",
     "own c",
     "block",
+    "cached",
     "unlimited",
     "exact",
     "even",
@@ -69,6 +70,7 @@ def describe(record: Record) -> str:
     if kind == "lazy":
         return f"{words[0]}, {options['lazy']} known vertices"
     words += [kind] if kind in ("corrective", "block", "even", "certified", "own c") else []
+    words += [f"{options['lazy'] or 'no'} cached vertices"] if kind == "cached" else []
     words += ["exact projections"] if kind == "exact" else []
     words += [f"{budget:g} per round"] if budget else ["no limit"] if kind != "exact" else []
     return ", ".join(words)
@@ -148,7 +150,7 @@ def _spread(records: Sequence[Record], column: str) -> str:
 
 # -- figures ------------------------------------------------------------------------------------------
 
-LEARNERS = ("POLD", "POLA", "BOGD_IP", "OneOracleAder", "OnlineFrankWolfe")
+LEARNERS = ("POLAR", "POLD", "POLA", "BOGD_IP", "OneOracleAder", "OnlineFrankWolfe")
 STYLES = line_styles(LEARNERS)
 PANELS = {
     "static_regret": "against the best fixed point",
@@ -206,10 +208,8 @@ def regret_panels(name: str, records: Sequence[Record]) -> Figure:
     axes[0].axhline(0.0, color=FAINT, linewidth=0.8, zorder=0.9)
     axes[0].set_ylabel("regret")
     _label_ends(axes[-1], records, "window_regret")
-    shown = {record["kind"] for record in records}
-    figure.legend(
-        handles=_kinds(shown), loc="outside lower left", ncols=len(shown), handlelength=2.2
-    )
+    keys = _kinds({record["kind"] for record in records})
+    figure.legend(handles=keys, loc="outside lower left", ncols=len(keys), handlelength=2.2)
     return figure
 
 

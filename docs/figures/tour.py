@@ -114,6 +114,38 @@ def fejer() -> Figure:
     return figure
 
 
+def lazy() -> Figure:
+    """The same noisy gradients, taken by an agile and by a lazy expert."""
+    hull, rng, eta = dw.ConvexHull(CORNERS), np.random.default_rng(3), 0.5
+    gradients = np.array([-1.0, -0.2]) + [0.4, 1.3] * rng.standard_normal((10, 2))
+    figure = canvas(9, 3.4)
+    left, right = figure.subplots(1, 2)
+    for axis in (left, right):
+        plane(axis, (-2.0, 6.0), (-1.7, 3.0))
+
+    x = hull.origin()
+    played = [x]
+    for g in gradients:
+        target = x - eta * g
+        arrow(left, x, target, BLUE, lw=1.1, mutation_scale=8)
+        x = hull.project(target)
+        left.plot(*np.array([target, x]).T, color=SOFT, lw=0.8, ls=":")
+        played.append(x)
+    left.plot(*np.array(played).T, "o", color=ORANGE, markersize=5, zorder=5)
+    left.set_title("agile: step from the last projection", fontsize=11, color=INK)
+
+    thetas = hull.origin() - eta * np.cumsum(np.vstack([[0.0, 0.0], gradients]), axis=0)
+    points = np.array([hull.project(theta) for theta in thetas])
+    right.plot(*thetas.T, color=BLUE, lw=1.2)
+    right.plot(*thetas.T, ".", color=BLUE, markersize=4)
+    for theta, point in zip(thetas, points, strict=True):
+        right.plot(*np.array([theta, point]).T, color=SOFT, lw=0.8, ls=":")
+    right.plot(*points.T, "o", color=ORANGE, markersize=5, zorder=5)
+    dot(right, thetas[-1], "sum of all steps", BLUE, (-1.0, 0.32))
+    right.set_title("lazy: project the sum of all steps", fontsize=11, color=INK)
+    return figure
+
+
 def game() -> tuple[list[Any], np.ndarray]:
     """Losses around a target that jumps twice, and the targets."""
     rng = np.random.default_rng(4)
@@ -264,7 +296,14 @@ def weights() -> Figure:
     return figure
 
 
-FIGURES = {"lmo": lmo, "fejer": fejer, "regret": regret, "cover": cover, "weights": weights}
+FIGURES = {
+    "lmo": lmo,
+    "fejer": fejer,
+    "regret": regret,
+    "cover": cover,
+    "weights": weights,
+    "lazy": lazy,
+}
 
 
 def main() -> None:

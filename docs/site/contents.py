@@ -27,6 +27,7 @@ SIDEBAR = {
         "glossary": "",
     },
     "How to": {
+        "howto/choose": "Which learner?",
         "howto/own-set": "Your own set",
         "howto/own-loss": "Your own loss",
         "howto/recommender": "A drifting recommender",
@@ -64,6 +65,8 @@ SIDEBAR = {
 BELOW = {
     "theory/index": [
         "theory/bounds",
+        "theory/polar",
+        "theory/exp_concave",
         "theory/oracles",
         "theory/budget",
         "theory/lower_bound",
@@ -72,6 +75,7 @@ BELOW = {
     "results/README": [
         "results/matrix-completion/summary",
         "results/classification/summary",
+        "results/polar/README",
         "results/budget/README",
         "results/budget/summary",
         "results/gpu/README",

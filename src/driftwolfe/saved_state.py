@@ -144,7 +144,10 @@ class TreeWriter:
         written = {}
         for name, key in state_keys(thing).items():
             value = getattr(thing, name)
-            written[key] = self.write_state(value) if state_keys(value) else self.write(value)
+            if _several(value):
+                written[key] = [self.write_state(each) for each in value]
+            else:
+                written[key] = self.write_state(value) if state_keys(value) else self.write(value)
         return written
 
 
@@ -201,6 +204,11 @@ class TreeReader:
             if state_keys(old):
                 self.read_state(old, written[key])
                 continue
+            if _several(old):
+                check_fields({name: Field(list, (len(old),))}, {name: written[key]}, what)
+                for each, state in zip(old, written[key], strict=True):
+                    self.read_state(each, state)
+                continue
             new = self.read(written[key])
             check_fields({name: _like(old)}, {name: new}, what)
             if isinstance(new, np.ndarray) and self._shared.intersection(array_names(written[key])):
@@ -216,6 +224,11 @@ def state_keys(thing: Any) -> dict[str, str]:
     names = (name for base in type(thing).__mro__ for name in base.__dict__.get("STATE", ()))
     saved_as = getattr(thing, "STATE_KEYS", {})
     return {name: saved_as.get(name, name) for name in names}
+
+
+def _several(value: Any) -> bool:
+    """Whether it is a tuple of objects that have states."""
+    return isinstance(value, tuple) and bool(value) and all(map(state_keys, value))
 
 
 def _like(old: Any) -> Field:

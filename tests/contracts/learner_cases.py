@@ -6,9 +6,22 @@ import driftwolfe as dw
 from driftwolfe.losses import Loss
 from driftwolfe.points import inner
 
+#: Learners for a mixture, for any set: classes, and a function that makes one.
+MIXED = [
+    dw.Constant,
+    dw.KalhanOFW,
+    lambda domain, **given: dw.Mixture(domain, [dw.Constant, dw.BOGDIP], **given),
+]
+
 #: One entry per class: keyword settings beyond the defaults.
 LEARNER_CASES = {
+    dw.Constant: [{}],
     dw.OGD: [{}],
+    dw.OnlineNewtonStep: [{}, {"alpha": 0.5}, {"rate": -0.75, "ridge": 1.0}],
+    dw.Mixture: [
+        {},
+        {"weights": "natural", "alpha": 0.1, "prior": [1.0, 3.0, 2.0], "learners": MIXED},
+    ],
     dw.OnlineFrankWolfe: [{}, {"variant": "classic"}],
     dw.BOGDIP: [
         {},
@@ -27,6 +40,7 @@ LEARNER_CASES = {
         {"lmo_budget": 30.0, "tuning": "certified"},
         {"lmo_budget": 0.7, "schedule": "even", "feedback": "linear"},
         {"lmo_budget": 0.3, "method": "halfspace", "lazy": 4},
+        {"weights": "share", "tuning": "certified"},
     ],
     dw.POLA: [
         {},
@@ -36,6 +50,18 @@ LEARNER_CASES = {
         {"lmo_budget": 0.5},
         {"lmo_budget": 60.0, "tuning": "certified", "schedule": "even"},
         {"lmo_budget": 1.0, "schedule": "even"},
+    ],
+    dw.POLAR: [
+        {},
+        {"experts": ("lazy", "origin", "agile")},
+        {"weights": "sleeping"},
+        {"feedback": "linear"},
+        {"tuning": "certified"},
+        {"tuning": "certified", "lmo_budget": 60.0},
+        {"lmo_budget": 0.5},
+        {"lmo_budget": 1.0, "schedule": "even"},
+        {"lmo_budget": 0.3, "method": "corrective", "lazy": 4},
+        {"method": "halfspace"},
     ],
     dw.OneOracleAder: [{}, {"tuning": "certified", "lmo_budget": 5.0}, {"lmo_budget": 0.2}],
     dw.Ader: [{}, {"feedback": "linear"}, {"method": "corrective", "accuracy": 0.05}],
@@ -56,6 +82,7 @@ LEARNER_CASES = {
 #: What a learner needs of a set besides its LMO.
 NEEDS_PROJECTION = (dw.OGD, dw.Ader, dw.SAOL, dw.OneProjectionAder, dw.OneProjectionSAOL)
 NEEDS_GAUGE = (dw.PAMO,)
+NEEDS_ARRAYS = (dw.OnlineNewtonStep,)
 
 
 def domains():
@@ -113,6 +140,8 @@ def suits(cls, domain):
     """Whether a learner can work on a set."""
     if cls in NEEDS_PROJECTION:
         return domain.can("project")
+    if cls in NEEDS_ARRAYS:
+        return hasattr(domain.origin(), "flat")
     if cls in NEEDS_GAUGE:
         offered = domain.can("gauge") and domain.can("gauge_subgradient")
         return offered and domain.inner_radius > 0 and hasattr(domain.origin(), "flat")

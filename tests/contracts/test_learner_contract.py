@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from contracts.learner_cases import LEARNER_CASES, NEEDS_GAUGE, NEEDS_PROJECTION, domains, suits
+from contracts.learner_cases import LEARNER_CASES, NEEDS_PROJECTION, domains, suits
 from driftwolfe.losses import AbsoluteEntries, FunctionLoss, LinearLoss, SquaredDistance
 from driftwolfe.points import FactoredMatrix, distance, norm
 
@@ -22,7 +22,7 @@ CASES = [
 ONE_EACH = [
     pytest.param(cls, cases[0], name, id=f"{cls.__name__}-{name}")
     for cls, cases in LEARNER_CASES.items()
-    for name in ("l1", "factored" if cls not in NEEDS_GAUGE else "trace-norm")
+    for name in ("l1", "factored" if suits(cls, domains()["factored"]) else "trace-norm")
 ]
 
 
@@ -210,6 +210,8 @@ def test_bad_options_are_refused(cls):
         "grid": ["fine"],
         "gauge": ["guess"],
         "variant": ["new"],
+        "weights": ["heavy"],
+        "experts": ["lazy", (), ("eager",), ("lazy", 3), 5, {"lazy"}],
         "smoothness": [0.0],
         "inner_steps": [0],
         "max_inner": [0],
@@ -227,7 +229,9 @@ def test_bad_options_are_refused(cls):
         cls("not a set")
 
 
-@pytest.mark.parametrize("cls", [dw.POLD, dw.POLA, dw.Ader, dw.SAOL, dw.PAMO, dw.MultiOCG])
+@pytest.mark.parametrize(
+    "cls", [dw.POLD, dw.POLA, dw.POLAR, dw.Ader, dw.SAOL, dw.PAMO, dw.MultiOCG]
+)
 def test_every_ensemble_has_the_common_options(cls):
     common = {"horizon", "lipschitz", "step_scale", "loss_scale", "tolerance_scale", "accuracy"}
     assert common | {"feedback", "tuning"} <= set(inspect.signature(cls).parameters)
@@ -254,7 +258,15 @@ def test_an_oracle_that_fails_midway_changes_nothing():
         return ball.lmo(direction)
 
     domain = dw.LMODomain(3, lmo, radius=1.0)
-    for cls in (dw.POLD, dw.POLA, dw.BOGDIP, dw.MultiOCG, dw.OnlineFrankWolfe, dw.KalhanOFW):
+    for cls in (
+        dw.POLD,
+        dw.POLA,
+        dw.POLAR,
+        dw.BOGDIP,
+        dw.MultiOCG,
+        dw.OnlineFrankWolfe,
+        dw.KalhanOFW,
+    ):
         disturbed, calm = cls(domain, horizon=60), cls(domain, horizon=60)
         refused = 0
         for loss in stream(domain, rounds=60):
@@ -293,7 +305,7 @@ def test_experts_of_a_factored_set_are_never_made_dense(monkeypatch):
     monkeypatch.setattr(FactoredMatrix, "toarray", refuse)
     rng = np.random.default_rng(0)
     domain = dw.TraceNormBall((2500, 2000), radius=50.0)  # too large for a full decomposition
-    for cls in (dw.POLD, dw.POLA, dw.BOGDIP, dw.MultiOCG, dw.OnlineFrankWolfe):
+    for cls in (dw.POLD, dw.POLA, dw.POLAR, dw.BOGDIP, dw.MultiOCG, dw.OnlineFrankWolfe):
         learner = cls(domain, horizon=12, lipschitz=6.0)
         for _ in range(12):
             rows, cols = rng.integers(0, 2500, 30), rng.integers(0, 2000, 30)

@@ -17,6 +17,7 @@ from contracts.learner_cases import LEARNER_CASES, more_domains, product_losses,
 from contracts.test_learner_contract import stream
 from driftwolfe.domains import Domain
 from driftwolfe.learners import base as learner_base
+from driftwolfe.learners import polar
 from driftwolfe.points import FactoredMatrix, ProductPoint
 from reliability.children import same_copy
 
@@ -27,6 +28,7 @@ MORE = {
         dw.LOOBOGD: [{"seed": 7}],
         dw.POLD: [{"seed": 7, "method": "block"}],
         dw.POLA: [{"seed": 7, "method": "block"}],
+        dw.POLAR: [{"seed": 7, "method": "block"}],
     },
     "l1": {dw.BOGDIP: [{"method": "paper", "tolerance_scale": 1e-9, "accuracy": 1e-7}]},
 }
@@ -96,6 +98,7 @@ def test_every_learner_has_a_case():
 def test_a_loaded_learner_is_the_saved_one(cls, settings, name, tmp_path, monkeypatch):
     """Before the first round, within an epoch, at the start of one, in the middle of the second."""
     monkeypatch.setattr(learner_base, "FIRST_EPOCH", 16)
+    monkeypatch.setattr(polar, "SHORTEST_FACTORED", 8)
     domain, path = more_domains()[name], tmp_path / "learner.safetensors"
     learner, losses = cls(domain, **settings), losses_for(domain, 42)
     for t, loss in enumerate(losses[:27]):
@@ -319,7 +322,7 @@ def test_sets_that_cannot_be_written_are_given_again(name, tmp_path):
 @pytest.mark.parametrize(
     "wrong", [dw.L1Ball(5), dw.TraceNormBall((2, 3)), dw.ProductDomain([dw.L1Ball(4)])]
 )
-@pytest.mark.parametrize("cls", [dw.OGD, dw.OnlineFrankWolfe, dw.POLA, dw.MultiOCG])
+@pytest.mark.parametrize("cls", [dw.OGD, dw.OnlineFrankWolfe, dw.POLA, dw.POLAR, dw.MultiOCG])
 def test_a_set_that_the_learner_was_not_on_is_refused(cls, wrong, tmp_path):
     learner = cls(dw.L1Ball(4))
     for loss in stream(learner.domain, 20):

@@ -2,6 +2,9 @@
 
 import driftwolfe as dw
 
+#: Experts of POLAR, all kinds of them.
+KINDS = ("lazy", "origin", "agile")
+
 #: Practical and certified, horizon given and not, G given and learned, full and linear feedback.
 CONTENDERS = {
     "ogd": (dw.OGD, {}),
@@ -26,6 +29,8 @@ CONTENDERS = {
     "pold-certified-paper": (dw.POLD, {"tuning": "certified", "method": "paper", "grid": "paper"}),
     "pold-anytime": (dw.POLD, {"horizon": None}),
     "pold-auto": (dw.POLD, {"horizon": None, "lipschitz": "auto"}),
+    "pold-share": (dw.POLD, {"weights": "share", "tuning": "certified", "lipschitz": "auto"}),
+    "pold-share-anytime": (dw.POLD, {"weights": "share", "horizon": None, "feedback": "linear"}),
     "ader": (dw.Ader, {}),
     "ader-linear": (dw.Ader, {"feedback": "linear", "tuning": "certified"}),
     "ader-anytime": (dw.Ader, {"horizon": None, "lipschitz": "auto"}),
@@ -63,6 +68,50 @@ CONTENDERS = {
     ),
     "pola-purse": (dw.POLA, {"lmo_budget": 1.0}),
     "pola-purse-even": (dw.POLA, {"lmo_budget": 1.0, "schedule": "even", "feedback": "linear"}),
+    "polar": (dw.POLAR, {}),
+    "polar-auto": (dw.POLAR, {"lipschitz": "auto", "experts": KINDS}),
+    "polar-linear": (dw.POLAR, {"feedback": "linear", "experts": ("origin", "agile")}),
+    "polar-corrective": (dw.POLAR, {"method": "corrective", "lipschitz": "auto"}),
+    "polar-certified": (
+        dw.POLAR,
+        {"tuning": "certified", "method": "halfspace", "experts": KINDS},
+    ),
+    "polar-certified-auto": (
+        dw.POLAR,
+        {"tuning": "certified", "method": "corrective", "lipschitz": "auto"},
+    ),
+    "polar-sleeping": (dw.POLAR, {"weights": "sleeping", "tuning": "certified", "experts": KINDS}),
+    "polar-sleeping-linear": (
+        dw.POLAR,
+        {
+            "weights": "sleeping",
+            "tuning": "certified",
+            "method": "corrective",
+            "feedback": "linear",
+            "experts": ("origin",),
+        },
+    ),
+    "polar-agile-sleeping": (
+        dw.POLAR,
+        {"weights": "sleeping", "loss_scale": "certified", "experts": ("agile",)},
+    ),
+    "polar-budget": (dw.POLAR, {"tuning": "certified", "lmo_budget": 60.0, "lipschitz": "auto"}),
+    "polar-budget-even": (
+        dw.POLAR,
+        {"tuning": "certified", "lmo_budget": 200.0, "schedule": "even", "weights": "sleeping"},
+    ),
+    "polar-budget-even-auto": (
+        dw.POLAR,
+        {
+            "tuning": "certified",
+            "lmo_budget": 40.0,
+            "schedule": "even",
+            "lipschitz": "auto",
+            "experts": KINDS,
+        },
+    ),
+    "polar-purse": (dw.POLAR, {"lmo_budget": 1.0, "method": "corrective", "lazy": 8}),
+    "polar-purse-even": (dw.POLAR, {"lmo_budget": 1.0, "schedule": "even"}),
     "one-oracle": (dw.OneOracleAder, {"tuning": "certified"}),
     "one-oracle-purse": (dw.OneOracleAder, {"lmo_budget": 0.3, "lipschitz": "auto"}),
     "one-oracle-anytime": (dw.OneOracleAder, {"horizon": None, "lmo_budget": 2.0}),
@@ -100,6 +149,8 @@ LEADING = (
     "one-oracle-purse",
     "one-projection",
     "one-projection-saol",
+    "polar-sleeping",
+    "polar-budget",
 )
 
 

@@ -238,3 +238,94 @@ class RegularisedLeader:
                 break
             x = x + min(1.0, gap / np.sum((v - x) ** 2)) * (v - x)
         self.x = x
+
+
+class Tracking:
+    """AdaHedge with a share of 1/t for all."""
+
+    def __init__(self):
+        self.w, self.a, self.t = np.ones(1), 0.0, 0
+
+    def update(self, suffered, _):
+        N, self.t = self.w.size, self.t + 1
+        suffered = (suffered - suffered.min()) * (suffered - suffered.min() > 1e-13)
+        if self.a > 0:
+            mix = -self.a * math.log(self.w @ np.exp(-suffered / self.a))
+            posterior = self.w * np.exp((mix - suffered) / self.a)
+        else:
+            mix, posterior = 0.0, self.w * (suffered == 0.0)
+            posterior /= posterior.sum()
+        if N > 1:
+            self.a += (self.w @ suffered - mix) / math.log(N)
+        self.posterior = posterior
+
+    def turn_over(self, ends, new):
+        share, N = min(0.5, 1 / self.t), self.w.size + new
+        self.w = (1 - share) * np.append(self.posterior, [0.0] * new) + share / N
+
+
+class Sleeping:
+    """AdaNormalHedge, whose experts start anew with their epochs."""
+
+    def __init__(self, scale):
+        self.meta, self.states = NormalHedge(scale), [(0.0, 0.0)]
+
+    @property
+    def w(self):
+        found = np.array([self.meta.weight(state) for state in self.states])
+        return found / found.sum() if found.any() else np.full(found.size, 1 / found.size)
+
+    def update(self, suffered, played):
+        pairs = zip(self.states, played - suffered, strict=True)
+        self.states = [self.meta.after(state, ahead, None) for state, ahead in pairs]
+
+    def turn_over(self, ends, new):
+        fresh = [(0.0, 0.0)]
+        self.states = [(0.0, 0.0) if i in ends else s for i, s in enumerate(self.states)]
+        self.states += fresh * new
+
+
+def polar(x1, losses, project, meta, *, kinds, shortest, D, G=None, block=None, linear=False):
+    """POLAR: a list of experts, each a dictionary; `block` takes an epoch's length to a block's.
+
+    G is learned if not given. Yields the decision and the weights of each round.
+    """
+    c, largest = None if G is None else D / G, 0.0
+    experts = [{"kind": "whole", "length": 1, "anchor": x1, "x": x1, "sum": 0 * x1, "waited": 0}]
+    for t, loss in enumerate(losses, start=1):
+        w = meta.w
+        x = sum(weight * each["x"] for weight, each in zip(w, experts, strict=True))
+        yield x, w
+        slope = loss.gradient(x)
+        own = [slope if linear else loss.gradient(each["x"]) for each in experts]
+        largest = max(largest, *map(np.linalg.norm, own))
+        meta.update(np.array([slope @ each["x"] for each in experts]), slope @ x)
+        for each, g in zip(experts, own, strict=True):
+            each["sum"], each["waited"] = each["sum"] + g, each["waited"] + 1
+            length = each["length"]
+            leaves = each["kind"] in ("lazy", "origin") and (t + 1) % length == 0
+            if leaves or each["waited"] < (block(length) if block else 1):
+                continue
+            eta = (D / largest if c is None else c) / math.sqrt(length) if largest else 0.0
+            eta *= 0.5 if each["kind"] == "whole" else 1.0  # it starts at the centre
+            each["x"], each["waited"] = project(each["anchor"] - eta * each["sum"]), 0
+            if each["kind"] == "agile":
+                each["anchor"], each["sum"] = each["x"], 0 * x1
+        experts[0]["length"] = 2 ** math.ceil(math.log2(t + 1))  # of the round that comes
+        meta.turn_over([], 0)
+        start = sum(weight * each["x"] for weight, each in zip(meta.w, experts, strict=True))
+        ends = []
+        for i, each in enumerate(experts):
+            if each["kind"] in ("lazy", "origin") and (t + 1) % each["length"] == 0:
+                ends.append(i)
+                if each["kind"] == "lazy":
+                    each.update(anchor=start, x=start, sum=0 * x1, waited=0)
+                else:
+                    each.update(anchor=x1, sum=0 * x1, waited=0)
+        new = kinds if (t + 1) % shortest == 0 and math.log2((t + 1) / shortest) % 1 == 0 else ()
+        for kind in new:
+            at = x1 if kind == "origin" else start
+            experts.append(
+                {"kind": kind, "length": t + 1, "anchor": at, "x": at, "sum": 0 * x1, "waited": 0}
+            )
+        meta.turn_over(ends, len(new))

@@ -15,6 +15,7 @@ from contracts.learner_cases import LEARNER_CASES, Along
 from devices import DEVICES, has_gpu, needs_torch, single_threaded_torch
 from driftwolfe.ensemble import list
 from driftwolfe.learners import base as learner_base
+from driftwolfe.learners import polar
 from driftwolfe.losses import AbsoluteEntries, HuberEntries, LinearLoss, SquaredEntries
 from driftwolfe.points import FactoredMatrix, ProductPoint
 from driftwolfe.points.devices import device_named
@@ -27,6 +28,7 @@ SHAPE, RADIUS, ROUNDS = (60, 50), 40.0, 40
 LEARNERS = [
     dw.POLD,
     dw.POLA,
+    dw.POLAR,
     dw.BOGDIP,
     dw.LOOBOGD,
     dw.OnlineFrankWolfe,
@@ -46,6 +48,9 @@ VARIANTS = [
     (dw.POLA, {"method": "block", "seed": 3}),
     (dw.POLA, {"feedback": "linear"}),
     (dw.POLA, {"lmo_budget": 1.0, "schedule": "even"}),
+    (dw.POLAR, {"method": "block", "seed": 3, "experts": ("lazy", "origin", "agile")}),
+    (dw.POLAR, {"feedback": "linear", "weights": "sleeping"}),
+    (dw.POLAR, {"lmo_budget": 1.0, "schedule": "even"}),
 ]
 CASES = [
     pytest.param(cls, settings, id="-".join([cls.__name__, *map(str, settings.values())]))
@@ -64,6 +69,12 @@ def place(request):
     """The name of a device."""
     single_threaded_torch()
     return request.param
+
+
+@pytest.fixture(autouse=True)
+def short_epochs(monkeypatch):
+    """Epochs of POLAR's leaders that end within these games."""
+    monkeypatch.setattr(polar, "SHORTEST_FACTORED", 8)
 
 
 def ball(place, shape=SHAPE):
@@ -120,7 +131,7 @@ def test_the_same_losses_as_on_the_host(place, cls, settings):
 
 
 @pytest.mark.parametrize("kind", ["squared", "huber"])
-@pytest.mark.parametrize("cls", [dw.POLD, dw.POLA, dw.LineSearchOFW])
+@pytest.mark.parametrize("cls", [dw.POLD, dw.POLA, dw.POLAR, dw.LineSearchOFW])
 def test_the_same_losses_for_other_kinds_of_loss(place, cls, kind):
     settings, losses = LEARNER_CASES[cls][0], stream(kind)
     expected = suffered(make(cls, settings, "cpu"), losses)
@@ -130,7 +141,7 @@ def test_the_same_losses_for_other_kinds_of_loss(place, cls, kind):
 def test_without_a_horizon_and_a_lipschitz_constant(place):
     """Both are guessed, and guesses double."""
     losses = stream(rounds=90)
-    for cls in (dw.POLD, dw.POLA, dw.BOGDIP):
+    for cls in (dw.POLD, dw.POLA, dw.POLAR, dw.BOGDIP):
         expected, found = (suffered(cls(ball(where)), losses) for where in ("cpu", place))
         np.testing.assert_allclose(found, expected, rtol=1e-3)
 
@@ -139,7 +150,7 @@ def test_larger_matrices_which_are_projected_by_blocks(place):
     """Where all singular values are too many, the block oracle takes the place of the projection."""
     shape = (90, 130)
     losses = stream(rounds=25, shape=shape)
-    for cls in (dw.POLD, dw.BOGDIP):
+    for cls in (dw.POLD, dw.POLAR, dw.BOGDIP):
         expected = suffered(make(cls, {}, "cpu", shape), losses)
         np.testing.assert_allclose(
             suffered(make(cls, {}, place, shape), losses), expected, rtol=1e-3
@@ -148,7 +159,7 @@ def test_larger_matrices_which_are_projected_by_blocks(place):
 
 def test_the_same_again(place):
     losses = stream()
-    for cls in (dw.POLD, dw.POLA):
+    for cls in (dw.POLD, dw.POLA, dw.POLAR):
         one, other = (
             suffered(make(cls, {"method": "block", "seed": 5}, place), losses) for _ in "12"
         )
@@ -163,7 +174,7 @@ def test_many_rounds_at_once_are_as_one_by_one(place, threads, narrow, monkeypat
     monkeypatch.setattr(list, "_NARROW", narrow)
     losses = stream()
     exact = {"rtol": 1e-9 if place == "torch" else 1e-6}
-    for cls in (dw.POLD, dw.POLA):
+    for cls in (dw.POLD, dw.POLA, dw.POLAR):
         dw.set_threads(1)
         try:
             expected = suffered(make(cls, {}, place), losses)
@@ -187,7 +198,9 @@ class Undefined(AbsoluteEntries):
         return scores * math.nan
 
 
-@pytest.mark.parametrize("cls", [dw.POLD, dw.POLA, dw.BOGDIP, dw.OnlineFrankWolfe, dw.LOOBOGD])
+@pytest.mark.parametrize(
+    "cls", [dw.POLD, dw.POLA, dw.POLAR, dw.BOGDIP, dw.OnlineFrankWolfe, dw.LOOBOGD]
+)
 def test_a_loss_that_is_refused_changes_no_bit(place, cls):
     learner = make(cls, LEARNER_CASES[cls][0], place)
     losses = stream()
@@ -208,7 +221,7 @@ def test_a_loss_that_is_refused_changes_no_bit(place, cls):
         assert learner.update(loss) == pytest.approx(before.update(loss), rel=1e-9)
 
 
-@pytest.mark.parametrize("cls", [dw.POLD, dw.POLA, dw.BOGDIP, dw.OnlineFrankWolfe])
+@pytest.mark.parametrize("cls", [dw.POLD, dw.POLA, dw.POLAR, dw.BOGDIP, dw.OnlineFrankWolfe])
 def test_gradients_far_beyond_the_stated_constant_keep_decisions_feasible(place, cls):
     learner = make(cls, LEARNER_CASES[cls][0], place, (12, 10))
     domain, calm = learner.domain, stream(rounds=4, shape=(12, 10))
@@ -224,7 +237,7 @@ def test_gradients_far_beyond_the_stated_constant_keep_decisions_feasible(place,
     assert learner.t >= 8
 
 
-@pytest.mark.parametrize("cls", [dw.POLD, dw.POLA, dw.BOGDIP, dw.LOOBOGD, dw.KalhanOFW])
+@pytest.mark.parametrize("cls", [dw.POLD, dw.POLA, dw.POLAR, dw.BOGDIP, dw.LOOBOGD, dw.KalhanOFW])
 def test_clones_go_their_own_way(place, cls):
     losses, others = stream(), stream(seed=1)
     learner, alone = (make(cls, LEARNER_CASES[cls][0], place) for _ in "12")
@@ -305,7 +318,12 @@ def test_a_saved_learner_goes_on_elsewhere(place, cls, settings, start, end, tmp
 def test_what_was_shared_is_shared_again(place, tmp_path):
     """Experts on one shelf, a point and what it came from: else sums would grow."""
     losses = stream()
-    for cls, settings in [(dw.POLD, {}), (dw.BOGDIP, {}), (dw.POLD, {"lmo_budget": 1.0})]:
+    for cls, settings in [
+        (dw.POLD, {}),
+        (dw.POLAR, {}),
+        (dw.BOGDIP, {}),
+        (dw.POLD, {"lmo_budget": 1.0}),
+    ]:
         learner = make(cls, settings, place)
         suffered(learner, losses[:21])
         learner.save(tmp_path / "learner.safetensors")
@@ -314,7 +332,7 @@ def test_what_was_shared_is_shared_again(place, tmp_path):
 
 
 @pytest.mark.parametrize(("start", "end"), WAYS)
-@pytest.mark.parametrize("cls", [dw.POLA, dw.BOGDIP])
+@pytest.mark.parametrize("cls", [dw.POLA, dw.POLAR, dw.BOGDIP])
 def test_a_game_is_resumed_elsewhere(place, cls, start, end, tmp_path):
     start, end = start or place, end or place
     losses, path = stream(), tmp_path / "game"

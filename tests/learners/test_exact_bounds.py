@@ -3,12 +3,14 @@
 Only `blocked` below stands for all of them: the master inequality of `docs/theory/bounds.md`.
 """
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 
 import driftwolfe as dw
+from driftwolfe.learners.polar import Member
 from driftwolfe.losses import LinearLoss
 
 G, R = 3.0, 0.7
@@ -391,3 +393,150 @@ def test_more_path_more_rounds_and_longer_windows_never_cost_less():
         by_path = [after(learner, 100, path_length=P) for P in (0.0, 0.1, 1.0, 10.0)]
         by_rounds = [after(learner, t) for t in (1, 10, 64, 65, 100)]
         assert np.all(np.diff(by_path) >= 0) and np.all(np.diff(by_rounds) >= 0)
+
+
+# -- lazy experts ----------------------------------------------------------------------------------
+
+LAZY = {
+    "exact": {},
+    "certified": {"tuning": "certified", "method": "corrective"},
+    "budget": {"tuning": "certified", "lmo_budget": 30.0},
+    "few calls": {"tuning": "certified", "lmo_budget": 0.7},
+    "even": {"tuning": "certified", "lmo_budget": 30.0, "schedule": "even"},
+}
+
+
+def plans_by_hand(name, length, level, kinds=1):
+    """h, block and delta/D of an expert: by the page, with its share of the budget."""
+    if name == "exact":  # half the step where the start is the centre
+        return length**-0.5 / (2 if level == 1 else 1), 1, 0.0
+    if name == "certified":
+        h, block, r = length**-0.75, math.isqrt(length), 1.0
+    else:
+        b, r = LAZY[name]["lmo_budget"], 3.0 if name == "even" else 1.0
+        b /= level * (level + 1) * kinds
+        h = (b / (6.75 * r)) ** 0.25 * length**-0.75
+        block = math.ceil((6.75 / (b * r * r * h * h)) ** (1 / 3) * (1 - 1e-12))
+    return h, block, min(1.0, r * h * block)
+
+
+def lazily(rounds, h, K, delta, v0, name, learned, squares=None, drops=0.0):
+    """v0/h + r/2 sum h K^2 + tau delta and what learning G and the delay add, in units of G D."""
+    r = 3.0 if name == "even" else 1.0
+    squares = h * K * rounds if squares is None else squares
+    found = v0 / h + (r + learned) / 2 * squares + rounds * delta + (2 * r * K if learned else 0.0)
+    return found + (K * drops if name == "even" else 0.0)
+
+
+@pytest.mark.parametrize("name", LAZY)
+@pytest.mark.parametrize("learned", [False, True])
+def test_polar_in_an_epoch(name, learned):
+    kinds = ("lazy", "origin")
+    learner = dw.POLAR(
+        dw.L2Ball(3, radius=R), None, "auto" if learned else G, experts=kinds, **LAZY[name]
+    )
+    learner._experts.largest_gradient = G
+    for level, length in enumerate((8, 16, 1024, 1 << 15), start=2):
+        level = level if length <= 16 else length.bit_length() - 2
+        h, K, delta = plans_by_hand(name, length, level, kinds=2)
+        K = min(K, length)
+        for kind, v0, kept in (("lazy", 1 / 2, 0), ("origin", 1 / 8, K)):
+            wanted = lazily(length, h, K, delta, v0, name, learned) + kept
+            found = learner._epoch_bound(Member(kind, length))
+            assert found == pytest.approx(G * D * wanted, rel=EXACT)
+
+
+def steps_and_blocks(name, T):
+    """Blocks of the expert that never restarts: (h, rounds, delta) of each, played round by round.
+
+    Its plan changes after rounds 1, 2, 4, ...; a block that has begun then ends at the new length.
+    A block has the step with which its point was found; the first one's is that of the second.
+    """
+    length, held, step, apart, blocks = 1, 0, None, 0.0, []
+    for t in range(1, T + 1):
+        h, K, delta = plans_by_hand(name, length, 1)
+        held += 1
+        if held == K or t == T:
+            blocks.append((step or h, held, apart))
+            held, step, apart = 0, h, delta
+        if t & (t - 1) == 0:
+            length = 2 * t
+    return blocks
+
+
+@pytest.mark.parametrize("name", LAZY)
+@pytest.mark.parametrize("T", [1, 2, 3, 9, 100, 1024, 1025, 20_000])
+def test_polar_never_restarted_pays_for_the_blocks_that_it_has(name, T):
+    learner = dw.POLAR(dw.L2Ball(3, radius=R), None, G, **LAZY[name])
+    blocks = steps_and_blocks(name, T)
+    levels = [1 << k for k in range((T - 1).bit_length() + 1)]
+    h, K, _ = plans_by_hand(name, levels[-1], 1)
+    assert max(rounds for _, rounds, _ in blocks) <= K
+    steps = [plans_by_hand(name, n, 1)[0] for n in levels]
+    drops = sum(1 - b / a for a, b in itertools.pairwise(steps))
+    squares = sum(step * rounds**2 for step, rounds, _ in blocks)
+    delta = sum(rounds * apart for _, rounds, apart in blocks) / T
+    wanted = lazily(T, h, K, delta, 1 / 8, name, False, squares, drops)
+    found = learner._whole_bound(T) / (G * D)
+    assert found >= wanted * (1 - EXACT)
+    if (1024 if name != "few calls" else 20_000) <= T:  # and not much more
+        assert found <= (1.9 if name == "even" else 1.4) * wanted
+
+
+@pytest.mark.parametrize("name", ["certified", "budget", "few calls"])
+def test_polar_plays_the_blocks_that_its_bound_speaks_of(name):
+    learner = dw.POLAR(dw.L2Ball(2, radius=R), None, G, **LAZY[name])
+    T, ends = 300, []
+    for t in range(1, T + 1):
+        if 0 in learner._experts.due():
+            ends.append(t)
+        learner.update(LinearLoss([G, 0.0] if t % 3 else [0.0, -G]))
+    lengths = np.diff([0, *ends, T]).tolist()
+    assert [n for n in lengths if n] == [rounds for _, rounds, _ in steps_and_blocks(name, T)]
+
+
+@pytest.mark.parametrize("b", [0.3, 1.0, 20.0])
+@pytest.mark.parametrize("schedule", ["blocks", "even"])
+def test_polar_with_a_budget_is_below_the_closed_form(b, schedule):
+    """3.23 (r/b_k)^(1/4) L^(3/4) + 0.94 r^(3/4) (b_k L)^(1/4) for the share b_k of a length."""
+    learner = dw.POLAR(
+        dw.L2Ball(3, radius=R), None, G, tuning="certified", lmo_budget=b, schedule=schedule
+    )
+    r = 3.0 if schedule == "even" else 1.0
+    for level in range(2, 18):
+        length, share = 4 << (level - 1), b / (level * (level + 1))
+        closed = (
+            3.23 * (r / share) ** 0.25 * length**0.75 + 0.94 * r**0.75 * (share * length) ** 0.25
+        )
+        assert learner._epoch_bound(Member("lazy", length)) <= G * D * closed
+
+
+def test_more_calls_bring_the_bound_down_by_the_fourth_root():
+    found = []
+    for b in (1.0, 16.0, 256.0):
+        learner = dw.POLAR(dw.L2Ball(3, radius=R), None, G, tuning="certified", lmo_budget=b)
+        learner._experts.largest_gradient = G
+        found.append(learner._whole_bound(10**7))
+    assert found[0] / found[1] == pytest.approx(2.0, rel=0.03)
+    assert found[1] / found[2] == pytest.approx(2.0, rel=0.03)
+
+
+@pytest.mark.parametrize("P", [0.0, 0.5, 20.0])
+def test_polar_by_one_length_for_the_whole_game(P):
+    """The smallest over lengths; the expert that never restarts is there until the first epoch."""
+    T = 777
+    learner = dw.POLAR(dw.L2Ball(2, radius=R), None, G, experts=("lazy", "agile"))
+    for t in range(T):
+        learner.update(LinearLoss([G * (-1.0) ** (t // 50), 0.0]))
+    whole, price = learner._whole_bound, learner._meta.regret_bound
+    wanted = [whole(T) + G * (T - 1) * P + price(0)]
+    chain, moving = whole(7), 6 * G  # agile experts of shorter lengths, one after another
+    for changes, length in enumerate((8 << k for k in range(7)), start=1):
+        epochs = math.ceil((T - length + 1) / length)
+        lazy = epochs * G * D * math.sqrt(length) + G * (length - 1) * P
+        wanted.append(whole(length - 1) + lazy + price(1))
+        moving = max(moving, G / 2 * math.sqrt(length))
+        agile = blocked(T - length + 1, length**-0.5, 1, 0.0)
+        wanted.append(chain + agile + moving * P + price(changes))
+        chain += blocked(length, length**-0.5, 1, 0.0)
+    assert learner.bound(path_length=P) == pytest.approx(min(wanted), rel=1e-9)

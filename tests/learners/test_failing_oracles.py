@@ -11,6 +11,10 @@ LEARNERS = {
     "POLD budget": lambda K: dw.POLD(K, lmo_budget=1.0),
     "POLD even": lambda K: dw.POLD(K, lmo_budget=1.0, schedule="even"),
     "POLA": lambda K: dw.POLA(K, method="halfspace"),
+    "POLAR": lambda K: dw.POLAR(K, experts=("lazy", "origin", "agile"), method="halfspace"),
+    "POLAR exact": lambda K: dw.POLAR(K, weights="sleeping"),
+    "POLAR budget": lambda K: dw.POLAR(K, lmo_budget=1.0),
+    "POLAR even": lambda K: dw.POLAR(K, lmo_budget=1.0, schedule="even"),
     "BOGDIP": lambda K: dw.BOGDIP(K, horizon=30, step_scale=20.0, method="halfspace"),
     "Ader": dw.Ader,
     "SAOL": dw.SAOL,
@@ -78,6 +82,7 @@ def test_a_failing_oracle_changes_nothing(name, answered):
             np.testing.assert_array_equal(learner.decision, before.decision)
             if learner.expert_weights is not None:
                 np.testing.assert_array_equal(learner.expert_weights, before.expert_weights)
-    one_call = ["POLD even", "Ader", "SAOL", "POLD exact", "OGD", "OnlineFrankWolfe"]  # at most
+    one_call = ["Ader", "SAOL", "OGD", "OnlineFrankWolfe"]  # at most
     one_call += ["OneProjectionAder", "OneProjectionSAOL"]
-    assert failures > 0 or (answered and name in one_call)
+    once = name in one_call or name.endswith((" even", " exact"))
+    assert failures > 0 or (answered and once)

@@ -38,8 +38,9 @@ def static_regret(cls, arena, **settings):
         (dw.BOGDIP, {}, LONG, 0.68, 0.78),
         (dw.BOGDIP, CERTIFIED, LONG, 0.68, 0.8),
         (dw.POLA, {"feedback": "linear"}, SHORT, 0.3, 0.83),
+        (dw.POLAR, {"feedback": "linear"}, SHORT, 0.43, 0.57),
     ],
-    ids=["ogd", "ader", "bogd", "bogd-certified", "pola"],
+    ids=["ogd", "ader", "bogd", "bogd-certified", "pola", "polar"],
 )
 def test_an_adversary_that_reacts_shows_the_rate(cls, settings, lengths, lowest, highest):
     """It charges whatever the last step gained: eta K = T^(-1/4) a block for BOGD, so T^(3/4)."""
@@ -50,7 +51,12 @@ def test_an_adversary_that_reacts_shows_the_rate(cls, settings, lengths, lowest,
 
 @pytest.mark.parametrize(
     ("cls", "lengths", "highest"),
-    [(dw.OGD, LONG, 0.53), (dw.BOGDIP, LONG, 0.8), (dw.POLA, (125, 350, 1000), 0.83)],
+    [
+        (dw.OGD, LONG, 0.53),
+        (dw.BOGDIP, LONG, 0.8),
+        (dw.POLA, (125, 350, 1000), 0.83),
+        (dw.POLAR, (125, 350, 1000), 0.6),
+    ],
 )
 def test_the_rate_is_the_same_on_a_polytope(cls, lengths, highest):
     simplex = dw.Simplex(4)
@@ -157,10 +163,10 @@ def lengths_up_to(rounds):
 def test_adaptive_learners_follow_a_late_change_and_others_do_not():
     """Eight times the rounds: what OGD and BOGD lose after the change grows with their memory."""
     growth, last = {}, {}
-    for cls in (dw.OGD, dw.BOGDIP, dw.POLA, dw.SAOL):
+    for cls in (dw.OGD, dw.BOGDIP, dw.POLA, dw.POLAR, dw.SAOL):
         worst = []
         for T in (128, 1024):
-            settings = {"feedback": "linear"} if cls in (dw.POLA, dw.SAOL) else {}
+            settings = {"feedback": "linear"} if cls in (dw.POLA, dw.POLAR, dw.SAOL) else {}
             arena = late_change(T)
             played = meet(cls(arena.domain, horizon=T, lipschitz=1.0, **settings), arena)
             worst.append(worst_windows(played, lengths_up_to(T)).max())
@@ -168,8 +174,9 @@ def test_adaptive_learners_follow_a_late_change_and_others_do_not():
     assert growth[dw.OGD] > 2.2
     assert growth[dw.BOGDIP] > 3.5
     assert growth[dw.POLA] < 1.2
+    assert growth[dw.POLAR] < 1.2
     assert growth[dw.SAOL] < 1.3
-    assert last[dw.OGD] > 2.0 * last[dw.POLA]
+    assert last[dw.OGD] > 2.0 * last[dw.POLA] > 3.0 * last[dw.POLAR]
     assert last[dw.BOGDIP] > 12.0 * last[dw.POLA]
 
 

@@ -217,6 +217,7 @@ def test_certified_constants_do_move_in_longer_games():
         "POLD",
         "Ader",
         "POLA",
+        "POLAR",
         "SAOL",
         "PAMO",
         "MultiOCG",
@@ -240,7 +241,7 @@ SINGLE = ("OGD", "OnlineFrankWolfe", "BOGDIP", "LOOBOGD")
 @pytest.mark.parametrize(
     "name",
     [
-        *(*SINGLE, "POLD", "Ader", "POLA", "SAOL", "PAMO", "MultiOCG", "OneOracleAder"),
+        *(*SINGLE, "POLD", "Ader", "POLA", "POLAR", "SAOL", "PAMO", "MultiOCG", "OneOracleAder"),
         *("OneProjectionAder", "OneProjectionSAOL"),
     ],
 )
@@ -261,7 +262,7 @@ def test_once_the_largest_gradient_is_known_steps_are_as_if_it_had_been_given(na
 
 
 def test_a_lipschitz_constant_too_small_is_corrected_upwards():
-    for cls in (dw.OGD, dw.BOGDIP, dw.POLD, dw.POLA, dw.MultiOCG):
+    for cls in (dw.OGD, dw.BOGDIP, dw.POLD, dw.POLA, dw.POLAR, dw.MultiOCG):
         learner = cls(dw.L2Ball(2), horizon=10, lipschitz=1.0)
         learner.update(LinearLoss([0.0, 0.3]))
         assert learner.lipschitz == 1.0

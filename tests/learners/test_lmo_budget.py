@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
+from benchmarks.budget.streams import STREAMS
+from contracts.learner_cases import Along, more_domains
 from driftwolfe.ensemble.list import EvenDescent
 from driftwolfe.ensemble.plan import Plan, ProjectionConfig
 from ensemble.evaluations import with_slopes
@@ -172,3 +174,127 @@ def test_what_does_not_go_together_is_refused():
         dw.POLA(ball, lazy=-1)
     with pytest.raises(ValueError, match="use Ader or POLD"):
         dw.OneOracleAder(ball, 10, lmo_budget=None)
+
+
+# -- POLAR -----------------------------------------------------------------------------------------
+
+
+def pulls(domain, rounds, pieces=3, seed=0):
+    """Losses on a set of any kind, towards a vertex that changes."""
+    rng = np.random.default_rng(seed)
+    shapes = domain.shape if isinstance(domain, dw.ProductDomain) else [domain.shape]
+    vertices = []
+    for _ in range(pieces):
+        parts = [rng.standard_normal(shape) for shape in shapes]
+        vertices.append(domain.lmo(parts if isinstance(domain, dw.ProductDomain) else parts[0]))
+    order = [t * pieces // rounds for t in range(rounds)]
+    return [Along(vertices[p], rng.normal(2.0, 1.0)) for p in order]
+
+
+@pytest.mark.parametrize("schedule", ["blocks", "even"])
+@pytest.mark.parametrize("tuning", ["practical", "certified"])
+@pytest.mark.parametrize("name", more_domains())
+def test_polar_never_exceeds_its_budget(name, tuning, schedule):
+    domain, T = more_domains()[name], 70
+    for budget in (0.07, 0.5, 1.0, 7.3):
+        settings = {"tuning": tuning, "lmo_budget": budget, "schedule": schedule}
+        learner = dw.POLAR(domain, lipschitz=10.0, **settings)
+        for t, loss in enumerate(pulls(domain, T), start=1):
+            before = learner.lmo_calls
+            learner.update(loss)
+            assert learner.lmo_calls <= budget * t
+            if schedule == "even":
+                brought = math.floor(budget * t) - math.floor(budget * (t - 1))
+                assert learner.lmo_calls - before <= brought
+        assert learner.lmo_calls > 0 or tuning == "certified"
+
+
+@pytest.mark.parametrize("experts", [("lazy", "origin", "agile"), ("agile",)])
+@pytest.mark.parametrize("weights", ["share", "sleeping"])
+def test_polar_keeps_its_budget_with_all_experts(experts, weights):
+    arena = switching_costs(dw.BirkhoffPolytope(3), 100, pieces=3)
+    for budget in (0.3, 2.0):
+        for tuning in ("practical", "certified"):
+            settings = {"tuning": tuning, "experts": experts, "weights": weights}
+            meet(dw.POLAR(arena.domain, lipschitz=1.0, lmo_budget=budget, **settings), arena)
+
+
+def test_a_refused_loss_changes_no_share_of_polars_budget():
+    class Refused(dw.losses.LinearLoss):
+        def slope_at(self, scores):
+            raise ArithmeticError("no slope")
+
+    learner = dw.POLAR(dw.BirkhoffPolytope(3), lmo_budget=0.7)
+    losses = pulls(learner.domain, 100)
+    dw.play(learner, losses[:60])
+    before, other = learner._experts.shares.copy(), learner.clone()
+    with pytest.raises(ArithmeticError, match="no slope"):
+        learner.update(Refused(np.ones((3, 3))))
+    np.testing.assert_array_equal(learner._experts.shares, before)
+    for loss in losses[60:]:
+        assert learner.update(loss) == other.update(loss)
+    assert (learner._experts.shares != before[0]).any()
+    assert learner._experts.shares.sum() == pytest.approx(0.7)
+
+
+def test_certified_polar_has_fixed_shares():
+    learner = dw.POLAR(dw.L1Ball(6), lipschitz=1.0, tuning="certified", lmo_budget=3.0)
+    arena = switching_costs(dw.L1Ball(6), 70, pieces=3)
+    meet(learner, arena)
+    # The whole game, then epochs of 8, 16, 32 and 64 rounds.
+    np.testing.assert_allclose(learner._experts.shares, [3 / (i * (i + 1)) for i in range(1, 6)])
+
+
+def test_polar_caches_vertices_where_calls_are_few():
+    def cached(domain, **settings):
+        oracle = dw.POLAR(domain, lipschitz=1.0, **settings).options.oracle
+        return oracle.method, oracle.lazy
+
+    ball = dw.L1Ball(3)
+    assert cached(ball) == ("auto", 0)
+    assert cached(ball, lmo_budget=1.0) == ("corrective", 64)
+    assert cached(ball, lmo_budget=1.0, lazy=0) == ("corrective", 0)
+    assert cached(ball, lmo_budget=1.0, lazy=5) == ("corrective", 5)
+    assert cached(ball, lazy=5) == ("corrective", 5)
+    assert cached(ball, lmo_budget=1.0, method="halfspace") == ("halfspace", 0)
+    assert cached(ball, lmo_budget=1.0, schedule="even") == ("halfspace", 0)
+    assert cached(ball, lmo_budget=1.0, tuning="certified")[1] == 0
+    assert cached(dw.TraceNormBall((3, 4)), lmo_budget=1.0) == ("corrective", 0)
+    assert cached(dw.ProductDomain([ball, ball]), lmo_budget=1.0) == ("halfspace", 0)
+    assert dw.POLA(ball, lmo_budget=1.0).options.oracle.lazy == 0
+
+
+def dynamic_regret(learner, stream):
+    losses = dw.play(learner, stream, keep_losses=False, progress=False).losses
+    pairs = zip(stream.losses, stream.comparators, strict=True)
+    return losses.sum() - sum(f.value(u) for f, u in pairs)
+
+
+def others(domain, T):
+    """Every other learner that can keep to one call per round."""
+    for cls in (dw.POLD, dw.POLA, dw.BOGDIP):
+        yield cls(domain, T, lmo_budget=1.0)
+        yield cls(domain, T, lmo_budget=1.0, lazy=64, method="corrective")
+        yield cls(domain, T, lmo_budget=1.0, schedule="even")
+    for cls in (dw.OneOracleAder, dw.OnlineFrankWolfe, dw.KalhanOFW):
+        yield cls(domain, T)
+    yield dw.LineSearchOFW(domain, T, smoothness=2.0)
+
+
+@pytest.mark.parametrize("name", ["vectors", "flows"])
+def test_polar_has_the_least_regret_with_one_call_per_round(name):
+    stream = STREAMS[name](500, 3)
+    ours = dynamic_regret(dw.POLAR(stream.domain, lmo_budget=1.0), stream)
+    assert ours < dynamic_regret(dw.POLA(stream.domain, lmo_budget=1.0), stream)
+    assert ours < dynamic_regret(dw.OneOracleAder(stream.domain, 500), stream)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("name", STREAMS)
+def test_polar_has_the_least_regret_of_all_with_one_call_per_round(name, seed):
+    stream = STREAMS[name](2000, seed)
+    ours = dynamic_regret(dw.POLAR(stream.domain, lmo_budget=1.0), stream)
+    for learner in others(stream.domain, 2000):
+        assert ours < 0.95 * dynamic_regret(learner, stream)
+        assert learner.lmo_calls <= 2000

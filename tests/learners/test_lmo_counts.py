@@ -189,7 +189,7 @@ def test_frank_wolfe_learners_ask_the_same_every_round(cls, settings, each):
 
 @pytest.mark.parametrize("method", ["paper", "halfspace", "corrective"])
 @pytest.mark.parametrize("tuning", ["practical", "certified"])
-@pytest.mark.parametrize("cls", [dw.BOGDIP, dw.LOOBOGD, dw.POLD, dw.POLA])
+@pytest.mark.parametrize("cls", [dw.BOGDIP, dw.LOOBOGD, dw.POLD, dw.POLA, dw.POLAR])
 def test_projection_free_learners_never_project(cls, tuning, method):
     for domain in (dw.L1Ball(4), dw.BirkhoffPolytope(3)):
         learner = cls(domain, horizon=70, lipschitz=1.0, tuning=tuning, method=method)
@@ -200,7 +200,7 @@ def test_projection_free_learners_never_project(cls, tuning, method):
 
 def test_sets_without_a_projection_are_never_asked_for_one():
     domain = dw.SpanningTreePolytope(4)
-    for cls in (dw.BOGDIP, dw.POLD, dw.POLA, dw.MultiOCG, dw.OnlineFrankWolfe):
+    for cls in (dw.BOGDIP, dw.POLD, dw.POLA, dw.POLAR, dw.MultiOCG, dw.OnlineFrankWolfe):
         learner = cls(domain, horizon=70, lipschitz=1.0)
         for loss in random_signs(domain, 70).losses:
             learner.update(loss)

@@ -7,6 +7,7 @@ import pytest
 
 import driftwolfe as dw
 from driftwolfe.ensemble.descent import GradientSum
+from driftwolfe.learners import polar
 from driftwolfe.losses import AbsoluteEntries, FunctionLoss, LinearLoss, SquaredDistance
 from driftwolfe.points import FactoredMatrix
 from learners.families import project_trace_norm
@@ -95,3 +96,15 @@ def test_blocked_descent_steps_along_all_of_a_blocks_gradients(representation):
         if t % 7 == 0:  # floor(sqrt(56))
             x, total = project_trace_norm(x - D / G * T**-0.75 * total, RADIUS), np.zeros(SHAPE)
     assert np.linalg.svd(x, compute_uv=False).sum() > 0.99 * RADIUS
+
+
+def test_leaders_sum_all_of_an_epochs_gradients(monkeypatch):
+    """Entries, tables and functions in one epoch: factored experts against dense ones."""
+    monkeypatch.setattr(polar, "SHORTEST_FACTORED", polar.SHORTEST)
+    rng = np.random.default_rng(4)
+    balls = [dw.TraceNormBall(SHAPE, RADIUS, representation=how) for how in ("dense", "factored")]
+    dense, factored = (dw.POLAR(b, None, 2.0, experts=("origin",), method="exact") for b in balls)
+    for loss, _ in (KINDS[t % 4](rng) for t in range(70)):
+        np.testing.assert_allclose(factored.decision.toarray(), dense.decision, atol=1e-9)
+        assert factored.update(loss) == pytest.approx(dense.update(loss), abs=1e-8)
+    assert dense.expert_weights.size == 5

@@ -25,6 +25,10 @@ MORE = [
     (dw.POLA, {"start": "origin"}, "trees"),
     (dw.POLA, {"lmo_budget": 0.5}, "birkhoff"),
     (dw.POLA, {"lmo_budget": 1.0, "schedule": "even"}, "factored"),
+    (dw.POLAR, {"experts": ("lazy", "origin", "agile")}, "trees"),
+    (dw.POLAR, {"weights": "sleeping"}, "simplex"),
+    (dw.POLAR, {"lmo_budget": 0.5}, "birkhoff"),
+    (dw.POLAR, {"lmo_budget": 1.0, "schedule": "even"}, "factored"),
     (dw.SAOL, {"method": "corrective", "tolerance_scale": 1e-4}, "factored"),
     (dw.MultiOCG, {"tolerance_scale": 2.0, "accuracy": 0.1}, "product-factored"),
 ]

@@ -98,6 +98,7 @@ def test_nobody_runs_ahead_of_what_is_not_known_yet():
     assert not dw.POLD(ball, 90).runs_ahead  # steps wait for the largest gradient of all
     assert not dw.POLD(ball, 90, 4.0, feedback="linear").runs_ahead
     assert not dw.POLA(ball, lipschitz=4.0).runs_ahead
+    assert not dw.POLAR(ball, lipschitz=4.0).runs_ahead
     assert not dw.POLD(dw.L1Ball(3), 90, 4.0).runs_ahead
     learner, stream = pold(), losses(30)
 

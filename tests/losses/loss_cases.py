@@ -84,12 +84,26 @@ CASES: dict[str, tuple[Callable[[Generator], losses.Loss], tuple[int, ...]]] = {
         VECTOR,
     ),
     "LogisticLoss": (lambda rng: losses.LogisticLoss(table(rng, 7, 5), signs(rng, 7)), VECTOR),
+    "PortfolioLoss": (lambda rng: losses.PortfolioLoss(np.exp(table(rng, 3, 5) / 4)), VECTOR),
     "FunctionLoss": (huber_function, VECTOR),
     "FunctionLoss, matrix": (
         lambda rng: losses.FunctionLoss(lambda X: X.sum() ** 2, lambda X: 2 * X.sum() + 0 * X),
         MATRIX,
     ),
 }
+
+#: Losses of points whose coordinates are positive.
+POSITIVE = ("PortfolioLoss",)
+
+
+class PositiveGenerator:
+    """Draws as the generator inside, but positive numbers."""
+
+    def __init__(self, rng: Generator) -> None:
+        self.standard_normal = lambda size: 0.1 + np.abs(rng.standard_normal(size))
+        self.normal = self.standard_normal
+        self.integers = lambda low, high, size: rng.integers(1, high - low + 1, size)
+
 
 MATRIX_CASES = [
     name for name, (_, shape) in CASES.items() if shape == MATRIX and "Function" not in name

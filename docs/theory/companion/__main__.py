@@ -10,6 +10,7 @@ import sys
 
 # Each of these adds its checks to CHECKS.
 import games  # noqa: F401
+import lazy  # noqa: F401
 import plans  # noqa: F401
 import projections  # noqa: F401
 import schedules  # noqa: F401

@@ -1,8 +1,9 @@
 """The parts of ensembles: weights of experts, step-size grids, and covers of time.
 
-``weights`` is an array >= 0 of sum 1 for the coming round. `Hedge` has all experts from the first round
-to the last; for a `SleepingMeta` they come and go with the intervals of a `GeometricCover`. An update
-replaces arrays and never writes into them. Each has a proved ``regret_bound(...)``.
+``weights`` is an array >= 0 of sum 1 for the coming round. `Hedge` and `ExpConcaveHedge` have all experts
+from the first round to the last; for a `SleepingMeta` they come and go with the intervals of a
+`GeometricCover`. An update replaces arrays and never writes into them. Each has a proved
+``regret_bound(...)``.
 """
 
 from driftwolfe.ensemble.plan import (
@@ -19,6 +20,7 @@ from driftwolfe.ensemble.plan import (
 from driftwolfe.ensemble.weights import (
     AdaHedge,
     AdaNormalHedge,
+    ExpConcaveHedge,
     Hedge,
     LossScale,
     MultiplicativeWeights,
@@ -28,6 +30,7 @@ from driftwolfe.ensemble.weights import (
 __all__ = [
     "AdaHedge",
     "AdaNormalHedge",
+    "ExpConcaveHedge",
     "GeometricCover",
     "Hedge",
     "Interval",

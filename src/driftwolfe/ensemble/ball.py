@@ -10,7 +10,7 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import in_ball, require_feasible, same_kind
-from driftwolfe.ensemble.descent import GradientSum
+from driftwolfe.ensemble.descent import TOO_MANY_COLUMNS, GradientSum
 from driftwolfe.ensemble.experts import Evaluation, Experts, require_finite, weighted_sum
 from driftwolfe.ensemble.plan import Plan, ProjectionConfig
 from driftwolfe.losses import Loss
@@ -21,8 +21,6 @@ from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.ops import trimmed
 from driftwolfe.storage import require
 
-#: Columns from which a factored point is recompressed.
-_TOO_MANY_COLUMNS = 65
 #: Distance from the set, in radii, up to which a point counts as inside: the direction to a nearer one
 #: is rounding.
 _INSIDE = 1e-7
@@ -54,13 +52,13 @@ class BallExperts:
 
     def combined(self, weights: Array) -> Point:
         """Return the weighted mean of the points."""
-        return trimmed(weighted_sum(weights, self.points), _TOO_MANY_COLUMNS)
+        return trimmed(weighted_sum(weights, self.points), TOO_MANY_COLUMNS)
 
     def move(self, gradient: Point, scale: float) -> None:
         """Take gradient steps of `scale` times each expert's own, and clip to the ball."""
         center, radius = self.domain.center, self.domain.radius
         ends = (y + (-scale * h) * gradient for h, y in zip(self.steps, self.points, strict=True))
-        inside = (trimmed(clip_to_ball(end, center, radius), _TOO_MANY_COLUMNS) for end in ends)
+        inside = (trimmed(clip_to_ball(end, center, radius), TOO_MANY_COLUMNS) for end in ends)
         # Experts must not share the entries of one gradient: files could not tell.
         self.points = [y.copy() if isinstance(y, FactoredMatrix) else y for y in inside]
 

@@ -21,11 +21,13 @@ from driftwolfe.oracles import Atoms, InfeasibleProjection, infeasible_projectio
 from driftwolfe.points import FactoredMatrix, norm
 from driftwolfe.points.devices import namespace, to_host
 from driftwolfe.points.kinds import Array, Indices, Point
-from driftwolfe.points.ops import in_kind_of
+from driftwolfe.points.ops import in_kind_of, trimmed
 from driftwolfe.storage import require
 
 #: The plans of the experts, a column each, in the order of `Plan`.
 PLAN_COLUMNS = ("steps", "blocks", "tolerances", "shares", "lifetimes")
+#: Columns from which a factored point is recompressed.
+TOO_MANY_COLUMNS = 65
 
 
 class Descent(Experts):
@@ -47,7 +49,8 @@ class Descent(Experts):
     def __init__(self, domain: Domain, oracle: ProjectionConfig, step_scale: float | None) -> None:
         super().__init__(domain, step_scale)
         self.oracle = oracle
-        # Between x and y, of the projections that were cut off before their own tolerance.
+        # Of the projections that were cut off before their own tolerance: between x and y, or, for
+        # lazy experts, between x and the projection.
         self.largest_distance = 0.0
         self.projections = 0
         self.steps, self.tolerances, self.shares = np.empty((3, 0))
@@ -101,7 +104,9 @@ class Descent(Experts):
                 held[place] = new[0]
 
     def replan(self, i: int, plan: Plan) -> None:
-        """Give an expert another step, block, tolerance and share from the coming round on."""
+        """Give an expert that never leaves another plan, from the coming round on."""
+        self.clocks = self.clocks.copy()
+        self.clocks[i] %= self.blocks[i]  # the block under way ends when the new one is full
         for name, value in zip(PLAN_COLUMNS, plan, strict=False):
             column = getattr(self, name).copy()
             column[i] = value
@@ -140,13 +145,17 @@ class Descent(Experts):
             return self.oracle.max_lmo_calls
         return math.floor(self.shares[i] * self.blocks[i])
 
+    def gap(self, i: int) -> float | None:
+        """Return the gap at which projections of expert i end, None where that is not what decides."""
+        return float(self.tolerances[i]) if self.oracle.by_gap and self.lazy[i] else None
+
     def project(
         self, i: int, y: Point, number: int, limit: int | None, atoms: Atoms | None
     ) -> InfeasibleProjection:
         """Project y for expert i; `number` gives each projection of a round its random numbers."""
         how = float(self.tolerances[i]), self.oracle.method, self.oracle.accuracy, limit
         rng = self.oracle.seed, self.projections + number
-        return infeasible_projection(self.domain, self.point(i), y, *how, rng=rng, atoms=atoms)
+        return infeasible_projection(self.domain, self.point(i), y, *how, rng, atoms, self.gap(i))
 
     def project_in_turn(self, due: Indices, targets: Iterable[Point]) -> list[InfeasibleProjection]:
         """Project one expert after the other, sharing vertices and the pooled budget of a round."""
@@ -173,11 +182,16 @@ class Descent(Experts):
         self.projections += len(results)
         for i, result in zip(due, results, strict=True):
             if self.lazy[i]:  # from the projection itself: at most the root of the gap
-                apart = math.sqrt(max(0.0, result.gap))
-            else:  # from y, where it was cut off
-                apart = 0.0 if result.converged else result.distance
-            self.largest_distance = max(self.largest_distance, apart)
+                self._left(i, math.sqrt(max(0.0, result.gap)))
+            elif not result.converged:  # from y
+                self.largest_distance = max(self.largest_distance, result.distance)
         return results
+
+    def _left(self, i: int, apart: float) -> None:
+        """Keep how far a lazy expert may be from its projection, if that is more than planned."""
+        apart = min(apart, 2.0 * self.domain.radius)
+        if apart > math.sqrt(self.tolerances[i]) * (1.0 + 1e-12):
+            self.largest_distance = max(self.largest_distance, apart)
 
 
 @dataclass(eq=False)
@@ -189,6 +203,12 @@ class GradientSum:
     cols: list[Indices] = field(default_factory=list)
     values: list[Array] = field(default_factory=list)
     rest: Point | None = None
+
+    @classmethod
+    def of(cls, total: Point) -> GradientSum:
+        """The sum that is this point, with entries of its own: files could not tell shared ones."""
+        total = trimmed(total, TOO_MANY_COLUMNS)
+        return cls(rest=total.copy() if isinstance(total, FactoredMatrix) else total)
 
     def plus(self, loss: Loss, slope: Any, like: Point) -> tuple[GradientSum, float | None]:
         """Return a new sum with one more gradient, and its norm: None for losses of entries."""

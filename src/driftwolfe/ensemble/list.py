@@ -74,15 +74,16 @@ class ListDescent(Descent):
         due, scale = self.due(), self.scale_for(largest)
 
         def target(i: int) -> Point:
-            return self.y[i] + (-scale * self.steps[i]) * sums[i].total(self.x[i])
+            total = sums[i].total(self.x[i])
+            if self.lazy[i]:
+                sums[i] = GradientSum.of(total)
+            return self.y[i] + (-scale * self.steps[i]) * total
 
         results = self._project(due, target)
         x, y = list(self.x), list(self.y)
         for i, result in zip(due, results, strict=True):
             x[i] = result.feasible
-            if self.lazy[i]:
-                sums[i] = GradientSum(rest=sums[i].total(x[i]))  # entries that came twice are added
-            else:
+            if not self.lazy[i]:
                 y[i], sums[i] = result.infeasible, GradientSum()
         self.x, self.y, self.sums = x, y, sums
         self.largest_gradient = largest
@@ -112,7 +113,8 @@ class ListDescent(Descent):
             how = self.tolerances[experts].tolist(), self.oracle.method, self.oracle.accuracy
             limits = [self.limit(i) for i in experts]
             rngs = [(self.oracle.seed, self.projections + number) for number in numbers]
-            return infeasible_projections(self.domain, x, y, *how, limits, rngs)
+            gaps = [self.gap(i) for i in experts]
+            return infeasible_projections(self.domain, x, y, *how, limits, rngs, gaps)
 
         # On a device, experts of low rank share one call; the others, and all on the host, have
         # their own.
@@ -182,7 +184,7 @@ class ListDescent(Descent):
         """Expert i after several rounds by itself, and what it met in each."""
         one, met = copy(self), []
         one.domain = counted = CountedDomain(self.domain.unwrapped)
-        for name in (*PLAN_COLUMNS, "clocks", "x", "y", "sums"):
+        for name in (*PLAN_COLUMNS, "lazy", "clocks", "x", "y", "sums"):
             setattr(one, name, getattr(self, name)[i : i + 1])
         for loss, number in zip(losses, numbers.tolist(), strict=True):
             counted.calls.reset()
@@ -240,11 +242,15 @@ class EvenDescent(ListDescent):
         for i in self.due().tolist():
             x[i], reached = jobs[i].x, jobs[i].y
             if jobs[i].running and (apart := distance(x[i], reached)) ** 2 > self.tolerances[i]:
-                self.largest_distance = max(self.largest_distance, apart)
+                if self.lazy[i]:  # the projection is no farther from x than its target
+                    self._left(i, apart)
+                else:
+                    self.largest_distance = max(self.largest_distance, apart)
                 self.missed += 1
             y[i] = y[i] if self.lazy[i] else reached
-            jobs[i] = self._launch(i, x[i], y[i], sums[i], self.scale_for(largest))
-            sums[i] = GradientSum(rest=sums[i].total(x[i])) if self.lazy[i] else GradientSum()
+            total = sums[i].total(x[i])
+            jobs[i] = self._launch(i, x[i], y[i], total, self.scale_for(largest))
+            sums[i] = GradientSum.of(total) if self.lazy[i] else GradientSum()
         self.x, self.y, self.sums, self.jobs = x, y, sums, jobs
         self.largest_gradient = largest
         self.clocks = self.clocks + 1
@@ -267,21 +273,23 @@ class EvenDescent(ListDescent):
         """The job after one call, or after none where it turns out to be done."""
         # A share surely affords the tolerance, and no more.
         accuracy = self.oracle.accuracy if self.oracle.pooled else None
-        stop = Stopping(float(self.tolerances[i]), accuracy or np.inf, None)
+        gap = self.gap(i)
+        tolerance = float(self.tolerances[i]) if gap is None else 0.0
+        stop = Stopping(tolerance, accuracy or np.inf, None, gap=gap)
         run = HalfspaceRun(self.domain, job.x, job.y, stop)
         answer = run.advance()
         calls = job.calls + run.calls
         if answer is None:
             return Job(run.pair.x, job.y, calls, running=True)
         if self.lazy[i]:
-            self.largest_distance = max(self.largest_distance, max(0.0, answer.gap) ** 0.5)
+            self._left(i, max(0.0, answer.gap) ** 0.5)
         return Job(trimmed(answer.feasible), trimmed(answer.infeasible), calls)
 
-    def _launch(self, i: int, x: Point, y: Point, total: GradientSum, scale: float) -> Job:
+    def _launch(self, i: int, x: Point, y: Point, total: Point, scale: float) -> Job:
         """The projection of the block's gradient step; none where the expert will leave before."""
         if self.clocks[i] + 1 + self.blocks[i] >= self.lifetimes[i]:
             return Job(x, y)
-        target = in_hull(self.domain, y + (-scale * self.steps[i]) * total.total(x))
+        target = in_hull(self.domain, y + (-scale * self.steps[i]) * total)
         if not self.lazy[i]:  # the projection of a point moved to the ball is another one
             target = clip_to_ball(target, self.domain.center, self.domain.radius)
         return Job(x, target, running=True)

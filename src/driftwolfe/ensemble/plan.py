@@ -43,6 +43,7 @@ class ProjectionConfig:
     pooled: bool = False  # whether experts may use what others leave of the budget
     even: bool = False  # whether calls are spread over the rounds, not made when blocks end
     lazy: int = 0  # vertices to cache and to try before the LMO is called
+    by_gap: bool = False  # whether the tolerances of lazy experts are gaps to stop at
 
 
 # -- grids of step sizes -------------------------------------------------------------------------

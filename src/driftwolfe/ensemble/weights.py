@@ -34,6 +34,14 @@ def first_scale(loss_scale: Any) -> float:
     return 0.0
 
 
+def checked_prior(prior: Any, size: int) -> Array:
+    """Return positive numbers as shares of their sum."""
+    given = checks.finite_array(prior, "prior", (size,))
+    if not (given > 0.0).all():
+        raise ValueError(f"prior must be positive, got {given.min():g}")
+    return given / given.sum()
+
+
 @dataclass(eq=False)
 class Hedge:
     r"""Exponential weights: :math:`w_{t,i} \propto p_i \exp(-a_t L_{t-1,i})`.
@@ -86,10 +94,7 @@ class Hedge:
         if self.prior is None:
             self.prior = ader_prior(self.size)
         else:
-            given = checks.finite_array(self.prior, "prior", (self.size,))
-            if not (given > 0.0).all():
-                raise ValueError(f"prior must be positive, got {given.min():g}")
-            self.prior = given / given.sum()
+            self.prior = checked_prior(self.prior, self.size)
         self.totals = np.zeros(self.size)
 
     def check_state(self) -> None:
@@ -157,6 +162,76 @@ class Hedge:
 
 
 @dataclass(eq=False)
+class ExpConcaveHedge:
+    r"""Exponential weights at the natural rate of exp-concave losses: :math:`w_i \propto p_i e^{-\alpha L_i}`.
+
+    For losses with :math:`e^{-\alpha f}` concave the regret of the weighted mean against expert i is at most
+    :math:`\ln(1/p_i)/\alpha`, whatever the range of the losses and the number of rounds. For the loss
+    :math:`-\ln\langle r, x\rangle` of a portfolio, :math:`\alpha = 1`, this is a fund of funds: each
+    expert is given the share p_i of the money at the start, and no money moves between them again.
+
+    Parameters
+    ----------
+    size
+        Number N of experts.
+    alpha
+        The exp-concavity :math:`\alpha`, over units of the loss.
+    prior
+        N positive numbers; they are divided by their sum. All alike if not given.
+
+    Examples
+    --------
+    >>> meta = ExpConcaveHedge(2, prior=[3.0, 1.0])
+    >>> meta.update([0.0, -math.log(3.0)])  # the second has tripled its money
+    >>> meta.weights
+    array([0.5, 0.5])
+    >>> round(meta.regret_bound(1), 4)
+    1.3863
+
+    References
+    ----------
+    Cover and Ordentlich (1996), Universal portfolios with side information, IEEE Transactions on
+    Information Theory; Cesa-Bianchi and Lugosi (2006), Prediction, Learning, and Games, chapter 3.
+    """
+
+    STATE: ClassVar = ("size", "prior", "totals")
+
+    size: int
+    alpha: float = 1.0
+    prior: Any = None
+    totals: Array = field(init=False)  # L_i, less the smallest of them
+
+    def __post_init__(self) -> None:
+        self.size = checks.count(self.size, "size")
+        self.alpha = checks.positive(self.alpha, "alpha")
+        given = np.ones(self.size) if self.prior is None else self.prior
+        self.prior = checked_prior(given, self.size)
+        self.totals = np.zeros(self.size)
+
+    def check_state(self) -> None:
+        """Refuse a state, read from a file, whose parts do not fit together."""
+        require(self.size == self.prior.size == self.totals.size, "weights")
+        require((self.prior > 0.0).all() and abs(self.prior.sum() - 1.0) < 1e-6, "weights")
+        require(self.totals.min() == 0.0, "weights")
+
+    @property
+    def weights(self) -> Array:
+        """The weights for the coming round."""
+        with np.errstate(over="ignore"):  # an absurd alpha: the best alone keep weight
+            weights: Array = self.prior * np.exp(-self.alpha * self.totals)
+        return weights / weights.sum()
+
+    def update(self, losses: Any) -> None:
+        """Take the losses of the experts in this round."""
+        totals = self.totals + checks.finite_array(losses, "losses", (self.size,))
+        self.totals = totals - totals.min()
+
+    def regret_bound(self, expert: int) -> float:
+        r"""Return :math:`\ln(1/p_i)/\alpha` for an expert i, counted from 0."""
+        return -math.log(self.prior[expert]) / self.alpha
+
+
+@dataclass(eq=False)
 class AdaHedge:
     r"""Exponential weights that set their own rate, with a share for all, to follow the best expert.
 
@@ -167,7 +242,7 @@ class AdaHedge:
     with :math:`\delta_t = \langle w, l_t\rangle + a_t\ln\langle w, e^{-l_t/a_t}\rangle`, the mixability gap,
     :math:`a_1 = 0` (the best alone keep weight) and :math:`\alpha_t = \min(1/2, 1/t)`. There is no range and
     no rate to set: multiplying all losses by a number, or adding one to all, changes nothing. Experts
-    may join at any time.
+    may join at any time. `docs/theory/polar.md` has the proof of `regret_bound`.
 
     Parameters
     ----------
@@ -207,15 +282,15 @@ class AdaHedge:
 
     @property
     def share(self) -> float:
-        """The share of the last round."""
-        return min(0.5, 1.0 / max(1, self.rounds))
+        """The share of the last round; before the first, all."""
+        return min(0.5, 1.0 / self.rounds) if self.rounds else 1.0
 
     def add(self, number: int) -> None:
-        """Add experts behind the present ones, each with the weight that the share gives to all."""
+        """Add experts behind the present ones: the share of the last round is for them too."""
         new = checks.count(number, "number", least=0)
+        before, after = self.share / self.size, self.share / (self.size + new)
         self.size += new
-        fresh = np.full(new, self.share / self.size)
-        self.weights = np.concatenate((self.weights * (1.0 - fresh.sum()), fresh))
+        self.weights = np.concatenate((self.weights - before + after, np.full(new, after)))
 
     def update(self, losses: Any) -> None:
         """Take the losses of the experts in this round."""
@@ -224,28 +299,43 @@ class AdaHedge:
         ahead[ahead <= ROUNDING * np.abs(suffered).max()] = 0.0
         weights, a = self.weights, self.inverse_rate
         self.rounds += 1
-        kept = np.exp(-ahead / a) if a > 0.0 else (ahead == 0.0).astype(np.float64)
+        with np.errstate(over="ignore"):  # what is infinitely far behind keeps its share alone
+            kept = np.exp(-ahead / a) if a > 0.0 else (ahead == 0.0).astype(np.float64)
         total = float(weights @ kept)
         gap = float(weights @ ahead) + (a * math.log(total) if a > 0.0 else 0.0)
         if self.size > 1:
             self.inverse_rate = a + max(0.0, gap) / math.log(self.size)
         self.weights = (1.0 - self.share) / total * (weights * kept) + self.share / self.size
 
-    def regret_bound(self, changes: int = 0) -> float:
-        r"""Return a bound on the loss of the weighted mean less that of a sequence of experts, so far.
+    def regret_bound(
+        self, changes: int = 0, rounds: int | None = None, scale: float | None = None
+    ) -> float:
+        r"""Return a bound on the loss of the weighted mean less that of a sequence of experts.
 
-        .. math:: a_{T+1}\Big[\ln N + (S + 1)\ln\frac{N}{\alpha_T} + \ln(4 T)\Big]
+        .. math:: a\Big[\ln N + (S + 1)\ln\frac{N}{\alpha_T} + \ln(2 T)\Big]
+
+        with the inverse rate a and the T rounds that were played; or, in advance,
+        :math:`a = s\,(\sqrt{T/(4\ln N)} + 2/3 + 1/\ln N)` for `rounds` T and the `scale` s.
 
         Parameters
         ----------
         changes
             S, how often the expert changes in the sequence.
+        rounds, scale
+            If not those played: T, and s, the largest difference between two losses of one round.
         """
         number = checks.count(changes, "changes", least=0) + 1
-        if self.size == 1 or not self.rounds:
+        played, a = self.rounds, self.inverse_rate
+        if rounds is not None:
+            played = checks.count(rounds, "rounds")
+        if self.size == 1 or not played:
             return 0.0
-        ways = math.log(self.size) + number * math.log(self.size / self.share)
-        return self.inverse_rate * (ways + math.log(4.0 * self.rounds))
+        ways = math.log(self.size)
+        if rounds is not None:
+            spread = checks.nonnegative(scale, "scale")
+            a = spread * (math.sqrt(0.25 * played / ways) + 2.0 / 3.0 + 1.0 / ways)
+        price = math.log(self.size * max(2.0, played))
+        return a * (ways + number * price + math.log(2.0 * played))
 
 
 @dataclass(eq=False)

@@ -139,15 +139,7 @@ def save_learner(learner: Learner, path: PathLike) -> None:
 def learner_settings(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
     """Return the set, the arguments and the state of a learner as JSON."""
     require_named_state(learner)
-    cls, arguments = type(learner).__name__, {}
-    for name, value in learner._arguments.items():
-        if name == "domain" or value is learner.domain:
-            continue
-        try:
-            arguments[name] = writer.write(value)
-        except TypeError as error:
-            shown = one_line(repr(value))[:60]
-            raise TypeError(f"this {cls} was made with {name}={shown}, and {error}") from error
+    arguments = _written_arguments(learner, writer)
     try:
         domain = _written_set(learner.domain, writer)
     except (NotImplementedError, TypeError):  # functions, own classes, odd vertices
@@ -158,6 +150,31 @@ def learner_settings(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
         "arguments": arguments,
         "state": writer.write_state(learner),
     }
+
+
+def _written_arguments(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
+    """The arguments that a learner was made with, less its set; learners within it as theirs."""
+    cls, arguments = type(learner).__name__, {}
+    for name, value in learner._arguments.items():
+        if name == "domain" or value is learner.domain:
+            continue
+        try:
+            if isinstance(value, tuple) and value and isinstance(value[0], Learner):
+                arguments[name] = {"learners": [_written_learner(each, writer) for each in value]}
+            else:
+                arguments[name] = writer.write(value)
+        except TypeError as error:
+            shown = one_line(repr(value))[:60]
+            raise TypeError(f"this {cls} was made with {name}={shown}, and {error}") from error
+    return arguments
+
+
+def _written_learner(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
+    """The class and the arguments of a learner within another; TypeError for one of the user's own."""
+    if _is_own(type(learner)):
+        raise TypeError(f"a {type(learner).__name__} cannot be written to a file")
+    name = type(learner).__name__
+    return {"class": name, "arguments": _written_arguments(learner, writer)}
 
 
 def require_named_state(learner: Learner) -> None:
@@ -198,7 +215,6 @@ def load_learner(
                 warnings.warn(f"loaded on the cpu: {one_line(error)}", stacklevel=3)
                 place = "cpu"
         reader = _SetReader(archive, place)
-        arguments = {name: reader.read(value) for name, value in settings["arguments"].items()}
         if domain is None:
             domain = reader.read_set(settings["domain"])
         if device not in (None, "auto") and _device(domain) is not device_named(device):
@@ -206,11 +222,40 @@ def load_learner(
                 f"{path} holds a {held.__name__} on a {type(domain).__name__}, which is for the cpu "
                 "only; load it without device"
             )
-        with refused(f"{path} holds arguments that {held.__name__} does not take"):
-            learner = held(domain, **arguments)
+        learner = _made(held, settings["arguments"], domain, reader)
         kinds = ensemble_kinds(domain.device)
         TreeReader(kinds, archive).read_state(learner, settings["state"])
         return learner
+
+
+def _made(
+    cls: type[Learner],
+    written: Mapping[str, Any],
+    domain: Domain,
+    reader: _SetReader,
+    depth: int = 0,
+) -> Learner:
+    """Make a learner, and those within it, from arguments in a file."""
+    arguments = {}
+    for name, value in written.items():
+        match value:
+            case {"learners": list() as several} if len(value) == 1 and depth < 8:
+                arguments[name] = [
+                    _made_within(each, domain, reader, depth + 1) for each in several
+                ]
+            case _:
+                arguments[name] = reader.read(value)
+    with refused(f"this archive holds arguments that {cls.__name__} does not take"):
+        return cls(domain, **arguments)
+
+
+def _made_within(written: Any, domain: Domain, reader: _SetReader, depth: int) -> Learner:
+    """Make a learner that is part of another."""
+    check_fields({"class": Field(str), "arguments": Field(dict)}, written, "learner")
+    name = written["class"]
+    if name not in learners.__all__ or name == OWN:
+        raise ValueError(f"this archive holds a {name[:40]!r}, which is no learner to load")
+    return _made(getattr(learners, name), written["arguments"], domain, reader, depth)
 
 
 @reads

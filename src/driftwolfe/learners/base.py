@@ -172,11 +172,12 @@ class Learner(Guarded, ABC):
 
         If one of them is refused, those before it have been played.
         """
-        rounds, calls = [], self.oracle_calls
+        rounds = []
         for loss in losses:
-            before = calls.numbers()
+            before = self.oracle_calls.numbers()
             value = self.update(loss)
-            spent = (now - then for now, then in zip(calls.numbers(), before, strict=True))
+            after = self.oracle_calls.numbers()
+            spent = (now - then for now, then in zip(after, before, strict=True))
             rounds.append(Round(value, *spent))
         return rounds
 
@@ -199,7 +200,7 @@ class Learner(Guarded, ABC):
     @reads
     def expert_weights(self) -> Array | None:
         """The weights of an ensemble's experts in the coming round; None for a single learner."""
-        return None if self._meta is None else self._meta.weights
+        return None if self._meta is None else self._meta.weights.copy()
 
     @property
     def expert_names(self) -> list[str] | None:

@@ -84,39 +84,46 @@ def blocked_descent(
 def lazy_descent(
     G: float,
     D: float,
-    rounds: int,
     eta: float,
-    block: int,
-    distance: float,
+    squares: float,
+    longest: int,
+    apart: float,
     start: float = ANYWHERE,
     shrinking_steps: bool = False,
     delay_factor: float = 1.0,
+    drops: float = 0.0,
 ) -> float:
     r"""Return the bound on the static regret of a lazy expert, which projects the sum of its gradients.
 
-    .. math:: \frac{v_0 D^2}{\eta} + \frac{r\,\eta K T G^2}{2} + G T \delta
+    .. math:: \frac{v_0 D^2}{\eta} + \frac{r}{2} G^2 \sum_m \eta_m K_m^2 + G \sum_t \delta_t
 
-    Where steps shrink as larger gradients are seen, eta is the last one, the second term doubles and
-    :math:`2 K G D` is added. `docs/theory/polar.md` has the proof.
+    with steps :math:`\eta_m` and blocks of :math:`K_m` rounds. Where steps shrink as larger gradients
+    are seen, eta is the last one, the second term has :math:`(r + 1)/2` and :math:`2 r K G D` is added.
+    Where a block's gradients are worked on during the next (r = 3), so is K G D times `drops`.
+    `docs/theory/polar.md` has the proof.
 
     Parameters
     ----------
-    G, D, rounds, eta, block, start, shrinking_steps, delay_factor
+    G, D, start, shrinking_steps, delay_factor
         As in `blocked_descent`.
-    distance
-        :math:`\delta`, of the points played from the exact projections.
+    eta, squares, longest
+        The last step, a length over G; :math:`\sum_m \eta_m K_m^2`; K, the rounds of the longest block.
+    apart
+        :math:`\sum_t \delta_t`, distances of the points played from the exact projections.
+    drops
+        The sum of :math:`1 - \eta_{m+1}/\eta_m` over planned changes of the step.
 
     Examples
     --------
-    >>> round(lazy_descent(1.0, 2.0, 100, eta=0.2, block=1, distance=0.0), 6)
+    >>> round(lazy_descent(1.0, 2.0, eta=0.2, squares=0.2 * 100, longest=1, apart=0.0), 6)
     20.0
     """
     if G == 0:
         return 0.0
-    stepping = delay_factor * eta * block * rounds * G**2 / 2.0
+    found = start * D**2 / eta + delay_factor * squares * G**2 / 2.0 + G * apart
     if shrinking_steps:
-        stepping = 2.0 * stepping + 2.0 * block * G * D
-    return start * D**2 / eta + stepping + G * rounds * distance
+        found += squares * G**2 / 2.0 + 2.0 * delay_factor * longest * G * D
+    return found + (longest * G * D * drops if delay_factor > 1.0 else 0.0)
 
 
 def weighing(meta: SleepingMeta, length: int, end: int, created: int | None = None) -> float:

@@ -16,12 +16,17 @@ from driftwolfe.learners.base import Learner, as_loss
 from driftwolfe.learners.options import EnsembleOptions, Options, make_options, one_of
 from driftwolfe.points import FactoredMatrix
 from driftwolfe.points.kinds import Point
-from driftwolfe.points.rounding import near_largest
+from driftwolfe.points.rounding import near_largest, whole_above
 from driftwolfe.storage import require
 
 KINDS = ("lazy", "origin", "agile")
-#: Rounds of the shortest epochs, and where points are factored and projections dear.
-SHORTEST, SHORTEST_FACTORED = 8, 64
+#: Rounds of the shortest epochs, and the square of a block's rounds over those of its epoch; where points
+#: are factored, projections are dear and experts have fewer. Chosen on the streams of `benchmarks.polar`.
+SHORTEST, BLOCK_FACTOR = 8, 0.25
+SHORTEST_FACTORED, BLOCK_FACTOR_FACTORED = 64, 2.0
+#: With a budget, the first steps are at most those of an epoch with so many calls: with fewer, a step is
+#: towards one vertex, and may be far off. Chosen on the first rounds of matrices in `benchmarks.budget`.
+FIRST_CALLS = 16
 #: Share of a budget that is divided evenly; the rest goes to experts by their weights.
 EVEN_SHARE = 0.2
 
@@ -48,7 +53,8 @@ class POLAR(Learner):
     there is no horizon and no step size to tune. Weights see the losses linearised at the decision.
 
     O(log t) gradients per round (one with linear feedback). Where the set's projection is cheap, each
-    expert projects in every round; elsewhere in every :math:`\lfloor\sqrt L\rfloor`-th, by LMO calls.
+    expert projects in every round; elsewhere in every :math:`\lfloor\sqrt L/2\rfloor`-th, by LMO calls; in
+    every :math:`\lfloor\sqrt{2L}\rfloor`-th where points are factored and no budget is set.
 
     Parameters
     ----------
@@ -61,6 +67,9 @@ class POLAR(Learner):
     weights
         ``"share"``: `AdaHedge`, scale-free, better where measured; ``"sleeping"``: `AdaNormalHedge`,
         with a guarantee on every interval.
+    loss_scale
+        B of sleeping weights, see `AdaNormalHedge`: a number, ``"certified"`` (G * diameter) or ``"auto"``.
+        `AdaHedge` needs none.
     {options}
 
     Notes
@@ -68,8 +77,9 @@ class POLAR(Learner):
     With exact projections, regret against comparators of path length P is
     :math:`O(T^{2/3}(1 + P/D)^{1/3})`, with agile experts :math:`O(\sqrt{T(1 + P/D)})`; with sleeping
     weights, :math:`O(\sqrt{\tau\log T})` on every interval of length tau. Without exact projections the
-    certified tuning has :math:`O(T^{4/5}(1 + P/D)^{1/5})` and :math:`O(\tau^{3/4})`, and the bound of the
-    practical tuning is vacuous. `docs/theory/polar.md` has the proofs.
+    certified tuning has :math:`O(T^{4/5}(1 + P/D)^{1/5})` and :math:`O(\tau^{3/4})`, with a budget b up to a
+    logarithm :math:`O(b^{-1/4}\tau^{3/4})`, and the bound of the practical tuning is vacuous. The default
+    weights promise nothing on intervals. `docs/theory/polar.md` has the proofs.
 
     Examples
     --------
@@ -96,11 +106,14 @@ class POLAR(Learner):
         **options: Unpack[EnsembleOptions],
     ) -> None:
         super().__init__(domain)
-        self.options = make_options(domain, horizon, lipschitz, **options)
         one_of(weights, "weights", ("share", "sleeping"))
+        if weights == "share" and options.get("loss_scale") is None:  # no range to certify
+            options["loss_scale"] = "auto"
+        self.options = make_options(domain, horizon, lipschitz, leaders=True, **options)
         factored = isinstance(domain.origin(), FactoredMatrix)
         self.kinds = _kinds(KINDS[: 2 if factored else 1] if experts is None else experts)
         self.shortest = SHORTEST_FACTORED if factored else SHORTEST
+        self.block_factor = BLOCK_FACTOR_FACTORED if factored else BLOCK_FACTOR
         self.sleeping = weights == "sleeping"
         self._experts = self.options.experts(self._counted, [], domain.origin())
         whole = self._members()
@@ -162,26 +175,27 @@ class POLAR(Learner):
         """The step, block and tolerance of an expert, and its share of a budget."""
         length, options = member.length, self.options
         lazy, lifetime = member.kind != "agile", length if member.restarts else FOREVER
-        h = length**-0.5
+        # From the centre no comparator is farther than R = D/2, so half the step is right.
+        h = length**-0.5 / (2.0 if member.kind == "whole" else 1.0)
         if self._experts.exact:
             return Plan(h, 1, 0.0, 0.0, lifetime, lazy)
-        budget, block = options.oracle.budget, math.isqrt(length)
+        budget = options.oracle.budget
         if not options.certified:
-            if budget is not None:  # calls are few, and what is left of a run helps the next one
-                block = max(1, block // 2)
+            factor = BLOCK_FACTOR if budget is not None else self.block_factor
+            block = max(1, math.isqrt(int(factor * length)))
+            if budget is not None and member.kind == "whole":
+                h = min(h, math.sqrt(budget / FIRST_CALLS))
             return Plan(h, block, options.tolerance(h), 0.0, lifetime, lazy)
-        share = 0.0
         if budget is None:
-            h = length**-0.75
+            share, h, block = 0.0, length**-0.75, math.isqrt(length)
         else:
             # 1/2 for the whole game, 1/6, 1/12, ... for the lengths, the kinds alike.
             level = 1 if member.kind == "whole" else (length // self.shortest).bit_length() + 1
             share = budget / (level * (level + 1))
             share /= 1 if member.kind == "whole" else len(self.kinds)
             h = (share / (CERTAIN_CALLS * options.delay_factor)) ** 0.25 * length**-0.75
-            block = math.ceil(
-                (CERTAIN_CALLS / (share * (options.delay_factor * h) ** 2)) ** (1 / 3)
-            )
+            rounds = CERTAIN_CALLS / (share * (options.delay_factor * h) ** 2)
+            block = whole_above(rounds ** (1 / 3))
         tolerance = min(1.0, (h * block * options.delay_factor) ** 2) * options.D**2
         return Plan(h, block, tolerance * options.tolerance_scale, share, lifetime, lazy)
 
@@ -210,76 +224,131 @@ class POLAR(Learner):
         self._experts.lazy = np.array([each.kind != "agile" for each in members])
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
-        if not self._experts.exact and self.options.oracle.method in ("halfspace", "paper"):
+        method = self.options.oracle.method
+        method = self.domain.default_method if method == "auto" else method
+        from_ball = method in ("halfspace", "paper") and not self.options.oracle.even
+        if not (self._experts.exact or self.options.certified) and from_ball:
             return None  # they move the target to the ball first, and its projection is another
-        rounds = self.t if tau is None else min(tau, self.t)
+        rounds, levels = self.t, (self._level_bound, self._level_price)
+        if tau is not None:
+            rounds = min(tau, rounds)
         # No comparators of the set have a longer path.
         path_length = min(path_length, max(0, rounds - 1) * self.domain.diameter)
-        if self.sleeping:
-            over = bounds.over_game if tau is None else bounds.over_windows
-            return over(rounds, self._level_bound, self._level_price, path_length)
-        if tau is not None or not self.t:
-            return 0.0 if not self.t else None
-        slope = self.lipschitz * path_length
-        found = [self._whole_bound(self.t) + self.t * slope + self._meta.regret_bound(0)]
+        if tau is not None:
+            known = self.sleeping and self.kinds != ("agile",)
+            return bounds.over_windows(rounds, *levels, path_length) if known else None
+        if not self.t:
+            return 0.0
+        whole = self._whole_bound(rounds) + self._moving(rounds) * path_length
+        found = [whole + self._weighing(rounds)]
+        if self.sleeping and self.kinds != ("agile",):
+            found.append(bounds.over_game(rounds, *levels, path_length))
         for each in self._members()[1:]:
-            before, rest = each.length - 1, self.t - each.length + 1
-            if each.kind == "agile":
-                own = self.options.expert_bound(
-                    self._plan(each),
-                    self._experts,
-                    self.lipschitz,
-                    rest,
-                    path_length,
-                    bounds.ANYWHERE,
-                )
-            else:
-                own = math.ceil(rest / each.length) * self._epoch_bound(each) + each.length * slope
-            # The expert of the whole game plays until this one joins: one change.
-            found.append(self._whole_bound(before) + before * slope + own)
-        return min(found[0], min(found[1:], default=math.inf) + self._meta.regret_bound(1))
+            if each.kind == "agile" or self.sleeping:
+                continue
+            # The whole game's expert plays until the first epoch: one change.
+            epochs = math.ceil((rounds - each.length + 1) / each.length)
+            static = self._whole_bound(each.length - 1) + epochs * self._epoch_bound(each)
+            moving = self._moving(each.length) * path_length
+            found.append(static + moving + self._meta.regret_bound(1))
+        return min(found + self._agile_bounds(path_length))
 
-    def _epoch_bound(self, member: Member, rounds: int | None = None) -> float:
-        """The static regret of a lazy expert in an epoch, or in some rounds of it."""
-        plan, G, D = self._plan(member), self.lipschitz, self.options.D
-        found = bounds.lazy_descent(
-            G,
-            D,
-            member.length if rounds is None else rounds,
-            self._experts.scale_for(G) * plan.step,
-            plan.block,
-            self._experts.largest_distance,
-            bounds.AT_CENTER if member.kind in ("origin", "whole") else bounds.ANYWHERE,
+    def _agile_bounds(self, path_length: float) -> list[float]:
+        """The dynamic regret by one agile expert after another, each until the next joins."""
+        first, found = self.shortest - 1, list[float]()
+        static, price = self._whole_bound(first), self._moving(first)
+        static += self._weighing(first) if self.sleeping else 0.0
+        agile = [each for each in self._members() if each.kind == "agile"]
+        for changes, each in enumerate(agile, start=1):
+            rest = self.t - each.length + 1
+            last, until_next = (self._agile_bound(each, n) for n in (rest, min(rest, each.length)))
+            weighing = self._weighing(rest) if self.sleeping else self._meta.regret_bound(changes)
+            price = max(price, last[1])
+            found.append(static + last[0] + weighing + price * path_length)
+            static += until_next[0] + (self._weighing(each.length) if self.sleeping else 0.0)
+        return found
+
+    def _weighing(self, rounds: int) -> float:
+        """The regret of the weights against an expert that has played so many rounds."""
+        if self.sleeping:
+            return bounds.weighing(self._meta, rounds, self.t, self._created()) if rounds else 0.0
+        return self._meta.regret_bound(0)
+
+    def _moving(self, rounds: int) -> float:
+        """What a unit of path inside so many rounds adds to static regret."""
+        return self.lipschitz * max(0, rounds - 1)
+
+    def _apart(self, plan: Plan) -> float:
+        """How far an expert may be from its projections."""
+        if self._experts.exact:
+            return 0.0
+        planned = min(self.options.D, math.sqrt(plan.tolerance))
+        return max(planned, self._experts.largest_distance)
+
+    def _lazy_bound(
+        self, last: Plan, squares: float, apart: float, start: float, drops: float = 0.0
+    ) -> float:
+        """The static regret of a lazy expert with steps in units of c, see `bounds.lazy_descent`."""
+        scale = self._experts.scale_for(self.lipschitz)
+        return bounds.lazy_descent(
+            self.lipschitz,
+            self.options.D,
+            scale * last.step,
+            scale * squares,
+            last.block,
+            apart,
+            start,
             shrinking_steps=self.options.step_scale is None,
             delay_factor=self.options.delay_factor,
+            drops=drops,
         )
-        return found + plan.block * G * D if member.kind == "origin" else found
+
+    def _epoch_bound(self, member: Member) -> float:
+        """The static regret of a lazy expert in an epoch."""
+        plan, length = self._plan(member), member.length
+        plan = plan._replace(block=min(plan.block, length))
+        parts = plan, plan.step * plan.block * length, length * self._apart(plan)
+        if member.kind == "lazy":
+            return self._lazy_bound(*parts, bounds.ANYWHERE)
+        kept = plan.block * self.lipschitz * self.options.D  # it plays on where it was for a block
+        return kept + self._lazy_bound(*parts, bounds.AT_CENTER)
 
     def _whole_bound(self, rounds: int) -> float:
         """The static regret of the expert that never restarts: its steps shrink at powers of two."""
         if not rounds:
             return 0.0
-        levels = [1 << k for k in range(rounds.bit_length() + 1)]
-        last = self._epoch_bound(Member("whole", levels[-1]), 0)
-        parts = [min(2 * start, rounds + 1) - start for start in levels[:-1]]  # rounds of each
-        ends = [Member("whole", length) for length in levels]
-        stepping = [
-            self._epoch_bound(end, part) - self._epoch_bound(end, 0)
-            for end, part in zip(ends[1:], parts, strict=True)
-        ]
-        return last + sum(stepping)
+        plans = [self._plan(Member("whole", 1 << k)) for k in range((rounds - 1).bit_length() + 1)]
+        squares = apart = drops = 0.0
+        back = 4 if self.options.oracle.even else 2  # levels in which a point may have been found
+        for k, plan in enumerate(plans):
+            number = min(rounds, 1 << k) - (1 << k >> 1)  # rounds in (2^(k-1), 2^k]
+            squares += plan.step * plan.block * number
+            apart += number * max(map(self._apart, plans[max(0, k - back) : k + 1]))
+            if k:  # one block keeps the step of a level or two before
+                squares += plans[max(0, k - 2)].step * plan.block**2
+                drops += 1.0 - plan.step / plans[k - 1].step
+        return self._lazy_bound(plans[-1], squares, apart, bounds.AT_CENTER, drops)
+
+    def _agile_bound(self, member: Member, rounds: int) -> tuple[float, float]:
+        """The static regret of an agile expert, and what a unit of path adds."""
+        how = self._plan(member), self._experts, self.lipschitz, rounds
+        static, moved = (
+            self.options.expert_bound(*how, path, bounds.ANYWHERE) for path in (0.0, self.options.D)
+        )
+        return static, (moved - static) / self.options.D
 
     def _level_bound(self, k: int) -> float:
         """The static regret on an epoch of 2^k rounds: its expert's, and that of the weights."""
         length = 1 << k
+        trivial = self.lipschitz * self.domain.diameter * length
         if length < self.shortest:
-            return self.lipschitz * self.domain.diameter * length
+            return trivial
         own = min(self._epoch_bound(Member(kind, length)) for kind in self.kinds if kind != "agile")
-        return own + bounds.weighing(self._meta, length, self.t, self._created())
+        return min(trivial, own + self._weighing(length))
 
     def _level_price(self, k: int) -> float:
         """What a unit of path inside an epoch of 2^k rounds adds."""
-        return 0.0 if 1 << k < self.shortest else self.lipschitz * (1 << k)
+        return 0.0 if 1 << k < self.shortest else self._moving(1 << k)
 
     def _created(self) -> int:
         """Experts that have ever begun, restarts counted."""
@@ -289,8 +358,8 @@ class POLAR(Learner):
 
 def _kinds(given: Any) -> tuple[str, ...]:
     """Kinds of experts, checked."""
-    if isinstance(given, str) or not given:
+    if not isinstance(given, list | tuple) or not given:
         raise ValueError(f'experts must be some of {KINDS}, as in ("lazy",), got {given!r}')
     for kind in given:
-        one_of(kind, "every one of experts", KINDS)
+        one_of(kind, "each of experts", KINDS)
     return tuple(kind for kind in KINDS if kind in given)

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble import Hedge, ader_prior, experiment_grid, paper_grid, pold_grid, threads
+from driftwolfe.ensemble import (
+    AdaHedge,
+    Hedge,
+    ader_prior,
+    experiment_grid,
+    paper_grid,
+    pold_grid,
+    threads,
+)
 from driftwolfe.ensemble.experts import combine, require_finite, stack
 from driftwolfe.ensemble.list import ListDescent
 from driftwolfe.ensemble.plan import Plan, budgeted_grid
@@ -29,8 +37,12 @@ GRIDS: dict[str, Callable[[int], Array]] = {
 }
 
 
+#: The weights of so many experts for so many rounds.
+Weights: TypeAlias = Callable[[int, int], Hedge | AdaHedge]
+
+
 class GridLearner(Learner):
-    """A fixed number of experts, one for each step size of a grid, weighted by Hedge.
+    """A fixed number of experts, one for each step size of a grid, weighted by Hedge or AdaHedge.
 
     `plans` is the grid: the experts for an epoch of so many rounds, smallest step first. `experts` makes
     those of some plans on the counted set, at a point, and `weights` the weights of so many experts for
@@ -48,7 +60,7 @@ class GridLearner(Learner):
         options: Options,
         plans: Callable[[int], Sequence[Plan]],
         experts: Callable[[Domain, Sequence[Plan], Point], Any] | None = None,
-        weights: Callable[[int, int], Hedge] | None = None,
+        weights: Weights | None = None,
     ) -> None:
         super().__init__(domain)
         self.options = options
@@ -107,17 +119,29 @@ class GridLearner(Learner):
         return self._over_epochs(partial(self._epoch_bound, path_length=path_length))
 
     def _epoch_bound(self, epoch: Epoch, path_length: float) -> float:
-        """The best expert's bound plus the price of finding it.
+        """The best expert's bound plus the price of finding it."""
+        plans = self._plans(epoch.horizon)
+        return min(
+            self._expert_bound(plan, epoch, path_length) + self._price(i, len(plans), epoch)
+            for i, plan in enumerate(plans, start=1)
+        )
+
+    def _price(self, i: int, size: int, epoch: Epoch) -> float:
+        """The regret of the weights against expert i.
 
         Losses of one round differ by at most G * diameter; none learns a larger range.
         """
-        plans, spread = self._plans(epoch.horizon), self.lipschitz * self._experts.diameter
-        meta = self._make_weights(len(plans), epoch.horizon)
-        return min(
-            self._expert_bound(plan, epoch, path_length)
-            + (meta.regret_bound(i, epoch.rounds, spread) if spread > 0 else 0.0)
-            for i, plan in enumerate(plans, start=1)
+        meta, spread = (
+            self._make_weights(size, epoch.horizon),
+            self.lipschitz * self._experts.diameter,
         )
+        if spread == 0.0:
+            return 0.0
+        if isinstance(meta, Hedge):
+            return meta.regret_bound(i, epoch.rounds, spread)
+        if epoch.start == self._epoch_start:  # by the rate that it has
+            return float(self._meta.regret_bound())
+        return meta.regret_bound(0, epoch.rounds, spread)
 
     def _expert_bound(self, plan: Plan, epoch: Epoch, path_length: float) -> float:
         start = bounds.ANYWHERE if epoch.start else bounds.AT_CENTER
@@ -182,6 +206,9 @@ class POLD(GridLearner):
     grid
         ``"tight"``: the steps with the best bound; ``"paper"``: those of the paper's theorem;
         ``"experiment"``: those of its experiments.
+    weights
+        ``"hedge"``, the paper's; or ``"share"``: `AdaHedge`, which needs no range of losses and follows
+        experts that are best in turn.
     {options}
 
     Notes
@@ -194,7 +221,8 @@ class POLD(GridLearner):
         + B \sqrt{T/8}\,(1 + 2\ln(k + 1)), \quad v = \tfrac18 + \tfrac{P}{2D}
 
     with :math:`k = \lfloor 0.75 \log_2(1 + 4P/D)\rfloor + 1`; `bound` evaluates the sharper form with
-    the parameters used. A learned B keeps a guarantee of the same order (see `Hedge`).
+    the parameters used. A learned B keeps a guarantee of the same order (see `Hedge`); with
+    ``weights="share"`` the last term is that of `AdaHedge`, against one expert.
 
     With a budget b and the certified tuning, expert i has the share
     :math:`b_i = b (1 + 1/N)/(i(i+1))` of it, and the first term becomes
@@ -225,12 +253,22 @@ class POLD(GridLearner):
         lipschitz: float | str = "auto",
         *,
         grid: str = "tight",
+        weights: str = "hedge",
         **options: Unpack[EnsembleOptions],
     ) -> None:
         one_of(grid, "grid", GRIDS)
+        one_of(weights, "weights", ("hedge", "share"))
         self.grid = grid
+        if weights == "share" and options.get("loss_scale") is None:  # no range to certify
+            options["loss_scale"] = "auto"
         checked = make_options(domain, horizon, lipschitz, **options)
-        super().__init__(domain, checked, partial(_plans, checked, grid))
+        plans = partial(_plans, checked, grid)
+        super().__init__(domain, checked, plans, weights=_share if weights == "share" else None)
+
+
+def _share(size: int, horizon: int) -> AdaHedge:
+    """Weights that need to know no horizon."""
+    return AdaHedge(size)
 
 
 def _plans(options: Options, grid: str, horizon: int) -> list[Plan]:

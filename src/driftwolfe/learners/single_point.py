@@ -1,4 +1,4 @@
-"""Learners of one point: projected gradient descent and online Frank-Wolfe."""
+"""Learners of one point: one that never moves, projected gradient descent, online Frank-Wolfe."""
 
 from __future__ import annotations
 
@@ -56,6 +56,45 @@ class SinglePointLearner(Learner):
     def _move(self, vertex: Point, share: float) -> None:
         """Go a share of the way to a vertex; a share of 1 leaves nothing of x behind."""
         self._x = (1.0 - share) * self._x + share * vertex if share < 1.0 else vertex.copy()
+
+
+class Constant(SinglePointLearner):
+    """Plays the same point in every round: what any learner should beat, and an expert for a `Mixture`.
+
+    On a simplex the centre is equal weights. No oracle calls, and no bound on its regret.
+
+    Parameters
+    ----------
+    horizon, lipschitz
+        Accepted so that all learners share a signature; not used.
+    point
+        A point of the set; its centre if not given.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> learner = dw.Constant(dw.Simplex(2))
+    >>> learner.update(dw.losses.LinearLoss([1.0, 0.0])), learner.decision
+    (0.5, array([0.5, 0.5]))
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        horizon: int | None = None,
+        lipschitz: float | str = "auto",
+        *,
+        point: Any = None,
+    ) -> None:
+        super().__init__(domain)
+        make_options(domain, horizon, lipschitz)  # checked as for any learner
+        if point is not None:
+            self._x = domain.check_point(point, "point") + 0.0 * self._x  # a copy of the set's kind
+            if not domain.contains(self._x):
+                raise ValueError(f"point must lie in the set {domain!r}")
+
+    def _step(self, gradient: Point) -> None:
+        """Stay."""
 
 
 class OGD(SinglePointLearner):

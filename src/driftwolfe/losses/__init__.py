@@ -3,7 +3,12 @@
 from driftwolfe.losses.base import Loss
 from driftwolfe.losses.classification import HingeLoss, LogisticLoss, MulticlassLogistic
 from driftwolfe.losses.entries import AbsoluteEntries, HuberEntries, SquaredEntries
-from driftwolfe.losses.whole_point import FunctionLoss, LinearLoss, SquaredDistance
+from driftwolfe.losses.whole_point import (
+    FunctionLoss,
+    LinearLoss,
+    PortfolioLoss,
+    SquaredDistance,
+)
 
 __all__ = [
     "AbsoluteEntries",
@@ -14,6 +19,7 @@ __all__ = [
     "LogisticLoss",
     "Loss",
     "MulticlassLogistic",
+    "PortfolioLoss",
     "SquaredDistance",
     "SquaredEntries",
 ]

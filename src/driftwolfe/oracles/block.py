@@ -101,7 +101,8 @@ def block(
             continue
         # The error that the certificate may have, relative to an LMO value of this size.
         size = radius * float((s - kept).max())
-        allowed = _CERTIFICATE_SHARE * min(stop.accuracy, _SAFE_ACCURACY) * pair.squared
+        enough = min(stop.accuracy, _SAFE_ACCURACY) * pair.squared
+        allowed = _CERTIFICATE_SHARE * (enough if stop.gap is None else stop.gap)
         hint = min(_LARGEST_ERROR, allowed / size) if size > 0 else _LARGEST_ERROR
         vertex, error = yield pair.direction(), hint
         calls = run.calls = calls + 1

@@ -38,7 +38,7 @@ def corrective(run: Run) -> InfeasibleProjection:
         if (vertex := run.known()) is None:
             if run.spent():
                 break
-            vertex, gap = run.ask(hint)
+            vertex, gap = run.ask(run.hint(hint))
             if (result := run.accept(gap)) is not None:
                 return result
         found.add(vertex)

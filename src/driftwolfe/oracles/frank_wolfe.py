@@ -262,6 +262,9 @@ class Stopping(NamedTuple):
     accuracy: float  # infinite for none
     max_lmo_calls: int | None
     largest_squared: float = math.inf  # without it, any x is accurate for a target far away
+    gap: float | None = (
+        None  # if given, the gap itself decides: x within its root of the projection
+    )
 
 
 class Run:
@@ -270,6 +273,7 @@ class Run:
     With :math:`d = \lVert x - y\rVert` and a certified gap g,
     :math:`\lVert x - z\rVert^2 \le \lVert y - z\rVert^2 - d^2 + 2g` for all z in K. So it may return
 
+    - (x, x) once :math:`g \le gap`, where that is all that is asked for;
     - (x, y) once :math:`d^2 \le tolerance`;
     - (x, x) once :math:`g \le accuracy \cdot \min(d^2, largest\_squared)`, if accuracy <= 1/2;
     - else x and the half-space step :math:`y' = y + (1 - g/d^2)(x - y)`, the projection of y on a
@@ -304,9 +308,17 @@ class Run:
     def final_gap(self) -> float:
         """The gap at which the run may end."""
         squared, accuracy = self.pair.squared, self.stop.accuracy
+        if self.stop.gap is not None:
+            return self.stop.gap
         if accuracy <= COLLAPSE:
             return accuracy * min(squared, self.stop.largest_squared)
         return min(self.half_space_gap(), accuracy * squared)
+
+    def hint(self, usual: float) -> float:
+        """The relative accuracy to ask of the LMO, whose values are at most about ||x - y|| R."""
+        if self.stop.gap is None or not self.pair.squared > 0:
+            return usual
+        return min(0.1, 0.1 * self.stop.gap / (self.pair.distance * self.domain.radius))
 
     def ask(self, accuracy: float) -> tuple[Point, float]:
         """Call the LMO; return the vertex and the gap that it certifies at x."""
@@ -327,7 +339,7 @@ class Run:
         """Return the result if the certified gap is small enough, else None."""
         if not gap <= self.final_gap():
             return None
-        collapses = self.stop.accuracy <= COLLAPSE
+        collapses = self.stop.gap is not None or self.stop.accuracy <= COLLAPSE
         return self.collapse(gap) if collapses else self.half_space_step(gap)
 
     def give_up(self, gap: float) -> InfeasibleProjection:
@@ -414,7 +426,8 @@ class HalfspaceRun(Run):
 
     At most :math:`2.6\, D^2/tolerance` LMO calls, or 6.66 in place of 2.6 where the oracle has the
     error asked of it, whatever the `accuracy`: the run continues to a finer accuracy as long as
-    this cap allows, and else returns the answer that was within the tolerance before.
+    this cap allows, and else returns the answer that was within the tolerance before. Where the gap
+    decides, it is plain Frank-Wolfe: at most :math:`6.75\, D^2/gap` calls.
     """
 
     def __init__(
@@ -423,7 +436,8 @@ class HalfspaceRun(Run):
         super().__init__(domain, stop, "halfspace", Pair(x, y), atoms=atoms)
         # With an error of 3/8 sqrt(tolerance) ||x - y|| the run still ends.
         self._hint = 3 / 8 * math.sqrt(stop.tolerance) / domain.radius
-        self._cap = CALLS * (2.0 * domain.radius) ** 2 / stop.tolerance
+        squared = (2.0 * domain.radius) ** 2
+        self._cap = CALLS * squared / stop.tolerance if stop.gap is None else math.inf
         self._fallback: InfeasibleProjection | None = None
 
     def advance(self) -> InfeasibleProjection | None:
@@ -434,7 +448,7 @@ class HalfspaceRun(Run):
                 break
         if self.near():
             return self.stay()
-        _, gap = self.ask(self._hint)
+        _, gap = self.ask(self.hint(self._hint))
         if (result := self.accept(gap)) is not None:
             return result
         if self.spent() and stop.accuracy == math.inf and gap <= COLLAPSE * pair.squared:

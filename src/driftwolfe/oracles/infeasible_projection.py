@@ -41,6 +41,7 @@ def infeasible_projection(
     max_lmo_calls: int | None = None,
     rng: np.random.Generator | Sequence[int] | None = None,
     atoms: Atoms | None = None,
+    gap: float | None = None,
 ) -> InfeasibleProjection:
     r"""Return a feasible point near y and an infeasible one beside it.
 
@@ -78,6 +79,10 @@ def infeasible_projection(
     atoms
         Vertices of the set found before: halfspace tries them before every LMO call, and adds those
         that it finds.
+    gap
+        Stop, instead, once the gap is at most this, a squared distance: x' is then within its root of
+        the projection of y, however far y is. The result is (x', x'), `tolerance` and `accuracy` play
+        no part, and without half-space steps halfspace and paper are corrective, or plain Frank-Wolfe.
 
     Examples
     --------
@@ -89,7 +94,7 @@ def infeasible_projection(
     exact [1. 0. 0.] 0
     corrective [1. 0. 0.] 2
     """
-    options = (tolerance, method, accuracy, max_lmo_calls, rng, atoms)
+    options = (tolerance, method, accuracy, max_lmo_calls, rng, atoms, gap)
     return _run_in_lockstep(domain, [_project(domain, x, y, *options)])[0]
 
 
@@ -102,6 +107,7 @@ def infeasible_projections(
     accuracy: float | None = None,
     max_lmo_calls: Sequence[int | None] | None = None,
     rngs: Sequence[np.random.Generator | Sequence[int] | None] | None = None,
+    gaps: Sequence[float | None] | None = None,
 ) -> list[InfeasibleProjection]:
     """Return the infeasible projections of several points onto one set.
 
@@ -114,7 +120,7 @@ def infeasible_projections(
         As in `infeasible_projection`, for all of them.
     xs, ys, tolerances
         The starts, targets and tolerances, one per projection.
-    max_lmo_calls, rngs
+    max_lmo_calls, rngs, gaps
         Likewise one per projection; None for the default of all.
 
     Examples
@@ -127,15 +133,18 @@ def infeasible_projections(
     """
     limits = [None] * len(xs) if max_lmo_calls is None else max_lmo_calls
     random = [None] * len(xs) if rngs is None else rngs
-    lengths = [len(each) for each in (xs, ys, tolerances, limits, random)]
+    ends = [None] * len(xs) if gaps is None else gaps
+    lengths = [len(each) for each in (xs, ys, tolerances, limits, random, ends)]
     if len(set(lengths)) > 1:
         raise ValueError(
-            "there must be as many xs, ys, tolerances, max_lmo_calls and rngs, got "
+            "there must be as many xs, ys, tolerances, max_lmo_calls, rngs and gaps, got "
             + ", ".join(map(str, lengths))
         )
     projections = [
-        _project(domain, x, y, tolerance, method, accuracy, limit, rng, None)
-        for x, y, tolerance, limit, rng in zip(xs, ys, tolerances, limits, random, strict=True)
+        _project(domain, x, y, tolerance, method, accuracy, limit, rng, None, gap)
+        for x, y, tolerance, limit, rng, gap in zip(
+            xs, ys, tolerances, limits, random, ends, strict=True
+        )
     ]
     return _run_in_lockstep(domain, projections)
 
@@ -170,6 +179,7 @@ def _project(
     max_lmo_calls: int | None,
     rng: np.random.Generator | Sequence[int] | None,
     atoms: Atoms | None,
+    gap: float | None,
 ) -> LMORequests:
     """Check the input, choose the method and run it; yields the LMO calls that can be batched."""
     x, y = domain.check_point(x, "x"), domain.check_point(y, "y")
@@ -193,31 +203,33 @@ def _project(
     if method == "exact":
         nearest = domain.project(y)
         return InfeasibleProjection(nearest, nearest, 0, 0.0, 0.0, "exact")
-    if tolerance == 0:
+    if gap is not None:  # which a half-space step does not serve
+        tolerance, gap = 0.0, checks.positive(gap, "gap")
+        method = domain.lmo_method if method in ("paper", "halfspace") else method
+    elif tolerance == 0:
         raise ValueError(f'tolerance must be positive for method "{method}", got 0')
     if method != "paper":
         y = in_hull(domain, y)
     relative = domain.rank_one_atoms or method not in ("halfspace", "corrective")
     largest_squared = math.inf if relative else 0.1 * domain.radius**2
-    stop = Stopping(tolerance, final, max_lmo_calls, largest_squared)
+    stop = Stopping(tolerance, final, max_lmo_calls, largest_squared, gap)
     # The call bounds of these two need ||x - y|| <= D; the others move y' to the ball at the end.
-    from_ball = method in ("paper", "halfspace")
+    from_ball = gap is None and method in ("paper", "halfspace")
     target = clip_to_ball(y, domain.center, domain.radius) if from_ball else y
-    accurate = method != "paper" and not (method == "halfspace" and accuracy is None)
+    accurate = not from_ball or (method == "halfspace" and accuracy is not None)
     if accurate and domain.cheap_membership and domain.contains(target, atol=1e-12):
         inside = target.copy()
         return InfeasibleProjection(inside, inside, 0, 0.0, 0.0, method)
-    if max_lmo_calls == 0:
-        inside = clip_to_ball(y, domain.center, domain.radius)
-        return Run(domain, stop, method, Pair(x, inside)).stay()
-    if method == "paper":
+    if method == "paper" and max_lmo_calls != 0:
         return paper(Run(domain, stop, method, Pair(x, target)), given=y)
-    if method == "halfspace":
+    if max_lmo_calls == 0:
+        result = Run(domain, stop, method, Pair(x, target)).stay()
+    elif method == "halfspace":
         run, found = HalfspaceRun(domain, x, target, stop, atoms), None
         while found is None:
             found = run.advance()
-        return found
-    if method == "corrective":
+        result = found
+    elif method == "corrective":
         # On a trace-norm ball the spaces of x hold what was found before.
         cached = None if domain.rank_one_atoms else atoms
         result = corrective(Run(domain, stop, method, Pair(x, y), atoms=cached))

@@ -1,0 +1,294 @@
+"""POLAR against a plain loop, dense against sparse, and when its experts join and restart."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from driftwolfe.ensemble.dense import DenseDescent
+from driftwolfe.learners import polar as module
+from driftwolfe.losses import AbsoluteEntries, LinearLoss, SquaredDistance, SquaredEntries
+from driftwolfe.points import FactoredMatrix
+from driftwolfe.storage import VERSION, read_archive
+from learners import plain
+from reliability.mutations import crafted
+
+ALL = ("lazy", "origin", "agile")
+SETS = {
+    "simplex": (dw.Simplex(4), plain.simplex_projection),
+    "ball": (dw.L2Ball(4, radius=2.0), plain.ball_projection(2.0)),
+}
+
+
+def stream(rounds, size=4, seed=0):
+    """Targets and slopes that jump off the dyadic grid."""
+    rng = np.random.default_rng(seed)
+    given = rng.standard_normal((rounds, size)) + 1.5 * np.sin(np.arange(rounds) // 27)[:, None]
+    return [LinearLoss(g) if t % 3 else SquaredDistance(g) for t, g in enumerate(given)]
+
+
+def block(length):
+    """The root of a quarter of an epoch's rounds, where points are dense."""
+    return max(1, math.isqrt(length // 4))
+
+
+def agrees(learner, reference, losses, atol):
+    for t, (loss, (x, weights)) in enumerate(zip(losses, reference, strict=True), start=1):
+        np.testing.assert_allclose(learner.decision, x, rtol=0, atol=atol, err_msg=str(t))
+        np.testing.assert_allclose(learner.expert_weights, weights, rtol=0, atol=atol)
+        learner.update(loss)
+
+
+@pytest.mark.parametrize("G", [None, 5.0], ids=["learned", "given"])
+@pytest.mark.parametrize("weights", ["share", "sleeping"])
+@pytest.mark.parametrize("kinds", [("lazy",), ("origin",), ("agile",), ALL], ids="-".join)
+@pytest.mark.parametrize("name", SETS)
+def test_polar_is_a_plain_loop(name, kinds, weights, G):
+    """Rounding is 1e-16 of numbers below 100, in weights that a rate of at most 100 multiplies."""
+    domain, project = SETS[name]
+    losses, B = stream(140), 40.0
+    meta = plain.Tracking() if weights == "share" else plain.Sleeping(B)
+    settings = {"kinds": kinds, "shortest": module.SHORTEST, "D": 2 * domain.radius, "G": G}
+    reference = plain.polar(domain.origin(), losses, project, meta, **settings)
+    learner = dw.POLAR(domain, None, G or "auto", experts=kinds, weights=weights, loss_scale=B)
+    agrees(learner, reference, losses, atol=1e-9)
+    assert learner.oracle_calls.lmo == 0
+
+
+@pytest.mark.parametrize("weights", ["share", "sleeping"])
+def test_linear_feedback_is_one_gradient_for_all(weights):
+    domain, project = SETS["ball"]
+    losses = stream(100, seed=1)
+    meta = plain.Tracking() if weights == "share" else plain.Sleeping(40.0)
+    settings = {"kinds": ALL, "shortest": module.SHORTEST, "D": 4.0, "G": 5.0, "linear": True}
+    reference = plain.polar(domain.origin(), losses, project, meta, **settings)
+    learner = dw.POLAR(
+        domain, lipschitz=5.0, experts=ALL, weights=weights, loss_scale=40.0, feedback="linear"
+    )
+    agrees(learner, reference, losses, atol=1e-9)
+
+
+def test_blocks_of_experts_that_project_by_lmo_calls():
+    """Corrective steps on a simplex end at the projection; what is left of the gap is 1e-10 D^2."""
+    domain, project = SETS["simplex"]
+    losses = stream(140, seed=2)
+    settings = {"kinds": ALL, "shortest": module.SHORTEST, "D": 2 * domain.radius, "G": 5.0}
+    reference = plain.polar(
+        domain.origin(), losses, project, plain.Tracking(), block=block, **settings
+    )
+    learner = dw.POLAR(
+        domain,
+        lipschitz=5.0,
+        experts=ALL,
+        method="corrective",
+        accuracy=1e-10,
+        tolerance_scale=1e-12,
+    )
+    agrees(learner, reference, losses, atol=1e-4)
+    assert learner.lmo_calls > 0 == learner.oracle_calls.projection
+
+
+# -- entries ---------------------------------------------------------------------------------------
+
+
+def ratings(kind, rounds, shape=(14, 12), seed=0):
+    """Entries of a matrix of rank 2 that turns its sign, some of them twice."""
+    rng = np.random.default_rng(seed)
+    left, right = (rng.standard_normal((size, 2)) for size in shape)
+    losses = []
+    for t in range(rounds):
+        rows, cols = (rng.integers(0, size, 9) for size in shape)
+        rows[1], cols[1] = rows[0], cols[0]
+        sign = 1.0 if t < 0.6 * rounds else -1.0
+        losses.append(kind(rows, cols, sign * (left[rows] * right[cols]).sum(axis=1)))
+    return losses
+
+
+@pytest.mark.parametrize(
+    ("method", "kind", "atol"), [("exact", AbsoluteEntries, 1e-8), ("block", SquaredEntries, 1e-3)]
+)
+def test_sparse_sums_are_dense_sums(method, kind, atol, monkeypatch):
+    """A factored ball against a dense one with exact projections; on both, after every round."""
+    plan = dw.POLAR._plan
+    monkeypatch.setattr(module, "SHORTEST_FACTORED", module.SHORTEST)
+    monkeypatch.setattr(dw.POLAR, "_plan", lambda *given: plan(*given)._replace(block=1))
+    # Where points are factored, leaders restart at what the heaviest expert plays.
+    monkeypatch.setattr(DenseDescent, "restart_point", lambda self, w, pick: self.point(pick(w)))
+    sparse, dense = (
+        dw.TraceNormBall((14, 12), 20.0, representation=how) for how in ("factored", "dense")
+    )
+    options = {"lipschitz": 3.0, "experts": ALL}
+    one = dw.POLAR(sparse, method=method, accuracy=1e-10, tolerance_scale=1e-10, **options)
+    other = dw.POLAR(dense, method="exact", **options)
+    for loss in ratings(kind, 50):
+        np.testing.assert_allclose(one.decision.toarray(), other.decision, rtol=0, atol=atol)
+        one.update(loss)
+        other.update(loss)
+    held = one._experts.sums
+    assert all(each.rest.rank == 0 and each.rest.sparse.nnz <= 14 * 12 for each in held[:3])
+
+
+@pytest.mark.parametrize("settings", [{}, {"lmo_budget": 1.0, "schedule": "even"}])
+def test_sums_of_low_rank_gradients_stay_narrow(settings):
+    """All in one plane: after 120 rounds the sum of an epoch has not 240 columns."""
+    rng = np.random.default_rng(0)
+    ball = dw.TraceNormBall((120, 100), 5.0, representation="factored")
+    U, V = (np.linalg.qr(rng.standard_normal((size, 2)))[0] for size in (120, 100))
+    learner = dw.POLAR(ball, **settings)
+    widest = 0
+    for _ in range(120):
+        learner.update(LinearLoss(FactoredMatrix(U, rng.standard_normal(2), V @ rotation(rng))))
+        widest = max(widest, *(0 if s.rest is None else s.rest.rank for s in learner._experts.sums))
+    # Those of 65 columns are recompressed when their block of at most 16 rounds ends.
+    assert 50 <= widest <= 64 + 2 * 16
+    assert learner.decision.nuclear_norm() <= 5.0 * (1 + 1e-9)
+
+
+def rotation(rng):
+    angle = rng.uniform(0.0, 2.0 * np.pi)
+    return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+
+
+# -- joining and restarting ------------------------------------------------------------------------
+
+
+def test_lengths_join_when_a_round_reaches_them():
+    learner, losses = dw.POLAR(dw.L2Ball(4), experts=("agile", "lazy")), stream(70)
+    for loss in losses:
+        names, t = learner.expert_names, learner.t
+        lengths = [n for n in (8, 16, 32, 64) if n <= t + 1]
+        each = [f"{kind}, {n} rounds" for n in lengths for kind in ("lazy", "agile")]
+        assert names == ["whole game", *each]
+        assert len(names) == learner.expert_weights.size == learner._experts.size
+        learner.update(loss)
+    factored = dw.POLAR(dw.TraceNormBall((300, 200)))
+    for _ in range(63):
+        assert factored.expert_names == ["whole game"]
+        factored.update(AbsoluteEntries([0], [1], [1.0]))
+    assert factored.expert_names == ["whole game", "lazy, 64 rounds", "origin, 64 rounds"]
+
+
+def test_leaders_restart_at_the_decision_and_at_the_centre():
+    """At the start of round t, those whose length divides t; agile ones never."""
+    learner = dw.POLAR(dw.L2Ball(4), experts=ALL, lipschitz=5.0)
+    kinds = ("lazy", "origin", "agile")
+    for loss in stream(100):
+        before = learner._experts.x.copy()
+        learner.update(loss)
+        experts, coming = learner._experts, learner.t + 1
+        for k, length in enumerate(n for n in (8, 16, 32, 64) if n <= coming):
+            begun = coming % length == 0
+            for i, kind in enumerate(kinds, start=1 + 3 * k):
+                assert (not experts._sums[i].any()) == (begun or kind == "agile")
+                if kind != "agile":
+                    assert experts.clocks[i] == coming % length
+                if begun and kind == "lazy":
+                    np.testing.assert_array_equal(experts.y[i], experts.x[i])
+                    assert np.linalg.norm(experts.y[i]) > 0.0
+                if begun and kind == "origin":
+                    np.testing.assert_array_equal(experts.y[i], np.zeros(4))
+                    if length < coming:  # it plays on where it was
+                        np.testing.assert_array_equal(experts.x[i], before[i])
+        assert experts.steps[0] == 0.5 * (1 << (coming - 1).bit_length()) ** -0.5
+
+
+def test_a_block_under_way_ends_when_the_longer_one_is_full():
+    """The expert of the whole game, on a set without a cheap projection: as long as planned."""
+    learner = dw.POLAR(dw.SpanningTreePolytope(4))
+    last = 0
+    for t, loss in enumerate(stream(300, size=6), start=1):
+        planned = learner._experts.blocks[0]
+        before = learner._experts.x[0].copy()
+        learner.update(loss)
+        if not np.array_equal(before, learner._experts.x[0]):
+            assert t - last == planned == block(1 << (t - 1).bit_length())
+            last = t
+    assert last > 270
+
+
+# -- settings --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given", ["lazy", (), ("eager",), ("lazy", "eager"), {"lazy"}, 3, ("lazy", None)]
+)
+def test_experts_that_are_none_are_refused(given):
+    with pytest.raises(ValueError, match=r"experts must be .*lazy"):
+        dw.POLAR(dw.L1Ball(3), experts=given)
+
+
+def test_kinds_come_once_and_in_one_order():
+    assert dw.POLAR(dw.L1Ball(3), experts=["agile", "lazy", "lazy"]).kinds == ("lazy", "agile")
+    assert dw.POLAR(dw.L1Ball(3)).kinds == ("lazy",)
+    assert dw.POLAR(dw.TraceNormBall((300, 200))).kinds == ("lazy", "origin")
+    with pytest.raises(ValueError, match='weights must be one of "share", "sleeping"'):
+        dw.POLAR(dw.L1Ball(3), weights="heavy")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"experts": ALL}, {"weights": "sleeping"}, {"feedback": "linear"}, {"lmo_budget": 1.0}],
+    ids=str,
+)
+def test_losses_in_other_units_change_no_decision(settings):
+    """With G learned: steps are D/G, and both kinds of weights are scale-free."""
+    plain_units, other = (dw.POLAR(dw.L1Ball(4), **settings) for _ in range(2))
+    rng = np.random.default_rng(5)
+    for _ in range(90):
+        g = rng.standard_normal(4)
+        a, b = plain_units.update(LinearLoss(g)), other.update(LinearLoss(1e5 * math.pi * g))
+        assert b == pytest.approx(1e5 * math.pi * a, rel=1e-6, abs=1e-6)
+        np.testing.assert_allclose(other.decision, plain_units.decision, rtol=0, atol=1e-9)
+
+
+def test_an_even_schedule_makes_at_most_one_call_in_a_round():
+    domain = dw.BirkhoffPolytope(4)
+    losses = [LinearLoss(np.reshape(loss.g, (4, 4))) for loss in _slopes(16, 200)]
+    history = dw.play(dw.POLAR(domain, lmo_budget=1.0, schedule="even", experts=ALL), losses)
+    assert history.lmo.max() == 1 and history.lmo.sum() > 100
+    half = dw.play(dw.POLAR(domain, lmo_budget=0.5, schedule="even"), losses)
+    assert (np.cumsum(half.lmo) <= 0.5 * np.arange(1, 201)).all() and half.lmo.sum() > 50
+
+
+def _slopes(size, rounds):
+    rng = np.random.default_rng(0)
+    return [LinearLoss(rng.standard_normal(size) + np.sin(t / 40)) for t in range(rounds)]
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def _experts(state):
+    return state["_experts"]
+
+
+BROKEN = {
+    "rounds that would have more experts": lambda state: state.update(t=64),
+    "rounds that would have fewer": lambda state: state.update(t=6),
+    "a rate below zero": lambda state: state["_meta"].update(inverse_rate=-1.0),
+    "a rate that is no number": lambda state: state["_meta"].update(inverse_rate={"float": "nan"}),
+    "more weights than it says": lambda state: state["_meta"].update(size=3),
+    "rounds below zero": lambda state: state["_meta"].update(rounds=-1),
+    "no weights": lambda state: state["_meta"].pop("weights"),
+    "weights that are steps": lambda state: state["_meta"].update(weights=_experts(state)["steps"]),
+    "clocks that are shares": lambda state: _experts(state).update(
+        clocks=_experts(state)["shares"]
+    ),
+    "no sums": lambda state: _experts(state).pop("_sums"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_file_that_does_not_fit_together_is_refused(name, tmp_path):
+    learner, path = dw.POLAR(dw.L2Ball(4)), tmp_path / "learner.safetensors"
+    for loss in stream(40):
+        learner.update(loss)
+    learner.save(path)
+    archive = read_archive(path)
+    BROKEN[name](archive.settings["state"])
+    header = {"version": VERSION, "kind": archive.kind, "settings": archive.settings}
+    path.write_bytes(crafted(json.dumps(header), archive.arrays))
+    with pytest.raises(ValueError, match="this archive"):
+        dw.load(path)
