@@ -104,9 +104,16 @@ class OneOracleAder(Learner):
         **options: Unpack[StepOptions],
     ) -> None:
         super().__init__(domain)
-        own = {"loss_scale": loss_scale, "method": method, "seed": seed, "lmo_budget": lmo_budget}
+        own: dict[str, Any] = {"loss_scale": loss_scale, "method": method, "seed": seed}
         self.options = make_options(
-            domain, horizon, lipschitz, on_ball=True, feedback="linear", **own, **options
+            domain,
+            horizon,
+            lipschitz,
+            on_ball=True,
+            feedback="linear",
+            lmo_budget=lmo_budget,
+            **own,
+            **options,
         )
         if lmo_budget is None:
             raise ValueError("lmo_budget must be a positive number, got None; use Ader or POLD")

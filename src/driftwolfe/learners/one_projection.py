@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Unpack
+from typing import Any, Unpack
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import MultiplicativeWeights, ader_grid
@@ -76,7 +76,7 @@ class OneProjectionAder(GridLearner):
         loss_scale: float | str | None = None,
         **options: Unpack[StepOptions],
     ) -> None:
-        own = {"method": method, "loss_scale": loss_scale, "feedback": "linear"}
+        own: dict[str, Any] = {"method": method, "loss_scale": loss_scale, "feedback": "linear"}
         checked = make_options(domain, horizon, lipschitz, on_ball=True, **own, **options)
         if method == "exact":
             require_projection(domain, "OneProjectionAder", "OneOracleAder")
@@ -152,7 +152,7 @@ class OneProjectionSAOL(CoverLearner):
         start: str = "current",
         **options: Unpack[StepOptions],
     ) -> None:
-        own = {"method": method, "loss_scale": loss_scale, "feedback": "linear"}
+        own: dict[str, Any] = {"method": method, "loss_scale": loss_scale, "feedback": "linear"}
         checked = make_options(domain, horizon, lipschitz, on_ball=True, **own, **options)
         if method == "exact":
             require_projection(domain, "OneProjectionSAOL", "POLA")
