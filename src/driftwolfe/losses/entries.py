@@ -133,10 +133,6 @@ class AbsoluteEntries(EntryLoss):
         errors = self.errors(scores)
         return namespace(errors).sign(errors)
 
-    def value_and_slope_at(self, scores: Array) -> tuple[Array, Array]:
-        errors = self.errors(scores)
-        return abs(errors).sum(axis=-1), namespace(errors).sign(errors)
-
 
 class SquaredEntries(EntryLoss):
     r"""Matrix completion by squares: :math:`f(X) = \sum_k (X_{i_k j_k} - M_k)^2`.

@@ -375,13 +375,14 @@ class Run:
         apart, moved = (1.0 - share) * pair.distance, share * pair.distance
         if isinstance(pair.y, FactoredMatrix) and isinstance(pair.x, FactoredMatrix):
             y = (1.0 - share) * pair.y + share * pair.x if share else pair.y
-            # A step of length a brings y' nearer to every z: ||y' - z||^2 <= ||y - z||^2 - a^2.
-            # An error up to what that gains at the largest ||y' - z|| keeps the contract.
-            farthest = apart + 2.0 * self.domain.radius
-            if y.rank > 2 * pair.x.rank + _SPARE_COLUMNS:
-                y, error = y.truncate(error=moved * moved / (2.0 * math.hypot(farthest, moved)))
+            if share and y.rank > 2 * pair.x.rank + _SPARE_COLUMNS:
+                # ||y' - z||^2 <= ||y - z||^2 - moved^2: an error of what that gains for the farthest z
+                # keeps the contract.
+                error = moved * moved / (2.0 * math.hypot(apart + 2.0 * self.domain.radius, moved))
+                if lands:
+                    error = min(error, max(0.0, math.sqrt(self.stop.tolerance) - apart))
+                y, error = y.truncate(error=error)
                 apart += error
-                lands = lands and apart * apart <= self.stop.tolerance
         else:
             y = pair.y + share * pair.direction()
         return InfeasibleProjection(pair.x, y, self.calls, gap, apart, self.method, lands)
