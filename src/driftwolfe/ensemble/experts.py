@@ -110,13 +110,15 @@ class Experts(ABC):
             pairs: list[Any] = [loss.value_and_slope_at(score) for score in scores]
             losses = np.array([float(value) for value, _ in pairs])
             slopes = [slope for _, slope in pairs]
-        value, slope = (
-            loss.value_and_slope_at(combined) if tangent else (loss.value_at(combined), 0.0)
-        )
+        if not tangent:
+            suffered = float(loss.value_at(combined))
+            require_finite(suffered, losses, slopes)
+            return Evaluation(suffered, suffered, losses, slopes, False)
+        value, slope = loss.value_and_slope_at(combined)
         suffered = float(value)
         require_finite(suffered, losses, slopes, slope)
         found = Evaluation(suffered, suffered, losses, slopes, False)
-        return on_tangent(found, weights, scores, slope) if tangent else found
+        return on_tangent(found, weights, scores, slope)
 
     def mean(self, weights: Array) -> Point:
         """Return the weighted mean of what the experts play."""

@@ -70,8 +70,9 @@ class ListDescent(Descent):
 
     def scores(self, loss: Loss) -> Scores:
         """The scores of every expert; on a device, of those of low rank in a few calls."""
-        several = self.domain.device is not HOST and self.size > 1 and isinstance(loss, EntryLoss)
-        if not (several and all(isinstance(x, FactoredMatrix) for x in self.x)):
+        if self.domain.device is HOST or self.size == 1 or not isinstance(loss, EntryLoss):
+            return super().scores(loss)
+        if not all(isinstance(x, FactoredMatrix) for x in self.x):
             return super().scores(loss)
         if sum(x.rank for x in self.x) * sum(self.domain.shape) * 8 > _NARROW:
             return super().scores(loss)

@@ -213,7 +213,8 @@ class TorchKrylov:
         stored = [matrix.sparse for matrix in matrices]
         flipped = [None if each is None else each.T for each in stored]
         both = TorchStored.diagonal(stored, (m, n)), TorchStored.diagonal(flipped, (n, m))
-        self._stored = None if both[0] is None else [each._product for each in both]
+        products = [each._product for each in both if each is not None]
+        self._stored = products or None
         self._most, room = most, min(most, _FIRST_STEPS)
         self._basis = like.new_empty((room + 1, number, n))
         self._images = like.new_empty((room, number, m))
