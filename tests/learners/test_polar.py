@@ -48,7 +48,7 @@ def agrees(learner, reference, losses, atol):
 def test_polar_is_a_plain_loop(name, kinds, weights, G):
     """Rounding is 1e-16 of numbers below 100, in weights that a rate of at most 100 multiplies."""
     domain, project = SETS[name]
-    losses, B = stream(140), 40.0
+    losses, B = stream(90), 40.0
     meta = plain.Tracking() if weights == "share" else plain.Sleeping(B)
     settings = {"kinds": kinds, "shortest": module.SHORTEST, "D": 2 * domain.radius, "G": G}
     reference = plain.polar(domain.origin(), losses, project, meta, **settings)
@@ -198,14 +198,14 @@ def test_a_block_under_way_ends_when_the_longer_one_is_full():
     """The expert of the whole game, on a set without a cheap projection: as long as planned."""
     learner = dw.POLAR(dw.SpanningTreePolytope(4))
     last = 0
-    for t, loss in enumerate(stream(300, size=6), start=1):
+    for t, loss in enumerate(stream(140, size=6), start=1):
         planned = learner._experts.blocks[0]
         before = learner._experts.x[0].copy()
         learner.update(loss)
         if not np.array_equal(before, learner._experts.x[0]):
             assert t - last == planned == block(1 << (t - 1).bit_length())
             last = t
-    assert last > 270
+    assert last > 120
 
 
 # -- settings --------------------------------------------------------------------------------------
