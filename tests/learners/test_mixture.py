@@ -141,7 +141,7 @@ def test_settings_that_do_not_go_together_are_refused():
         {"weights": "heavy"},
         {"weights": "natural", "prior": [1.0]},
     ):
-        with pytest.raises(ValueError, match="prior|weights"):
+        with pytest.raises(ValueError, match=r"prior|weights"):
             dw.Mixture(ball, **given)
     with pytest.raises(ValueError, match="point must lie"):
         dw.Constant(ball, point=[2.0, 0.0, 0.0])
