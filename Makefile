@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # One environment; the file $(HAS)test marks that the extra `test` is installed in it.
 HAS    := $(VENV)/.has-
 # make test TORCH=1 also installs PyTorch and runs the tests of the device path.
-TESTS  := $(HAS)test $(if $(TORCH),$(HAS)gpu)
+TESTS  := $(HAS)test $(if $(TORCH),$(HAS)gpu) $(HAS)markets
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 # Experts run in parallel threads; BLAS threads on top would slow them down.
@@ -14,7 +14,7 @@ export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-gpu test-slow test-rounding check format examples docs bench bench-short lock audit reliability mutants clean
+.PHONY: help markets run test test-gpu test-slow test-rounding check format examples docs bench bench-short lock audit reliability mutants clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -29,6 +29,14 @@ $(HAS)%: pyproject.toml constraints.txt | $(BIN)/pip
 	@echo "Installing driftwolfe[$*] into $(VENV)"
 	@$(PIP) -c constraints.txt -e '.[$*]'
 	@touch $@
+
+# Six stock markets come with this package. Its files alone: what it needs to run (cvxopt, which is under the
+# GPL, pandas before 3, yfinance) is not needed to read them.
+$(HAS)markets: | $(BIN)/pip
+	@$(PIP) --no-deps universal-portfolios==0.4.17
+	@touch $@
+
+markets: $(HAS)markets ## Fetch the stock markets for tests and `python -m benchmarks.portfolio`
 
 run: $(HAS)experiments ## Run the demo and the paper's experiments in minutes, and show the results
 	@echo "== A target that jumps (driftwolfe demo)"

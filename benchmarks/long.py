@@ -16,7 +16,15 @@ from benchmarks import large_matrix, stored
 from benchmarks.data import movielens
 from benchmarks.measure import threads
 from benchmarks.rows import paper_algorithms
-from benchmarks.rows.movielens import ADER_SCALE, HORIZON, STEP_SCALE, ader, pold
+from benchmarks.rows.movielens import (
+    ADER_SCALE,
+    HORIZON,
+    NEAR_EXACT,
+    STEP_SCALE,
+    ader,
+    one_projection_ader,
+    pold,
+)
 from driftwolfe.experiments import machine
 
 #: The paper's grid for c, largest first: small steps stay inside the ball and are slowest.
@@ -61,6 +69,12 @@ def contestants() -> dict[str, Sequence[Run]]:
         ],
         "ader-tuning": [
             Run(f"Ader, tuning, c = {c:g}", _near_exact_ader(c), _thinned, thinned) for c in GRID
+        ],
+        "one-projection": [
+            _ratings(
+                f"{NEAR_EXACT}, c = D/G",
+                partial(one_projection_ader, method="block", accuracy=1e-3, tolerance_scale=1e-12),
+            )
         ],
         "paper-bogd-ip": [
             _ratings("the paper's BOGD_IP", partial(paper_algorithms.reference, "BOGD_IP"))

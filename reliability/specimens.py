@@ -391,6 +391,10 @@ SPECIMENS = (
     learner_specimen("POLA, lazy", lambda: dw.POLA(dw.Simplex(5), lmo_budget=1.0, lazy=4)),
     learner_specimen("OneOracleAder", lambda: dw.OneOracleAder(dw.L1Ball(4), lmo_budget=0.5)),
     learner_specimen(
+        "OneProjectionSAOL, factored",
+        lambda: dw.OneProjectionSAOL(dw.TraceNormBall((7, 6), 3.0, representation="factored")),
+    ),
+    learner_specimen(
         "POLD, factored",
         lambda: dw.POLD(dw.TraceNormBall((7, 6), 3.0, representation="factored"), horizon=40),
     ),

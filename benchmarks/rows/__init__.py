@@ -5,6 +5,7 @@ from benchmarks.rows import ensembles, linear_oracle, movielens, paper_algorithm
 
 ROWS = {
     "matrix_completion": movielens.matrix_completion,
+    "one_projection": movielens.one_projection,
     "paper_algorithms": paper_algorithms.paper_algorithms,
     "linear_oracle": linear_oracle.linear_oracle,
     "small_matrices": ensembles.small_matrices,

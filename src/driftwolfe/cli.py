@@ -155,7 +155,12 @@ def run_doctor(options: argparse.Namespace) -> int:
 
 
 @_option("experiment", choices=("matrix-completion", "classification"))
-@_option("--preset", choices=("quick", "short", "paper"), default="quick", help="default: quick")
+@_option(
+    "--preset",
+    choices=("quick", "short", "paper", "one-projection"),
+    default="quick",
+    help="default: quick",
+)
 @_option("--seeds", type=_positive, metavar="N", help="orders of the data (default: the preset's)")
 @_DATA
 @_option("--out", metavar="DIR", type=Path, help=_RESULTS % "EXPERIMENT-PRESET")
@@ -171,6 +176,7 @@ def run_reproduce(options: argparse.Namespace) -> int:
       quick   minutes on two cores: a short stream, two orders of the data (default)
       short   matrix completion only: 300 rounds, where Ader can play all; half an hour and more
       paper   the full setting; matrix completion takes about two hours
+      one-projection   matrix completion only: POLD against learners that project once per round; hours
 
     The real data are read from --data, else from $DRIFTWOLFE_DATA, else from the cache, else they are
     downloaded and checked by SHA-256. If that fails, or $DRIFTWOLFE_OFFLINE forbids it, a synthetic twin

@@ -141,7 +141,7 @@ class TreeWriter:
 
     def write_state(self, thing: Any) -> dict[str, Any]:
         """Return the attributes that the class of an object lists in ``STATE``, as JSON."""
-        written = {}
+        written: dict[str, Any] = {}
         for name, key in state_keys(thing).items():
             value = getattr(thing, name)
             if _several(value):

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from benchmarks.budget.__main__ import main
+from benchmarks.budget.__main__ import FOLDERS, main
 from benchmarks.budget.games import Store
 
 
@@ -57,6 +57,32 @@ def test_exact_projections_make_no_calls_and_no_limit_makes_more_than_a_budget(r
         pold = [run for run in games if run["stream"] == stream and run["learner"] == "POLD"]
         (free,) = [run["lmo_calls"] for run in pold if run["kind"] == "unlimited"]
         assert free > max(run["lmo_calls"] for run in pold if run["kind"] == "budget")
+
+
+def test_polar_plays_beside_the_others(runs):
+    ours = [run for run in part(runs, "sets") if run["learner"] == "POLAR"]
+    kinds = {stream: set() for stream in ("vectors", "matrices", "flows")}
+    for run in ours:
+        kinds[run["stream"]].add(run["kind"])
+    assert kinds["vectors"] == {"budget", "even", "unlimited", "exact", "cached"}
+    assert kinds["matrices"] == kinds["vectors"] - {"cached"}
+    assert kinds["flows"] == kinds["vectors"] - {"exact"}
+
+
+def test_stored_games_have_polar_below_all_others_with_one_call_per_round():
+    stored = json.loads((FOLDERS[False] / "results.json").read_text())["runs"]
+    one = [run for run in part(stored, "sets") if run["budget"] == 1.0]
+    for stream in ("vectors", "matrices", "flows", "slow vectors"):
+        for seed in range(3):
+            played = [run for run in one if run["stream"] == stream and run["seed"] == seed]
+            (ours,) = [
+                run["dynamic_regret"]
+                for run in played
+                if run["learner"] == "POLAR" and run["kind"] == "budget"
+            ]
+            others = [run["dynamic_regret"] for run in played if run["learner"] != "POLAR"]
+            assert len(others) >= 8
+            assert ours < min(others)
 
 
 def test_regret_lies_between_what_none_can_beat_and_the_bound(runs):

@@ -75,10 +75,12 @@ LEARNER_CASES = {
     dw.KalhanOFW: [{}, {"inner_steps": 2}],
     dw.LineSearchOFW: [{"smoothness": 2.0}],
     dw.SAOL: [{}, {"method": "corrective", "tolerance_scale": 1e-4}],
+    dw.OneProjectionAder: [{}, {"method": "auto"}, {"method": "corrective", "accuracy": 0.05}],
+    dw.OneProjectionSAOL: [{}, {"method": "corrective", "start": "origin"}],
 }
 
 #: What a learner needs of a set besides its LMO.
-NEEDS_PROJECTION = (dw.OGD, dw.Ader, dw.SAOL)
+NEEDS_PROJECTION = (dw.OGD, dw.Ader, dw.SAOL, dw.OneProjectionAder, dw.OneProjectionSAOL)
 NEEDS_GAUGE = (dw.PAMO,)
 NEEDS_ARRAYS = (dw.OnlineNewtonStep,)
 

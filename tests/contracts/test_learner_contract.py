@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from contracts.learner_cases import LEARNER_CASES, domains, suits
+from contracts.learner_cases import LEARNER_CASES, NEEDS_PROJECTION, domains, suits
 from driftwolfe.losses import AbsoluteEntries, FunctionLoss, LinearLoss, SquaredDistance
 from driftwolfe.points import FactoredMatrix, distance, norm
 
@@ -242,7 +242,7 @@ def test_certified_needs_a_lipschitz_constant():
         dw.POLD(dw.L1Ball(3), horizon=10, tuning="certified")
 
 
-@pytest.mark.parametrize("cls", [dw.OGD, dw.Ader, dw.SAOL, dw.PAMO])
+@pytest.mark.parametrize("cls", [*NEEDS_PROJECTION, dw.PAMO])
 def test_sets_that_cannot_serve_a_learner_are_refused(cls):
     with pytest.raises(ValueError, match="needs only linear minimisation"):
         cls(dw.SpanningTreePolytope(4))

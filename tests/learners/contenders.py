@@ -115,6 +115,17 @@ CONTENDERS = {
     "one-oracle": (dw.OneOracleAder, {"tuning": "certified"}),
     "one-oracle-purse": (dw.OneOracleAder, {"lmo_budget": 0.3, "lipschitz": "auto"}),
     "one-oracle-anytime": (dw.OneOracleAder, {"horizon": None, "lmo_budget": 2.0}),
+    "one-projection": (dw.OneProjectionAder, {"tuning": "certified"}),
+    "one-projection-anytime": (dw.OneProjectionAder, {"horizon": None, "lipschitz": "auto"}),
+    "one-projection-corrective": (
+        dw.OneProjectionAder,
+        {"tuning": "certified", "method": "corrective"},
+    ),
+    "one-projection-saol": (dw.OneProjectionSAOL, {"tuning": "certified"}),
+    "one-projection-saol-halfspace": (
+        dw.OneProjectionSAOL,
+        {"tuning": "certified", "method": "halfspace"},
+    ),
 }
 
 #: One setting of each class, for the dear sets and the long games.
@@ -136,6 +147,8 @@ LEADING = (
     "pold-purse",
     "pola-purse-even",
     "one-oracle-purse",
+    "one-projection",
+    "one-projection-saol",
     "polar-sleeping",
     "polar-budget",
 )

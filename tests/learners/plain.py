@@ -159,6 +159,30 @@ def one_oracle_ader(x1, losses, approach, tangent, *, radius, block, steps, scal
     return np.array(played), cut, kept
 
 
+def one_projection(x1, losses, nearest, tangent, radius, experts, weigh, learn):
+    """One-projection Ader and SAOL: experts on the ball around x1, of whose mean the nearest point is played.
+
+    `experts(t, y)` returns the points and steps of round t, new ones at the last y, as a dictionary
+    that later rounds keep; `weigh()` their weights, and `learn(name, ahead)` tells how far the mean is
+    behind each. Also returns how often a gradient lost its part along y - x.
+    """
+    onto_ball, y, played, cut = ball_projection(radius), x1, [], 0
+    for t, loss in enumerate(losses, start=1):
+        held = experts(t, y)
+        weights = weigh()
+        y = sum(weights[name] * point for name, (point, _) in held.items())
+        x = nearest(y)
+        played.append(x)
+        g, apart = tangent(loss.gradient(x)), np.linalg.norm(y - x)
+        if apart > 1e-7 * radius and g @ (y - x) < 0:
+            nu = (y - x) / apart
+            g, cut = g - (g @ nu) * nu, cut + 1
+        for name, (point, eta) in held.items():
+            learn(name, g @ (y - point))
+            held[name] = x1 + onto_ball(point - eta * g - x1), eta
+    return np.array(played), cut
+
+
 def frank_wolfe_until(vertices, tolerance):
     """Line-search Frank-Wolfe on a hull of vertices until d^2 <= tol or the gap is sqrt(tol) d."""
 

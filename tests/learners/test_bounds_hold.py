@@ -79,9 +79,9 @@ DEAR_ARENAS = {
 NO_FACTORED = (dw.MultiOCG,)  # minutes, and nothing new
 DYNAMIC = (
     *(dw.OGD, dw.BOGDIP, dw.POLD, dw.Ader, dw.MultiOCG, dw.OneOracleAder),
-    *(dw.POLA, dw.POLAR, dw.SAOL, dw.PAMO),
+    *(dw.POLA, dw.POLAR, dw.SAOL, dw.PAMO, dw.OneProjectionAder, dw.OneProjectionSAOL),
 )
-ADAPTIVE = (dw.BOGDIP, dw.POLA, dw.POLAR, dw.SAOL, dw.PAMO)
+ADAPTIVE = (dw.BOGDIP, dw.POLA, dw.POLAR, dw.SAOL, dw.PAMO, dw.OneProjectionSAOL)
 SLEEPING = ("polar-sleeping", "polar-sleeping-linear", "polar-budget-even")
 PIECES = (1, 2, 5, 20)
 

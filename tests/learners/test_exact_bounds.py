@@ -294,6 +294,45 @@ def test_saol_and_pamo_on_a_window(cls, tau):
     assert after(learner, T, tau=tau) == pytest.approx(wanted, rel=EXACT)
 
 
+@pytest.mark.parametrize("T", [77, 1000])
+@pytest.mark.parametrize("method", ["exact", "corrective"])
+def test_one_projection_ader(T, method):
+    """Ader on the ball, whose diameter D is larger than the simplex's; and tol = D^2/T."""
+    learner = dw.OneProjectionAder(
+        dw.Simplex(4, radius=2.0), T, G, tuning="certified", method=method
+    )
+    D = 2 * learner.domain.radius
+    N = math.ceil(0.5 * math.log2(1 + 4 * T / 7)) + 1
+    for P in (0.0, 5.0, 40.0):
+        inside = []
+        for i in range(1, N + 1):
+            eta = 2 ** (i - 1) * math.sqrt(7 / (2 * T)) * D / G
+            inside.append((D**2 / 8 + D * P / 2) / eta + eta * T * G**2 / 2 + hedge(T, i, N, G * D))
+        wanted = min(inside) + (G * D * math.sqrt(T) if method == "corrective" else 0.0)
+        assert after(learner, T, path_length=P) == pytest.approx(wanted, rel=EXACT)
+
+
+@pytest.mark.parametrize("tau", [2, 5, 37])
+@pytest.mark.parametrize("method", ["exact", "halfspace"])
+def test_one_projection_saol_on_a_window(method, tau):
+    """Steps D/(G sqrt |I|) on the ball, B = G D, and G |I| D/sqrt |I| where projections are not exact."""
+    T, simplex = 100, dw.Simplex(4, radius=2.0)
+    learner = dw.OneProjectionSAOL(simplex, lipschitz=G, tuning="certified", method=method)
+    started, D = sum(T // 2**k for k in range(7)), 2 * simplex.radius
+
+    def level(k):
+        length = 2**k
+        rate = min(0.5, length**-0.5)
+        expert = (1.0 if method == "exact" else 2.0) * G * D * math.sqrt(length)
+        return expert + G * D * (math.log(started) / rate + rate * length)
+
+    def digits(A):
+        return sum(level(k) for k in range(7) if A >> k & 1)
+
+    wanted = max(digits(A) + digits(tau - A) for A in range(tau + 1))
+    assert after(learner, T, tau=tau) == pytest.approx(wanted, rel=EXACT)
+
+
 # -- Frank-Wolfe -----------------------------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ from learners.plain import (
     frank_wolfe_until,
     hedge_over_steps,
     one_oracle_ader,
+    one_projection,
     simplex_projection,
     steps_on_the_latest_loss,
 )
@@ -263,6 +264,78 @@ def test_one_oracle_ader_is_experts_on_a_ball_and_one_run(name, method):
         tolerance_scale=0.1,
     )
     np.testing.assert_allclose(decisions(learner, losses), plain, atol=1e-8)
+
+
+def turning_losses(T):
+    """Linear losses whose sign turns every 50 rounds."""
+    rng, costs = np.random.default_rng(1), np.array([1.0, 0.9, -0.8, -1.1])
+    return [LinearLoss((-1) ** (t // 50) * costs + 0.3 * rng.standard_normal(4)) for t in range(T)]
+
+
+def nearest_in(name):
+    """The projection on a set of HULLS."""
+    if name == "simplex":
+        return simplex_projection
+
+    def on_l1_ball(y):
+        inside = np.abs(y).sum() <= 1.5
+        return y if inside else np.sign(y) * 1.5 * simplex_projection(np.abs(y) / 1.5)
+
+    return on_l1_ball
+
+
+@pytest.mark.parametrize("name", HULLS)
+def test_one_projection_ader_is_experts_on_a_ball_and_a_projection(name):
+    domain, vertices, x1, tangent = HULLS[name]
+    T, G, R = 200, 4.0, np.linalg.norm(vertices[0] - x1)
+    N, D, losses = math.ceil(0.5 * math.log2(1 + 4 * T / 7)) + 1, 2 * R, turning_losses(T)
+    held = {i: (x1, D / G * 2 ** (i - 1) * math.sqrt(7 / (2 * T))) for i in range(1, N + 1)}
+    lead = dict.fromkeys(held, 0.0)
+
+    def weigh():
+        rate = math.sqrt(8 / T) / (G * D)
+        weights = {i: math.exp(rate * lead[i]) / (i * (i + 1)) for i in held}
+        return {i: w / sum(weights.values()) for i, w in weights.items()}
+
+    def learn(i, ahead):
+        lead[i] += ahead
+
+    play = nearest_in(name), tangent, R, lambda t, y: held, weigh, learn
+    plain, cut = one_projection(x1, losses, *play)
+    assert 3 < cut < T - 3
+    learner = dw.OneProjectionAder(domain, horizon=T, lipschitz=G, tuning="certified")
+    np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
+    assert learner.oracle_calls.projection == T
+
+
+@pytest.mark.parametrize("name", HULLS)
+def test_one_projection_saol_is_a_dictionary_of_intervals_on_a_ball(name):
+    domain, vertices, x1, tangent = HULLS[name]
+    T, G, R = 140, 4.0, np.linalg.norm(vertices[0] - x1)
+    D, losses, held, states = 2 * R, turning_losses(T), {}, {}
+    meta = Multiplicative(G * D)
+
+    def experts(t, y):
+        for interval in [interval for interval in held if sum(interval) == t]:
+            del held[interval], states[interval]
+        for k in range(t.bit_length()):
+            if t % 2**k == 0:
+                held[t, 2**k] = y, D / G / math.sqrt(2**k)
+                states[t, 2**k] = meta.fresh(2**k)
+        return held
+
+    def weigh():
+        total = sum(states.values())
+        return {interval: state / total for interval, state in states.items()}
+
+    def learn(interval, ahead):
+        states[interval] = meta.after(states[interval], ahead, interval[1])
+
+    plain, cut = one_projection(x1, losses, nearest_in(name), tangent, R, experts, weigh, learn)
+    assert 3 < cut < T - 3
+    learner = dw.OneProjectionSAOL(domain, lipschitz=G, tuning="certified")
+    np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
+    assert learner.oracle_calls.projection == T
 
 
 @pytest.mark.parametrize("inner_steps", [1, 2, 3])

@@ -221,6 +221,8 @@ def test_certified_constants_do_move_in_longer_games():
         "SAOL",
         "PAMO",
         "MultiOCG",
+        "OneProjectionAder",
+        "OneProjectionSAOL",
     ],
 )
 def test_the_lipschitz_constant_is_learned_as_the_largest_gradient(name):
@@ -238,7 +240,10 @@ SINGLE = ("OGD", "OnlineFrankWolfe", "BOGDIP", "LOOBOGD")
 
 @pytest.mark.parametrize(
     "name",
-    [*SINGLE, "POLD", "Ader", "POLA", "POLAR", "SAOL", "PAMO", "MultiOCG", "OneOracleAder"],
+    [
+        *(*SINGLE, "POLD", "Ader", "POLA", "POLAR", "SAOL", "PAMO", "MultiOCG", "OneOracleAder"),
+        *("OneProjectionAder", "OneProjectionSAOL"),
+    ],
 )
 def test_once_the_largest_gradient_is_known_steps_are_as_if_it_had_been_given(name):
     """The first gradient is the largest, of norm 2, and no learner has moved before it."""
@@ -337,7 +342,7 @@ def test_an_approximate_ader_and_saol_approach_the_exact_ones():
     domain = dw.L1Ball(6)
     rng = np.random.default_rng(2)
     losses = [dw.losses.SquaredDistance(rng.standard_normal(6)) for _ in range(60)]
-    for cls in (dw.Ader, dw.SAOL):
+    for cls in (dw.Ader, dw.SAOL, dw.OneProjectionAder, dw.OneProjectionSAOL):
         exact = cls(domain, horizon=60, lipschitz=4.0)
         dw.play(exact, losses)
         apart = []

@@ -23,14 +23,14 @@ SETS = {
     "Box": lambda device: dw.Box(-np.arange(12.0), np.ones(12), device=device),
     "Simplex": lambda device: dw.Simplex(12, radius=3.0, device=device),
 }
-#: Those whose experts are rows of a table; and two whose experts are not, or not there.
+#: Those whose experts are rows of a table; others have experts that are not, or not there.
 STACKED = [dw.POLD, dw.POLA, dw.POLAR, dw.Ader, dw.SAOL]
 CASES = [
     pytest.param(
         name, cls, settings, id="-".join([name, cls.__name__, *map(str, settings.values())])
     )
     for name, make in SETS.items()
-    for cls in [*STACKED, dw.OneOracleAder, dw.PAMO]
+    for cls in [*STACKED, dw.OneOracleAder, dw.OneProjectionAder, dw.OneProjectionSAOL, dw.PAMO]
     for settings in LEARNER_CASES[cls]
     if suits(cls, make("cpu"))
 ]

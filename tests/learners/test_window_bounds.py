@@ -16,6 +16,8 @@ from learners.test_bounds_hold import bound_after
 CERTIFIED = {
     "saol": (dw.SAOL, {}),
     "saol-linear": (dw.SAOL, {"feedback": "linear"}),
+    "one-projection-saol": (dw.OneProjectionSAOL, {}),
+    "one-projection-saol-corrective": (dw.OneProjectionSAOL, {"method": "corrective"}),
     "pamo": (dw.PAMO, {"gauge": "exact"}),
     "pola": (dw.POLA, {}),
     "pola-halfspace-linear": (dw.POLA, {"method": "halfspace", "feedback": "linear"}),

@@ -215,12 +215,13 @@ def between() -> Iterator[Case]:
             yield regret, learner.bound(**({"tau": T} if make is dw.POLA else {})), where
 
 
-@check("windows: dynamic regret of POLA, SAOL and PAMO <= its bound")
+@check("windows: dynamic regret of POLA, SAOL, one-projection SAOL and PAMO <= its bound")
 def window_games() -> Iterator[Case]:
     """Signs that turn ever more often; comparators at the best end of stretches of equal length."""
     T, rng = 256, np.random.default_rng(5)
     signs = np.repeat(rng.choice([-1.0, 1.0], 200), np.repeat([64, 8, 2, 1], [2, 8, 20, 170]))[:T]
     settings = {dw.POLA: {"lmo_budget": 60.0}, dw.SAOL: {}, dw.PAMO: {"gauge": "exact"}}
+    settings[dw.OneProjectionSAOL] = {}
     for make, more in settings.items():
         learner = make(dw.L2Ball(1), lipschitz=1.0, tuning="certified", **more)
         suffered = np.array([learner.update(dw.losses.LinearLoss([sign])) for sign in signs])

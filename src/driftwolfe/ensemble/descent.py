@@ -1,4 +1,4 @@
-"""Experts that take blocked gradient steps with infeasible projections; experts on a ball."""
+"""Experts that take blocked gradient steps with infeasible projections."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.domains.base import in_ball, require_feasible, require_kind, same_kind
-from driftwolfe.ensemble.experts import Experts, weighted_sum
+from driftwolfe.domains.base import require_feasible, require_kind, same_kind
+from driftwolfe.ensemble.experts import Experts
 from driftwolfe.ensemble.plan import FOREVER, LMOBudget, Plan, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.oracles import Atoms, InfeasibleProjection, infeasible_projection
-from driftwolfe.points import FactoredMatrix, clip_to_ball, inner, norm
+from driftwolfe.points import FactoredMatrix, norm
 from driftwolfe.points.devices import namespace, to_host
 from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.points.ops import in_kind_of, trimmed
@@ -27,7 +27,7 @@ from driftwolfe.storage import require
 #: The plans of the experts, a column each, in the order of `Plan`.
 PLAN_COLUMNS = ("steps", "blocks", "tolerances", "shares", "lifetimes")
 #: Columns from which a factored point is recompressed.
-_TOO_MANY_COLUMNS = 65
+TOO_MANY_COLUMNS = 65
 
 
 class Descent(Experts):
@@ -207,7 +207,7 @@ class GradientSum:
     @classmethod
     def of(cls, total: Point) -> GradientSum:
         """The sum that is this point, with entries of its own: files could not tell shared ones."""
-        total = trimmed(total, _TOO_MANY_COLUMNS)
+        total = trimmed(total, TOO_MANY_COLUMNS)
         return cls(rest=total.copy() if isinstance(total, FactoredMatrix) else total)
 
     def plus(self, loss: Loss, slope: Any, like: Point) -> tuple[GradientSum, float | None]:
@@ -237,35 +237,3 @@ class GradientSum:
         entries = (concat(part) for part in (self.rows, self.cols, self.values))
         stored = FactoredMatrix._stored(like.shape, *entries)
         return stored if self.rest is None else self.rest + stored
-
-
-class BallExperts:
-    r"""Experts :math:`y_i \leftarrow P(y_i - \eta_i g)`, P the projection on the ball around the set."""
-
-    STATE: ClassVar[tuple[str, ...]] = ("steps", "points")
-
-    def __init__(self, domain: Domain, steps: Array, start: Point) -> None:
-        self.domain = domain
-        self.steps = steps  # relative to each other
-        self.points: list[Point] = [start] * steps.size
-
-    def check_state(self) -> None:
-        require(len(self.points) == self.steps.size and (self.steps > 0.0).all(), "experts")
-        require_kind(self.domain, self.points, "points of experts")
-        require(all(in_ball(self.domain, point) for point in self.points), "points of experts")
-
-    def losses(self, gradient: Point) -> Array:
-        """Return the linear loss of each expert."""
-        return np.array([inner(gradient, point) for point in self.points])
-
-    def mean(self, weights: Array) -> Point:
-        """Return the weighted mean of the points."""
-        return trimmed(weighted_sum(weights, self.points), _TOO_MANY_COLUMNS)
-
-    def step(self, gradient: Point, scale: float) -> None:
-        """Take gradient steps of `scale` times each expert's own, and clip to the ball."""
-        center, radius = self.domain.center, self.domain.radius
-        ends = (y + (-scale * h) * gradient for h, y in zip(self.steps, self.points, strict=True))
-        inside = (trimmed(clip_to_ball(end, center, radius), _TOO_MANY_COLUMNS) for end in ends)
-        # Experts must not share the entries of one gradient: files could not tell.
-        self.points = [y.copy() if isinstance(y, FactoredMatrix) else y for y in inside]

@@ -32,7 +32,8 @@ class Evaluation(NamedTuple):
 class Experts(ABC):
     """Several points of a set, each of which moves by the gradients of the losses.
 
-    A learner plays their weighted mean: it calls `evaluate`, updates its weights, and calls `step`.
+    A learner plays their weighted mean: it calls `evaluate`, updates its weights, and calls `step`, then
+    `settle`.
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("largest_gradient",)
@@ -56,6 +57,14 @@ class Experts(ABC):
     @abstractmethod
     def step(self, loss: Loss, evaluation: Evaluation) -> None:
         """Let every expert learn from its gradient; write into arrays only what cannot fail."""
+
+    def settle(self, weights: Array) -> None:  # noqa: B027
+        """Prepare what is played in the coming round, now that its weights are known."""
+
+    @property
+    def diameter(self) -> float:
+        """That of the set in which the experts' points lie."""
+        return self.domain.diameter
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""

@@ -87,6 +87,19 @@ _MATRICES = Experiment(
         Contender("Ader", "Ader", TENS, tuning_first=50, tuning_limit=300.0, limit=1200.0),
     ),
 )
+#: Learners that project once per round, exactly or by the block oracle, beside POLD: opt-in, as those
+#: with exact projections take half a second per round.
+_BLOCK: dict[str, Option] = {"method": "block"}
+_ONE_PROJECTION = tuple(
+    replace(each, tuning_first=50, tuning_limit=300.0, limit=1200.0)
+    for each in (
+        Contender("POLD", "POLD", TENS),
+        Contender("OneProjectionAder", "one-projection Ader", TENS),
+        Contender("OneProjectionAder", "one-projection Ader, block", TENS, _BLOCK),
+        Contender("OneProjectionSAOL", "one-projection SAOL", TENS),
+        Contender("OneProjectionSAOL", "one-projection SAOL, block", TENS, _BLOCK),
+    )
+)
 #: Shuttle, the features negated every 1,000 rounds: 4,350 rounds of 10 rows.
 _CLASSES = Experiment(
     title="Online multiclass classification: adaptive regret",
@@ -122,6 +135,7 @@ EXPERIMENTS: dict[str, dict[str, Experiment]] = {
             {"scales": TENS[3:7], "tuning_limit": 90.0, "limit": None}, rounds=300, widest=1
         ),
         "paper": _MATRICES,
+        "one-projection": replace(_MATRICES, contenders=_ONE_PROJECTION),
     },
     "classification": {
         "quick": replace(_CLASSES, rounds=435, seeds=2, taus=(10, 100)),

@@ -272,7 +272,7 @@ def step_options(method: str, c: float | None) -> dict[str, Any]:
     # c |I|^(-3/4) in POLA, c |I|^(-1/2) in PAMO, and c gamma^(-1/2) in Multi-OCG.
     if c is None:
         return {}
-    if method == "Ader":  # its own steps are c 2^(i-1) sqrt(7/(2T))
+    if method in ("Ader", "OneProjectionAder"):  # their own steps are c 2^(i-1) sqrt(7/(2T))
         return {"step_scale": c / math.sqrt(3.5)}
     return {"step_scale": c, **({"grid": "experiment"} if method == "POLD" else {})}
 

@@ -6,6 +6,7 @@ from driftwolfe.learners.contenders import PAMO, SAOL, Ader, MultiOCG
 from driftwolfe.learners.mixture import Mixture
 from driftwolfe.learners.newton import OnlineNewtonStep
 from driftwolfe.learners.one_oracle_ader import OneOracleAder
+from driftwolfe.learners.one_projection import OneProjectionAder, OneProjectionSAOL
 from driftwolfe.learners.pola import POLA
 from driftwolfe.learners.polar import POLAR
 from driftwolfe.learners.pold import POLD
@@ -34,6 +35,8 @@ __all__ = [
     "Mixture",
     "MultiOCG",
     "OneOracleAder",
+    "OneProjectionAder",
+    "OneProjectionSAOL",
     "OnlineFrankWolfe",
     "OnlineNewtonStep",
 ]

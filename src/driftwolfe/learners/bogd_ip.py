@@ -13,7 +13,7 @@ from driftwolfe.ensemble.experts import Evaluation, require_finite
 from driftwolfe.ensemble.plan import Plan, budgeted_step
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Epoch, Learner, as_loss
-from driftwolfe.learners.options import BudgetOptions, Options, make_options
+from driftwolfe.learners.options import CacheOptions, Options, make_options
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.rounding import whole_below
 from driftwolfe.storage import require
@@ -76,7 +76,7 @@ class BOGDIP(Learner):
         domain: Domain,
         horizon: int | None = None,
         lipschitz: float | str = "auto",
-        **options: Unpack[BudgetOptions],
+        **options: Unpack[CacheOptions],
     ) -> None:
         super().__init__(domain)
         self.options = make_options(domain, horizon, lipschitz, loss_scale="auto", **options)

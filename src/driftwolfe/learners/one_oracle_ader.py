@@ -11,15 +11,14 @@ import numpy as np
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble import Hedge, ader_grid
-from driftwolfe.ensemble.descent import BallExperts, GradientSum
+from driftwolfe.ensemble.ball import BallExperts, approach, surrogate
+from driftwolfe.ensemble.descent import GradientSum
 from driftwolfe.ensemble.experts import require_finite
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Epoch, Learner, as_loss
 from driftwolfe.learners.options import Options, StepOptions, make_options
-from driftwolfe.oracles import infeasible_projection
 from driftwolfe.oracles.frank_wolfe import CALLS
-from driftwolfe.points import distance, inner, norm
 from driftwolfe.points.kinds import Point
 from driftwolfe.storage import require
 
@@ -105,13 +104,12 @@ class OneOracleAder(Learner):
         **options: Unpack[StepOptions],
     ) -> None:
         super().__init__(domain)
-        own = {"loss_scale": loss_scale, "method": method, "seed": seed, "lmo_budget": lmo_budget}
-        self.options = make_options(domain, horizon, lipschitz, feedback="linear", **own, **options)
+        own: dict[str, Any] = {"loss_scale": loss_scale, "method": method, "seed": seed}
+        own |= {"lmo_budget": lmo_budget, "on_ball": True, "feedback": "linear"}
+        self.options = make_options(domain, horizon, lipschitz, **own, **options)
         if lmo_budget is None:
             raise ValueError("lmo_budget must be a positive number, got None; use Ader or POLD")
         self._budget = float(lmo_budget)
-        certified = loss_scale is None and options.get("tuning") == "certified"
-        self._certified = certified or loss_scale == "certified"
         self._steepest = 0.0  # the largest gradient norm
         self._error = 0.0  # the largest distance that the bound must allow for
         self._begin(next(self._epochs()), domain.origin())
@@ -135,32 +133,22 @@ class OneOracleAder(Learner):
     def _end_block(self) -> None:
         """Move the experts by the block's gradients, combine them to y, and project that."""
         plan, oracle = self._plans(self._epoch_length)[0], self.options.oracle
-        gradient = self._corrected(self.domain.tangent(self._sum.total(self._x)))
+        gradient = self.domain.tangent(self._sum.total(self._x))
+        if self._outside:
+            gradient = surrogate(gradient, self._experts.combined(self._meta.weights) - self._x)
         # Per round of a block, so that the range of losses is that of one round.
         self._meta.update(self._experts.losses(gradient) / plan.block)
-        self._experts.step(gradient, self.options.scale_for(self._steepest) / plan.block)
-        y = self._experts.mean(self._meta.weights)
+        self._experts.move(gradient, self.options.scale_for(self._steepest) / plan.block)
+        y = self._experts.combined(self._meta.weights)
         limit = math.floor(self._budget * plan.block)
         if not self.options.planned:  # what the budget has left
             left = math.floor(self._budget * (self.t + 1)) - self.lmo_calls
             limit = max(0, min(left, oracle.max_lmo_calls or left))
-        how, rng = (plan.tolerance, oracle.method, oracle.accuracy, limit), (oracle.seed, self.t)
-        result = infeasible_projection(self._counted, self._x, y, *how, rng=rng)
-        apart = distance(result.feasible, y)
-        certified = max(0.0, result.gap) / apart if apart > 0 else 0.0
-        self._outside = apart * apart > plan.tolerance and certified < apart
-        self._error = max(self._error, certified if self._outside else apart)
-        self._x, self._sum, self._clock = result.feasible, GradientSum(), 0
-
-    def _corrected(self, gradient: Point) -> Point:
-        """The gradient without the part that would draw y farther from the set."""
-        if not self._outside:
-            return gradient
-        away = self._experts.mean(self._meta.weights) - self._x
-        along, length = inner(gradient, away), norm(away)  # <away, away> would cancel near x
-        if along >= 0 or length == 0:
-            return gradient
-        return gradient - (along / length / length) * away
+        rng = (oracle.seed, self.t)
+        near = approach(self._counted, oracle, self._x, y, plan.tolerance, limit, rng)
+        self._x, self._outside = near.x, near.outside
+        self._error = max(self._error, near.error)
+        self._sum, self._clock = GradientSum(), 0
 
     @property
     def decision(self) -> Point:
@@ -206,10 +194,8 @@ class OneOracleAder(Learner):
         self._meta = self._make_meta(epoch.horizon)
 
     def _make_meta(self, horizon: int) -> Hedge:
-        number, scale = len(self._plans(horizon)), self.options.loss_scale
-        if self._certified and scale != "auto":
-            scale *= self.options.D / self.domain.diameter  # the range on the ball, not on the set
-        return Hedge(number, horizon=math.ceil(horizon / self._block(horizon)), loss_scale=scale)
+        rounds = math.ceil(horizon / self._block(horizon))
+        return Hedge(len(self._plans(horizon)), rounds, self.options.loss_scale)
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         if tau is not None:

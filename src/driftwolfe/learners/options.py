@@ -41,11 +41,20 @@ class BudgetOptions(StepOptions, total=False):
     seed: int
     lmo_budget: float | None
     schedule: str
-    lazy: int | None
 
 
-class EnsembleOptions(WeightOptions, BudgetOptions, total=False):
+class CacheOptions(BudgetOptions, total=False):
+    """Options of learners that can cache vertices."""
+
+    lazy: int
+
+
+class EnsembleOptions(WeightOptions, CacheOptions, total=False):
     """Options of POLD and POLA."""
+
+
+class LeaderOptions(WeightOptions, BudgetOptions, total=False):
+    """Options of POLAR, which has a default of its own for the cache."""
 
 
 #: Vertices that leaders cache where LMO calls are scarce: with 16, vectors in benchmarks/budget had 6 %
@@ -99,13 +108,12 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "schedule": (
         "blocks",
         """``"blocks"``: LMO calls are made when blocks end; ``"even"``: with a budget of 1, at most one
-        in every round.""",
+        in every round. `POLAR` has less regret with blocks.""",
     ),
     "lazy": (
-        None,
+        0,
         """Number of vertices to cache and to try before the LMO is called (`Atoms`); for methods
-        ``"halfspace"`` and, except on trace-norm balls, ``"corrective"``. None: 64 for `POLAR` with a
-        budget, its practical tuning and method ``"corrective"``, else 0.""",
+        ``"halfspace"`` and, except on trace-norm balls, ``"corrective"``.""",
     ),
     "inner_steps": (1, "Frank-Wolfe steps per round, on the same loss."),
 }
@@ -187,12 +195,14 @@ def make_options(
     horizon: Any = None,
     lipschitz: Any = "auto",
     leaders: bool = False,
+    on_ball: bool = False,
     **given: Any,
 ) -> Options:
     """Check the options of a learner and fill in the defaults of its tuning.
 
     With `leaders`, experts that project sums of gradients, ``"auto"`` with cached vertices is the set's
     own method, as ``"halfspace"`` would project another point; and a budget pays for a cache.
+    With `on_ball`, experts lie in the ball around the set, over which losses have a larger range.
     """
     check_set(domain)
     o = {name: default for name, (default, _) in OPTIONS.items()} | given
@@ -222,7 +232,7 @@ def make_options(
         horizon=None if horizon is None else checks.count(horizon, "horizon"),
         lipschitz=G,
         step_scale=step_scale,
-        loss_scale=_loss_scale(o["loss_scale"], G, domain),
+        loss_scale=_loss_scale(o["loss_scale"], G, D if on_ball else domain.diameter),
         tolerance_scale=checks.positive(o["tolerance_scale"], "tolerance_scale"),
         certified=certified,
         linear=o["feedback"] == "linear",
@@ -289,7 +299,7 @@ def _method(domain: Domain, o: Mapping[str, Any], leaders: bool) -> str:
     )
 
 
-def _loss_scale(given: Any, G: float | None, domain: Domain) -> float | Literal["auto"]:
+def _loss_scale(given: Any, G: float | None, diameter: float) -> float | Literal["auto"]:
     if not isinstance(given, str):
         return checks.positive(given, "loss_scale")
     if given == "auto":
@@ -301,4 +311,4 @@ def _loss_scale(given: Any, G: float | None, domain: Domain) -> float | Literal[
             "a certified loss scale is lipschitz * diameter, so lipschitz must be a number; "
             'give one, or use loss_scale="auto"'
         )
-    return G * domain.diameter
+    return G * diameter

@@ -40,7 +40,7 @@ class CoverLearner(Learner):
         plan: Callable[[int], Plan],
         meta: SleepingMeta,
         start: str = "current",
-        experts: Callable[[Domain, Sequence[Plan], Point], Descent] | None = None,
+        experts: Callable[[Domain, Sequence[Plan], Point], Any] | None = None,
     ) -> None:
         super().__init__(domain)
         one_of(start, "start", ("current", "origin"))
@@ -72,9 +72,11 @@ class CoverLearner(Learner):
         number = min(len(starting), len(self._lengths))
         self._experts.restart(slice(number), start)
         self._meta.restart(slice(number))
-        self._ends[:number] = [self.t + length for length in starting[:number]]
+        ends = [self.t + length for length in starting[:number]]
+        self._ends = np.array([*ends, *self._ends[number:]], dtype=np.int64)
         if longer := starting[number:]:
             self._add(longer, start)
+        self._experts.settle(self._meta.weights)
         return evaluation.value
 
     @property
@@ -106,7 +108,8 @@ class CoverLearner(Learner):
         awake = sorted((each.end, each.length) for each in self._cover.active(self.t + 1))
         held = sorted(zip(self._ends.tolist(), self._lengths, strict=True))
         require(held == awake, "intervals and rounds")
-        self._experts.lifetimes = np.array(self._lengths)  # older files of some learners lack them
+        if isinstance(self._experts, Descent):  # older files of some learners lack them
+            self._experts.lifetimes = np.array(self._lengths)
 
     def _heaviest(self, weights: Array) -> int:
         """The expert of the largest weight; of several, that of the longest interval."""

@@ -13,7 +13,7 @@ from driftwolfe.ensemble import AdaHedge, AdaNormalHedge
 from driftwolfe.ensemble.plan import CERTAIN_CALLS, FOREVER, Plan
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
-from driftwolfe.learners.options import EnsembleOptions, Options, make_options, one_of
+from driftwolfe.learners.options import LeaderOptions, Options, make_options, one_of
 from driftwolfe.points import FactoredMatrix
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.rounding import near_largest, whole_above
@@ -67,6 +67,10 @@ class POLAR(Learner):
     weights
         ``"share"``: `AdaHedge`, scale-free, better where measured; ``"sleeping"``: `AdaNormalHedge`,
         with a guarantee on every interval.
+    lazy
+        Number of vertices to cache and to try before the LMO is called (`Atoms`), for methods
+        ``"halfspace"`` and, except on trace-norm balls, ``"corrective"``. None: 64 where a budget makes calls
+        scarce, with the practical tuning and method ``"corrective"``; else 0.
     loss_scale
         B of sleeping weights, see `AdaNormalHedge`: a number, ``"certified"`` (G * diameter) or ``"auto"``.
         `AdaHedge` needs none.
@@ -103,13 +107,14 @@ class POLAR(Learner):
         *,
         experts: Sequence[str] | None = None,
         weights: str = "share",
-        **options: Unpack[EnsembleOptions],
+        lazy: int | None = None,
+        **options: Unpack[LeaderOptions],
     ) -> None:
         super().__init__(domain)
         one_of(weights, "weights", ("share", "sleeping"))
         if weights == "share" and options.get("loss_scale") is None:  # no range to certify
             options["loss_scale"] = "auto"
-        self.options = make_options(domain, horizon, lipschitz, leaders=True, **options)
+        self.options = make_options(domain, horizon, lipschitz, leaders=True, lazy=lazy, **options)
         factored = isinstance(domain.origin(), FactoredMatrix)
         self.kinds = _kinds(KINDS[: 2 if factored else 1] if experts is None else experts)
         self.shortest = SHORTEST_FACTORED if factored else SHORTEST

@@ -76,6 +76,7 @@ class GridLearner(Learner):
         self._meta.update(evaluation.losses)
         self._experts.step(f, evaluation)
         self._next_round()
+        self._experts.settle(self._meta.weights)
         return float(evaluation.value)
 
     @property
@@ -132,7 +133,7 @@ class GridLearner(Learner):
         """
         meta, spread = (
             self._make_weights(size, epoch.horizon),
-            self.lipschitz * self.domain.diameter,
+            self.lipschitz * self._experts.diameter,
         )
         if spread == 0.0:
             return 0.0

@@ -69,6 +69,7 @@ class Constant(SinglePointLearner):
         Accepted so that all learners share a signature; not used.
     point
         A point of the set; its centre if not given.
+    {options}
 
     Examples
     --------

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
-from typing import TypeAlias
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.domains.balls import threshold_falling
 from driftwolfe.oracles.frank_wolfe import InfeasibleProjection, Pair, Run, Stopping
 from driftwolfe.points import FactoredMatrix, distance, norm
-from driftwolfe.points.devices import device_of, namespace
+from driftwolfe.points.devices import device_of, is_array, namespace
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.orthogonal import ritz_space
 
@@ -50,7 +51,8 @@ def block(
     :math:`radius\,(\sigma_1(y - x') - \theta)`: one LMO call certifies it. If it is too large, the
     vertex joins the block, which another iteration sharpens.
 
-    Wide blocks leave the work to the set's own projection, or end it, as if the calls were spent.
+    Wide blocks leave the work to the set's own projection, or end it, as if the calls were spent. With a
+    factored x and a dense y the answer is factored.
     """
     if not domain.rank_one_atoms:
         raise ValueError(
@@ -72,10 +74,10 @@ def block(
     most = full if dense else min(full, max(64, _LARGEST_BLOCK // (8 * sum(domain.shape))))
     right = (x if isinstance(x, FactoredMatrix) else FactoredMatrix.from_dense(x)).V
     right = _with_random_columns(right, most, _RANDOM_SHARE, rng)
-    calls = 0
+    calls, mixed = 0, is_array(y) and isinstance(x, FactoredMatrix)
     while True:
         if dense and right.shape[1] > _FULL_SHARE * full:
-            nearest = domain.project(y)
+            nearest = domain.project(FactoredMatrix._all_stored(y) if mixed else y)
             return InfeasibleProjection(nearest, nearest, calls, 0.0, 0.0, "block")
         space = ritz_space(y, right, sum(right.shape[1] >= wide for wide in _POWER_COLUMNS))
         s = space.s
@@ -91,8 +93,9 @@ def block(
                 nearest = (U * kept[:rank]) @ V.T
             pair = Pair(nearest, y, (xx, xy, yy))
             run = Run(domain, stop, "block", pair, calls)
+            factors = FactoredMatrix.from_orthonormal(U, kept[:rank], V) if mixed else None
             if run.near():
-                return run.stay()
+                return _with_factors(run.stay(), factors)
         if growing:
             right = _with_random_columns(space.right, most, 1.0, rng)
             continue
@@ -105,13 +108,22 @@ def block(
         calls = run.calls = calls + 1
         gap = pair.gap_at(vertex) + error
         if (result := run.accept(gap)) is not None:
-            return result
+            return _with_factors(result, factors)
         if run.spent() or s.size >= most:
-            return run.give_up(gap)
+            return _with_factors(run.give_up(gap), factors)
         # A dense vertex has rank one: its largest row is its right singular direction.
         factored = isinstance(vertex, FactoredMatrix)
         fresh = vertex.V if factored else vertex[[np.abs(vertex).max(axis=1).argmax()]].T
         right = namespace(fresh).concat((space.right, fresh), axis=1)[:, :most]
+
+
+def _with_factors(result: InfeasibleProjection, factors: Any) -> InfeasibleProjection:
+    """The result with factors, unless these are None, for its feasible point."""
+    if factors is None:
+        return result
+    collapsed = result.infeasible is result.feasible
+    infeasible = factors if collapsed else result.infeasible
+    return replace(result, feasible=factors, infeasible=infeasible)
 
 
 def _with_random_columns(right: Array, most: int, share: float, rng: np.random.Generator) -> Array:

@@ -1,0 +1,225 @@
+"""Experts on the ball around a set, of whose points only the mean is projected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from driftwolfe.domains import Domain
+from driftwolfe.domains.base import in_ball, require_feasible, same_kind
+from driftwolfe.ensemble.descent import TOO_MANY_COLUMNS, GradientSum
+from driftwolfe.ensemble.experts import Evaluation, Experts, require_finite, weighted_sum
+from driftwolfe.ensemble.plan import Plan, ProjectionConfig
+from driftwolfe.losses import Loss
+from driftwolfe.oracles import infeasible_projection
+from driftwolfe.points import FactoredMatrix, clip_to_ball, inner, norm
+from driftwolfe.points.devices import HOST, is_array
+from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.ops import trimmed
+from driftwolfe.storage import require
+
+#: Distance from the set, in radii, up to which a point counts as inside: the direction to a nearer one
+#: is rounding.
+_INSIDE = 1e-7
+
+
+class BallExperts:
+    r"""Experts :math:`y_i \leftarrow P(y_i - \eta_i g)`, P the projection on the ball around the set."""
+
+    STATE: ClassVar[tuple[str, ...]] = ("steps", "points")
+
+    def __init__(self, domain: Domain, steps: Array, start: Point) -> None:
+        self.domain = domain
+        self.steps = steps  # relative to each other
+        self.points: list[Point] = [start] * steps.size
+
+    def check_state(self) -> None:
+        like = self.kept(self.domain.origin())
+        require(len(self.points) == self.steps.size and (self.steps > 0.0).all(), "experts")
+        require(all(same_kind(point, like) for point in self.points), "points of experts")
+        require(all(in_ball(self.domain, point) for point in self.points), "points of experts")
+
+    def kept(self, point: Point) -> Point:
+        """Return a point as experts keep theirs."""
+        return point
+
+    def losses(self, gradient: Point) -> Array:
+        """Return the linear loss of each expert."""
+        return np.array([inner(gradient, point) for point in self.points])
+
+    def combined(self, weights: Array) -> Point:
+        """Return the weighted mean of the points."""
+        return trimmed(weighted_sum(weights, self.points), TOO_MANY_COLUMNS)
+
+    def move(self, gradient: Point, scale: float) -> None:
+        """Take gradient steps of `scale` times each expert's own, and clip to the ball."""
+        center, radius = self.domain.center, self.domain.radius
+        ends = (y + (-scale * h) * gradient for h, y in zip(self.steps, self.points, strict=True))
+        inside = (trimmed(clip_to_ball(end, center, radius), TOO_MANY_COLUMNS) for end in ends)
+        # Experts must not share the entries of one gradient: files could not tell.
+        self.points = [y.copy() if isinstance(y, FactoredMatrix) else y for y in inside]
+
+
+def surrogate(gradient: Point, away: Point) -> Point:
+    """Return a gradient at x less its part along `away` = y - x, if a step would lengthen that."""
+    along, length = inner(gradient, away), norm(away)  # <away, away> would cancel near x
+    if along >= 0 or length == 0:
+        return gradient
+    return gradient - (along / length / length) * away
+
+
+class Approach(NamedTuple):
+    """A feasible point near y."""
+
+    x: Point
+    away: Point  # y - x
+    outside: bool  # whether y is surely outside the set, and x is near its projection
+    error: float  # what a unit of gradient may lose by x: at most the distance from y
+
+
+def approach(
+    domain: Domain,
+    oracle: ProjectionConfig,
+    x: Point,
+    y: Point,
+    tolerance: float,
+    limit: int | None,
+    rng: Sequence[int],
+    accuracy: float | None = None,
+) -> Approach:
+    """Project y from x, to a point of the kind of x; the Frank-Wolfe gap says how nearly."""
+    target = y
+    if is_array(y) and isinstance(x, FactoredMatrix):
+        by_block = oracle.method in ("auto", "block") and not domain.cheap_projection
+        target = y if by_block else FactoredMatrix._all_stored(y)
+    how = tolerance, oracle.method, accuracy or oracle.accuracy, limit
+    result = infeasible_projection(domain, x, target, *how, rng=rng)
+    away = y - result.feasible
+    apart = norm(away)
+    certified = max(0.0, result.gap) / apart if apart > 0 else 0.0
+    near = max(tolerance, (_INSIDE * domain.radius) ** 2)
+    outside = apart * apart > near and certified < apart
+    found = result.feasible.copy() if result.feasible is target else result.feasible
+    return Approach(found, away, outside, certified if outside else apart)
+
+
+class BallDescent(BallExperts, Experts):
+    r"""Experts on the ball around a set, and x, the projection of their mean y, which is played.
+
+    All learn from one gradient g at x, less its part along y - x where
+    :math:`\langle g, y - x\rangle < 0`. Where the set has factored points, on the host and not too large
+    to be projected exactly, y and the experts' points are arrays: sums of sparse gradients and of
+    projections soon have full rank.
+    """
+
+    STATE = ("x", "away", "outside", "tolerance", "largest_distance", "projections")
+    LEARNED = ("largest_gradient", "largest_distance", "projections", "x")
+
+    def __init__(
+        self,
+        oracle: ProjectionConfig,
+        step_scale: float | None,
+        domain: Domain,
+        plans: Sequence[Plan],
+        start: Point,
+    ) -> None:
+        Experts.__init__(self, domain, step_scale)
+        self.oracle = oracle
+        self.x = domain.origin()
+        self.as_arrays = (
+            isinstance(self.x, FactoredMatrix)
+            and self.x.device is HOST
+            and domain.affordable_projection
+        )
+        BallExperts.__init__(self, domain, np.empty(0), start)
+        self.away = 0.0 * self.kept(start)  # y - x
+        self.outside = False
+        self.tolerance = 4.0 * domain.radius**2  # the smallest of the plans
+        self.largest_distance = 0.0  # of the errors above the tolerance of their round
+        self.projections = 0
+        self.add(start, plans)
+
+    @property
+    def size(self) -> int:
+        return int(self.steps.size)
+
+    @property
+    def diameter(self) -> float:
+        return 2.0 * self.domain.radius
+
+    def kept(self, point: Point) -> Point:
+        arrays = self.as_arrays and isinstance(point, FactoredMatrix)
+        return point.toarray() if arrays else point
+
+    def point(self, i: int) -> Point:
+        return self.points[i]
+
+    def add(self, start: Point, plans: Sequence[Plan]) -> None:
+        """Add an expert for each plan, all starting at a point of the ball."""
+        self.steps = np.concatenate((self.steps, [plan.step for plan in plans]))
+        self.points = self.points + [self.kept(start)] * len(plans)
+        self.tolerance = min([self.tolerance, *(plan.tolerance for plan in plans)])
+
+    def restart(self, which: slice, start: Point, keep: Collection[str] = ()) -> None:
+        """Restart some experts at a point of the ball, with their plans."""
+        points = list(self.points)
+        points[which] = [self.kept(start)] * len(points[which])
+        self.points = points
+
+    def evaluate(
+        self, loss: Loss, weights: Array, linear: bool = True, tangent: bool = False
+    ) -> Evaluation:
+        """Evaluate a loss at x, and its linearisation, without what it says beside K, at all experts."""
+        value, slope = loss.value_and_slope_at(loss.scores(self.x))
+        require_finite(value, slope)
+        gradients, size = GradientSum().plus(loss, slope, self.x)
+        if size is None:
+            size = float(loss.gradient_norms(slope[None])[0])  # type: ignore[attr-defined]
+        require_finite(size)
+        self.largest_gradient = max(self.largest_gradient, size)
+        gradient = self.kept(self.domain.tangent(gradients.total(self.x)))
+        if self.outside:
+            gradient = surrogate(gradient, self.away)
+        losses = self.losses(gradient)
+        return Evaluation(float(value), float(weights @ losses), losses, gradient, True)
+
+    def step(self, loss: Loss, evaluation: Evaluation) -> None:
+        self.move(evaluation.slopes, self.scale_for(self.largest_gradient))
+
+    def settle(self, weights: Array) -> None:
+        y = self.combined(weights)
+        tolerance, accuracy, oracle = self.tolerance, None, self.oracle
+        if oracle.accuracy is None and oracle.method in ("auto", "corrective", "block"):
+            # As ||y - x|| <= D, the gap is then at most sqrt(tolerance) ||y - x||.
+            accuracy = math.sqrt(tolerance) / self.diameter or None
+        rng = oracle.seed, self.projections
+        limit = oracle.max_lmo_calls
+        near = approach(self.domain, oracle, self.x, y, tolerance, limit, rng, accuracy)
+        self.projections += 1
+        self.x, self.away, self.outside = near.x, near.away, near.outside
+        if isinstance(
+            self.away, FactoredMatrix
+        ):  # it may share arrays with x: files could not tell
+            self.away = self.away.copy()
+        if near.error**2 > (1.0 + 1e-9) * tolerance:
+            self.largest_distance = max(self.largest_distance, near.error)
+
+    def mean(self, weights: Array) -> Point:
+        """Return what is played: the projection of the mean."""
+        return self.x.copy()
+
+    def restart_point(self, weights: Array, heaviest: Any) -> Point:
+        """Return the mean, which need not be feasible."""
+        return self.combined(weights)
+
+    def check_state(self) -> None:
+        BallExperts.check_state(self)
+        Experts.check_state(self)
+        require_feasible(self.domain, [self.x])
+        require(same_kind(self.x, self.domain.origin()), "points")
+        require(same_kind(self.away, self.kept(self.x)), "points")
+        require(norm(self.away) <= 2.0 * (1.0 + 1e-6) * self.domain.radius, "points")
+        require(min(self.tolerance, self.largest_distance, self.projections) >= 0, "experts")
