@@ -67,9 +67,9 @@ class WideNormalHedge:
         self.regrets = np.concatenate([self.regrets, fresh])
         self.movements = np.concatenate([self.movements, fresh])
 
-    def restart(self, number: int) -> None:
+    def restart(self, which: Any) -> None:
         self.regrets, self.movements = self.regrets.copy(), self.movements.copy()
-        self.regrets[:number] = self.movements[:number] = 0
+        self.regrets[which] = self.movements[which] = 0
 
     def remove(self, which: Any) -> None:
         self.regrets = np.delete(self.regrets, np.flatnonzero(which))

@@ -399,6 +399,18 @@ SPECIMENS = (
         lambda: dw.POLD(dw.TraceNormBall((7, 6), 3.0, representation="factored"), horizon=40),
     ),
     learner_specimen("POLA", lambda: dw.POLA(dw.BirkhoffPolytope(3))),
+    learner_specimen("POLAR", lambda: dw.POLAR(dw.Simplex(4), experts=("lazy", "origin", "agile"))),
+    learner_specimen(
+        "POLAR, sleeping, with a budget",
+        lambda: dw.POLAR(dw.BirkhoffPolytope(3), weights="sleeping", lmo_budget=1.0),
+    ),
+    learner_specimen(
+        "POLAR, factored",
+        lambda: dw.POLAR(dw.TraceNormBall((7, 6), 3.0, representation="factored")),
+    ),
+    learner_specimen(
+        "Mixture", lambda: dw.Mixture(dw.Simplex(3), [dw.Constant, dw.OnlineNewtonStep, dw.POLAR])
+    ),
     learner_specimen("POLA, spanning trees", lambda: dw.POLA(dw.SpanningTreePolytope(4))),
     learner_specimen(
         "MultiOCG, factored",

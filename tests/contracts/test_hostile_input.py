@@ -215,6 +215,7 @@ def test_sets_refuse_what_is_no_point(make_set):
 LOSSES = {
     dw.losses.LinearLoss: {"g": np.ones(3)},
     dw.losses.SquaredDistance: {"target": np.ones(3)},
+    dw.losses.PortfolioLoss: {"returns": np.ones(3)},
     dw.losses.HingeLoss: {"features": np.ones((2, 3)), "labels": [1, -1]},
     dw.losses.LogisticLoss: {"features": np.ones((2, 3)), "labels": [1, -1]},
     dw.losses.MulticlassLogistic: {"features": np.ones((2, 3)), "labels": [0, 1], "n_classes": 2},

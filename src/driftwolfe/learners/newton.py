@@ -253,7 +253,7 @@ def accelerated(
         z = project(y - (H @ y + c) / steepest)
         # <H z + c, z - v> <= <(H - L)(z - y), z - v> for all v of the set; and by strong convexity.
         residual = steepest * math.sqrt((z - y) @ (z - y))
-        gap = min(residual * diameter, residual**2 / (2.0 * max(flattest, 1e-200)))
+        gap = min(residual * diameter, residual * residual / (2.0 * max(flattest, 1e-200)))
         if gap <= accuracy:
             return z, gap
         if (y - z) @ (z - x) > 0.0:  # momentum points uphill
