@@ -160,7 +160,8 @@ def summary(results: dict[str, Any]) -> str:
                 rows.append([f"{name}: {learner}", str(len(found)), *numbers, number(calls)])
         if len(rows) > 1:
             tables.append(markdown(rows))
-    return "\n\n".join(tables) + "\n"
+    head = "# POLAR beside other methods\n\nBy `python -m benchmarks.polar`; see [README.md](README.md)."
+    return "\n\n".join([head, *tables]) + "\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
