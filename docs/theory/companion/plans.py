@@ -21,7 +21,7 @@ from driftwolfe.ensemble.plan import (
     pold_grid,
     projection_eps,
 )
-from driftwolfe.ensemble.weights import AdaNormalHedge
+from driftwolfe.ensemble.sleeping_weights import AdaNormalHedge
 
 BUDGETS = (0.1, 0.5, 1.0, 3.0, 20.0)
 DRAGS = (1.0, 3.0)

@@ -17,15 +17,12 @@ from driftwolfe.ensemble.plan import (
     pold_grid,
     projection_eps,
 )
-from driftwolfe.ensemble.weights import (
-    AdaHedge,
+from driftwolfe.ensemble.sleeping_weights import (
     AdaNormalHedge,
-    ExpConcaveHedge,
-    Hedge,
-    LossScale,
     MultiplicativeWeights,
     SleepingMeta,
 )
+from driftwolfe.ensemble.weights import AdaHedge, ExpConcaveHedge, Hedge, LossScale
 
 __all__ = [
     "AdaHedge",

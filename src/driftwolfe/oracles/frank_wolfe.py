@@ -271,9 +271,7 @@ class Stopping(NamedTuple):
     accuracy: float  # infinite for none
     max_lmo_calls: int | None
     largest_squared: float = math.inf  # without it, any x is accurate for a target far away
-    gap: float | None = (
-        None  # if given, the gap itself decides: x within its root of the projection
-    )
+    gap: float | None = None  # if given, it alone decides: x is within its root of the projection
 
 
 class Run:

@@ -1,0 +1,291 @@
+"""Weights of experts that come and go with the intervals of a cover."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from driftwolfe.ensemble.plan import GeometricCover
+from driftwolfe.ensemble.weights import ROUNDING, LossScale, first_scale
+from driftwolfe.points import checks
+from driftwolfe.points.kinds import Array, compiled
+from driftwolfe.storage import require
+
+kernels = compiled("driftwolfe.ensemble.expert_kernels")
+
+
+@dataclass(eq=False)
+class SleepingMeta(ABC):
+    """Weights of the experts that are awake: those of the active intervals of a cover.
+
+    Parameters
+    ----------
+    loss_scale
+        The bound B on differences of losses, in units of the loss, or ``"auto"``.
+    """
+
+    STATE: ClassVar[tuple[str, ...]] = ("scale", "largest_difference")
+    #: Arrays with an entry for each expert.
+    COLUMNS: ClassVar[tuple[str, str]]
+
+    loss_scale: LossScale = "auto"
+    scale: float = field(init=False)  # the B in use
+    largest_difference: float = field(init=False, default=0.0)  # a given B may be too small for it
+
+    def __post_init__(self) -> None:
+        self.scale = first_scale(self.loss_scale)
+        for name in self.COLUMNS:
+            setattr(self, name, np.zeros(0))
+
+    @property
+    def size(self) -> int:
+        """Number of experts that are awake."""
+        return int(getattr(self, self.COLUMNS[0]).size)
+
+    def check_state(self) -> None:
+        """Refuse a state, read from a file, whose parts do not fit together."""
+        sizes = {getattr(self, name).size for name in self.COLUMNS}
+        require(len(sizes) == 1 and min(self.scale, self.largest_difference) >= 0.0, "weights")
+
+    def remove(self, which: Any) -> None:
+        """Remove experts, given their positions or a mask; the others close the ranks."""
+        stay = np.ones(self.size, dtype=np.bool_)
+        try:
+            stay[which] = False
+        except IndexError:
+            raise ValueError(
+                f"remove takes positions below {self.size} or a mask of that length, got {which!r}"
+            ) from None
+        for name in self.COLUMNS:
+            setattr(self, name, getattr(self, name)[stay])
+
+    @property
+    @abstractmethod
+    def weights(self) -> Array:
+        """The weights of the experts that are awake, each >= 0, of sum 1; a new array."""
+
+    @abstractmethod
+    def add(self, new: Sequence[int]) -> None:
+        """Add experts behind the present ones, given the lengths of their intervals in rounds."""
+
+    @abstractmethod
+    def restart(self, which: Any) -> None:
+        """Replace experts, a slice or positions, by new ones for intervals of the same lengths.
+
+        A number n means the first n.
+        """
+
+    @abstractmethod
+    def update(self, learner_loss: float, expert_losses: Any) -> None:
+        """Take the loss of the combined decision and those of the experts that are awake."""
+
+    def regret_bound(
+        self, length: float, end: int, scale: float, created: int | None = None
+    ) -> float:
+        r"""Return the bound on the regret against the expert of one interval.
+
+        Parameters
+        ----------
+        length, end
+            Rounds :math:`\ell` of the interval, and its last round j, counted from 1.
+        scale
+            B: no difference was larger.
+        created
+            Number :math:`N_j` of experts ever added up to round j; that of the geometric cover,
+            :math:`\sum_k \lfloor j/2^k \rfloor`, if not given.
+        """
+        last = checks.count(end, "end")
+        number = GeometricCover().created(last) if created is None else created
+        return scale * self._relative_bound(length, last, math.log(number))
+
+    @abstractmethod
+    def _relative_bound(self, length: float, last: int, log_number: float) -> float:
+        """The bound on the regret in units of B."""
+
+    def _append(self, *columns: Array) -> None:
+        for name, new in zip(self.COLUMNS, columns, strict=True):
+            setattr(self, name, np.concatenate((getattr(self, name), new)))
+
+    def _checked(self, learner_loss: Any, expert_losses: Any) -> tuple[float, Array]:
+        """The losses of an update; an array of the experts' as compiled loops take it."""
+        losses = checks.finite_array(expert_losses, "expert_losses", (self.size,))
+        if not (isinstance(learner_loss, float) and math.isfinite(learner_loss)):
+            learner_loss = float(checks.finite_array(learner_loss, "learner_loss", ()))
+        return learner_loss, np.ascontiguousarray(losses)
+
+
+@dataclass(eq=False)
+class AdaNormalHedge(SleepingMeta):
+    r"""Weights from each expert's regret R and the total size C of its differences.
+
+    .. math::
+
+        w(R, C) = \tfrac12\big(\Phi(R+1, C+1) - \Phi(R-1, C+1)\big), \qquad
+        \Phi(R, C) = \exp\big([R]_+^2/(3C)\big)
+
+    .. math:: R_i \leftarrow R_i + r_i, \quad C_i \leftarrow C_i + |r_i|, \qquad
+              r_i = (f_t(x_t) - f_t(x_{t,i}))/B
+
+    divided by their sum. There is no learning rate. A new expert starts at R = C = 0. Where no
+    expert has a positive weight (all R are at most -1: the combined decision beats them all) the
+    weights are equal.
+
+    The regret against an expert that was awake for :math:`\ell` rounds, the last of them round j, is
+    at most (`regret_bound`; for :math:`\ell` also, sharper, its C at the end)
+
+    .. math:: B \sqrt{3 \ell c(j)}, \qquad c(j) = \ln N_j + \ln\frac{5 + 3 \ln(1 + j)}{2}
+
+    With ``loss_scale="auto"``, B is the largest difference so far, rounding apart. When a larger one
+    comes, R and C, which are in units of B, are multiplied by the old B over the new one. A heuristic:
+    the weights played before were those of the old B, so `regret_bound` is proved for a given B only.
+
+    Parameters
+    ----------
+    loss_scale
+        The bound B on the differences, in units of the loss, or ``"auto"``.
+
+    Examples
+    --------
+    >>> meta = AdaNormalHedge(loss_scale=1.0)
+    >>> meta.add(2)
+    >>> meta.update(0.5, [0.0, 1.0])
+    >>> meta.weights.round(4)
+    array([0.9191, 0.0809])
+    >>> meta.remove([1])
+    >>> meta.weights
+    array([1.])
+
+    References
+    ----------
+    Luo and Schapire (2015), Achieving all with no parameters: AdaNormalHedge, COLT; as used by
+    Zhang, Lu and Yang (2020), Minimizing dynamic regret and adaptive regret simultaneously,
+    AISTATS.
+    """
+
+    STATE: ClassVar = ("regrets", "movements")
+    COLUMNS: ClassVar = STATE
+
+    regrets: Array = field(init=False)  # R of the experts that are awake
+    movements: Array = field(init=False)  # and C
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        kernels()  # compiled now, not in a round
+
+    def check_state(self) -> None:
+        super().check_state()
+        # A sum is at most the sum of sizes, rounding apart.
+        slack = (1.0 + 1e-6) * self.movements + 1e-6
+        require((np.abs(self.regrets) <= slack).all(), "weights")
+
+    @property
+    def weights(self) -> Array:
+        weights: Array = kernels().weights(self.regrets, self.movements)
+        return weights
+
+    def add(self, new: int | Sequence[int]) -> None:
+        """Add `new` experts, or as many as it lists intervals: their lengths do not matter here."""
+        number = len(new) if isinstance(new, Sequence) else checks.count(new, "new", least=0)
+        self._append(np.zeros(number), np.zeros(number))
+
+    def restart(self, which: Any) -> None:
+        which = slice(which) if isinstance(which, int) else which
+        self.regrets, self.movements = self.regrets.copy(), self.movements.copy()
+        self.regrets[which] = self.movements[which] = 0.0
+
+    def update(self, learner_loss: float, expert_losses: Any) -> None:
+        learner, losses = self._checked(learner_loss, expert_losses)
+        self.regrets, self.movements = self.regrets.copy(), self.movements.copy()
+        self.scale, difference = kernels().update(
+            self.regrets, self.movements, learner, losses, self.scale, self.loss_scale == "auto"
+        )
+        self.largest_difference = max(self.largest_difference, difference)
+
+    def _relative_bound(self, length: float, last: int, log_number: float) -> float:
+        complexity = log_number + math.log((5.0 + 3.0 * math.log1p(last)) / 2.0)
+        return math.sqrt(3.0 * checks.nonnegative(length, "length") * complexity)
+
+
+@dataclass(eq=False)
+class MultiplicativeWeights(SleepingMeta):
+    r"""Multiplicative weights whose rates come from the lengths of the experts' intervals.
+
+    .. math::
+
+        w_I \leftarrow w_I (1 + \eta_I r_I), \qquad r_I = (f_t(x_t) - f_t(x_{t,I}))/B, \qquad
+        \eta_I = \min(1/2, 1/\sqrt{|I|})
+
+    from :math:`w_I = \eta_I`. The regret against the expert of an interval of :math:`\ell` rounds, the
+    last of them round j, is at most :math:`B(\ln(N_j)/\eta + \eta \ell)` (`regret_bound`). With
+    ``loss_scale="auto"``, B is the largest difference so far and the weights of the past stay as they
+    are: a heuristic. Differences beyond a given B count as B.
+
+    Parameters
+    ----------
+    loss_scale
+        The bound B on the differences, in units of the loss, or ``"auto"``.
+
+    Examples
+    --------
+    >>> meta = MultiplicativeWeights(loss_scale=1.0)
+    >>> meta.add([1, 16])
+    >>> meta.weights.round(4)
+    array([0.6667, 0.3333])
+    >>> meta.update(0.5, [1.0, 0.0])
+    >>> meta.weights.round(4)
+    array([0.5714, 0.4286])
+
+    References
+    ----------
+    Daniely, Gonen and Shalev-Shwartz (2015), Strongly adaptive online learning, ICML.
+    """
+
+    STATE: ClassVar = ("log_weights", "rates")
+    COLUMNS: ClassVar = STATE
+
+    log_weights: Array = field(init=False)  # log w_I of the experts that are awake
+    rates: Array = field(init=False)  # eta_I
+
+    def check_state(self) -> None:
+        super().check_state()
+        require(((self.rates > 0.0) & (self.rates <= 0.5)).all(), "weights")
+
+    @property
+    def weights(self) -> Array:
+        weights = np.exp(self.log_weights - self.log_weights.max(initial=-np.inf))  # no overflow
+        normal: Array = weights / weights.sum()
+        return normal
+
+    def add(self, new: Sequence[int]) -> None:
+        rates = np.array([_rate(checks.count(length, "length")) for length in new])
+        self._append(np.log(rates), rates)
+
+    def restart(self, which: Any) -> None:
+        which = slice(which) if isinstance(which, int) else which
+        self.log_weights = self.log_weights.copy()
+        self.log_weights[which] = np.log(self.rates[which])
+
+    def update(self, learner_loss: float, expert_losses: Any) -> None:
+        learner, losses = self._checked(learner_loss, expert_losses)
+        ahead = learner - losses
+        difference = float(np.abs(ahead).max(initial=0.0))
+        self.largest_difference = max(self.largest_difference, difference)
+        rounding = ROUNDING * float(np.abs(losses).max(initial=abs(learner)))
+        if self.loss_scale == "auto" and difference > max(self.scale, rounding):
+            self.scale = difference
+        if self.scale > 0.0:
+            steps = self.rates * np.clip(ahead / self.scale, -1.0, 1.0)
+            self.log_weights = self.log_weights + np.log1p(steps)
+
+    def _relative_bound(self, length: float, last: int, log_number: float) -> float:
+        rounds = checks.count(length, "length")
+        return log_number / _rate(rounds) + _rate(rounds) * rounds
+
+
+def _rate(length: int) -> float:
+    return min(0.5, 1.0 / math.sqrt(length))
