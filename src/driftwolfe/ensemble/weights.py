@@ -10,10 +10,8 @@ import numpy as np
 
 from driftwolfe.ensemble.plan import ader_prior
 from driftwolfe.points import checks
-from driftwolfe.points.kinds import Array, compiled
+from driftwolfe.points.kinds import Array
 from driftwolfe.storage import require
-
-kernels = compiled("driftwolfe.ensemble.expert_kernels")
 
 #: The range B of the losses: a number that is certified, or learned from what was seen.
 LossScale: TypeAlias = float | Literal["auto"]
