@@ -43,6 +43,12 @@ class Ids:
             if self.numbers.setdefault(key, len(self.names)) == len(self.names):
                 self.names.append(key)
 
+    def remove(self, number: int) -> None:
+        """Remove a key; the numbers of later ones fall by 1."""
+        del self.numbers[self.names.pop(number)]
+        for later, key in enumerate(self.names[number:], start=number):
+            self.numbers[key] = later
+
 
 #: How keys of each type are written in JSON: as a tag and a text. Numbers are in base 16, so exact.
 _KEYS: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
@@ -57,13 +63,13 @@ _TAGS = {kind: tag for tag, (kind, _, _) in _KEYS.items()}
 #: How deep tuples in tuples may be, and how many parts one key may have.
 DEEPEST_KEY, LARGEST_KEY = 8, 10_000
 #: Types of keys that hold no others and are equal to themselves.
-_SIMPLE = {str, int, bool, bytes, type(None)}
+SIMPLE = {str, int, bool, bytes, type(None)}
 _HOLDERS = (tuple, frozenset)
 
 
 def check_keys(keys: Collection[Any], what: str) -> None:
     """Raise ValueError for a key that is NaN, holds NaN, or takes too long to hash or compare."""
-    if _SIMPLE.issuperset(map(type, keys)):
+    if SIMPLE.issuperset(map(type, keys)):
         return
     parts = [key for key in keys if not isinstance(key, _HOLDERS)]
     for key in keys:

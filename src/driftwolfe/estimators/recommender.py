@@ -13,16 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftwolfe.domains import Box, LinfBall, ProductDomain, TraceNormBall
-from driftwolfe.estimators.ids import Ids, distinct_keys, encode_keys, plain_keys
-from driftwolfe.estimators.recommender_experts import (
-    ITEM_BITS,
-    LAST_ITEM,
-    LOSSES,
-    Factors,
-    Older,
-    PoolSettings,
-    RatingPool,
-)
+from driftwolfe.estimators.classifier_features import copies
+from driftwolfe.estimators.ids import SIMPLE, Ids, distinct_keys, encode_keys, plain_keys
+from driftwolfe.estimators.recommender_experts import LOSSES, Factors, PoolSettings, RatingPool
+from driftwolfe.estimators.recommender_tables import ITEM_BITS, LAST_ITEM, Older
 from driftwolfe.points import FactoredMatrix, checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
@@ -58,6 +52,17 @@ def columns(pairs: Any) -> tuple[list[Any], list[Any]]:
                 "pairs must be a list of (user, item) pairs, an array or a frame of two columns"
             ) from None
     return plain_keys(users, "the id of one user"), plain_keys(items, "the id of one item")
+
+
+def single(pairs: Any) -> Any:
+    """Return the pair if there is only one and its ids need no further check, else None: for speed."""
+    if type(pairs) is np.ndarray:
+        pairs = pairs.tolist() if pairs.shape == (1, 2) else None
+    if type(pairs) is list and len(pairs) == 1:
+        (pair,) = pairs
+        if type(pair) in (tuple, list) and len(pair) == 2:
+            return pair if type(pair[0]) in SIMPLE and type(pair[1]) in SIMPLE else None
+    return None
 
 
 class MatrixCompleter(Guarded):
@@ -173,7 +178,8 @@ class MatrixCompleter(Guarded):
         self._pool = RatingPool(settings)
         self._users, self._items = Ids(), Ids()
 
-    def partial_fit(self, pairs: Any, ratings: Any) -> Self:
+    @writes
+    def partial_fit(self, pairs: Any, ratings: Any, sample_weight: Any = None) -> Self:
         """Learn ratings, in the order given.
 
         Parameters
@@ -182,34 +188,91 @@ class MatrixCompleter(Guarded):
             (user, item) pairs: a list of them, or an array or data frame of two columns.
         ratings
             One finite number for each.
+        sample_weight
+            A number from 0 to 100 for each, or one for all. A whole number w is the same as the rating
+            w times in a row, to the last bit. Between two, a rating is learned as often as the next
+            whole number says, each time with the same share of the weight, which shortens all steps
+            and the changes of weights and running means by that factor.
         """
-        self.prequential(pairs, ratings)
+        self._learn(pairs, ratings, sample_weight)
         return self
 
     @writes
     def prequential(self, pairs: Any, ratings: Any) -> Array:
         """Predict each rating, then learn it, one after the other; return the predictions.
 
-        The same as `predict` and `partial_fit` for each rating, and much quicker.
+        The same as `predict` and `partial_fit` for each rating, and quicker.
         """
+        return self._learn(pairs, ratings)
+
+    @writes
+    def learn_one(self, user: Hashable, item: Hashable, rating: float) -> None:
+        """Learn one rating: `partial_fit` without lists."""
+        self._learn([(user, item)], [rating])
+
+    def _learn(self, pairs: Any, ratings: Any, weights: Any = None) -> Array:
+        """Learn ratings; return the predictions before."""
+        if weights is None and type(ratings) is list and len(ratings) == 1:
+            pair, (rating,) = single(pairs), ratings
+            # Neither NaN nor infinite: both comparisons would be false.
+            if pair and type(rating) in (float, int) and abs(rating) <= LARGEST_RATING:
+                return np.array([self._learn_one(*pair, float(rating))])
         users, items = columns(pairs)
         if not users:
             raise ValueError("pairs is empty: give at least one rating to learn")
         values = checks.finite_array(ratings, "ratings", (len(users),))
         if np.abs(values).max() > LARGEST_RATING:
             raise ValueError(f"ratings must lie within ±{LARGEST_RATING:g}")
+        given: tuple[Array, ...] = (np.ascontiguousarray(values),)
+        if weights is not None:
+            order, parts = copies(weights, len(users), "sample_weight")
+            if parts.max(initial=0.0) > 1.0:
+                raise ValueError("sample_weight must lie between 0 and 100")
+            users, items = ([column[k] for k in order.tolist()] for column in (users, items))
+            given = (values[order], parts)
         rows, new_users = self._users.number(users)
         cols, new_items = self._items.number(items)
-        predictions = self._pool.learn(rows, cols, np.ascontiguousarray(values))
+        predictions = self._pool.learn(rows, cols, *given)
         self._users.add(new_users)
         self._items.add(new_items)
         return predictions
 
+    def _learn_one(self, user: Hashable, item: Hashable, rating: float) -> float:
+        """Learn one rating of ids that have been checked; return the prediction before."""
+        users, items = self._users, self._items
+        predicted = self._pool.learn_one(
+            users.numbers.get(user, len(users.names)),
+            *(items.numbers.get(item, len(items.names)), rating),
+        )
+        users.add((user,))
+        items.add((item,))
+        return predicted
+
     @reads
     def predict(self, pairs: Any) -> Array:
         """Return a rating for each pair, 0 before the first; new users and items count as average."""
+        if pair := single(pairs):
+            return np.array([self._predict_one(*pair)])
         users, items = columns(pairs)
         return self._pool.predict(self._users.find(users), self._items.find(items))[0]
+
+    def _predict_one(self, user: Hashable, item: Hashable) -> float:
+        """Return a rating for ids that have been checked."""
+        numbers = self._users.numbers.get(user, -1), self._items.numbers.get(item, -1)
+        return self._pool.predict_one(*numbers)
+
+    @writes
+    def forget(self, user: Hashable) -> Self:
+        """Remove all that is stored of a user: id, biases, taste, rated pairs, and steps kept exactly.
+
+        What items, means and directions of taste have learned from them stays, as it cannot be told
+        apart. Nothing happens for a user who is not known. Takes time in proportion to the users.
+        """
+        (number,) = self._users.find(columns([(user, None)])[0]).tolist()
+        if number >= 0:
+            self._pool.forget(number)
+            self._users.remove(number)
+        return self
 
     @reads
     def expert_predictions(self, pairs: Any) -> Array:
@@ -252,8 +315,18 @@ class MatrixCompleter(Guarded):
         return list(self._items.names)
 
     @property
+    def n_users_(self) -> int:
+        """Number of users seen so far, less those forgotten."""
+        return len(self._users)
+
+    @property
+    def n_items_(self) -> int:
+        """Number of items seen so far."""
+        return len(self._items)
+
+    @property
     def n_ratings_(self) -> int:
-        """Ratings learned so far."""
+        """Ratings learned so far, copies of weighted ones counted."""
         return self._pool.t
 
     @property
@@ -290,7 +363,8 @@ class MatrixCompleter(Guarded):
         Interactions are in weighted coordinates, entry (u, i) times the weights of u and i.
         """
         mean, user_biases, item_biases, *factors = self._pool.mean_decision()
-        metrics = (grown.known.metric[:, None] for grown in self._pool.sides)
+        users, items = (grown.known.metric for grown in self._pool.sides)
+        metrics = (self._pool.of_everyone(users)[:, None], items[:, None])
         left, right = (part * metric for part, metric in zip(factors, metrics, strict=True))
         interactions = FactoredMatrix(left, np.ones(left.shape[1]), right)
         return ProductPoint([np.array([mean]), user_biases, item_biases, interactions])
@@ -337,13 +411,13 @@ class MatrixCompleter(Guarded):
                 completer = cls(**settings["settings"])
             pool = completer._pool
             _set_pool(pool, settings, arrays)
-            completer._users = Ids(distinct_keys(arrays["ids.users"], pool.users.size))
+            completer._users = Ids(distinct_keys(arrays["ids.users"], pool.everyone.size))
             completer._items = Ids(distinct_keys(arrays["ids.items"], pool.items.size))
         return completer, settings["face"]
 
     def __repr__(self) -> str:
-        users, items = len(self._users), len(self._items)
-        return f"MatrixCompleter(users={users}, items={items}, ratings={self.n_ratings_})"
+        sizes = f"users={self.n_users_}, items={self.n_items_}, ratings={self.n_ratings_}"
+        return f"MatrixCompleter({sizes})"
 
 
 #: Bound of ratings, errors and steps: ratings are at most 1e100, and errors count as 1,000 units.
@@ -359,6 +433,7 @@ SETTINGS = {
     "first": Field(int, least=0),
     "older": Field(dict),
     "next_projection": Field(int),
+    "forgotten": Field(int, least=0, newer=True),
     "face": Field(dict),
 }
 
@@ -397,6 +472,11 @@ def _fields(older: Iterable[str]) -> dict[str, Field]:
         "recent.cols": Field(whole, ("recent",), 0, below="items"),
         "recent.steps": Field(real, ("recent", "low"), *bounds),
         "seen.pairs": Field(whole, (None,), 0, newer=True),
+        # Of every user: the row, or -1; then of users at rest, in the order of their numbers.
+        "everyone.rows": Field(whole, (None,), -1, below="users", newer=True),
+        "everyone.counts": Field(whole, ("resting",), 1, newer=True),
+        "everyone.biases": Field(np.float32, ("resting", None), newer=True),
+        "everyone.squares": Field(np.float32, ("resting", None), 0.0, newer=True),
     }
 
 
@@ -407,12 +487,16 @@ def pool_state(pool: RatingPool) -> tuple[dict[str, Any], dict[str, NDArray[Any]
     groups["seen"] = {"pairs": pool.seen.pairs()}
     for k, older in pool.older.items():
         groups[f"older.{k}"] = {"users": older.users, "items": older.items}
+    everyone = pool.everyone.known
+    resting = (table[everyone.rows < 0] for table in everyone[:-1])
+    groups["everyone"] = everyone._make((*resting, everyone.rows))._asdict()
     settings = {
         "settings": asdict(pool.settings),
         "experts": [list(expert) for expert in pool.experts],
         "first": pool.first,
         "older": {str(k): older.start for k, older in pool.older.items()},
         "next_projection": pool.next_projection,
+        "forgotten": pool.forgotten,
     }
     arrays = {f"{name}.{part}": held[part] for name, held in groups.items() for part in held}
     return settings, arrays
@@ -451,7 +535,25 @@ def _set_pool(pool: RatingPool, settings: Mapping[str, Any], arrays: Mapping[str
     older = settings["older"].items()
     pool.older = {int(k): Older(start, **groups[f"older.{k}"]) for k, start in older}
     pool.seen.runs = (arrays.get("seen.pairs", np.zeros(0, np.int64)),)
+    pool.forgotten = settings.get("forgotten", 0)
+    _set_everyone(pool, groups.get("everyone"))
     _check_pool(pool)
+
+
+def _set_everyone(pool: RatingPool, saved: Mapping[str, Any] | None) -> None:
+    """Set who has which row; in files from before users could rest, everyone has the row of the number."""
+    rows = np.arange(pool.users.size) if saved is None else saved["rows"]
+    resting, everyone = rows < 0, pool.everyone
+    everyone.grow(rows.size)
+    everyone.tables.rows[: rows.size] = rows
+    require(np.array_equal(np.sort(rows[~resting]), np.arange(pool.users.size)), "rows of users")
+    if saved is not None:
+        require({*saved} == {*everyone.tables._fields}, "users at rest")
+        require(saved["biases"].shape == saved["squares"].shape, "users at rest")
+        shape = (np.count_nonzero(resting), everyone.tables.biases.shape[1])
+        require(saved["biases"].shape == shape, "users at rest")
+        for name in ("biases", "squares", "counts"):
+            getattr(everyone.tables, name)[: rows.size][resting] = saved[name]
 
 
 def _check_pool(pool: RatingPool) -> None:
@@ -465,15 +567,18 @@ def _check_pool(pool: RatingPool) -> None:
     (pairs,) = pool.seen.runs
     require(pairs.size <= (pool.first if pool.settings.keep_seen else 0), "rated pairs")
     users, items = pairs >> ITEM_BITS, pairs & LAST_ITEM
-    known = (users < pool.users.size).all() and (items < pool.items.size).all()
+    known = (users < pool.everyone.size).all() and (items < pool.items.size).all()
     require(known and (np.diff(pairs) > 0).all(), "rated pairs")
     error, lowest, highest, last = pool.scale.numbers.tolist()
     require(error >= 0.0 and lowest <= last <= highest, "ratings")
     require((slots.means >= lowest).all() and (slots.means <= highest).all(), "means")
-    sides = [grown.known for grown in pool.sides]
-    for side in sides:
-        require(side.counts.sum() == t and (side.touched < t).all(), "ratings of users or items")
-        largest = np.abs(side.biases).max(initial=0.0)
+    sides, everyone = [grown.known for grown in pool.sides], pool.everyone.known
+    others = int(everyone.counts.sum()) + pool.forgotten, 0
+    for side, more in zip(sides, others, strict=True):
+        counted = side.counts.sum() + more == t and (side.touched < t).all()
+        require(counted, "ratings of users or items")
+    for biases in (everyone.biases, *(side.biases for side in sides)):
+        largest = np.abs(biases).max(initial=0.0)
         require(largest <= (1.0 + ROUNDING) * (highest - lowest), "biases")
     for e, columns in pool.interacting():
         users, items = (side.rows[:, columns] * side.metric[:, None] for side in sides)

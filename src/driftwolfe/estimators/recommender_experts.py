@@ -1,10 +1,11 @@
-"""The experts behind `MatrixCompleter`, and the growing tables of what they have learned."""
+"""The experts behind `MatrixCompleter`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,9 @@ import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.balls import threshold_falling
 from driftwolfe.estimators import recommender_kernels
-from driftwolfe.estimators.recommender_kernels import Interactions, Scale, Side, Slots
+from driftwolfe.estimators.recommender_kernels import Interactions, Known, Scale, Side, Slots
+from driftwolfe.estimators.recommender_tables import Everyone, Growing, Older, Recent, SeenPairs
+from driftwolfe.points.compiling import direct
 from driftwolfe.points.devices import eigh
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.points.orthogonal import RitzSpace, orthonormal
@@ -38,9 +41,14 @@ SPARE_COLUMNS = 8
 #: A direction counts only if its singular value exceeds 0, and the first excluded one, by this share
 #: of the largest. Gram matrices leave errors of 1e-8 in those that are 0.
 GAP = 1e-6
-#: Bits of an item's number in a pair: users and items are fewer than 2^31.
-ITEM_BITS = 32
-LAST_ITEM = (1 << ITEM_BITS) - 1
+#: Once more users than that have rows, those without a rating among the latest lose theirs.
+MOST_ROWS = 16_384
+
+#: Called with tables of the right types only, as all of a pool are.
+_learn_one = direct(recommender_kernels.learn_one)
+_predict_one = direct(recommender_kernels.predict_one)
+#: The parts of a `Side` that make a `Known`.
+_known = itemgetter(*map(Side._fields.index, Known._fields))
 
 
 class Expert(NamedTuple):
@@ -86,95 +94,6 @@ class PoolSettings:
         return found
 
 
-class Growing:
-    """Named tables whose first `size` rows are in use; room doubles, so a new row costs constant time."""
-
-    def __init__(self, tables: Any) -> None:
-        self.size, self.tables = 0, tables
-
-    @property
-    def known(self) -> Any:
-        """The rows in use."""
-        return self.tables._make(table[: self.size] for table in self.tables)
-
-    def grow(self, size: int) -> slice:
-        """Use up to `size` rows, and return which of them are new."""
-        room, old = len(self.tables[0]), self.size
-        if size > room:
-            more = max(size, 2 * room, 16) - room
-            self.tables = self.tables._make(_pad(table, more, 0) for table in self.tables)
-        self.size = max(old, size)
-        return slice(old, self.size)
-
-    def widen(self, *widths: int) -> None:
-        """Add columns of zeros to the first tables, up to these widths."""
-        pairs = zip(self.tables, widths, strict=False)
-        wider = [_pad(table, 0, width - table.shape[1]) for table, width in pairs]
-        self.tables = self.tables._make((*wider, *self.tables[len(wider) :]))
-
-    def drop(self, count: int) -> None:
-        """Forget the oldest rows."""
-        for table in self.tables:
-            table[: self.size - count] = table[count : self.size].copy()
-        self.size -= count
-
-
-def _pad(table: Any, rows: int, columns: int) -> Any:
-    """Add rows of zeros to a table or a vector, and columns of zeros to a table."""
-    return np.pad(table, ((0, rows), (0, columns))[: table.ndim])
-
-
-@dataclass(eq=False)
-class SeenPairs:
-    """A growing set of (user, item) pairs of numbers: 8 bytes for each.
-
-    Pairs are whole numbers, sorted by user and then by item, in runs of falling length. A new run is
-    merged with the one before it unless that is more than twice as long, so n pairs cost O(n log n).
-    """
-
-    runs: tuple[Indices, ...] = ()
-
-    def add(self, rows: Indices, cols: Indices) -> None:
-        runs = [*self.runs, np.unique(rows << ITEM_BITS | cols)]
-        while len(runs) > 1 and runs[-2].size <= 2 * runs[-1].size:
-            runs[-2:] = [_merged(runs[-2:])]
-        self.runs = tuple(runs)
-
-    def items_of(self, row: int) -> Indices:
-        """Return the items of a user, sorted."""
-        first = row << ITEM_BITS
-        ends = np.array([first, first + LAST_ITEM])
-        parts = [run[slice(*run.searchsorted(ends))] for run in self.runs]
-        return _merged(parts) & LAST_ITEM
-
-    def pairs(self) -> Indices:
-        """Return all pairs as whole numbers, sorted and distinct."""
-        return _merged(self.runs)
-
-
-def _merged(runs: Iterable[Indices]) -> Indices:
-    """Return the union of sorted runs, sorted."""
-    joined = np.concatenate([np.zeros(0, np.int64), *runs])
-    joined.sort(kind="stable")  # in one pass, as runs are sorted
-    return joined[np.flatnonzero(np.diff(joined, prepend=-1))]
-
-
-class Recent(NamedTuple):
-    """The latest ratings, one row for each."""
-
-    steps: Array  # that each low-rank expert took there
-    rows: Indices
-    cols: Indices
-
-
-class Older(NamedTuple):
-    """Older steps of an expert since its start: a low-rank matrix, without the weights of rows."""
-
-    start: int
-    users: Array
-    items: Array
-
-
 class Factors(NamedTuple):
     r"""A recommender in the usual form: :math:`\mu + b_u + c_i + \langle p_u, q_i \rangle`."""
 
@@ -186,7 +105,12 @@ class Factors(NamedTuple):
 
 
 class RatingPool:
-    """Experts that predict ratings, as docs/estimators.md describes; users and items are row numbers."""
+    """Experts that predict ratings, as docs/estimators.md describes; users and items are numbers.
+
+    Every item has a row in `items`. A user has one in `users` or is at rest: of users who have not
+    rated for long only a count and biases are kept, in `everyone`, and the next rating gives them a
+    row again. So the work per rating does not grow with the number of users ever seen.
+    """
 
     def __init__(self, settings: PoolSettings) -> None:
         table, none, nowhere = np.zeros((0, 0)), np.zeros(0), np.zeros(0, np.int64)
@@ -194,16 +118,29 @@ class RatingPool:
         self.experts: list[Expert] = []
         side = Side(table, table, table, none, nowhere, nowhere)
         self.sides = self.users, self.items = Growing(side), Growing(side)
+        small = np.zeros((0, sum(expert.level < 0 for expert in settings.experts(0))), np.float32)
+        self.everyone = Growing(Everyone(small, small, nowhere, nowhere))
         self.recent = Growing(Recent(table, nowhere, nowhere))
         self.first = 0  # the number of the rating in the first row of `recent`
         self.older: dict[int, Older] = {}
         self.seen = SeenPairs()
+        self.forgotten = 0  # ratings of users that were forgotten
         self.slots = Slots(none, none, none, none, nowhere, nowhere, nowhere)
         self.low = Interactions(none, none, np.zeros((0, settings.rank)))
         self.scale = Scale(np.zeros(1, np.int64), np.zeros(4))
         self.add_experts(0)
         self.slots.weights[:] = 1.0 / len(self.experts)
         self.next_projection = self.block()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a copy; arrays in read-only memory are copied, as compiled loops write to them."""
+        self.__dict__.update(state)
+        for grown in (*self.sides, self.everyone, self.recent):
+            grown.tables = grown.tables._make(np.require(table, None, "W") for table in grown.tables)
+        self.sides = self.users, self.items
+        for name in ("slots", "low", "scale"):
+            group = getattr(self, name)
+            setattr(self, name, group._make(np.require(table, None, "W") for table in group))
 
     @property
     def t(self) -> int:
@@ -214,46 +151,182 @@ class RatingPool:
         memory = self.settings.memory
         return max(min(SHORTEST_BLOCK, memory // 4), int(BLOCK_SHARE * min(self.t, memory)))
 
-    def predict(self, rows: Indices, cols: Indices) -> tuple[Array, Array]:
+    def predict(self, users: Indices, cols: Indices) -> tuple[Array, Array]:
         """Return the predictions, and those of each expert; -1 is a new user or item."""
+        rows = np.full(users.size, -1)
+        rows[users >= 0] = self.everyone.tables.rows[users[users >= 0]]
+        found = self._predict(self.users.tables, rows, cols)
+        resting = np.flatnonzero((rows < 0) & (users >= 0))
+        if resting.size:
+            names, places = np.unique(users[resting], return_inverse=True)
+            parts = self._predict(self._resting(names), places, cols[resting])
+            for whole, part in zip(found, parts, strict=True):
+                whole[resting] = part
+        return found
+
+    def _predict(self, side: Side, rows: Indices, cols: Indices) -> tuple[Array, Array]:
         predictions, answers = np.zeros(rows.size), np.zeros((rows.size, len(self.experts)))
-        recommender_kernels.predict(rows, cols, *self._tables(), predictions, answers)
+        _, *tables = self._tables()
+        recommender_kernels.predict(rows, cols, side, *tables, predictions, answers)
         return predictions, answers
 
-    def learn(self, rows: Indices, cols: Indices, ratings: Array) -> Array:
-        """Learn ratings one by one; return what was predicted for each just before."""
-        done, predictions = 0, np.zeros(rows.size)
-        loss, metric = LOSSES.index(self.settings.loss), 0.5 ** (self.settings.weighting / 2.0)
-        while done < rows.size:
+    def predict_one(self, user: int, col: int) -> float:
+        """Return the prediction of one rating."""
+        row = int(self.everyone.tables.rows[user]) if user >= 0 else -1
+        if row < 0 <= user:
+            return float(self.predict(np.array([user]), np.array([col]))[0][0])
+        means, _, weights, _, starts, _, low = self.slots
+        return _predict_one(
+            *(row, col, self.settings.rank, _known(self.users.tables), _known(self.items.tables)),
+            *(means, starts, low, weights, self.scale.numbers),
+        )
+
+    def learn(
+        self, users: Indices, cols: Indices, ratings: Array, parts: Array | None = None
+    ) -> Array:
+        """Learn ratings, of weights `parts`, one by one; return what was predicted just before each."""
+        done, predictions = 0, np.zeros(users.size)
+        parts = np.zeros(0) if parts is None else parts
+        loss = LOSSES.index(self.settings.loss)
+        while done < users.size:
             # Up to the next projection, or the next power of 2, when an expert may join.
             event = min(self.next_projection, 1 << self.t.bit_length())
-            part = slice(done, min(rows.size, done + event - self.t))
-            u, i = rows[part], cols[part]
+            part = slice(done, min(users.size, done + event - self.t))
             # No room for the whole call yet: radii and weights depend on how many there are so far.
-            for grown, places in ((self.users, u), (self.items, i)):
-                new = grown.grow(int(places.max()) + 1)
-                grown.tables.metric[new], grown.tables.touched[new] = metric, -1
-            new = self.recent.grow(self.recent.size + u.size)
+            rows, i = self._rows(users[part]), cols[part]
+            new = self.items.grow(int(i.max()) + 1)
+            self.items.tables.metric[new], self.items.tables.touched[new] = self._metric, -1
+            new = self.recent.grow(self.recent.size + i.size)
             recent = self.recent.tables
-            recent.rows[new], recent.cols[new] = u, i
+            recent.rows[new], recent.cols[new] = rows, i
             recommender_kernels.learn(
-                *(u, i, ratings[part], loss, INTERACTION_STEP),
+                *(rows, i, ratings[part], parts[part], loss, INTERACTION_STEP),
                 *(*self._tables(), predictions[part], recent.steps[new]),
             )
-            if self.t & (self.t - 1) == 0:
-                self.add_experts(self.t)
-            if self.t == self.next_projection:
-                self._project()
-                self.next_projection = self.t + self.block()
-                if self.recent.size + self.block() > self.settings.memory:
-                    self._fold()
+            self._after(self.t)
             done = part.stop
         return predictions
 
-    def seen_by(self, row: int) -> Indices:
-        """Return the items that a user is known to have rated, in no order."""
+    def learn_one(self, user: int, col: int, rating: float) -> float:
+        """Learn a rating; return what was predicted just before."""
+        recent, place = self.recent.tables, self.recent.size
+        known = user < self.everyone.size and col < self.items.size and place < len(recent.rows)
+        row = int(self.everyone.tables.rows[user]) if known else -1
+        if row < 0:
+            return float(self.learn(np.array([user]), np.array([col]), np.array([rating]))[0])
+        recent.rows[place], recent.cols[place], self.recent.size = row, col, place + 1
+        predicted = _learn_one(
+            *(row, col, rating, LOSSES.index(self.settings.loss), INTERACTION_STEP),
+            *(self.users.tables, self.items.tables, self.slots, self.low, self.scale),
+            *(recent.steps, place),
+        )
+        self._after(int(self.scale.clock[0]))
+        return predicted
+
+    def _after(self, t: int) -> None:
+        """What happens once t ratings are learned: experts that join, projections, and a fold."""
+        if t & (t - 1) == 0:
+            self.add_experts(t)
+        if t == self.next_projection:
+            self._project()
+            self.next_projection = t + self.block()
+            if self.recent.size + self.block() > self.settings.memory:
+                self._fold()
+
+    @property
+    def _metric(self) -> float:
+        """The weight of a new row."""
+        return 0.5 ** (self.settings.weighting / 2.0)
+
+    def _rows(self, users: Indices) -> Indices:
+        """Return the rows of users; those who are new or at rest get one."""
+        new = self.everyone.grow(int(users.max()) + 1)
+        places = self.everyone.tables.rows
+        places[new] = -1
+        rows = places[users]
+        if (rows < 0).any():
+            names = np.array(list(dict.fromkeys(users[rows < 0].tolist())))
+            own = self.users.grow(self.users.size + names.size)
+            for table, restored in zip(self.users.tables, self._resting(names), strict=True):
+                table[own] = restored
+            for kept in self.everyone.tables[:-1]:
+                kept[names] = 0
+            places[names] = np.arange(own.start, own.stop)
+            rows = places[users]
+        return rows
+
+    def _resting(self, users: Indices) -> Side:
+        """Return rows for users who have none."""
+        biases, squares, counts, _ = (table[users] for table in self.everyone.tables)
+        shape, kept = (users.size, len(self.experts)), biases.shape[1]
+        side = Side(
+            *(np.zeros(shape), np.zeros(shape), np.zeros((users.size, self.low.spreads.size))),
+            *(np.full(users.size, self._metric), np.zeros(users.size, np.int64), counts),
+        )
+        side.biases[:, :kept], side.squares[:, :kept] = biases, squares
+        return side
+
+    def _rest(self) -> None:
+        """Take the rows of users who are not among the latest ratings, if there are many."""
+        if self.users.size <= MOST_ROWS:
+            return
+        rated = np.zeros(self.users.size, dtype=bool)
+        rated[self.recent.known.rows] = True
+        known, everyone, owners = self.users.known, self.everyone.tables, self.owners()
+        names, kept = owners[~rated], everyone.biases.shape[1]
+        everyone.biases[names] = known.biases[~rated, :kept]
+        everyone.squares[names] = known.squares[~rated, :kept]
+        everyone.counts[names], everyone.rows[names] = known.counts[~rated], -1
+        self._keep_rows(np.flatnonzero(rated), owners)
+
+    def _keep_rows(self, rows: Indices, owners: Indices) -> None:
+        """Remove all other rows of users."""
+        places = np.full(self.users.size, -1)
+        places[rows] = np.arange(rows.size)
+        self.users.keep(rows)
+        self.everyone.tables.rows[owners[rows]] = places[rows]
+        self.recent.known.rows[:] = places[self.recent.known.rows]
+        for k, older in self.older.items():
+            self.older[k] = older._replace(users=older.users[rows[rows < len(older.users)]])
+
+    def owners(self) -> Indices:
+        """Return the number of the user of each row."""
+        rows = self.everyone.known.rows
+        owners, names = np.empty(self.users.size, np.int64), np.flatnonzero(rows >= 0)
+        owners[rows[names]] = names
+        return owners
+
+    def forget(self, user: int) -> None:
+        """Remove a user; the numbers of later ones fall by 1."""
+        row = int(self.everyone.tables.rows[user])
+        self.forgotten += int(self.everyone.tables.counts[user])
+        if row >= 0:
+            self.forgotten += int(self.users.tables.counts[row])
+            steps, rows, cols = self.recent.known
+            gone, others = np.flatnonzero(rows == row), np.flatnonzero(rows != row)
+            if others.size:
+                # Steps of size 0 at the pair before, so that times of later ratings stay.
+                near = others[np.maximum(others.searchsorted(gone) - 1, 0)]
+                steps[gone], rows[gone], cols[gone] = 0.0, rows[near], cols[near]
+            else:
+                self.first += gone.size
+                self.recent.keep(others)
+            self._keep_rows(np.delete(np.arange(self.users.size), row), self.owners())
+        self.everyone.keep(np.delete(np.arange(self.everyone.size), user))
+        self.seen.remove(user)
+
+    def seen_by(self, user: int) -> Indices:
+        """Return the items that a user, -1 for a new one, is known to have rated, in no order."""
+        row = self.everyone.tables.rows[user] if user >= 0 else -1
         _, rows, cols = self.recent.known
-        return np.concatenate([cols[rows == row], self.seen.items_of(row)])
+        return np.concatenate([cols[rows == row], self.seen.items_of(user)])
+
+    def of_everyone(self, values: Array, resting: Array | float = 0.0) -> Array:
+        """Return values by the number of the user, from values by row and those of users at rest."""
+        rows = self.everyone.known.rows
+        found = np.empty((rows.size, *values.shape[1:]))
+        found[rows >= 0], found[rows < 0] = values[rows[rows >= 0]], resting
+        return found
 
     def mean_decision(self) -> Factors:
         """Return the weighted mean of the experts; what one has not seen since a restart counts as 0."""
@@ -262,11 +335,13 @@ class RatingPool:
         weights = np.zeros(users.rows.shape)
         for e, columns in self.interacting():
             weights[:, columns] = known[0][:, e, None] * slots.weights[e]
+        everyone = self.everyone.known
+        resting = everyone.biases[everyone.rows < 0] @ slots.weights[: everyone.biases.shape[1]]
         return Factors(
             float(slots.means @ slots.weights),
-            (users.biases * known[0]) @ slots.weights,
+            self.of_everyone((users.biases * known[0]) @ slots.weights, resting),
             (items.biases * known[1]) @ slots.weights,
-            users.rows * weights,
+            self.of_everyone(users.rows * weights),
             items.rows.copy(),
         )
 
@@ -330,9 +405,11 @@ class RatingPool:
                 older[k] = Older(start, left * (s * kept) * users, right * items)
         self.older = older
         if self.settings.keep_seen:
-            self.seen.add(self.recent.tables.rows[:half], self.recent.tables.cols[:half])
+            users = self.owners()[self.recent.tables.rows[:half]]
+            self.seen.add(users, self.recent.tables.cols[:half])
         self.recent.drop(half)
         self.first += half
+        self._rest()
 
     def _leading(self, count: int, rank: int) -> Iterator[Any]:
         """For each low-rank expert: the leading directions of its steps since its start.

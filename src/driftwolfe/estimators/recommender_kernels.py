@@ -50,6 +50,14 @@ class Side(NamedTuple):
     counts: Any  # ratings so far
 
 
+class Known(NamedTuple):
+    """What predictions need of a `Side`: a few arrays cost less to hand over than all."""
+
+    biases: Any
+    rows: Any
+    touched: Any
+
+
 class Slots(NamedTuple):
     """The experts."""
 
@@ -84,6 +92,8 @@ _SIDE = _group((NEW_TABLE,) * 3 + (NEW_NUMBERS, NEW_PLACES, NEW_PLACES), Side)
 _SLOTS = _group((NEW_NUMBERS,) * 4 + (NEW_PLACES,) * 3, Slots)
 _LOW = _group((NEW_NUMBERS, NEW_NUMBERS, NEW_TABLE), Interactions)
 _SCALE = _group((NEW_PLACES, NEW_NUMBERS), Scale)
+_KNOWN = _group((NEW_TABLE, NEW_TABLE, NEW_PLACES), Known)
+_EXPERTS = (NUMBERS, PLACES, PLACES)
 _TABLES = (_SIDE, _SIDE, _SLOTS, _LOW, _SCALE)
 
 
@@ -117,12 +127,18 @@ def loss_value(error, loss):
     return 0.5 * size * size
 
 
-@fast_jit(WHOLE, WHOLE, _SIDE, _SIDE, _SLOTS, WHOLE, NEW_NUMBERS)
-def predict_each(u, i, users, items, slots, rank, answers):
+@jit()
+def known(side):
+    """Return what predictions need."""
+    return Known(side.biases, side.rows, side.touched)
+
+
+@fast_jit(WHOLE, WHOLE, WHOLE, _KNOWN, _KNOWN, *_EXPERTS, NEW_NUMBERS)
+def predict_each(u, i, rank, users, items, means, starts, low, answers):
     """Compute what each expert predicts for user u and item i; -1 is a new one."""
     for e in range(answers.size):
-        start, k = slots.starts[e], slots.low[e]
-        answer = slots.means[e]
+        start, k = starts[e], low[e]
+        answer = means[e]
         if u >= 0 and users.touched[u] >= start:
             answer += users.biases[u, e]
             if k >= 0 and i >= 0:
@@ -203,52 +219,82 @@ def restart(slots, low, clock, mean):
                 low.norms[k] = 0.5 * low.spreads[k].sum()
 
 
-@jit(PLACES, PLACES, NUMBERS, WHOLE, NUMBER, *_TABLES, NEW_NUMBERS, NEW_TABLE)
-def learn(rows, cols, ratings, loss, rate, users, items, slots, low, scale, predictions, steps):
-    """Learn ratings one by one; fill in the predictions before, and the steps of low-rank experts."""
-    experts, rank = slots.means.size, low.spreads.shape[1]
-    answers, gains, numbers = np.empty(experts), np.empty(experts), scale.numbers
+@jit(WHOLE, WHOLE, NUMBER, NUMBER, WHOLE, NUMBER, *_TABLES, NEW_NUMBERS, NEW_TABLE)
+def learn_rating(u, i, rating, part, loss, rate, users, items, slots, low, scale, steps, work):
+    """Learn a rating of weight `part`; return the prediction before, fill in low-rank experts' steps."""
+    experts, rank, numbers, t = slots.means.size, low.spreads.shape[1], scale.numbers, scale.clock[0]
+    answers, clipped, gains = work[0], work[1], work[2]
+    forget(users, u, slots, rank, t)
+    forget(items, i, slots, 0, t)
+    if t == 0:  # all means start at the first rating
+        numbers[1:] = rating
+        slots.means[:] = rating
+    user, item = known(users), known(items)
+    predict_each(u, i, rank, user, item, slots.means, slots.starts, slots.low, answers)
+    clipped[:] = answers
+    predicted = combine(clipped, slots.weights, numbers[1], numbers[2])
+    error = abs(predicted - rating)
+    numbers[0] += part * (error - numbers[0]) * max(1.0 / (t + 1.0), 1.0 / MEMORY_OF_ERRORS)
+    numbers[1], numbers[2] = min(numbers[1], rating), max(numbers[2], rating)
+    numbers[3] += part * (rating - numbers[3]) * RECENT
+    scale.clock[0] = t + 1
+    unit = UNIT * numbers[0]
+    trust = part * ramp(unit, ROUNDING * max(abs(numbers[1]), abs(numbers[2])))
+    if trust > 0.0:
+        for e in range(experts):
+            gains[e] = -loss_value((clipped[e] - rating) / unit, loss)
+        reweigh(slots.weights, gains, trust * RATE, trust / (t + 2.0))
+        limit = numbers[2] - numbers[1]
+        for e in range(experts):
+            slope = trust * gradient((answers[e] - rating) / unit, loss)
+            step = slots.steps[e] * unit
+            descend(slots.means, slots.squares, e, slope, step, numbers[1], numbers[2])
+            descend(users.biases[u], users.squares[u], e, slope, step, -limit, limit)
+            descend(items.biases[i], items.squares[i], e, slope, step, -limit, limit)
+            k = slots.low[e]
+            if k >= 0:
+                steps[k] = -rate * unit * slope
+                step_row(k, u, i, steps[k], users, items, low)
+    else:
+        steps[:] = 0.0
+    restart(slots, low, t + 1, numbers[3])
+    return predicted if t > 0 else 0.0
+
+
+@jit(PLACES, PLACES, NUMBERS, NUMBERS, WHOLE, NUMBER, *_TABLES, NEW_NUMBERS, NEW_TABLE)
+def learn(rows, cols, ratings, parts, loss, rate, users, items, slots, low, scale, told, steps):
+    """Learn ratings one by one; without `parts` all have weight 1. Fill in predictions and steps."""
+    work = np.empty((3, slots.means.size))
     for n in range(rows.size):
-        u, i, rating, t = rows[n], cols[n], ratings[n], scale.clock[0]
-        forget(users, u, slots, rank, t)
-        forget(items, i, slots, 0, t)
-        if t == 0:  # all means start at the first rating
-            numbers[1:] = rating
-            slots.means[:] = rating
-        predict_each(u, i, users, items, slots, rank, answers)
-        clipped = answers.copy()
-        predicted = combine(clipped, slots.weights, numbers[1], numbers[2])
-        predictions[n] = predicted if t > 0 else 0.0
-        error = abs(predicted - rating)
-        numbers[0] += (error - numbers[0]) * max(1.0 / (t + 1.0), 1.0 / MEMORY_OF_ERRORS)
-        numbers[1], numbers[2] = min(numbers[1], rating), max(numbers[2], rating)
-        numbers[3] += (rating - numbers[3]) * RECENT
-        scale.clock[0] = t + 1
-        unit = UNIT * numbers[0]
-        trust = ramp(unit, ROUNDING * max(abs(numbers[1]), abs(numbers[2])))
-        if trust > 0.0:
-            for e in range(experts):
-                gains[e] = -loss_value((clipped[e] - rating) / unit, loss)
-            reweigh(slots.weights, gains, trust * RATE, trust / (t + 2.0))
-            limit = numbers[2] - numbers[1]
-            for e in range(experts):
-                slope = trust * gradient((answers[e] - rating) / unit, loss)
-                step = slots.steps[e] * unit
-                descend(slots.means, slots.squares, e, slope, step, numbers[1], numbers[2])
-                descend(users.biases[u], users.squares[u], e, slope, step, -limit, limit)
-                descend(items.biases[i], items.squares[i], e, slope, step, -limit, limit)
-                k = slots.low[e]
-                if k >= 0:
-                    steps[n, k] = -rate * unit * slope
-                    step_row(k, u, i, steps[n, k], users, items, low)
-        else:
-            steps[n, :] = 0.0
-        restart(slots, low, t + 1, numbers[3])
+        part = parts[n] if parts.size > 0 else 1.0
+        own, u, i = steps[n], rows[n], cols[n]
+        told[n] = learn_rating(
+            u, i, ratings[n], part, loss, rate, users, items, slots, low, scale, own, work
+        )
+
+
+@jit(WHOLE, WHOLE, NUMBER, WHOLE, NUMBER, *_TABLES, NEW_TABLE, WHOLE)
+def learn_one(u, i, rating, loss, rate, users, items, slots, low, scale, steps, n):
+    """The same for one rating, whose steps are row n of `steps`; return the prediction."""
+    work = np.empty((3, slots.means.size))
+    return learn_rating(
+        u, i, rating, 1.0, loss, rate, users, items, slots, low, scale, steps[n], work
+    )
 
 
 @jit(PLACES, PLACES, *_TABLES, NEW_NUMBERS, NEW_TABLE)
 def predict(rows, cols, users, items, slots, low, scale, predictions, answers):
     """Predict ratings, all experts together and each alone; nothing changes."""
+    user, item, rank = known(users), known(items), low.spreads.shape[1]
+    means, starts = slots.means, slots.starts
     for n in range(rows.size):
-        predict_each(rows[n], cols[n], users, items, slots, low.spreads.shape[1], answers[n])
+        predict_each(rows[n], cols[n], rank, user, item, means, starts, slots.low, answers[n])
         predictions[n] = combine(answers[n], slots.weights, scale.numbers[1], scale.numbers[2])
+
+
+@jit(WHOLE, WHOLE, WHOLE, _KNOWN, _KNOWN, *_EXPERTS, NUMBERS, NUMBERS)
+def predict_one(u, i, rank, users, items, means, starts, low, weights, numbers):
+    """The same for one rating."""
+    answers = np.empty(means.size)
+    predict_each(u, i, rank, users, items, means, starts, low, answers)
+    return combine(answers, weights, numbers[1], numbers[2])
