@@ -28,6 +28,8 @@ LEARNERS = ("both", "pold", "pola")
 MOST_RADII = 64
 #: Squares of sums of such numbers stay in range.
 LARGEST_RATING = 1e100
+#: Plain types, which `single` and `single_rating` look for.
+_ROWS, _REAL = (tuple, list), (float, int)
 
 
 def columns(pairs: Any) -> tuple[list[Any], list[Any]]:
@@ -55,13 +57,23 @@ def columns(pairs: Any) -> tuple[list[Any], list[Any]]:
 
 
 def single(pairs: Any) -> Any:
-    """Return the pair if there is only one and its ids need no further check, else None: for speed."""
+    """Return the pair if there is just one, of ids that need no check; else None. For speed."""
     if type(pairs) is np.ndarray:
         pairs = pairs.tolist() if pairs.shape == (1, 2) else None
     if type(pairs) is list and len(pairs) == 1:
         (pair,) = pairs
-        if type(pair) in (tuple, list) and len(pair) == 2:
+        if type(pair) in _ROWS and len(pair) == 2:
             return pair if type(pair[0]) in SIMPLE and type(pair[1]) in SIMPLE else None
+    return None
+
+
+def single_rating(ratings: Any) -> float | None:
+    """Return the rating if there is just one, in range; else None. For speed."""
+    if type(ratings) is np.ndarray:
+        ratings = ratings.tolist() if ratings.shape == (1,) else None
+    if type(ratings) is list and len(ratings) == 1 and type(ratings[0]) in _REAL:
+        # No comparison holds for NaN.
+        return float(ratings[0]) if abs(ratings[0]) <= LARGEST_RATING else None
     return None
 
 
@@ -194,7 +206,11 @@ class MatrixCompleter(Guarded):
             whole number says, each time with the same share of the weight, which shortens all steps
             and the changes of weights and running means by that factor.
         """
-        self._learn(pairs, ratings, sample_weight)
+        pair, rating = single(pairs), single_rating(ratings)
+        if pair is None or rating is None or sample_weight is not None:
+            self._learn(pairs, ratings, sample_weight)
+        else:
+            self._learn_one(*pair, rating)
         return self
 
     @writes
@@ -205,18 +221,8 @@ class MatrixCompleter(Guarded):
         """
         return self._learn(pairs, ratings)
 
-    @writes
-    def learn_one(self, user: Hashable, item: Hashable, rating: float) -> None:
-        """Learn one rating: `partial_fit` without lists."""
-        self._learn([(user, item)], [rating])
-
     def _learn(self, pairs: Any, ratings: Any, weights: Any = None) -> Array:
         """Learn ratings; return the predictions before."""
-        if weights is None and type(ratings) is list and len(ratings) == 1:
-            pair, (rating,) = single(pairs), ratings
-            # Neither NaN nor infinite: both comparisons would be false.
-            if pair and type(rating) in (float, int) and abs(rating) <= LARGEST_RATING:
-                return np.array([self._learn_one(*pair, float(rating))])
         users, items = columns(pairs)
         if not users:
             raise ValueError("pairs is empty: give at least one rating to learn")
@@ -237,27 +243,41 @@ class MatrixCompleter(Guarded):
         self._items.add(new_items)
         return predictions
 
-    def _learn_one(self, user: Hashable, item: Hashable, rating: float) -> float:
-        """Learn one rating of ids that have been checked; return the prediction before."""
+    def _learn_one(self, user: Hashable, item: Hashable, rating: float) -> None:
+        """Learn one rating of ids that have been checked."""
         users, items = self._users, self._items
-        predicted = self._pool.learn_one(
-            users.numbers.get(user, len(users.names)),
-            *(items.numbers.get(item, len(items.names)), rating),
-        )
-        users.add((user,))
-        items.add((item,))
-        return predicted
+        number, col = users.numbers.get(user, -1), items.numbers.get(item, -1)
+        if number < 0 or col < 0:
+            number, col = (n if n >= 0 else len(ids) for n, ids in ((number, users), (col, items)))
+            self._pool.learn_one(number, col, rating)
+            users.add((user,))
+            items.add((item,))
+        else:
+            self._pool.learn_one(number, col, rating)
 
     @reads
     def predict(self, pairs: Any) -> Array:
         """Return a rating for each pair, 0 before the first; new users and items count as average."""
         if pair := single(pairs):
-            return np.array([self._predict_one(*pair)])
+            user, item = self._users.numbers.get(pair[0], -1), self._items.numbers.get(pair[1], -1)
+            return np.array([self._pool.predict_one(user, item)])
         users, items = columns(pairs)
         return self._pool.predict(self._users.find(users), self._items.find(items))[0]
 
-    def _predict_one(self, user: Hashable, item: Hashable) -> float:
-        """Return a rating for ids that have been checked."""
+    @writes
+    def learn_one(self, user: Hashable, item: Hashable, rating: Any) -> None:
+        """Learn one rating: `partial_fit` of one pair."""
+        value = single_rating([rating])
+        if value is None or type(user) not in SIMPLE or type(item) not in SIMPLE:
+            self._learn([(user, item)], [rating])
+        else:
+            self._learn_one(user, item, value)
+
+    @reads
+    def predict_one(self, user: Hashable, item: Hashable) -> float:
+        """Return a rating for one pair, as `predict` does."""
+        if type(user) not in SIMPLE or type(item) not in SIMPLE:
+            (user,), (item,) = columns([(user, item)])
         numbers = self._users.numbers.get(user, -1), self._items.numbers.get(item, -1)
         return self._pool.predict_one(*numbers)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,9 +12,8 @@ import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.balls import threshold_falling
 from driftwolfe.estimators import recommender_kernels
-from driftwolfe.estimators.recommender_kernels import Interactions, Known, Scale, Side, Slots
+from driftwolfe.estimators.recommender_kernels import Interactions, Scale, Side, Slots
 from driftwolfe.estimators.recommender_tables import Everyone, Growing, Older, Recent, SeenPairs
-from driftwolfe.points.compiling import direct
 from driftwolfe.points.devices import eigh
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.points.orthogonal import RitzSpace, orthonormal
@@ -43,12 +41,6 @@ SPARE_COLUMNS = 8
 GAP = 1e-6
 #: Once more users than that have rows, those without a rating among the latest lose theirs.
 MOST_ROWS = 16_384
-
-#: Called with tables of the right types only, as all of a pool are.
-_learn_one = direct(recommender_kernels.learn_one)
-_predict_one = direct(recommender_kernels.predict_one)
-#: The parts of a `Side` that make a `Known`.
-_known = itemgetter(*map(Side._fields.index, Known._fields))
 
 
 class Expert(NamedTuple):
@@ -114,7 +106,8 @@ class RatingPool:
 
     def __init__(self, settings: PoolSettings) -> None:
         table, none, nowhere = np.zeros((0, 0)), np.zeros(0), np.zeros(0, np.int64)
-        self.settings = settings
+        self.settings, self._loss = settings, LOSSES.index(settings.loss)
+        self._bound: tuple[Any, ...] = (None,) * 7
         self.experts: list[Expert] = []
         side = Side(table, table, table, none, nowhere, nowhere)
         self.sides = self.users, self.items = Growing(side), Growing(side)
@@ -131,6 +124,10 @@ class RatingPool:
         self.add_experts(0)
         self.slots.weights[:] = 1.0 / len(self.experts)
         self.next_projection = self.block()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without addresses, which are not those of a copy."""
+        return {**self.__dict__, "_bound": (None,) * 7}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a copy; arrays in read-only memory are copied, as compiled loops write to them."""
@@ -175,11 +172,7 @@ class RatingPool:
         row = int(self.everyone.tables.rows[user]) if user >= 0 else -1
         if row < 0 <= user:
             return float(self.predict(np.array([user]), np.array([col]))[0][0])
-        means, _, weights, _, starts, _, low = self.slots
-        return _predict_one(
-            *(row, col, self.settings.rank, _known(self.users.tables), _known(self.items.tables)),
-            *(means, starts, low, weights, self.scale.numbers),
-        )
+        return recommender_kernels.predict_one(self._addresses(), row, col)
 
     def learn(
         self, users: Indices, cols: Indices, ratings: Array, parts: Array | None = None
@@ -187,20 +180,18 @@ class RatingPool:
         """Learn ratings, of weights `parts`, one by one; return what was predicted just before each."""
         done, predictions = 0, np.zeros(users.size)
         parts = np.zeros(0) if parts is None else parts
-        loss = LOSSES.index(self.settings.loss)
         while done < users.size:
             # Up to the next projection, or the next power of 2, when an expert may join.
             event = min(self.next_projection, 1 << self.t.bit_length())
             part = slice(done, min(users.size, done + event - self.t))
             # No room for the whole call yet: radii and weights depend on how many there are so far.
             rows, i = self._rows(users[part]), cols[part]
-            new = self.items.grow(int(i.max()) + 1)
-            self.items.tables.metric[new], self.items.tables.touched[new] = self._metric, -1
+            self._grow_items(int(i.max()) + 1)
             new = self.recent.grow(self.recent.size + i.size)
             recent = self.recent.tables
             recent.rows[new], recent.cols[new] = rows, i
             recommender_kernels.learn(
-                *(rows, i, ratings[part], parts[part], loss, INTERACTION_STEP),
+                *(rows, i, ratings[part], parts[part], self._loss, INTERACTION_STEP),
                 *(*self._tables(), predictions[part], recent.steps[new]),
             )
             self._after(self.t)
@@ -209,16 +200,18 @@ class RatingPool:
 
     def learn_one(self, user: int, col: int, rating: float) -> float:
         """Learn a rating; return what was predicted just before."""
-        recent, place = self.recent.tables, self.recent.size
-        known = user < self.everyone.size and col < self.items.size and place < len(recent.rows)
-        row = int(self.everyone.tables.rows[user]) if known else -1
+        if col >= self.items.size:
+            self._grow_items(col + 1)
+        row = int(self.everyone.tables.rows[user]) if user < self.everyone.size else -1
         if row < 0:
-            return float(self.learn(np.array([user]), np.array([col]), np.array([rating]))[0])
+            row = self._new_row(user)
+        place = self.recent.size
+        if place == len(self.recent.tables.rows):
+            self.recent.grow(place + 1)
+        recent = self.recent.tables
         recent.rows[place], recent.cols[place], self.recent.size = row, col, place + 1
-        predicted = _learn_one(
-            *(row, col, rating, LOSSES.index(self.settings.loss), INTERACTION_STEP),
-            *(self.users.tables, self.items.tables, self.slots, self.low, self.scale),
-            *(recent.steps, place),
+        predicted = recommender_kernels.learn_one(
+            *(self._addresses(), row, col, rating, self._loss, INTERACTION_STEP, place)
         )
         self._after(int(self.scale.clock[0]))
         return predicted
@@ -237,6 +230,21 @@ class RatingPool:
     def _metric(self) -> float:
         """The weight of a new row."""
         return 0.5 ** (self.settings.weighting / 2.0)
+
+    def _grow_items(self, size: int) -> None:
+        """Give rows to items that are new."""
+        new = self.items.grow(size)
+        self.items.tables.metric[new], self.items.tables.touched[new] = self._metric, -1
+
+    def _new_row(self, user: int) -> int:
+        """Return a row for a user who is new, in order of numbers, or at rest."""
+        if user < self.everyone.size:
+            return int(self._rows(np.array([user]))[0])
+        row = self.users.size
+        self.everyone.grow(user + 1)
+        self.users.grow(row + 1)
+        self.everyone.tables.rows[user], self.users.tables.metric[row] = row, self._metric
+        return row
 
     def _rows(self, users: Indices) -> Indices:
         """Return the rows of users; those who are new or at rest get one."""
@@ -348,6 +356,16 @@ class RatingPool:
     def _tables(self) -> tuple[Side, Side, Slots, Interactions, Scale]:
         return self.users.tables, self.items.tables, self.slots, self.low, self.scale
 
+    def _addresses(self) -> Indices:
+        """Return where all tables lie, for the loops on one rating; kept until a table is replaced."""
+        users, items, recent = self.users.tables, self.items.tables, self.recent.tables
+        slots, low, scale, bound = self.slots, self.low, self.scale, self._bound
+        same = bound[0] is users and bound[1] is items and bound[5] is recent
+        if not (same and bound[2] is slots and bound[3] is low and bound[4] is scale):
+            found = recommender_kernels.addresses(users, items, slots, low, scale, recent.steps)
+            self._bound = bound = (users, items, slots, low, scale, recent, found)
+        return bound[6]
+
     def interacting(self) -> list[tuple[int, slice]]:
         """The experts with interactions, and the columns of their factors."""
         rank = self.settings.rank
@@ -416,6 +434,8 @@ class RatingPool:
 
         Of recent steps, the oldest `count` are taken; all are divided by the weights of user and item.
         """
+        if not self.low.radii.size:
+            return
         users, items = (grown.known.metric for grown in self.sides)
         steps, rows, cols = (table[:count] for table in self.recent.tables)
         shape, numbers = (users.size, items.size), np.arange(count)
@@ -427,10 +447,10 @@ class RatingPool:
         # All experts at once: single columns of a table are slow to gather.
         steps = np.ascontiguousarray((steps * scales[:, None])[order].T)
         none = Older(0, np.zeros((0, 0)), np.zeros((0, 0)))
+        matrix = scipy.sparse.csr_array((steps[0], places, pointers), shape=shape)
         for k, (e, columns) in enumerate(self.interacting()):
             start, older = int(self.slots.starts[e]), self.older.get(k, none)
-            data = steps[k] * (times >= start) if start else steps[k]
-            matrix = scipy.sparse.csr_array((data, places, pointers), shape=shape)
+            matrix.data = steps[k] * (times >= start) if start else steps[k]
             # Of steps before a restart, only the directions are used, to start from.
             left = _weighted(older.users, users) * (older.start == start)
             right = _weighted(older.items, items)

@@ -19,6 +19,8 @@ from driftwolfe.points.compiling import (
     WHOLE,
     fast_jit,
     jit,
+    numbers_at,
+    places_at,
 )
 
 #: Rate of the weights, per unit of loss; the share is 1/t.
@@ -48,14 +50,6 @@ class Side(NamedTuple):
     metric: Any  # weights in the weighted trace norm
     touched: Any  # when last rated, -1 for never; experts restarted since know nothing of the row
     counts: Any  # ratings so far
-
-
-class Known(NamedTuple):
-    """What predictions need of a `Side`: a few arrays cost less to hand over than all."""
-
-    biases: Any
-    rows: Any
-    touched: Any
 
 
 class Slots(NamedTuple):
@@ -92,8 +86,6 @@ _SIDE = _group((NEW_TABLE,) * 3 + (NEW_NUMBERS, NEW_PLACES, NEW_PLACES), Side)
 _SLOTS = _group((NEW_NUMBERS,) * 4 + (NEW_PLACES,) * 3, Slots)
 _LOW = _group((NEW_NUMBERS, NEW_NUMBERS, NEW_TABLE), Interactions)
 _SCALE = _group((NEW_PLACES, NEW_NUMBERS), Scale)
-_KNOWN = _group((NEW_TABLE, NEW_TABLE, NEW_PLACES), Known)
-_EXPERTS = (NUMBERS, PLACES, PLACES)
 _TABLES = (_SIDE, _SIDE, _SLOTS, _LOW, _SCALE)
 
 
@@ -127,18 +119,12 @@ def loss_value(error, loss):
     return 0.5 * size * size
 
 
-@jit()
-def known(side):
-    """Return what predictions need."""
-    return Known(side.biases, side.rows, side.touched)
-
-
-@fast_jit(WHOLE, WHOLE, WHOLE, _KNOWN, _KNOWN, *_EXPERTS, NEW_NUMBERS)
-def predict_each(u, i, rank, users, items, means, starts, low, answers):
+@fast_jit(WHOLE, WHOLE, WHOLE, _SIDE, _SIDE, _SLOTS, NEW_NUMBERS)
+def predict_each(u, i, rank, users, items, slots, answers):
     """Compute what each expert predicts for user u and item i; -1 is a new one."""
     for e in range(answers.size):
-        start, k = starts[e], low[e]
-        answer = means[e]
+        start, k = slots.starts[e], slots.low[e]
+        answer = slots.means[e]
         if u >= 0 and users.touched[u] >= start:
             answer += users.biases[u, e]
             if k >= 0 and i >= 0:
@@ -229,8 +215,7 @@ def learn_rating(u, i, rating, part, loss, rate, users, items, slots, low, scale
     if t == 0:  # all means start at the first rating
         numbers[1:] = rating
         slots.means[:] = rating
-    user, item = known(users), known(items)
-    predict_each(u, i, rank, user, item, slots.means, slots.starts, slots.low, answers)
+    predict_each(u, i, rank, users, items, slots, answers)
     clipped[:] = answers
     predicted = combine(clipped, slots.weights, numbers[1], numbers[2])
     error = abs(predicted - rating)
@@ -273,28 +258,76 @@ def learn(rows, cols, ratings, parts, loss, rate, users, items, slots, low, scal
         )
 
 
-@jit(WHOLE, WHOLE, NUMBER, WHOLE, NUMBER, *_TABLES, NEW_TABLE, WHOLE)
-def learn_one(u, i, rating, loss, rate, users, items, slots, low, scale, steps, n):
-    """The same for one rating, whose steps are row n of `steps`; return the prediction."""
+@jit(PLACES, PLACES, *_TABLES, NEW_NUMBERS, NEW_TABLE)
+def predict(rows, cols, users, items, slots, low, scale, predictions, answers):
+    """Predict ratings, all experts together and each alone; nothing changes."""
+    rank = low.spreads.shape[1]
+    for n in range(rows.size):
+        predict_each(rows[n], cols[n], rank, users, items, slots, answers[n])
+        predictions[n] = combine(answers[n], slots.weights, scale.numbers[1], scale.numbers[2])
+
+
+def addresses(users, items, slots, low, scale, steps):
+    """Return sizes of tables and where they lie, as `_tables_at` reads them; they must be kept alive."""
+    arrays = (*users, *items, *slots, *low, *scale, steps)
+    sizes = (len(users.counts), len(items.counts), len(slots.means), *low.spreads.shape, len(steps))
+    return np.array([*sizes, *(array.ctypes.data for array in arrays)], dtype=np.int64)
+
+
+@jit()
+def _side_at(rows, experts, factors, at):
+    shape = (rows, experts)
+    return Side(
+        numba.carray(numbers_at(at[0]), shape),
+        numba.carray(numbers_at(at[1]), shape),
+        numba.carray(numbers_at(at[2]), (rows, factors)),
+        numba.carray(numbers_at(at[3]), (rows,)),
+        numba.carray(places_at(at[4]), (rows,)),
+        numba.carray(places_at(at[5]), (rows,)),
+    )
+
+
+@jit()
+def _tables_at(at):
+    """Return the tables at these addresses."""
+    users, items, experts, low, rank, steps = at[0], at[1], at[2], at[3], at[4], at[5]
+    own, at = (experts,), at[6:]
+    return (
+        _side_at(users, experts, low * rank, at[0:6]),
+        _side_at(items, experts, low * rank, at[6:12]),
+        Slots(
+            numba.carray(numbers_at(at[12]), own),
+            numba.carray(numbers_at(at[13]), own),
+            numba.carray(numbers_at(at[14]), own),
+            numba.carray(numbers_at(at[15]), own),
+            numba.carray(places_at(at[16]), own),
+            numba.carray(places_at(at[17]), own),
+            numba.carray(places_at(at[18]), own),
+        ),
+        Interactions(
+            numba.carray(numbers_at(at[19]), (low,)),
+            numba.carray(numbers_at(at[20]), (low,)),
+            numba.carray(numbers_at(at[21]), (low, rank)),
+        ),
+        Scale(numba.carray(places_at(at[22]), (1,)), numba.carray(numbers_at(at[23]), (4,))),
+        numba.carray(numbers_at(at[24]), (steps, low)),
+    )
+
+
+@jit(PLACES, WHOLE, WHOLE, NUMBER, WHOLE, NUMBER, WHOLE)
+def learn_one(at, u, i, rating, loss, rate, n):
+    """Learn one rating into tables at addresses; its steps are row n. Return the prediction before."""
+    users, items, slots, low, scale, steps = _tables_at(at)
     work = np.empty((3, slots.means.size))
     return learn_rating(
         u, i, rating, 1.0, loss, rate, users, items, slots, low, scale, steps[n], work
     )
 
 
-@jit(PLACES, PLACES, *_TABLES, NEW_NUMBERS, NEW_TABLE)
-def predict(rows, cols, users, items, slots, low, scale, predictions, answers):
-    """Predict ratings, all experts together and each alone; nothing changes."""
-    user, item, rank = known(users), known(items), low.spreads.shape[1]
-    means, starts = slots.means, slots.starts
-    for n in range(rows.size):
-        predict_each(rows[n], cols[n], rank, user, item, means, starts, slots.low, answers[n])
-        predictions[n] = combine(answers[n], slots.weights, scale.numbers[1], scale.numbers[2])
-
-
-@jit(WHOLE, WHOLE, WHOLE, _KNOWN, _KNOWN, *_EXPERTS, NUMBERS, NUMBERS)
-def predict_one(u, i, rank, users, items, means, starts, low, weights, numbers):
-    """The same for one rating."""
-    answers = np.empty(means.size)
-    predict_each(u, i, rank, users, items, means, starts, low, answers)
-    return combine(answers, weights, numbers[1], numbers[2])
+@jit(PLACES, WHOLE, WHOLE)
+def predict_one(at, u, i):
+    """Predict one rating from tables at addresses; nothing changes."""
+    users, items, slots, low, scale, _ = _tables_at(at)
+    answers, rank = np.empty(slots.means.size), low.spreads.shape[1]
+    predict_each(u, i, rank, users, items, slots, answers)
+    return combine(answers, slots.weights, scale.numbers[1], scale.numbers[2])

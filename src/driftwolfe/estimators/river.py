@@ -73,11 +73,11 @@ class RiverMatrixCompleter(Ranker):
         """Learn a rating; x is not used."""
         if isinstance(y, str | bytes):  # float would read it
             raise TypeError(f"a rating must be a number, got {y!r}")
-        self.completer.partial_fit([(user, item)], [float(y)])
+        self.completer.learn_one(user, item, float(y))
 
     def predict_one(self, user: Hashable, item: Hashable, x: Any = None) -> Any:
         """Predict a rating; x is not used."""
-        return float(self.completer.predict([(user, item)])[0])
+        return self.completer.predict_one(user, item)
 
     def learn_many(self, pairs: Any, y: Any) -> None:
         """Learn ratings of (user, item) pairs, in order: the same as one after the other."""

@@ -67,8 +67,11 @@ def _guarded(method: Method, writing: bool = False, whole: bool = False) -> Meth
         entered = writers if writing else readers
         try:
             entered.append(me)  # in here: an interrupt may come right after it
-            read = writing and readers.count(me) != len(readers)
-            if read or writers[:1] not in ([], [me]):
+            if writing:
+                refused = writers[0] != me or (readers and readers.count(me) != len(readers))
+            else:
+                refused = writers and writers[:1] not in ([], [me])
+            if refused:
                 raise _refusal(self, access)
             return method(self, *given, **named)
         finally:

@@ -80,10 +80,18 @@ def fast_jit(*types: Any) -> Any:
     return jit(*types, fastmath={"reassoc", "contract", "nsz"})
 
 
-def direct(compiled: Any) -> Any:
-    """Return the code behind a function compiled for one list of types, which it does not check.
+def _pointer_to(scalar: Any) -> Any:
+    """Return the compiled function that turns an address into a pointer to such scalars."""
 
-    A call by the function itself checks them, which takes ten times as long for groups of arrays.
-    """
-    (found,) = compiled.overloads.values()
-    return found.entry_point
+    @numba.extending.intrinsic
+    def pointer(_: Any, address: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            return builder.inttoptr(given[0], context.get_value_type(signature.return_type))
+
+        return numba.types.CPointer(scalar)(numba.int64), code
+
+    return pointer
+
+
+#: Addresses as pointers, for arrays by `numba.carray`: handing over many arrays takes longer than many loops.
+numbers_at, places_at = _pointer_to(NUMBER), _pointer_to(WHOLE)
