@@ -28,8 +28,9 @@ from driftwolfe.ensemble import AdaHedge
 from driftwolfe.estimators import MatrixCompleter
 from driftwolfe.estimators.classifier_experts import RADII, ClassExperts, ClassLearner
 from driftwolfe.estimators.classifier_features import as_rows
-from driftwolfe.estimators.recommender_experts import Older, RatingPool
+from driftwolfe.estimators.recommender_experts import RatingPool
 from driftwolfe.estimators.recommender_kernels import UNIT
+from driftwolfe.estimators.recommender_tables import Older
 
 #: Rounds of Shuttle, of 10 rows each, and ratings of a stream.
 ROUNDS, LENGTH = 1500, 30_000

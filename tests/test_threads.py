@@ -253,20 +253,26 @@ COPIES = [copy.deepcopy, pickle.dumps]
 def in_the_middle(kind, moment, call, monkeypatch):
     """Hold a call on an estimator in the engine that all of its kind learn and predict with."""
     engine, names = {
-        "pool": (RatingPool, {"learning": "learn", "predicting": "predict"}),
-        "classes": (ClassLearner, {"learning": "learn", "predicting": "probabilities"}),
+        "pool": (
+            RatingPool,
+            {"learning": ("learn", "learn_one"), "predicting": ("predict", "predict_one")},
+        ),
+        "classes": (ClassLearner, {"learning": ("learn",), "predicting": ("probabilities",)}),
     }[kind]
     entered, go_on = threading.Event(), threading.Event()
-    original = getattr(engine, names[moment])
 
-    def slow(self, *given):
-        if not entered.is_set():
-            entered.set()
-            assert go_on.wait(30)
-        return original(self, *given)
+    def slowed(original):
+        def slow(self, *given):
+            if not entered.is_set():
+                entered.set()
+                assert go_on.wait(30)
+            return original(self, *given)
+
+        return slow
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine, names[moment], slow)
+        for name in names[moment]:
+            patch.setattr(engine, name, slowed(getattr(engine, name)))
         with held(call, entered, go_on):
             yield
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftwolfe.estimators import MatrixCompleter, recommender_experts
+from driftwolfe.estimators import MatrixCompleter, recommender_experts, recommender_tables
 from driftwolfe.estimators.recommender import pool_state
-from driftwolfe.estimators.recommender_experts import SeenPairs
+from driftwolfe.estimators.recommender_tables import SeenPairs
 from estimators.rating_streams import turning
 
 # -- somebody new ------------------------------------------------------------------------------------
@@ -121,9 +121,9 @@ def test_seen_pairs_are_a_set(parts):
 def test_a_pair_takes_eight_bytes_and_is_merged_few_times(monkeypatch):
     merged = []
     monkeypatch.setattr(
-        recommender_experts,
+        recommender_tables,
         "_merged",
-        lambda runs, merge=recommender_experts._merged: (
+        lambda runs, merge=recommender_tables._merged: (
             merged.append(sum(r.size for r in runs)) or merge(runs)
         ),
     )
@@ -146,24 +146,24 @@ def test_a_number_of_items_that_makes_no_sense(n):
 
 
 def test_new_users_are_added_without_copying_everything(monkeypatch):
-    copied, pad = [], recommender_experts._pad
+    copied, pad = [], recommender_tables._pad
 
     def counting(table, *more):
         if table.ndim == 2:
             copied.append(len(table))
         return pad(table, *more)
 
-    monkeypatch.setattr(recommender_experts, "_pad", counting)
+    monkeypatch.setattr(recommender_tables, "_pad", counting)
     completer, count = MatrixCompleter(learner="pold"), 20_000
     completer.partial_fit([(-1, -1)], [1.0])
     copied.clear()
     for user in range(count):
         completer.partial_fit([(user, user % 50)], [float(user % 5)])
     assert len(completer.users_) == count + 1
-    # Room doubles: three tables of users and one of steps are copied log2 times, and rows copied stay
-    # below 2 n per table.
-    assert len(copied) <= 4 * 2 * 20
-    assert sum(copied) <= 4 * 2 * count
+    # Room doubles: three tables of users, two of everyone and one of steps are copied log2 times, and
+    # rows copied stay below 2 n per table.
+    assert len(copied) <= 6 * 2 * 20
+    assert sum(copied) <= 6 * 2 * count
     room = completer._pool.users.tables.counts.size
     assert count < room <= 2 * count
 

@@ -76,7 +76,8 @@ def test_nor_one_of_the_regressor_which_passes_several_times(seed):
 
 def as_steps(matrix):
     users, items = matrix.shape
-    return scipy.sparse.csr_array(matrix), np.zeros((users, 0)), np.zeros((items, 0))
+    sparse = scipy.sparse.csr_array(matrix)
+    return (sparse, sparse.T), np.zeros((users, 0)), np.zeros((items, 0))
 
 
 def spectrum(values, seed=0):

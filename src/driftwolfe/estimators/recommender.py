@@ -260,7 +260,9 @@ class MatrixCompleter(Guarded):
         """Return a rating for each pair, 0 before the first; new users and items count as average."""
         if pair := single(pairs):
             user, item = self._users.numbers.get(pair[0], -1), self._items.numbers.get(pair[1], -1)
-            return np.array([self._pool.predict_one(user, item)])
+            prediction = np.empty(1)
+            prediction[0] = self._pool.predict_one(user, item)
+            return prediction
         users, items = columns(pairs)
         return self._pool.predict(self._users.find(users), self._items.find(items))[0]
 

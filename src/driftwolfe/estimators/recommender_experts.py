@@ -14,6 +14,7 @@ from driftwolfe.domains.balls import threshold_falling
 from driftwolfe.estimators import recommender_kernels
 from driftwolfe.estimators.recommender_kernels import Interactions, Scale, Side, Slots
 from driftwolfe.estimators.recommender_tables import Everyone, Growing, Older, Recent, SeenPairs
+from driftwolfe.points.compiling import direct
 from driftwolfe.points.devices import eigh
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.points.orthogonal import RitzSpace, orthonormal
@@ -35,12 +36,15 @@ SHORTEST_BLOCK, BLOCK_SHARE = 1000, 1 / 12
 #: Share of the radius left for the steps inside a block.
 ROOM = 0.1
 #: Columns of the block iteration beyond the rank.
-SPARE_COLUMNS = 8
+SPARE_COLUMNS = 2
 #: A direction counts only if its singular value exceeds 0, and the first excluded one, by this share
 #: of the largest. Gram matrices leave errors of 1e-8 in those that are 0.
 GAP = 1e-6
 #: Once more users than that have rows, those without a rating among the latest lose theirs.
 MOST_ROWS = 16_384
+#: Loops on one rating; all arguments are of the right types.
+_learn_one = direct(recommender_kernels.learn_one)
+_predict_one = direct(recommender_kernels.predict_one)
 
 
 class Expert(NamedTuple):
@@ -169,10 +173,10 @@ class RatingPool:
 
     def predict_one(self, user: int, col: int) -> float:
         """Return the prediction of one rating."""
-        row = int(self.everyone.tables.rows[user]) if user >= 0 else -1
+        row = self.everyone.tables.rows.item(user) if user >= 0 else -1
         if row < 0 <= user:
             return float(self.predict(np.array([user]), np.array([col]))[0][0])
-        return recommender_kernels.predict_one(self._addresses(), row, col)
+        return _predict_one(self._addresses(), row, col)
 
     def learn(
         self, users: Indices, cols: Indices, ratings: Array, parts: Array | None = None
@@ -202,7 +206,7 @@ class RatingPool:
         """Learn a rating; return what was predicted just before."""
         if col >= self.items.size:
             self._grow_items(col + 1)
-        row = int(self.everyone.tables.rows[user]) if user < self.everyone.size else -1
+        row = self.everyone.tables.rows.item(user) if user < self.everyone.size else -1
         if row < 0:
             row = self._new_row(user)
         place = self.recent.size
@@ -210,10 +214,10 @@ class RatingPool:
             self.recent.grow(place + 1)
         recent = self.recent.tables
         recent.rows[place], recent.cols[place], self.recent.size = row, col, place + 1
-        predicted = recommender_kernels.learn_one(
-            *(self._addresses(), row, col, rating, self._loss, INTERACTION_STEP, place)
+        predicted = _learn_one(
+            self._addresses(), row, col, rating, self._loss, INTERACTION_STEP, place
         )
-        self._after(int(self.scale.clock[0]))
+        self._after(self.scale.clock.item(0))
         return predicted
 
     def _after(self, t: int) -> None:
@@ -438,25 +442,25 @@ class RatingPool:
             return
         users, items = (grown.known.metric for grown in self.sides)
         steps, rows, cols = (table[:count] for table in self.recent.tables)
-        shape, numbers = (users.size, items.size), np.arange(count)
-        # Sorted by user: quicker than argsort, by counting.
-        by_user = scipy.sparse.csr_array((numbers, (rows, numbers)), shape=(users.size, count))
-        order, pointers = by_user.data, by_user.indptr
-        times, places = order + self.first, cols[order].astype(pointers.dtype)
-        scales = 1.0 / (users[rows] * items[cols])
-        # All experts at once: single columns of a table are slow to gather.
-        steps = np.ascontiguousarray((steps * scales[:, None])[order].T)
-        none = Older(0, np.zeros((0, 0)), np.zeros((0, 0)))
-        matrix = scipy.sparse.csr_array((steps[0], places, pointers), shape=shape)
+        pointers, places = np.zeros(users.size + 1, np.int64), np.empty(count, np.int64)
+        data = np.empty((self.low.radii.size, count))
+        starts = self.slots.starts[self.slots.low >= 0]
+        recommender_kernels.sort_steps(
+            *(steps, rows, cols, starts, self.first, users, items, pointers[1:], places, data)
+        )
+        shape, none = (users.size, items.size), Older(0, np.zeros((0, 0)), np.zeros((0, 0)))
+        short = [indices.astype(np.int32) for indices in (places, pointers)]  # as SciPy makes them
+        matrix = scipy.sparse.csr_array((data[0], *short), shape=shape)
+        flipped = matrix.T
         for k, (e, columns) in enumerate(self.interacting()):
             start, older = int(self.slots.starts[e]), self.older.get(k, none)
-            matrix.data = steps[k] * (times >= start) if start else steps[k]
+            matrix.data = flipped.data = data[k]
             # Of steps before a restart, only the directions are used, to start from.
             left = _weighted(older.users, users) * (older.start == start)
             right = _weighted(older.items, items)
             last = self.items.known.rows[:, columns] * items[:, None]
             space = self._space(k, np.concatenate([last, right], axis=1), users.size)
-            yield e, k, *leading(matrix, left, right, space, rank)
+            yield e, k, *leading((matrix, flipped), left, right, space, rank)
 
     def _space(self, k: int, last: Array, users: int) -> Array:
         """Right vectors to start from: the last ones and random ones, or as many as span everything."""
@@ -478,16 +482,18 @@ def _weighted(factor: Array, weights: Array) -> Array:
 
 
 def leading(
-    recent: Any, left: Array, right: Array, space: Array, rank: int
+    recent: tuple[Any, Any], left: Array, right: Array, space: Array, rank: int
 ) -> tuple[Array, Array, Array, Array]:
     """Return leading singular triplets of recent + left right^T, and how much each counts.
+
+    Of the recent steps, both the matrix and its transpose are given.
 
     By one round of block iteration. Right vectors of earlier blocks may depend on each other, and
     steps since a restart may map them to nearly nothing. Such images, normalised, would be rounding
     errors: they are excluded. And if the last direction ties with the first excluded one, rounding
     would choose between the two. Such directions count less, down to nothing.
     """
-    image = recent @ space + left @ (right.T @ space)
+    image = recent[0] @ space + left @ (right.T @ space)
     units = 1.0 / np.maximum(np.sqrt((space * space).sum(axis=0)), np.finfo(np.float64).tiny)
     gram = (image.T @ image) * units * units[:, None]
     squares, turn = eigh(gram)
@@ -496,7 +502,7 @@ def leading(
     if not image.size:
         return image, np.zeros(0), space[:, :0], np.zeros(0)
     basis = orthonormal(image) * trust
-    back = recent.T @ basis + right @ (left.T @ basis)
+    back = recent[1] @ basis + right @ (left.T @ basis)
     squares, rotation = eigh(back.T @ back)
     found = RitzSpace(basis, back, rotation[:, ::-1], np.sqrt(np.maximum(squares[::-1], 0.0)))
     least = GAP * float(found.s.max())

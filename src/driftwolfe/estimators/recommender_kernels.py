@@ -16,6 +16,7 @@ from driftwolfe.points.compiling import (
     NUMBER,
     NUMBERS,
     PLACES,
+    TABLE,
     WHOLE,
     fast_jit,
     jit,
@@ -331,3 +332,25 @@ def predict_one(at, u, i):
     answers, rank = np.empty(slots.means.size), low.spreads.shape[1]
     predict_each(u, i, rank, users, items, slots, answers)
     return combine(answers, slots.weights, scale.numbers[1], scale.numbers[2])
+
+
+@jit(TABLE, PLACES, PLACES, PLACES, WHOLE, NUMBERS, NUMBERS, NEW_PLACES, NEW_PLACES, NEW_TABLE)
+def sort_steps(steps, rows, cols, starts, first, users, items, ends, places, sorted_steps):
+    """Sort steps by user, divided by the weights of both; steps before a start count as 0.
+
+    The entries of row u end at `ends[u]`; `sorted_steps` has a row for each low-rank expert.
+    """
+    ends[:] = 0
+    for n in range(rows.size):
+        ends[rows[n]] += 1
+    total = 0
+    for u in range(ends.size):
+        total += ends[u]
+        ends[u] = total - ends[u]  # where the row begins
+    for n in range(rows.size):
+        u, i = rows[n], cols[n]
+        place, scale = ends[u], 1.0 / (users[u] * items[i])
+        ends[u], places[place] = place + 1, i
+        for k in range(starts.size):
+            known = first + n >= starts[k]
+            sorted_steps[k, place] = steps[n, k] * scale if known else 0.0
