@@ -62,6 +62,8 @@ _KEYS: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
 _TAGS = {kind: tag for tag, (kind, _, _) in _KEYS.items()}
 #: How deep tuples in tuples may be, and how many parts one key may have.
 DEEPEST_KEY, LARGEST_KEY = 8, 10_000
+#: Keys that are encoded at a time.
+_CHUNK = 10_000
 #: Types of keys that hold no others and are equal to themselves.
 SIMPLE = {str, int, bool, bytes, type(None)}
 _HOLDERS = (tuple, frozenset)
@@ -107,11 +109,14 @@ def _is_missing(key: Any) -> bool:
 
 def encode_keys(keys: Iterable[Any]) -> NDArray[np.uint8]:
     """Return keys as an array of bytes; TypeError for types that are not in the table above."""
+    left, parts = iter(keys), []
     try:
-        text = json.dumps([_encoded(key) for key in keys], separators=(",", ":"))
+        # Some at a time: as lists they take ten times the memory.
+        while part := [_encoded(key) for key in islice(left, _CHUNK)]:
+            parts.append(json.dumps(part, separators=(",", ":"))[1:-1])
     except RecursionError:
         raise ValueError(f"a key must not hold tuples more than {DEEPEST_KEY} deep") from None
-    return np.frombuffer(text.encode("ascii"), dtype=np.uint8).copy()
+    return np.frombuffer(f"[{','.join(parts)}]".encode("ascii"), dtype=np.uint8).copy()
 
 
 def decode_keys(encoded: NDArray[np.uint8]) -> list[Any]:

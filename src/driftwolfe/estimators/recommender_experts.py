@@ -298,8 +298,8 @@ class RatingPool:
         self.users.keep(rows)
         self.everyone.tables.rows[owners[rows]] = places[rows]
         self.recent.known.rows[:] = places[self.recent.known.rows]
-        for k, older in self.older.items():
-            self.older[k] = older._replace(users=older.users[rows[rows < len(older.users)]])
+        older = {k: o._replace(users=o.users[rows[rows < len(o.users)]]) for k, o in self.older.items()}
+        self.older = {k: o for k, o in older.items() if o.users.any()}
 
     def owners(self) -> Indices:
         """Return the number of the user of each row."""
