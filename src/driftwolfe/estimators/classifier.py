@@ -137,6 +137,8 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     ) -> TraceNormClassifier:
         """Learn rows one by one, in their order; the first call names all classes that will ever come."""
         first = not self.__sklearn_is_fitted__()
+        if not first and classes is sample_weight is None and self._learn_one(X, y):
+            return self
         if classes is None and first:
             raise ValueError("classes must be passed on the first call to partial_fit")
         given = self.classes_ if classes is None else classes
@@ -158,7 +160,12 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     @reads
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes, in the order of `classes_`."""
-        learner, rows = self._fitted(), _sound(X, "X")
+        learner = self._fitted()
+        if self._is_row(X):
+            told = learner.predict_one(np.arange(X.shape[1]), X[0])
+            if told.size:
+                return told[None]
+        rows = _sound(X, "X")
         table = validate_data(self, rows, accept_sparse="csr", dtype=np.float64, reset=False)
         return learner.probabilities(as_rows(table))
 
@@ -291,8 +298,27 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
             self.__dict__ = before  # without what scikit-learn's checks have set
             raise
 
+    def _is_row(self, X: Any) -> bool:
+        """Whether X is one row of numbers as they were learned, which needs no further check but range."""
+        if type(X) is not np.ndarray or X.shape != (1, self.n_features_in_):
+            return False
+        named = "feature_names_in_" in self.__dict__  # then scikit-learn warns
+        return X.dtype == np.float64 and X.flags.c_contiguous and not named
+
+    def _learn_one(self, X: Any, y: Any) -> bool:
+        """Learn one row of the plainest kind, for speed; return False, and do nothing, for all others."""
+        if not self._is_row(X) or type(y) is not np.ndarray or y.shape != (1,):
+            return False
+        if y.dtype.kind not in "iubU" or y.dtype.kind != self.classes_.dtype.kind:
+            return False
+        number = int(self.classes_.searchsorted(y)[0])
+        if number == self.classes_.size or self.classes_[number] != y[0]:
+            return False
+        return self._learner.learn_one(np.arange(X.shape[1]), X[0], number)
+
     def _fitted(self) -> ClassLearner:
-        check_is_fitted(self)
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)  # which takes longer, and says what to do
         return self._learner
 
     def _coefficients(self) -> tuple[Array, Array]:

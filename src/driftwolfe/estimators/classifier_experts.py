@@ -11,9 +11,12 @@ import numpy as np
 from driftwolfe.ensemble import GeometricCover
 from driftwolfe.estimators.classifier_features import (
     FULL_FEATURES,
+    LARGEST,
+    SMALLEST,
     SMALLEST_WEIGHT,
     FeatureMap,
     Rows,
+    make_writable,
     renewal_gap,
 )
 from driftwolfe.estimators.ids import distinct_keys, encode_keys
@@ -97,6 +100,11 @@ class ClassExperts:
         self._radii: Array = np.resize(self.radii, self.weights.size)
         self._steps: Array = self._radii / np.sqrt(2.0 * self.lengths)
 
+    @property
+    def scales(self) -> tuple[Array, Array]:
+        """The step size and the radius of every expert."""
+        return self._steps, self._radii
+
     def probabilities(self, rows: Rows) -> Array:
         out = np.zeros((rows.number, self.classes))
         kernels().probabilities(*rows, self.points, self.weights, out)
@@ -104,18 +112,23 @@ class ClassExperts:
 
     def learn(self, rows: Rows, labels: Indices, parts: Array) -> None:
         """Learn rows of one round of the cover; at its end, restart experts."""
-        if not self.points.flags.writeable:  # unpickled from read-only memory
-            for name in self.STATE:
-                setattr(self, name, getattr(self, name).copy())
         clock = self.t + 2.0 + np.arange(labels.size)
         shares = 1.0 / clock if self.adaptive else clock**-2.0
         kernels().learn_rows(
             *(*rows, labels, parts, shares, self._steps, self._radii, SLACK),
             *(self.points[: self.width], self.weights, self.norms),
         )
-        self.t += labels.size
+        self.count(labels.size)
+
+    def count(self, rows: int) -> None:
+        """Count rows of one round; at its end, restart experts."""
+        self.t += rows
         if self.t % BLOCK == 0:
             self._end_round()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        make_writable(self, self.STATE)
 
     def grow(self, classes: int, features: int) -> None:
         """Make room for more classes and for more entries of z, with weights 0."""
@@ -125,7 +138,9 @@ class ClassExperts:
             self.points, self.classes = wider.reshape(len(wider), -1), classes
         if features > len(self.points):
             room = max(features, 2 * len(self.points))
-            self.points = np.pad(self.points, ((0, room - len(self.points)), (0, 0)))
+            wider = np.zeros((room, self.points.shape[1]))
+            wider[: len(self.points)] = self.points
+            self.points = wider
         self.width = max(self.width, features)
 
     def _end_round(self) -> None:
@@ -182,10 +197,44 @@ class ClassLearner:
             own = slice(done, end)
             mapped = self.map.rows(rows.stretch(done, end), parts[own])
             self.experts.learn(mapped, labels[own], parts[own])
-            if self.t >= self.renewal or (self.t % BLOCK == 0 and self.map.is_behind):
-                self.map.renew()
-                self.renewal = self.t + renewal_gap(self.map.features, self.t)
+            self._renew()
             done = end
+
+    def _renew(self) -> None:
+        """Recompute the map, if it is time."""
+        if self.t >= self.renewal or (self.t % BLOCK == 0 and self.map.is_behind):
+            self.map.renew()
+            self.renewal = self.t + renewal_gap(self.map.features, self.t)
+
+    def learn_one(self, places: Indices, values: Array, label: int) -> bool:
+        """Learn one row of known features; return False, and do nothing, if a value is out of range."""
+        experts, clock = self.experts, self.t + 2.0
+        places, values = self._in_order(places, values)
+        sound = kernels().learn_one_row(
+            *(places, values, LARGEST, SMALLEST, self.map.parts, label),
+            *(1.0 / clock if experts.adaptive else clock**-2.0, *experts.scales, SLACK),
+            *(experts.points[: experts.width], experts.weights, experts.norms),
+        )
+        if sound:
+            experts.count(1)
+            self._renew()
+        return sound
+
+    def predict_one(self, places: Indices, values: Array) -> Array:
+        """Return the class probabilities of one row, none if a value is out of range; -1 is a new place."""
+        experts = self.experts
+        places, values = self._in_order(places, values)
+        return kernels().predict_one_row(
+            *(places, values, LARGEST, SMALLEST, self.map.parts, experts.points),
+            *(experts.weights, experts.classes),
+        )
+
+    def _in_order(self, places: Indices, values: Array) -> tuple[Indices, Array]:
+        """Sort entries by place, as rows have them, where sums depend on it."""
+        if self.map.full:
+            return places, values
+        order = places.argsort()
+        return places[order], values[order]
 
     def probabilities(self, rows: Rows) -> Array:
         """Return the class probabilities of every row."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,6 +131,13 @@ def renewal_gap(features: int, t: int) -> int:
     return max(1, features // 16, int(RENEWAL * t))
 
 
+def make_writable(owner: Any, names: Iterable[str]) -> None:
+    """Copy arrays that were unpickled from read-only memory: compiled loops write to them."""
+    for name in names:
+        if not getattr(owner, name).flags.writeable:
+            setattr(owner, name, np.array(getattr(owner, name)))
+
+
 class FeatureMap:
     r"""Rescales rows of features by statistics of the rows so far.
 
@@ -158,15 +166,22 @@ class FeatureMap:
         self.table: Array = np.zeros((width, width))  # A transposed
         self.squares: Array = np.zeros(0 if self.full else features)  # sums, of many features
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        make_writable(self, self.STATE)
+
     @property
     def features(self) -> int:
         return self.seen.size
 
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """All that the loops on one row need to know."""
+        held = (self.totals, self.seen, self.mean, self.moments, self.squares)
+        return (self.constant, self.full, *held, self.centre, self.table)
+
     def rows(self, given: Rows, parts: Array | None = None) -> Rows:
         """Return the rows mapped; count them if their weights `parts` are given."""
-        if not self.totals.flags.writeable:  # unpickled from read-only memory
-            for name in self.STATE:
-                setattr(self, name, getattr(self, name).copy())
         weights = np.zeros(0) if parts is None else parts
         if self.full:
             width = self.features + 1
@@ -216,7 +231,10 @@ class FeatureMap:
         more = features - self.features
         kept = ("mean", "centre", "moments", "table") if self.full else ("squares",)
         for name in ("seen", *kept):
-            setattr(self, name, np.pad(getattr(self, name), (0, more)))
+            old = getattr(self, name)
+            new = np.zeros([size + more for size in old.shape])
+            new[tuple(map(slice, old.shape))] = old
+            setattr(self, name, new)
 
     def diagonal(self) -> FeatureMap:
         """Return the map for many features that has counted the same rows."""

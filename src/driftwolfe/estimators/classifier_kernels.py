@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numba
 import numpy as np
 
 from driftwolfe.estimators.weight_kernels import reweigh
 from driftwolfe.points.compiling import (
+    ANSWER,
     NEW_NUMBERS,
     NEW_TABLE,
     NUMBER,
@@ -15,6 +17,7 @@ from driftwolfe.points.compiling import (
     PLACES,
     TABLE,
     WHOLE,
+    direct,
     jit,
 )
 
@@ -215,3 +218,78 @@ def learn_rows(
         for i in range(n):
             if norms[0, i] > (1.0 + slack) * radii[i]:
                 norms[0, i], norms[1, i] = project_columns(points, i * classes, classes, radii[i])
+
+
+#: What a feature map knows: constant, whether correlations are removed, and its arrays.
+_MAP = numba.types.Tuple(
+    (NUMBER, ANSWER, *[NEW_NUMBERS] * 3, NEW_TABLE, NEW_NUMBERS, NEW_NUMBERS, NEW_TABLE)
+)
+
+
+@jit()
+def _present(places, values, largest, smallest):
+    """Return the entries that are known and not 0, and whether all values are in range."""
+    kept = 0
+    for e in range(values.size):
+        if not abs(values[e]) <= largest:
+            return places, values, False
+        kept += places[e] >= 0 and abs(values[e]) >= smallest
+    own_places, own_values, n = np.empty(kept, np.int64), np.empty(kept), 0
+    for e in range(values.size):
+        if places[e] >= 0 and abs(values[e]) >= smallest:
+            own_places[n], own_values[n] = places[e], values[e]
+            n += 1
+    return own_places, own_values, True
+
+
+@jit()
+def _map_row(places, values, parts, state):
+    """Map one row; return it as `Rows`."""
+    constant, full, totals, seen, mean, moments, squares, centre, table = state
+    starts = np.array([0, places.size])
+    if full:
+        out = np.empty(centre.size + 1)
+        full_rows(
+            starts, places, values, parts, constant, totals, seen, mean, moments, centre, table, out
+        )
+        return np.array([0, out.size]), np.arange(out.size), out
+    out = np.empty(places.size + 1)
+    diagonal_rows(starts, places, values, parts, constant, totals, seen, squares, out)
+    mapped = np.zeros(out.size, np.int64)
+    mapped[1:] = places + 1
+    return np.array([0, out.size]), mapped, out
+
+
+@jit(PLACES, NUMBERS, NUMBER, NUMBER, _MAP, TABLE, NUMBERS, WHOLE)
+def predict_one(places, values, largest, smallest, state, points, weights, classes):
+    """Return the probabilities for one row; none if a value is out of range."""
+    own, known, sound = _present(places, values, largest, smallest)
+    if not sound:
+        return np.empty(0)
+    starts, mapped, out = _map_row(own, known, np.empty(0), state)
+    told = np.zeros((1, classes))
+    probabilities(starts, mapped, out, points, weights, told)
+    return told[0]
+
+
+@jit(
+    *(PLACES, NUMBERS, NUMBER, NUMBER, _MAP, WHOLE, NUMBER, NUMBERS, NUMBERS, NUMBER),
+    *(NEW_TABLE, NEW_NUMBERS, NEW_TABLE),
+)
+def learn_one(
+    places, values, largest, smallest, state, label, share, steps, radii, slack, points, weights, norms
+):
+    """Learn one row of weight 1; return whether all values are in range, otherwise nothing changes."""
+    own, known, sound = _present(places, values, largest, smallest)
+    if sound:
+        parts = np.ones(1)
+        starts, mapped, out = _map_row(own, known, parts, state)
+        labels, shares = np.array([label]), np.array([share])
+        learn_rows(
+            starts, mapped, out, labels, parts, shares, steps, radii, slack, points, weights, norms
+        )
+    return sound
+
+
+#: Quicker to call; all arguments must be of the right types.
+learn_one_row, predict_one_row = direct(learn_one), direct(predict_one)

@@ -13,7 +13,7 @@ from river.reco.base import Ranker
 
 from driftwolfe.estimators.classifier_experts import OPTIONS, ClassLearner, read_model, write_model
 from driftwolfe.estimators.classifier_features import LARGEST, Rows, copies, dense_rows
-from driftwolfe.estimators.ids import Ids, check_keys, plain_key, plain_keys
+from driftwolfe.estimators.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys
 from driftwolfe.estimators.recommender import MatrixCompleter
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
@@ -164,11 +164,26 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
     @writes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of features and its label, with weight `w`."""
+        if self._learner is not None and w == 1.0 and type(y) in SIMPLE and _is_plain(x):
+            label, places = self._classes.numbers.get(y), self._features.find(x)
+            if (
+                label is not None
+                and places.min(initial=0) >= 0
+                and self._learner.learn_one(places, _values(x), label)
+            ):
+                return
         self._learn(_row_of(x), x, [y], None if w == 1.0 else w)
 
     @reads
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Return the probabilities of the labels seen so far."""
+        if self._learner is not None and _is_plain(x):
+            places = self._features.find(x)
+            if places.min(initial=0) < 0:
+                check_keys(x, "the name of a feature")
+            told = self._learner.predict_one(places, _values(x))
+            if told.size:
+                return dict(zip(self._classes.names, told.tolist(), strict=True))
         table = _row_of(x)
         if self._learner is None:
             return {}
@@ -248,6 +263,24 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
         order = places.argsort()[np.count_nonzero(places < 0) :]
         starts, chosen, values = dense_rows(table.take(order, axis=1))
         return Rows(starts, places[order[chosen]], values)
+
+
+#: Types of numbers that need no further check, up to 64 bits.
+_LONG = 1 << 62
+_PLAIN = {float, bool, np.float64, np.float32, np.int64, np.int32, np.bool_}
+
+
+def _is_plain(x: Any) -> bool:
+    """Whether a row is a dict of numbers of common types: for speed."""
+    if type(x) is not dict:
+        return False
+    others = set(map(type, x.values())) - _PLAIN
+    return not others or (others == {int} and max(x.values()) < _LONG and min(x.values()) > -_LONG)
+
+
+def _values(x: dict[Any, Any]) -> Array:
+    """The values of a row that `_is_plain`."""
+    return np.fromiter(x.values(), np.float64, len(x))
 
 
 def _row_of(x: Mapping[Any, Any]) -> Array:

@@ -90,7 +90,8 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
     @reads
     def predict(self, X: Any) -> Array:
         """Return a rating for each row."""
-        check_is_fitted(self)
+        if not hasattr(self, "completer_"):
+            check_is_fitted(self)  # which takes longer, and says what to do
         return self.completer_.predict(X)
 
     @reads_whole
