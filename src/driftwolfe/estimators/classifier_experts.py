@@ -44,6 +44,7 @@ FIRST_LEVELS = 5
 SLACK = 0.5
 #: Rows that are mapped together where nothing is learned, which bounds the memory for it.
 CHUNK = 4096
+_COVER = GeometricCover()
 
 
 class ClassExperts:
@@ -145,13 +146,13 @@ class ClassExperts:
 
     def _end_round(self) -> None:
         """Restart the experts whose interval has ended, and add those for longer intervals."""
-        lengths = GeometricCover().starting(self.t // BLOCK) if self.adaptive else []
+        lengths = _COVER.starting(self.t // BLOCK) if self.adaptive else []
         # Among equally heavy ones, rounding apart, the one of the longest interval.
         number = self.radii.size
         levels = self.weights.reshape(-1, number)
         heaviest = np.array([near_largest(column)[-1] for column in levels.T])
         sources = heaviest * number + np.arange(number)
-        stacked = self.points.reshape(len(self.points), -1, self.classes)
+        stacked = self.points[: self.width].reshape(self.width, -1, self.classes)
         starts, norms = stacked[:, sources], self.norms[:, sources]
         for length in lengths[::LEVEL_BITS]:
             first = (length.bit_length() - 1) // LEVEL_BITS * number
@@ -159,7 +160,7 @@ class ClassExperts:
                 stacked[:, first : first + number] = starts
                 self.norms[:, first : first + number] = norms
         if self.lengths[-1] <= self.t:
-            self.points = np.hstack((self.points, starts.reshape(len(self.points), -1)))
+            self.points = np.hstack((self.points[: self.width], starts.reshape(self.width, -1)))
             self.norms = np.hstack((self.norms, norms))
             share = number / (self.weights.size + number) / (self.t + 1.0)
             new = np.full(number, share / number)

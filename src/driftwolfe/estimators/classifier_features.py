@@ -205,13 +205,14 @@ class FeatureMap:
             return
         scales = self._scales()
         trust = ramp(scales, CONSTANT * np.abs(self.mean))
-        known = (trust > 0.0).nonzero()[0]
+        known = trust > 0.0
         weight, scales, trust = self.totals[0], scales[known], trust[known]
-        lower = self.moments[np.ix_(known, known)] / weight / scales / scales[:, None]
+        lower = self.moments[known][:, known] / weight / scales / scales[:, None]
         lower *= trust * trust[:, None]
         # A rare feature has a larger scale than its deviation. The rest of its variance counts as
         # noise of its own, or whitening would blow it up after all.
-        correlations = np.tril(lower, -1) + np.tril(lower, -1).T + np.eye(known.size)
+        lower *= np.tri(scales.size, k=-1)
+        correlations = lower + lower.T + np.eye(scales.size)
         values, vectors = eigh(correlations)
         powers = (np.maximum(values, 0.0) + PRIOR_ROWS / weight) ** (-POWER / 2.0)
         root = (vectors * powers) @ vectors.T

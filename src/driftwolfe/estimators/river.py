@@ -164,13 +164,8 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
     @writes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of features and its label, with weight `w`."""
-        if self._learner is not None and w == 1.0 and type(y) in SIMPLE and _is_plain(x):
-            label, places = self._classes.numbers.get(y), self._features.find(x)
-            if (
-                label is not None
-                and places.min(initial=0) >= 0
-                and self._learner.learn_one(places, _values(x), label)
-            ):
+        if w == 1.0 and type(y) in SIMPLE and y in self._classes.numbers and _is_plain(x):
+            if self._learn_one(x, self._classes.numbers[y]):
                 return
         self._learn(_row_of(x), x, [y], None if w == 1.0 else w)
 
@@ -178,10 +173,9 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Return the probabilities of the labels seen so far."""
         if self._learner is not None and _is_plain(x):
-            places = self._features.find(x)
-            if places.min(initial=0) < 0:
+            if not self._features.numbers.keys() >= x.keys():
                 check_keys(x, "the name of a feature")
-            told = self._learner.predict_one(places, _values(x))
+            told = self._learner.predict_one(self._features.find(x), _values(x))
             if told.size:
                 return dict(zip(self._classes.names, told.tolist(), strict=True))
         table = _row_of(x)
@@ -256,6 +250,19 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
             numbers = self._classes.find(labels[first:last])
             rows = self._rows(table[first:last], names)
             self._learner.learn(rows, numbers, parts[first:last])
+
+    def _learn_one(self, x: dict[Any, Any], label: int) -> bool:
+        """Learn a row that `_is_plain`, for speed; return False, and do nothing, if out of range."""
+        learner, values, features = self._learner, _values(x), self._features
+        if learner is None:
+            return False
+        if not features.numbers.keys() >= x.keys():
+            check_keys(x, "the name of a feature")
+            if not (np.abs(values) <= LARGEST).all():
+                return False
+            features.add(map(plain_key, x))
+            learner.grow(len(self._classes), len(features))
+        return learner.learn_one(features.find(x), values, label)
 
     def _rows(self, table: Array, names: Collection[Hashable]) -> Rows:
         """The known features of the rows, their places rising: the order of names does not matter."""
