@@ -257,7 +257,10 @@ def in_the_middle(kind, moment, call, monkeypatch):
             RatingPool,
             {"learning": ("learn", "learn_one"), "predicting": ("predict", "predict_one")},
         ),
-        "classes": (ClassLearner, {"learning": ("learn",), "predicting": ("probabilities",)}),
+        "classes": (
+            ClassLearner,
+            {"learning": ("learn", "learn_one"), "predicting": ("probabilities", "predict_one")},
+        ),
     }[kind]
     entered, go_on = threading.Event(), threading.Event()
 
