@@ -95,11 +95,12 @@ audit: ## Look for known vulnerabilities of the pinned packages (needs the netwo
 	build/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
 	build/audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip
 
-reliability: $(HAS)experiments ## Test kills, hostile files, a million rounds, ten million ratings (half an hour)
+reliability: $(HAS)experiments ## Test kills, hostile files, a million rounds, ten million ratings, a million users (half an hour)
 	$(BIN)/python -m reliability.crash
 	$(BIN)/python -m reliability.fuzz
 	$(BIN)/python -m reliability.numerics
 	$(BIN)/python -m reliability.load
+	$(BIN)/python -m reliability.growth
 
 mutants: $(TESTS) ## Draw faults at random and run the tests; MODULES= SAMPLE=40 SEED=0 (a quarter of an hour)
 	$(BIN)/python -m reliability.mutants $(MODULES) --sample $(or $(SAMPLE),40) --seed $(or $(SEED),0) \

@@ -18,10 +18,12 @@ import numpy as np
 from river import compose, linear_model, optim, preprocessing
 from river import datasets as river_data
 from sklearn import datasets
+from sklearn.linear_model import SGDClassifier
 
 import driftwolfe as dw
 from benchmarks import data
-from benchmarks.measure import Skipped, threads
+from benchmarks.measure import Skipped, medians, race, threads
+from benchmarks.ratio import Ratio
 from driftwolfe.estimators.classifier import TraceNormClassifier
 from driftwolfe.estimators.river import RiverTraceNormClassifier
 
@@ -54,9 +56,7 @@ def play(model: Any, rows: Rows) -> Played:
 
 def learning_speed(rows: Rows) -> tuple[float, float]:
     """Rows learned per second, without predictions: ours in batches, and softmax regression."""
-    names = sorted({name for x, _ in rows for name in x}, key=str)
-    table = np.array([[x.get(name, 0.0) for name in names] for x, _ in rows])
-    labels = np.array([y for _, y in rows])
+    table, labels = as_table(rows)
     model, classes = TraceNormClassifier(), np.unique(labels)
     started = time.perf_counter()
     for k in range(0, len(rows), BATCH):
@@ -67,6 +67,13 @@ def learning_speed(rows: Rows) -> tuple[float, float]:
     for x, y in rows:
         softmax.learn_one(x, y)
     return len(rows) / ours, len(rows) / (time.perf_counter() - started)
+
+
+def as_table(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """The rows as an array with a column per feature, and the labels."""
+    names = sorted({name for x, _ in rows for name in x}, key=str)
+    table = np.array([[x.get(name, 0.0) for name in names] for x, _ in rows])
+    return table, np.array([y for _, y in rows])
 
 
 def contestants() -> Iterator[tuple[str, Any]]:
@@ -141,6 +148,57 @@ STREAMS: dict[str, Callable[[], Rows]] = {
     "image segments": lambda: list(river_data.ImageSegments()),
     "synthetic texts, abrupt drift": words,
 }
+
+
+#: Rows of each stream in the row of the speed budget, and repeats.
+TIMED, REPEATS = 3000, 5
+
+
+def row(short: bool) -> list[Ratio]:
+    """One row per call: river's API against river's softmax regression, scikit-learn's against its SGD."""
+    count, repeats = (800, 3) if short else (TIMED, REPEATS)
+    with threads(1):
+        return [
+            ratio
+            for name, load in (("Shuttle", lambda: shuttle(flipped=True)), ("digits", digits))
+            for ratio in _one_row_ratios(name, load()[:count], repeats)
+        ]
+
+
+def _one_row_ratios(name: str, rows: Rows, repeats: int) -> list[Ratio]:
+    table, labels = as_table(rows)
+    classes = np.unique(labels)
+    jobs = {
+        "river": lambda: play(RiverTraceNormClassifier(), rows),
+        "softmax": lambda: play(linear_model.SoftmaxRegression(optim.SGD(0.1)), rows),
+        "scikit-learn": lambda: row_by_row(TraceNormClassifier(), table, labels, classes),
+        "SGD": lambda: row_by_row(SGDClassifier(loss="log_loss"), table, labels, classes),
+    }
+    timings = race(jobs, repeats)
+    middle = {job: seconds / len(rows) for job, seconds in medians(timings).items()}
+    note = f"predicted and learned, one row per call; {name}, {len(rows):,} rows"
+    return [
+        Ratio(
+            "one_row",
+            f"{name}, {ours}'s API, against {theirs}",
+            *(middle[ours], middle[peer]),
+            at_least=1.0,
+            note=note,
+            timings=timings,
+        )
+        for ours, peer, theirs in (
+            ("river", "softmax", "river's SoftmaxRegression"),
+            ("scikit-learn", "SGD", "scikit-learn's SGDClassifier"),
+        )
+    ]
+
+
+def row_by_row(model: Any, table: np.ndarray, labels: np.ndarray, classes: np.ndarray) -> None:
+    """Predict and learn rows through scikit-learn's API, one per call."""
+    model.partial_fit(table[:1], labels[:1], classes)
+    for k in range(1, len(table)):
+        model.predict(table[k : k + 1])
+        model.partial_fit(table[k : k + 1], labels[k : k + 1])
 
 
 def main() -> None:

@@ -277,7 +277,19 @@ def predict_one(places, values, largest, smallest, state, points, weights, class
     *(NEW_TABLE, NEW_NUMBERS, NEW_TABLE),
 )
 def learn_one(
-    places, values, largest, smallest, state, label, share, steps, radii, slack, points, weights, norms
+    places,
+    values,
+    largest,
+    smallest,
+    state,
+    label,
+    share,
+    steps,
+    radii,
+    slack,
+    points,
+    weights,
+    norms,
 ):
     """Learn one row of weight 1; return whether all values are in range, otherwise nothing changes."""
     own, known, sound = _present(places, values, largest, smallest)

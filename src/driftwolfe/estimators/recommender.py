@@ -89,8 +89,13 @@ class MatrixCompleter(Guarded):
     of them restarted at the intervals of a geometric cover, as in `POLD` and `POLA`. One call with n
     ratings is bit-identical to n calls with one.
 
-    Memory grows with users and items (some 70 numbers for each after 100,000 ratings, growing with
-    the logarithm of the number of ratings) and holds the gradients of the latest `memory` ratings.
+    Memory holds the gradients of the latest `memory` ratings, some 70 numbers for each item and each
+    user at work after 100,000 ratings, growing with the logarithm of the number of ratings, and 64
+    bytes and the id of each other user. As long as there are at most 16,384 users, all are at work;
+    then those without a rating among the latest `memory` or half of that rest: their number of
+    ratings and their biases are kept, in single precision and for the experts that never restart,
+    but their interactions are not. So neither time nor most of the memory grows with the number of
+    users ever seen.
 
     Parameters
     ----------

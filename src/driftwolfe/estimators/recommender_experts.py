@@ -137,7 +137,9 @@ class RatingPool:
         """Restore a copy; arrays in read-only memory are copied, as compiled loops write to them."""
         self.__dict__.update(state)
         for grown in (*self.sides, self.everyone, self.recent):
-            grown.tables = grown.tables._make(np.require(table, None, "W") for table in grown.tables)
+            grown.tables = grown.tables._make(
+                np.require(table, None, "W") for table in grown.tables
+            )
         self.sides = self.users, self.items
         for name in ("slots", "low", "scale"):
             group = getattr(self, name)
@@ -298,7 +300,9 @@ class RatingPool:
         self.users.keep(rows)
         self.everyone.tables.rows[owners[rows]] = places[rows]
         self.recent.known.rows[:] = places[self.recent.known.rows]
-        older = {k: o._replace(users=o.users[rows[rows < len(o.users)]]) for k, o in self.older.items()}
+        older = {
+            k: o._replace(users=o.users[rows[rows < len(o.users)]]) for k, o in self.older.items()
+        }
         self.older = {k: o for k, o in older.items() if o.users.any()}
 
     def owners(self) -> Indices:

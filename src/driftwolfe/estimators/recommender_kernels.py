@@ -209,7 +209,12 @@ def restart(slots, low, clock, mean):
 @jit(WHOLE, WHOLE, NUMBER, NUMBER, WHOLE, NUMBER, *_TABLES, NEW_NUMBERS, NEW_TABLE)
 def learn_rating(u, i, rating, part, loss, rate, users, items, slots, low, scale, steps, work):
     """Learn a rating of weight `part`; return the prediction before, fill in low-rank experts' steps."""
-    experts, rank, numbers, t = slots.means.size, low.spreads.shape[1], scale.numbers, scale.clock[0]
+    experts, rank, numbers, t = (
+        slots.means.size,
+        low.spreads.shape[1],
+        scale.numbers,
+        scale.clock[0],
+    )
     answers, clipped, gains = work[0], work[1], work[2]
     forget(users, u, slots, rank, t)
     forget(items, i, slots, 0, t)

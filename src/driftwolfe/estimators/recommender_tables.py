@@ -57,7 +57,9 @@ class Growing:
 
 def _pad(table: Any, rows: int, columns: int) -> Any:
     """Add rows of zeros to a table or a vector, and columns of zeros to a table."""
-    wider = np.zeros([n + more for n, more in zip(table.shape, (rows, columns), strict=False)], table.dtype)
+    wider = np.zeros(
+        [n + more for n, more in zip(table.shape, (rows, columns), strict=False)], table.dtype
+    )
     wider[tuple(map(slice, table.shape))] = table  # new rows take no memory before they are used
     return wider
 

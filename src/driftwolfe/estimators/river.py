@@ -164,10 +164,9 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
     @writes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of features and its label, with weight `w`."""
-        if w == 1.0 and type(y) in SIMPLE and y in self._classes.numbers and _is_plain(x):
-            if self._learn_one(x, self._classes.numbers[y]):
-                return
-        self._learn(_row_of(x), x, [y], None if w == 1.0 else w)
+        known = w == 1.0 and type(y) in SIMPLE and y in self._classes.numbers
+        if not (known and _is_plain(x) and self._learn_one(x, self._classes.numbers[y])):
+            self._learn(_row_of(x), x, [y], None if w == 1.0 else w)
 
     @reads
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:

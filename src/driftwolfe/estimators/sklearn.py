@@ -66,24 +66,26 @@ class MatrixCompletionRegressor(Guarded, RegressorMixin, BaseEstimator):
         self.passes, self.random_state = passes, random_state
 
     @writes
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn all rows from scratch."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn all rows from scratch; a row of weight 2 is the same as two."""
         passes = checks.count(self.passes, "passes")
         completer, pairs = self._new_completer(), list(zip(*columns(X), strict=True))
         ratings = checks.finite_array(y, "y", (len(pairs),))
         random = np.random.default_rng(self.random_state)
-        completer.partial_fit(pairs, ratings)
+        completer.partial_fit(pairs, ratings, sample_weight)
+        weights = None if sample_weight is None else np.broadcast_to(sample_weight, len(pairs))
         for _ in range(passes - 1):
             order = random.permutation(len(pairs))
-            completer.partial_fit([pairs[row] for row in order.tolist()], ratings[order])
+            own = None if weights is None else weights[order]
+            completer.partial_fit([pairs[row] for row in order.tolist()], ratings[order], own)
         self.completer_, self.n_features_in_ = completer, 2
         return self
 
     @writes
-    def partial_fit(self, X: Any, y: Any) -> Self:
-        """Learn more rows."""
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn more rows; a row of weight 2 is the same as two."""
         completer = getattr(self, "completer_", None) or self._new_completer()
-        completer.partial_fit(X, y)
+        completer.partial_fit(X, y, sample_weight)
         self.completer_, self.n_features_in_ = completer, 2
         return self
 
