@@ -1,9 +1,10 @@
-"""The state of the recommender does not grow with the stream; a fast sample, and ten million ratings."""
+"""The recommender does not grow with the stream, nor with users; fast samples, and long runs."""
 
 import pytest
 
+from driftwolfe.estimators import MatrixCompleter, recommender_experts
 from driftwolfe.estimators.recommender_experts import PoolSettings
-from reliability import load
+from reliability import growth, load
 
 
 def test_the_state_stays_as_large_as_it_is():
@@ -25,3 +26,24 @@ def test_ten_million_ratings(capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["load"])
     assert load.main() == 0
     assert "10,000,000" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", growth.STREAMS)
+def test_users_who_leave_lose_their_rows(name, monkeypatch):
+    monkeypatch.setattr(recommender_experts, "MOST_ROWS", 500)
+    monkeypatch.setattr(growth, "MatrixCompleter", lambda: MatrixCompleter(memory=2_000))
+    tenths, size = growth.run(name, 0.02)
+    users = int(0.02 * growth.STREAMS[name][1])
+    assert len(tenths) == 10 and 0.95 * users <= tenths[-1].users <= users
+    # At most 500, or as many as rated lately, and those who came since the last fold.
+    assert all(tenth.rows <= 2_000 for tenth in tenths)
+    assert tenths[-1].error < 1.0
+    # 64 bytes, an id and a pair for each user; the rest is for rows, at most 1 kB each.
+    assert 1e6 * size < 100 * users + 8 * 0.02 * growth.STREAMS[name][0] + 2_000 * 2_000 + 3e6
+
+
+@pytest.mark.slow
+def test_a_million_users(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["growth"])
+    assert growth.main() == 0
+    assert "1,000,000" in capsys.readouterr().out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numba
 import numpy as np
@@ -221,9 +222,8 @@ def learn_rows(
 
 
 #: What a feature map knows: constant, whether correlations are removed, and its arrays.
-_MAP = numba.types.Tuple(
-    (NUMBER, ANSWER, *[NEW_NUMBERS] * 3, NEW_TABLE, NEW_NUMBERS, NEW_NUMBERS, NEW_TABLE)
-)
+_tuple: Any = numba.types.Tuple
+_MAP = _tuple((NUMBER, ANSWER, *[NEW_NUMBERS] * 3, NEW_TABLE, NEW_NUMBERS, NEW_NUMBERS, NEW_TABLE))
 
 
 @jit()

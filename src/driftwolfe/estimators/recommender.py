@@ -215,7 +215,7 @@ class MatrixCompleter(Guarded):
         if pair is None or rating is None or sample_weight is not None:
             self._learn(pairs, ratings, sample_weight)
         else:
-            self._learn_one(*pair, rating)
+            self._learn_one(pair[0], pair[1], rating)
         return self
 
     @writes

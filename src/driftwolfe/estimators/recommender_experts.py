@@ -35,8 +35,10 @@ INTERACTION_STEP = 8.0
 SHORTEST_BLOCK, BLOCK_SHARE = 1000, 1 / 12
 #: Share of the radius left for the steps inside a block.
 ROOM = 0.1
-#: Columns of the block iteration beyond the rank.
-SPARE_COLUMNS = 2
+#: Columns of the block iteration beyond the rank: with few items, and with more than that. Measured:
+#: with 30 items, 2 raise the mean error by up to 5 %; from 150 on, they change it by 0.2 % at most,
+#: in both directions, and save a tenth of the time.
+SPARE_COLUMNS, FEW_ITEMS, SPARE_OF_MANY = 8, 256, 2
 #: A direction counts only if its singular value exceeds 0, and the first excluded one, by this share
 #: of the largest. Gram matrices leave errors of 1e-8 in those that are 0.
 GAP = 1e-6
@@ -370,8 +372,11 @@ class RatingPool:
         slots, low, scale, bound = self.slots, self.low, self.scale, self._bound
         same = bound[0] is users and bound[1] is items and bound[5] is recent
         if not (same and bound[2] is slots and bound[3] is low and bound[4] is scale):
-            found = recommender_kernels.addresses(users, items, slots, low, scale, recent.steps)
-            self._bound = bound = (users, items, slots, low, scale, recent, found)
+            sizes = (len(users.counts), len(items.counts), len(slots.means), *low.spreads.shape)
+            arrays = (*users, *items, *slots, *low, *scale, recent.steps)
+            found = [*sizes, len(recent.steps), *(array.ctypes.data for array in arrays)]
+            tables = (users, items, slots, low, scale, recent)  # kept, so that addresses stay valid
+            self._bound = bound = (*tables, np.array(found, dtype=np.int64))
         return bound[6]
 
     def interacting(self) -> list[tuple[int, slice]]:
@@ -470,9 +475,10 @@ class RatingPool:
         """Right vectors to start from: the last ones and random ones, or as many as span everything."""
         items, columns = last.shape
         random = np.random.default_rng([self.settings.seed, self.t, k])
-        if columns + SPARE_COLUMNS >= min(users, items):
+        more = SPARE_COLUMNS if items <= FEW_ITEMS else SPARE_OF_MANY
+        if columns + more >= min(users, items):
             return random.standard_normal((items, min(users, items)))
-        spare = random.standard_normal((items, SPARE_COLUMNS))
+        spare = random.standard_normal((items, more))
         unknown = ~last.any(axis=0)
         last[:, unknown] = random.standard_normal((items, np.count_nonzero(unknown)))
         return np.concatenate([last, spare], axis=1)

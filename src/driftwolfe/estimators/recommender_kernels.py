@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from numba.np.numpy_support import carray
 
 from driftwolfe.estimators.weight_kernels import reweigh
 from driftwolfe.points.compiling import (
@@ -273,50 +274,43 @@ def predict(rows, cols, users, items, slots, low, scale, predictions, answers):
         predictions[n] = combine(answers[n], slots.weights, scale.numbers[1], scale.numbers[2])
 
 
-def addresses(users, items, slots, low, scale, steps):
-    """Return sizes of tables and where they lie, as `_tables_at` reads them; they must be kept alive."""
-    arrays = (*users, *items, *slots, *low, *scale, steps)
-    sizes = (len(users.counts), len(items.counts), len(slots.means), *low.spreads.shape, len(steps))
-    return np.array([*sizes, *(array.ctypes.data for array in arrays)], dtype=np.int64)
-
-
 @jit()
 def _side_at(rows, experts, factors, at):
     shape = (rows, experts)
     return Side(
-        numba.carray(numbers_at(at[0]), shape),
-        numba.carray(numbers_at(at[1]), shape),
-        numba.carray(numbers_at(at[2]), (rows, factors)),
-        numba.carray(numbers_at(at[3]), (rows,)),
-        numba.carray(places_at(at[4]), (rows,)),
-        numba.carray(places_at(at[5]), (rows,)),
+        carray(numbers_at(at[0]), shape),
+        carray(numbers_at(at[1]), shape),
+        carray(numbers_at(at[2]), (rows, factors)),
+        carray(numbers_at(at[3]), (rows,)),
+        carray(places_at(at[4]), (rows,)),
+        carray(places_at(at[5]), (rows,)),
     )
 
 
 @jit()
 def _tables_at(at):
-    """Return the tables at these addresses."""
+    """Return the tables at these addresses, which follow their sizes: see `RatingPool._addresses`."""
     users, items, experts, low, rank, steps = at[0], at[1], at[2], at[3], at[4], at[5]
     own, at = (experts,), at[6:]
     return (
         _side_at(users, experts, low * rank, at[0:6]),
         _side_at(items, experts, low * rank, at[6:12]),
         Slots(
-            numba.carray(numbers_at(at[12]), own),
-            numba.carray(numbers_at(at[13]), own),
-            numba.carray(numbers_at(at[14]), own),
-            numba.carray(numbers_at(at[15]), own),
-            numba.carray(places_at(at[16]), own),
-            numba.carray(places_at(at[17]), own),
-            numba.carray(places_at(at[18]), own),
+            carray(numbers_at(at[12]), own),
+            carray(numbers_at(at[13]), own),
+            carray(numbers_at(at[14]), own),
+            carray(numbers_at(at[15]), own),
+            carray(places_at(at[16]), own),
+            carray(places_at(at[17]), own),
+            carray(places_at(at[18]), own),
         ),
         Interactions(
-            numba.carray(numbers_at(at[19]), (low,)),
-            numba.carray(numbers_at(at[20]), (low,)),
-            numba.carray(numbers_at(at[21]), (low, rank)),
+            carray(numbers_at(at[19]), (low,)),
+            carray(numbers_at(at[20]), (low,)),
+            carray(numbers_at(at[21]), (low, rank)),
         ),
-        Scale(numba.carray(places_at(at[22]), (1,)), numba.carray(numbers_at(at[23]), (4,))),
-        numba.carray(numbers_at(at[24]), (steps, low)),
+        Scale(carray(places_at(at[22]), (1,)), carray(numbers_at(at[23]), (4,))),
+        carray(numbers_at(at[24]), (steps, low)),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from river import base
@@ -276,7 +276,7 @@ _LONG = 1 << 62
 _PLAIN = {float, bool, np.float64, np.float32, np.int64, np.int32, np.bool_}
 
 
-def _is_plain(x: Any) -> bool:
+def _is_plain(x: Any) -> TypeGuard[dict[Any, Any]]:
     """Whether a row is a dict of numbers of common types: for speed."""
     if type(x) is not dict:
         return False

@@ -82,13 +82,14 @@ def fast_jit(*types: Any) -> Any:
 
 def _pointer_to(scalar: Any) -> Any:
     """Return the compiled function that turns an address into a pointer to such scalars."""
+    kind: Any = numba.types.CPointer
 
     @numba.extending.intrinsic
     def pointer(_: Any, address: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
             return builder.inttoptr(given[0], context.get_value_type(signature.return_type))
 
-        return numba.types.CPointer(scalar)(numba.int64), code
+        return kind(scalar)(numba.int64), code
 
     return pointer
 
