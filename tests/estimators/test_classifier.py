@@ -1,6 +1,7 @@
 """The classifier with the face of scikit-learn."""
 
 import inspect
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -56,6 +57,57 @@ def test_works_in_a_pipeline_and_as_a_clone():
     again = clone(model).fit(X, y)
     np.testing.assert_array_equal(again.predict_proba(X), probabilities)
     assert not hasattr(clone(model.steps[-1][1]), "classes_")
+
+
+@pytest.mark.parametrize("kind", [int, str, bool])
+def test_one_row_per_call_leaves_the_same_state(kind):
+    X, y = turning(120)
+    y = (y % 2).astype(bool) if kind is bool else y.astype(kind)
+    classes = np.unique(y)
+    whole, single = TraceNormClassifier(), TraceNormClassifier()
+    whole.partial_fit(X, y, classes)
+    single.partial_fit(X[:1], y[:1], classes)
+    for k in range(1, 120):
+        single.partial_fit(X[k : k + 1], y[k : k + 1], classes if k % 2 else None)
+        assert single.predict(X[k : k + 1]).shape == (1,)
+    assert everything(single) == everything(whole)
+    told = np.vstack([single.predict_proba(row[None]) for row in X])
+    np.testing.assert_array_equal(told, whole.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        (np.array([[np.nan, 0.0, 0.0, 0.0]]), np.array([1])),
+        (np.array([[0.0, np.inf, 0.0, 0.0]]), np.array([1])),
+        (np.array([[0.0, 2e100, 0.0, 0.0]]), np.array([1])),
+        (np.zeros((1, 5)), np.array([1])),
+        (np.zeros((1, 4)), np.array([7])),
+        (np.zeros((1, 4)), np.array([-1])),
+        (np.zeros((1, 4)), np.array(["red"])),
+        (np.zeros((1, 4)), np.array([0.5])),
+    ],
+)
+def test_one_bad_row_changes_nothing(X, y):
+    rows, labels = turning(50)
+    model = learned(rows[:, :4] if rows.shape[1] > 4 else np.resize(rows, (50, 4)), labels)
+    before = everything(model)
+    with pytest.raises(ValueError):
+        model.partial_fit(X, y)
+    if not (X.shape == (1, 4) and not X.any()):
+        with pytest.raises(ValueError):
+            model.predict(X)
+    assert everything(model) == before
+
+
+def test_one_unpickled_from_read_only_memory_learns():
+    X, y = turning(100)
+    model, buffers = learned(X, y), []
+    text = pickle.dumps(model, protocol=5, buffer_callback=buffers.append)
+    other = pickle.loads(text, buffers=[bytes(buffer) for buffer in buffers])
+    for each in (model, other):
+        each.partial_fit(X[:1], y[:1]).partial_fit(X, y)
+    assert everything(other) == everything(model)
 
 
 @pytest.mark.parametrize("features", [4, 300])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from driftwolfe.estimators import MatrixCompleter, recommender_experts
+from driftwolfe.storage import read_archive, write_archive
 from estimators.rating_streams import one_by_one, state_of, turning
 
 
@@ -94,6 +95,55 @@ def test_users_at_rest_are_saved(few_rows, tmp_path):
     assert state_of(loaded) == state_of(completer)
     told = completer.prequential(pairs[800:], ratings[800:])
     assert loaded.prequential(pairs[800:], ratings[800:]).tobytes() == told.tobytes()
+
+
+DAMAGE = {
+    "a row twice": lambda arrays: arrays["everyone.rows"].__setitem__(-1, 0),
+    "a row of nobody": lambda arrays: arrays["everyone.rows"].__setitem__(0, -1),
+    "a row too many": lambda arrays: arrays["everyone.rows"].__setitem__(0, 99),
+    "no rows": lambda arrays: arrays.pop("everyone.rows"),
+    "no counts": lambda arrays: arrays.pop("everyone.counts"),
+    "no ratings": lambda arrays: arrays["everyone.counts"].__setitem__(0, 0),
+    "more ratings": lambda arrays: arrays["everyone.counts"].__setitem__(0, 10**6),
+    "NaN": lambda arrays: arrays["everyone.biases"].__setitem__((0, 0), np.nan),
+    "a large bias": lambda arrays: arrays["everyone.biases"].__setitem__((0, 0), 9.0),
+    "negative squares": lambda arrays: arrays["everyone.squares"].__setitem__((0, 0), -1.0),
+    "an expert less": lambda arrays: arrays.update(
+        {name: arrays[name][:, 1:].copy() for name in ("everyone.biases", "everyone.squares")}
+    ),
+    "a user less": lambda arrays: arrays.update(
+        {
+            f"everyone.{name}": arrays[f"everyone.{name}"][1:]
+            for name in ("biases", "squares", "counts")
+        }
+    ),
+    "double precision": lambda arrays: arrays.update(
+        {"everyone.biases": arrays["everyone.biases"].astype(float)}
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", DAMAGE)
+def test_damaged_files_are_refused(few_rows, tmp_path, fault):
+    path = tmp_path / "ratings"
+    MatrixCompleter(memory=64).partial_fit(*coming_and_going()).save(path)
+    archive = read_archive(path)
+    arrays = {name: array.copy() for name, array in archive.arrays.items()}
+    DAMAGE[fault](arrays)
+    write_archive(path, "MatrixCompleter", archive.settings, arrays)
+    with pytest.raises(ValueError, match=r"(does|do) not fit|not hold the state"):
+        MatrixCompleter.load(path)
+
+
+def test_files_from_before_users_could_rest(tmp_path):
+    path = tmp_path / "ratings"
+    completer = MatrixCompleter(memory=64).partial_fit(*coming_and_going())
+    completer.save(path)
+    archive = read_archive(path)
+    del archive.settings["forgotten"]
+    arrays = {name: a for name, a in archive.arrays.items() if not name.startswith("everyone")}
+    write_archive(path, "MatrixCompleter", archive.settings, arrays)
+    assert state_of(MatrixCompleter.load(path)) == state_of(completer)
 
 
 # -- forgetting --------------------------------------------------------------------------------------

@@ -137,21 +137,11 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     ) -> TraceNormClassifier:
         """Learn rows one by one, in their order; the first call names all classes that will ever come."""
         first = not self.__sklearn_is_fitted__()
-        if not first and classes is sample_weight is None and self._learn_one(X, y):
-            return self
         if classes is None and first:
             raise ValueError("classes must be passed on the first call to partial_fit")
-        given = self.classes_ if classes is None else classes
-        checks.refuse_masked(given, "classes")
-        _check_labels(given, "a class")
-        given = np.unique(np.asarray(given))
-        if not given.size:
-            raise ValueError("classes must name at least one class, got none")
-        if not first and not np.array_equal(given, self.classes_):
-            raise ValueError(
-                f"classes must be those of the first call, {self.classes_.tolist()}, "
-                f"got {given.tolist()}"
-            )
+        given = self._checked_classes(classes, first)
+        if not first and sample_weight is None and self._learn_one(X, y):
+            return self
         learner, rows, labels, parts = self._checked(X, y, sample_weight, first, given)
         learner.learn(rows, labels, parts)
         self._learner = learner
@@ -265,6 +255,22 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def _checked_classes(self, classes: Any, first: bool) -> NDArray[Any]:
+        """Return the classes, sorted, if they are those of the first call."""
+        if classes is None:
+            return self.classes_
+        checks.refuse_masked(classes, "classes")
+        _check_labels(classes, "a class")
+        given = np.unique(np.asarray(classes))
+        if not given.size:
+            raise ValueError("classes must name at least one class, got none")
+        if not first and not np.array_equal(given, self.classes_):
+            raise ValueError(
+                f"classes must be those of the first call, {self.classes_.tolist()}, "
+                f"got {given.tolist()}"
+            )
+        return given
 
     def _checked(
         self, X: Any, y: Any, sample_weight: Any, first: bool, classes: Any = None

@@ -569,16 +569,16 @@ def _set_pool(pool: RatingPool, settings: Mapping[str, Any], arrays: Mapping[str
 
 def _set_everyone(pool: RatingPool, saved: Mapping[str, Any] | None) -> None:
     """Set who has which row; in files from before users could rest, everyone has the row of the number."""
+    everyone = pool.everyone
+    require(saved is None or {*saved} == {*everyone.tables._fields}, "users at rest")
     rows = np.arange(pool.users.size) if saved is None else saved["rows"]
-    resting, everyone = rows < 0, pool.everyone
+    resting = rows < 0
+    require(np.array_equal(np.sort(rows[~resting]), np.arange(pool.users.size)), "rows of users")
     everyone.grow(rows.size)
     everyone.tables.rows[: rows.size] = rows
-    require(np.array_equal(np.sort(rows[~resting]), np.arange(pool.users.size)), "rows of users")
     if saved is not None:
-        require({*saved} == {*everyone.tables._fields}, "users at rest")
-        require(saved["biases"].shape == saved["squares"].shape, "users at rest")
         shape = (np.count_nonzero(resting), everyone.tables.biases.shape[1])
-        require(saved["biases"].shape == shape, "users at rest")
+        require(saved["biases"].shape == saved["squares"].shape == shape, "users at rest")
         for name in ("biases", "squares", "counts"):
             getattr(everyone.tables, name)[: rows.size][resting] = saved[name]
 

@@ -202,7 +202,7 @@ class RatingPool:
                 *(rows, i, ratings[part], parts[part], self._loss, INTERACTION_STEP),
                 *(*self._tables(), predictions[part], recent.steps[new]),
             )
-            self._after(self.t)
+            self._events(self.t)
             done = part.stop
         return predictions
 
@@ -221,10 +221,10 @@ class RatingPool:
         predicted = _learn_one(
             self._addresses(), row, col, rating, self._loss, INTERACTION_STEP, place
         )
-        self._after(self.scale.clock.item(0))
+        self._events(self.scale.clock.item(0))
         return predicted
 
-    def _after(self, t: int) -> None:
+    def _events(self, t: int) -> None:
         """What happens once t ratings are learned: experts that join, projections, and a fold."""
         if t & (t - 1) == 0:
             self.add_experts(t)
