@@ -78,7 +78,7 @@ def test_what_fails_is_noted_told_and_tried_again(tmp_path):
     assert workers.given == [IMPOSSIBLE]
 
     class Mended(ThreadPoolExecutor):
-        def submit(self, call, one, folder):
+        def submit(self, call, one, *how):
             return super().submit(lambda: made_up(msgspec.json.decode(one, type=Trial)).encode())
 
     assert run_sweep(store, Mended) == 0

@@ -19,7 +19,16 @@ import msgspec
 
 from driftwolfe import storage
 from driftwolfe.experiments.executors import run_trials
-from driftwolfe.experiments.trial import DataSet, Option, Result, Trial, decode, read_file, short
+from driftwolfe.experiments.trial import (
+    DataSet,
+    Option,
+    Result,
+    Trial,
+    decode,
+    read_file,
+    remove_checkpoint,
+    short,
+)
 from driftwolfe.streams.data_files import Folder
 from driftwolfe.terminal import printable, show
 
@@ -157,6 +166,11 @@ class Store:
             content = msgspec.json.format(msgspec.json.encode(new), indent=1)
             storage.write_bytes(self._list, content + b"\n")
 
+    @property
+    def checkpoints(self) -> Path:
+        """Where trials under way keep what they need to resume."""
+        return self.folder / "checkpoints"
+
     def path(self, trial: Trial) -> Path:
         return self.folder / "trials" / f"{trial.name}.json"
 
@@ -171,6 +185,7 @@ class Store:
     def write(self, result: Result) -> None:
         storage.write_bytes(self.path(result.trial), result.encode())
         self._failure(result.trial).unlink(missing_ok=True)
+        remove_checkpoint(self.checkpoints / f"{result.trial.name}.json")
 
     def fail(self, trial: Trial, why: str) -> None:
         storage.write_text(self._failure(trial), why + "\n")
@@ -203,7 +218,10 @@ class Store:
 
 
 def run_sweep(
-    store: Store, make_executor: Callable[[], Executor], folder: str | None = None
+    store: Store,
+    make_executor: Callable[[], Executor],
+    folder: str | None = None,
+    device: str = "cpu",
 ) -> int:
     """Run the trials of a store that have no result, with `run_trials`; return how many failed."""
     failed = 0
@@ -211,7 +229,7 @@ def run_sweep(
         missing = store.missing
         if not missing:
             return 0
-        running = closing(run_trials(make_executor, missing, folder))
+        running = closing(run_trials(make_executor, missing, folder, device, store.checkpoints))
         with Progress(store, len(store.trials)) as progress, running as outcomes:
             for trial, result, problem in outcomes:
                 if result is None:
