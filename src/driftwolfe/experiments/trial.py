@@ -71,9 +71,23 @@ def _jumping_target(seed: int, rounds: int | None) -> Stream:
     return streams.synthetic.piecewise_constant(ball, rounds=rounds or 400, pieces=4, seed=seed)
 
 
+def _random_drifts(make: Callable[..., Stream], name: str, seed: int, **options: Any) -> Stream:
+    """Ratings whose sign changes in two random rounds, drawn by the seed, and not with the copies."""
+    stream = make(copies=(1, 1, 1), seed=seed, **options)
+    return replace(streams.drift.random_flips(stream, 2, seed), name=name)
+
+
 DATA_SETS: dict[str, Source] = {
     "movielens-100k": Source(streams.movielens_100k, RATINGS, order_within_stretches=True),
     "movielens-100k-twin": Source(streams.movielens_twin, order_within_stretches=True),
+    "movielens-100k-random-drifts": Source(
+        partial(_random_drifts, streams.movielens_100k, "MovieLens 100K, random drifts"), RATINGS
+    ),
+    "movielens-100k-random-drifts-twin": Source(
+        partial(
+            _random_drifts, streams.movielens_twin, "MovieLens 100K, random drifts (synthetic twin)"
+        )
+    ),
     "shuttle": Source(streams.shuttle, ROWS),
     "shuttle-twin": Source(streams.shuttle_twin),
     "jumping-target": Source(_jumping_target),
