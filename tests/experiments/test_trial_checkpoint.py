@@ -114,11 +114,12 @@ def test_a_checkpoint_that_cannot_be_used_is_ignored(how, tmp_path, monkeypatch,
 def test_a_checkpoint_goes_when_the_result_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "SAVE_EVERY", 0.0)
     store, asked = Store(tmp_path), trial("POLD", data=LONG)
-    work(canonical(asked), None, "cpu", str(store.checkpoints))
-    assert len(list(store.checkpoints.iterdir())) == 2
+    path = store.checkpoint(asked)
+    work(canonical(asked), None, "cpu", str(path))
+    assert len(list(path.parent.iterdir())) == 2
     store.add("A sweep", [asked])
     assert run_sweep(store, Here()) == 0
-    assert list(store.checkpoints.iterdir()) == []
+    assert list(path.parent.iterdir()) == []
 
 
 def test_runs_with_windows_keep_no_checkpoint(tmp_path, monkeypatch):

@@ -35,24 +35,23 @@ def run_trials(
     trials: Sequence[Trial],
     folder: str | None = None,
     device: str = "cpu",
-    checkpoints: Path | None = None,
+    checkpoint: Callable[[Trial], Path] | None = None,
 ) -> Generator[Outcome, None, None]:
     """Run trials, again where their process dies, and yield outcomes.
 
-    `folder` holds the real data. On this machine, trials leave checkpoints in `checkpoints`.
+    `folder` holds the real data, `checkpoint` says where a trial of this machine keeps its checkpoint.
     """
     executor, waiting = make_executor(), list(trials)
-    kept = (
-        None
-        if checkpoints is None or isinstance(executor, DaskExecutor)
-        else str(checkpoints.absolute())
-    )
+    if isinstance(executor, DaskExecutor):  # another machine's files
+        checkpoint = None
+
+    def start(trial: Trial) -> futures.Future[bytes]:
+        path = None if checkpoint is None else str(checkpoint(trial).absolute())
+        return executor.submit(work, canonical(trial), folder, device, path)
+
     try:
         for _ in range(_ATTEMPTS):
-            running = {
-                executor.submit(work, canonical(trial), folder, device, kept): trial
-                for trial in waiting
-            }
+            running = {start(trial): trial for trial in waiting}
             waiting = []
             for future in futures.as_completed(running):
                 trial = running.pop(future)
@@ -75,13 +74,12 @@ def run_trials(
 
 
 def work(
-    trial: bytes, folder: str | None, device: str = "cpu", checkpoints: str | None = None
+    trial: bytes, folder: str | None, device: str = "cpu", checkpoint: str | None = None
 ) -> bytes:
     """Run a trial in a worker: JSON in, JSON out."""
     try:
-        asked = msgspec.json.decode(trial, type=Trial)
-        path = None if checkpoints is None else Path(checkpoints, f"{asked.name}.json")
-        return run_trial(asked, folder, device, path).encode()
+        path = None if checkpoint is None else Path(checkpoint)
+        return run_trial(msgspec.json.decode(trial, type=Trial), folder, device, path).encode()
     except Exception as problem:  # raised, a cluster would repeat what can only fail again
         return msgspec.json.encode({"problem": _sentence(problem)})
 

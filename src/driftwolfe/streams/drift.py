@@ -124,7 +124,9 @@ def sign_flip(stream: Stream, every: int) -> Stream:
     [True, True, False, False, True]
     """
     length = checks.count(every, "every")
-    return replace(recurring([stream, _mirrored(stream)], length), name=f"{stream.name}, signs flipped")
+    return replace(
+        recurring([stream, _mirrored(stream)], length), name=f"{stream.name}, signs flipped"
+    )
 
 
 def random_flips(stream: Stream, number: int, seed: Seed = None) -> Stream:
