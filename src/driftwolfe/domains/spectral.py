@@ -12,7 +12,15 @@ import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.balls import NormBall, Simplex, kernels, load_kernels, threshold_to_sum
 from driftwolfe.domains.base import Answer, Domain
-from driftwolfe.points import FactoredMatrix, Triplet, checks, devices, leading_triplet, norm
+from driftwolfe.points import (
+    FactoredMatrix,
+    Triplet,
+    checks,
+    devices,
+    leading_triplet,
+    norm,
+    products,
+)
 from driftwolfe.points.devices import HOST, best_device, device_named, device_of, to_host
 from driftwolfe.points.kinds import Array, Point, Shape, compiled
 from driftwolfe.points.lanczos import leading_triplet_of_each
@@ -153,6 +161,7 @@ class TraceNormBall(NormBall):
         return list(map(self._atom, directions, leading_triplet_of_each(directions, tolerances)))
 
     def _atom(self, direction: Point, top: Triplet) -> Answer:
+        products.count(top.products)
         error, u, v = self.scale * top.error, top.u[:, None], top.v[:, None]
         if isinstance(direction, FactoredMatrix):
             atom = FactoredMatrix.from_orthonormal(u, np.array([-self.scale]), v)
@@ -181,6 +190,7 @@ class TraceNormBall(NormBall):
             return super().project_each(points)
         dense = self.device.xp.stack([y.toarray() for y in points])
         wide = dense if self.shape[0] <= self.shape[1] else dense.mT
+        products.count(min(self.shape) * len(points))
         # One call for all: each decomposition alone keeps a small part of a GPU busy.
         squares, U = self.device.xp.linalg.eigh(wide @ wide.mT)
         stacks = wide, np.flip(self.device.host(squares), 1), U.flip(2)
@@ -219,9 +229,11 @@ class TraceNormBall(NormBall):
         """Return all singular values, falling, and vectors: all, or those a projection keeps."""
         compact = self._compact(x)
         if compact is not None:
+            products.count(compact.rank)
             return compact.U, compact.s, compact.V
         dense = self._dense(x)
         device = device_of(dense)
+        products.count(min(self.shape))
         if not leading or min(self.shape) < _GRAM_SIDE:
             U, s, Vt = devices.svd(to_host(dense))
             return device.put(U), s, device.put(Vt.T)
@@ -234,6 +246,7 @@ class TraceNormBall(NormBall):
         s = np.sqrt(np.maximum(squares, 0.0))
         count = int(np.count_nonzero(threshold_to_sum(s, self.scale)))
         U = U[:, :count]
+        products.count(count)
         V = wide.T @ U / device_of(U).put(np.where(s[:count] > 0, s[:count], 1.0))
         return (U, s, V) if self.shape[0] <= self.shape[1] else (V, s, U)
 

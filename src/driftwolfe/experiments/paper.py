@@ -9,7 +9,9 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
+from driftwolfe.experiments.rates import RATES, loss_scale
 from driftwolfe.experiments.summary import Summary, compare, group, preference
 from driftwolfe.experiments.sweep import Store, run_sweep
 from driftwolfe.experiments.tables import number, stored_minima, write_table
@@ -44,12 +46,13 @@ class Contender:
     tuning_first: int | None = None  # rounds on which c is chosen; None: all
     tuning_limit: float | None = None  # of each c while it is chosen
     limit: float | None = None  # of a run with the chosen c
+    rated: bool = False  # whether there is a second row with the tuned rate of the weights
     seconds: float = 1.0  # about what a run takes: for the plan, and as long ones start first
 
     @property
     def untuned(self) -> Contender:
         """The same method with the learner's default for c."""
-        return replace(self, label=f"{self.label}, untuned", scales=())
+        return replace(self, label=f"{self.label}, untuned", scales=(), rated=False)
 
 
 @dataclass(frozen=True)
@@ -94,12 +97,12 @@ class Experiment:
 #: The best c that is known of each method, between its neighbours in {1, 2, 5} x 10^k, and the processor
 #: seconds that a run of 3,000 rounds took or would take on a core of 2020 (Neoverse-N1).
 _TUNED = (
-    Contender("MultiOCG", "Multi-OCG", (5e3, 1e4, 2e4), {"max_inner": 4}, seconds=2300),
+    Contender("MultiOCG", "Multi-OCG", (5e3, 1e4, 2e4), {"max_inner": 4}, rated=True, seconds=2300),
     Contender("Ader", "Ader", (5e2, 1e3, 2e3), seconds=4400),
     Contender("OneProjectionAder", "one-projection Ader", (2e3, 5e3, 1e4), seconds=1400),
     Contender("POLA", "POLA", (1e3, 2e3, 5e3), seconds=700),
     Contender("MultiOCG", "Multi-OCG, K = 1", (5e3, 1e4, 2e4), {"max_inner": 1}, seconds=390),
-    Contender("POLD", "POLD", (5e3, 1e4, 2e4), seconds=60),
+    Contender("POLD", "POLD", (5e3, 1e4, 2e4), rated=True, seconds=60),
     Contender("BOGDIP", "BOGD_IP", (5e3, 1e4, 2e4), seconds=10),
 )
 #: MovieLens 100K, three copies, the middle one negated: 3,000 rounds of 100 ratings, and with drifts at
@@ -236,6 +239,9 @@ def reproduce(
         *first, last = stores
         run_sweep(last, make_executor, folder, device, first)
         given_up |= {trial.identity for each in stores for trial in each.missing}
+    for contender in experiment.contenders:
+        if contender.rated:
+            add_rated(experiment, contender, data, store, tuning, say)
     say("solving for the best fixed points between drifts")
     for seed in range(experiment.seeds):
         stored_minima(store.folder, data, seed, folder)
@@ -274,6 +280,37 @@ def choose(
             break
         grid = wider
     return Choice(trials, best.c, True)
+
+
+def add_rated(
+    experiment: Experiment,
+    contender: Contender,
+    data: DataSet,
+    store: Store,
+    tuning: Store,
+    say: Say,
+) -> None:
+    """Add the trials with the best rate of the weights, by the results that measured it beside theirs."""
+    c, settled = choose(experiment, contender, data, tuning)[1:]
+    tried = [] if c is None else experiment.tuning(contender, data, c)
+    if not (settled and tried and all(tuning.path(trial).exists() for trial in tried)):
+        return
+    found = [tuning.read(trial) for trial in tried]
+    if not all(result.rates for result in found):
+        return
+    ends = np.array([[curve[-1] for curve in result.rates] for result in found])
+    best = int(ends.mean(axis=0).argmin())
+    s = RATES[best]
+    say(f"{contender.label}: s = {s:g} in the rate s/sqrt(T) of the weights")
+    for trial in experiment.finals(contender, data, c):
+        if store.path(trial).exists() and (result := store.read(trial)).rates:
+            options = {**trial.options, "loss_scale": loss_scale(s)}
+            label = f"{contender.label}, tuned rate"
+            rated = msgspec.structs.replace(trial, options=options, label=label)
+            store.add(experiment.title, [rated])
+            # The experts, and so times and calls, are those of the run.
+            changed = {"trial": rated, "loss": result.rates[best], "weights": None, "rates": []}
+            store.write(msgspec.structs.replace(result, **changed))
 
 
 def plan(experiment: Experiment, data: DataSet, store: Store, tuning: Store) -> str:
