@@ -228,6 +228,7 @@ def reproduce(
                 if choice.c is not None and contender.label not in said:
                     say(f"{contender.label}: c = {choice.c:g}")
                     said.add(contender.label)
+        finals.sort(key=lambda trial: trial.data != data)  # further data come last
         before = [tuning] if tried else []
         for each, trials in ((tuning, tried), (store, finals)):
             if trials:
