@@ -26,7 +26,10 @@ MORE = {
     "factored": {
         dw.BOGDIP: [{"seed": 7, "method": "block"}],
         dw.LOOBOGD: [{"seed": 7}],
-        dw.POLD: [{"seed": 7, "method": "block"}],
+        dw.POLD: [
+            {"seed": 7, "method": "block"},
+            {"lmo_budget": 0.3, "method": "halfspace", "lazy": 4},  # matrices that share indices
+        ],
         dw.POLA: [{"seed": 7, "method": "block"}],
         dw.POLAR: [{"seed": 7, "method": "block"}],
     },
