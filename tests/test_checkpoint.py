@@ -70,7 +70,7 @@ def test_a_game_that_was_stopped_ends_as_if_it_had_not_been(name, every, tmp_pat
     calm = make()
     history = dw.play(calm, losses, **options, record_weights=True)
     rng = np.random.default_rng(every)
-    for rounds in sorted(rng.choice(np.arange(1, len(losses)), 4, replace=False).tolist()):
+    for rounds in sorted(rng.choice(np.arange(1, len(losses)), 2, replace=False).tolist()):
         with pytest.raises(StoppedError):
             dw.play(
                 make(),
