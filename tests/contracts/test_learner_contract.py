@@ -67,10 +67,10 @@ def test_every_learner_has_a_case():
 
 @pytest.mark.parametrize(("cls", "settings", "name"), CASES)
 def test_plays_feasible_points_and_reports_what_they_suffer(cls, settings, name):
-    domain = domains()[name]
-    learner = make(cls, settings, domain)
+    domain, rounds = domains()[name], 40
+    learner = make(cls, settings, domain, horizon=rounds)
     asked = 0
-    for t, loss in enumerate(stream(domain)):
+    for t, loss in enumerate(stream(domain, rounds)):
         assert learner.t == t
         decision = learner.decision
         assert domain.contains(decision, atol=1e-8)
@@ -91,19 +91,19 @@ def test_plays_feasible_points_and_reports_what_they_suffer(cls, settings, name)
 @pytest.mark.parametrize(("cls", "settings", "name"), ONE_EACH)
 def test_is_deterministic_and_clones_are_independent(cls, settings, name):
     domain = domains()[name]
-    losses = stream(domain)
+    losses = stream(domain, rounds=40)
     first, second = make(cls, settings, domain), make(cls, settings, domain)
-    for loss in losses[:40]:
+    for loss in losses[:25]:
         first.update(loss)
         second.update(loss)
     np.testing.assert_array_equal(as_array(first.decision), as_array(second.decision))
     twin = first.clone()
     assert twin.domain is domain
-    for loss in losses[40:]:
+    for loss in losses[25:]:
         first.update(loss)
-    assert twin.t == 40
+    assert twin.t == 25
     np.testing.assert_array_equal(as_array(twin.decision), as_array(second.decision))
-    for loss in losses[40:]:
+    for loss in losses[25:]:
         twin.update(loss)
     np.testing.assert_array_equal(as_array(first.decision), as_array(twin.decision))
     assert first.oracle_calls == twin.oracle_calls

@@ -33,13 +33,13 @@ EDGES = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (2, 4), (3, 4)]
 
 #: Cheap enough for every contender.
 ARENAS = {
-    "signs-l1": lambda: random_signs(dw.L1Ball(5, radius=2.0), 150),
+    "signs-l1": lambda: random_signs(dw.L1Ball(5, radius=2.0), 100),
     "signs-simplex": lambda: random_signs(dw.Simplex(4), 60, G=3.0),
-    "rotating-l2": lambda: rotating_quadratics(dw.L2Ball(3, radius=2.0), 100),
-    "growing-l2": lambda: growing_slopes(dw.L2Ball(3), 130),
-    "pieces-l1": lambda: piecewise_constant_targets(dw.L1Ball(4), 100),
+    "rotating-l2": lambda: rotating_quadratics(dw.L2Ball(3, radius=2.0), 70),
+    "growing-l2": lambda: growing_slopes(dw.L2Ball(3), 100),
+    "pieces-l1": lambda: piecewise_constant_targets(dw.L1Ball(4), 70),
     "pushed-back-l2": lambda: pushed_back(dw.L2Ball(3, radius=0.5), 150, G=2.0),
-    "vertex-against-simplex": lambda: vertex_against(dw.Simplex(4, radius=3.0), 100),
+    "vertex-against-simplex": lambda: vertex_against(dw.Simplex(4, radius=3.0), 70),
 }
 #: For those that are quick.
 LONG_ARENAS = {
