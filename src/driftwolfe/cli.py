@@ -162,6 +162,8 @@ def run_doctor(options: argparse.Namespace) -> int:
     help="default: quick",
 )
 @_option("--seeds", type=_positive, metavar="N", help="orders of the data (default: the preset's)")
+@_option("--only", nargs="+", metavar="METHOD", default=(), help="methods by their labels")
+@_option("--device", default="cpu", help="where matrices live: cpu (default) or cuda")
 @_DATA
 @_option("--out", metavar="DIR", type=Path, help=_RESULTS % "EXPERIMENT-PRESET")
 @_JOBS
@@ -184,12 +186,13 @@ def run_reproduce(options: argparse.Namespace) -> int:
     """
     from driftwolfe.experiments import paper, sweep
 
-    chosen = paper.experiment(options.experiment, options.preset, options.seeds)
+    chosen = paper.experiment(options.experiment, options.preset, options.seeds, options.only)
     store = sweep.Store(options.out or Path("results") / f"{options.experiment}-{options.preset}")
     command = f"driftwolfe reproduce {options.experiment} --preset {options.preset}"
     if options.seeds:
         command += f" --seeds {options.seeds}"
-    return _run_trials(options, store, command, partial(paper.reproduce, chosen, say=_note))
+    run = partial(paper.reproduce, chosen, say=_note, device=options.device)
+    return _run_trials(options, store, command, run)
 
 
 @_option("spec", nargs="?", metavar="SPEC", help="a TOML file")
