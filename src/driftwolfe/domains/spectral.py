@@ -191,12 +191,13 @@ class TraceNormBall(NormBall):
         alone = self.device is HOST or min(self.shape) < _GRAM_SIDE or entries > _STACK_ENTRIES
         if alone:
             return super().project_each(points)
-        dense = self.device.xp.stack([y.toarray() for y in points])
+        device: Any = self.device
+        dense = device.xp.stack([y.toarray() for y in points])
         wide = dense if self.shape[0] <= self.shape[1] else dense.mT
         products.count(min(self.shape) * len(points))
         # One call for all: each decomposition alone keeps a small part of a GPU busy.
-        squares, U = self.device.xp.linalg.eigh(wide @ wide.mT)
-        stacks = wide, np.flip(self.device.host(squares), 1), U.flip(2)
+        squares, U = device.decomposed(wide @ wide.mT)
+        stacks = wide, np.flip(device.host(squares), 1), U.flip(2)
         found = (self._leading(*each) for each in zip(*stacks, strict=True))
         return [self._thresholded(y, *each, False) for y, each in zip(points, found, strict=True)]
 

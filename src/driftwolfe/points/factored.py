@@ -153,7 +153,7 @@ class FactoredMatrix:
         cls, shape: Shape, entries: Sequence[Any], factors: Sequence[float]
     ) -> list[FactoredMatrix]:
         """Sparse matrices on a device, times factors, of entries in parts that are known to fit."""
-        device = device_of(entries[0][2][0])
+        device: Any = device_of(entries[0][2][0])
         zero, stored = cls.zeros(shape, device.name), device.stored_of_each(entries, factors, shape)
         return [cls._of(zero.U, zero.s, zero.V, each) for each in stored]
 

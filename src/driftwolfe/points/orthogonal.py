@@ -107,7 +107,7 @@ def _by_grams(operator: Any, image: Array, device: Any) -> RitzSpace | None:
         return None
     basis = image @ device.put(inverse / lengths[:, None])
     back = transpose_times(operator, basis)
-    both = image.new_empty((2, *gram.shape))
+    both = device.xp.empty((2, *gram.shape), dtype=image.dtype, device=image.device)
     for block, out in zip((basis, back), both, strict=True):
         device.xp.matmul(block.T, block, out=out)
     grams = device.host(both)

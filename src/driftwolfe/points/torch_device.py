@@ -262,8 +262,8 @@ class TorchKrylov:
         table = self._table[:size].cpu().numpy()
         diagonal, beyond = table.diagonal(axis1=0, axis2=3).sum(0), table[:, 0, :, -1].T
         self._finite = bool(np.isfinite(beyond).all() and beyond.all())
-        rows = (each.reshape(*self._bases, size).swapaxes(0, 1) for each in (diagonal, beyond))
-        return tuple(rows)  # type: ignore[return-value]
+        first, second = (each.reshape(*self._bases, size) for each in (diagonal, beyond))
+        return first.swapaxes(0, 1), second.swapaxes(0, 1)
 
     def _make_room(self, room: int) -> None:
         """Move to larger arrays; few runs take as many steps as they may."""
@@ -475,8 +475,16 @@ class TorchDevice(Device):
     def eigh(self, symmetric: Any) -> tuple[Array, Any]:
         if len(symmetric) <= _HOST_COLUMNS:
             return super().eigh(symmetric)
-        found = torch.linalg.eigh(symmetric)
-        return self.host(found[0])[::-1], found[1].flip(1)
+        values, vectors = self.decomposed(symmetric)
+        return self.host(values)[::-1], vectors.flip(1)
+
+    def decomposed(self, symmetric: Any) -> tuple[Any, Any]:
+        """The eigenvalues, rising, and vectors of a matrix or a stack: the host's if the device's fail."""
+        try:
+            return torch.linalg.eigh(symmetric)
+        except torch.linalg.LinAlgError:
+            values, vectors = np.linalg.eigh(self.host(symmetric))
+            return self.put(values), self.put(vectors)
 
     def stored_inner(self, stored: Any, U: Any, s: Any, V: Any) -> float:
         m = stored.shape[0]
