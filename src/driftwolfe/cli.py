@@ -282,16 +282,17 @@ def run_report(options: argparse.Namespace) -> None:
 def run_claims(options: argparse.Namespace) -> None:
     """Compare results with the claims of the paper.
 
-    Prints each claim of the paper that the results in a folder can decide, what was measured, and
-    whether it held.
+    Prints each claim of the paper that results of `driftwolfe reproduce` can decide, what was measured,
+    and whether it held.
     """
-    from driftwolfe.experiments import paper, sweep
-    from driftwolfe.experiments.summary import summarise
+    from driftwolfe.experiments import claims, sweep
 
-    for summary in summarise(sweep.Store(options.folder).results):
-        found = [str(claim) for claim in paper.claims(summary)]
-        found = found or ["no claim of the paper is about these methods"]
-        show("\n".join([f"{summary.name}:", *found]))
+    store = sweep.Store(options.folder)
+    for summary in claims.summaries(store):
+        found = claims.claims(summary, store.title)
+        words = [f'({numeral}) "{text}."' for numeral, text in claims.quotes(found).items()]
+        told = [*words, *map(str, found)] or ["the paper makes no claim about these results"]
+        show("\n".join([f"{summary.name}:", *told]))
 
 
 @_option("places", metavar="PATH", type=Path, nargs="+", help="folder of a sweep, or a picture")

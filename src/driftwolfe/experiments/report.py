@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from driftwolfe import storage, terminal
-from driftwolfe.experiments import figures, paper, tables
+from driftwolfe.experiments import claims, figures, tables
 from driftwolfe.experiments.charts import all_charts
 from driftwolfe.experiments.figure_style import extra
-from driftwolfe.experiments.summary import CALLS, Summary, counted, summarise
+from driftwolfe.experiments.summary import CALLS, Summary, counted
 from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.tables import RegretRow, markdown_text, number, spread_text
 from driftwolfe.experiments.trial import short
@@ -48,7 +48,7 @@ def publish(store: Store, command: str | None = None) -> list[Path]:
     results = store.results
     if not results:
         raise ValueError(f"{store.folder} holds no results yet; run the sweep first")
-    summaries = summarise(results)
+    summaries = claims.summaries(store)
     regrets = [tables.stored_regrets(store.folder, summary) for summary in summaries]
     written = [store.folder / "summary.md", store.folder / "trials.csv"]
     storage.write_text(written[0], as_text(store.title, summaries, regrets, command))
@@ -76,8 +76,8 @@ def as_text(
         parts += [f"## {markdown_text(summary.name)}", tables.method_table(summary, rows)]
         if notes := tables.tuning_notes(summary):
             parts.append("\n".join(f"- {markdown_text(note)}" for note in notes))
-        if found := paper.claims(summary):
-            parts += ["### The paper's claims", paper.as_markdown(found)]
+        if found := claims.claims(summary, title):
+            parts += ["### The paper's claims", claims.as_markdown(found)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -124,7 +124,7 @@ def write_report(
         spread_text=spread_text,
         notes=notes,
         command=command,
-        sections=[_section(*parts) for parts in zip(summaries, known, charts, strict=True)],
+        sections=[_section(title, *parts) for parts in zip(summaries, known, charts, strict=True)],
         environments=environments(summaries),
         style=_asset("page.css"),
         scripts=scripts,
@@ -138,9 +138,10 @@ def _asset(name: str) -> str:
 
 
 def _section(
-    summary: Summary, regrets: Sequence[RegretRow], charts: list[dict[str, Any]]
+    title: str, summary: Summary, regrets: Sequence[RegretRow], charts: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """What the page says about a stream."""
+    found = claims.claims(summary, title)
     heads, rows = tables.method_rows(summary, regrets)
     # The least loss of those that played all rounds, if several did.
     whole = [series for series in summary.chosen.values() if series.played == summary.length]
@@ -153,7 +154,8 @@ def _section(
         "best": best,
         "charts": charts,
         "notes": tables.tuning_notes(summary),
-        "claims": paper.claims(summary),
+        "claims": found,
+        "quotes": claims.quotes(found),
     }
 
 
@@ -194,7 +196,7 @@ def overview(places: Iterable[Path]) -> list[str]:
             opened[place] = "picture"
             continue
         store = Store(place)
-        for summary in summarise(store.results):
+        for summary in claims.summaries(store):
             notices += [summary.notice] if summary.notice else []
             rows.append([summary.name, "", "", "", ""])
             for title, series in summary.chosen.items():

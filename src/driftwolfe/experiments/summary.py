@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from collections.abc import Collection, Iterable
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,6 +15,8 @@ from driftwolfe.points.kinds import Array, Indices
 Calls = Literal["lmo", "projection", "gauge", "membership"]
 Curve = Literal["loss", "seconds"] | Calls
 TWIN = "(synthetic twin)"
+#: The end of the label of a method whose steps are those of its theory, c = D/G.
+UNTUNED = ", untuned"
 
 
 class Oracle(NamedTuple):
@@ -67,6 +69,7 @@ class Series:
         # Whether all played the whole stream: neither stopped after `first` rounds nor out of time.
         whole = (result.rounds[-1] == self.played and not result.cut for result in results)
         self.complete = self.trial.first is None and all(whole)
+        self.untuned = self.title.endswith(UNTUNED)
         played = "" if self.complete else f" (first {counted(self.played, 'round')})"
         self.label = self.title + played
 
@@ -94,41 +97,78 @@ def preference(series: Series) -> tuple[int, int, float]:
     return -series.played, -len(series.results), series.mean_loss.mean
 
 
-def compare(one: Series, other: Series, name: Curve) -> tuple[float, float, int] | None:
-    """Both means over shared seeds after the last round that both were read at; and that round."""
+class Paired(NamedTuple):
+    """What two methods came to after as many rounds, by seed."""
+
+    rounds: int
+    ours: Array
+    theirs: Array
+
+    @property
+    def means(self) -> tuple[float, float]:
+        return float(self.ours.mean()), float(self.theirs.mean())
+
+    @property
+    def difference(self) -> tuple[float, float]:
+        """The mean over seeds of ours less theirs, and its standard error; 0 for a single seed."""
+        found = spread(self.ours - self.theirs)
+        return found.mean, found.deviation / len(self.ours) ** 0.5
+
+
+def paired(one: Series, other: Series, name: Curve) -> Paired | None:
+    """Both over the seeds that they share, after the last round that both were read at."""
     rounds = np.intersect1d(one.rounds, other.rounds)
     shared = {r.trial.seed for r in one.results} & {r.trial.seed for r in other.results}
     if not (rounds.size and shared):
         return None
-    means = []
+    values = []
     for series in (one, other):
         kept = Series(tuple(r for r in series.results if r.trial.seed in shared))
-        at = int(np.searchsorted(kept.rounds, rounds[-1]))
-        means.append(float(kept.curve(name)[:, at].mean()))
-    return means[0], means[1], int(rounds[-1])
+        values.append(kept.curve(name)[:, int(np.searchsorted(kept.rounds, rounds[-1]))])
+    return Paired(int(rounds[-1]), *values)
 
 
-def group(results: Iterable[Result]) -> list[Series]:
-    """Join results that differ only in their seed, in the order in which they came."""
-    groups: dict[bytes, dict[int, Result]] = {}
+def machines(*series: Series) -> list[str]:
+    """The machines that they ran on."""
+    told = (r.environment for each in series for r in each.results)
+    return list(dict.fromkeys(machine(environment) for environment in told))
+
+
+def machine(environment: dict[str, Any]) -> str:
+    """A machine in a few words, from the facts that are stored with a result."""
+    parts = [environment.get(name) for name in ("gpu", "cpu", "system")]
+    cores = environment.get("cores")
+    return ", ".join(map(str, filter(None, [*parts, cores and f"{cores} cores"]))) or "unknown"
+
+
+def group(results: Iterable[Result], tuning_seeds: Collection[int] = ()) -> list[Series]:
+    """Join results that differ only in their seed, in the order in which they came.
+
+    Those of `tuning_seeds`, on which c was chosen and nothing else, are kept apart from the others.
+    """
+    groups: dict[tuple[bytes, bool], dict[int, Result]] = {}
     for result in results:
         trial = result.trial
         limit = trial.limit if result.cut else None  # one that did not end a run changed nothing
         alike = msgspec.structs.replace(trial, seed=0, taus=(), limit=limit, label=trial.title)
-        groups.setdefault(canonical(alike), {})[trial.seed] = result
+        key = canonical(alike), trial.seed in tuning_seeds
+        groups.setdefault(key, {})[trial.seed] = result
     return [Series(tuple(found[seed] for seed in sorted(found))) for found in groups.values()]
 
 
 class Summary:
     """The series of a sweep on one stream, in the order of the sweep."""
 
-    def __init__(self, series: tuple[Series, ...]) -> None:
+    def __init__(self, series: tuple[Series, ...], tuning_seeds: Collection[int] = ()) -> None:
         self.series = series
+        self._tuning = [each for each in series if each.trial.seed in tuning_seeds]
         self.stream = series[0].results[0].stream
         self.titles = list(dict.fromkeys(each.title for each in series))
         self.styles = line_styles(self.titles)
-        # The series that stands for each method, see `preference`; so c is chosen.
-        self.chosen = {title: min(self.of(title), key=preference) for title in self.titles}
+        # The series that stands for each method, see `preference`: that of the chosen c, or, where no
+        # seeds were set apart to choose it, the best, and so c is chosen.
+        evaluated = {title: self._evaluated(title) for title in self.titles}
+        self.chosen = {title: min(found, key=preference) for title, found in evaluated.items()}
         self.length = max(each.played for each in self.chosen.values())
         self.name = f"{self.stream}, {self.length:,} rounds"
         # Rounds at which the truth changed abruptly, as far as anything was played.
@@ -141,10 +181,14 @@ class Summary:
     def of(self, title: str) -> list[Series]:
         return [series for series in self.series if series.title == title]
 
+    def _evaluated(self, title: str) -> list[Series]:
+        """Those of seeds that nothing was chosen on, if there are any."""
+        return [each for each in self.of(title) if each not in self._tuning] or self.of(title)
+
     def tuning(self, title: str) -> list[Series]:
         """The series that its c was chosen from, by rising c; all were to play as many rounds."""
         by_length: dict[int | None, dict[float, Series]] = {}
-        for series in self.of(title):
+        for series in [each for each in self.of(title) if each in self._tuning] or self.of(title):
             if series.c is not None:
                 tried = by_length.setdefault(series.trial.first, {})
                 tried[series.c] = min(tried.get(series.c, series), series, key=preference)
@@ -152,9 +196,10 @@ class Summary:
         return [most[c] for c in sorted(most)]
 
 
-def summarise(results: Iterable[Result]) -> list[Summary]:
-    """One summary for each data set among the results."""
+def summarise(results: Iterable[Result], tuning_seeds: Collection[int] = ()) -> list[Summary]:
+    """One summary for each data set among the results; c was chosen on the `tuning_seeds`, if any."""
     by_data: dict[DataSet, list[Result]] = {}
     for result in results:
         by_data.setdefault(result.trial.data, []).append(result)
-    return [Summary(tuple(group(found))) for found in by_data.values()]
+    groups = (tuple(group(found, tuning_seeds)) for found in by_data.values())
+    return [Summary(found, tuning_seeds) for found in groups]

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from driftwolfe import storage
-from driftwolfe.experiments.summary import CALLS, Series, Spread, Summary, compare, spread
+from driftwolfe.experiments.summary import CALLS, Series, Spread, Summary, paired, spread
 from driftwolfe.experiments.trial import DATA_SETS, DataSet, Result, read_file, short
 from driftwolfe.regret.offline import offline_minimum
 from driftwolfe.terminal import printable
@@ -254,8 +254,8 @@ def tuning_notes(summary: Summary) -> list[str]:
             text += f"; {limit:,.0f} s of processor time each, which ended {ended} rounds"
         notes.append(text + ".")
         best = next((series for series in tried if series.c == chosen.c), chosen)
-        compared = [(series, compare(series, best, "loss")) for series in cut if series is not best]
-        if ahead := [_c(series) for series, found in compared if found and found[0] < found[1]]:
+        compared = [(series, paired(series, best, "loss")) for series in cut if series is not best]
+        if ahead := [_c(series) for series, found in compared if found and found.difference[0] < 0]:
             notes.append(
                 f"{title}: {', '.join(ahead)} was ahead of {_c(chosen)} when its time was "
                 "up; with more time it might have won."
