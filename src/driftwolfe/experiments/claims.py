@@ -47,6 +47,8 @@ _CLAIMS: dict[str, list[tuple[str, str, tuple[str, ...], str]]] = {
         )
     ],
 }
+#: The figures of the paper, by experiment.
+FIGURES: dict[str | None, str] = {"matrix-completion": "Figure 1", "classification": "Figure 2"}
 
 
 @dataclass(frozen=True)

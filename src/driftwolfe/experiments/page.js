@@ -3,7 +3,7 @@
   const narrow = window.matchMedia("screen and (max-width: 820px)");
   const paperWidth = 690;
   // Pixels between rows of panels, above and below them all, and of a row of the legend.
-  const [between, above, below, legendRow] = [88, 38, 48, 21];
+  const [between, above, below, legendRow] = [88, 38, 76, 21];
   const config = {
     responsive: true,
     displaylogo: false,

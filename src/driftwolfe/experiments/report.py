@@ -53,8 +53,11 @@ def publish(store: Store, command: str | None = None) -> list[Path]:
     written = [store.folder / "summary.md", store.folder / "trials.csv"]
     storage.write_text(written[0], as_text(store.title, summaries, regrets, command))
     storage.write_text(written[1], tables.trial_table(results))
+    folder, figure = store.folder / "figures", claims.FIGURES.get(claims.experiment_of(store.title))
+    drawn = figures.panels(*summaries, name=figure or "")
+    written += figures.save(drawn, folder, figure.lower().replace(" ", "-") if figure else "panels")
     for i, (summary, rows) in enumerate(zip(summaries, regrets, strict=True), start=1):
-        place = store.folder / "figures" / ("" if len(summaries) == 1 else str(i))
+        place = folder / ("" if len(summaries) == 1 else str(i))
         written += figures.draw_all(summary, rows, place)
     written.append(store.folder / "report.html")
     write_report(summaries, written[-1], title=store.title, regrets=regrets, command=command)
@@ -142,21 +145,29 @@ def _section(
 ) -> dict[str, Any]:
     """What the page says about a stream."""
     found = claims.claims(summary, title)
-    heads, rows = tables.method_rows(summary, regrets)
+    told = tables.method_rows(summary, regrets)
     # The least loss of those that played all rounds, if several did.
     whole = [series for series in summary.chosen.values() if series.played == summary.length]
     best = min(whole, key=lambda series: series.mean_loss.mean) if len(whole) > 1 else None
     return {
         "summary": summary,
         "real": _REAL.get(summary.series[0].trial.data.name),
-        "heads": heads,
-        "rows": rows,
+        "tables": [_columns("Loss and regret", told, False), _columns("Cost", told, True)],
         "best": best,
         "charts": charts,
         "notes": tables.tuning_notes(summary),
         "claims": found,
         "quotes": claims.quotes(found),
     }
+
+
+def _columns(name: str, table: tuple[list[str], list[list[str]]], cost: bool) -> dict[str, Any]:
+    """The columns of a table that tell costs, or the others; each with the methods before them."""
+    heads, rows = table
+    costs = {"seconds", "machine", *(f"{oracle.counted} per round" for oracle in CALLS.values())}
+    kept = [i for i, head in enumerate(heads) if i == 0 or (head in costs) == cost]
+    chosen = [[row[i] for i in kept] for row in rows]
+    return {"name": name, "heads": [heads[i] for i in kept], "rows": chosen}
 
 
 def environments(summaries: Iterable[Summary]) -> list[dict[str, str]]:
@@ -206,7 +217,9 @@ def overview(places: Iterable[Path]) -> list[str]:
                 rows.append([f"  {title}", f"{series.played:,}", loss, seconds, told])
         if (place / "report.html").exists():
             opened[place / "report.html"] = f"report: {store.title}"
-        for path in sorted(place.glob("figures/**/panels.png")):
+        for path in sorted(
+            [*place.glob("figures/panels.png"), *place.glob("figures/figure-?.png")]
+        ):
             opened[path] = "figure"
     heads = ("stream, method", "rounds", "loss per round", "seconds", "oracle calls per round")
     lines = [*terminal.table(heads, rows), *notices, ""] if rows else []

@@ -8,15 +8,13 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from driftwolfe.experiments.figure_style import line_styles
+from driftwolfe.experiments.figure_style import UNTUNED, line_styles
 from driftwolfe.experiments.trial import DataSet, Result, canonical
 from driftwolfe.points.kinds import Array, Indices
 
-Calls = Literal["lmo", "projection", "gauge", "membership"]
+Calls = Literal["lmo", "projection", "gauge", "membership", "products"]
 Curve = Literal["loss", "seconds"] | Calls
 TWIN = "(synthetic twin)"
-#: The end of the label of a method whose steps are those of its theory, c = D/G.
-UNTUNED = ", untuned"
 
 
 class Oracle(NamedTuple):
@@ -33,6 +31,7 @@ CALLS: dict[Calls, Oracle] = {
     "projection": Oracle("projection", "projections", (4.0, 1.6)),
     "gauge": Oracle("gauge", "gauge calls", (1.0, 1.3)),
     "membership": Oracle("membership", "membership tests", (4.0, 1.3, 1.0, 1.3)),
+    "products": Oracle("product", "matrix-vector products", (2.0, 1.0, 2.0, 3.0)),
 }
 
 
@@ -77,7 +76,7 @@ class Series:
         """Cumulative numbers: one row per seed, one column for each of `rounds`."""
         rows = []
         for result in self.results:
-            values = getattr(result, name) or [0] * len(result.rounds)
+            values = getattr(result, name, None) or [0] * len(result.rounds)
             rows.append(np.interp(self.rounds, [0, *result.rounds], [0, *values]))
         return np.array(rows)
 
@@ -202,4 +201,8 @@ def summarise(results: Iterable[Result], tuning_seeds: Collection[int] = ()) -> 
     for result in results:
         by_data.setdefault(result.trial.data, []).append(result)
     groups = (tuple(group(found, tuning_seeds)) for found in by_data.values())
-    return [Summary(found, tuning_seeds) for found in groups]
+    made = [Summary(found, tuning_seeds) for found in groups]
+    styles = line_styles(title for summary in made for title in summary.titles)
+    for summary in made:  # the same in all of them
+        summary.styles = styles
+    return made
