@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from driftwolfe.experiments.paper import (
     EXPERIMENTS,
     Contender,
     Experiment,
+    _widened,
     experiment,
     find_data,
     reproduce,
@@ -22,48 +25,109 @@ def small(*contenders, **options):
     return Experiment("Small", "jumping-target", contenders, rounds=60, **options)
 
 
-def test_c_is_chosen_on_one_order_and_then_all_orders_are_played(tmp_path):
+def tried(store):
+    """The values of c that were tried, and the seeds."""
+    trials = Store(store.folder / "tuning").trials
+    return sorted({trial.c for trial in trials}), sorted({trial.seed for trial in trials})
+
+
+def test_c_is_chosen_on_orders_that_are_not_evaluated(tmp_path):
     store, said = Store(tmp_path), []
-    tried = small(Contender("OGD", "OGD", (0.01, 1.0, 100.0), tuning_limit=60.0), seeds=3)
-    assert reproduce(tried, store, Here(), None, said.append) == 0
+    one = small(Contender("OGD", "OGD", (0.01, 1.0, 100.0), tuning_limit=60.0), seeds=3)
+    assert reproduce(one, store, Here(), None, said.append) == 0
     (summary,) = summarise(store.results)
     chosen = summary.chosen["OGD"]
-    losses = {series.c: series.results[0].loss[-1] for series in summary.tuning("OGD")}
+    losses = {}
+    for each in Store(tmp_path / "tuning").results:
+        losses[each.trial.c] = losses.get(each.trial.c, 0.0) + each.loss[-1]
     assert chosen.c == min(losses, key=losses.get)
     assert [result.trial.seed for result in chosen.results] == [0, 1, 2]
-    assert len(store.results) == 3 + 2  # the first order counts for both
+    assert {result.trial.limit for result in chosen.results} == {None}
+    assert len(store.results) == 3
+    assert tried(store)[1] == [1000, 1001]
     assert f"OGD: c = {chosen.c:g}" in said
+    assert said[0].startswith("plan: 9 trials, 9 to run, about 0 minutes")
 
 
 def test_the_grid_is_widened_where_the_best_c_lies_on_its_edge(tmp_path):
     store = Store(tmp_path)
     reproduce(small(Contender("OGD", "OGD", (1e-4, 1e-3)), seeds=1), store, Here(), None, print)
-    tried = [trial.c for trial in store.trials]
-    assert tried == pytest.approx([1e-4, 1e-3, 1e-2, 1e-1, 1, 10])  # at most four times
+    assert tried(store)[0] == pytest.approx([1e-4, 1e-3, 1e-2, 1e-1, 1, 10])  # at most four times
     none = Store(tmp_path / "none")
     reproduce(
         small(Contender("OGD", "OGD", (1e-4, 1e-3)), seeds=1, widest=0), none, Here(), None, print
     )
-    assert len(none.trials) == 2
+    assert len(tried(none)[0]) == 2
+
+
+@pytest.mark.parametrize(
+    ("grid", "best", "wider"),
+    [
+        ([1e3, 2e3, 5e3], 5e3, [1e3, 2e3, 5e3, 1e4]),
+        ([1e3, 2e3, 5e3], 1e3, [5e2, 1e3, 2e3, 5e3]),
+        ([5e3, 1e4, 2e4], 2e4, [5e3, 1e4, 2e4, 5e4]),
+        ([5e3, 1e4, 2e4], 5e3, [2e3, 5e3, 1e4, 2e4]),
+        ([0.2, 0.5], 0.2, [0.1, 0.2, 0.5]),
+        ([5e3, 1e4, 2e4], 1e4, [5e3, 1e4, 2e4]),
+        ([1.0, 2.0, 4.0], 4.0, [1.0, 2.0, 4.0, 8.0]),
+        ([1.0, 10.0], 1.0, [0.1, 1.0, 10.0]),
+    ],
+)
+def test_a_grid_goes_on_as_it_began(grid, best, wider):
+    assert _widened(grid, best) == pytest.approx(wider, rel=1e-15)
 
 
 def test_nothing_is_run_twice(tmp_path):
-    tried = small(Contender("OGD", "OGD", (0.1, 1.0, 10.0), limit=60.0), seeds=2)
-    first, again = Here(), Here()
-    reproduce(tried, Store(tmp_path), first, None, print)
-    reproduce(tried, Store(tmp_path), again, None, print)
+    one = small(Contender("OGD", "OGD", (0.1, 1.0, 10.0), limit=60.0), seeds=2)
+    first, again, said = Here(), Here(), []
+    reproduce(one, Store(tmp_path), first, None, print)
+    reproduce(one, Store(tmp_path), again, None, said.append)
     assert len({trial.identity for trial in first.given}) == len(first.given)
     assert again.given == []
+    assert ", 0 to run" in said[0]
+
+
+def test_a_contender_without_values_runs_with_its_default(tmp_path):
+    tuned = Contender("POLD", "POLD", (0.1, 1.0, 10.0), seconds=2.0)
+    one = small(tuned, tuned.untuned, Contender("OGD", "OGD", ()), seeds=2, also=("shuttle-twin",))
+    one, store = replace(one, rounds=44), Store(tmp_path)
+    workers = Here()
+    assert reproduce(one, store, workers, None, print) == 0
+    (target, shuttle) = summarise(store.results)
+    assert target.chosen["POLD, untuned"].c is target.chosen["OGD"].c is None
+    assert {c.title for c in target.chosen.values()} == {"POLD", "POLD, untuned", "OGD"}
+    # Further data are played with the c of the first, by all that are not there for comparison.
+    assert {title: each.c for title, each in shuttle.chosen.items()} == {
+        "POLD": target.chosen["POLD"].c,
+        "OGD": None,
+    }
+    # What can run beside the choice of c does not wait for it; long ones come first.
+    first = [trial.title for trial in workers.given[:10]]
+    assert first == ["POLD"] * 6 + ["POLD, untuned"] * 2 + ["OGD"] * 2
+
+
+def test_a_trial_that_fails_does_not_stop_the_others(tmp_path):
+    bad = Contender("POLD", "bad", (1.0, 2.0), {"lmo_budget": -1.0})
+    one, store = small(bad, Contender("OGD", "OGD", (0.1, 1.0, 10.0)), seeds=1), Store(tmp_path)
+    assert reproduce(one, store, Here(), None, print) == 4
+    assert {result.trial.title for result in store.results} == {"OGD"}
 
 
 def test_c_can_be_chosen_on_fewer_rounds(tmp_path):
     slow = Contender("POLA", "POLA", (1.0, 2.0, 4.0), tuning_first=20)
     store = Store(tmp_path)
     reproduce(small(slow, seeds=3, widest=0), store, Here(), None, print)
+    assert {r.rounds[-1] for r in Store(tmp_path / "tuning").results} == {20}
     (summary,) = summarise(store.results)
-    assert [series.rounds[-1] for series in summary.tuning("POLA")] == [20, 20, 20]
     assert len(summary.chosen["POLA"].results) == 3
     assert summary.chosen["POLA"].rounds[-1] == 60
+
+
+def test_some_of_the_methods_can_be_asked_for():
+    part = experiment("matrix-completion", "paper", only=["POLD", "Ader, untuned"])
+    assert [each.label for each in part.contenders] == ["POLD", "Ader, untuned"]
+    with pytest.raises(ValueError, match="there is no method 'pold'; there are Multi-OCG; "):
+        experiment("matrix-completion", "paper", only=["pold"])
 
 
 def test_without_the_data_their_twin_is_used_and_that_is_said(tmp_path, monkeypatch):
@@ -96,21 +160,23 @@ def test_every_contender_of_every_preset_can_be_made(name, preset):
     stream = data.load(seed=0)
     assert chosen.real in DATA_SETS
     for contender in chosen.contenders:
-        trial = chosen.tuning(contender, data, contender.scales[0])
+        for trial in chosen.finals(contender, data, next(iter(contender.scales), None)):
+            assert trial.seed < chosen.seeds
         assert make_learner(trial, stream).t == 0
-        assert len(chosen.finals(contender, data, 1.0)) == chosen.seeds
 
 
 def test_the_paper_preset_is_the_papers_setting():
     matrices = experiment("matrix-completion", "paper")
-    assert {c.label for c in matrices.contenders} == {
-        "BOGD_IP", "POLD", "POLA", "Multi-OCG", "Ader",
-    }  # fmt: skip
-    assert all(c.scales == tuple(10.0**k for k in range(-1, 7)) for c in matrices.contenders)
+    tuned = {"BOGD_IP", "POLD", "POLA", "Multi-OCG", "Multi-OCG, K = 1", "Ader"}
+    tuned.add("one-projection Ader")
+    untuned = {f"{label}, untuned" for label in tuned}
+    assert {c.label for c in matrices.contenders} == tuned | untuned | {"POLAR"}
+    assert {c.label for c in matrices.contenders if c.scales} == tuned
+    assert all(c.limit is c.tuning_first is c.tuning_limit is None for c in matrices.contenders)
     stream = matrices.data(twin=True).load(seed=0)
     assert (len(stream), stream.drifts, stream.domain.radius) == (3000, (1000, 2000), 1e4)
     classes = experiment("classification", "paper")
-    assert all(c.scales == tuple(2.0**k for k in range(-4, 5)) for c in classes.contenders)
+    assert {c.scales for c in classes.contenders} == {tuple(2.0**k for k in range(-4, 5)), ()}
     stream = classes.data(twin=True).load(seed=0)
     assert (len(stream), stream.drifts[:2], stream.domain.radius) == (4350, (1000, 2000), 100.0)
     assert matrices.seeds == classes.seeds == 5

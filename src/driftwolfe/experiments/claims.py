@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 
-from driftwolfe.experiments.paper import EXPERIMENTS, TUNING_SEEDS
+from driftwolfe.experiments.paper import EXPERIMENTS
 from driftwolfe.experiments.summary import (
     Paired,
     Series,
     Summary,
     machines,
     paired,
-    summarise,
 )
-from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.tables import markdown_text, number, write_table
 
 #: Times quicker that count as significantly faster, the share of loss that counts as slight, and the
@@ -90,11 +88,6 @@ def experiment_of(title: str) -> str | None:
         if title in {experiment.title for experiment in presets.values()}:
             return name
     return None
-
-
-def summaries(store: Store) -> list[Summary]:
-    """The summaries of a folder; in the paper's experiments some seeds only served to choose c."""
-    return summarise(store.results, TUNING_SEEDS if experiment_of(store.title) else ())
 
 
 def claims(summary: Summary, title: str) -> list[Claim]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from driftwolfe.experiments.summary import Series, group, preference
+from driftwolfe.experiments.summary import group, preference
 from driftwolfe.experiments.sweep import Store, run_sweep
 from driftwolfe.experiments.tables import stored_minima
 from driftwolfe.experiments.trial import DATA_SETS, DataSet, Option, Trial
@@ -19,8 +19,6 @@ from driftwolfe.streams import DataUnavailable
 #: {10^-1, ..., 10^6} and {2^-4, ..., 2^4}, the grids of the paper.
 TENS = tuple(10.0**k for k in range(-1, 7))
 TWOS = tuple(2.0**k for k in range(-4, 5))
-#: Orders of the data on which c is chosen, and nothing else is measured.
-TUNING_SEEDS = (1000, 1001)
 
 Say = Callable[[str], None]
 
@@ -31,11 +29,18 @@ class Contender:
 
     method: str
     label: str
-    scales: tuple[float, ...]  # the values of c to choose from
+    scales: tuple[float, ...]  # the values of c to choose from; none: the learner's default
     options: dict[str, Option] = field(default_factory=dict)
     tuning_first: int | None = None  # rounds on which c is chosen; None: all
     tuning_limit: float | None = None  # of each c while it is chosen
     limit: float | None = None  # of a run with the chosen c
+    seconds: float = 1.0  # about what a run takes: for the plan, and as long ones start first
+    like: str = ""  # label of the contender whose c it takes: the same method at another price
+
+    @property
+    def untuned(self) -> Contender:
+        """The same method with the learner's default for c."""
+        return replace(self, label=f"{self.label}, untuned", scales=())
 
 
 @dataclass(frozen=True)
@@ -49,35 +54,65 @@ class Experiment:
     seeds: int = 5  # orders of the data on which each runs with its chosen c
     taus: tuple[int, ...] = ()  # lengths of windows whose adaptive regret the trials measure
     widest: int = 4  # how often a grid of c is widened whose best value lies on its edge
+    tuning_seeds: tuple[int, ...] = (1000, 1001)  # orders on which c is chosen, and no others
+    also: tuple[
+        str, ...
+    ] = ()  # data sets on which the methods that are not untuned run with that c
 
-    def data(self, twin: bool) -> DataSet:
-        return DataSet(name=self.real + ("-twin" if twin else ""), rounds=self.rounds)
+    def data(self, twin: bool, name: str = "") -> DataSet:
+        return DataSet(name=(name or self.real) + ("-twin" if twin else ""), rounds=self.rounds)
 
-    def tuning(self, contender: Contender, data: DataSet, c: float) -> Trial:
-        """The trial that tries a value of c, on the first order of the data."""
-        shared = {name: getattr(contender, name) for name in ("method", "label", "options")}
+    def tuning(self, contender: Contender, data: DataSet, c: float) -> list[Trial]:
+        """The trials that try a value of c; they measure no windows, which takes longer than they do."""
         first, limit = contender.tuning_first, contender.tuning_limit
-        return Trial(**shared, data=data, c=c, first=first, limit=limit, taus=self.taus)
+        one = self._trial(contender, data, c, first=first, limit=limit)
+        return [msgspec.structs.replace(one, seed=seed) for seed in self.tuning_seeds]
 
-    def finals(self, contender: Contender, data: DataSet, c: float) -> list[Trial]:
-        """The trials with the chosen c, on every order."""
-        tried, spent = self.tuning(contender, data, c), {"first": None, "limit": contender.limit}
-        return [msgspec.structs.replace(tried, seed=n, **spent) for n in range(self.seeds)]
+    def finals(self, contender: Contender, data: DataSet, c: float | None) -> list[Trial]:
+        """The trials with the chosen c, on every order; on further data sets too."""
+        sets = [data]
+        if not contender.label.endswith(", untuned"):
+            twin = data.name.endswith("-twin")
+            sets += [self.data(twin, name) for name in self.also]
+        spent = {"limit": contender.limit, "taus": self.taus}
+        runs = (self._trial(contender, each, c, **spent) for each in sets)
+        return [msgspec.structs.replace(one, seed=n) for one in runs for n in range(self.seeds)]
+
+    def _trial(self, contender: Contender, data: DataSet, c: float | None, **spent: Any) -> Trial:
+        shared = {name: getattr(contender, name) for name in ("method", "label", "options")}
+        return Trial(**shared, data=data, c=c, **spent)
 
 
-#: MovieLens 100K, three copies, the middle one negated: 3,000 rounds of 100 ratings. Small steps keep
-#: large matrices at full rank, and each projection then costs a decomposition: hence the limits while
-#: c is chosen. Ader projects every expert in every round: it runs for twenty minutes on each order.
+#: The best c that is known of each method, between its neighbours in {1, 2, 5} x 10^k, and the processor
+#: seconds that a run of 3,000 rounds took or would take on a core of 2020 (Neoverse-N1).
+_TUNED = (
+    Contender("MultiOCG", "Multi-OCG", (5e3, 1e4, 2e4), {"max_inner": 4}, seconds=2300),
+    Contender("Ader", "Ader", (5e2, 1e3, 2e3), seconds=4400),
+    Contender("OneProjectionAder", "one-projection Ader", (2e3, 5e3, 1e4), seconds=1400),
+    Contender("POLA", "POLA", (1e3, 2e3, 5e3), seconds=700),
+    Contender("MultiOCG", "Multi-OCG, K = 1", (5e3, 1e4, 2e4), {"max_inner": 1}, seconds=390),
+    Contender("POLD", "POLD", (5e3, 1e4, 2e4), seconds=60),
+    Contender("BOGDIP", "BOGD_IP", (5e3, 1e4, 2e4), seconds=10),
+)
+#: MovieLens 100K, three copies, the middle one negated: 3,000 rounds of 100 ratings, and with drifts at
+#: random times. Every method is tuned, by the same rule and without limits, and untuned.
 _MATRICES = Experiment(
     title="Online matrix completion: dynamic regret",
     real="movielens-100k",
     contenders=(
-        Contender("BOGDIP", "BOGD_IP", TENS, tuning_limit=300.0),
-        Contender("POLD", "POLD", TENS, tuning_limit=300.0),
-        Contender("POLA", "POLA", TENS, tuning_limit=300.0),
-        Contender("MultiOCG", "Multi-OCG", TENS, {"max_inner": 1}, tuning_limit=600.0),
-        Contender("Ader", "Ader", TENS, tuning_first=50, tuning_limit=300.0, limit=1200.0),
+        *_TUNED,
+        Contender("POLAR", "POLAR", (), seconds=30),
+        *(each.untuned for each in _TUNED),
     ),
+    also=("movielens-100k-random-drifts",),
+)
+#: The methods of the paper, Multi-OCG with one step per round: for short runs.
+_FIVE = (
+    Contender("BOGDIP", "BOGD_IP", TENS),
+    Contender("POLD", "POLD", TENS),
+    Contender("POLA", "POLA", TENS),
+    Contender("MultiOCG", "Multi-OCG", TENS, {"max_inner": 1}),
+    Contender("Ader", "Ader", TENS, tuning_first=50),
 )
 #: Learners that project once per round, exactly or by the block oracle, beside POLD: opt-in, as those
 #: with exact projections take half a second per round.
@@ -93,23 +128,34 @@ _ONE_PROJECTION = tuple(
     )
 )
 #: Shuttle, the features negated every 1,000 rounds: 4,350 rounds of 10 rows.
+_EXACT: dict[str, Option] = {"gauge": "exact"}
+_GAUGED = "PAMO, exact gauge (reconstructed)"
 _CLASSES = Experiment(
     title="Online multiclass classification: adaptive regret",
     real="shuttle",
     contenders=(
         Contender("POLA", "POLA", TWOS),
-        Contender("POLA", "POLA, paper's oracle", TWOS, {"method": "paper"}),
-        Contender("PAMO", "PAMO", TWOS),
-        Contender("PAMO", "PAMO, exact gauge", TWOS, {"gauge": "exact"}),
+        Contender("POLA", "POLA, paper's oracle", TWOS, {"method": "paper"}, seconds=20),
+        Contender("PAMO", "PAMO (reconstructed)", TWOS, seconds=30, like=_GAUGED),
+        Contender("PAMO", _GAUGED, TWOS, _EXACT, seconds=8),
+        Contender(
+            "PAMO", "PAMO, lazy (reconstructed)", TWOS, {**_EXACT, "steps": "lazy"}, seconds=8
+        ),
+        Contender("POLAR", "POLAR", TWOS, seconds=3),
+        Contender("POLA", "POLA", ()).untuned,
+        Contender("PAMO", _GAUGED, (), _EXACT, seconds=8).untuned,
+        Contender("POLAR", "POLAR", (), seconds=3).untuned,
+        Contender("POLD", "POLD", ()).untuned,
+        Contender("Ader", "Ader", ()).untuned,
     ),
     taus=(100, 1000),
 )
 
 
 def _matrices(changes: dict[str, Any], **fields: Any) -> Experiment:
-    """Matrix completion with other limits, the same for all contenders, and another size."""
-    contenders = tuple(replace(each, **changes) for each in _MATRICES.contenders)
-    return replace(_MATRICES, contenders=contenders, **fields)
+    """The paper's methods with other limits, the same for all of them, and another size."""
+    contenders = tuple(replace(each, **changes) for each in _FIVE)
+    return replace(_MATRICES, contenders=contenders, also=(), **fields)
 
 
 #: By experiment and preset.
@@ -127,25 +173,35 @@ EXPERIMENTS: dict[str, dict[str, Experiment]] = {
             {"scales": TENS[3:7], "tuning_limit": 90.0, "limit": None}, rounds=300, widest=1
         ),
         "paper": _MATRICES,
-        "one-projection": replace(_MATRICES, contenders=_ONE_PROJECTION),
+        "one-projection": replace(_MATRICES, contenders=_ONE_PROJECTION, also=()),
     },
     "classification": {
         "quick": replace(_CLASSES, rounds=435, seeds=2, taus=(10, 100)),
         "paper": _CLASSES,
+        "small-radius": replace(_CLASSES, real="shuttle-small-radius"),
     },
 }
 
 
-def experiment(name: str, preset: str = "quick", seeds: int | None = None) -> Experiment:
-    """The experiment of that name at that size."""
+def experiment(
+    name: str, preset: str = "quick", seeds: int | None = None, only: Sequence[str] = ()
+) -> Experiment:
+    """The experiment of that name at that size, or the part of it with `only` some methods."""
     if name not in EXPERIMENTS:
         raise ValueError(f"unknown experiment {name!r}; there are {', '.join(EXPERIMENTS)}")
     presets = EXPERIMENTS[name]
     if preset not in presets:
         raise ValueError(f"{name} has no preset {preset!r}; there are {', '.join(presets)}")
+    found = presets[preset]
+    if only:
+        known = {each.label: each for each in found.contenders}
+        if unknown := [label for label in only if label not in known]:
+            raise ValueError(f"there is no method {unknown[0]!r}; there are {'; '.join(known)}")
+        asked = {*only, *(known[label].like for label in only)}
+        found = replace(found, contenders=tuple(known[label] for label in known if label in asked))
     if seeds is None:
-        return presets[preset]
-    return replace(presets[preset], seeds=checks.count(seeds, "seeds", most=1000))
+        return found
+    return replace(found, seeds=checks.count(seeds, "seeds", most=1000))
 
 
 def reproduce(
@@ -154,37 +210,97 @@ def reproduce(
     make_executor: Callable[[], Executor],
     folder: str | None,
     say: Say,
+    device: str = "cpu",
 ) -> int:
-    """Run what is missing of an experiment, `say` each step, and return how many trials failed."""
+    """Run what is missing of an experiment, `say` each step, and return how many trials failed.
+
+    Trials that choose c are kept in a store of their own, the folder ``tuning`` inside the other.
+    """
     data = find_data(experiment, folder, say)
-    grids = [list(contender.scales) for contender in experiment.contenders]
-    for _ in range(experiment.widest + 1):
-        pairs = list(zip(experiment.contenders, grids, strict=True))
-        tuning = [experiment.tuning(each, data, c) for each, grid in pairs for c in grid]
-        store.add(experiment.title, tuning)
-        failed = run_sweep(store, make_executor, folder)
-        results = store.results
-        best, wider = list[Series | None](), list[list[float]]()
-        for each, grid in pairs:
-            # Of its values of c, the one with most rounds and then least loss.
-            own = (r for r in results if r.trial == experiment.tuning(each, data, r.trial.c or 1.0))
-            best.append(min(group(own), key=preference, default=None))
-            wider.append(_widened(grid, best[-1]))
-        if wider == grids:
+    tuning = Store(store.folder / "tuning")
+    say(plan(experiment, data, store, tuning))
+    said, given_up = set[str](), set[str]()
+    while True:
+        tried, finals = list[Trial](), list[Trial]()
+        for contender in sorted(experiment.contenders, key=lambda each: -each.seconds):
+            choice = choose(experiment, contender, data, tuning, given_up)
+            tried += choice.trials
+            if choice.settled:
+                finals += experiment.finals(contender, data, choice.c)
+                if choice.c is not None and contender.label not in said:
+                    say(f"{contender.label}: c = {choice.c:g}")
+                    said.add(contender.label)
+        before = [tuning] if tried else []
+        for each, trials in ((tuning, tried), (store, finals)):
+            if trials:
+                each.add(experiment.title, trials)
+        stores = [*before, *([store] if finals else [])]
+        missing = {trial.identity for each in stores for trial in each.missing}
+        if missing <= given_up:
             break
-        grids = wider
-    finals: list[Trial] = []
-    for contender, found in zip(experiment.contenders, best, strict=True):
-        if found is not None and found.c is not None:
-            say(f"{contender.label}: c = {found.c:g}")
-            runs = experiment.finals(contender, data, found.c)
-            finals += runs[1:] if found.complete else runs
-    store.add(experiment.title, finals)
-    failed += run_sweep(store, make_executor, folder)
+        *first, last = stores
+        run_sweep(last, make_executor, folder, device, first)
+        given_up |= {trial.identity for each in stores for trial in each.missing}
     say("solving for the best fixed points between drifts")
     for seed in range(experiment.seeds):
         stored_minima(store.folder, data, seed, folder)
-    return failed
+    return len(missing)
+
+
+class Choice(NamedTuple):
+    """The trials that choose c, as far as they are known, and c if they have."""
+
+    trials: list[Trial]
+    c: float | None = None
+    settled: bool = False
+
+
+def choose(
+    experiment: Experiment,
+    contender: Contender,
+    data: DataSet,
+    tuning: Store,
+    given_up: Collection[str] = (),
+) -> Choice:
+    """Choose c by the results so far: of the values with most rounds the one with least loss."""
+    if contender.like:
+        (contender,) = [each for each in experiment.contenders if each.label == contender.like]
+    grid = sorted(contender.scales)
+    if len(grid) < 2:
+        return Choice([], grid[0] if grid else None, True)
+    for widened in range(experiment.widest + 1):
+        trials = [trial for c in grid for trial in experiment.tuning(contender, data, c)]
+        done = [trial for trial in trials if tuning.path(trial).exists()]
+        if any(trial.identity not in given_up for trial in trials if trial not in done):
+            return Choice(trials)
+        best = min(group(map(tuning.read, done)), key=preference, default=None)
+        if best is None or best.c is None:
+            return Choice(trials)
+        wider = _widened(grid, best.c)
+        if wider == grid or widened == experiment.widest:
+            break
+        grid = wider
+    return Choice(trials, best.c, True)
+
+
+def plan(experiment: Experiment, data: DataSet, store: Store, tuning: Store) -> str:
+    """How many trials there are, how many are still to run, and how long that takes."""
+    total = missing = 0
+    seconds = 0.0
+    for each in experiment.contenders:
+        choice = choose(experiment, each, data, tuning)
+        # Before c is known, any value counts the trials.
+        finals = experiment.finals(each, data, choice.c or (each.scales or (None,))[0])
+        left = [t for t in choice.trials if not tuning.path(t).exists()]
+        left += [t for t in finals if not (choice.settled and store.path(t).exists())]
+        total += len(choice.trials) + len(finals)
+        missing += len(left)
+        seconds += len(left) * each.seconds
+    hours = f"{seconds / 3600:.1f} hours" if seconds > 3600 else f"{seconds / 60:.0f} minutes"
+    return (
+        f"plan: {total} trials, {missing} to run, about {hours} of processor time in all; more where "
+        "the best c lies on the edge of its grid. The same command resumes."
+    )
 
 
 def find_data(experiment: Experiment, folder: str | None, say: Say) -> DataSet:
@@ -200,9 +316,15 @@ def find_data(experiment: Experiment, folder: str | None, say: Say) -> DataSet:
     return experiment.data(twin=False)
 
 
-def _widened(grid: list[float], best: Series | None) -> list[float]:
+def _widened(grid: list[float], best: float) -> list[float]:
     """The grid with a value of c beyond the edge that the best one lies on, if it does."""
-    if best is None or len(grid) < 2 or best.c not in (grid[0], grid[-1]):
+    if best not in (grid[0], grid[-1]):
         return grid
-    ratio = grid[1] / grid[0]
-    return [*grid, grid[-1] * ratio] if best.c == grid[-1] else [grid[0] / ratio, *grid]
+    up = best == grid[-1]
+    digits = {f"{c:e}"[0] for c in grid}
+    if len(digits) > 1 and digits <= set("125"):  # {1, 2, 5} x 10^k
+        factor = {"1": (0.5, 2.0), "2": (0.5, 2.5), "5": (0.4, 2.0)}[f"{best:e}"[0]][up]
+        new = float(f"{best * factor:.0e}")
+    else:
+        new = best * (grid[1] / grid[0]) ** (1 if up else -1)
+    return [*grid, new] if up else [new, *grid]

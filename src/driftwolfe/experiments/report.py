@@ -14,6 +14,7 @@ from driftwolfe.experiments import claims, figures, tables
 from driftwolfe.experiments.charts import all_charts
 from driftwolfe.experiments.figure_style import extra
 from driftwolfe.experiments.summary import CALLS, Summary, counted
+from driftwolfe.experiments.summary import summaries as summaries_of
 from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.tables import RegretRow, markdown_text, number, spread_text
 from driftwolfe.experiments.trial import short
@@ -48,7 +49,7 @@ def publish(store: Store, command: str | None = None) -> list[Path]:
     results = store.results
     if not results:
         raise ValueError(f"{store.folder} holds no results yet; run the sweep first")
-    summaries = claims.summaries(store)
+    summaries = summaries_of(store)
     regrets = [tables.stored_regrets(store.folder, summary) for summary in summaries]
     written = [store.folder / "summary.md", store.folder / "trials.csv"]
     storage.write_text(written[0], as_text(store.title, summaries, regrets, command))
@@ -207,7 +208,7 @@ def overview(places: Iterable[Path]) -> list[str]:
             opened[place] = "picture"
             continue
         store = Store(place)
-        for summary in claims.summaries(store):
+        for summary in summaries_of(store):
             notices += [summary.notice] if summary.notice else []
             rows.append([summary.name, "", "", "", ""])
             for title, series in summary.chosen.items():

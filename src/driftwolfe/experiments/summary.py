@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
 from driftwolfe.experiments.figure_style import UNTUNED, line_styles
+from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.trial import DataSet, Result, canonical
 from driftwolfe.points.kinds import Array, Indices
 
@@ -140,38 +141,38 @@ def machine(environment: dict[str, Any]) -> str:
     return ", ".join(map(str, filter(None, [*parts, cores and f"{cores} cores"]))) or "unknown"
 
 
-def group(results: Iterable[Result], tuning_seeds: Collection[int] = ()) -> list[Series]:
-    """Join results that differ only in their seed, in the order in which they came.
-
-    Those of `tuning_seeds`, on which c was chosen and nothing else, are kept apart from the others.
-    """
-    groups: dict[tuple[bytes, bool], dict[int, Result]] = {}
+def group(results: Iterable[Result]) -> list[Series]:
+    """Join results that differ only in their seed, in the order in which they came."""
+    groups: dict[bytes, dict[int, Result]] = {}
     for result in results:
         trial = result.trial
         limit = trial.limit if result.cut else None  # one that did not end a run changed nothing
         alike = msgspec.structs.replace(trial, seed=0, taus=(), limit=limit, label=trial.title)
-        key = canonical(alike), trial.seed in tuning_seeds
-        groups.setdefault(key, {})[trial.seed] = result
+        groups.setdefault(canonical(alike), {})[trial.seed] = result
     return [Series(tuple(found[seed] for seed in sorted(found))) for found in groups.values()]
 
 
 class Summary:
     """The series of a sweep on one stream, in the order of the sweep."""
 
-    def __init__(self, series: tuple[Series, ...], tuning_seeds: Collection[int] = ()) -> None:
+    def __init__(self, series: Sequence[Series], tuning: Sequence[Series] = ()) -> None:
         self.series = series
-        self._tuning = [each for each in series if each.trial.seed in tuning_seeds]
+        self._tuning = (
+            tuning  # runs on other orders, on which c was chosen and nothing else measured
+        )
         self.stream = series[0].results[0].stream
         self.titles = list(dict.fromkeys(each.title for each in series))
         self.styles = line_styles(self.titles)
-        # The series that stands for each method, see `preference`: that of the chosen c, or, where no
-        # seeds were set apart to choose it, the best, and so c is chosen.
-        evaluated = {title: self._evaluated(title) for title in self.titles}
-        self.chosen = {title: min(found, key=preference) for title, found in evaluated.items()}
+        # The series that stands for each method, see `preference`: where there are several, so c is
+        # chosen.
+        self.chosen = {title: min(self.of(title), key=preference) for title in self.titles}
         self.length = max(each.played for each in self.chosen.values())
         self.name = f"{self.stream}, {self.length:,} rounds"
-        # Rounds at which the truth changed abruptly, as far as anything was played.
-        self.drifts = max((each.results[0].drifts for each in self.chosen.values()), key=len)
+        # Rounds at which the truth changed abruptly, as far as anything was played; none where those
+        # are other ones for each seed.
+        drifts = [r.drifts for each in self.chosen.values() for r in each.results]
+        longest = max(drifts, key=len)
+        self.drifts = longest if all(d == longest[: len(d)] for d in drifts) else []
         # The name of the data; of a twin, the name of the real data, and a warning.
         self.data_name = self.stream.removesuffix(TWIN).strip()
         twin = f"Synthetic twin of {self.data_name}: made-up data, not the real ones."
@@ -180,14 +181,10 @@ class Summary:
     def of(self, title: str) -> list[Series]:
         return [series for series in self.series if series.title == title]
 
-    def _evaluated(self, title: str) -> list[Series]:
-        """Those of seeds that nothing was chosen on, if there are any."""
-        return [each for each in self.of(title) if each not in self._tuning] or self.of(title)
-
     def tuning(self, title: str) -> list[Series]:
         """The series that its c was chosen from, by rising c; all were to play as many rounds."""
         by_length: dict[int | None, dict[float, Series]] = {}
-        for series in [each for each in self.of(title) if each in self._tuning] or self.of(title):
+        for series in [each for each in self._tuning if each.title == title] or self.of(title):
             if series.c is not None:
                 tried = by_length.setdefault(series.trial.first, {})
                 tried[series.c] = min(tried.get(series.c, series), series, key=preference)
@@ -195,14 +192,22 @@ class Summary:
         return [most[c] for c in sorted(most)]
 
 
-def summarise(results: Iterable[Result], tuning_seeds: Collection[int] = ()) -> list[Summary]:
-    """One summary for each data set among the results; c was chosen on the `tuning_seeds`, if any."""
-    by_data: dict[DataSet, list[Result]] = {}
+def summarise(results: Iterable[Result], tuning: Iterable[Result] = ()) -> list[Summary]:
+    """One summary for each data set among the results; `tuning` are runs that only chose c."""
+    by_data: dict[DataSet, list[list[Result]]] = {}
     for result in results:
-        by_data.setdefault(result.trial.data, []).append(result)
-    groups = (tuple(group(found, tuning_seeds)) for found in by_data.values())
-    made = [Summary(found, tuning_seeds) for found in groups]
+        by_data.setdefault(result.trial.data, [[], []])[0].append(result)
+    for result in tuning:
+        if result.trial.data in by_data:
+            by_data[result.trial.data][1].append(result)
+    made = [Summary(*map(group, found)) for found in by_data.values()]
     styles = line_styles(title for summary in made for title in summary.titles)
     for summary in made:  # the same in all of them
         summary.styles = styles
     return made
+
+
+def summaries(store: Store) -> list[Summary]:
+    """The summaries of a folder of results; trials that chose c are in its folder ``tuning``."""
+    tuning = store.folder / "tuning"
+    return summarise(store.results, Store(tuning).results if tuning.exists() else ())
