@@ -73,9 +73,9 @@ def panels(*summaries: Summary, name: str = "") -> Figure:
             _draw_panel(axis, summary, panel._replace(lines=shown), x_ticks=4)
             for line in shown:
                 entries.setdefault(line.label, fs.key(line.style, line.label))
-        first = line_of_axes[0]
-        if heading:
-            first.set_title(literal(f"{heading}\n") + first.get_title(loc="left"), loc="left")
+        if len(rows) > 1:
+            above = f"{literal(heading)}\n{line_of_axes[0].get_title(loc='left')}"
+            line_of_axes[0].set_title(above, loc="left", fontweight="bold")
     if any(summary.drifts for summary in summaries):
         dotted = fs.key(LineStyle(FAINT, (), ""), "abrupt change", linestyle=":", linewidth=0.9)
         entries["abrupt change"] = dotted
@@ -88,7 +88,7 @@ def _rows(summary: Summary) -> list[tuple[Summary, str, set[str]]]:
     untuned = {title for title, series in summary.chosen.items() if series.untuned}
     tuned = summary.chosen.keys() - untuned
     if not (tuned and untuned):
-        return [(summary, "", set(summary.chosen))]
+        return [(summary, summary.data_name, set(summary.chosen))]
     return [
         (summary, f"{summary.data_name}: c tuned", tuned),
         (summary, f"{summary.data_name}: untuned, c = D/G", untuned),
