@@ -12,7 +12,15 @@ import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.balls import NormBall, Simplex, kernels, load_kernels, threshold_to_sum
 from driftwolfe.domains.base import Answer, Domain
-from driftwolfe.points import FactoredMatrix, Triplet, checks, devices, leading_triplet, norm
+from driftwolfe.points import (
+    FactoredMatrix,
+    Triplet,
+    checks,
+    devices,
+    leading_triplet,
+    norm,
+    products,
+)
 from driftwolfe.points.devices import HOST, best_device, device_named, device_of, to_host
 from driftwolfe.points.kinds import Array, Point, Shape, compiled
 from driftwolfe.points.lanczos import leading_triplet_of_each
@@ -34,6 +42,8 @@ FULL_SVD_ENTRIES = 20_000_000
 _NARROW = 0.45
 #: Shorter side from which singular values come from the Gram matrix (a third of the time).
 _GRAM_SIDE = 200
+#: Entries up to which several matrices are decomposed in one call of a device: 1 GiB.
+_STACK_ENTRIES = 1 << 27
 #: Side from which Lanczos finds the lowest eigenvector sooner than a dense decomposition (one core:
 #: 8 and 6 ms at side 300, 16 and 22 ms at side 500 for a random symmetric matrix).
 _LANCZOS_SIDE = 350
@@ -150,6 +160,7 @@ class TraceNormBall(NormBall):
         return list(map(self._atom, directions, leading_triplet_of_each(directions, tolerances)))
 
     def _atom(self, direction: Point, top: Triplet) -> Answer:
+        products.count(top.products)
         error, u, v = self.scale * top.error, top.u[:, None], top.v[:, None]
         if isinstance(direction, FactoredMatrix):
             atom = FactoredMatrix.from_orthonormal(u, np.array([-self.scale]), v)
@@ -172,6 +183,20 @@ class TraceNormBall(NormBall):
             projected[doubtful] = (U * threshold_to_sum(s, self.scale)[:, None, :]) @ Vt
         return projected
 
+    def project_each(self, points: Sequence[Point]) -> list[Point]:
+        entries = math.prod(self.shape) * len(points)
+        alone = self.device is HOST or min(self.shape) < _GRAM_SIDE or entries > _STACK_ENTRIES
+        if alone:
+            return super().project_each(points)
+        dense = self.device.xp.stack([y.toarray() for y in points])
+        wide = dense if self.shape[0] <= self.shape[1] else dense.mT
+        products.count(min(self.shape) * len(points))
+        # One call for all: each decomposition alone keeps a small part of a GPU busy.
+        squares, U = self.device.xp.linalg.eigh(wide @ wide.mT)
+        stacks = wide, np.flip(self.device.host(squares), 1), U.flip(2)
+        found = (self._leading(*each) for each in zip(*stacks, strict=True))
+        return [self._thresholded(y, *each) for y, each in zip(points, found, strict=True)]
+
     def check_point(self, value: Any, name: str) -> Point:
         if not isinstance(value, FactoredMatrix):
             return super().check_point(value, name)
@@ -188,7 +213,10 @@ class TraceNormBall(NormBall):
         return float(values.sum())
 
     def _project(self, y: Point) -> Point:
-        U, s, V = self._svd(y, leading=True)
+        return self._thresholded(y, *self._svd(y, leading=True))
+
+    def _thresholded(self, y: Point, U: Array, s: Array, V: Array) -> Point:
+        """The projection of y, given all singular values and the vectors that it keeps."""
         if s.sum() <= self.scale:
             return y.copy()
         return _assembled(U, threshold_to_sum(s, self.scale), V, y)
@@ -201,19 +229,26 @@ class TraceNormBall(NormBall):
         """Return all singular values, falling, and vectors: all, or those a projection keeps."""
         compact = self._compact(x)
         if compact is not None:
+            products.count(compact.rank)
             return compact.U, compact.s, compact.V
         dense = self._dense(x)
         device = device_of(dense)
+        products.count(min(self.shape))
         if not leading or min(self.shape) < _GRAM_SIDE:
             U, s, Vt = devices.svd(to_host(dense))
             return device.put(U), s, device.put(Vt.T)
         wide = dense if dense.shape[0] <= dense.shape[1] else dense.T
-        squares, U = device.eigh(wide @ wide.T)  # loses only the digits of the last vectors
-        s = np.sqrt(np.maximum(squares, 0.0))  # below 1e-8 of the first, they are noise
+        return self._leading(wide, *device.eigh(wide @ wide.T))
+
+    def _leading(self, wide: Array, squares: Array, U: Array) -> tuple[Array, Array, Array]:
+        """Return what `_svd` does, from falling eigenvalues of the Gram matrix of the shorter side."""
+        # Only the last vectors lose digits: below 1e-8 of the first, singular values are noise.
+        s = np.sqrt(np.maximum(squares, 0.0))
         count = int(np.count_nonzero(threshold_to_sum(s, self.scale)))
         U = U[:, :count]
-        V = wide.T @ U / device.put(np.where(s[:count] > 0, s[:count], 1.0))
-        return (U, s, V) if wide is dense else (V, s, U)
+        products.count(count)
+        V = wide.T @ U / device_of(U).put(np.where(s[:count] > 0, s[:count], 1.0))
+        return (U, s, V) if self.shape[0] <= self.shape[1] else (V, s, U)
 
     def _compact(self, x: Point) -> FactoredMatrix | None:
         """Return a factored matrix as its own decomposition, where few columns hold all of it."""
@@ -222,10 +257,14 @@ class TraceNormBall(NormBall):
         if not x.nnz:
             return x.recompress()
         # A sparse matrix has a column of factors for each row, or column, that holds entries.
-        stored, wide = x.to("cpu").sparse, self.shape[0] <= self.shape[1]
+        wide = self.shape[0] <= self.shape[1]
+        most = int(_NARROW * min(self.shape)) - x.rank
+        if wide and np.count_nonzero(np.diff(to_host(x.sparse.indptr))) > most:
+            return None  # before anything large comes from a device
+        stored = x.to("cpu").sparse
         stored = stored if wide else stored.T.tocsr()
         lines = np.flatnonzero(np.diff(stored.indptr))
-        if lines.size > int(_NARROW * min(self.shape)) - x.rank:
+        if lines.size > most:
             return None
         places = np.zeros((stored.shape[0], lines.size))
         places[lines, np.arange(lines.size)] = 1.0

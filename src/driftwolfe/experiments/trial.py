@@ -23,7 +23,7 @@ from driftwolfe.ensemble import threads
 from driftwolfe.experiments.machine import facts
 from driftwolfe.game import CALLS, play
 from driftwolfe.learners.base import Learner
-from driftwolfe.points import checks
+from driftwolfe.points import checks, products
 from driftwolfe.points.devices import HOST
 from driftwolfe.streams import Stream
 from driftwolfe.streams.data_files import DataFile
@@ -224,6 +224,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     adaptive: list[AdaptiveRegret] = []
     weights: Weights | None = None  # where the learner has experts
     membership: list[int] = []  # membership tests so far; empty for none
+    products: list[int] = []  # matrix-vector products so far; empty for none, or not counted
     wall: float  # seconds by the clock, everything included
     environment: dict[str, Any]  # the machine and the versions, see `machine.facts`
     format: str = FORMAT
@@ -231,7 +232,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def __post_init__(self) -> None:
         if self.format != FORMAT:
             raise ValueError(f"format must be {FORMAT!r}, got {self.format[:40]!r}")
-        calls = (self.lmo, self.projection, self.gauge, self.membership or self.gauge)
+        optional = (self.membership or self.gauge, self.products or self.gauge)
+        calls = (self.lmo, self.projection, self.gauge, *optional)
         lengths = {len(curve) for curve in (self.rounds, self.loss, self.seconds, *calls)}
         if len(lengths) > 1 or not self.rounds:
             raise ValueError("rounds and curves must be of one length, and not empty")
@@ -338,6 +340,7 @@ class Reading(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     loss: list[float] = []
     seconds: list[float] = []
     calls: dict[str, list[int]] = msgspec.field(default_factory=lambda: {n: [] for n in CALLS})
+    products: list[int] = []
     weights: dict[int, dict[str, float]] = {}
     wall: float = 0.0
     total: float = 0.0  # loss so far
@@ -355,6 +358,7 @@ class Recorder:
         self.started = started - at.wall  # of the whole run, without the time between its parts
         self.saved = time.perf_counter()
         self.over = False
+        self.made = products.counted() - (at.products[-1] if at.products else 0)
         if not at.rounds:
             self._read_weights()
         self.since = self.clock()
@@ -380,6 +384,7 @@ class Recorder:
         at.seconds.append(round(spent, 6))
         for name, number in zip(CALLS, learner.oracle_calls.numbers(), strict=True):
             at.calls[name].append(number)
+        at.products.append(products.counted() - self.made)
         if ends or len(at.rounds) % _WEIGHTS_EVERY == 0:
             self._read_weights()
         if checkpoint and not ends and time.perf_counter() - self.saved > SAVE_EVERY:
@@ -456,6 +461,7 @@ def _measured(trial: Trial, stream: Stream, started: float, checkpoint: Path | N
         loss=at.loss,
         seconds=at.seconds,
         **at.calls,
+        products=at.products,
         drifts=[t for t in stream.drifts if t < at.rounds[-1]],
         stream=stream.name,
         cut=at.rounds[-1] < len(played),

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from driftwolfe.points import products
 from driftwolfe.points.devices import HOST, device_of, eigh, is_array, svd
 from driftwolfe.points.kinds import Array
 
@@ -80,6 +81,7 @@ class RitzSpace(NamedTuple):
 
 def ritz_space(operator: Any, right: Array, powers: int = 0) -> RitzSpace:
     """Return the image of a block of right vectors after `powers` rounds of power iteration."""
+    products.count(2 * (1 + powers) * right.shape[1])
     image = operator @ right if powers == 0 else _powered(operator, right, powers)
     device = device_of(image)
     if image.shape[1] <= device.gram_columns and (found := _by_grams(operator, image, device)):

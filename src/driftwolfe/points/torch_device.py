@@ -446,6 +446,11 @@ class TorchDevice(Device):
             return torch.cat([self.entries(U, s, V, *pair) for pair in pairs])
         return U[rows].mul_(V[cols]) @ s
 
+    def all_stored(self, array: Any) -> Any:
+        m, n = array.shape
+        cols = torch.arange(n, dtype=torch.int32, device=self.place).repeat(m)
+        return TorchStored((m, n), _starts(m, n, self.place, torch.int32), cols, array.reshape(-1))
+
     def canonical(self, sparse: Any, shape: Shape) -> Any:
         if not isinstance(sparse, TorchStored):
             sparse = HOST.canonical(sparse, shape)
