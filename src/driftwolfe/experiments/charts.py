@@ -180,7 +180,9 @@ def _price_chart(chart: Chart[Prices]) -> Json:
             if dot.loss.deviation:
                 trace["error_y"] = {"array": brief([dot.loss.deviation], 3), "thickness": 1.2}
             traces.append(trace)
-        x: Json = {"kind": "log", "title": {"text": unit}, "dtick": None, "nticks": 6}
+        x: Json = {"kind": "log", "title": {"text": unit}}
+        if max(dot.spent for dot in dots) < 10.0 * min(dot.spent for dot in dots):
+            x["dtick"] = None  # powers of ten would leave the axis without a number
         y: Json = {"kind": "linear", "title": {"text": "loss per round"}}
         cells.append(("", x, y, traces))
     return _page_chart(chart, cells, 260, max(1, len(cells)), hovermode="closest")

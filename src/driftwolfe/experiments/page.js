@@ -99,7 +99,7 @@
     // two rows.
     const listed = chart.traces.filter((trace) => trace.showlegend);
     const length = listed.reduce((sum, { name }) => sum + 7 * name.length + 50, 0);
-    const top = above + legendRow * Math.max(1, Math.ceil(length / (0.8 * chart.place.clientWidth)));
+    const top = above + legendRow * Math.max(1, Math.ceil(length / ((narrow.matches ? 0.6 : 0.8) * chart.place.clientWidth)));
     return {
       ...made,
       height: rows * (chart.height + between) - between + top + below,
