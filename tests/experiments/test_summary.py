@@ -90,7 +90,8 @@ def test_runs_cut_before_any_common_reading_are_compared_at_the_shorter_ones_end
 
 
 def test_every_curve_is_what_the_results_hold():
-    results = tuple(made_up(trial(seed=seed), membership=[7, 8, 9]) for seed in range(3))
+    more = {"membership": [7, 8, 9], "products": [4, 8, 9]}
+    results = tuple(made_up(trial(seed=seed), **more) for seed in range(3))
     for name in ("loss", "seconds", *CALLS):
         curve = Series(results).curve(name)
         assert curve.shape == (3, 3)

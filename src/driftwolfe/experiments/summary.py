@@ -77,7 +77,7 @@ class Series:
         """Cumulative numbers: one row per seed, one column for each of `rounds`."""
         rows = []
         for result in self.results:
-            values = getattr(result, name, None) or [0] * len(result.rounds)
+            values = getattr(result, name) or [0] * len(result.rounds)
             rows.append(np.interp(self.rounds, [0, *result.rounds], [0, *values]))
         return np.array(rows)
 

@@ -246,7 +246,7 @@ def trial_table(results: Iterable[Result]) -> str:
             "cut": result.cut,
             "cumulative_loss": repr(result.loss[-1]),
             "processor_seconds": f"{result.seconds[-1]:.3f}",
-            **{name: (getattr(result, name, None) or [0])[-1] for name in CALLS},
+            **{name: (getattr(result, name) or [0])[-1] for name in CALLS},
         }
         if place == 0:
             writer.writerow(row)
