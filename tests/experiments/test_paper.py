@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from driftwolfe.experiments.paper import (
@@ -15,9 +17,10 @@ from driftwolfe.experiments.paper import (
     find_data,
     reproduce,
 )
+from driftwolfe.experiments.rates import RATES, loss_scale
 from driftwolfe.experiments.summary import summarise
 from driftwolfe.experiments.sweep import Store
-from driftwolfe.experiments.trial import DATA_SETS, make_learner
+from driftwolfe.experiments.trial import DATA_SETS, DataSet, Trial, make_learner, run_trial
 from experiments.small import Here
 
 
@@ -187,3 +190,41 @@ def test_unknown_names_are_refused():
         experiment("completion")
     with pytest.raises(ValueError, match="classification has no preset 'short'"):
         experiment("classification", "short")
+
+
+@pytest.mark.parametrize("method", ["POLD", "MultiOCG"])
+def test_a_run_measures_what_other_rates_of_the_weights_would_have_lost(method):
+    data = DataSet(name="movielens-100k-twin", rounds=300)
+    asked = Trial(method=method, data=data, c=1e4, first=30)
+    beside = run_trial(asked).rates
+    losses = set()
+    for s, curve in zip(RATES, beside, strict=True):
+        options = {"loss_scale": loss_scale(s)}
+        alone = run_trial(msgspec.structs.replace(asked, options=options))
+        assert curve == pytest.approx(alone.loss, rel=1e-9)
+        losses.add(curve[-1])
+    assert len(losses) > 3
+
+
+def test_the_best_rate_of_the_weights_is_chosen_and_makes_a_row_of_its_own(tmp_path):
+    one = Experiment(
+        "Small",
+        "movielens-100k",
+        (Contender("POLD", "POLD", (5e3, 1e4, 2e4), rated=True, limit=60.0),),
+        rounds=30,
+        seeds=2,
+        widest=0,
+    )
+    store, said = Store(tmp_path), []
+    assert reproduce(one, store, Here(), os.environ.get("DRIFTWOLFE_DATA"), said.append) == 0
+    (summary,) = summarise(store.results)
+    rated, plain = summary.chosen["POLD, tuned rate"], summary.chosen["POLD"]
+    best = [r for r in Store(tmp_path / "tuning").results if r.trial.c == plain.c]
+    ends = [sum(r.rates[k][-1] for r in best) for k in range(len(RATES))]
+    at = ends.index(min(ends))
+    assert rated.trial.options == {"loss_scale": loss_scale(RATES[at])}
+    for one_of_them, theirs in zip(rated.results, plain.results, strict=True):
+        assert one_of_them.loss == theirs.rates[at]
+        assert one_of_them.seconds == theirs.seconds
+    assert f"POLD: s = {RATES[at]:g} in the rate s/sqrt(T) of the weights" in said
+    assert reproduce(one, store, Here(), os.environ.get("DRIFTWOLFE_DATA"), said.append) == 0

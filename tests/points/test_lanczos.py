@@ -137,11 +137,11 @@ def test_a_start_that_is_not_too_unlucky_misses_nothing(tolerance):
         other = np.random.default_rng(seed).standard_normal(n)
         other -= (other @ top) * top
         start = other / np.linalg.norm(other) + 1.01 * delta * top
-        found = lanczos([A], [start], [tolerance], 2000)[0]
+        found = lanczos([A], [start[None]], [tolerance], 2000)[0]
         rough = found.s + found.error if tolerance >= 0.05 else 1.05 * found.s
         assert spike <= rough * (1 + 1e-12)
     if tolerance >= 0.05:  # in few steps: in many, rounding would bring the leading vector back
-        blind = lanczos([A], [other], [tolerance], 2000)[0]
+        blind = lanczos([A], [other[None]], [tolerance], 2000)[0]
         assert blind.s + blind.error < spike  # such a start does miss it: the delta matters
 
 

@@ -33,7 +33,7 @@ _CHEAP_SIDE = 64
 DENSE_ENTRIES, THIN_ENTRIES = 12_000, 64_000
 #: Entries from which a GPU is quicker than two cores, with a margin (H200, docs/gpu.md).
 DEVICE_ENTRIES = 32_000_000
-#: Columns up to which copying several matrices' factors side by side costs less than it saves.
+#: Columns up to which copying several matrices' factors into one array costs less than it saves.
 _TOGETHER = 512
 #: Entries up to which a matrix is decomposed in full.
 FULL_SVD_ENTRIES = 20_000_000
@@ -154,7 +154,8 @@ class TraceNormBall(NormBall):
         self, directions: Sequence[Point], accuracies: Sequence[float | None]
     ) -> list[Answer]:
         ranks = [getattr(direction, "rank", math.inf) for direction in directions]
-        if self.device is HOST or len(directions) == 1 or sum(ranks) > _TOGETHER:
+        together = len(ranks) * max(ranks)
+        if self.device is HOST or len(directions) == 1 or together > _TOGETHER:
             return super().lmo_many_with_error(directions, accuracies)
         tolerances = [max(self.lmo_tolerance, accuracy or 0.0) for accuracy in accuracies]
         return list(map(self._atom, directions, leading_triplet_of_each(directions, tolerances)))
@@ -164,8 +165,7 @@ class TraceNormBall(NormBall):
         error, u, v = self.scale * top.error, top.u[:, None], top.v[:, None]
         if isinstance(direction, FactoredMatrix):
             atom = FactoredMatrix.from_orthonormal(u, np.array([-self.scale]), v)
-            if direction.device is not HOST:  # where an inner product takes several calls
-                atom.slope = -self.scale * top.s
+            atom.slope = -self.scale * top.s
             return atom, error
         return (-self.scale * u) @ v.T, error
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
+from driftwolfe.experiments.rates import RATES, loss_scale
 from driftwolfe.experiments.summary import group, preference
 from driftwolfe.experiments.sweep import Store, run_sweep
 from driftwolfe.experiments.tables import stored_minima
@@ -34,13 +36,14 @@ class Contender:
     tuning_first: int | None = None  # rounds on which c is chosen; None: all
     tuning_limit: float | None = None  # of each c while it is chosen
     limit: float | None = None  # of a run with the chosen c
+    rated: bool = False  # whether there is a second row with the tuned rate of the weights
     seconds: float = 1.0  # about what a run takes: for the plan, and as long ones start first
     like: str = ""  # label of the contender whose c it takes: the same method at another price
 
     @property
     def untuned(self) -> Contender:
         """The same method with the learner's default for c."""
-        return replace(self, label=f"{self.label}, untuned", scales=())
+        return replace(self, label=f"{self.label}, untuned", scales=(), rated=False)
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Experiment:
     rounds: int | None = None  # length of the stream; None: all of it
     seeds: int = 5  # orders of the data on which each runs with its chosen c
     taus: tuple[int, ...] = ()  # lengths of windows whose adaptive regret the trials measure
+    note: str = ""  # what to know when reading the results
     widest: int = 4  # how often a grid of c is widened whose best value lies on its edge
     tuning_seeds: tuple[int, ...] = (1000, 1001)  # orders on which c is chosen, and no others
     also: tuple[
@@ -86,12 +90,12 @@ class Experiment:
 #: The best c that is known of each method, between its neighbours in {1, 2, 5} x 10^k, and the processor
 #: seconds that a run of 3,000 rounds took or would take on a core of 2020 (Neoverse-N1).
 _TUNED = (
-    Contender("MultiOCG", "Multi-OCG", (5e3, 1e4, 2e4), {"max_inner": 4}, seconds=2300),
+    Contender("MultiOCG", "Multi-OCG", (5e3, 1e4, 2e4), {"max_inner": 4}, rated=True, seconds=2300),
     Contender("Ader", "Ader", (5e2, 1e3, 2e3), seconds=4400),
     Contender("OneProjectionAder", "one-projection Ader", (2e3, 5e3, 1e4), seconds=1400),
     Contender("POLA", "POLA", (1e3, 2e3, 5e3), seconds=700),
     Contender("MultiOCG", "Multi-OCG, K = 1", (5e3, 1e4, 2e4), {"max_inner": 1}, seconds=390),
-    Contender("POLD", "POLD", (5e3, 1e4, 2e4), seconds=60),
+    Contender("POLD", "POLD", (5e3, 1e4, 2e4), rated=True, seconds=60),
     Contender("BOGDIP", "BOGD_IP", (5e3, 1e4, 2e4), seconds=10),
 )
 #: MovieLens 100K, three copies, the middle one negated: 3,000 rounds of 100 ratings, and with drifts at
@@ -158,15 +162,34 @@ def _matrices(changes: dict[str, Any], **fields: Any) -> Experiment:
     return replace(_MATRICES, contenders=contenders, also=(), **fields)
 
 
+def _classes(tuned: dict[str, Any], **fields: Any) -> Experiment:
+    """Classification with changes of all methods that are tuned, and another size."""
+    contenders = tuple(replace(c, **tuned) if c.scales else c for c in _CLASSES.contenders)
+    return replace(_CLASSES, contenders=contenders, **fields)
+
+
 #: By experiment and preset.
 EXPERIMENTS: dict[str, dict[str, Experiment]] = {
     "matrix-completion": {
-        # With the best c of the full setting for all but Ader, which would be slower with its own.
-        "quick": _matrices(
-            {"scales": (1e4,), "tuning_first": None, "tuning_limit": 20.0, "limit": 20.0},
-            rounds=900,
+        # With the best c of the full setting; 40 seconds each, which Multi-OCG may need.
+        "quick": replace(
+            _MATRICES,
+            contenders=tuple(
+                Contender(method, label, scales, options, limit=40.0)
+                for method, label, scales, options in (
+                    ("POLAR", "POLAR", (), {}),
+                    ("POLD", "POLD", (1e4,), {}),
+                    ("POLA", "POLA", (5e3,), {}),
+                    ("BOGDIP", "BOGD_IP", (1e4,), {}),
+                    ("MultiOCG", "Multi-OCG, K = 1", (1e4,), {"max_inner": 1}),
+                )
+            ),
+            also=(),
+            rounds=600,
             seeds=2,
-            widest=0,
+            note="A short run: in the 3,000 rounds of the full setting POLA and Multi-OCG come before POLD "
+            "and BOGD_IP; here their long-lived experts have no time to pay. Ader projects for more than a "
+            "second per round and is left out. POLAR is first in both.",
         ),
         # 10,000 ratings, so that Ader can play all rounds, with c around the best of the full setting.
         "short": _matrices(
@@ -176,9 +199,13 @@ EXPERIMENTS: dict[str, dict[str, Experiment]] = {
         "one-projection": replace(_MATRICES, contenders=_ONE_PROJECTION, also=()),
     },
     "classification": {
-        "quick": replace(_CLASSES, rounds=435, seeds=2, taus=(10, 100)),
+        # With the best c of the full setting.
+        "quick": _classes({"scales": (64.0,)}, rounds=435, seeds=2, taus=(10, 100)),
         "paper": _CLASSES,
-        "small-radius": replace(_CLASSES, real="shuttle-small-radius"),
+        # D/G is 28 there: the same grid from its middle, widened as often as it takes.
+        "small-radius": _classes(
+            {"scales": (16.0, 32.0, 64.0)}, real="shuttle-small-radius", widest=8
+        ),
     },
 }
 
@@ -230,6 +257,7 @@ def reproduce(
                 if choice.c is not None and contender.label not in said:
                     say(f"{contender.label}: c = {choice.c:g}")
                     said.add(contender.label)
+        finals.sort(key=lambda trial: trial.data != data)  # further data come last
         before = [tuning] if tried else []
         for each, trials in ((tuning, tried), (store, finals)):
             if trials:
@@ -241,9 +269,14 @@ def reproduce(
         *first, last = stores
         run_sweep(last, make_executor, folder, device, first)
         given_up |= {trial.identity for each in stores for trial in each.missing}
+    for contender in experiment.contenders:
+        if contender.rated:
+            add_rated(experiment, contender, data, store, tuning, say)
     say("solving for the best fixed points between drifts")
     for seed in range(experiment.seeds):
         stored_minima(store.folder, data, seed, folder)
+    if experiment.note:
+        say(experiment.note)
     return len(missing)
 
 
@@ -281,6 +314,37 @@ def choose(
             break
         grid = wider
     return Choice(trials, best.c, True)
+
+
+def add_rated(
+    experiment: Experiment,
+    contender: Contender,
+    data: DataSet,
+    store: Store,
+    tuning: Store,
+    say: Say,
+) -> None:
+    """Add the trials with the best rate of the weights, by the results that measured it beside theirs."""
+    c, settled = choose(experiment, contender, data, tuning)[1:]
+    tried = [] if c is None else experiment.tuning(contender, data, c)
+    if not (settled and tried and all(tuning.path(trial).exists() for trial in tried)):
+        return
+    found = [tuning.read(trial) for trial in tried]
+    if not all(result.rates for result in found):
+        return
+    ends = np.array([[curve[-1] for curve in result.rates] for result in found])
+    best = int(ends.mean(axis=0).argmin())
+    s = RATES[best]
+    say(f"{contender.label}: s = {s:g} in the rate s/sqrt(T) of the weights")
+    for trial in experiment.finals(contender, data, c):
+        if store.path(trial).exists() and (result := store.read(trial)).rates:
+            options = {**trial.options, "loss_scale": loss_scale(s)}
+            label = f"{contender.label}, tuned rate"
+            rated = msgspec.structs.replace(trial, options=options, label=label)
+            store.add(experiment.title, [rated])
+            # The experts, and so times and calls, are those of the run.
+            changed = {"trial": rated, "loss": result.rates[best], "weights": None, "rates": []}
+            store.write(msgspec.structs.replace(result, **changed))
 
 
 def plan(experiment: Experiment, data: DataSet, store: Store, tuning: Store) -> str:

@@ -161,7 +161,8 @@ class Summary:
             tuning  # runs on other orders, on which c was chosen and nothing else measured
         )
         self.stream = series[0].results[0].stream
-        self.titles = list(dict.fromkeys(each.title for each in series))
+        titles = dict.fromkeys(each.title for each in series)
+        self.titles = sorted(titles, key=lambda title: title.endswith(UNTUNED))  # those last
         self.styles = line_styles(self.titles)
         # The series that stands for each method, see `preference`: where there are several, so c is
         # chosen.

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import islice, pairwise, takewhile
+from itertools import chain, islice, pairwise, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,9 +20,11 @@ from threadpoolctl import threadpool_limits
 from driftwolfe import __version__, learners, regret, storage, streams
 from driftwolfe.domains import L1Ball
 from driftwolfe.ensemble import threads
+from driftwolfe.experiments import rates
 from driftwolfe.experiments.machine import facts
 from driftwolfe.game import CALLS, play
 from driftwolfe.learners.base import Learner
+from driftwolfe.losses import Loss
 from driftwolfe.points import checks, products
 from driftwolfe.points.devices import HOST
 from driftwolfe.streams import Stream
@@ -42,6 +44,7 @@ class Source(NamedTuple):
     make: Callable[..., Stream]  # of seed and rounds, and of a folder where there is a file
     file: DataFile | None = None  # what it is read from; None where it is made up
     order_within_stretches: bool = False  # whether the seed moves no round across a drift
+    rates: bool = False  # whether trials measure other rates of the weights too
 
 
 class DataSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -90,15 +93,18 @@ def _small_ball(make: Callable[..., Stream], seed: int, **options: Any) -> Strea
 
 
 DATA_SETS: dict[str, Source] = {
-    "movielens-100k": Source(streams.movielens_100k, RATINGS, order_within_stretches=True),
-    "movielens-100k-twin": Source(streams.movielens_twin, order_within_stretches=True),
+    "movielens-100k": Source(streams.movielens_100k, RATINGS, True, rates=True),
+    "movielens-100k-twin": Source(streams.movielens_twin, None, True, rates=True),
     "movielens-100k-random-drifts": Source(
-        partial(_random_drifts, streams.movielens_100k, "MovieLens 100K, random drifts"), RATINGS
+        partial(_random_drifts, streams.movielens_100k, "MovieLens 100K, random drifts"),
+        RATINGS,
+        rates=True,
     ),
     "movielens-100k-random-drifts-twin": Source(
         partial(
             _random_drifts, streams.movielens_twin, "MovieLens 100K, random drifts (synthetic twin)"
-        )
+        ),
+        rates=True,
     ),
     "shuttle": Source(streams.shuttle, ROWS),
     "shuttle-twin": Source(streams.shuttle_twin),
@@ -225,6 +231,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     weights: Weights | None = None  # where the learner has experts
     membership: list[int] = []  # membership tests so far; empty for none
     products: list[int] = []  # matrix-vector products so far; empty for none, or not counted
+    rates: list[list[float]] = []  # cumulative losses with other rates, see `rates.RATES`; or empty
     wall: float  # seconds by the clock, everything included
     environment: dict[str, Any]  # the machine and the versions, see `machine.facts`
     format: str = FORMAT
@@ -239,7 +246,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise ValueError("rounds and curves must be of one length, and not empty")
         if not all(a < b for a, b in pairwise((0, *self.rounds))):
             raise ValueError("rounds must rise, and start at 1 or later")
-        numbers = [*self.loss, *self.seconds, self.wall]
+        if any(len(curve) != len(self.rounds) for curve in self.rates):
+            raise ValueError("rates must have a curve as long as the others for each rate")
+        numbers = [*self.loss, *self.seconds, self.wall, *chain(*self.rates)]
         for found in self.adaptive:
             numbers += [found.value, found.gap]
         if self.weights is not None:
@@ -344,6 +353,8 @@ class Reading(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     weights: dict[int, dict[str, float]] = {}
     wall: float = 0.0
     total: float = 0.0  # loss so far
+    rates: list[list[float]] = []
+    rate_totals: list[float] = []
     version: str = __version__
 
 
@@ -358,6 +369,9 @@ class Recorder:
         self.started = started - at.wall  # of the whole run, without the time between its parts
         self.saved = time.perf_counter()
         self.over = False
+        self.rated = DATA_SETS[at.trial.data.name].rates and rates.independent(learner)
+        if self.rated and not at.rates:
+            at.rates, at.rate_totals = [[] for _ in rates.RATES], [0.0 for _ in rates.RATES]
         self.made = products.counted() - (at.products[-1] if at.products else 0)
         if not at.rounds:
             self._read_weights()
@@ -370,6 +384,15 @@ class Recorder:
     @property
     def wall(self) -> float:
         return round(time.perf_counter() - self.started, 3)
+
+    def before(self, loss: Loss) -> bool:
+        """Look at the loss of the coming round, on no one's time; return whether it is played."""
+        if self.rated and not self.over:
+            started = self.clock()
+            found = zip(self.at.rate_totals, rates.losses_by_rate(self.learner, loss), strict=True)
+            self.at.rate_totals = [total + float(value) for total, value in found]
+            self.since += self.clock() - started
+        return not self.over
 
     def __call__(self, learner: Learner, value: float, checkpoint: Path | None = None) -> None:
         """Take note of a round; a callback of `play`."""
@@ -385,6 +408,8 @@ class Recorder:
         for name, number in zip(CALLS, learner.oracle_calls.numbers(), strict=True):
             at.calls[name].append(number)
         at.products.append(products.counted() - self.made)
+        for curve, total in zip(at.rates, at.rate_totals, strict=True):
+            curve.append(total)
         if ends or len(at.rounds) % _WEIGHTS_EVERY == 0:
             self._read_weights()
         if checkpoint and not ends and time.perf_counter() - self.saved > SAVE_EVERY:
@@ -444,7 +469,7 @@ def _measured(trial: Trial, stream: Stream, started: float, checkpoint: Path | N
     path = None if trial.taus else checkpoint  # windows need all losses; such runs are short
     learner, at = _resumed(path, trial, make_learner(trial, stream))
     recorder = Recorder(learner, len(played), started, at)
-    losses = takewhile(lambda _: not recorder.over, islice(played, learner.t, None))
+    losses = takewhile(recorder.before, islice(played, learner.t, None))
     callbacks = [partial(recorder, checkpoint=path)]
     history = play(learner, losses, callbacks, keep_losses=bool(trial.taus), progress=False)
     adaptive = []
@@ -462,6 +487,7 @@ def _measured(trial: Trial, stream: Stream, started: float, checkpoint: Path | N
         seconds=at.seconds,
         **at.calls,
         products=at.products,
+        rates=at.rates,
         drifts=[t for t in stream.drifts if t < at.rounds[-1]],
         stream=stream.name,
         cut=at.rounds[-1] < len(played),

@@ -149,6 +149,15 @@ class FactoredMatrix:
         return cls._of(zero.U, zero.s, zero.V, device.stored(rows, cols, values, shape))
 
     @classmethod
+    def _stored_of_each(
+        cls, shape: Shape, entries: Sequence[Any], factors: Sequence[float]
+    ) -> list[FactoredMatrix]:
+        """Sparse matrices on a device, times factors, of entries in parts that are known to fit."""
+        device = device_of(entries[0][2][0])
+        zero, stored = cls.zeros(shape, device.name), device.stored_of_each(entries, factors, shape)
+        return [cls._of(zero.U, zero.s, zero.V, each) for each in stored]
+
+    @classmethod
     def _all_stored(cls, array: Array) -> FactoredMatrix:
         """An array as a matrix that stores every entry: nothing is decomposed."""
         device = device_of(array)

@@ -60,13 +60,13 @@ class RitzSpace(NamedTuple):
 
     basis: Array  # Q, in columns
     image: Array  # A^T Q
-    rotation: Array  # W
+    rotation: Array  # W, on the host
     s: Array  # falling
 
     @property
     def right(self) -> Array:
         """Right vectors to go on from: V diag(s)."""
-        return self.image @ self.rotation
+        return self.image @ device_of(self.image).put(self.rotation)
 
     def leading(self, count: int) -> tuple[Array, Array]:
         """The first left and right vectors, in columns."""
@@ -76,7 +76,8 @@ class RitzSpace(NamedTuple):
             V, _, W = thin_svd_of_product(self.image, np.ones(size), device.unit(size))
             return self.basis @ W[:, :count], device.by_rows(V[:, :count])
         rotation = self.rotation[:, :count]
-        return self.basis @ rotation, self.image @ (rotation / device.put(self.s[:count]))
+        left, right = device.put(np.stack((rotation, rotation / self.s[:count])))
+        return self.basis @ left, self.image @ right
 
 
 def ritz_space(operator: Any, right: Array, powers: int = 0) -> RitzSpace:
@@ -88,8 +89,8 @@ def ritz_space(operator: Any, right: Array, powers: int = 0) -> RitzSpace:
         return found
     basis = orthonormal(image)
     back = transpose_times(operator, basis)
-    squares, rotation = device_of(back).eigh(back.T @ back)
-    return RitzSpace(basis, back, rotation, np.sqrt(np.maximum(squares, 0.0)))
+    squares, rotation = device.eigh(back.T @ back)
+    return RitzSpace(basis, back, device.host(rotation), np.sqrt(np.maximum(squares, 0.0)))
 
 
 def _by_grams(operator: Any, image: Array, device: Any) -> RitzSpace | None:
@@ -106,7 +107,10 @@ def _by_grams(operator: Any, image: Array, device: Any) -> RitzSpace | None:
         return None
     basis = image @ device.put(inverse / lengths[:, None])
     back = transpose_times(operator, basis)
-    grams = device.host(device.xp.stack((basis.T @ basis, back.T @ back)))
+    both = image.new_empty((2, *gram.shape))
+    for block, out in zip((basis, back), both, strict=True):
+        device.xp.matmul(block.T, block, out=out)
+    grams = device.host(both)
     error = HOST.largest(grams[0] - HOST.unit(len(gram)))
     if not error <= _NEARLY:
         return None
@@ -116,7 +120,7 @@ def _by_grams(operator: Any, image: Array, device: Any) -> RitzSpace | None:
         grams[1], second = second.T @ grams[1] @ second, HOST.unit(len(gram))
     squares, vectors = eigh(second.T @ grams[1] @ second)
     s = np.sqrt(np.maximum(squares[::-1], 0.0))
-    return RitzSpace(basis, back, device.put(second @ vectors[:, ::-1]), s)
+    return RitzSpace(basis, back, second @ vectors[:, ::-1], s)
 
 
 def _powered(operator: Any, right: Array, powers: int) -> Array:
