@@ -40,6 +40,9 @@ FULL_SVD_ENTRIES = 20_000_000
 #: Columns of factors, as a share of the shorter side, up to which they are decomposed in place of
 #: the dense matrix (measured on 943 x 1,682).
 _NARROW = 0.45
+#: Columns of factors, and rows or columns with entries, as a share of the shorter side, up to which
+#: those alone are decomposed (943 x 1,682), and how far the factors' products may be from orthonormal.
+_FEW_LINES, _ORTHOGONALITY = 0.65, 1e-11
 #: Shorter side from which singular values come from the Gram matrix (a third of the time).
 _GRAM_SIDE = 200
 #: Entries up to which several matrices are decomposed in one call of a device: 1 GiB.
@@ -195,7 +198,7 @@ class TraceNormBall(NormBall):
         squares, U = self.device.xp.linalg.eigh(wide @ wide.mT)
         stacks = wide, np.flip(self.device.host(squares), 1), U.flip(2)
         found = (self._leading(*each) for each in zip(*stacks, strict=True))
-        return [self._thresholded(y, *each) for y, each in zip(points, found, strict=True)]
+        return [self._thresholded(y, *each, False) for y, each in zip(points, found, strict=True)]
 
     def check_point(self, value: Any, name: str) -> Point:
         if not isinstance(value, FactoredMatrix):
@@ -213,13 +216,17 @@ class TraceNormBall(NormBall):
         return float(values.sum())
 
     def _project(self, y: Point) -> Point:
-        return self._thresholded(y, *self._svd(y, leading=True))
+        few = self._from_few_lines(y)
+        return self._thresholded(y, *(few or self._svd(y, leading=True)), few is not None)
 
-    def _thresholded(self, y: Point, U: Array, s: Array, V: Array) -> Point:
+    def _thresholded(self, y: Point, U: Array, s: Array, V: Array, orthonormal: bool) -> Point:
         """The projection of y, given all singular values and the vectors that it keeps."""
         if s.sum() <= self.scale:
             return y.copy()
-        return _assembled(U, threshold_to_sum(s, self.scale), V, y)
+        kept = threshold_to_sum(s, self.scale)
+        if not orthonormal:
+            return _assembled(U, kept, V, y)
+        return FactoredMatrix.from_orthonormal(U, kept[: U.shape[1]], V)
 
     def _gauge_subgradient(self, y: Point) -> Point:
         U, s, V = self._svd(y, leading=False)
@@ -249,6 +256,37 @@ class TraceNormBall(NormBall):
         products.count(count)
         V = wide.T @ U / device_of(U).put(np.where(s[:count] > 0, s[:count], 1.0))
         return (U, s, V) if self.shape[0] <= self.shape[1] else (V, s, U)
+
+    def _from_few_lines(self, x: Point) -> tuple[Array, Array, Array] | None:
+        """Return what `_svd` does for a projection where few rows and columns have entries, else None.
+
+        With E and F the unit vectors of those rows and columns, x = [U E] diag(s, S) [V F]^T. In
+        orthonormal bases of [U E] and [V F] that is a small matrix.
+        """
+        if not isinstance(x, FactoredMatrix) or x.device is not HOST or not (x.nnz and x.rank):
+            return None
+        indptr, indices, data = x.stored_arrays
+        rows, cols = np.flatnonzero(np.diff(indptr)), np.unique(indices)
+        widest = x.rank + max(rows.size, cols.size)
+        if min(self.shape) < _GRAM_SIDE or widest > _FEW_LINES * min(self.shape):
+            return None
+        if not (x.orthonormal or (_is_orthonormal(x.U) and _is_orthonormal(x.V))):
+            return None
+        products.count(widest)
+        (left, R), (right, T) = _beyond(x.U, rows), _beyond(x.V, cols)
+        stored = np.zeros((rows.size, cols.size))
+        within = np.repeat(np.arange(rows.size), np.diff(indptr)[rows])
+        stored[within, np.searchsorted(cols, indices)] = data
+        core = R @ stored @ T.T
+        core[: x.rank, : x.rank].flat[:: x.rank + 1] += x.s
+        squares, W = HOST.eigh(core @ core.T)
+        s = np.sqrt(np.maximum(squares, 0.0))
+        count = int(np.count_nonzero(threshold_to_sum(s, self.scale)))
+        W = W[:, :count]
+        Z = core.T @ W / np.where(s[:count] > 0, s[:count], 1.0)
+        turned = ((x.U, left, W), (x.V, right, Z))
+        U, V = (A @ W[: x.rank] + beyond @ W[x.rank :] for A, beyond, W in turned)
+        return U, s, V
 
     def _compact(self, x: Point) -> FactoredMatrix | None:
         """Return a factored matrix as its own decomposition, where few columns hold all of it."""
@@ -281,6 +319,22 @@ class TraceNormBall(NormBall):
                 "driftwolfe.infeasible_projection, which needs only the leading ones"
             )
         return x.toarray()
+
+
+def _is_orthonormal(factor: Array) -> bool:
+    gram = factor.T @ factor
+    gram.flat[:: len(gram) + 1] -= 1.0
+    return HOST.largest(gram) <= _ORTHOGONALITY
+
+
+def _beyond(factor: Array, lines: Any) -> tuple[Array, Array]:
+    """Return a basis of what unit vectors have beyond a factor's orthonormal columns, and their coordinates."""
+    inside = factor[lines].T
+    beyond = -factor @ inside
+    beyond[lines, np.arange(len(lines))] += 1.0
+    again = factor.T @ beyond
+    basis, upper = np.linalg.qr(beyond - factor @ again)
+    return basis, np.concatenate((inside + again, upper))
 
 
 def _assembled(U: Array, s: Array, V: Array, like: Point) -> Point:

@@ -235,7 +235,7 @@ def _run(
         if all(found):
             break
         k = min(steps, k + max(1, k // 4))
-    vectors = spaces.combine([(which, coordinates) for which, coordinates, *_ in found])
+    vectors = spaces.combine([each[:3] for each in found])
     return [
         Triplet(image, s, v, error, 2 * number * taken)
         for (_, _, s, error, taken), (image, v) in zip(found, vectors, strict=True)
@@ -338,9 +338,9 @@ class _Basis:
         self._rows[k + 1] = product / (length or 1.0)
         return diagonal, length
 
-    def combine(self, chosen: Sequence[tuple[int, Array]]) -> list[tuple[Array, Array]]:
+    def combine(self, chosen: Sequence[tuple[int, Array, float]]) -> list[tuple[Array, Array]]:
         """Return the image A v and the vector v with these coordinates in the basis."""
-        [(_, row)] = chosen
+        [(_, row, _)] = chosen
         return [(row @ self._images[: row.size], row @ self._rows[: row.size])]
 
 

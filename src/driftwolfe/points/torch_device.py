@@ -302,28 +302,27 @@ class TorchKrylov:
         if self._stored is not None:
             out.view(starts, -1).T.addmm_(self._stored[way], vectors.view(starts, -1).T)
 
-    def combine(self, chosen: Sequence[tuple[int, Array]]) -> list[tuple[Any, Any]]:
-        """Return the directions of the image A v and of v with these coordinates, of one start each."""
+    def combine(self, chosen: Sequence[tuple[int, Array, float]]) -> list[tuple[Any, Any]]:
+        """Return the directions A v / s and v with these coordinates, of one start for each matrix."""
         number = len(chosen)
         groups = [slice(0, number)] if self._finite else [slice(i, i + 1) for i in range(number)]
         return [pair for which in groups for pair in self._combined(which, chosen[which])]
 
     def _combined(
-        self, which: slice, chosen: Sequence[tuple[int, Array]]
+        self, which: slice, chosen: Sequence[tuple[int, Array, float]]
     ) -> Iterator[tuple[Any, Any]]:
-        size, starts = max(len(row) for _, row in chosen), slice(0, self._bases[0])
+        size, starts = max(len(row) for _, row, _ in chosen), slice(0, self._bases[0])
         if not self._finite:  # other starts may have nothing to add but what is not finite
             starts = slice(chosen[0][0], chosen[0][0] + 1)
-        weights = np.zeros((len(chosen), size, starts.stop - starts.start))
-        for own, (start, row) in zip(weights, chosen, strict=True):
-            own[: len(row), start - starts.start] = row
-        rows = torch.from_numpy(weights).to(self._basis.device).view(len(chosen), 1, -1)
-        units = []
-        for block in (self._images, self._basis):
-            own = block[:size].view(size, *self._bases, -1)[:, starts, which].flatten(0, 1)
-            found = torch.bmm(rows, own.transpose(0, 1))[:, 0]
-            units.append(found.div_(torch.linalg.vector_norm(found, dim=1, keepdim=True)))
-        return zip(*(each.unbind() for each in units), strict=True)
+        weights = np.zeros((2, len(chosen), size, starts.stop - starts.start))
+        for number, (start, row, s) in enumerate(chosen):
+            weights[:, number, : len(row), start - starts.start] = row / (s or 1.0), row
+        rows = torch.from_numpy(weights).to(self._basis.device).view(2, len(chosen), 1, -1)
+        found = []
+        for own, block in zip(rows, (self._images, self._basis), strict=True):
+            held = block[:size].view(size, *self._bases, -1)[:, starts, which].flatten(0, 1)
+            found.append(torch.bmm(own, held.transpose(0, 1))[:, 0].unbind())
+        return zip(*found, strict=True)
 
 
 def _padded(factors: Sequence[Any], scales: Sequence[Any] | None = None) -> Any:
