@@ -70,7 +70,11 @@ def panels(*summaries: Summary, name: str = "") -> Figure:
             fs.mark_drifts(axis, summary.drifts)
             axis.grid(visible=False, axis="x")  # changes are marked there
             shown = [line for line in panel.lines if line.title in kept]
-            _draw_panel(axis, summary, panel._replace(lines=shown), x_ticks=4)
+            panel = panel._replace(lines=shown)
+            if panel.high is not None:
+                low, high = chart_data.settled_range([line.band for line in shown])
+                panel = panel._replace(low=low, high=high)
+            _draw_panel(axis, summary, panel, x_ticks=4)
             for line in shown:
                 entries.setdefault(line.label, fs.key(line.style, line.label))
         if len(rows) > 1:

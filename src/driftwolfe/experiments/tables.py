@@ -17,7 +17,16 @@ import msgspec
 import numpy as np
 
 from driftwolfe import storage
-from driftwolfe.experiments.summary import CALLS, Series, Spread, Summary, machines, paired, spread
+from driftwolfe.experiments.summary import (
+    CALLS,
+    Series,
+    Spread,
+    Summary,
+    counted,
+    machines,
+    paired,
+    spread,
+)
 from driftwolfe.experiments.trial import DATA_SETS, DataSet, Result, read_file, short
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.regret.offline import offline_minimum
@@ -263,6 +272,9 @@ def tuning_notes(summary: Summary) -> list[str]:
             continue
         cut = [series for series in tried if any(result.cut for result in series.results)]
         text = f"{title}: {_c(chosen)} of {', '.join(short(series.c or 0.0) for series in tried)}"
+        orders = {result.trial.seed for series in tried for result in series.results}
+        if not orders & {result.trial.seed for result in chosen.results}:
+            text += f", chosen on {counted(len(orders), 'other order')}"
         if (first := tried[0].trial.first) is not None:
             text += f", chosen on the first {first:,} rounds of one order"
         if cut:
