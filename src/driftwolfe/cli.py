@@ -177,7 +177,7 @@ def run_reproduce(options: argparse.Namespace) -> int:
     presets:
       quick   minutes on two cores: a short stream, two orders of the data (default)
       short   matrix completion only: 300 rounds, where Ader can play all; half an hour and more
-      paper   the full setting; matrix completion takes about two hours
+      paper   the full setting; matrix completion takes a day on two cores, and says so before it starts
       one-projection   matrix completion only: POLD against learners that project once per round; hours
       small-radius   classification only: the full setting in a ball that is small enough to project onto
 

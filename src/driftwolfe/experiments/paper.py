@@ -301,7 +301,8 @@ def choose(
     grid = sorted(contender.scales)
     if len(grid) < 2:
         return Choice([], grid[0] if grid else None, True)
-    for widened in range(experiment.widest + 1):
+    widened = 0
+    while True:
         trials = [trial for c in grid for trial in experiment.tuning(contender, data, c)]
         done = [trial for trial in trials if tuning.path(trial).exists()]
         if any(trial.identity not in given_up for trial in trials if trial not in done):
@@ -311,9 +312,8 @@ def choose(
             return Choice(trials)
         wider = _widened(grid, best.c)
         if wider == grid or widened == experiment.widest:
-            break
-        grid = wider
-    return Choice(trials, best.c, True)
+            return Choice(trials, best.c, True)
+        grid, widened = wider, widened + 1
 
 
 def add_rated(
