@@ -218,6 +218,7 @@ def test_bad_options_are_refused(cls):
         "start": ["elsewhere"],
         "grid": ["fine"],
         "gauge": ["guess"],
+        "steps": ["giant"],
         "variant": ["new"],
         "weights": ["heavy"],
         "experts": ["lazy", (), ("eager",), ("lazy", 3), 5, {"lazy"}],

@@ -1,20 +1,19 @@
-"""The paper's two experiments and its claims."""
+"""The paper's two experiments."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from itertools import product
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from driftwolfe.experiments.rates import RATES, loss_scale
-from driftwolfe.experiments.summary import Summary, compare, group, preference
+from driftwolfe.experiments.summary import group, preference
 from driftwolfe.experiments.sweep import Store, run_sweep
-from driftwolfe.experiments.tables import number, stored_minima, write_table
+from driftwolfe.experiments.tables import stored_minima
 from driftwolfe.experiments.trial import DATA_SETS, DataSet, Option, Trial
 from driftwolfe.points import checks
 from driftwolfe.streams import DataUnavailable
@@ -22,15 +21,6 @@ from driftwolfe.streams import DataUnavailable
 #: {10^-1, ..., 10^6} and {2^-4, ..., 2^4}, the grids of the paper.
 TENS = tuple(10.0**k for k in range(-1, 7))
 TWOS = tuple(2.0**k for k in range(-4, 5))
-#: Times quicker that count as much faster, and the share of loss that counts as slight.
-MUCH_FASTER, SLIGHT = 5.0, 0.10
-_PROJECTION_FREE = ("BOGD_IP", "POLD", "POLA")
-#: The number of a claim, and each of whom it compares with whom.
-_CLAIMS = (
-    ("i", _PROJECTION_FREE, ("Ader",)),
-    ("ii", _PROJECTION_FREE, ("Multi-OCG",)),
-    ("iii", ("POLA", "POLA, paper's oracle"), ("PAMO", "PAMO, exact gauge")),
-)
 
 Say = Callable[[str], None]
 
@@ -48,6 +38,7 @@ class Contender:
     limit: float | None = None  # of a run with the chosen c
     rated: bool = False  # whether there is a second row with the tuned rate of the weights
     seconds: float = 1.0  # about what a run takes: for the plan, and as long ones start first
+    like: str = ""  # label of the contender whose c it takes: the same method at another price
 
     @property
     def untuned(self) -> Contender:
@@ -65,6 +56,7 @@ class Experiment:
     rounds: int | None = None  # length of the stream; None: all of it
     seeds: int = 5  # orders of the data on which each runs with its chosen c
     taus: tuple[int, ...] = ()  # lengths of windows whose adaptive regret the trials measure
+    note: str = ""  # what to know when reading the results
     widest: int = 4  # how often a grid of c is widened whose best value lies on its edge
     tuning_seeds: tuple[int, ...] = (1000, 1001)  # orders on which c is chosen, and no others
     also: tuple[
@@ -75,7 +67,7 @@ class Experiment:
         return DataSet(name=(name or self.real) + ("-twin" if twin else ""), rounds=self.rounds)
 
     def tuning(self, contender: Contender, data: DataSet, c: float) -> list[Trial]:
-        """The trials that try a value of c."""
+        """The trials that try a value of c; they measure no windows, which takes longer than they do."""
         first, limit = contender.tuning_first, contender.tuning_limit
         one = self._trial(contender, data, c, first=first, limit=limit)
         return [msgspec.structs.replace(one, seed=seed) for seed in self.tuning_seeds]
@@ -86,12 +78,13 @@ class Experiment:
         if not contender.label.endswith(", untuned"):
             twin = data.name.endswith("-twin")
             sets += [self.data(twin, name) for name in self.also]
-        runs = (self._trial(contender, each, c, limit=contender.limit) for each in sets)
+        spent = {"limit": contender.limit, "taus": self.taus}
+        runs = (self._trial(contender, each, c, **spent) for each in sets)
         return [msgspec.structs.replace(one, seed=n) for one in runs for n in range(self.seeds)]
 
     def _trial(self, contender: Contender, data: DataSet, c: float | None, **spent: Any) -> Trial:
         shared = {name: getattr(contender, name) for name in ("method", "label", "options")}
-        return Trial(**shared, data=data, c=c, taus=self.taus, **spent)
+        return Trial(**shared, data=data, c=c, **spent)
 
 
 #: The best c that is known of each method, between its neighbours in {1, 2, 5} x 10^k, and the processor
@@ -139,14 +132,25 @@ _ONE_PROJECTION = tuple(
     )
 )
 #: Shuttle, the features negated every 1,000 rounds: 4,350 rounds of 10 rows.
+_EXACT: dict[str, Option] = {"gauge": "exact"}
+_GAUGED = "PAMO, exact gauge (reconstructed)"
 _CLASSES = Experiment(
     title="Online multiclass classification: adaptive regret",
     real="shuttle",
     contenders=(
         Contender("POLA", "POLA", TWOS),
-        Contender("POLA", "POLA, paper's oracle", TWOS, {"method": "paper"}),
-        Contender("PAMO", "PAMO", TWOS),
-        Contender("PAMO", "PAMO, exact gauge", TWOS, {"gauge": "exact"}),
+        Contender("POLA", "POLA, paper's oracle", TWOS, {"method": "paper"}, seconds=20),
+        Contender("PAMO", "PAMO (reconstructed)", TWOS, seconds=30, like=_GAUGED),
+        Contender("PAMO", _GAUGED, TWOS, _EXACT, seconds=8),
+        Contender(
+            "PAMO", "PAMO, lazy (reconstructed)", TWOS, {**_EXACT, "steps": "lazy"}, seconds=8
+        ),
+        Contender("POLAR", "POLAR", TWOS, seconds=3),
+        Contender("POLA", "POLA", ()).untuned,
+        Contender("PAMO", _GAUGED, (), _EXACT, seconds=8).untuned,
+        Contender("POLAR", "POLAR", (), seconds=3).untuned,
+        Contender("POLD", "POLD", ()).untuned,
+        Contender("Ader", "Ader", ()).untuned,
     ),
     taus=(100, 1000),
 )
@@ -158,15 +162,34 @@ def _matrices(changes: dict[str, Any], **fields: Any) -> Experiment:
     return replace(_MATRICES, contenders=contenders, also=(), **fields)
 
 
+def _classes(tuned: dict[str, Any], **fields: Any) -> Experiment:
+    """Classification with changes of all methods that are tuned, and another size."""
+    contenders = tuple(replace(c, **tuned) if c.scales else c for c in _CLASSES.contenders)
+    return replace(_CLASSES, contenders=contenders, **fields)
+
+
 #: By experiment and preset.
 EXPERIMENTS: dict[str, dict[str, Experiment]] = {
     "matrix-completion": {
-        # With the best c of the full setting for all but Ader, which would be slower with its own.
-        "quick": _matrices(
-            {"scales": (1e4,), "tuning_first": None, "tuning_limit": 20.0, "limit": 20.0},
-            rounds=900,
+        # With the best c of the full setting; 40 seconds each, which Multi-OCG may need.
+        "quick": replace(
+            _MATRICES,
+            contenders=tuple(
+                Contender(method, label, scales, options, limit=40.0)
+                for method, label, scales, options in (
+                    ("POLAR", "POLAR", (), {}),
+                    ("POLD", "POLD", (1e4,), {}),
+                    ("POLA", "POLA", (5e3,), {}),
+                    ("BOGDIP", "BOGD_IP", (1e4,), {}),
+                    ("MultiOCG", "Multi-OCG, K = 1", (1e4,), {"max_inner": 1}),
+                )
+            ),
+            also=(),
+            rounds=600,
             seeds=2,
-            widest=0,
+            note="A short run: in the 3,000 rounds of the full setting POLA and Multi-OCG come before POLD "
+            "and BOGD_IP; here their long-lived experts have no time to pay. Ader projects for more than a "
+            "second per round and is left out. POLAR is first in both.",
         ),
         # 10,000 ratings, so that Ader can play all rounds, with c around the best of the full setting.
         "short": _matrices(
@@ -176,8 +199,13 @@ EXPERIMENTS: dict[str, dict[str, Experiment]] = {
         "one-projection": replace(_MATRICES, contenders=_ONE_PROJECTION, also=()),
     },
     "classification": {
-        "quick": replace(_CLASSES, rounds=435, seeds=2, taus=(10, 100)),
+        # With the best c of the full setting.
+        "quick": _classes({"scales": (64.0,)}, rounds=435, seeds=2, taus=(10, 100)),
         "paper": _CLASSES,
+        # D/G is 28 there: the same grid from its middle, widened as often as it takes.
+        "small-radius": _classes(
+            {"scales": (16.0, 32.0, 64.0)}, real="shuttle-small-radius", widest=8
+        ),
     },
 }
 
@@ -196,7 +224,8 @@ def experiment(
         known = {each.label: each for each in found.contenders}
         if unknown := [label for label in only if label not in known]:
             raise ValueError(f"there is no method {unknown[0]!r}; there are {'; '.join(known)}")
-        found = replace(found, contenders=tuple(known[label] for label in known if label in only))
+        asked = {*only, *(known[label].like for label in only)}
+        found = replace(found, contenders=tuple(known[label] for label in known if label in asked))
     if seeds is None:
         return found
     return replace(found, seeds=checks.count(seeds, "seeds", most=1000))
@@ -246,6 +275,8 @@ def reproduce(
     say("solving for the best fixed points between drifts")
     for seed in range(experiment.seeds):
         stored_minima(store.folder, data, seed, folder)
+    if experiment.note:
+        say(experiment.note)
     return len(missing)
 
 
@@ -265,6 +296,8 @@ def choose(
     given_up: Collection[str] = (),
 ) -> Choice:
     """Choose c by the results so far: of the values with most rounds the one with least loss."""
+    if contender.like:
+        (contender,) = [each for each in experiment.contenders if each.label == contender.like]
     grid = sorted(contender.scales)
     if len(grid) < 2:
         return Choice([], grid[0] if grid else None, True)
@@ -359,53 +392,3 @@ def _widened(grid: list[float], best: float) -> list[float]:
     else:
         new = best * (grid[1] / grid[0]) ** (1 if up else -1)
     return [*grid, new] if up else [new, *grid]
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim, what was measured, and whether it held."""
-
-    number: str  # as the paper counts them: i, ii, iii
-    text: str  # as we understand it
-    measured: str
-    held: bool
-
-    def __str__(self) -> str:
-        verdict = "held" if self.held else "DID NOT HOLD"
-        return f"({self.number}) {self.text}\n     {self.measured}\n     {verdict}"
-
-
-def as_markdown(found: list[Claim]) -> str:
-    """The claims as a table."""
-    rows = [[f"({c.number})", c.text, c.measured, "yes" if c.held else "**no**"] for c in found]
-    return write_table(["", "claim", "measured", "held"], rows, left=4)
-
-
-def claims(summary: Summary) -> list[Claim]:
-    """The claims that the methods of a summary allow to check."""
-    found = []
-    for numeral, all_ours, all_theirs in _CLAIMS:
-        for ours, theirs in product(all_ours, all_theirs):
-            if not {ours, theirs} <= summary.chosen.keys():
-                continue
-            pair = summary.chosen[ours], summary.chosen[theirs]
-            losses, times = compare(*pair, "loss"), compare(*pair, "seconds")
-            if losses is None or times is None:
-                continue
-            loss, other, rounds = losses
-            if numeral == "ii":
-                text = f"{ours} has a lower cumulative loss than {theirs}"
-                measured = f"{loss:,.0f} against {other:,.0f} after {rounds:,} rounds"
-                found.append(Claim(numeral, text, measured, loss < other))
-                continue
-            fast, slow, _ = times
-            text = f"{ours} is much faster than {theirs} (at least {MUCH_FASTER:g} times)"
-            measured = f"{number(fast, 3)} s against {number(slow, 3)} s for {rounds:,} rounds"
-            measured += f": {number(slow / fast, 3)} times"
-            found.append(Claim(numeral, text, measured, slow >= MUCH_FASTER * fast))
-            text = f"{ours} pays for it with a slightly higher loss than {theirs}"
-            more = loss / other - 1.0
-            measured = f"{number(loss, 6)} against {number(other, 6)} after {rounds:,} rounds"
-            measured += f": {more:+.1%}"
-            found.append(Claim(numeral, f"{text} (at most {SLIGHT:.0%})", measured, more <= SLIGHT))
-    return found
