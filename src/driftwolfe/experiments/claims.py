@@ -98,6 +98,7 @@ def claims(summary: Summary, title: str) -> list[Claim]:
             losses, times = paired(one, other, "loss"), paired(one, other, "seconds")
             if losses is None or times is None:
                 continue
+            parts: dict[str, tuple[str, bool | None, str]]
             if numeral == "ii":
                 parts = {"loses less than": _less(losses)}
             else:

@@ -175,7 +175,7 @@ EXPERIMENTS: dict[str, dict[str, Experiment]] = {
         "quick": replace(
             _MATRICES,
             contenders=tuple(
-                Contender(method, label, scales, options, limit=40.0)
+                Contender(method, label, scales, dict[str, Option](options), limit=40.0)
                 for method, label, scales, options in (
                     ("POLAR", "POLAR", (), {}),
                     ("POLD", "POLD", (1e4,), {}),

@@ -482,7 +482,7 @@ class TorchDevice(Device):
         """The eigenvalues, rising, and vectors of a matrix or a stack: the host's if the device's fail."""
         try:
             return torch.linalg.eigh(symmetric)
-        except torch.linalg.LinAlgError:
+        except RuntimeError:  # as PyTorch's LinAlgError is
             values, vectors = np.linalg.eigh(self.host(symmetric))
             return self.put(values), self.put(vectors)
 
