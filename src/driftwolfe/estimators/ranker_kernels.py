@@ -22,12 +22,12 @@ from driftwolfe.points.compiling import (
 )
 
 #: Latest items of a user that a new one is paired with, and those that recommendations start from.
-WINDOW, LOOK_BACK = 32, 10
+WINDOW, LOOK_BACK = 16, 10
 #: A pair of items counts less, the more items lie between them: how fast, for near and for far pairs.
 NEAR, FAR = 5.0, 50.0
 #: Fresh counts look back over so many events of an item.
 FRESH = 100.0
-#: Levels of the smallest and largest list of neighbours: 2^level slots, of which 7/8 are used.
+#: Levels of the smallest and largest list of neighbours: 2^level slots, of which 3/4 are used.
 FIRST_LEVEL, LAST_LEVEL = 3, 9
 #: Smallest list of items seen by one user, as a level.
 FIRST_SEEN_LEVEL = 2
@@ -42,7 +42,7 @@ SMOOTHING = 0.1
 #: Weights of experts are kept for each power of 2 of the number of items that a user has seen.
 BUCKETS = 8
 #: Factors of the low-rank expert.
-RANK = 16
+RANK = 8
 #: Kinds of counts of pairs: far, and near that fade.
 KINDS = 2
 #: Experts: popularity, decaying popularity, co-occurrence, low rank.
@@ -95,7 +95,7 @@ _group: Any = numba.types.NamedTuple
 _PLACE_TABLE = numba.int64[:, ::1]
 RANKS = _group(
     (
-        *(NEW_TABLE, _PLACE_TABLE, _I32[::1], _F32[:, ::1], NEW_PLACES),
+        *(_F32[:, ::1], _PLACE_TABLE, _I32[::1], _F32[:, ::1], NEW_PLACES),
         *(_PLACE_TABLE, _I32[::1], NEW_PLACES, _F32[:, ::1], NEW_PLACES),
         *(NEW_TABLE, NEW_PLACES, NEW_NUMBERS, NEW_PLACES),
     ),
@@ -174,7 +174,7 @@ def count_pair(ranks, row, item, near, far):
     size, level = ranks.lists[row, SIZE], ranks.lists[row, LEVEL]
     slot = slot_of(ranks, row, item) if level >= 0 else -1
     if slot < 0 or ranks.neighbours[slot] < 0:
-        if level < 0 or 8 * (size + 1) > 7 << level:
+        if level < 0 or 4 * (size + 1) > 3 << level:
             resize(ranks, row)
             slot = slot_of(ranks, row, item)
         ranks.neighbours[slot] = item
@@ -305,16 +305,19 @@ def score_each(ranks, candidates, number, everything, sums, taste, scores):
     """Let each expert score the candidates."""
     items, factors, low_rank = ranks.items, ranks.factors, scores[LOW_RANK]
     # The scales grow instead of all other numbers falling.
-    long, short = 1.0 / ranks.totals[FIRST_PAIRS], 1.0 / ranks.totals[FIRST_PAIRS + 1]
+    long = _F32(1.0 / ranks.totals[FIRST_PAIRS])
+    short = _F32(1.0 / ranks.totals[FIRST_PAIRS + 1])
     low_rank[:number] = 0.0
-    if everything:  # in order, so that vector units help
+    if everything:  # the same in order, so that vector units help
         for c in range(number):
-            scores[0, c] = items[EVENTS, c] + 1.0
+            scores[0, c] = items[EVENTS, c] + _F32(1.0)
             scores[1, c] = long * items[DECAYING, c]
             scores[2, c] = short * items[DECAYING + 1, c]
-            scores[5, c], scores[6, c] = items[POWER, c], items[POWER + 1, c]
         for c in range(number):
-            scores[3, c], scores[4, c] = sums[c + 1, 0], sums[c + 1, 1]
+            far, fresh = sums[c + 1, 0], sums[c + 1, 1]
+            low, high = items[POWER, c], items[POWER + 1, c]
+            scores[3, c], scores[4, c] = (far * low) ** 2, (far * high) ** 2
+            scores[5, c], scores[6, c] = (fresh * low) ** 2, (fresh * high) ** 2
         for k in range(RANK):
             part = taste[k]
             for c in range(number):
@@ -322,19 +325,18 @@ def score_each(ranks, candidates, number, everything, sums, taste, scores):
     else:
         for c in range(number):
             item = candidates[c]
-            scores[0, c] = items[EVENTS, item] + 1.0
+            scores[0, c] = items[EVENTS, item] + _F32(1.0)
             scores[1, c] = long * items[DECAYING, item]
             scores[2, c] = short * items[DECAYING + 1, item]
-            scores[3, c], scores[4, c] = sums[item + 1, 0], sums[item + 1, 1]
-            scores[5, c], scores[6, c] = items[POWER, item], items[POWER + 1, item]
+            far, fresh = sums[item + 1, 0], sums[item + 1, 1]
+            low, high = items[POWER, item], items[POWER + 1, item]
+            scores[3, c], scores[4, c] = (far * low) ** 2, (far * high) ** 2
+            scores[5, c], scores[6, c] = (fresh * low) ** 2, (fresh * high) ** 2
         for k in range(RANK):
             part = taste[k]
             for c in range(number):
                 low_rank[c] += part * factors[k, candidates[c]]
     for c in range(number):
-        far, fresh, low, high = scores[3, c], scores[4, c], scores[5, c], scores[6, c]
-        scores[3, c], scores[4, c] = (far * low) ** 2, (far * high) ** 2
-        scores[5, c], scores[6, c] = (fresh * low) ** 2, (fresh * high) ** 2
         low_rank[c] = max(low_rank[c], _F32(0.0)) ** 2
 
 
@@ -554,26 +556,19 @@ def recommend(users, most, everything, ranks, scratch, best, chances):
         mix(ranks.weights[bucket(ranks, users[n])], number, scratch)
         if everything:
             mark_seen(ranks, users[n], -1, scores)
+        bound = -0.5 if most else math.inf  # seen items have -1
         for c in range(number):
-            item, value = scratch.candidates[c], np.float64(scores[c])
-            if value < 0.0:  # seen
+            value = np.float64(scores[c])
+            if value <= bound:
                 continue
-            last, full = kept - 1, kept == most
-            if full and (
-                most == 0
-                or value < chances[n, last]
-                or (value == chances[n, last] and item > best[n, last])
-            ):
-                continue
-            place = last if full else kept
-            kept += not full
-            while place > 0 and (
-                chances[n, place - 1] < value
-                or (chances[n, place - 1] == value and best[n, place - 1] > item)
-            ):
+            place = kept if kept < most else most - 1
+            kept = place + 1
+            while place > 0 and chances[n, place - 1] < value:
                 chances[n, place], best[n, place] = chances[n, place - 1], best[n, place - 1]
                 place -= 1
-            chances[n, place], best[n, place] = value, item
+            chances[n, place], best[n, place] = value, scratch.candidates[c]
+            if kept == most:
+                bound = chances[n, most - 1]
         best[n, kept:] = -1
         chances[n, kept:] = 0.0
 

@@ -46,7 +46,7 @@ def new_ranks() -> Ranks:
     experts, totals = kernels.EXPERTS, np.zeros(kernels.FIRST_PAIRS + len(kernels.MEMORIES))
     totals[kernels.FIRST_PAIRS :] = 1.0
     return Ranks(
-        items=np.zeros((kernels.ITEM_ROWS, 0)),
+        items=np.zeros((kernels.ITEM_ROWS, 0), np.float32),
         lists=lists,
         neighbours=np.zeros(0, np.int32),
         counts=np.zeros((0, kernels.KINDS), np.float32),
