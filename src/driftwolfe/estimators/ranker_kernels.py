@@ -483,10 +483,10 @@ def count_item(ranks, item, weight, elapsed):
 
 @jit()
 def rank_of(place, number, mixture):
-    """Return how many candidates have a higher score."""
+    """Return how many candidates have a higher score, or the same and an earlier place."""
     better = 0
     for c in range(number):
-        better += mixture[c] > mixture[place]
+        better += mixture[c] > mixture[place] or (mixture[c] == mixture[place] and c < place)
     return better
 
 
