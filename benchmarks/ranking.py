@@ -216,7 +216,14 @@ def main() -> None:
                 "never" if back is None else f"{back:,}",
             )
         )
-    head = ("method", "recall@10", "NDCG@10", "us per like", "recall after the change", "back after")
+    head = (
+        "method",
+        "recall@10",
+        "NDCG@10",
+        "us per like",
+        "recall after the change",
+        "back after",
+    )
     print(markdown([head, *rows]))
 
 

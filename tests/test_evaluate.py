@@ -7,7 +7,17 @@ import pytest
 from driftwolfe import evaluate
 from driftwolfe.estimators import Recommender
 
-EVENTS = [("a", 1), ("b", 1), ("b", 2), ("a", 3, 0.0), ("a", 2), ("c", 1), ("c", 3), ("c", 2), ("c", 2)]
+EVENTS = [
+    ("a", 1),
+    ("b", 1),
+    ("b", 2),
+    ("a", 3, 0.0),
+    ("a", 2),
+    ("c", 1),
+    ("c", 3),
+    ("c", 2),
+    ("c", 2),
+]
 
 
 class Fixed:

@@ -88,8 +88,8 @@ def ranking(
     """
     scores = RankingScores(checks.count(n, "n"))
     recommend, learn = _verbs(model)
-    users, items, seen = Ids(), Ids(), []
-    liked, shown = bytearray(), set[Any]()
+    users, items = Ids(), Ids()
+    seen, liked, shown = list[Any](), bytearray(), set[Any]()
     hits = gains = inverse = 0.0
     points: list[float] = []
     inside = 0.0

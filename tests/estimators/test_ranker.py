@@ -47,7 +47,9 @@ def mixture_and_experts(pairs, weights):
         if weight > 0.0 and item in known and item not in own:
             bucket = min(len(own).bit_length(), ranker_kernels.BUCKETS - 1)
             mixed = model.predict([(user, item)])
-            rows.append((bucket, -np.log(mixed[0]), -np.log(model.expert_predictions([(user, item)])[0])))
+            rows.append(
+                (bucket, -np.log(mixed[0]), -np.log(model.expert_predictions([(user, item)])[0]))
+            )
         model.partial_fit([(user, item)], weights=[weight])
         own.add(item)
         known.add(item)
@@ -101,7 +103,9 @@ def test_many_at_once_is_one_by_one():
     times = np.cumsum(np.random.default_rng(3).exponential(size=400))
     whole, single = Recommender(), Recommender()
     ranks = whole.prequential(pairs, weights=weights, times=times)
-    for pair, weight, time, rank in zip(pairs, weights.tolist(), times.tolist(), ranks, strict=True):
+    for pair, weight, time, rank in zip(
+        pairs, weights.tolist(), times.tolist(), ranks, strict=True
+    ):
         listed = single.recommend(pair[0], ITEMS)
         assert rank == -1 or listed.index(pair[1]) == rank
         assert (rank == -1) == (pair[1] not in listed or weight == 0.0)
@@ -112,7 +116,9 @@ def test_many_at_once_is_one_by_one():
         alone = single.recommend(user, 7, return_scores=True)
         assert items == alone[0] and np.array_equal(score, alone[1])
         assert (np.diff(score) <= 0.0).all() and not set(items) & set(whole.seen(user))
-        np.testing.assert_allclose(score, whole.predict([(user, item) for item in items]), rtol=1e-4)
+        np.testing.assert_allclose(
+            score, whole.predict([(user, item) for item in items]), rtol=1e-4
+        )
 
 
 def test_scores_of_all_items_sum_to_one():

@@ -22,6 +22,8 @@ from driftwolfe.storage import Archive, enough_memory, read_archive, refused, re
 
 #: Largest weight of an event, and longest time between two, in mean times between two.
 LARGEST_WEIGHT, LONGEST_GAP = 1e6, 1e4
+#: Types of ids that need no checks.
+_QUICK = (str, int)
 #: Users that are scored together in `recommend_many`.
 BLOCK = 1024
 
@@ -104,8 +106,28 @@ class Recommender(Guarded):
             When each happened, in any unit, never falling. Popularity then fades with time, in units
             of the mean time between two events, instead of with every event.
         """
-        self._learn(pairs, weights, times, False)
+        if times is not None or not self._learn_single(pairs, weights):
+            self._learn(pairs, weights, times, False)
         return self
+
+    @writes
+    def _learn_single(self, pairs: Any, weights: Any) -> bool:
+        """Learn one event of a known user and item, and return True; the checks of many take longer."""
+        weight = 1.0
+        if type(pairs) is not list or len(pairs) != 1 or type(pairs[0]) is not tuple:
+            return False
+        if weights is not None:
+            if type(weights) is not list or len(weights) != 1 or type(weights[0]) is not float:
+                return False
+            (weight,) = weights
+        user, item, *more = (*pairs[0], None, None)
+        if len(more) != 2 or not (type(user) in _QUICK and type(item) in _QUICK):
+            return False
+        row, col = self._users.numbers.get(user), self._items.numbers.get(item)
+        if row is None or col is None or not 0.0 <= weight <= LARGEST_WEIGHT:
+            return False
+        self._pool.learn_single(row, col, weight)
+        return True
 
     def prequential(self, pairs: Any, *, weights: Any = None, times: Any = None) -> Indices:
         """Rank the item of each event, then learn it, one after the other; return the ranks.
@@ -123,7 +145,9 @@ class Recommender(Guarded):
         if not users:
             raise ValueError("pairs is empty: give at least one event to learn")
         size = (len(users),)
-        counted = np.ones(size) if weights is None else checks.finite_array(weights, "weights", size)
+        counted = (
+            np.ones(size) if weights is None else checks.finite_array(weights, "weights", size)
+        )
         if counted.min() < 0.0 or counted.max() > LARGEST_WEIGHT:
             raise ValueError(f"weights must lie in 0..{LARGEST_WEIGHT:g}")
         elapsed, clock = np.ones(size), self._times
@@ -131,7 +155,8 @@ class Recommender(Guarded):
             elapsed, clock = self._elapsed(checks.finite_array(times, "times", size))
         rows, new_users = self._users.number(users)
         cols, new_items = self._items.number(items)
-        counted = np.ascontiguousarray(counted, np.float64)
+        if new_users or new_items:
+            self._pool.grow(len(self._users) + len(new_users), len(self._items) + len(new_items))
         found = self._pool.learn(rows, cols, counted, elapsed, ranked)
         self._users.add(new_users)
         self._items.add(new_items)
@@ -305,9 +330,7 @@ class Recommender(Guarded):
         return model
 
     def __repr__(self) -> str:
-        return (
-            f"Recommender(users={self.n_users_}, items={self.n_items_}, events={self.n_events_})"
-        )
+        return f"Recommender(users={self.n_users_}, items={self.n_items_}, events={self.n_events_})"
 
 
 _REAL, _SHORT, _WHOLE = np.float64, np.float32, np.int64
@@ -408,7 +431,12 @@ def _set_pool(pool: RankingPool, arrays: Mapping[str, Any]) -> None:
     named = ("clock", "items", "factors", "popular", "weights", "rounds", "totals")
     pool.ranks = pool.ranks._replace(
         **{name: np.ascontiguousarray(arrays[name]) for name in named},
-        **{"lists": lists, "neighbours": slots, "counts": arrays["counts"], "free": free["lists"]},
-        **{"users": users, "seen": seen, "free_seen": free["users"]},
+        lists=lists,
+        neighbours=slots,
+        counts=arrays["counts"],
+        free=free["lists"],
+        users=users,
+        seen=seen,
+        free_seen=free["users"],
     )
     pool.users = users.shape[0]

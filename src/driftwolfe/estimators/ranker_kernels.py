@@ -529,22 +529,34 @@ def learn_one(ranks, user, item, weight, elapsed, ranked, scratch):
     return rank
 
 
+@jit()
+def has_room(ranks, user):
+    """Whether every neighbour's list may double, and the user's."""
+    level = max(ranks.users[user, LEVEL] + 1, FIRST_SEEN_LEVEL)
+    room = (WINDOW + 1) << LAST_LEVEL
+    return (
+        ranks.free[-1] + room <= ranks.neighbours.size
+        and ranks.free_seen[-1] + (1 << level) <= ranks.seen.size
+    )
+
+
 @jit(PLACES, PLACES, NUMBERS, NUMBERS, ANSWER, RANKS, SCRATCH, NEW_PLACES)
 def learn(users, items, weights, elapsed, ranked, ranks, scratch, found):
     """Learn events until the lists may be too small for one more; return how many were learned."""
     for n in range(users.size):
-        user, item = users[n], items[n]
-        # Every neighbour's list may double, and the user's.
-        room = (WINDOW + 1) << LAST_LEVEL
-        level = ranks.users[user, LEVEL]
-        seen_room = 1 << (max(level + 1, FIRST_SEEN_LEVEL))
-        if (
-            ranks.free[-1] + room > ranks.neighbours.size
-            or ranks.free_seen[-1] + seen_room > ranks.seen.size
-        ):
+        if not has_room(ranks, users[n]):
             return n
-        found[n] = learn_one(ranks, user, item, weights[n], elapsed[n], ranked, scratch)
+        found[n] = learn_one(ranks, users[n], items[n], weights[n], elapsed[n], ranked, scratch)
     return users.size
+
+
+@jit(WHOLE, WHOLE, NUMBER, RANKS, SCRATCH)
+def learn_single(user, item, weight, ranks, scratch):
+    """Learn one event, and return whether there was room: as `learn`, with fewer arrays to hand over."""
+    if not has_room(ranks, user):
+        return False
+    learn_one(ranks, user, item, weight, 1.0, False, scratch)
+    return True
 
 
 @jit(PLACES, WHOLE, ANSWER, RANKS, SCRATCH, numba.int64[:, ::1], NEW_TABLE)

@@ -96,19 +96,25 @@ class RankingPool:
         self, users: Indices, items: Indices, weights: Array, elapsed: Array, ranked: bool
     ) -> Indices:
         """Learn events one by one; return the rank that each item had just before, if asked."""
-        found, done = np.empty(users.size, np.int64), 0
-        self._grow(int(users.max()) + 1, int(items.max()) + 1)
-        while done < users.size:
-            part = slice(done, min(users.size, done + self.due() - self.t))
-            ends = (users[part], items[part], weights[part], elapsed[part])
-            room = scratch(len(self.ranks.lists))
-            learned = kernels.learn(*ends, ranked, self.ranks, room, found[part])
-            done += learned
-            if done < part.stop:
+        found, room = np.empty(users.size, np.int64), scratch(len(self.ranks.lists))
+        columns = (users, items, weights, elapsed, found)
+        while columns[0].size:
+            left = self.due() - self.t
+            *events, ranks = (column[:left] for column in columns)
+            learned = kernels.learn(*events, ranked, self.ranks, room, ranks)
+            if learned < ranks.size:
                 self._extend()
-            if self.t == self.due():
+            elif learned == left:
                 self._refresh()
+            columns = tuple(column[learned:] for column in columns)
         return found
+
+    def learn_single(self, user: int, item: int, weight: float) -> None:
+        """Learn one event of a known user and item."""
+        while not kernels.learn_single(user, item, weight, self.ranks, scratch(len(self.ranks.lists))):
+            self._extend()
+        if self.t == self.due():
+            self._refresh()
 
     def recommend(self, users: Indices, n: int) -> tuple[Indices, Array]:
         """Return the best items of each user and their probabilities; -1 where there are no more."""
@@ -148,7 +154,7 @@ class RankingPool:
         ranks.users[last] = 0, 0, -1
         self.users = last
 
-    def _grow(self, users: int, items: int) -> None:
+    def grow(self, users: int, items: int) -> None:
         """Make room for users and items up to these numbers."""
         ranks = self.ranks
         self.ranks = ranks._replace(
