@@ -22,7 +22,7 @@ from driftwolfe.estimators import Recommender
 #: Events between two refits, and the usual settings: ridge of EASE; factors of iALS.
 REFIT, RIDGE, FACTORS = 2000, 100.0, 32
 #: Recall is back when the mean over so many scored events is within 10 % of that without a change.
-WINDOW = 1000
+WINDOW = 5000
 
 
 class Likes(NamedTuple):
@@ -55,16 +55,17 @@ class Dense:
     """A model that scores all films for a user, with what it needs of the likes so far."""
 
     def __init__(self, shape: tuple[int, int]) -> None:
-        self.likes = np.zeros(shape, np.float32)
+        self.likes, self.counts = np.zeros(shape, np.float32), np.zeros(shape[1])
         self.learned = 0
 
     def scores(self, user: int) -> np.ndarray:
         """Return the scores of all films."""
-        return self.likes.sum(axis=0)
+        return self.counts
 
     def learn(self, user: int, item: int) -> None:
         """Learn one like."""
         self.likes[user, item] = 1.0
+        self.counts[item] += 1.0
         self.learned += 1
         if self.learned % REFIT == 0:
             self.refit()
@@ -78,7 +79,7 @@ class Cooccurrence(Dense):
 
     def __init__(self, shape: tuple[int, int]) -> None:
         super().__init__(shape)
-        self.pairs, self.counts = np.zeros((shape[1], shape[1]), np.float32), np.zeros(shape[1])
+        self.pairs = np.zeros((shape[1], shape[1]), np.float32)
         self.history: list[list[int]] = [[] for _ in range(shape[0])]
 
     def scores(self, user: int) -> np.ndarray:
@@ -183,7 +184,7 @@ def recovery(changed: np.ndarray, plain: np.ndarray, start: int) -> int | None:
     for first in range(0, min(changed.size, plain.size) - start - WINDOW + 1, 100):
         part = slice(start + first, start + first + WINDOW)
         if changed[part].mean() >= 0.9 * plain[part].mean():
-            return first + WINDOW
+            return first
     return None
 
 

@@ -254,11 +254,13 @@ def sum_pairs(ranks, history, length, sums, taste):
         for k in range(taste.size):
             taste[k] += _F32(near) * ranks.factors[k, item]
         start, _, level = ranks.lists[item]
-        for slot in range(start, start + (1 << level) if level >= 0 else start):
-            # Empty slots have count 0, and row 0 of the sums.
-            own, counts = sums[ranks.neighbours[slot] + 1], ranks.counts[slot]
-            far, near = own[0] + weight * counts[0], own[1] + fresh * counts[1]
-            own[0], own[1] = far, near
+        end = start + (1 << level) if level >= 0 else start
+        ids, counts = ranks.neighbours[start:end], ranks.counts[start:end]
+        for k in range(ids.size):
+            # Empty slots have count 0, and row 0 of the sums. Unsigned indices need no checks.
+            row = np.uint64(ids[k] + 1)
+            far, near = sums[row, 0] + weight * counts[k, 0], sums[row, 1] + fresh * counts[k, 1]
+            sums[row, 0], sums[row, 1] = far, near
 
 
 @jit()
@@ -273,11 +275,9 @@ def mark_seen(ranks, user, mark, marks):
 
 @jit()
 def find_candidates(ranks, user, history, length, everything, scratch):
-    """List the items to score and return how many: all, or those not seen among popular and near ones."""
+    """List the popular and near items that the user has not seen; return how many. All are not listed."""
     marks, candidates, number = scratch.marks, scratch.candidates, 0
     if everything:
-        for item in range(ranks.clock[1]):
-            candidates[item] = item
         return ranks.clock[1]
     mark_seen(ranks, user, 2, marks)
     for k in range(ranks.popular.size):
@@ -389,9 +389,12 @@ def score(ranks, user, everything, scratch):
     sum_pairs(ranks, history, length, sums, taste)
     score_each(ranks, candidates, number, everything, sums, taste, scores)
     clear_sums(ranks, history, length, everything, sums)
-    if everything:
-        for e in range(EXPERTS):
-            mark_seen(ranks, user, 0, scores[e])
+    if everything and user >= 0:
+        start, size, _ = ranks.users[user]
+        for place in range(start, start + size):
+            entry = ranks.seen[place]
+            for e in range(EXPERTS):
+                scores[e, entry if entry >= 0 else ~entry] = 0.0
     add_up(scores, number, scratch.totals)
     if not everything:
         add_unlisted(ranks, user, scratch.totals)
@@ -484,9 +487,11 @@ def count_item(ranks, item, weight, elapsed):
 @jit()
 def rank_of(place, number, mixture):
     """Return how many candidates have a higher score, or the same and an earlier place."""
-    better = 0
+    better, own = 0, mixture[place]
     for c in range(number):
-        better += mixture[c] > mixture[place] or (mixture[c] == mixture[place] and c < place)
+        better += mixture[c] > own
+    for c in range(place):
+        better += mixture[c] == own
     return better
 
 
@@ -578,7 +583,7 @@ def recommend(users, most, everything, ranks, scratch, best, chances):
             while place > 0 and chances[n, place - 1] < value:
                 chances[n, place], best[n, place] = chances[n, place - 1], best[n, place - 1]
                 place -= 1
-            chances[n, place], best[n, place] = value, scratch.candidates[c]
+            chances[n, place], best[n, place] = value, c if everything else scratch.candidates[c]
             if kept == most:
                 bound = chances[n, most - 1]
         best[n, kept:] = -1

@@ -17,7 +17,7 @@ POPULAR = 128
 #: Radius of the low-rank expert's ball: a share of the trace norm of what is projected.
 RADIUS = 0.5
 #: It and the popular items are refreshed after so many events, or a share of all so far.
-SHORTEST_BLOCK, BLOCK_SHARE = 1000, 1 / 8
+SHORTEST_BLOCK, BLOCK_SHARE = 1000, 1 / 5
 
 _LOCAL = threading.local()
 
@@ -111,7 +111,9 @@ class RankingPool:
 
     def learn_single(self, user: int, item: int, weight: float) -> None:
         """Learn one event of a known user and item."""
-        while not kernels.learn_single(user, item, weight, self.ranks, scratch(len(self.ranks.lists))):
+        while not kernels.learn_single(
+            user, item, weight, self.ranks, scratch(len(self.ranks.lists))
+        ):
             self._extend()
         if self.t == self.due():
             self._refresh()
