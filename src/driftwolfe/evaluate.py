@@ -11,6 +11,8 @@ from typing import Any
 from driftwolfe.estimators.ids import Ids
 from driftwolfe.points import checks
 
+__all__ = ["RankingScores", "ranking"]
+
 #: Most points of a curve: then two neighbours become one.
 MOST_POINTS = 128
 
@@ -37,6 +39,11 @@ class RankingScores:
         Recall over time: the mean of each `block` of scored events, at most 128 of them.
     block
         Scored events per point of the curve.
+
+    Examples
+    --------
+    >>> print(RankingScores(10, events=4, recall=0.5, ndcg=0.4, mrr=0.3, coverage=0.2))
+    recall@10 0.5000, NDCG@10 0.4000, MRR@10 0.3000, coverage 0.2000, 4 events
     """
 
     n: int

@@ -24,6 +24,7 @@ from driftwolfe.storage import Archive, enough_memory, read_archive, refused, re
 LARGEST_WEIGHT, LONGEST_GAP = 1e6, 1e4
 #: Types of ids that need no checks.
 _QUICK = (str, int)
+_NUMBERS = (float, int, bool)
 #: Users that are scored together in `recommend_many`.
 BLOCK = 1024
 
@@ -117,7 +118,7 @@ class Recommender(Guarded):
         if type(pairs) is not list or len(pairs) != 1 or type(pairs[0]) is not tuple:
             return False
         if weights is not None:
-            if type(weights) is not list or len(weights) != 1 or type(weights[0]) is not float:
+            if type(weights) is not list or len(weights) != 1 or type(weights[0]) not in _NUMBERS:
                 return False
             (weight,) = weights
         user, item, *more = (*pairs[0], None, None)
