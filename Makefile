@@ -12,6 +12,9 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
+# Tests start many processes, which would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help markets run test test-gpu test-slow test-rounding check format examples docs bench bench-short lock audit reliability mutants clean

@@ -9,13 +9,11 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from tqdm import tqdm
 
 import driftwolfe as dw
@@ -27,20 +25,17 @@ from driftwolfe.domains import Domain
 from driftwolfe.experiments import machine
 from driftwolfe.experiments.summary import spread
 from driftwolfe.experiments.tables import number, spread_text
+from driftwolfe.experiments.trial import DataSet
 from driftwolfe.storage import write_text
 from driftwolfe.streams import synthetic
-from driftwolfe.streams.drift import Stream, reflected
+from driftwolfe.streams.drift import Stream
 
 FOLDER = ROOT / "docs" / "results" / "polar"
 
 
 def movielens_random(seed: int) -> Stream:
     """MovieLens 100K whose ratings change their sign in two random rounds."""
-    stream = dw.streams.movielens_100k(copies=(1, 1, 1), seed=seed)
-    first, last = sorted(np.random.default_rng(seed).integers(1, len(stream), size=2))
-    losses = list(stream.losses)
-    losses[first:last] = [reflected(loss) for loss in losses[first:last]]
-    return replace(stream, losses=losses)
+    return DataSet(name="movielens-100k-random-drifts").load(seed)
 
 
 Learners = dict[str, Callable[[Stream], dw.Learner]]

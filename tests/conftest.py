@@ -9,11 +9,15 @@ from threadpoolctl import threadpool_limits
 from devices import NO_GPU, has_gpu
 from reliability.children import same_copy
 
-settings.register_profile("driftwolfe", deadline=None, derandomize=True, max_examples=60)
-settings.load_profile("driftwolfe")
+for profile, examples in {"quick": 25, "slow": 100}.items():
+    settings.register_profile(profile, deadline=None, derandomize=True, max_examples=examples)
 
 # Whatever a test starts imports the copy under test.
 os.environ["PYTHONPATH"] = same_copy()["PYTHONPATH"]
+
+
+def pytest_configure(config):
+    settings.load_profile("quick" if "not slow" in config.option.markexpr else "slow")
 
 
 @pytest.fixture(scope="session", autouse=True)

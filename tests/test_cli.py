@@ -100,7 +100,7 @@ def test_status_report_and_claims_read_what_is_there(swept, capsys):
     assert cli.main(["report", found]) == 0
     assert "report.html" in capsys.readouterr().out
     assert cli.main(["claims", found]) == 0
-    assert "no claim of the paper is about these methods" in capsys.readouterr().out
+    assert "the paper makes no claim about these results" in capsys.readouterr().out
 
 
 def test_overview_puts_results_into_one_table_and_says_what_to_open(swept, capsys):

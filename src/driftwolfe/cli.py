@@ -157,11 +157,13 @@ def run_doctor(options: argparse.Namespace) -> int:
 @_option("experiment", choices=("matrix-completion", "classification"))
 @_option(
     "--preset",
-    choices=("quick", "short", "paper", "one-projection"),
+    choices=("quick", "short", "paper", "one-projection", "small-radius"),
     default="quick",
     help="default: quick",
 )
 @_option("--seeds", type=_positive, metavar="N", help="orders of the data (default: the preset's)")
+@_option("--only", nargs="+", metavar="METHOD", default=(), help="methods by their labels")
+@_option("--device", default="cpu", help="where matrices live: cpu (default) or cuda")
 @_DATA
 @_option("--out", metavar="DIR", type=Path, help=_RESULTS % "EXPERIMENT-PRESET")
 @_JOBS
@@ -175,8 +177,9 @@ def run_reproduce(options: argparse.Namespace) -> int:
     presets:
       quick   minutes on two cores: a short stream, two orders of the data (default)
       short   matrix completion only: 300 rounds, where Ader can play all; half an hour and more
-      paper   the full setting; matrix completion takes about two hours
+      paper   the full setting; matrix completion takes a day on two cores, and says so before it starts
       one-projection   matrix completion only: POLD against learners that project once per round; hours
+      small-radius   classification only: the full setting in a ball that is small enough to project onto
 
     The real data are read from --data, else from $DRIFTWOLFE_DATA, else from the cache, else they are
     downloaded and checked by SHA-256. If that fails, or $DRIFTWOLFE_OFFLINE forbids it, a synthetic twin
@@ -184,12 +187,13 @@ def run_reproduce(options: argparse.Namespace) -> int:
     """
     from driftwolfe.experiments import paper, sweep
 
-    chosen = paper.experiment(options.experiment, options.preset, options.seeds)
+    chosen = paper.experiment(options.experiment, options.preset, options.seeds, options.only)
     store = sweep.Store(options.out or Path("results") / f"{options.experiment}-{options.preset}")
     command = f"driftwolfe reproduce {options.experiment} --preset {options.preset}"
     if options.seeds:
         command += f" --seeds {options.seeds}"
-    return _run_trials(options, store, command, partial(paper.reproduce, chosen, say=_note))
+    run = partial(paper.reproduce, chosen, say=_note, device=options.device)
+    return _run_trials(options, store, command, run)
 
 
 @_option("spec", nargs="?", metavar="SPEC", help="a TOML file")
@@ -282,16 +286,17 @@ def run_report(options: argparse.Namespace) -> None:
 def run_claims(options: argparse.Namespace) -> None:
     """Compare results with the claims of the paper.
 
-    Prints each claim of the paper that the results in a folder can decide, what was measured, and
-    whether it held.
+    Prints each claim of the paper that results of `driftwolfe reproduce` can decide, what was measured,
+    and whether it held.
     """
-    from driftwolfe.experiments import paper, sweep
-    from driftwolfe.experiments.summary import summarise
+    from driftwolfe.experiments import claims, summary, sweep
 
-    for summary in summarise(sweep.Store(options.folder).results):
-        found = [str(claim) for claim in paper.claims(summary)]
-        found = found or ["no claim of the paper is about these methods"]
-        show("\n".join([f"{summary.name}:", *found]))
+    store = sweep.Store(options.folder)
+    for each in summary.summaries(store):
+        found = claims.claims(each, store.title)
+        words = [f'({numeral}) "{text}."' for numeral, text in claims.quotes(found).items()]
+        told = [*words, *map(str, found)] or ["the paper makes no claim about these results"]
+        show("\n".join([f"{each.name}:", *told]))
 
 
 @_option("places", metavar="PATH", type=Path, nargs="+", help="folder of a sweep, or a picture")

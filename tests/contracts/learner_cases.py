@@ -71,7 +71,12 @@ LEARNER_CASES = {
         {"strong_convexity": 0.1, "max_inner": 5},
         {"tolerance_scale": 2.0, "accuracy": 0.1},
     ],
-    dw.PAMO: [{}, {"gauge": "exact"}, {"accuracy": 1e-4}, {"tolerance_scale": 10.0}],
+    dw.PAMO: [
+        {},
+        {"gauge": "exact", "steps": "lazy"},
+        {"accuracy": 1e-4},
+        {"tolerance_scale": 10.0},
+    ],
     dw.KalhanOFW: [{}, {"inner_steps": 2}],
     dw.LineSearchOFW: [{"smoothness": 2.0}],
     dw.SAOL: [{}, {"method": "corrective", "tolerance_scale": 1e-4}],

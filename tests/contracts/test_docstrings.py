@@ -34,6 +34,8 @@ NO_EXAMPLE = {
     "driftwolfe.regret.Record": _PROTOCOL,
     "driftwolfe.experiments.figures.draw_all": _RESULTS,
     "driftwolfe.experiments.figures.oracle_calls": _RESULTS,
+    "driftwolfe.experiments.figures.prices": _RESULTS,
+    "driftwolfe.experiments.figures.regret_curves": _RESULTS,
     "driftwolfe.experiments.figures.panels": _RESULTS,
     "driftwolfe.experiments.figures.regret": _RESULTS,
     "driftwolfe.experiments.figures.save": _RESULTS,

@@ -200,3 +200,43 @@ def test_sparse_steps_from_low_rank_points_project_as_dense_ones_do(shape, store
     np.testing.assert_allclose(ball.project(y).toarray(), expected, atol=1e-9)
     assert ball.gauge(y) == pytest.approx(s.sum() / 3.0, rel=1e-10)
     assert not ball.contains(y)
+
+
+@pytest.mark.parametrize("shape", [(210, 260), (260, 210)])
+@pytest.mark.parametrize("touched", ["new", "held", "both"])
+def test_a_few_entries_on_a_projected_point_project_as_a_dense_matrix_does(shape, touched):
+    """Rows that the factors span already, as an isolated entry's, add nothing to them."""
+    rng, radius = np.random.default_rng(3), 40.0
+    ball = dw.TraceNormBall(shape, radius)
+    start = FactoredMatrix.from_entries(
+        shape, *(rng.integers(0, 100, 60) for _ in range(2)), [9.0] * 60
+    )
+    x = ball.project(start)  # isolated entries: unit vectors among its factors
+    lines = {"new": (100, 200), "held": (0, 100), "both": (0, 200)}[touched]
+    places = [rng.integers(*lines, 30) for _ in range(2)]
+    y = x + FactoredMatrix.from_entries(shape, *places, rng.standard_normal(30))
+    for point in (y, 0.01 * y + x.to("cpu"), y - FactoredMatrix(x.U, 0.5 * x.s, x.V)):
+        U, s, Vt = np.linalg.svd(point.toarray(), full_matrices=False)
+        theta = max((s[: k + 1].sum() - radius) / (k + 1) for k in range(s.size))
+        expected = (U * np.maximum(s - max(theta, 0.0), 0.0)) @ Vt
+        found = ball.project(point)
+        np.testing.assert_allclose(found.toarray(), expected, atol=1e-9)
+        if found.orthonormal:
+            for factor in (found.U, found.V):
+                np.testing.assert_allclose(factor.T @ factor, np.eye(found.rank), atol=1e-11)
+
+
+def test_many_small_steps_keep_factors_orthonormal():
+    """Errors of a projection that starts from the last one's factors do not grow."""
+    rng, ball = np.random.default_rng(0), dw.TraceNormBall((220, 240), 30.0)
+    x, dense = ball.origin(), np.zeros((220, 240))
+    for _ in range(60):
+        places = rng.integers(0, 220, 25), rng.integers(0, 240, 25)
+        step = FactoredMatrix.from_entries((220, 240), *places, rng.standard_normal(25))
+        x = ball.project(x + step)
+        U, s, Vt = np.linalg.svd(dense + step.toarray(), full_matrices=False)
+        theta = max(0.0, *((s[: k + 1].sum() - 30.0) / (k + 1) for k in range(s.size)))
+        dense = (U * np.maximum(s - theta, 0.0)) @ Vt
+    np.testing.assert_allclose(x.toarray(), dense, atol=1e-8)
+    for factor in (x.U, x.V):
+        np.testing.assert_allclose(factor.T @ factor, np.eye(x.rank), atol=1e-10)

@@ -45,7 +45,7 @@ def play(experts, losses):
 @pytest.mark.parametrize("step", [20.0, None])
 def test_scalars_carried_along_are_those_of_the_points(step):
     experts = make(step=step)
-    for held in play(experts, ratings(150)):
+    for held in play(experts, ratings(70)):
         for expert in held:
             if expert.memory.scalars is None:
                 continue
@@ -72,7 +72,7 @@ def test_factored_and_dense_experts_end_near_one_point():
 
 def test_points_stay_in_the_set_and_their_columns_few():
     experts = make(epochs=(4, 64, 512))
-    for _ in play(experts, ratings(300)):
+    for _ in play(experts, ratings(150)):
         pass
     for expert in experts.experts:
         assert experts.domain.contains(expert.x)

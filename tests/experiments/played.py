@@ -33,7 +33,10 @@ def regrets(summary: Summary) -> list[RegretRow]:
     """Numbers in place of regrets; of one method less is known."""
     rows = [
         RegretRow(
-            title, Spread(10.0 + i, 1.0), {20: Spread(3.0 + i, 0.5), 60: Spread(6.0 + i, 0.0)}
+            title,
+            Spread(10.0 + i, 1.0),
+            {20: Spread(3.0 + i, 0.5), 60: Spread(6.0 + i, 0.0)},
+            summary.chosen[title].curve("loss") / 2.0,
         )
         for i, title in enumerate(summary.titles)
     ]

@@ -31,6 +31,8 @@ def all_figures(summary, rows) -> dict[str, Figure | None]:
         "sensitivity": figures.sensitivity(summary),
         "weights": figures.weights(summary),
         "regret": figures.regret(summary, rows),
+        "prices": figures.prices(summary),
+        "regret-over-rounds": figures.regret_curves(summary, rows),
     }
 
 
@@ -84,7 +86,8 @@ def test_nothing_is_drawn_of_what_is_not_known():
     bare = summary_of([made("POLD")])
     assert figures.sensitivity(bare) is None
     assert figures.weights(bare) is None
-    assert figures.regret(bare, []) is None
+    assert figures.regret(bare, []) is figures.regret_curves(bare, []) is None
+    assert figures.prices(bare) is None
     silent = made("POLD")
     silent.lmo[:] = [0] * len(silent.lmo)
     assert figures.oracle_calls(summary_of([silent])) is None
@@ -102,7 +105,10 @@ def test_no_figure_of_other_data_says_that_they_are_a_twin(drawn):
         assert not any("twin" in text for text in texts(figure))
 
 
-@pytest.mark.parametrize("name", ["panels", "oracle-calls", "weights", "regret", "sensitivity"])
+@pytest.mark.parametrize(
+    "name",
+    ["panels", "oracle-calls", "weights", "regret", "sensitivity", "prices", "regret-over-rounds"],
+)
 def test_texts_lie_inside_the_figure_and_are_large_enough(drawn, name):
     figure = drawn[name]
     figure.draw_without_rendering()
@@ -134,6 +140,20 @@ def written(figure: Figure) -> list[Text]:
 def test_a_method_that_was_ended_says_how_far_it_came(unequal):
     assert unequal.chosen["Ader"].label == "Ader (first 120 rounds)"
     assert "Ader (first 120 rounds)" in texts(figures.panels(unequal))
+
+
+def test_untuned_methods_have_thin_lines_and_a_row_of_their_own():
+    titles = ["POLD", "POLA", "POLD, untuned"]
+    other = [made(title, stream="other") for title in titles]
+    figure = figures.panels(
+        *(summary_of([made(t) for t in titles]), summary_of(other)), name="Figure 9"
+    )
+    assert len(figure.axes) == 2 * 2 * 3
+    curves = [[line for line in axis.lines if len(line.get_xdata()) > 2] for axis in figure.axes]
+    assert [len(found) for found in curves] == [2] * 3 + [1] * 3 + [2] * 3 + [1] * 3
+    assert curves[3][0].get_linewidth() < 0.7 * curves[0][0].get_linewidth()
+    assert curves[3][0].get_color() == curves[0][0].get_color()
+    assert any(text.startswith("Figure 9 · ") for text in texts(figure))
 
 
 def test_run_times_far_apart_are_on_a_logarithmic_axis(unequal):
@@ -274,7 +294,7 @@ def test_colours_are_seen_on_a_light_and_on_a_dark_page(page):
 
 def test_all_files_are_written_and_nothing_else(tmp_path):
     paths = figures.draw_all(played(), regrets(played()), tmp_path)
-    names = {"panels", "oracle-calls", "sensitivity", "weights", "regret"}
+    names = {"prices", "oracle-calls", "sensitivity", "weights", "regret", "regret-over-rounds"}
     assert {path.name for path in paths} == {f"{n}.{e}" for n in names for e in figures.FORMATS}
     assert set(tmp_path.iterdir()) == set(paths)
 

@@ -76,7 +76,7 @@ class Terminals(io.StringIO):
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminals()], ids=["log", "terminal"])
 def test_progress_tells_no_command(stream, folder):
     store = Store(folder)
-    with sweep.Progress(store, 6, stream) as progress:
+    with sweep.Progress([store], stream) as progress:
         progress.step(store.missing[0], None, HOSTILE)
         progress.step(store.results[0].trial, store.results[0], "")
     told = stream.getvalue()

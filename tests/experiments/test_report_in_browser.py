@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 
 ATTACK = "<script>window.broken=1</script><img src=x onerror='window.broken=1'></script>"
 #: Charts of the two sections.
-PLAYED, MADE = 5, 4
+PLAYED, MADE = 7, 4
 #: What a chart's axes and traces are now.
 STATE = """
     (id) => {
@@ -226,6 +226,28 @@ def test_it_fits_the_screen(opened, width, scheme):
         ".chart .main-svg", "all => Math.max(...all.map((each) => each.clientWidth))"
     )
     assert 0.8 * width < widest <= width
+
+
+def test_at_1400_pixels_no_column_is_cut_off_and_toolbars_cover_no_title(opened):
+    page = opened(1400)
+    hidden = page.eval_on_selector_all(
+        "table.scores",
+        "all => all.map((each) => each.scrollWidth - each.parentElement.clientWidth)",
+    )
+    assert len(hidden) == 4 and max(hidden) <= 0
+    covered = page.eval_on_selector_all(
+        ".chart",
+        """charts => charts.map((chart) => {
+            const bar = chart.querySelector(".modebar").getBoundingClientRect();
+            const texts = [...chart.querySelectorAll(".annotation, .legend, .xtick, .xtitle")];
+            return texts.filter((each) => {
+                const box = each.getBoundingClientRect();
+                const apart = box.bottom <= bar.top || box.top >= bar.bottom;
+                return box.width > 0 && !apart && box.right > bar.left && box.left < bar.right;
+            }).length;
+        })""",
+    )
+    assert covered == [0] * (PLAYED + MADE)
 
 
 @pytest.mark.slow

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from driftwolfe.experiments.summary import CALLS, Series, group, spread, summarise
+from driftwolfe.experiments.summary import (
+    CALLS,
+    Series,
+    group,
+    paired,
+    spread,
+    summaries,
+    summarise,
+)
+from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.trial import DataSet
 from experiments.small import made_up, trial
 
@@ -81,7 +90,8 @@ def test_runs_cut_before_any_common_reading_are_compared_at_the_shorter_ones_end
 
 
 def test_every_curve_is_what_the_results_hold():
-    results = tuple(made_up(trial(seed=seed), membership=[7, 8, 9]) for seed in range(3))
+    more = {"membership": [7, 8, 9], "products": [4, 8, 9]}
+    results = tuple(made_up(trial(seed=seed), **more) for seed in range(3))
     for name in ("loss", "seconds", *CALLS):
         curve = Series(results).curve(name)
         assert curve.shape == (3, 3)
@@ -169,6 +179,36 @@ def test_where_c_was_tuned_on_fewer_rounds_the_tuning_is_those():
     summary = _only(final + tuning)
     assert [s.c for s in summary.tuning("OGD")] == [0.5, 1.0, 4.0]
     assert summary.chosen["OGD"].trial.first is None
+
+
+def test_orders_that_c_was_chosen_on_do_not_count(tmp_path):
+    lucky = [_result(c=c, loss=c, seed=seed) for c in (1.0, 2.0) for seed in (1000, 1001)]
+    fair = [_result(c=1.0, loss=3.0, seed=seed) for seed in (0, 1)]
+    for folder, results in ((tmp_path, fair), (tmp_path / "tuning", lucky)):
+        store = Store(folder)
+        store.add("Small", [each.trial for each in results])
+        for each in results:
+            store.write(each)
+    (summary,) = summaries(Store(tmp_path))
+    assert [r.trial.seed for r in summary.chosen["OGD"].results] == [0, 1]
+    assert [(s.c, len(s.results)) for s in summary.tuning("OGD")] == [(1.0, 2), (2.0, 2)]
+
+
+def test_drifts_that_differ_between_seeds_are_not_marked():
+    same = [made_up(trial(seed=seed), drifts=[10]) for seed in (0, 1)]
+    assert _only(same).drifts == [10]
+    assert _only([*same, made_up(trial(seed=2), drifts=[20])]).drifts == []
+
+
+def test_differences_are_paired_by_seed():
+    ours, theirs = (
+        [_result(m, loss=v, seed=s) for s, v in enumerate(values)]
+        for m, values in (("OGD", (1.0, 5.0, 9.0)), ("POLA", (2.0, 6.5, 9.5)))
+    )
+    found = paired(Series(tuple(ours)), Series(tuple(theirs)), "loss")
+    apart = 30 * np.array([-1.0, -1.5, -0.5])
+    assert found.rounds == 30
+    assert found.difference == pytest.approx((apart.mean(), apart.std(ddof=1) / 3**0.5))
 
 
 def test_a_method_without_c_was_not_tuned():

@@ -78,7 +78,7 @@ def test_what_fails_is_noted_told_and_tried_again(tmp_path):
     assert workers.given == [IMPOSSIBLE]
 
     class Mended(ThreadPoolExecutor):
-        def submit(self, call, one, folder):
+        def submit(self, call, one, *how):
             return super().submit(lambda: made_up(msgspec.json.decode(one, type=Trial)).encode())
 
     assert run_sweep(store, Mended) == 0
@@ -147,7 +147,7 @@ def test_on_a_terminal_a_line_lives(tmp_path):
     store = _store(tmp_path, *(trial(c=c) for c in (1.0, 2.0, 4.0)))
     store.write(made_up(trial(c=1.0)))
     screen = Terminal()
-    with Progress(store, 3, screen) as progress:
+    with Progress([store], screen) as progress:
         time.sleep(0.12)  # so that there is a rate to tell
         progress.step(trial(c=2.0), made_up(trial(c=2.0), loss=[1.0, 2.0, 0.3]), "")
         time.sleep(0.12)
@@ -183,7 +183,7 @@ def test_in_a_long_silence_there_is_a_line_now_and_then(tmp_path, monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     log = io.StringIO()
-    with Progress(store, 9, log) as progress:
+    with Progress([store], log) as progress:
         for one in store.trials:
             clock[0] += 12.0
             progress.step(one, made_up(one), "")

@@ -18,6 +18,7 @@ from driftwolfe.experiments.tables import (
     method_table,
     minima,
     regret_rows,
+    regret_so_far,
     stored_minima,
     stretch_regrets,
     trial_table,
@@ -112,6 +113,17 @@ STRETCHES = [Minimum(0, 20, 3.0, 0.0), Minimum(20, 40, 1.0, 0.0)]
 def test_each_stretch_is_held_against_its_own_minimum():
     played = result([5.0, 8.0, 18.0, 20.0])
     assert stretch_regrets(played, STRETCHES) == [5.0, 11.0]
+
+
+def test_regret_so_far_ends_at_the_sum_over_stretches():
+    played = result([5.0, 8.0, 18.0, 20.0])
+    found = regret_so_far(played, STRETCHES, np.array([10, 20, 30, 40]))
+    assert found.tolist() == [
+        5.0 - 1.5,
+        8.0 - 3.0,
+        18.0 - 3.5,
+        sum(stretch_regrets(played, STRETCHES)),
+    ]
 
 
 def test_a_drift_between_readings_is_interpolated():

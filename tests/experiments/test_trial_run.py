@@ -6,6 +6,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import driftwolfe as dw
+from devices import needs_torch
 from driftwolfe.ensemble import GeometricCover, threads
 from driftwolfe.experiments import trial as module
 from driftwolfe.experiments.trial import DataSet, make_learner, run_trial, step_options
@@ -207,3 +208,22 @@ def test_an_option_that_is_given_counts_more_than_what_c_implies():
 def test_c_makes_a_difference(method):
     small, large = (run_trial(trial(method, c=c)).loss[-1] for c in (0.01, 1.0))
     assert small != large
+
+
+@needs_torch
+def test_a_trial_on_a_device_is_the_same_trial():
+    asked = trial("POLD", data=DataSet(name="movielens-100k-twin", rounds=300), c=1e4, first=20)
+    here, there = run_trial(asked), run_trial(asked, device="torch")
+    assert there.loss == pytest.approx(here.loss, rel=1e-6)
+    assert there.lmo == here.lmo
+    facts = there.environment
+    assert (facts["device"], facts["gpu"]) == ("torch", None)
+    assert facts["torch"]
+    assert here.environment["device"] == "cpu"
+
+
+def test_a_set_for_the_cpu_is_refused_on_a_device():
+    composite = dw.ProductDomain([dw.L1Ball(2), dw.L1Ball(2)])
+    stream = dw.streams.drift.Stream([], "none", 1.0, domain=composite)
+    with pytest.raises(ValueError, match="ProductDomain is for the cpu only"):
+        module.on_device(stream, "cuda")

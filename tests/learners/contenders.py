@@ -42,6 +42,8 @@ CONTENDERS = {
     "saol-linear": (dw.SAOL, {"feedback": "linear"}),
     "pamo": (dw.PAMO, {"gauge": "exact", "tuning": "certified"}),
     "pamo-bisection": (dw.PAMO, {"feedback": "linear"}),
+    "pamo-lazy": (dw.PAMO, {"gauge": "exact", "steps": "lazy", "tuning": "certified"}),
+    "pamo-lazy-auto": (dw.PAMO, {"steps": "lazy", "lipschitz": "auto"}),
     "multi-ocg": (dw.MultiOCG, {"tuning": "certified"}),
     "multi-ocg-linear": (dw.MultiOCG, {"tuning": "certified", "feedback": "linear"}),
     "ofw": (dw.OnlineFrankWolfe, {}),

@@ -33,18 +33,18 @@ EDGES = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (2, 4), (3, 4)]
 
 #: Cheap enough for every contender.
 ARENAS = {
-    "signs-l1": lambda: random_signs(dw.L1Ball(5, radius=2.0), 150),
+    "signs-l1": lambda: random_signs(dw.L1Ball(5, radius=2.0), 100),
     "signs-simplex": lambda: random_signs(dw.Simplex(4), 60, G=3.0),
-    "rotating-l2": lambda: rotating_quadratics(dw.L2Ball(3, radius=2.0), 100),
-    "growing-l2": lambda: growing_slopes(dw.L2Ball(3), 130),
-    "pieces-l1": lambda: piecewise_constant_targets(dw.L1Ball(4), 100),
-    "pushed-back-l2": lambda: pushed_back(dw.L2Ball(3, radius=0.5), 250, G=2.0),
-    "vertex-against-simplex": lambda: vertex_against(dw.Simplex(4, radius=3.0), 100),
+    "rotating-l2": lambda: rotating_quadratics(dw.L2Ball(3, radius=2.0), 70),
+    "growing-l2": lambda: growing_slopes(dw.L2Ball(3), 100),
+    "pieces-l1": lambda: piecewise_constant_targets(dw.L1Ball(4), 70),
+    "pushed-back-l2": lambda: pushed_back(dw.L2Ball(3, radius=0.5), 150, G=2.0),
+    "vertex-against-simplex": lambda: vertex_against(dw.Simplex(4, radius=3.0), 70),
 }
 #: For those that are quick.
 LONG_ARENAS = {
-    "signs-l2-long": lambda: random_signs(dw.L2Ball(3), 1000),
-    "pushed-back-l2-long": lambda: pushed_back(dw.L2Ball(2), 1000),
+    "signs-l2-long": lambda: random_signs(dw.L2Ball(3), 700),
+    "pushed-back-l2-long": lambda: pushed_back(dw.L2Ball(2), 700),
 }
 QUICK = (
     "ogd",
@@ -63,8 +63,8 @@ QUICK = (
 )
 #: For one contender of each class.
 DEAR_ARENAS = {
-    "signs-l2": lambda: random_signs(dw.L2Ball(3), 250),
-    "orthogonal-l2": lambda: orthogonal(dw.L2Ball(4), 250),
+    "signs-l2": lambda: random_signs(dw.L2Ball(3), 200),
+    "orthogonal-l2": lambda: orthogonal(dw.L2Ball(4), 200),
     "signs-against-l1": lambda: signs_against(dw.L1Ball(6), 100),
     "rotating-birkhoff": lambda: rotating_quadratics(dw.BirkhoffPolytope(3), 60),
     "vertex-against-birkhoff": lambda: vertex_against(dw.BirkhoffPolytope(3), 60),
@@ -91,10 +91,17 @@ def cases(*classes):
     somewhere = [(name, place) for name in LEADING for place in DEAR_ARENAS]
     long = [(name, place) for name in QUICK for place in LONG_ARENAS]
     return [
-        pytest.param(name, place, id=f"{name}-{place}")
+        pytest.param(name, place, id=f"{name}-{place}", marks=marks(name, place))
         for name, place in everywhere + somewhere + long
         if issubclass(CONTENDERS[name][0], classes) and playable(CONTENDERS[name][0], place)
     ]
+
+
+def marks(name, place):
+    """Quick: leading contenders everywhere, each of the others on every second arena in turn."""
+    numbers = list(CONTENDERS).index(name) + list(ARENAS | DEAR_ARENAS | LONG_ARENAS).index(place)
+    quick = name in LEADING or place in LONG_ARENAS or numbers % 2 == 0
+    return () if quick else pytest.mark.slow
 
 
 @functools.cache

@@ -465,3 +465,34 @@ def test_losses_and_sets_take_tensors(place):
     slope = np.array([3.0, -1.0])
     assert LinearLoss(put(slope)).value([1.0, 1.0]) == 2.0
     np.testing.assert_array_equal(dw.L1Ball(2).lmo(put(slope)), dw.L1Ball(2).lmo(slope))
+
+
+# -- exact projections ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(210, 240), (240, 210)])
+@pytest.mark.parametrize("cls", [dw.Ader, dw.OneProjectionAder])
+def test_exact_projections_of_several_matrices_are_those_of_the_host(place, cls, shape, tmp_path):
+    losses = stream(rounds=6, shape=shape)
+    here, there = (make(cls, {"step_scale": 30.0}, where, shape) for where in ("cpu", place))
+    np.testing.assert_allclose(suffered(there, losses[:4]), suffered(here, losses[:4]), rtol=1e-9)
+    assert there.oracle_calls == here.oracle_calls
+    there.save(tmp_path / "there")
+    for reached in (there, cls.load(tmp_path / "there", domain=ball(place, shape))):
+        assert is_there(reached.decision, place)
+        np.testing.assert_allclose(
+            suffered(reached, losses[4:]), suffered(here.clone(), losses[4:]), rtol=1e-9
+        )
+
+
+def test_points_inside_the_ball_are_their_own_projections(place):
+    domain = ball(place, (210, 240))
+    inside, outside = (
+        FactoredMatrix(np.eye(210, 3), np.full(3, size), np.eye(240, 3)).to(place)
+        for size in (1.0, 50.0)
+    )
+    first, second = domain.project_each([inside, outside])
+    np.testing.assert_allclose(first.to("cpu").toarray(), inside.to("cpu").toarray(), atol=1e-12)
+    expected = np.zeros((210, 240))
+    expected[range(3), range(3)] = RADIUS / 3
+    np.testing.assert_allclose(second.to("cpu").toarray(), expected, atol=1e-9)

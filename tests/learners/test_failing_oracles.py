@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
+from contracts.graphs import differences
 
 LEARNERS = {
     "POLD": lambda K: dw.POLD(K, method="halfspace"),
@@ -24,6 +25,9 @@ LEARNERS = {
     "OneProjectionAder": dw.OneProjectionAder,
     "OneProjectionSAOL": dw.OneProjectionSAOL,
     "OneProjectionSAOL halfspace": lambda K: dw.OneProjectionSAOL(K, method="halfspace"),
+    "Mixture": lambda K: dw.Mixture(
+        K, [dw.OGD, dw.POLAR, lambda K, **given: dw.POLD(K, method="halfspace")]
+    ),
     "OGD": dw.OGD,
     "OnlineFrankWolfe": dw.OnlineFrankWolfe,
     "KalhanOFW": lambda K: dw.KalhanOFW(K, inner_steps=3),
@@ -75,7 +79,8 @@ def test_a_failing_oracle_changes_nothing(name, answered):
             failures += 1
             ball.left = np.inf
             assert learner.t == before.t
-            np.testing.assert_array_equal(learner.decision, before.decision)
+            changed = differences(before, learner, sets=False)
+            assert [each for each in changed if "calls" not in each] == []
             if name == "OneOracleAder":  # calls that failed count, so that it has fewer left
                 continue
             assert learner.update(loss) == before.update(loss)

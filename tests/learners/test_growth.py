@@ -82,7 +82,7 @@ def test_random_signs_do_not_grow_faster_than_the_rate(cls, settings, lengths, h
     def median(T):
         signs = (
             random_signs(ball, T, seed=seed)
-            for seed in range(3 if cls in (dw.POLD, dw.POLA) else 7)
+            for seed in range(3 if cls in (dw.POLD, dw.POLA) else 5)
         )
         return np.median([static_regret(cls, arena, **settings) for arena in signs])
 

@@ -360,22 +360,22 @@ def test_steps_on_the_latest_loss_follow_its_gradients(place, inner_steps):
         np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
 
 
-@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize(("kind", "linear"), [("agile", False), ("agile", True), ("lazy", False)])
 @pytest.mark.parametrize(
     "domain",
     [dw.L1Ball(4), dw.Simplex(4), dw.BirkhoffPolytope(3), dw.TraceNormBall((3, 4), radius=2.0)],
     ids=["l1", "simplex", "birkhoff", "trace-norm"],
 )
-def test_the_gauge_reduction_never_favours_the_expert(domain, linear):
+def test_the_gauge_reduction_never_favours_the_expert(domain, kind, linear):
     r"""<g, w - z> <= <g', u - z> for all z in K: the worst z is a vertex; and |g'| <= (1+R/r) |g|."""
     feedback = "linear" if linear else "full"
-    learner = dw.PAMO(domain, lipschitz=1.0, gauge="exact", feedback=feedback)
+    learner = dw.PAMO(domain, lipschitz=1.0, gauge="exact", steps=kind, feedback=feedback)
     reduced = 0
     for loss in random_signs(domain, 80).losses:
         experts = learner._experts
         g = domain.tangent(loss.g)
         for i in range(experts.size):
-            w, u = experts.x[i], experts.y[i]
+            w, u = experts.x[i], experts.in_ball(i)
             surrogate = experts._surrogate(i, g)
             z = domain.lmo(g - surrogate)
             assert np.vdot(g, w - z) <= np.vdot(surrogate, u - z) + 1e-9
@@ -383,6 +383,35 @@ def test_the_gauge_reduction_never_favours_the_expert(domain, linear):
             reduced += not np.allclose(surrogate, g)
         learner.update(loss)
     assert reduced > 0
+
+
+@pytest.mark.parametrize("gauge", ["exact", "bisection"])
+def test_lazy_pamo_is_the_regularised_leader_of_surrogates(gauge):
+    """The expert of 16 rounds, by hand: u = clip(u0 - eta sum g'), w = u / max(1, ||u||_1/rho)."""
+    rho, rng, eta = 0.5, np.random.default_rng(3), 0.2
+    ball = dw.L1Ball(3, radius=rho)
+    # Mostly towards one corner, so that u leaves the set.
+    losses = [dw.losses.LinearLoss(rng.normal((1.0, -0.7, 0.2), 0.3)) for _ in range(31)]
+    how = {"gauge": gauge, "accuracy": 1e-10, "steps": "lazy"}
+    learner = dw.PAMO(ball, step_scale=eta * 4.0, **how)
+    for loss in losses[:15]:
+        learner.update(loss)
+    place = learner._lengths.index(16)
+    start = learner._experts.point(place)
+    u, total, outside = start, np.zeros(3), 0
+    for loss in losses[15:30]:
+        size = max(1.0, np.abs(u).sum() / rho)
+        w = u / size
+        np.testing.assert_allclose(learner._experts.point(place), w, atol=1e-8)
+        surrogate = loss.g.copy()
+        if size > 1.0 and loss.g @ u < 0.0:
+            surrogate -= (loss.g @ w) * np.sign(u) / rho
+        outside += size > 1.0
+        total += surrogate
+        u = start - eta * total
+        u *= min(1.0, rho / np.linalg.norm(u))
+        learner.update(loss)
+    assert outside > 5
 
 
 @pytest.mark.parametrize(

@@ -542,6 +542,36 @@ def test_matrices_along_a_diagonal(device):
     assert type(one[0]).diagonal([None, None], (8, 6)) is None
 
 
+@pytest.mark.parametrize("repeated", [False, True])
+def test_matrices_of_entries_that_share_calls(device, repeated):
+    """As each by itself, whether or not an entry is given twice; their diagonal is at hand."""
+    rng, shape = np.random.default_rng(2), (8, 6)
+    entries, expected, factors = [], [], (-0.5, 2.0, 3.0)
+    for parts_of, factor in zip((2, 1, 3), factors, strict=True):
+        keys = [
+            rng.choice(16, 5, replace=False) + 16 * (0 if repeated else k) for k in range(parts_of)
+        ]
+        values = [rng.standard_normal(5) for _ in keys]
+        places = [key // 6 for key in keys], [key % 6 for key in keys]
+        entries.append(tuple([device.put(part) for part in each] for each in (*places, values)))
+        joined = np.concatenate(values), tuple(map(np.concatenate, places))
+        expected.append(sp.csr_array(sp.coo_array(joined, shape=shape)) * factor)
+    found = device.stored_of_each(entries, factors, shape)
+    for made, wanted in zip(found, expected, strict=True):
+        same_stored(made, wanted)
+        same_stored(made.T, wanted.T.tocsr())
+        same_stored(made.scaled(2.0).T, 2.0 * wanted.T.tocsr())
+    whole = type(found[0]).diagonal(found, shape)
+    assert whole is type(found[0]).diagonal(found, shape)
+    np.testing.assert_allclose(
+        to_host(whole.toarray()), sp.block_diag(expected).toarray(), atol=1e-12
+    )
+    fewer = type(found[0]).diagonal(found[:2], shape)
+    np.testing.assert_allclose(
+        to_host(fewer.toarray()), sp.block_diag(expected[:2]).toarray(), atol=1e-12
+    )
+
+
 @pytest.mark.parametrize("where", ["cpu", *DEVICES])
 def test_leading_triplets_of_several_matrices_are_those_of_each(where):
     made = [parts((70, 55), rank, stored, rank) for rank, stored in ((3, 0), (1, 40), (5, 9))]
@@ -846,3 +876,20 @@ def test_krylov_bases_that_grow_find_the_same(monkeypatch):
         assert few.s == pytest.approx(many.s, rel=1e-12)
         assert abs(few.s - top) <= few.error + 1e-9 * top
         assert few.products == many.products
+
+
+@needs_torch
+def test_a_decomposition_that_fails_on_a_device_is_made_on_the_host(monkeypatch):
+    """As cuSOLVER's did on a Gram matrix of MovieLens."""
+    import torch
+
+    def fails(matrix):
+        raise torch.linalg.LinAlgError("did not converge")
+
+    stack = np.array([np.diag([1.0, 3.0]), [[0.0, 1.0], [1.0, 0.0]]])
+    device = device_named("torch")
+    monkeypatch.setattr(torch.linalg, "eigh", fails)
+    values, vectors = device.decomposed(device.put(stack))
+    np.testing.assert_allclose(to_host(values), [[1.0, 3.0], [-1.0, 1.0]])
+    rebuilt = (vectors * values[:, None, :]) @ vectors.mT
+    np.testing.assert_allclose(to_host(rebuilt), stack, atol=1e-12)

@@ -34,9 +34,9 @@ FAULTLESS = dict.fromkeys(
 
 
 def test_a_few_kills():
-    status, total, errors = crash(8)
+    status, total, errors = crash(4)
     assert status == 0, errors
-    assert total["kills"] == 8
+    assert total["kills"] == 4
     assert FAULTLESS.items() <= total.items()
 
 

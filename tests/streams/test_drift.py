@@ -133,3 +133,21 @@ def test_the_steepest_stream_bounds_the_slopes_of_all(pair):
         assert drift.abrupt(first, second, at=5).lipschitz == steep.lipschitz
         assert drift.gradual(first, second, 5, 10, seed=0).lipschitz == steep.lipschitz
         assert drift.recurring([pair[0], first, second], 3).lipschitz == steep.lipschitz
+
+
+def test_random_flips_negate_every_second_stretch():
+    stream = dw.streams.synthetic.piecewise_constant(dw.L2Ball(3), 40, pieces=1, seed=0)
+    rounds, point = set(), np.array([0.1, -0.4, 0.2])
+    for seed in range(8):
+        flipped = dw.streams.drift.random_flips(stream, 3, seed)
+        drawn = sorted(set(np.random.default_rng(seed).integers(1, 40, size=3).tolist()))
+        if len(drawn) == 3:
+            assert flipped.drifts == tuple(drawn)
+        rounds |= set(flipped.drifts)
+        sign = 1.0
+        for t, (new, old) in enumerate(zip(flipped, stream, strict=True)):
+            sign = -sign if t in flipped.drifts else sign
+            assert new.value(point) == pytest.approx(old.value(sign * point))
+            np.testing.assert_allclose(flipped.comparators[t], sign * stream.comparators[t])
+    assert len(rounds) > 10
+    assert dw.streams.drift.random_flips(stream, 0, seed=0).drifts == ()

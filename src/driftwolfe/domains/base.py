@@ -139,6 +139,10 @@ class Domain(ABC):
         """Return the projections of a `stack` of checked dense points along its first axis."""
         return np.stack([self._project(y) for y in stack])
 
+    def project_each(self, points: Sequence[Point]) -> list[Point]:
+        """Return the projections of several checked points, computed together where the set can."""
+        return [self._project(y) for y in points]
+
     def gauge(self, y: Point) -> float:
         r"""Return :math:`\inf\{t \ge 0 : c + (y - c)/t \in K\}`, inf if there is no such t."""
         return float(self._gauge(self.check_point(y, "y")))
@@ -335,6 +339,10 @@ class CountedDomain(Domain):
     def project_many(self, stack: Array) -> Array:
         self.calls.add(projection=len(stack))
         return self.domain.project_many(stack)
+
+    def project_each(self, points: Sequence[Point]) -> list[Point]:
+        self.calls.add(projection=len(points))
+        return self.domain.project_each(points)
 
     def lmo_many_with_error(
         self, directions: Sequence[Point], accuracies: Sequence[float | None]

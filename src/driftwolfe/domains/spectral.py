@@ -12,7 +12,15 @@ import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.balls import NormBall, Simplex, kernels, load_kernels, threshold_to_sum
 from driftwolfe.domains.base import Answer, Domain
-from driftwolfe.points import FactoredMatrix, Triplet, checks, devices, leading_triplet, norm
+from driftwolfe.points import (
+    FactoredMatrix,
+    Triplet,
+    checks,
+    devices,
+    leading_triplet,
+    norm,
+    products,
+)
 from driftwolfe.points.devices import HOST, best_device, device_named, device_of, to_host
 from driftwolfe.points.kinds import Array, Point, Shape, compiled
 from driftwolfe.points.lanczos import leading_triplet_of_each
@@ -25,15 +33,20 @@ _CHEAP_SIDE = 64
 DENSE_ENTRIES, THIN_ENTRIES = 12_000, 64_000
 #: Entries from which a GPU is quicker than two cores, with a margin (H200, docs/gpu.md).
 DEVICE_ENTRIES = 32_000_000
-#: Columns up to which copying several matrices' factors side by side costs less than it saves.
+#: Columns up to which copying several matrices' factors into one array costs less than it saves.
 _TOGETHER = 512
 #: Entries up to which a matrix is decomposed in full.
 FULL_SVD_ENTRIES = 20_000_000
 #: Columns of factors, as a share of the shorter side, up to which they are decomposed in place of
 #: the dense matrix (measured on 943 x 1,682).
 _NARROW = 0.45
+#: Columns of factors, and rows or columns with entries, as a share of the shorter side, up to which
+#: those alone are decomposed (943 x 1,682), and how far the factors' products may be from orthonormal.
+_FEW_LINES, _ORTHOGONALITY = 0.65, 1e-11
 #: Shorter side from which singular values come from the Gram matrix (a third of the time).
 _GRAM_SIDE = 200
+#: Entries up to which several matrices are decomposed in one call of a device: 1 GiB.
+_STACK_ENTRIES = 1 << 27
 #: Side from which Lanczos finds the lowest eigenvector sooner than a dense decomposition (one core:
 #: 8 and 6 ms at side 300, 16 and 22 ms at side 500 for a random symmetric matrix).
 _LANCZOS_SIDE = 350
@@ -144,17 +157,18 @@ class TraceNormBall(NormBall):
         self, directions: Sequence[Point], accuracies: Sequence[float | None]
     ) -> list[Answer]:
         ranks = [getattr(direction, "rank", math.inf) for direction in directions]
-        if self.device is HOST or len(directions) == 1 or sum(ranks) > _TOGETHER:
+        together = len(ranks) * max(ranks)
+        if self.device is HOST or len(directions) == 1 or together > _TOGETHER:
             return super().lmo_many_with_error(directions, accuracies)
         tolerances = [max(self.lmo_tolerance, accuracy or 0.0) for accuracy in accuracies]
         return list(map(self._atom, directions, leading_triplet_of_each(directions, tolerances)))
 
     def _atom(self, direction: Point, top: Triplet) -> Answer:
+        products.count(top.products)
         error, u, v = self.scale * top.error, top.u[:, None], top.v[:, None]
         if isinstance(direction, FactoredMatrix):
             atom = FactoredMatrix.from_orthonormal(u, np.array([-self.scale]), v)
-            if direction.device is not HOST:  # where an inner product takes several calls
-                atom.slope = -self.scale * top.s
+            atom.slope = -self.scale * top.s
             return atom, error
         return (-self.scale * u) @ v.T, error
 
@@ -172,6 +186,21 @@ class TraceNormBall(NormBall):
             projected[doubtful] = (U * threshold_to_sum(s, self.scale)[:, None, :]) @ Vt
         return projected
 
+    def project_each(self, points: Sequence[Point]) -> list[Point]:
+        entries = math.prod(self.shape) * len(points)
+        alone = self.device is HOST or min(self.shape) < _GRAM_SIDE or entries > _STACK_ENTRIES
+        if alone:
+            return super().project_each(points)
+        device: Any = self.device
+        dense = device.xp.stack([y.toarray() for y in points])
+        wide = dense if self.shape[0] <= self.shape[1] else dense.mT
+        products.count(min(self.shape) * len(points))
+        # One call for all: each decomposition alone keeps a small part of a GPU busy.
+        squares, U = device.decomposed(wide @ wide.mT)
+        stacks = wide, np.flip(device.host(squares), 1), U.flip(2)
+        found = (self._leading(*each) for each in zip(*stacks, strict=True))
+        return [self._thresholded(y, *each, False) for y, each in zip(points, found, strict=True)]
+
     def check_point(self, value: Any, name: str) -> Point:
         if not isinstance(value, FactoredMatrix):
             return super().check_point(value, name)
@@ -188,10 +217,17 @@ class TraceNormBall(NormBall):
         return float(values.sum())
 
     def _project(self, y: Point) -> Point:
-        U, s, V = self._svd(y, leading=True)
+        few = self._from_few_lines(y)
+        return self._thresholded(y, *(few or self._svd(y, leading=True)), few is not None)
+
+    def _thresholded(self, y: Point, U: Array, s: Array, V: Array, orthonormal: bool) -> Point:
+        """The projection of y, given all singular values and the vectors that it keeps."""
         if s.sum() <= self.scale:
             return y.copy()
-        return _assembled(U, threshold_to_sum(s, self.scale), V, y)
+        kept = threshold_to_sum(s, self.scale)
+        if not orthonormal:
+            return _assembled(U, kept, V, y)
+        return FactoredMatrix.from_orthonormal(U, kept[: U.shape[1]], V)
 
     def _gauge_subgradient(self, y: Point) -> Point:
         U, s, V = self._svd(y, leading=False)
@@ -201,19 +237,57 @@ class TraceNormBall(NormBall):
         """Return all singular values, falling, and vectors: all, or those a projection keeps."""
         compact = self._compact(x)
         if compact is not None:
+            products.count(compact.rank)
             return compact.U, compact.s, compact.V
         dense = self._dense(x)
         device = device_of(dense)
+        products.count(min(self.shape))
         if not leading or min(self.shape) < _GRAM_SIDE:
             U, s, Vt = devices.svd(to_host(dense))
             return device.put(U), s, device.put(Vt.T)
         wide = dense if dense.shape[0] <= dense.shape[1] else dense.T
-        squares, U = device.eigh(wide @ wide.T)  # loses only the digits of the last vectors
-        s = np.sqrt(np.maximum(squares, 0.0))  # below 1e-8 of the first, they are noise
+        return self._leading(wide, *device.eigh(wide @ wide.T))
+
+    def _leading(self, wide: Array, squares: Array, U: Array) -> tuple[Array, Array, Array]:
+        """Return what `_svd` does, from falling eigenvalues of the Gram matrix of the shorter side."""
+        # Only the last vectors lose digits: below 1e-8 of the first, singular values are noise.
+        s = np.sqrt(np.maximum(squares, 0.0))
         count = int(np.count_nonzero(threshold_to_sum(s, self.scale)))
         U = U[:, :count]
-        V = wide.T @ U / device.put(np.where(s[:count] > 0, s[:count], 1.0))
-        return (U, s, V) if wide is dense else (V, s, U)
+        products.count(count)
+        V = wide.T @ U / device_of(U).put(np.where(s[:count] > 0, s[:count], 1.0))
+        return (U, s, V) if self.shape[0] <= self.shape[1] else (V, s, U)
+
+    def _from_few_lines(self, x: Point) -> tuple[Array, Array, Array] | None:
+        """Return what `_svd` does for a projection where few rows and columns have entries, else None.
+
+        With E and F the unit vectors of those rows and columns, x = [U E] diag(s, S) [V F]^T. In
+        orthonormal bases of [U E] and [V F] that is a small matrix.
+        """
+        if not isinstance(x, FactoredMatrix) or x.device is not HOST or not (x.nnz and x.rank):
+            return None
+        indptr, indices, data = x.stored_arrays
+        rows, cols = np.flatnonzero(np.diff(indptr)), np.unique(indices)
+        widest = x.rank + max(rows.size, cols.size)
+        if min(self.shape) < _GRAM_SIDE or widest > _FEW_LINES * min(self.shape):
+            return None
+        if not (x.orthonormal or (_is_orthonormal(x.U) and _is_orthonormal(x.V))):
+            return None
+        products.count(widest)
+        (left, R), (right, T) = _beyond(x.U, rows), _beyond(x.V, cols)
+        stored = np.zeros((rows.size, cols.size))
+        within = np.repeat(np.arange(rows.size), np.diff(indptr)[rows])
+        stored[within, np.searchsorted(cols, indices)] = data
+        core = R @ stored @ T.T
+        core[: x.rank, : x.rank].flat[:: x.rank + 1] += x.s
+        squares, W = HOST.eigh(core @ core.T)
+        s = np.sqrt(np.maximum(squares, 0.0))
+        count = int(np.count_nonzero(threshold_to_sum(s, self.scale)))
+        W = W[:, :count]
+        Z = core.T @ W / np.where(s[:count] > 0, s[:count], 1.0)
+        turned = ((x.U, left, W), (x.V, right, Z))
+        U, V = (A @ W[: x.rank] + beyond @ W[x.rank :] for A, beyond, W in turned)
+        return U, s, V
 
     def _compact(self, x: Point) -> FactoredMatrix | None:
         """Return a factored matrix as its own decomposition, where few columns hold all of it."""
@@ -222,10 +296,14 @@ class TraceNormBall(NormBall):
         if not x.nnz:
             return x.recompress()
         # A sparse matrix has a column of factors for each row, or column, that holds entries.
-        stored, wide = x.to("cpu").sparse, self.shape[0] <= self.shape[1]
+        wide = self.shape[0] <= self.shape[1]
+        most = int(_NARROW * min(self.shape)) - x.rank
+        if wide and np.count_nonzero(np.diff(to_host(x.sparse.indptr))) > most:
+            return None  # before anything large comes from a device
+        stored = x.to("cpu").sparse
         stored = stored if wide else stored.T.tocsr()
         lines = np.flatnonzero(np.diff(stored.indptr))
-        if lines.size > int(_NARROW * min(self.shape)) - x.rank:
+        if lines.size > most:
             return None
         places = np.zeros((stored.shape[0], lines.size))
         places[lines, np.arange(lines.size)] = 1.0
@@ -242,6 +320,22 @@ class TraceNormBall(NormBall):
                 "driftwolfe.infeasible_projection, which needs only the leading ones"
             )
         return x.toarray()
+
+
+def _is_orthonormal(factor: Array) -> bool:
+    gram = factor.T @ factor
+    gram.flat[:: len(gram) + 1] -= 1.0
+    return HOST.largest(gram) <= _ORTHOGONALITY
+
+
+def _beyond(factor: Array, lines: Any) -> tuple[Array, Array]:
+    """Return a basis of what unit vectors have beyond a factor's orthonormal columns, and their coordinates."""
+    inside = factor[lines].T
+    beyond = -factor @ inside
+    beyond[lines, np.arange(len(lines))] += 1.0
+    again = factor.T @ beyond
+    basis, upper = np.linalg.qr(beyond - factor @ again)
+    return basis, np.concatenate((inside + again, upper))
 
 
 def _assembled(U: Array, s: Array, V: Array, like: Point) -> Point:

@@ -16,7 +16,7 @@ from driftwolfe.ensemble.plan import Plan, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import infeasible_projection
 from driftwolfe.points import FactoredMatrix, clip_to_ball, inner, norm
-from driftwolfe.points.devices import HOST, is_array
+from driftwolfe.points.devices import device_of, is_array
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.ops import trimmed
 from driftwolfe.storage import require
@@ -38,6 +38,8 @@ class BallExperts:
 
     def check_state(self) -> None:
         like = self.kept(self.domain.origin())
+        if is_array(like):  # a file holds arrays of the host
+            self.points = [device_of(like).put(point) for point in self.points]
         require(len(self.points) == self.steps.size and (self.steps > 0.0).all(), "experts")
         require(all(same_kind(point, like) for point in self.points), "points of experts")
         require(all(in_ball(self.domain, point) for point in self.points), "points of experts")
@@ -110,9 +112,9 @@ class BallDescent(BallExperts, Experts):
     r"""Experts on the ball around a set, and x, the projection of their mean y, which is played.
 
     All learn from one gradient g at x, less its part along y - x where
-    :math:`\langle g, y - x\rangle < 0`. Where the set has factored points, on the host and not too large
-    to be projected exactly, y and the experts' points are arrays: sums of sparse gradients and of
-    projections soon have full rank.
+    :math:`\langle g, y - x\rangle < 0`. Where the set has factored points, not too large to be projected
+    exactly, y and the experts' points are arrays: sums of sparse gradients and of projections soon
+    have full rank.
     """
 
     STATE = ("x", "away", "outside", "tolerance", "largest_distance", "projections")
@@ -129,11 +131,7 @@ class BallDescent(BallExperts, Experts):
         Experts.__init__(self, domain, step_scale)
         self.oracle = oracle
         self.x = domain.origin()
-        self.as_arrays = (
-            isinstance(self.x, FactoredMatrix)
-            and self.x.device is HOST
-            and domain.affordable_projection
-        )
+        self.as_arrays = isinstance(self.x, FactoredMatrix) and domain.affordable_projection
         BallExperts.__init__(self, domain, np.empty(0), start)
         self.away = 0.0 * self.kept(start)  # y - x
         self.outside = False
@@ -219,6 +217,8 @@ class BallDescent(BallExperts, Experts):
         BallExperts.check_state(self)
         Experts.check_state(self)
         require_feasible(self.domain, [self.x])
+        if is_array(kept := self.kept(self.x)):
+            self.away = device_of(kept).put(self.away)
         require(same_kind(self.x, self.domain.origin()), "points")
         require(same_kind(self.away, self.kept(self.x)), "points")
         require(norm(self.away) <= 2.0 * (1.0 + 1e-6) * self.domain.radius, "points")

@@ -202,7 +202,8 @@ class GaugeDescent(DenseDescent):
     .. math:: \tilde g = g - 1\{\gamma > 1, \langle g, u - c\rangle < 0\}\,\langle g, w - c\rangle\, s
 
     for which :math:`\langle g, w - z\rangle \le \langle\tilde g, u - z\rangle` for all z in K, and
-    :math:`\lVert\tilde g\rVert \le (1 + R/r) G`.
+    :math:`\lVert\tilde g\rVert \le (1 + R/r) G`: an agile expert from u, a lazy one from where it
+    started, by the sum of all :math:`\tilde g` so far.
     """
 
     STATE = ("gauges",)
@@ -214,8 +215,10 @@ class GaugeDescent(DenseDescent):
         oracle: ProjectionConfig,
         step_scale: float | None,
         bisection: float | None,  # accuracy, on membership; None for the set's own gauge
+        leaders: bool = False,  # whether experts are lazy: then y is where they started
     ) -> None:
         super().__init__(domain, oracle, step_scale)
+        self.leaders = leaders
         self.gradient_factor = 1.0 + domain.radius / domain.inner_radius
         self.bisection = bisection
         self.gauges: Array = np.empty(0)
@@ -230,21 +233,34 @@ class GaugeDescent(DenseDescent):
         gradients, scale, domain = self._stacked(table), self.scale_for(largest), self.domain
         c = 0.0 if domain.center is None else domain.center
         x, y, gauges = self.x.copy(), self.y.copy(), self.gauges.copy()
+        sums = self._stacked(self._sums).copy()
         for i in np.flatnonzero(~self.leaving).tolist():
             g = self._surrogate(i, domain.tangent(gradients[i if len(gradients) > 1 else 0]))
-            y[i] = clip_to_ball(y[i] - scale * self.steps[i] * g, domain.center, domain.radius)
+            sums[i] += g
+            step = scale * self.steps[i] * (sums[i] if self.leaders else g)
+            u = clip_to_ball(y[i] - step, domain.center, domain.radius)
             if self.bisection is None:
-                gauges[i] = domain.gauge(y[i])
+                gauges[i] = domain.gauge(u)
             else:  # inside the set, its value does not matter
-                inside = domain.contains(y[i], atol=1e-12)
-                gauges[i] = 1.0 if inside else gauge_by_bisection(domain, y[i], self.bisection)
-            x[i] = c + (y[i] - c) / gauges[i] if gauges[i] > 1.0 else y[i]
+                inside = domain.contains(u, atol=1e-12)
+                gauges[i] = 1.0 if inside else gauge_by_bisection(domain, u, self.bisection)
+            x[i] = c + (u - c) / gauges[i] if gauges[i] > 1.0 else u
+            if not self.leaders:
+                y[i], sums[i] = u, 0.0
         self._x, self._y, self.gauges = self._table(x), self._table(y), gauges
+        self._sums = self._table(sums)
         self.largest_gradient = largest
         self.clocks = self.clocks + 1
 
+    def in_ball(self, i: int) -> Array:
+        """The point u of an expert."""
+        if not self.leaders:
+            return np.asarray(self.y[i])
+        c = 0.0 if self.domain.center is None else self.domain.center
+        return np.asarray(c + max(1.0, float(self.gauges[i])) * (self.x[i] - c))
+
     def _surrogate(self, i: int, g: Array) -> Array:
-        c, u = 0.0 if self.domain.center is None else self.domain.center, self.y[i]
+        c, u = 0.0 if self.domain.center is None else self.domain.center, self.in_ball(i)
         # Clipped to a ball that touches the set, u has the gauge 1 but for rounding, which must not
         # decide; so near to it, w is u.
         if self.gauges[i] <= 1.0 + TIE or np.vdot(g, u - c) >= 0:

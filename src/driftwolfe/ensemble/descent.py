@@ -19,7 +19,7 @@ from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.oracles import Atoms, InfeasibleProjection, infeasible_projection
 from driftwolfe.points import FactoredMatrix, norm
-from driftwolfe.points.devices import namespace, to_host
+from driftwolfe.points.devices import HOST, namespace, to_host
 from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.points.ops import in_kind_of, trimmed
 from driftwolfe.storage import require
@@ -237,3 +237,14 @@ class GradientSum:
         entries = (concat(part) if len(part) > 1 else part[0] for part in parts)
         stored = FactoredMatrix._stored(like.shape, *entries)
         return stored if self.rest is None else self.rest + stored
+
+
+def scaled_totals(
+    sums: Sequence[GradientSum], factors: Sequence[float], like: Sequence[Point]
+) -> list[Point]:
+    """Return several sums, times factors; on a device, sums of entries by calls that they share."""
+    entries = [(each.rows, each.cols, each.values) for each in sums]
+    shared = len(sums) > 1 and all(each.rows and each.rest is None for each in sums)
+    if not shared or like[0].device is HOST:
+        return [a * each.total(x) for each, a, x in zip(sums, factors, like, strict=True)]
+    return [*FactoredMatrix._stored_of_each(like[0].shape, entries, factors)]

@@ -14,7 +14,7 @@ from driftwolfe.domains import CountedDomain, Domain
 from driftwolfe.domains.base import require_feasible, require_kind
 from driftwolfe.ensemble import threads
 from driftwolfe.ensemble.dense import DenseDescent
-from driftwolfe.ensemble.descent import PLAN_COLUMNS, Descent, GradientSum
+from driftwolfe.ensemble.descent import PLAN_COLUMNS, Descent, GradientSum, scaled_totals
 from driftwolfe.ensemble.experts import Evaluation, Scores, stack
 from driftwolfe.ensemble.plan import LMOBudget, ProjectionConfig
 from driftwolfe.losses import Loss
@@ -84,13 +84,17 @@ class ListDescent(Descent):
         sums, largest = self._longer_sums(loss, evaluation)
         due, scale = self.due(), self.scale_for(largest)
 
-        def target(i: int) -> Point:
-            total = sums[i].total(self.x[i])
-            if self.lazy[i]:
-                sums[i] = GradientSum.of(total)
-            return self.y[i] + (-scale * self.steps[i]) * total
+        def targets(experts: list[int]) -> list[Point]:
+            given = [sums[i] for i in experts]
+            for number, i in enumerate(experts):
+                if self.lazy[i]:
+                    total = sums[i].total(self.x[i])
+                    given[number], sums[i] = GradientSum(rest=total), GradientSum.of(total)
+            likes, factors = [self.x[i] for i in experts], -scale * self.steps[experts]
+            moves = scaled_totals(given, factors.tolist(), likes)
+            return [self.y[i] + move for i, move in zip(experts, moves, strict=True)]
 
-        results = self._project(due, target)
+        results = self._project(due, targets)
         x, y = list(self.x), list(self.y)
         for i, result in zip(due, results, strict=True):
             x[i] = result.feasible
@@ -111,16 +115,18 @@ class ListDescent(Descent):
             norms = loss.gradient_norms(table).tolist()  # type: ignore[attr-defined]
         return [longer for longer, _ in grown], max(self.largest_gradient, *norms)
 
-    def _project(self, due: Indices, target: Callable[[int], Point]) -> list[InfeasibleProjection]:
+    def _project(
+        self, due: Indices, targets: Callable[[list[int]], list[Point]]
+    ) -> list[InfeasibleProjection]:
         """Project the targets of the experts that are due, in parallel where possible."""
         if not self.independent:
-            return self.project_in_turn(due, map(target, due.tolist()))
+            return self.project_in_turn(due, (targets([i])[0] for i in due.tolist()))
         if not due.size:
             return []
 
         def project(numbers: list[int]) -> list[InfeasibleProjection]:
             experts = due[numbers].tolist()
-            x, y = [self.x[i] for i in experts], [target(i) for i in experts]
+            x, y = [self.x[i] for i in experts], targets(experts)
             how = self.tolerances[experts].tolist(), self.oracle.method, self.oracle.accuracy
             limits = [self.limit(i) for i in experts]
             rngs = [(self.oracle.seed, self.projections + number) for number in numbers]

@@ -10,7 +10,15 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 
 from driftwolfe.experiments.figure_style import LineStyle
-from driftwolfe.experiments.summary import CALLS, Curve, Series, Spread, Summary, counted
+from driftwolfe.experiments.summary import (
+    CALLS,
+    Curve,
+    Series,
+    Spread,
+    Summary,
+    counted,
+    machines,
+)
 from driftwolfe.experiments.tables import RegretRow, number, spread_text
 from driftwolfe.points.kinds import Array, Indices
 
@@ -74,6 +82,22 @@ class Dot(NamedTuple):
     value: Spread | None  # None where it is not known
 
 
+class Price(NamedTuple):
+    """What a method spent on all rounds, and its loss."""
+
+    label: str  # of the method
+    style: LineStyle
+    spent: float
+    loss: Spread  # per round
+
+
+class Prices(NamedTuple):
+    """Methods on one axis of cost."""
+
+    unit: str
+    dots: list[Price]
+
+
 #: A measure of regret, and a dot for each method of which any measure is known.
 Regrets = tuple[str, list[Dot]]
 
@@ -103,9 +127,13 @@ def evenly(size: int, most: int) -> Indices:
 
 def band(series: Series, curve: Curve, *, average: bool = False) -> Band:
     """A cumulative curve, or its average over the rounds up to each."""
-    values = series.curve(curve) / (series.rounds if average else 1)
+    return _band(series.rounds, series.curve(curve) / (series.rounds if average else 1))
+
+
+def _band(rounds: Indices, values: Array) -> Band:
+    """The mean of rows, one for each seed."""
     deviation = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
-    return Band(series.rounds, values.mean(axis=0), deviation)
+    return Band(rounds, values.mean(axis=0), deviation)
 
 
 def loss_chart(summary: Summary) -> Chart[Panel]:
@@ -128,12 +156,60 @@ def loss_chart(summary: Summary) -> Chart[Panel]:
     )
     told = f"Three line charts over {counted(summary.length, 'round')}: average loss, "
     told += f"cumulative loss and run time. At the end the average losses are: {ends}."
+    several = len(machines(*summary.chosen.values())) > 1
     panels = [
         Panel("Average loss", "loss per round", losses, low=low, high=high),
         Panel("Cumulative loss", "loss", lines("loss")),
-        Panel("Run time", "processor time (s)", seconds, log, start if log else None),
+        Panel(
+            "Run time, on several machines" if several else "Run time",
+            "processor time (s)",
+            seconds,
+            log,
+            start if log else None,
+        ),
     ]
     return Chart("panels", seeds(summary.chosen.values()), told, panels)
+
+
+def price_chart(summary: Summary) -> Chart[Prices]:
+    """Loss against seconds, products and LMO calls, of the methods that played all rounds."""
+    whole = [series for series in summary.chosen.values() if series.played == summary.length]
+    units: dict[Curve, str] = {
+        "seconds": "processor time (s)",
+        "products": CALLS["products"].counted,
+        "lmo": CALLS["lmo"].counted,
+    }
+    panels, parts = [], []
+    for name, unit in units.items():
+        if name == "seconds" and len(machines(*whole)) > 1:
+            unit += ", several machines"
+        dots = [
+            Price(each.label, summary.styles[each.title], spent, each.mean_loss)
+            for each in whole
+            if (spent := each.total(name).mean) > 0.0  # others have no place on a logarithmic axis
+        ]
+        if len(dots) > 1:
+            panels.append(Prices(unit, dots))
+            told = ", ".join(
+                f"{d.label} {number(d.loss.mean)} for {number(d.spent, 3)}" for d in dots
+            )
+            parts.append(f"{unit}: {told}")
+    told = f"Dot charts of the loss per round against what all rounds cost. {'; '.join(parts)}."
+    return Chart("prices", seeds(whole), told, panels)
+
+
+def regret_curves(summary: Summary, regrets: Sequence[RegretRow]) -> Chart[Panel]:
+    """Dynamic regret so far, of the methods of which it is known."""
+    lines = []
+    for row in regrets:
+        if row.so_far is not None and row.title in summary.chosen:
+            series = summary.chosen[row.title]
+            found = _band(series.rounds, row.so_far)
+            lines.append(Line(row.title, series.label, summary.styles[row.title], found))
+    ends = ", ".join(f"{line.label} {number(float(line.band.mean[-1]))}" for line in lines)
+    told = f"Line chart of dynamic regret over rounds. At the end: {ends}."
+    panels = [Panel("", "dynamic regret so far", lines)] if lines else []
+    return Chart("regret-curves", seeds(summary.chosen.values()), told, panels)
 
 
 def _wide(values: Sequence[float]) -> bool:

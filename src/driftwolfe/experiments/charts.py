@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.experiments import chart_data
-from driftwolfe.experiments.chart_data import Chart, ExpertTable, Line, Panel, Regrets, evenly
+from driftwolfe.experiments.chart_data import (
+    Chart,
+    ExpertTable,
+    Line,
+    Panel,
+    Prices,
+    Regrets,
+    evenly,
+)
 from driftwolfe.experiments.figure_style import INACTIVE, MARKERS
 from driftwolfe.experiments.summary import Summary
 from driftwolfe.experiments.tables import RegretRow, spread_text
@@ -33,9 +41,11 @@ def all_charts(summary: Summary, regrets: Sequence[RegretRow], points: int) -> l
     """Words and data for every chart that there is something for; at most `points` on a curve."""
     made = [
         _line_chart(summary, chart_data.loss_chart(summary), points),
+        _line_chart(summary, chart_data.regret_curves(summary, regrets), points),
+        _regret_chart(chart_data.regret_chart(summary, regrets)),
+        _price_chart(chart_data.price_chart(summary)),
         _line_chart(summary, chart_data.call_chart(summary), points),
         _weight_chart(summary, chart_data.weight_chart(summary), points),
-        _regret_chart(chart_data.regret_chart(summary, regrets)),
         _line_chart(summary, chart_data.scale_chart(summary), points),
     ]
     return [chart for chart in made if chart["panels"]]
@@ -102,7 +112,8 @@ def _line_chart(summary: Summary, chart: Chart[Panel], points: int) -> Json:
             y["range"] = [panel.low, panel.high]
         traces = [t for line in panel.lines for t in _line_traces(panel, line, points, place == 0)]
         cells.append((plain(panel.title), x, y, traces))
-    height, drifts = (260, summary.drifts) if several else (300, [])
+    over_rounds = chart.name in ("panels", "regret-curves")
+    height, drifts = 260 if several else 300, summary.drifts if over_rounds else []
     return _page_chart(chart, cells, height, len(cells), drifts)
 
 
@@ -118,7 +129,11 @@ def _line_traces(panel: Panel, line: Line, points: int, listed: bool) -> list[Js
         "showlegend": listed,
         "x": band.x.tolist(),
         "y": brief(band.mean),
-        "line": {"color": colour, "width": WIDTH, "dash": dash(line.style.dash)},
+        "line": {
+            "color": colour,
+            "width": WIDTH * line.style.width,
+            "dash": dash(line.style.dash),
+        },
         "hovertemplate": "%{y:,.4~g}",
     }
     varies = band.deviation.any()
@@ -144,6 +159,33 @@ def _line_traces(panel: Panel, line: Line, points: int, listed: bool) -> list[Js
     fill = {"fill": "tonexty", "fillcolor": f"rgba({red},{green},{blue},0.18)"}
     low, high = (brief(edge, 5) for edge in coarse.edges(positive=panel.log))
     return [{**border, "y": low}, {**border, **fill, "y": high}, mean]
+
+
+def _price_chart(chart: Chart[Prices]) -> Json:
+    cells = []
+    for place, (unit, dots) in enumerate(chart.panels):
+        traces = []
+        for dot in dots:
+            symbol = SYMBOLS[dot.style.marker] + ("-open" if dot.style.width < 1.0 else "")
+            trace: Json = {
+                "mode": "markers",
+                "x": brief([dot.spent]),
+                "y": brief([dot.loss.mean]),
+                "name": plain(dot.label),
+                "legendgroup": plain(dot.label),
+                "showlegend": place == 0,
+                "marker": {"symbol": symbol, "size": 10, "color": dot.style.colour},
+                "hovertemplate": f"{spread_text(dot.loss)} for %{{x:,.3~g}}",
+            }
+            if dot.loss.deviation:
+                trace["error_y"] = {"array": brief([dot.loss.deviation], 3), "thickness": 1.2}
+            traces.append(trace)
+        x: Json = {"kind": "log", "title": {"text": unit}}
+        if max(dot.spent for dot in dots) < 10.0 * min(dot.spent for dot in dots):
+            x["dtick"] = None  # powers of ten would leave the axis without a number
+        y: Json = {"kind": "linear", "title": {"text": "loss per round"}}
+        cells.append(("", x, y, traces))
+    return _page_chart(chart, cells, 260, max(1, len(cells)), hovermode="closest")
 
 
 def _regret_chart(chart: Chart[Regrets]) -> Json:

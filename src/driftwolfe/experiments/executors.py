@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent import futures
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -33,12 +34,24 @@ def run_trials(
     make_executor: Callable[[], futures.Executor],
     trials: Sequence[Trial],
     folder: str | None = None,
+    device: str = "cpu",
+    checkpoint: Callable[[Trial], Path] | None = None,
 ) -> Generator[Outcome, None, None]:
-    """Run trials, again where their process dies, and yield outcomes; `folder` holds the real data."""
+    """Run trials, again where their process dies, and yield outcomes.
+
+    `folder` holds the real data, `checkpoint` says where a trial of this machine keeps its checkpoint.
+    """
     executor, waiting = make_executor(), list(trials)
+    if isinstance(executor, DaskExecutor):  # another machine's files
+        checkpoint = None
+
+    def start(trial: Trial) -> futures.Future[bytes]:
+        path = None if checkpoint is None else str(checkpoint(trial).absolute())
+        return executor.submit(work, canonical(trial), folder, device, path)
+
     try:
         for _ in range(_ATTEMPTS):
-            running = {executor.submit(work, canonical(trial), folder): trial for trial in waiting}
+            running = {start(trial): trial for trial in waiting}
             waiting = []
             for future in futures.as_completed(running):
                 trial = running.pop(future)
@@ -60,10 +73,13 @@ def run_trials(
         executor.shutdown(wait=False, cancel_futures=True)
 
 
-def work(trial: bytes, folder: str | None) -> bytes:
+def work(
+    trial: bytes, folder: str | None, device: str = "cpu", checkpoint: str | None = None
+) -> bytes:
     """Run a trial in a worker: JSON in, JSON out."""
     try:
-        return run_trial(msgspec.json.decode(trial, type=Trial), folder).encode()
+        path = None if checkpoint is None else Path(checkpoint)
+        return run_trial(msgspec.json.decode(trial, type=Trial), folder, device, path).encode()
     except Exception as problem:  # raised, a cluster would repeat what can only fail again
         return msgspec.json.encode({"problem": _sentence(problem)})
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import product
 from pathlib import Path
@@ -33,7 +34,9 @@ DASHES: tuple[tuple[float, ...], ...] = (
     (1.8, 1.8),
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-KNOWN = ("POLD", "POLA", "BOGD_IP", "Multi-OCG", "Ader", "PAMO", "PAMO, exact gauge")
+KNOWN = ("POLD", "POLA", "BOGD_IP", "Multi-OCG", "Ader", "PAMO", "POLAR")
+#: The end of the label of a method with the steps of its theory, c = D/G; its lines are thin.
+UNTUNED = ", untuned"
 _ROW = 0.165  # inches of a legend's row
 
 
@@ -60,22 +63,40 @@ class LineStyle:
     colour: str  # as #rrggbb
     dash: tuple[float, ...]  # strokes and gaps in units of the line's width; empty for solid
     marker: str  # as matplotlib names it
+    width: float = 1.0  # in units of a line's width
 
 
 def line_styles(titles: Iterable[str]) -> dict[str, LineStyle]:
-    """A line style for each title: the paper's methods have their own, others take what is left."""
+    """A line style for each title: variants of a method share its colour, those untuned are thin.
+
+    The paper's methods have their own colours, others take what is left.
+    """
     wanted = list(dict.fromkeys(titles))
-    found: dict[str, LineStyle] = {}
-    for title in wanted:
-        fixed = _FIXED.get(_plain(title))
-        if fixed is not None and fixed not in found.values():
-            found[title] = fixed
-    for title in sorted(set(wanted) - found.keys()):
-        free = [style for style in _CANDIDATES if style not in found.values()]
-        colours = {style.colour for style in found.values()}
+    families: dict[str, LineStyle] = {}
+    for name in sorted(
+        set(map(family, wanted)), key=lambda name: (_plain(name) not in _FIXED, name)
+    ):
+        free = [style for style in _CANDIDATES if style not in families.values()]
+        colours = {style.colour for style in families.values()}
         fresh = [style for style in free if style.colour not in colours]
-        found[title] = (fresh or free or _CANDIDATES[len(found) % len(_CANDIDATES) :])[0]
+        unused = (fresh or free or _CANDIDATES[len(families) % len(_CANDIDATES) :])[0]
+        fixed = _FIXED.get(_plain(name), unused)
+        families[name] = unused if fixed in families.values() else fixed
+    found: dict[str, LineStyle] = {}
+    taken = set(families.values())
+    for title in sorted(wanted, key=lambda title: (title.endswith(UNTUNED), title)):
+        own = families[family(title)]
+        if title != family(title):
+            alike = [style for style in _CANDIDATES if style.colour == own.colour]
+            own = next((style for style in alike if style not in taken), own)
+            taken.add(own)
+        found[title] = replace(own, width=0.55) if title.endswith(UNTUNED) else own
     return {title: found[title] for title in wanted}
+
+
+def family(title: str) -> str:
+    """The method that a title is a variant of: what stands before a comma or a bracket."""
+    return re.split(r",| \(", title)[0] or title
 
 
 def _plain(title: str) -> str:
@@ -126,7 +147,9 @@ def mark_drifts(axis: Axes, rounds: Iterable[int], **line: Any) -> None:
 def pen(style: LineStyle, **more: Any) -> dict[str, Any]:
     """A line style as matplotlib takes it, and further options."""
     dash = (0, style.dash) if style.dash else "-"
-    return {"color": style.colour, "linestyle": dash, "marker": style.marker, **more}
+    width = 1.2 * style.width  # as in figures.mplstyle
+    look = {"color": style.colour, "linestyle": dash, "marker": style.marker}
+    return {**look, "linewidth": width, **more}
 
 
 def key(style: LineStyle, text: str, **line: Any) -> Line2D:

@@ -22,7 +22,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_all", "oracle_calls", "panels", "regret", "save", "sensitivity", "weights"]
+__all__ = [
+    "draw_all",
+    "oracle_calls",
+    "panels",
+    "prices",
+    "regret",
+    "regret_curves",
+    "save",
+    "sensitivity",
+    "weights",
+]
 
 #: Formats, and the metadata without which files would differ from run to run.
 FORMATS: dict[str, dict[str, Any]] = {
@@ -39,25 +49,107 @@ _HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": 1.0}
 
 
 @print_style()
-def panels(summary: Summary) -> Figure:
+def panels(*summaries: Summary, name: str = "") -> Figure:
     """Average loss, cumulative loss and run time against rounds, with a band of one deviation.
+
+    A row of panels for each summary, and one for its untuned methods, if there are any.
+
+    Parameters
+    ----------
+    summaries, name
+        The trials of a sweep, summed up; and the name of the figure, such as "Figure 1".
+    """
+    rows = [row for summary in summaries for row in _rows(summary)]
+    figure = _sheet(
+        summaries, chart_data.loss_chart(summaries[0]).shown, 2.3 * len(rows), name=name
+    )
+    axes = figure.subplots(len(rows), 3, squeeze=False)
+    entries: dict[str, Any] = {}
+    for (summary, heading, kept), line_of_axes in zip(rows, axes, strict=True):
+        for axis, panel in zip(line_of_axes, chart_data.loss_chart(summary).panels, strict=True):
+            fs.mark_drifts(axis, summary.drifts)
+            axis.grid(visible=False, axis="x")  # changes are marked there
+            shown = [line for line in panel.lines if line.title in kept]
+            panel = panel._replace(lines=shown)
+            if panel.high is not None:
+                low, high = chart_data.settled_range([line.band for line in shown])
+                panel = panel._replace(low=low, high=high)
+            _draw_panel(axis, summary, panel, x_ticks=4)
+            for line in shown:
+                entries.setdefault(line.label, fs.key(line.style, line.label))
+        if len(rows) > 1:
+            above = f"{literal(heading)}\n{line_of_axes[0].get_title(loc='left')}"
+            line_of_axes[0].set_title(above, loc="left", fontweight="bold")
+    if any(summary.drifts for summary in summaries):
+        dotted = fs.key(LineStyle(FAINT, (), ""), "abrupt change", linestyle=":", linewidth=0.9)
+        entries["abrupt change"] = dotted
+    fs.legend_below(figure, list(entries.values()))
+    return figure
+
+
+def _rows(summary: Summary) -> list[tuple[Summary, str, set[str]]]:
+    """The rows of panels of a summary: what stands above each, and whom it shows."""
+    untuned = {title for title, series in summary.chosen.items() if series.untuned}
+    tuned = summary.chosen.keys() - untuned
+    if not (tuned and untuned):
+        return [(summary, summary.data_name, set(summary.chosen))]
+    return [
+        (summary, f"{summary.data_name}: c tuned", tuned),
+        (summary, f"{summary.data_name}: untuned, c = D/G", untuned),
+    ]
+
+
+@print_style()
+def prices(summary: Summary) -> Figure | None:
+    """Loss per round against seconds, matrix-vector products and LMO calls; None where none is known.
 
     Parameters
     ----------
     summary
         The trials of a sweep, summed up.
     """
-    chart = chart_data.loss_chart(summary)
-    figure = _sheet(summary, chart.shown, 2.4)
-    for axis, panel in zip(figure.subplots(1, len(chart.panels)), chart.panels, strict=True):
-        fs.mark_drifts(axis, summary.drifts)
-        axis.grid(visible=False, axis="x")  # changes are marked there
-        _draw_panel(axis, summary, panel, x_ticks=4)
-    entries = [fs.key(line.style, line.label) for line in chart.panels[0].lines]
-    if summary.drifts:
-        dotted = fs.key(LineStyle(FAINT, (), ""), "abrupt change", linestyle=":", linewidth=0.9)
-        entries.append(dotted)
-    fs.legend_below(figure, entries)
+    chart = chart_data.price_chart(summary)
+    if not chart.panels:
+        return None
+    figure = _sheet([summary], chart.shown, 2.5)
+    axes = figure.subplots(1, len(chart.panels), sharey=True, squeeze=False)[0]
+    entries: dict[str, Any] = {}
+    for axis, (unit, dots) in zip(axes, chart.panels, strict=True):
+        axis.set_xscale("log")
+        for dot in dots:
+            look = fs.pen(dot.style, linestyle="none", markersize=5.5)
+            if dot.style.width < 1.0:  # untuned
+                look |= {"markerfacecolor": "white", "markeredgewidth": 1.1}
+            bar: dict[str, Any] = {"yerr": dot.loss.deviation or None, "elinewidth": 0.8}
+            axis.errorbar(dot.spent, dot.loss.mean, **bar, **look)
+            entry = {k: v for k, v in look.items() if k not in ("color", "marker")}
+            entries.setdefault(dot.label, fs.key(dot.style, dot.label, **entry))
+        axis.margins(x=0.12)
+        axis.set_xlabel(unit)
+        fs.count_axis(axis, "x", 5)
+        fs.count_axis(axis, "y", 5)
+    axes[0].set_ylabel("loss per round")
+    fs.legend_below(figure, list(entries.values()))
+    return figure
+
+
+@print_style()
+def regret_curves(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
+    """Dynamic regret up to each round; None where it is not known.
+
+    Parameters
+    ----------
+    summary, regrets
+        The trials of a sweep, summed up, and known regrets of its methods.
+    """
+    chart = chart_data.regret_curves(summary, regrets)
+    if not chart.panels:
+        return None
+    figure = _sheet([summary], chart.shown, 3.0)
+    axis, (panel,) = figure.subplots(), chart.panels
+    fs.mark_drifts(axis, summary.drifts)
+    _draw_panel(axis, summary, panel)
+    fs.legend_beside(figure, [fs.key(line.style, line.label) for line in panel.lines])
     return figure
 
 
@@ -73,7 +165,7 @@ def oracle_calls(summary: Summary) -> Figure | None:
     chart = chart_data.call_chart(summary)
     if not chart.panels:
         return None
-    figure = _sheet(summary, chart.shown, 2.7)
+    figure = _sheet([summary], chart.shown, 2.7)
     _draw_panel(figure.subplots(), summary, chart.panels[0], y_ticks=8)
     lines = chart.panels[0].lines
     styles = {line.title: line.style for line in lines}
@@ -101,7 +193,7 @@ def sensitivity(summary: Summary) -> Figure | None:
     chart = chart_data.scale_chart(summary)
     if not chart.panels:
         return None
-    figure = _sheet(summary, chart.shown, 2.7)
+    figure = _sheet([summary], chart.shown, 2.7)
     _draw_panel(figure.subplots(), summary, chart.panels[0], x_ticks=8)
     lines = chart.panels[0].lines
     entries = [
@@ -130,7 +222,7 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
     columns = min(_COLUMNS, len(found))
     lines = -(-len(found) // columns)
     height = lines * (0.22 * len(names) + 0.75) + 0.4
-    figure = _sheet(summary, chart.shown, height, fs.WIDTH * (columns + 1) / (_COLUMNS + 1))
+    figure = _sheet([summary], chart.shown, height, fs.WIDTH * (columns + 1) / (_COLUMNS + 1))
     axes = figure.subplots(lines, columns, sharey=True, squeeze=False)
     for axis, (measure, dots) in zip(axes.flat, found, strict=False):
         known = [dot.value for dot in dots if dot.value]
@@ -170,7 +262,7 @@ def weights(summary: Summary) -> Figure | None:
     columns = 1 if len(tables) <= 3 else 2
     heights = [max(4, min(len(table.experts), 2 * _NAMED)) for table in tables]
     rows = [max(heights[start : start + columns]) for start in range(0, len(heights), columns)]
-    figure = _sheet(summary, chart.shown, _ROW * sum(rows) + 0.36 * len(rows) + 0.8)
+    figure = _sheet([summary], chart.shown, _ROW * sum(rows) + 0.36 * len(rows) + 0.8)
     axes = list(figure.subplots(len(rows), columns, height_ratios=rows, squeeze=False).flat)
     for axis in axes[len(tables) :]:
         axis.remove()
@@ -196,7 +288,7 @@ def weights(summary: Summary) -> Figure | None:
 
 
 def draw_all(summary: Summary, regrets: Sequence[RegretRow], folder: Path) -> list[Path]:
-    """Draw and write every figure that there is something for; return the paths of their files.
+    """Draw and write every figure of a summary but `panels`; return the paths of their files.
 
     Parameters
     ----------
@@ -206,11 +298,12 @@ def draw_all(summary: Summary, regrets: Sequence[RegretRow], folder: Path) -> li
         Where the files go.
     """
     figures = {
-        "panels": panels(summary),
+        "prices": prices(summary),
         "oracle-calls": oracle_calls(summary),
         "sensitivity": sensitivity(summary),
         "weights": weights(summary),
         "regret": regret(summary, regrets),
+        "regret-over-rounds": regret_curves(summary, regrets),
     }
     return [p for name, drawn in figures.items() if drawn for p in save(drawn, folder, name)]
 
@@ -230,15 +323,19 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     return paths
 
 
-def _sheet(summary: Summary, shown: str, height: float, width: float = fs.WIDTH) -> Figure:
+def _sheet(
+    summaries: Sequence[Summary], shown: str, height: float, width: float = fs.WIDTH, name: str = ""
+) -> Figure:
     """An empty figure that says what is `shown` and of which data."""
     figure: Figure = extra("matplotlib.figure").Figure(
         figsize=(width, height), dpi=100, layout="constrained"
     )
-    played = f"{summary.data_name} · {counted(summary.length, 'round')}"
-    heading = wrap(f"{played} · {shown}", int(width / 0.064))
-    heading += wrap(summary.notice or "", int(width / 0.064))
-    colour = fs.WARNING if summary.notice else "#444444"
+    data = (f"{each.data_name} · {counted(each.length, 'round')}" for each in summaries)
+    parts = [*filter(None, [name]), *dict.fromkeys(data), shown]
+    heading = wrap(" · ".join(parts), int(width / 0.064))
+    notices = dict.fromkeys(each.notice for each in summaries if each.notice)
+    heading += [line for notice in notices for line in wrap(notice, int(width / 0.064))]
+    colour = fs.WARNING if notices else "#444444"
     place: dict[str, Any] = {"x": 0.01, "ha": "left", "va": "top"}
     figure.suptitle(literal("\n".join(heading)), fontsize=7.5, color=colour, **place)
     return figure

@@ -14,12 +14,14 @@ from typing import Any
 
 from threadpoolctl import threadpool_info
 
+from driftwolfe.points.devices import HOST, Device
+
 PACKAGES = ("driftwolfe", "numpy", "scipy", "numba")
 
 
-def facts(packages: Iterable[str] = PACKAGES) -> dict[str, Any]:
+def facts(packages: Iterable[str] = PACKAGES, device: Device = HOST) -> dict[str, Any]:
     """The machine, versions of packages, BLAS threads, time and commit; None where not known."""
-    memory, versions = None, dict.fromkeys(packages)
+    memory, versions = None, dict.fromkeys((*packages, *([] if device is HOST else ["torch"])))
     with suppress(AttributeError, ValueError, OSError):
         memory = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
     for name in versions:
@@ -27,6 +29,8 @@ def facts(packages: Iterable[str] = PACKAGES) -> dict[str, Any]:
             versions[name] = version(name)
     return {
         "cpu": cpu_model(),
+        "device": device.name,
+        "gpu": gpu_model(device),
         "cores": os.cpu_count(),
         "memory_gib": memory,
         "system": f"{platform.system()} {platform.machine()}",
@@ -48,6 +52,13 @@ def cpu_model() -> str:
         if name.strip() == "Model name":
             return value.strip()
     return platform.processor() or platform.machine()
+
+
+def gpu_model(device: Device) -> str | None:
+    """The name of a GPU; None for other devices."""
+    if not device.name.startswith("cuda"):
+        return None
+    return str(device.xp.cuda.get_device_name(device.place))
 
 
 def commit() -> str | None:

@@ -3,7 +3,7 @@
   const narrow = window.matchMedia("screen and (max-width: 820px)");
   const paperWidth = 690;
   // Pixels between rows of panels, above and below them all, and of a row of the legend.
-  const [between, above, below, legendRow] = [88, 38, 48, 21];
+  const [between, above, below, legendRow] = [88, 38, 76, 21];
   const config = {
     responsive: true,
     displaylogo: false,
@@ -99,7 +99,7 @@
     // two rows.
     const listed = chart.traces.filter((trace) => trace.showlegend);
     const length = listed.reduce((sum, { name }) => sum + 7 * name.length + 50, 0);
-    const top = above + legendRow * Math.max(1, Math.ceil(length / (0.8 * chart.place.clientWidth)));
+    const top = above + legendRow * Math.max(1, Math.ceil(length / ((narrow.matches ? 0.6 : 0.8) * chart.place.clientWidth)));
     return {
       ...made,
       height: rows * (chart.height + between) - between + top + below,

@@ -1,18 +1,19 @@
-"""The paper's two experiments and its claims."""
+"""The paper's two experiments."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
-from driftwolfe.experiments.summary import Series, Summary, compare, group, preference
+from driftwolfe.experiments.rates import RATES, loss_scale
+from driftwolfe.experiments.summary import group, preference
 from driftwolfe.experiments.sweep import Store, run_sweep
-from driftwolfe.experiments.tables import number, stored_minima, write_table
+from driftwolfe.experiments.tables import stored_minima
 from driftwolfe.experiments.trial import DATA_SETS, DataSet, Option, Trial
 from driftwolfe.points import checks
 from driftwolfe.streams import DataUnavailable
@@ -20,15 +21,6 @@ from driftwolfe.streams import DataUnavailable
 #: {10^-1, ..., 10^6} and {2^-4, ..., 2^4}, the grids of the paper.
 TENS = tuple(10.0**k for k in range(-1, 7))
 TWOS = tuple(2.0**k for k in range(-4, 5))
-#: Times quicker that count as much faster, and the share of loss that counts as slight.
-MUCH_FASTER, SLIGHT = 5.0, 0.10
-_PROJECTION_FREE = ("BOGD_IP", "POLD", "POLA")
-#: The number of a claim, and each of whom it compares with whom.
-_CLAIMS = (
-    ("i", _PROJECTION_FREE, ("Ader",)),
-    ("ii", _PROJECTION_FREE, ("Multi-OCG",)),
-    ("iii", ("POLA", "POLA, paper's oracle"), ("PAMO", "PAMO, exact gauge")),
-)
 
 Say = Callable[[str], None]
 
@@ -39,11 +31,19 @@ class Contender:
 
     method: str
     label: str
-    scales: tuple[float, ...]  # the values of c to choose from
+    scales: tuple[float, ...]  # the values of c to choose from; none: the learner's default
     options: dict[str, Option] = field(default_factory=dict)
     tuning_first: int | None = None  # rounds on which c is chosen; None: all
     tuning_limit: float | None = None  # of each c while it is chosen
     limit: float | None = None  # of a run with the chosen c
+    rated: bool = False  # whether there is a second row with the tuned rate of the weights
+    seconds: float = 1.0  # about what a run takes: for the plan, and as long ones start first
+    like: str = ""  # label of the contender whose c it takes: the same method at another price
+
+    @property
+    def untuned(self) -> Contender:
+        """The same method with the learner's default for c."""
+        return replace(self, label=f"{self.label}, untuned", scales=(), rated=False)
 
 
 @dataclass(frozen=True)
@@ -56,36 +56,67 @@ class Experiment:
     rounds: int | None = None  # length of the stream; None: all of it
     seeds: int = 5  # orders of the data on which each runs with its chosen c
     taus: tuple[int, ...] = ()  # lengths of windows whose adaptive regret the trials measure
+    note: str = ""  # what to know when reading the results
     widest: int = 4  # how often a grid of c is widened whose best value lies on its edge
+    tuning_seeds: tuple[int, ...] = (1000, 1001)  # orders on which c is chosen, and no others
+    also: tuple[
+        str, ...
+    ] = ()  # data sets on which the methods that are not untuned run with that c
 
-    def data(self, twin: bool) -> DataSet:
-        return DataSet(name=self.real + ("-twin" if twin else ""), rounds=self.rounds)
+    def data(self, twin: bool, name: str = "") -> DataSet:
+        return DataSet(name=(name or self.real) + ("-twin" if twin else ""), rounds=self.rounds)
 
-    def tuning(self, contender: Contender, data: DataSet, c: float) -> Trial:
-        """The trial that tries a value of c, on the first order of the data."""
-        shared = {name: getattr(contender, name) for name in ("method", "label", "options")}
+    def tuning(self, contender: Contender, data: DataSet, c: float) -> list[Trial]:
+        """The trials that try a value of c; they measure no windows, which takes longer than they do."""
         first, limit = contender.tuning_first, contender.tuning_limit
-        return Trial(**shared, data=data, c=c, first=first, limit=limit, taus=self.taus)
+        one = self._trial(contender, data, c, first=first, limit=limit)
+        return [msgspec.structs.replace(one, seed=seed) for seed in self.tuning_seeds]
 
-    def finals(self, contender: Contender, data: DataSet, c: float) -> list[Trial]:
-        """The trials with the chosen c, on every order."""
-        tried, spent = self.tuning(contender, data, c), {"first": None, "limit": contender.limit}
-        return [msgspec.structs.replace(tried, seed=n, **spent) for n in range(self.seeds)]
+    def finals(self, contender: Contender, data: DataSet, c: float | None) -> list[Trial]:
+        """The trials with the chosen c, on every order; on further data sets too."""
+        sets = [data]
+        if not contender.label.endswith(", untuned"):
+            twin = data.name.endswith("-twin")
+            sets += [self.data(twin, name) for name in self.also]
+        spent = {"limit": contender.limit, "taus": self.taus}
+        runs = (self._trial(contender, each, c, **spent) for each in sets)
+        return [msgspec.structs.replace(one, seed=n) for one in runs for n in range(self.seeds)]
+
+    def _trial(self, contender: Contender, data: DataSet, c: float | None, **spent: Any) -> Trial:
+        shared = {name: getattr(contender, name) for name in ("method", "label", "options")}
+        return Trial(**shared, data=data, c=c, **spent)
 
 
-#: MovieLens 100K, three copies, the middle one negated: 3,000 rounds of 100 ratings. Small steps keep
-#: large matrices at full rank, and each projection then costs a decomposition: hence the limits while
-#: c is chosen. Ader projects every expert in every round: it runs for twenty minutes on each order.
+#: The best c that is known of each method, between its neighbours in {1, 2, 5} x 10^k, and the processor
+#: seconds that a run of 3,000 rounds took or would take on a core of 2020 (Neoverse-N1).
+_TUNED = (
+    Contender("MultiOCG", "Multi-OCG", (5e3, 1e4, 2e4), {"max_inner": 4}, rated=True, seconds=2300),
+    Contender("Ader", "Ader", (5e2, 1e3, 2e3), seconds=4400),
+    Contender("OneProjectionAder", "one-projection Ader", (2e3, 5e3, 1e4), seconds=1400),
+    Contender("POLA", "POLA", (1e3, 2e3, 5e3), seconds=700),
+    Contender("MultiOCG", "Multi-OCG, K = 1", (5e3, 1e4, 2e4), {"max_inner": 1}, seconds=390),
+    Contender("POLD", "POLD", (5e3, 1e4, 2e4), rated=True, seconds=60),
+    Contender("BOGDIP", "BOGD_IP", (5e3, 1e4, 2e4), seconds=10),
+)
+#: MovieLens 100K, three copies, the middle one negated: 3,000 rounds of 100 ratings, and with drifts at
+#: random times. Every method is tuned, by the same rule and without limits, and untuned.
 _MATRICES = Experiment(
     title="Online matrix completion: dynamic regret",
     real="movielens-100k",
     contenders=(
-        Contender("BOGDIP", "BOGD_IP", TENS, tuning_limit=300.0),
-        Contender("POLD", "POLD", TENS, tuning_limit=300.0),
-        Contender("POLA", "POLA", TENS, tuning_limit=300.0),
-        Contender("MultiOCG", "Multi-OCG", TENS, {"max_inner": 1}, tuning_limit=600.0),
-        Contender("Ader", "Ader", TENS, tuning_first=50, tuning_limit=300.0, limit=1200.0),
+        *_TUNED,
+        Contender("POLAR", "POLAR", (), seconds=30),
+        *(each.untuned for each in _TUNED),
     ),
+    also=("movielens-100k-random-drifts",),
+)
+#: The methods of the paper, Multi-OCG with one step per round: for short runs.
+_FIVE = (
+    Contender("BOGDIP", "BOGD_IP", TENS),
+    Contender("POLD", "POLD", TENS),
+    Contender("POLA", "POLA", TENS),
+    Contender("MultiOCG", "Multi-OCG", TENS, {"max_inner": 1}),
+    Contender("Ader", "Ader", TENS, tuning_first=50),
 )
 #: Learners that project once per round, exactly or by the block oracle, beside POLD: opt-in, as those
 #: with exact projections take half a second per round.
@@ -101,59 +132,103 @@ _ONE_PROJECTION = tuple(
     )
 )
 #: Shuttle, the features negated every 1,000 rounds: 4,350 rounds of 10 rows.
+_EXACT: dict[str, Option] = {"gauge": "exact"}
+_GAUGED = "PAMO, exact gauge (reconstructed)"
 _CLASSES = Experiment(
     title="Online multiclass classification: adaptive regret",
     real="shuttle",
     contenders=(
         Contender("POLA", "POLA", TWOS),
-        Contender("POLA", "POLA, paper's oracle", TWOS, {"method": "paper"}),
-        Contender("PAMO", "PAMO", TWOS),
-        Contender("PAMO", "PAMO, exact gauge", TWOS, {"gauge": "exact"}),
+        Contender("POLA", "POLA, paper's oracle", TWOS, {"method": "paper"}, seconds=20),
+        Contender("PAMO", "PAMO (reconstructed)", TWOS, seconds=30, like=_GAUGED),
+        Contender("PAMO", _GAUGED, TWOS, _EXACT, seconds=8),
+        Contender(
+            "PAMO", "PAMO, lazy (reconstructed)", TWOS, {**_EXACT, "steps": "lazy"}, seconds=8
+        ),
+        Contender("POLAR", "POLAR", TWOS, seconds=3),
+        Contender("POLA", "POLA", ()).untuned,
+        Contender("PAMO", _GAUGED, (), _EXACT, seconds=8).untuned,
+        Contender("POLAR", "POLAR", (), seconds=3).untuned,
+        Contender("POLD", "POLD", ()).untuned,
+        Contender("Ader", "Ader", ()).untuned,
     ),
     taus=(100, 1000),
 )
 
 
 def _matrices(changes: dict[str, Any], **fields: Any) -> Experiment:
-    """Matrix completion with other limits, the same for all contenders, and another size."""
-    contenders = tuple(replace(each, **changes) for each in _MATRICES.contenders)
-    return replace(_MATRICES, contenders=contenders, **fields)
+    """The paper's methods with other limits, the same for all of them, and another size."""
+    contenders = tuple(replace(each, **changes) for each in _FIVE)
+    return replace(_MATRICES, contenders=contenders, also=(), **fields)
+
+
+def _classes(tuned: dict[str, Any], **fields: Any) -> Experiment:
+    """Classification with changes of all methods that are tuned, and another size."""
+    contenders = tuple(replace(c, **tuned) if c.scales else c for c in _CLASSES.contenders)
+    return replace(_CLASSES, contenders=contenders, **fields)
 
 
 #: By experiment and preset.
 EXPERIMENTS: dict[str, dict[str, Experiment]] = {
     "matrix-completion": {
-        # With the best c of the full setting for all but Ader, which would be slower with its own.
-        "quick": _matrices(
-            {"scales": (1e4,), "tuning_first": None, "tuning_limit": 20.0, "limit": 20.0},
-            rounds=900,
+        # With the best c of the full setting; 40 seconds each, which Multi-OCG may need.
+        "quick": replace(
+            _MATRICES,
+            contenders=tuple(
+                Contender(method, label, scales, dict[str, Option](options), limit=40.0)
+                for method, label, scales, options in (
+                    ("POLAR", "POLAR", (), {}),
+                    ("POLD", "POLD", (1e4,), {}),
+                    ("POLA", "POLA", (5e3,), {}),
+                    ("BOGDIP", "BOGD_IP", (1e4,), {}),
+                    ("MultiOCG", "Multi-OCG, K = 1", (1e4,), {"max_inner": 1}),
+                )
+            ),
+            also=(),
+            rounds=600,
             seeds=2,
-            widest=0,
+            note="A short run: in the 3,000 rounds of the full setting POLA and Multi-OCG come before POLD "
+            "and BOGD_IP; here their long-lived experts have no time to pay. Ader projects for more than a "
+            "second per round and is left out. POLAR is first in both.",
         ),
         # 10,000 ratings, so that Ader can play all rounds, with c around the best of the full setting.
         "short": _matrices(
             {"scales": TENS[3:7], "tuning_limit": 90.0, "limit": None}, rounds=300, widest=1
         ),
         "paper": _MATRICES,
-        "one-projection": replace(_MATRICES, contenders=_ONE_PROJECTION),
+        "one-projection": replace(_MATRICES, contenders=_ONE_PROJECTION, also=()),
     },
     "classification": {
-        "quick": replace(_CLASSES, rounds=435, seeds=2, taus=(10, 100)),
+        # With the best c of the full setting.
+        "quick": _classes({"scales": (64.0,)}, rounds=435, seeds=2, taus=(10, 100)),
         "paper": _CLASSES,
+        # D/G is 28 there: the same grid from its middle, widened as often as it takes.
+        "small-radius": _classes(
+            {"scales": (16.0, 32.0, 64.0)}, real="shuttle-small-radius", widest=8
+        ),
     },
 }
 
 
-def experiment(name: str, preset: str = "quick", seeds: int | None = None) -> Experiment:
-    """The experiment of that name at that size."""
+def experiment(
+    name: str, preset: str = "quick", seeds: int | None = None, only: Sequence[str] = ()
+) -> Experiment:
+    """The experiment of that name at that size, or the part of it with `only` some methods."""
     if name not in EXPERIMENTS:
         raise ValueError(f"unknown experiment {name!r}; there are {', '.join(EXPERIMENTS)}")
     presets = EXPERIMENTS[name]
     if preset not in presets:
         raise ValueError(f"{name} has no preset {preset!r}; there are {', '.join(presets)}")
+    found = presets[preset]
+    if only:
+        known = {each.label: each for each in found.contenders}
+        if unknown := [label for label in only if label not in known]:
+            raise ValueError(f"there is no method {unknown[0]!r}; there are {'; '.join(known)}")
+        asked = {*only, *(known[label].like for label in only)}
+        found = replace(found, contenders=tuple(known[label] for label in known if label in asked))
     if seeds is None:
-        return presets[preset]
-    return replace(presets[preset], seeds=checks.count(seeds, "seeds", most=1000))
+        return found
+    return replace(found, seeds=checks.count(seeds, "seeds", most=1000))
 
 
 def reproduce(
@@ -162,37 +237,134 @@ def reproduce(
     make_executor: Callable[[], Executor],
     folder: str | None,
     say: Say,
+    device: str = "cpu",
 ) -> int:
-    """Run what is missing of an experiment, `say` each step, and return how many trials failed."""
+    """Run what is missing of an experiment, `say` each step, and return how many trials failed.
+
+    Trials that choose c are kept in a store of their own, the folder ``tuning`` inside the other.
+    """
     data = find_data(experiment, folder, say)
-    grids = [list(contender.scales) for contender in experiment.contenders]
-    for _ in range(experiment.widest + 1):
-        pairs = list(zip(experiment.contenders, grids, strict=True))
-        tuning = [experiment.tuning(each, data, c) for each, grid in pairs for c in grid]
-        store.add(experiment.title, tuning)
-        failed = run_sweep(store, make_executor, folder)
-        results = store.results
-        best, wider = list[Series | None](), list[list[float]]()
-        for each, grid in pairs:
-            # Of its values of c, the one with most rounds and then least loss.
-            own = (r for r in results if r.trial == experiment.tuning(each, data, r.trial.c or 1.0))
-            best.append(min(group(own), key=preference, default=None))
-            wider.append(_widened(grid, best[-1]))
-        if wider == grids:
+    tuning = Store(store.folder / "tuning")
+    say(plan(experiment, data, store, tuning))
+    said, given_up = set[str](), set[str]()
+    while True:
+        tried, finals = list[Trial](), list[Trial]()
+        for contender in sorted(experiment.contenders, key=lambda each: -each.seconds):
+            choice = choose(experiment, contender, data, tuning, given_up)
+            tried += choice.trials
+            if choice.settled:
+                finals += experiment.finals(contender, data, choice.c)
+                if choice.c is not None and contender.label not in said:
+                    say(f"{contender.label}: c = {choice.c:g}")
+                    said.add(contender.label)
+        finals.sort(key=lambda trial: trial.data != data)  # further data come last
+        before = [tuning] if tried else []
+        for each, trials in ((tuning, tried), (store, finals)):
+            if trials:
+                each.add(experiment.title, trials)
+        stores = [*before, *([store] if finals else [])]
+        missing = {trial.identity for each in stores for trial in each.missing}
+        if missing <= given_up:
             break
-        grids = wider
-    finals: list[Trial] = []
-    for contender, found in zip(experiment.contenders, best, strict=True):
-        if found is not None and found.c is not None:
-            say(f"{contender.label}: c = {found.c:g}")
-            runs = experiment.finals(contender, data, found.c)
-            finals += runs[1:] if found.complete else runs
-    store.add(experiment.title, finals)
-    failed += run_sweep(store, make_executor, folder)
+        *first, last = stores
+        run_sweep(last, make_executor, folder, device, first)
+        given_up |= {trial.identity for each in stores for trial in each.missing}
+    for contender in experiment.contenders:
+        if contender.rated:
+            add_rated(experiment, contender, data, store, tuning, say)
     say("solving for the best fixed points between drifts")
     for seed in range(experiment.seeds):
         stored_minima(store.folder, data, seed, folder)
-    return failed
+    if experiment.note:
+        say(experiment.note)
+    return len(missing)
+
+
+class Choice(NamedTuple):
+    """The trials that choose c, as far as they are known, and c if they have."""
+
+    trials: list[Trial]
+    c: float | None = None
+    settled: bool = False
+
+
+def choose(
+    experiment: Experiment,
+    contender: Contender,
+    data: DataSet,
+    tuning: Store,
+    given_up: Collection[str] = (),
+) -> Choice:
+    """Choose c by the results so far: of the values with most rounds the one with least loss."""
+    if contender.like:
+        (contender,) = [each for each in experiment.contenders if each.label == contender.like]
+    grid = sorted(contender.scales)
+    if len(grid) < 2:
+        return Choice([], grid[0] if grid else None, True)
+    widened = 0
+    while True:
+        trials = [trial for c in grid for trial in experiment.tuning(contender, data, c)]
+        done = [trial for trial in trials if tuning.path(trial).exists()]
+        if any(trial.identity not in given_up for trial in trials if trial not in done):
+            return Choice(trials)
+        best = min(group(map(tuning.read, done)), key=preference, default=None)
+        if best is None or best.c is None:
+            return Choice(trials)
+        wider = _widened(grid, best.c)
+        if wider == grid or widened == experiment.widest:
+            return Choice(trials, best.c, True)
+        grid, widened = wider, widened + 1
+
+
+def add_rated(
+    experiment: Experiment,
+    contender: Contender,
+    data: DataSet,
+    store: Store,
+    tuning: Store,
+    say: Say,
+) -> None:
+    """Add the trials with the best rate of the weights, by the results that measured it beside theirs."""
+    c, settled = choose(experiment, contender, data, tuning)[1:]
+    tried = [] if c is None else experiment.tuning(contender, data, c)
+    if not (settled and tried and all(tuning.path(trial).exists() for trial in tried)):
+        return
+    found = [tuning.read(trial) for trial in tried]
+    if not all(result.rates for result in found):
+        return
+    ends = np.array([[curve[-1] for curve in result.rates] for result in found])
+    best = int(ends.mean(axis=0).argmin())
+    s = RATES[best]
+    say(f"{contender.label}: s = {s:g} in the rate s/sqrt(T) of the weights")
+    for trial in experiment.finals(contender, data, c):
+        if store.path(trial).exists() and (result := store.read(trial)).rates:
+            options = {**trial.options, "loss_scale": loss_scale(s)}
+            label = f"{contender.label}, tuned rate"
+            rated = msgspec.structs.replace(trial, options=options, label=label)
+            store.add(experiment.title, [rated])
+            # The experts, and so times and calls, are those of the run.
+            changed = {"trial": rated, "loss": result.rates[best], "weights": None, "rates": []}
+            store.write(msgspec.structs.replace(result, **changed))
+
+
+def plan(experiment: Experiment, data: DataSet, store: Store, tuning: Store) -> str:
+    """How many trials there are, how many are still to run, and how long that takes."""
+    total = missing = 0
+    seconds = 0.0
+    for each in experiment.contenders:
+        choice = choose(experiment, each, data, tuning)
+        # Before c is known, any value counts the trials.
+        finals = experiment.finals(each, data, choice.c or (each.scales or (None,))[0])
+        left = [t for t in choice.trials if not tuning.path(t).exists()]
+        left += [t for t in finals if not (choice.settled and store.path(t).exists())]
+        total += len(choice.trials) + len(finals)
+        missing += len(left)
+        seconds += len(left) * each.seconds
+    hours = f"{seconds / 3600:.1f} hours" if seconds > 3600 else f"{seconds / 60:.0f} minutes"
+    return (
+        f"plan: {total} trials, {missing} to run, about {hours} of processor time in all; more where "
+        "the best c lies on the edge of its grid. The same command resumes."
+    )
 
 
 def find_data(experiment: Experiment, folder: str | None, say: Say) -> DataSet:
@@ -208,59 +380,15 @@ def find_data(experiment: Experiment, folder: str | None, say: Say) -> DataSet:
     return experiment.data(twin=False)
 
 
-def _widened(grid: list[float], best: Series | None) -> list[float]:
+def _widened(grid: list[float], best: float) -> list[float]:
     """The grid with a value of c beyond the edge that the best one lies on, if it does."""
-    if best is None or len(grid) < 2 or best.c not in (grid[0], grid[-1]):
+    if best not in (grid[0], grid[-1]):
         return grid
-    ratio = grid[1] / grid[0]
-    return [*grid, grid[-1] * ratio] if best.c == grid[-1] else [grid[0] / ratio, *grid]
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim, what was measured, and whether it held."""
-
-    number: str  # as the paper counts them: i, ii, iii
-    text: str  # as we understand it
-    measured: str
-    held: bool
-
-    def __str__(self) -> str:
-        verdict = "held" if self.held else "DID NOT HOLD"
-        return f"({self.number}) {self.text}\n     {self.measured}\n     {verdict}"
-
-
-def as_markdown(found: list[Claim]) -> str:
-    """The claims as a table."""
-    rows = [[f"({c.number})", c.text, c.measured, "yes" if c.held else "**no**"] for c in found]
-    return write_table(["", "claim", "measured", "held"], rows, left=4)
-
-
-def claims(summary: Summary) -> list[Claim]:
-    """The claims that the methods of a summary allow to check."""
-    found = []
-    for numeral, all_ours, all_theirs in _CLAIMS:
-        for ours, theirs in product(all_ours, all_theirs):
-            if not {ours, theirs} <= summary.chosen.keys():
-                continue
-            pair = summary.chosen[ours], summary.chosen[theirs]
-            losses, times = compare(*pair, "loss"), compare(*pair, "seconds")
-            if losses is None or times is None:
-                continue
-            loss, other, rounds = losses
-            if numeral == "ii":
-                text = f"{ours} has a lower cumulative loss than {theirs}"
-                measured = f"{loss:,.0f} against {other:,.0f} after {rounds:,} rounds"
-                found.append(Claim(numeral, text, measured, loss < other))
-                continue
-            fast, slow, _ = times
-            text = f"{ours} is much faster than {theirs} (at least {MUCH_FASTER:g} times)"
-            measured = f"{number(fast, 3)} s against {number(slow, 3)} s for {rounds:,} rounds"
-            measured += f": {number(slow / fast, 3)} times"
-            found.append(Claim(numeral, text, measured, slow >= MUCH_FASTER * fast))
-            text = f"{ours} pays for it with a slightly higher loss than {theirs}"
-            more = loss / other - 1.0
-            measured = f"{number(loss, 6)} against {number(other, 6)} after {rounds:,} rounds"
-            measured += f": {more:+.1%}"
-            found.append(Claim(numeral, f"{text} (at most {SLIGHT:.0%})", measured, more <= SLIGHT))
-    return found
+    up = best == grid[-1]
+    digits = {f"{c:e}"[0] for c in grid}
+    if len(digits) > 1 and digits <= set("125"):  # {1, 2, 5} x 10^k
+        factor = {"1": (0.5, 2.0), "2": (0.5, 2.5), "5": (0.4, 2.0)}[f"{best:e}"[0]][up]
+        new = float(f"{best * factor:.0e}")
+    else:
+        new = best * (grid[1] / grid[0]) ** (1 if up else -1)
+    return [*grid, new] if up else [new, *grid]

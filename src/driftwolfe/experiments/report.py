@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from driftwolfe import storage, terminal
-from driftwolfe.experiments import figures, paper, tables
+from driftwolfe.experiments import claims, figures, tables
 from driftwolfe.experiments.charts import all_charts
 from driftwolfe.experiments.figure_style import extra
-from driftwolfe.experiments.summary import CALLS, Summary, counted, summarise
+from driftwolfe.experiments.summary import CALLS, Summary, counted
+from driftwolfe.experiments.summary import summaries as summaries_of
 from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.tables import RegretRow, markdown_text, number, spread_text
 from driftwolfe.experiments.trial import short
@@ -48,13 +49,16 @@ def publish(store: Store, command: str | None = None) -> list[Path]:
     results = store.results
     if not results:
         raise ValueError(f"{store.folder} holds no results yet; run the sweep first")
-    summaries = summarise(results)
+    summaries = summaries_of(store)
     regrets = [tables.stored_regrets(store.folder, summary) for summary in summaries]
     written = [store.folder / "summary.md", store.folder / "trials.csv"]
     storage.write_text(written[0], as_text(store.title, summaries, regrets, command))
     storage.write_text(written[1], tables.trial_table(results))
+    folder, figure = store.folder / "figures", claims.FIGURES.get(claims.experiment_of(store.title))
+    drawn = figures.panels(*summaries, name=figure or "")
+    written += figures.save(drawn, folder, figure.lower().replace(" ", "-") if figure else "panels")
     for i, (summary, rows) in enumerate(zip(summaries, regrets, strict=True), start=1):
-        place = store.folder / "figures" / ("" if len(summaries) == 1 else str(i))
+        place = folder / ("" if len(summaries) == 1 else str(i))
         written += figures.draw_all(summary, rows, place)
     written.append(store.folder / "report.html")
     write_report(summaries, written[-1], title=store.title, regrets=regrets, command=command)
@@ -76,8 +80,8 @@ def as_text(
         parts += [f"## {markdown_text(summary.name)}", tables.method_table(summary, rows)]
         if notes := tables.tuning_notes(summary):
             parts.append("\n".join(f"- {markdown_text(note)}" for note in notes))
-        if found := paper.claims(summary):
-            parts += ["### The paper's claims", paper.as_markdown(found)]
+        if found := claims.claims(summary, title):
+            parts += ["### The paper's claims", claims.as_markdown(found)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -124,7 +128,7 @@ def write_report(
         spread_text=spread_text,
         notes=notes,
         command=command,
-        sections=[_section(*parts) for parts in zip(summaries, known, charts, strict=True)],
+        sections=[_section(title, *parts) for parts in zip(summaries, known, charts, strict=True)],
         environments=environments(summaries),
         style=_asset("page.css"),
         scripts=scripts,
@@ -138,23 +142,33 @@ def _asset(name: str) -> str:
 
 
 def _section(
-    summary: Summary, regrets: Sequence[RegretRow], charts: list[dict[str, Any]]
+    title: str, summary: Summary, regrets: Sequence[RegretRow], charts: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """What the page says about a stream."""
-    heads, rows = tables.method_rows(summary, regrets)
+    found = claims.claims(summary, title)
+    told = tables.method_rows(summary, regrets)
     # The least loss of those that played all rounds, if several did.
     whole = [series for series in summary.chosen.values() if series.played == summary.length]
     best = min(whole, key=lambda series: series.mean_loss.mean) if len(whole) > 1 else None
     return {
         "summary": summary,
         "real": _REAL.get(summary.series[0].trial.data.name),
-        "heads": heads,
-        "rows": rows,
+        "tables": [_columns("Loss and regret", told, False), _columns("Cost", told, True)],
         "best": best,
         "charts": charts,
         "notes": tables.tuning_notes(summary),
-        "claims": paper.claims(summary),
+        "claims": found,
+        "quotes": claims.quotes(found),
     }
+
+
+def _columns(name: str, table: tuple[list[str], list[list[str]]], cost: bool) -> dict[str, Any]:
+    """The columns of a table that tell costs, or the others; each with the methods before them."""
+    heads, rows = table
+    costs = {"seconds", "machine", *(f"{oracle.counted} per round" for oracle in CALLS.values())}
+    kept = [i for i, head in enumerate(heads) if i == 0 or (head in costs) == cost]
+    chosen = [[row[i] for i in kept] for row in rows]
+    return {"name": name, "heads": [heads[i] for i in kept], "rows": chosen}
 
 
 def environments(summaries: Iterable[Summary]) -> list[dict[str, str]]:
@@ -194,7 +208,7 @@ def overview(places: Iterable[Path]) -> list[str]:
             opened[place] = "picture"
             continue
         store = Store(place)
-        for summary in summarise(store.results):
+        for summary in summaries_of(store):
             notices += [summary.notice] if summary.notice else []
             rows.append([summary.name, "", "", "", ""])
             for title, series in summary.chosen.items():
@@ -204,7 +218,9 @@ def overview(places: Iterable[Path]) -> list[str]:
                 rows.append([f"  {title}", f"{series.played:,}", loss, seconds, told])
         if (place / "report.html").exists():
             opened[place / "report.html"] = f"report: {store.title}"
-        for path in sorted(place.glob("figures/**/panels.png")):
+        for path in sorted(
+            [*place.glob("figures/panels.png"), *place.glob("figures/figure-?.png")]
+        ):
             opened[path] = "figure"
     heads = ("stream, method", "rounds", "loss per round", "seconds", "oracle calls per round")
     lines = [*terminal.table(heads, rows), *notices, ""] if rows else []

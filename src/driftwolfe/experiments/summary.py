@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
-from driftwolfe.experiments.figure_style import line_styles
+from driftwolfe.experiments.figure_style import UNTUNED, line_styles
+from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.trial import DataSet, Result, canonical
 from driftwolfe.points.kinds import Array, Indices
 
-Calls = Literal["lmo", "projection", "gauge", "membership"]
+Calls = Literal["lmo", "projection", "gauge", "membership", "products"]
 Curve = Literal["loss", "seconds"] | Calls
 TWIN = "(synthetic twin)"
 
@@ -31,6 +32,7 @@ CALLS: dict[Calls, Oracle] = {
     "projection": Oracle("projection", "projections", (4.0, 1.6)),
     "gauge": Oracle("gauge", "gauge calls", (1.0, 1.3)),
     "membership": Oracle("membership", "membership tests", (4.0, 1.3, 1.0, 1.3)),
+    "products": Oracle("product", "matrix-vector products", (2.0, 1.0, 2.0, 3.0)),
 }
 
 
@@ -67,6 +69,7 @@ class Series:
         # Whether all played the whole stream: neither stopped after `first` rounds nor out of time.
         whole = (result.rounds[-1] == self.played and not result.cut for result in results)
         self.complete = self.trial.first is None and all(whole)
+        self.untuned = self.title.endswith(UNTUNED)
         played = "" if self.complete else f" (first {counted(self.played, 'round')})"
         self.label = self.title + played
 
@@ -94,18 +97,48 @@ def preference(series: Series) -> tuple[int, int, float]:
     return -series.played, -len(series.results), series.mean_loss.mean
 
 
-def compare(one: Series, other: Series, name: Curve) -> tuple[float, float, int] | None:
-    """Both means over shared seeds after the last round that both were read at; and that round."""
+class Paired(NamedTuple):
+    """What two methods came to after as many rounds, by seed."""
+
+    rounds: int
+    ours: Array
+    theirs: Array
+
+    @property
+    def means(self) -> tuple[float, float]:
+        return float(self.ours.mean()), float(self.theirs.mean())
+
+    @property
+    def difference(self) -> tuple[float, float]:
+        """The mean over seeds of ours less theirs, and its standard error; 0 for a single seed."""
+        found = spread(self.ours - self.theirs)
+        return found.mean, found.deviation / len(self.ours) ** 0.5
+
+
+def paired(one: Series, other: Series, name: Curve) -> Paired | None:
+    """Both over the seeds that they share, after the last round that both were read at."""
     rounds = np.intersect1d(one.rounds, other.rounds)
     shared = {r.trial.seed for r in one.results} & {r.trial.seed for r in other.results}
     if not (rounds.size and shared):
         return None
-    means = []
+    values = []
     for series in (one, other):
         kept = Series(tuple(r for r in series.results if r.trial.seed in shared))
-        at = int(np.searchsorted(kept.rounds, rounds[-1]))
-        means.append(float(kept.curve(name)[:, at].mean()))
-    return means[0], means[1], int(rounds[-1])
+        values.append(kept.curve(name)[:, int(np.searchsorted(kept.rounds, rounds[-1]))])
+    return Paired(int(rounds[-1]), *values)
+
+
+def machines(*series: Series) -> list[str]:
+    """The machines that they ran on."""
+    told = (r.environment for each in series for r in each.results)
+    return list(dict.fromkeys(machine(environment) for environment in told))
+
+
+def machine(environment: dict[str, Any]) -> str:
+    """A machine in a few words, from the facts that are stored with a result."""
+    parts = [environment.get(name) for name in ("gpu", "cpu", "system")]
+    cores = environment.get("cores")
+    return ", ".join(map(str, filter(None, [*parts, cores and f"{cores} cores"]))) or "unknown"
 
 
 def group(results: Iterable[Result]) -> list[Series]:
@@ -122,17 +155,25 @@ def group(results: Iterable[Result]) -> list[Series]:
 class Summary:
     """The series of a sweep on one stream, in the order of the sweep."""
 
-    def __init__(self, series: tuple[Series, ...]) -> None:
+    def __init__(self, series: Sequence[Series], tuning: Sequence[Series] = ()) -> None:
         self.series = series
+        self._tuning = (
+            tuning  # runs on other orders, on which c was chosen and nothing else measured
+        )
         self.stream = series[0].results[0].stream
-        self.titles = list(dict.fromkeys(each.title for each in series))
+        titles = dict.fromkeys(each.title for each in series)
+        self.titles = sorted(titles, key=lambda title: title.endswith(UNTUNED))  # those last
         self.styles = line_styles(self.titles)
-        # The series that stands for each method, see `preference`; so c is chosen.
+        # The series that stands for each method, see `preference`: where there are several, so c is
+        # chosen.
         self.chosen = {title: min(self.of(title), key=preference) for title in self.titles}
         self.length = max(each.played for each in self.chosen.values())
         self.name = f"{self.stream}, {self.length:,} rounds"
-        # Rounds at which the truth changed abruptly, as far as anything was played.
-        self.drifts = max((each.results[0].drifts for each in self.chosen.values()), key=len)
+        # Rounds at which the truth changed abruptly, as far as anything was played; none where those
+        # are other ones for each seed.
+        drifts = [r.drifts for each in self.chosen.values() for r in each.results]
+        longest = max(drifts, key=len)
+        self.drifts = longest if all(d == longest[: len(d)] for d in drifts) else []
         # The name of the data; of a twin, the name of the real data, and a warning.
         self.data_name = self.stream.removesuffix(TWIN).strip()
         twin = f"Synthetic twin of {self.data_name}: made-up data, not the real ones."
@@ -144,7 +185,7 @@ class Summary:
     def tuning(self, title: str) -> list[Series]:
         """The series that its c was chosen from, by rising c; all were to play as many rounds."""
         by_length: dict[int | None, dict[float, Series]] = {}
-        for series in self.of(title):
+        for series in [each for each in self._tuning if each.title == title] or self.of(title):
             if series.c is not None:
                 tried = by_length.setdefault(series.trial.first, {})
                 tried[series.c] = min(tried.get(series.c, series), series, key=preference)
@@ -152,9 +193,22 @@ class Summary:
         return [most[c] for c in sorted(most)]
 
 
-def summarise(results: Iterable[Result]) -> list[Summary]:
-    """One summary for each data set among the results."""
-    by_data: dict[DataSet, list[Result]] = {}
+def summarise(results: Iterable[Result], tuning: Iterable[Result] = ()) -> list[Summary]:
+    """One summary for each data set among the results; `tuning` are runs that only chose c."""
+    by_data: dict[DataSet, list[list[Result]]] = {}
     for result in results:
-        by_data.setdefault(result.trial.data, []).append(result)
-    return [Summary(tuple(group(found))) for found in by_data.values()]
+        by_data.setdefault(result.trial.data, [[], []])[0].append(result)
+    for result in tuning:
+        if result.trial.data in by_data:
+            by_data[result.trial.data][1].append(result)
+    made = [Summary(*map(group, found)) for found in by_data.values()]
+    styles = line_styles(title for summary in made for title in summary.titles)
+    for summary in made:  # the same in all of them
+        summary.styles = styles
+    return made
+
+
+def summaries(store: Store) -> list[Summary]:
+    """The summaries of a folder of results; trials that chose c are in its folder ``tuning``."""
+    tuning = store.folder / "tuning"
+    return summarise(store.results, Store(tuning).results if tuning.exists() else ())

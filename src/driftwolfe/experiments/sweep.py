@@ -8,9 +8,9 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TextIO
@@ -19,7 +19,16 @@ import msgspec
 
 from driftwolfe import storage
 from driftwolfe.experiments.executors import run_trials
-from driftwolfe.experiments.trial import DataSet, Option, Result, Trial, decode, read_file, short
+from driftwolfe.experiments.trial import (
+    DataSet,
+    Option,
+    Result,
+    Trial,
+    decode,
+    read_file,
+    remove_checkpoint,
+    short,
+)
 from driftwolfe.streams.data_files import Folder
 from driftwolfe.terminal import printable, show
 
@@ -160,6 +169,10 @@ class Store:
     def path(self, trial: Trial) -> Path:
         return self.folder / "trials" / f"{trial.name}.json"
 
+    def checkpoint(self, trial: Trial) -> Path:
+        """Where a trial under way keeps what it needs to resume."""
+        return self.folder / "checkpoints" / f"{trial.name}.json"
+
     def read(self, trial: Trial) -> Result:
         """Return a trial's result, under the label that the trial has in the list."""
         path, remedy = self.path(trial), "; delete it, and the sweep runs its trial again"
@@ -171,6 +184,7 @@ class Store:
     def write(self, result: Result) -> None:
         storage.write_bytes(self.path(result.trial), result.encode())
         self._failure(result.trial).unlink(missing_ok=True)
+        remove_checkpoint(self.checkpoint(result.trial))
 
     def fail(self, trial: Trial, why: str) -> None:
         storage.write_text(self._failure(trial), why + "\n")
@@ -203,22 +217,37 @@ class Store:
 
 
 def run_sweep(
-    store: Store, make_executor: Callable[[], Executor], folder: str | None = None
+    store: Store,
+    make_executor: Callable[[], Executor],
+    folder: str | None = None,
+    device: str = "cpu",
+    before: Sequence[Store] = (),
 ) -> int:
-    """Run the trials of a store that have no result, with `run_trials`; return how many failed."""
-    failed = 0
-    with store.locked():
-        missing = store.missing
+    """Run the trials of a store that have no result, with `run_trials`; return how many failed.
+
+    Those of the stores `before` it come first.
+    """
+    failed, stores = 0, [*before, store]
+    with ExitStack() as held:
+        for each in stores:
+            held.enter_context(each.locked())
+        homes = {trial.identity: each for each in stores for trial in each.missing}
+        missing = [trial for each in stores for trial in each.missing]
         if not missing:
             return 0
-        running = closing(run_trials(make_executor, missing, folder))
-        with Progress(store, len(store.trials)) as progress, running as outcomes:
+
+        def checkpoint(trial: Trial) -> Path:
+            return homes[trial.identity].checkpoint(trial)
+
+        running = closing(run_trials(make_executor, missing, folder, device, checkpoint))
+        with Progress(stores) as progress, running as outcomes:
             for trial, result, problem in outcomes:
+                home = homes[trial.identity]
                 if result is None:
                     failed += 1
-                    store.fail(trial, problem)
+                    home.fail(trial, problem)
                 else:
-                    store.write(result)
+                    home.write(result)
                 progress.step(trial, result, problem)
     return failed
 
@@ -226,10 +255,11 @@ def run_sweep(
 class Progress(AbstractContextManager["Progress"]):
     """Progress of a sweep: a live line on a terminal, else a line of log every 30 seconds."""
 
-    def __init__(self, store: Store, total: int, stream: TextIO | None = None) -> None:
+    def __init__(self, stores: Sequence[Store], stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stderr
-        self.done, self.total = total - len(store.missing), total
-        self.best = _best_by_stream(store.results)
+        self.total = sum(len(store.trials) for store in stores)
+        self.done = self.total - sum(len(store.missing) for store in stores)
+        self.best = _best_by_stream(result for store in stores for result in store.results)
         self._bar: Any = None
         if self.stream.isatty():
             from tqdm import tqdm

@@ -17,8 +17,18 @@ import msgspec
 import numpy as np
 
 from driftwolfe import storage
-from driftwolfe.experiments.summary import CALLS, Series, Spread, Summary, compare, spread
+from driftwolfe.experiments.summary import (
+    CALLS,
+    Series,
+    Spread,
+    Summary,
+    counted,
+    machines,
+    paired,
+    spread,
+)
 from driftwolfe.experiments.trial import DATA_SETS, DataSet, Result, read_file, short
+from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.regret.offline import offline_minimum
 from driftwolfe.terminal import printable
 
@@ -120,6 +130,8 @@ class RegretRow:
     title: str
     dynamic: Spread | None  # against the best fixed point of each stretch; None where unknown
     adaptive: dict[int, Spread] = field(default_factory=dict)  # the largest over windows, by length
+    # Dynamic regret so far: a row for each seed, a column for each of the series' rounds.
+    so_far: Array | None = None
 
 
 def stored_regrets(place: Path, summary: Summary) -> list[RegretRow]:
@@ -138,11 +150,12 @@ def regret_rows(
     """Regrets of the methods; where trials did not measure adaptive regret, bounds for `taus`."""
     rows = []
     for title, series in summary.chosen.items():
-        dynamic, adaptive = list[float](), dict[int, list[float]]()
+        dynamic, adaptive, so_far = list[float](), dict[int, list[float]](), list[Array]()
         for result in series.results:
             found: dict[int, float | None] = {each.tau: each.value for each in result.adaptive}
             if series.complete and (best := minima.get(result.trial.seed)):
                 dynamic.append(sum(stretch_regrets(result, best)))
+                so_far.append(regret_so_far(result, best, series.rounds))
                 found = found or {tau: window_regret(result, best, tau) for tau in taus}
             for tau, value in found.items():
                 if value is not None:
@@ -150,8 +163,19 @@ def regret_rows(
         # Only what is known of every seed is a mean over seeds.
         seeds = len(series.results)
         whole = {tau: spread(each) for tau, each in adaptive.items() if len(each) == seeds}
-        rows.append(RegretRow(title, spread(dynamic) if len(dynamic) == seeds else None, whole))
+        if len(dynamic) == seeds:
+            rows.append(RegretRow(title, spread(dynamic), whole, np.array(so_far)))
+        else:
+            rows.append(RegretRow(title, None, whole))
     return rows
+
+
+def regret_so_far(result: Result, minima: Sequence[Minimum], rounds: Indices) -> Array:
+    """The loss beyond that of the best fixed points, which is spread evenly over each stretch."""
+    edges = [0, *(m.end for m in minima)]
+    best = np.cumsum([0.0, *(m.value for m in minima)])
+    played = np.interp(rounds, [0, *result.rounds], [0.0, *result.loss])
+    return np.asarray(played - np.interp(rounds, edges, best))
 
 
 def stretch_regrets(result: Result, minima: Sequence[Minimum]) -> list[float]:
@@ -193,6 +217,8 @@ def method_rows(
             "cumulative loss": spread_text(series.total("loss")),
             "seconds": spread_text(series.total("seconds")),
         }
+        if len(machines(*chosen.values())) > 1:
+            row["machine"] = "; ".join(machines(series))
         for name in called:
             row[f"{CALLS[name].counted} per round"] = number(series.per_round(name), 3)
         if any(each.dynamic for each in regrets):
@@ -246,6 +272,9 @@ def tuning_notes(summary: Summary) -> list[str]:
             continue
         cut = [series for series in tried if any(result.cut for result in series.results)]
         text = f"{title}: {_c(chosen)} of {', '.join(short(series.c or 0.0) for series in tried)}"
+        orders = {result.trial.seed for series in tried for result in series.results}
+        if not orders & {result.trial.seed for result in chosen.results}:
+            text += f", chosen on {counted(len(orders), 'other order')}"
         if (first := tried[0].trial.first) is not None:
             text += f", chosen on the first {first:,} rounds of one order"
         if cut:
@@ -254,8 +283,8 @@ def tuning_notes(summary: Summary) -> list[str]:
             text += f"; {limit:,.0f} s of processor time each, which ended {ended} rounds"
         notes.append(text + ".")
         best = next((series for series in tried if series.c == chosen.c), chosen)
-        compared = [(series, compare(series, best, "loss")) for series in cut if series is not best]
-        if ahead := [_c(series) for series, found in compared if found and found[0] < found[1]]:
+        compared = [(series, paired(series, best, "loss")) for series in cut if series is not best]
+        if ahead := [_c(series) for series, found in compared if found and found.difference[0] < 0]:
             notes.append(
                 f"{title}: {', '.join(ahead)} was ahead of {_c(chosen)} when its time was "
                 "up; with more time it might have won."

@@ -5,31 +5,37 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
+import sys
 import time
-from collections.abc import Callable, Iterator
-from functools import lru_cache
-from itertools import pairwise
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache, partial
+from itertools import chain, islice, pairwise, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-import numpy as np
 from threadpoolctl import threadpool_limits
 
-from driftwolfe import learners, regret, streams
+from driftwolfe import __version__, learners, regret, storage, streams
 from driftwolfe.domains import L1Ball
 from driftwolfe.ensemble import threads
+from driftwolfe.experiments import rates
 from driftwolfe.experiments.machine import facts
-from driftwolfe.game import play
+from driftwolfe.game import CALLS, play
 from driftwolfe.learners.base import Learner
 from driftwolfe.losses import Loss
-from driftwolfe.points import checks
+from driftwolfe.points import checks, products
+from driftwolfe.points.devices import HOST
 from driftwolfe.streams import Stream
 from driftwolfe.streams.data_files import DataFile
 from driftwolfe.streams.datasets import RATINGS, ROWS
+from driftwolfe.terminal import show
 
 #: Rounds between readings of the curves, and readings of the curves per reading of the weights.
 _EVERY, _WEIGHTS_EVERY = 10, 2
+#: Seconds between checkpoints.
+SAVE_EVERY = 60.0
 
 
 class Source(NamedTuple):
@@ -38,6 +44,7 @@ class Source(NamedTuple):
     make: Callable[..., Stream]  # of seed and rounds, and of a folder where there is a file
     file: DataFile | None = None  # what it is read from; None where it is made up
     order_within_stretches: bool = False  # whether the seed moves no round across a drift
+    rates: bool = False  # whether trials measure other rates of the weights too
 
 
 class DataSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,11 +74,42 @@ def _jumping_target(seed: int, rounds: int | None) -> Stream:
     return streams.synthetic.piecewise_constant(ball, rounds=rounds or 400, pieces=4, seed=seed)
 
 
+def _random_drifts(make: Callable[..., Stream], name: str, seed: int, **options: Any) -> Stream:
+    """Ratings whose sign changes in two random rounds, drawn by the seed, and not with the copies."""
+    stream = make(copies=(1, 1, 1), seed=seed, **options)
+    return replace(streams.drift.random_flips(stream, 2, seed), name=name)
+
+
+#: Small enough that projections matter: in the ball of radius 100 the decisions of POLA, tuned on order
+#: 1000, have trace norms of up to 36.
+SMALL_RADIUS = 20.0
+
+
+def _small_ball(make: Callable[..., Stream], seed: int, **options: Any) -> Stream:
+    """Labelled rows, and a ball that cuts decisions off."""
+    stream = make(seed=seed, radius=SMALL_RADIUS, **options)
+    name, bracket, twin = stream.name.partition(" (")
+    return replace(stream, name=f"{name}, radius {SMALL_RADIUS:g}{bracket}{twin}")
+
+
 DATA_SETS: dict[str, Source] = {
-    "movielens-100k": Source(streams.movielens_100k, RATINGS, order_within_stretches=True),
-    "movielens-100k-twin": Source(streams.movielens_twin, order_within_stretches=True),
+    "movielens-100k": Source(streams.movielens_100k, RATINGS, True, rates=True),
+    "movielens-100k-twin": Source(streams.movielens_twin, None, True, rates=True),
+    "movielens-100k-random-drifts": Source(
+        partial(_random_drifts, streams.movielens_100k, "MovieLens 100K, random drifts"),
+        RATINGS,
+        rates=True,
+    ),
+    "movielens-100k-random-drifts-twin": Source(
+        partial(
+            _random_drifts, streams.movielens_twin, "MovieLens 100K, random drifts (synthetic twin)"
+        ),
+        rates=True,
+    ),
     "shuttle": Source(streams.shuttle, ROWS),
     "shuttle-twin": Source(streams.shuttle_twin),
+    "shuttle-small-radius": Source(partial(_small_ball, streams.shuttle), ROWS),
+    "shuttle-small-radius-twin": Source(partial(_small_ball, streams.shuttle_twin)),
     "jumping-target": Source(_jumping_target),
 }
 
@@ -180,7 +218,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     trial: Trial
     rounds: list[int]  # when curves were read, rising; the last is all that were played
     loss: list[float]  # cumulative
-    seconds: list[float]  # processor seconds of one thread, spent on the learner's updates
+    seconds: list[
+        float
+    ]  # of one thread, spent on updates: processor time, on a device by the clock
     lmo: list[int]  # oracle calls so far
     projection: list[int]
     gauge: list[int]
@@ -190,6 +230,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     adaptive: list[AdaptiveRegret] = []
     weights: Weights | None = None  # where the learner has experts
     membership: list[int] = []  # membership tests so far; empty for none
+    products: list[int] = []  # matrix-vector products so far; empty for none, or not counted
+    rates: list[list[float]] = []  # cumulative losses with other rates, see `rates.RATES`; or empty
     wall: float  # seconds by the clock, everything included
     environment: dict[str, Any]  # the machine and the versions, see `machine.facts`
     format: str = FORMAT
@@ -197,13 +239,16 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def __post_init__(self) -> None:
         if self.format != FORMAT:
             raise ValueError(f"format must be {FORMAT!r}, got {self.format[:40]!r}")
-        calls = (self.lmo, self.projection, self.gauge, self.membership or self.gauge)
+        optional = (self.membership or self.gauge, self.products or self.gauge)
+        calls = (self.lmo, self.projection, self.gauge, *optional)
         lengths = {len(curve) for curve in (self.rounds, self.loss, self.seconds, *calls)}
         if len(lengths) > 1 or not self.rounds:
             raise ValueError("rounds and curves must be of one length, and not empty")
         if not all(a < b for a, b in pairwise((0, *self.rounds))):
             raise ValueError("rounds must rise, and start at 1 or later")
-        numbers = [*self.loss, *self.seconds, self.wall]
+        if any(len(curve) != len(self.rounds) for curve in self.rates):
+            raise ValueError("rates must have a curve as long as the others for each rate")
+        numbers = [*self.loss, *self.seconds, self.wall, *chain(*self.rates)]
         for found in self.adaptive:
             numbers += [found.value, found.gap]
         if self.weights is not None:
@@ -244,17 +289,36 @@ def read_file(path: Path, kind: type[T], what: str, remedy: str = "", largest: i
         raise ValueError(f"{path} is not {what} ({problem}){remedy}") from problem
 
 
-def run_trial(trial: Trial, folder: str | Path | None = None) -> Result:
-    """Play the trial's learner on one thread, and measure; `folder` holds the real data."""
+def run_trial(
+    trial: Trial,
+    folder: str | Path | None = None,
+    device: str = "cpu",
+    checkpoint: Path | None = None,
+) -> Result:
+    """Play the trial's learner on one thread, and measure.
+
+    `folder` holds the real data. `device` is where factored points live; it decides how quick a run is,
+    not what comes out but for rounding. From the file `checkpoint` a run that was killed resumes.
+    """
     started = time.perf_counter()
-    stream = trial.data.load(trial.seed, folder)
+    stream = on_device(trial.data.load(trial.seed, folder), device)
     with threadpool_limits(1):
         before = threads.chosen()
         threads.set_threads(1)
         try:
-            return _measured(trial, stream, started)
+            return _measured(trial, stream, started, checkpoint)
         finally:
             threads.set_threads(before)
+
+
+def on_device(stream: Stream, device: str) -> Stream:
+    """The stream with a set whose points live on a device."""
+    if device == "cpu":
+        return stream
+    domain: Any = stream.domain
+    if "device" not in inspect.signature(type(domain)).parameters:
+        raise ValueError(f"{type(domain).__name__} is for the cpu only; leave the device out")
+    return replace(stream, domain=type(domain)(**domain.arguments() | {"device": device}))
 
 
 def make_learner(trial: Trial, stream: Stream) -> Learner:
@@ -277,61 +341,161 @@ def step_options(method: str, c: float | None) -> dict[str, Any]:
     return {"step_scale": c, **({"grid": "experiment"} if method == "POLD" else {})}
 
 
-def _measured(trial: Trial, stream: Stream, started: float) -> Result:
+class Reading(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The curves of a trial so far, as a `Result` has them; with a saved learner, a checkpoint."""
+
+    trial: Trial
+    rounds: list[int] = []
+    loss: list[float] = []
+    seconds: list[float] = []
+    calls: dict[str, list[int]] = msgspec.field(default_factory=lambda: {n: [] for n in CALLS})
+    products: list[int] = []
+    weights: dict[int, dict[str, float]] = {}
+    wall: float = 0.0
+    total: float = 0.0  # loss so far
+    rates: list[list[float]] = []
+    rate_totals: list[float] = []
+    version: str = __version__
+
+
+class Recorder:
+    """Reads the curves of a trial while it is played, and keeps a checkpoint."""
+
+    def __init__(self, learner: Learner, last: int, started: float, at: Reading) -> None:
+        self.learner, self.last, self.at = learner, last, at
+        self.limit = at.trial.limit or math.inf
+        # A thread waits for a device, which its own time need not show.
+        self.clock = time.thread_time if learner.domain.device is HOST else time.perf_counter
+        self.started = started - at.wall  # of the whole run, without the time between its parts
+        self.saved = time.perf_counter()
+        self.over = False
+        self.rated = DATA_SETS[at.trial.data.name].rates and rates.independent(learner)
+        if self.rated and not at.rates:
+            at.rates, at.rate_totals = [[] for _ in rates.RATES], [0.0 for _ in rates.RATES]
+        self.made = products.counted() - (at.products[-1] if at.products else 0)
+        if not at.rounds:
+            self._read_weights()
+        self.since = self.clock()
+
+    @property
+    def spent(self) -> float:
+        return self.at.seconds[-1] if self.at.seconds else 0.0
+
+    @property
+    def wall(self) -> float:
+        return round(time.perf_counter() - self.started, 3)
+
+    def before(self, loss: Loss) -> bool:
+        """Look at the loss of the coming round, on no one's time; return whether it is played."""
+        if self.rated and not self.over:
+            started = self.clock()
+            found = zip(self.at.rate_totals, rates.losses_by_rate(self.learner, loss), strict=True)
+            self.at.rate_totals = [total + float(value) for total, value in found]
+            self.since += self.clock() - started
+        return not self.over
+
+    def __call__(self, learner: Learner, value: float, checkpoint: Path | None = None) -> None:
+        """Take note of a round; a callback of `play`."""
+        spent, at = self.spent + self.clock() - self.since, self.at
+        at.total += value
+        self.over = spent > self.limit
+        ends = self.over or learner.t == self.last
+        if learner.t % _EVERY and not ends:
+            return
+        at.rounds.append(learner.t)
+        at.loss.append(at.total)
+        at.seconds.append(round(spent, 6))
+        for name, number in zip(CALLS, learner.oracle_calls.numbers(), strict=True):
+            at.calls[name].append(number)
+        at.products.append(products.counted() - self.made)
+        for curve, total in zip(at.rates, at.rate_totals, strict=True):
+            curve.append(total)
+        if ends or len(at.rounds) % _WEIGHTS_EVERY == 0:
+            self._read_weights()
+        if checkpoint and not ends and time.perf_counter() - self.saved > SAVE_EVERY:
+            self._save(checkpoint)
+        self.since = self.clock()
+
+    def _read_weights(self) -> None:
+        values, names = self.learner.expert_weights, self.learner.expert_names
+        if values is not None and names is not None:
+            rounded = (round(weight, 5) for weight in values.tolist())
+            self.at.weights[self.learner.t] = dict(zip(names, rounded, strict=True))
+
+    def _save(self, path: Path) -> None:
+        """Write the learner, then the curves, which name it: a kill leaves the last whole pair."""
+        self.learner.save(_learner_beside(path, self.learner.t))
+        self.at.wall = self.wall
+        storage.write_bytes(path, msgspec.json.encode(self.at))
+        remove_checkpoint(path, keep=self.learner.t)
+        self.saved = time.perf_counter()
+
+
+def _learner_beside(path: Path, t: int) -> Path:
+    return path.with_name(f"{path.stem}-{t}.safetensors")
+
+
+def remove_checkpoint(path: Path, keep: int | None = None) -> None:
+    """Remove what a trial keeps in case it is killed, all or all but the learner of a round."""
+    for learner in path.parent.glob(f"{path.stem}-*.safetensors"):
+        if keep is None or learner != _learner_beside(path, keep):
+            learner.unlink(missing_ok=True)
+    if keep is None:
+        path.unlink(missing_ok=True)
+
+
+def _resumed(path: Path | None, trial: Trial, learner: Learner) -> tuple[Learner, Reading]:
+    """The learner and the curves of a checkpoint; new ones where there is none to resume from."""
+    new = Reading(trial=trial)
+    if path is None or not path.exists():
+        return learner, new
+    try:
+        at = read_file(path, Reading, "a checkpoint")
+        if at.trial.identity != trial.identity or at.version != __version__:
+            raise ValueError("it is of another trial or another version")
+        reached = type(learner).load(_learner_beside(path, at.rounds[-1]), domain=learner.domain)
+        if reached.t != at.rounds[-1]:
+            raise ValueError("its learner is at another round")
+    except (ValueError, OSError, IndexError) as problem:
+        show(f"{trial.name} starts anew, not from {path}: {problem}", sys.stderr)
+        return learner, new
+    return reached, at
+
+
+def _measured(trial: Trial, stream: Stream, started: float, checkpoint: Path | None) -> Result:
     played = stream if trial.first is None else stream[: trial.first]
     if too_long := [tau for tau in trial.taus if tau > len(played)]:
         raise ValueError(f"taus must be at most the {len(played)} rounds, got {too_long[0]}")
-    learner = make_learner(trial, stream)
-    rounds: list[int] = []
-    seconds: list[float] = []
-    weights: dict[int, dict[str, float]] = {}
-
-    def read_weights() -> None:
-        values, names = learner.expert_weights, learner.expert_names
-        if values is not None and names is not None:
-            rounded = (round(weight, 5) for weight in values.tolist())
-            weights[learner.t] = dict(zip(names, rounded, strict=True))
-
-    def losses() -> Iterator[Loss]:
-        """The losses until the time limit; processor time and weights are read on the way."""
-        spent, limit = 0.0, trial.limit or math.inf
-        read_weights()
-        since = time.thread_time()
-        for t, loss in enumerate(played, start=1):
-            yield loss
-            over = spent + time.thread_time() - since > limit
-            last = over or t == len(played)
-            if t % _EVERY == 0 or last:
-                spent += time.thread_time() - since
-                rounds.append(t)
-                seconds.append(round(spent, 6))
-                if last or len(rounds) % _WEIGHTS_EVERY == 0:
-                    read_weights()
-                since = time.thread_time()
-            if over:
-                return
-
-    history = play(learner, losses(), keep_losses=bool(trial.taus), progress=False)
+    path = None if trial.taus else checkpoint  # windows need all losses; such runs are short
+    learner, at = _resumed(path, trial, make_learner(trial, stream))
+    recorder = Recorder(learner, len(played), started, at)
+    losses = takewhile(recorder.before, islice(played, learner.t, None))
+    callbacks = [partial(recorder, checkpoint=path)]
+    history = play(learner, losses, callbacks, keep_losses=bool(trial.taus), progress=False)
     adaptive = []
     for tau in trial.taus:
         if tau <= len(history):  # where time ran out there may be no such window
             found = regret.adaptive_regret(history, tau, tolerance=1e-3)
             adaptive.append(AdaptiveRegret(tau, float(found), found.gap, found.window))
     # One column per expert, in the order in which they came.
-    experts = list(dict.fromkeys(name for read in weights.values() for name in read))
-    table = [[read.get(name) for name in experts] for read in weights.values()]
-    at = np.array(rounds) - 1
+    experts = list(dict.fromkeys(name for read in at.weights.values() for name in read))
+    table = [[read.get(name) for name in experts] for read in at.weights.values()]
     return Result(
         trial=trial,
-        rounds=rounds,
-        loss=history.cumulative_loss[at].tolist(),
-        seconds=seconds,
-        **{name: np.cumsum(calls)[at].tolist() for name, calls in history.oracle_calls.items()},
-        drifts=[t for t in stream.drifts if t < len(history)],
+        rounds=at.rounds,
+        loss=at.loss,
+        seconds=at.seconds,
+        lmo=at.calls["lmo"],
+        projection=at.calls["projection"],
+        gauge=at.calls["gauge"],
+        membership=at.calls["membership"],
+        products=at.products,
+        rates=at.rates,
+        drifts=[t for t in stream.drifts if t < at.rounds[-1]],
         stream=stream.name,
-        cut=len(history) < len(played),
+        cut=at.rounds[-1] < len(played),
         adaptive=adaptive,
-        weights=Weights(list(weights), experts, table) if weights else None,
-        wall=round(time.perf_counter() - started, 3),
-        environment=facts(),
+        weights=Weights(list(at.weights), experts, table) if at.weights else None,
+        wall=recorder.wall,
+        environment=facts(device=learner.domain.device),
     )

@@ -49,6 +49,8 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
             stored = scipy.sparse.csr_array((data, indices, indptr), shape=shape)
             stored.check_format(full_check=True)
         require(stored.has_canonical_format, "sparse matrices")
+        if stored.nnz == data.size:  # the check took views: matrices that shared arrays still do
+            stored.indices, stored.data = indices, data
         return stored
 
     def factored(U: Any, s: Any, V: Any, sparse: Any, orthonormal: bool) -> FactoredMatrix:

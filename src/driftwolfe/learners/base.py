@@ -62,6 +62,8 @@ def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
         except BaseException:
             for part, attributes in zip(parts, before, strict=True):
                 part.update(attributes)
+                for new in part.keys() - attributes.keys():
+                    del part[new]
             raise
 
     return undoing

@@ -114,9 +114,15 @@ class Mixture(Learner):
         scores = stack([f.scores(each.decision) for each in self.learners])
         value, slope = f.value_and_slope_at(combine(self._meta.weights, scores))
         require_finite(float(value), slope)
-        learners = tuple(map(_copied, self.learners))  # if one refuses the loss, none has seen it
-        suffered = np.array([each.update(f) for each in learners])
-        self._meta.update(suffered if self.natural else products(slope, scores))
+        losses = products(slope, scores)
+        if self.natural:
+            losses = np.array([float(f.value_at(each)) for each in scores])
+        require_finite(losses)
+        self._meta.update(losses)
+        # If one refuses the loss, none has seen it. The last needs no copy: it undoes its own update.
+        learners = (*map(_copied, self.learners[:-1]), self.learners[-1])
+        for each in learners:
+            each.update(f)
         self.learners = learners
         self.t += 1
         return float(value)

@@ -104,9 +104,12 @@ def block(
         enough = min(stop.accuracy, _SAFE_ACCURACY) * pair.squared
         allowed = _CERTIFICATE_SHARE * (enough if stop.gap is None else stop.gap)
         hint = min(_LARGEST_ERROR, allowed / size) if size > 0 else _LARGEST_ERROR
-        vertex, error = yield pair.direction(), hint
+        # The ball is symmetric: y - x', which shares y's entries, has the opposite vertex of x' - y.
+        opposite, error = yield y - nearest, hint
+        vertex = -opposite
         calls = run.calls = calls + 1
-        gap = pair.gap_of(vertex) + error
+        known = getattr(opposite, "slope", None)
+        gap = error + (pair.gap_at(vertex) if known is None else pair.gap_by(known))
         if (result := run.accept(gap)) is not None:
             return _with_factors(result, factors)
         if run.spent() or s.size >= most:

@@ -74,12 +74,9 @@ class Pair:
         self.gap = self.scalars[0] - self.scalars[1] - self.slope  # the slope is <x - y, v>
         return self.gap
 
-    def gap_of(self, vertex: Point) -> float:
-        """Return the gap as `gap_at` does, where no `step` will follow."""
-        known: float | None = getattr(vertex, "slope", None)
-        if known is None:
-            return self.gap_at(vertex)
-        return self.scalars[0] - self.scalars[1] - known
+    def gap_by(self, slope: float) -> float:
+        """Return the gap where <x - y, v> is known and no `step` will follow."""
+        return self.scalars[0] - self.scalars[1] - slope
 
     def step(self) -> bool:
         """Move x to the nearest point to y on the segment to v; return whether that gained anything."""

@@ -21,6 +21,7 @@ from driftwolfe.oracles.frank_wolfe import (
     Stopping,
 )
 from driftwolfe.points import checks, clip_to_ball, distance, norm
+from driftwolfe.points.devices import HOST
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.rounding import whole_above
 
@@ -112,7 +113,7 @@ def infeasible_projections(
     """Return the infeasible projections of several points onto one set.
 
     The results are those of one `infeasible_projection` each. ``"block"`` batches their LMO calls,
-    which saves time on a GPU.
+    ``"exact"`` decompositions of matrices: both save time on a GPU.
 
     Parameters
     ----------
@@ -140,6 +141,10 @@ def infeasible_projections(
             "there must be as many xs, ys, tolerances, max_lmo_calls, rngs and gaps, got "
             + ", ".join(map(str, lengths))
         )
+    exact = "exact" in (method, domain.default_method if method == "auto" else "")
+    if exact and len(ys) > 1 and domain.device is not HOST:
+        found = domain.project_each([domain.check_point(y, "y") for y in ys])
+        return [InfeasibleProjection(x, x, 0, 0.0, 0.0, "exact") for x in found]
     projections = [
         _project(domain, x, y, tolerance, method, accuracy, limit, rng, None, gap)
         for x, y, tolerance, limit, rng, gap in zip(

@@ -9,7 +9,6 @@ from functools import reduce
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.points import checks, devices
 from driftwolfe.points.devices import HOST, Device, device_named, device_of, is_array, svd, to_host
@@ -150,13 +149,20 @@ class FactoredMatrix:
         return cls._of(zero.U, zero.s, zero.V, device.stored(rows, cols, values, shape))
 
     @classmethod
+    def _stored_of_each(
+        cls, shape: Shape, entries: Sequence[Any], factors: Sequence[float]
+    ) -> list[FactoredMatrix]:
+        """Sparse matrices on a device, times factors, of entries in parts that are known to fit."""
+        device: Any = device_of(entries[0][2][0])
+        zero, stored = cls.zeros(shape, device.name), device.stored_of_each(entries, factors, shape)
+        return [cls._of(zero.U, zero.s, zero.V, each) for each in stored]
+
+    @classmethod
     def _all_stored(cls, array: Array) -> FactoredMatrix:
-        """An array of the host as a matrix that stores every entry: nothing is decomposed."""
-        zero, n = cls.zeros(array.shape), array.shape[1]
-        cols = np.tile(np.arange(n, dtype=np.int32), len(array))
-        starts = np.arange(0, array.size + 1, n, dtype=np.int32)
-        stored = scipy.sparse.csr_array((array.ravel(), cols, starts), shape=array.shape)
-        return cls._of(zero.U, zero.s, zero.V, stored)
+        """An array as a matrix that stores every entry: nothing is decomposed."""
+        device = device_of(array)
+        zero = cls.zeros(tuple(array.shape), device.name)
+        return cls._of(zero.U, zero.s, zero.V, device.all_stored(array))
 
     @classmethod
     def from_dense(cls, array: Any) -> FactoredMatrix:

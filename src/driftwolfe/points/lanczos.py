@@ -17,8 +17,11 @@ from driftwolfe.points.ops import norm
 
 #: Shorter side up to which a full decomposition is cheaper than any iteration.
 _SMALL_SIDE = 48
-#: Steps before the residual is first estimated.
-_FIRST_CHECK = 5
+#: Steps before the residual is first estimated, by the number of starts.
+_FIRST_CHECK, _FIRST_OF_SEVERAL = 5, 4
+#: Random starts per matrix on a device, where their products share calls, for a rough answer: they
+#: rule out a larger value in 4.3 steps where one takes 7.5. A fine answer takes its steps anyway.
+_STARTS = 6
 #: Size of the Krylov basis at which it is restarted from its best vector.
 _LARGEST_BASIS = 240
 #: Share of a random direction mixed into a warm start: a start orthogonal to the leading vector
@@ -113,7 +116,8 @@ def leading_triplet(
     small = min(m, n) <= _SMALL_SIDE
     if isinstance(operator, FactoredMatrix):
         if not small:
-            first = _start(start, n, rng, operator.device)
+            number = 1 if start is not None else _number(operator.device, tolerance)
+            first = _starts(start, n, rng, operator.device, number)
             return lanczos([operator], [first], [tolerance], max_products, share)[0]
         operator = operator.toarray()
     put = device_of(operator).put
@@ -125,7 +129,7 @@ def leading_triplet(
         U, s, Vt = svd(matrix @ np.eye(min(m, n)))
         found = Triplet(U[:, 0], float(s[0]), Vt[0], _EPSILON * float(s[0]), min(m, n))
     else:
-        first = _start(start, min(m, n), rng, HOST)
+        first = _starts(start, min(m, n), rng, HOST, 1)
         found = lanczos([matrix], [first], [tolerance], max_products, share)[0]
     u, v = (found.v, found.u) if m < n else (found.u, found.v)
     return found._replace(u=put(u), v=put(v))
@@ -139,12 +143,22 @@ def leading_triplet_of_each(
     if device is HOST or min(m, n) <= _SMALL_SIDE:  # there is nothing to gain from sharing calls
         pairs = zip(matrices, tolerances, strict=True)
         return [leading_triplet(matrix, tolerance=tolerance) for matrix, tolerance in pairs]
-    starts = [_start(None, n, np.random.default_rng(_seed(A)), device) for A in matrices]
+    number, rngs = (
+        _number(device, min(tolerances)),
+        map(np.random.default_rng, map(_seed, matrices)),
+    )
+    starts = [_starts(None, n, rng, device, number) for rng in rngs]
     return lanczos(matrices, starts, tolerances)
 
 
-def _start(given: Any, n: int, rng: np.random.Generator, device: Device) -> Any:
-    noise = device.normal(rng, (n,))
+def _number(device: Device, tolerance: float) -> int:
+    """How many random starts are quickest."""
+    return 1 if device is HOST or tolerance < _LEAST_MISSED else _STARTS
+
+
+def _starts(given: Any, n: int, rng: np.random.Generator, device: Device, number: int) -> Any:
+    """Starts, in rows: the given one with noise, or random ones."""
+    noise = device.normal(rng, (n, number)).T
     if given is None:
         return noise
     warm = device.put(given).reshape(n, -1)[:, 0]
@@ -172,21 +186,23 @@ def lanczos(
 ) -> list[Triplet]:
     r"""Return the leading triplet of a matrix, or of several of one shape that share a device's calls.
 
-    A residual cannot tell that a larger singular value was missed. The Lanczos polynomial can: at
-    the largest eigenvalue of :math:`A^\top A` it is at most 1/|c|, where c is the leading component
-    of the start (Hochstenbach 2013), and a random c is rarely tiny. A run therefore also goes on
-    until, with probability 0.999, no singular value lies more than max(`tolerance`, 0.05) s above s.
-    `randomness` is the random share of the starts' length.
+    `starts` has one or more rows for each matrix. A residual cannot tell that a larger singular value
+    was missed. The Lanczos polynomial can: at the largest eigenvalue of :math:`A^\top A` it is at most
+    1/|c|, where c is the leading component of the start (Hochstenbach 2013), and a random c is rarely
+    tiny; those of p independent starts are all tiny with the p-th power of that probability. A run
+    therefore also goes on until, with probability 0.999, no singular value lies more than
+    max(`tolerance`, 0.05) s above s. `randomness` is the random share of the starts' length.
     """
+    number, n = starts[0].shape
     # A uniform unit vector in n dimensions has |c| < delta with probability <= delta sqrt(2 n / pi).
-    least = _FAILURE * randomness * math.sqrt(math.pi / (2.0 * len(starts[0])))
+    least = _FAILURE ** (1.0 / number) * randomness * math.sqrt(math.pi / (2.0 * n))
     units, luck = [_unit(start) for start in starts], -math.log(least)
     runs = _run(matrices, units, tolerances, max_products // 2, luck)
     triplets = []
     for matrix, run, tolerance in zip(matrices, runs, tolerances, strict=True):
         spent = run.products
         while run.error > tolerance * run.s and spent + 2 <= max_products:
-            run = _run([matrix], [run.v], [tolerance], (max_products - spent) // 2, 0.0)[0]
+            run = _run([matrix], [run.v[None]], [tolerance], (max_products - spent) // 2, 0.0)[0]
             spent += run.products
         u = _unit(run.u) if run.s > 0 else device_of(run.u).put(np.eye(1, len(run.u))[0])
         triplets.append(Triplet(u, run.s, _unit(run.v), run.error, spent))
@@ -201,19 +217,21 @@ def _run(
     luck: float,
     rescaled: bool = False,
 ) -> list[Triplet]:
-    """Grow one Krylov basis per matrix; u, v need not be unit. `luck` is -log|c|, 0 to rule out nothing."""
-    steps = max(1, min(_LARGEST_BASIS, most, matrices[0].shape[1]))
+    """Grow Krylov bases; u, v need not be unit. `luck` is -log|c| for each start, 0 to rule out nothing."""
+    number = len(starts[0])
+    steps = max(1, min(_LARGEST_BASIS, most // number, matrices[0].shape[1]))
     factored = isinstance(matrices[0], FactoredMatrix)
     if factored and matrices[0].device is not HOST:
         spaces = matrices[0].device.krylov(matrices, starts, steps)
     else:
-        spaces = (_FactoredBasis if factored else _Basis)(matrices[0], starts[0], steps)
+        spaces = (_FactoredBasis if factored else _Basis)(matrices[0], starts[0][0], steps)
     on_host = isinstance(starts[0], np.ndarray)
+    k = min(_FIRST_CHECK if number == 1 else _FIRST_OF_SEVERAL, steps)
     with np.errstate(over="ignore", invalid="ignore"):  # a device takes several steps at once
-        first = spaces.grow(1 if on_host else min(_FIRST_CHECK, steps))[0][:, :1]
+        first = spaces.grow(1 if on_host else k)[0][..., 0]
     if not (rescaled or ((first > _SMALLEST) & (first < _LARGEST)).all()):
         pairs = zip(matrices, starts, strict=True)
-        largest = [A.largest_part() if factored else float(abs(A @ q).max()) for A, q in pairs]
+        largest = [A.largest_part() if factored else float(abs(A @ q[0]).max()) for A, q in pairs]
         sizes = [max(size or 1.0, 1e-300) for size in largest]  # whose inverses do not overflow
         units = [matrix / size for matrix, size in zip(matrices, sizes, strict=True)]
         runs = _run(units, starts, tolerances, most, luck, rescaled=True)
@@ -222,27 +240,34 @@ def _run(
             for run, size in zip(runs, sizes, strict=True)
         ]
     found: list[Any] = [None for _ in matrices]
-    k = min(_FIRST_CHECK, steps)
     while True:
-        for i, (diagonal, beyond) in enumerate(zip(*spaces.grow(k), strict=True)):
-            found[i] = found[i] or _estimate(diagonal, beyond, tolerances[i], luck, k == steps)
+        for i, (diagonals, beyond) in enumerate(zip(*spaces.grow(k), strict=True)):
+            found[i] = found[i] or _estimate(diagonals, beyond, tolerances[i], luck, k == steps)
         if all(found):
             break
         k = min(steps, k + max(1, k // 4))
-    vectors = spaces.combine([coordinates for coordinates, *_ in found])
+    vectors = spaces.combine([each[:3] for each in found])
     return [
-        Triplet(image, s, v, error, 2 * taken)
-        for (_, s, error, taken), (image, v) in zip(found, vectors, strict=True)
+        Triplet(image, s, v, error, 2 * number * taken)
+        for (_, _, s, error, taken), (image, v) in zip(found, vectors, strict=True)
     ]
 
 
-def _estimate(
-    diagonal: Array, beyond: Array, tolerance: float, luck: float, last: bool
-) -> tuple[Array, float, float, int] | None:
-    """Return the leading vector's coordinates, s, its error and the steps taken; None to go on."""
-    k = steps = beyond.size
+class _Ritz(NamedTuple):
+    """What a Krylov basis tells of a matrix: Ritz values of A^T A, rising, and the largest one's vector."""
+
+    values: Array
+    beyond: Array  # off-diagonals
+    vector: Array
+    s: float
+    error: float
+    spanned: bool  # whether the basis holds all that its start can reach
+
+
+def _ritz(diagonal: Array, beyond: Array) -> _Ritz:
+    k = beyond.size
     spanned = np.flatnonzero(beyond <= _INVARIANT * np.maximum.accumulate(diagonal))
-    if spanned.size:  # all that the start can reach; what came after is rounding
+    if spanned.size:  # what came after is rounding
         k = int(spanned[0]) + 1
     core = np.zeros((k, k))
     core.flat[:: k + 1] = diagonal[:k]
@@ -250,35 +275,48 @@ def _estimate(
     values, vectors = eigh(core)
     s = math.sqrt(max(0.0, float(values[-1])))
     error = float(beyond[k - 1]) * abs(float(vectors[-1, -1])) / s if s > 0 else 0.0
-    if not spanned.size:
-        if not last and error > tolerance * s:
+    return _Ritz(values, beyond[:k], vectors[:, -1], s, error, spanned.size > 0)
+
+
+def _estimate(
+    diagonals: Array, beyond: Array, tolerance: float, luck: float, last: bool
+) -> tuple[int, Array, float, float, int] | None:
+    """Return which start did best, its coordinates, s, its error and the steps taken; None to go on."""
+    bases = list(map(_ritz, diagonals, beyond))
+    which = max(range(len(bases)), key=lambda j: bases[j].s)
+    best, error = bases[which], bases[which].error
+    if not best.spanned:
+        if not last and error > tolerance * best.s:
             return None
-        above = _missed(values, beyond[:k], tolerance, luck)
+        above = _missed(bases, best.s, tolerance, luck)
         if above is None and not last:
             return None
-        error = max(error, (above or 0.0) * s)
-    return vectors[:, -1], s, error, steps
+        error = max(error, (above or 0.0) * best.s)
+    return which, best.vector, best.s, error, beyond.shape[1]
 
 
-def _missed(values: Array, beyond: Array, tolerance: float, luck: float) -> float | None:
+def _missed(bases: Sequence[_Ritz], s: float, tolerance: float, luck: float) -> float | None:
     """Return how far above s a singular value may lie, relative to s; None: not yet ruled out."""
     # The Lanczos polynomial, the product of (t - Ritz value) / off-diagonal, grows beyond s^2; where
-    # it is at least exp(luck) there is no eigenvalue t. Below `_LEAST_MISSED` the residual must do.
+    # that of every start is at least exp(luck) there is no eigenvalue t. Below `_LEAST_MISSED` the
+    # residual must do.
     above = max(tolerance, _LEAST_MISSED) * _SHARES
-    t = float(values[-1]) * (1.0 + above) ** 2
-    enough = np.log((t[:, None] - values) / beyond).sum(axis=1) >= luck
+    t = (s * s) * (1.0 + above[:, None]) ** 2
+    with np.errstate(divide="ignore"):  # beyond a basis that holds all there is nothing
+        grown = [np.log((t - each.values) / each.beyond).sum(axis=1) for each in bases]
+    enough = np.min(grown, axis=0) >= luck
     if not enough[-1]:
         return None
     return float(above[enough.argmax()]) if tolerance >= _LEAST_MISSED else 0.0
 
 
-def _unit(vector: Any) -> Any:
-    """Return the direction of a vector; on a device, bases take any start and return directions."""
-    if not isinstance(vector, np.ndarray):
-        return vector
-    if _SMALLEST < (square := float(vector @ vector)) < _LARGEST:
-        return vector / math.sqrt(square)
-    return vector / np.linalg.norm(vector)
+def _unit(vectors: Any) -> Any:
+    """Return the directions of vectors; on a device, bases take any start and return directions."""
+    if not isinstance(vectors, np.ndarray):
+        return vectors
+    if _SMALLEST < (square := float(np.vdot(vectors, vectors))) < _LARGEST:
+        return vectors / math.sqrt(square)
+    return vectors / np.linalg.norm(vectors)
 
 
 class _Basis:
@@ -293,11 +331,11 @@ class _Basis:
         self._size = 0
 
     def grow(self, size: int) -> tuple[Array, Array]:
-        """Take steps until there are `size`; return all diagonals and what lies beyond, in a row."""
+        """Take steps until there are `size`; return all diagonals and what lies beyond, by start."""
         for k in range(self._size, size):
             self._diagonal[0, k], self._beyond[0, k] = self._step(k)
         self._size = max(self._size, size)
-        return self._diagonal[:, :size], self._beyond[:, :size]
+        return self._diagonal[None, :, :size], self._beyond[None, :, :size]
 
     def _step(self, k: int) -> tuple[float, float]:
         self._images[k] = self._matrix @ self._rows[k]
@@ -311,9 +349,9 @@ class _Basis:
         self._rows[k + 1] = product / (length or 1.0)
         return diagonal, length
 
-    def combine(self, coordinates: Sequence[Array]) -> list[tuple[Array, Array]]:
+    def combine(self, chosen: Sequence[tuple[int, Array, float]]) -> list[tuple[Array, Array]]:
         """Return the image A v and the vector v with these coordinates in the basis."""
-        [row] = coordinates
+        [(_, row, _)] = chosen
         return [(row @ self._images[: row.size], row @ self._rows[: row.size])]
 
 

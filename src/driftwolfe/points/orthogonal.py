@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from driftwolfe.points import products
 from driftwolfe.points.devices import HOST, device_of, eigh, is_array, svd
 from driftwolfe.points.kinds import Array
 
@@ -59,13 +60,13 @@ class RitzSpace(NamedTuple):
 
     basis: Array  # Q, in columns
     image: Array  # A^T Q
-    rotation: Array  # W
+    rotation: Array  # W, on the host
     s: Array  # falling
 
     @property
     def right(self) -> Array:
         """Right vectors to go on from: V diag(s)."""
-        return self.image @ self.rotation
+        return self.image @ device_of(self.image).put(self.rotation)
 
     def leading(self, count: int) -> tuple[Array, Array]:
         """The first left and right vectors, in columns."""
@@ -75,19 +76,21 @@ class RitzSpace(NamedTuple):
             V, _, W = thin_svd_of_product(self.image, np.ones(size), device.unit(size))
             return self.basis @ W[:, :count], device.by_rows(V[:, :count])
         rotation = self.rotation[:, :count]
-        return self.basis @ rotation, self.image @ (rotation / device.put(self.s[:count]))
+        left, right = device.put(np.stack((rotation, rotation / self.s[:count])))
+        return self.basis @ left, self.image @ right
 
 
 def ritz_space(operator: Any, right: Array, powers: int = 0) -> RitzSpace:
     """Return the image of a block of right vectors after `powers` rounds of power iteration."""
+    products.count(2 * (1 + powers) * right.shape[1])
     image = operator @ right if powers == 0 else _powered(operator, right, powers)
     device = device_of(image)
     if image.shape[1] <= device.gram_columns and (found := _by_grams(operator, image, device)):
         return found
     basis = orthonormal(image)
     back = transpose_times(operator, basis)
-    squares, rotation = device_of(back).eigh(back.T @ back)
-    return RitzSpace(basis, back, rotation, np.sqrt(np.maximum(squares, 0.0)))
+    squares, rotation = device.eigh(back.T @ back)
+    return RitzSpace(basis, back, device.host(rotation), np.sqrt(np.maximum(squares, 0.0)))
 
 
 def _by_grams(operator: Any, image: Array, device: Any) -> RitzSpace | None:
@@ -104,7 +107,10 @@ def _by_grams(operator: Any, image: Array, device: Any) -> RitzSpace | None:
         return None
     basis = image @ device.put(inverse / lengths[:, None])
     back = transpose_times(operator, basis)
-    grams = device.host(device.xp.stack((basis.T @ basis, back.T @ back)))
+    both = device.xp.empty((2, *gram.shape), dtype=image.dtype, device=image.device)
+    for block, out in zip((basis, back), both, strict=True):
+        device.xp.matmul(block.T, block, out=out)
+    grams = device.host(both)
     error = HOST.largest(grams[0] - HOST.unit(len(gram)))
     if not error <= _NEARLY:
         return None
@@ -114,7 +120,7 @@ def _by_grams(operator: Any, image: Array, device: Any) -> RitzSpace | None:
         grams[1], second = second.T @ grams[1] @ second, HOST.unit(len(gram))
     squares, vectors = eigh(second.T @ grams[1] @ second)
     s = np.sqrt(np.maximum(squares[::-1], 0.0))
-    return RitzSpace(basis, back, device.put(second @ vectors[:, ::-1]), s)
+    return RitzSpace(basis, back, second @ vectors[:, ::-1], s)
 
 
 def _powered(operator: Any, right: Array, powers: int) -> Array:

@@ -7,8 +7,9 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from threading import Lock, local
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy
@@ -26,6 +27,8 @@ with warnings.catch_warnings():
 
 #: Entries up to which their keys are kept: 8 MiB; those of more are as quick to compute again.
 _FEW_KEYS = 1 << 20
+#: Rows, columns and values of a matrix, each in parts.
+Entries: TypeAlias = tuple[Sequence[Any], Sequence[Any], Sequence[Any]]
 #: Lengths between which squares of numbers stay in the range.
 _SMALL, _LARGE = 1e-140, 1e140
 
@@ -49,6 +52,39 @@ class TorchStored:
     def of_entries(cls, rows: Any, cols: Any, values: Any, shape: Shape) -> TorchStored:
         """Return the matrix with values[k] at (rows[k], cols[k]); entries given twice add up."""
         return cls._summed(torch.add(cols, rows, alpha=shape[1]), values, shape)
+
+    @classmethod
+    def of_each(
+        cls, entries: Sequence[Entries], factors: Sequence[float], shape: Shape
+    ) -> list[TorchStored]:
+        """Return several matrices, times factors, from lists of entries, by calls that they share."""
+        (m, n), number = shape, len(entries)
+        rows, cols, values = (
+            torch.cat([part for each in entries for part in each[which]]) for which in range(3)
+        )
+        total, counts = len(values), [sum(map(len, each[0])) for each in entries]
+        repeats = torch.tensor(counts, device=values.device)
+        which = torch.repeat_interleave(repeats, output_size=total)
+        values *= torch.repeat_interleave(values.new_tensor(factors), repeats, output_size=total)
+        rows, cols = torch.add(rows, which, alpha=m), torch.add(cols, which, alpha=n)
+        diagonal = cls.of_entries(rows, cols, values, (number * m, number * n))
+        whole = diagonal.nnz == total  # no entry was given twice
+        ends = np.cumsum([0, *counts]).tolist() if whole else diagonal.indptr[::m].tolist()
+        blocks = diagonal._blocks(ends, shape)
+        for block, turned in zip(blocks, diagonal.T._blocks(ends, (n, m)), strict=True):
+            block.__dict__["T"] = turned
+        return blocks
+
+    def _blocks(self, ends: Sequence[int], shape: Shape) -> list[TorchStored]:
+        """Return the matrices along the diagonal of this one, whose entries end there."""
+        (m, n), blocks = shape, []
+        for i, (start, end) in enumerate(pairwise(ends)):
+            indptr, indices = self.indptr[i * m : (i + 1) * m + 1], self.indices[start:end]
+            if i:
+                indptr, indices = indptr - start, indices - i * n
+            blocks.append(TorchStored(shape, indptr, indices, self.data[start:end]))
+            blocks[i].__dict__["_within"] = self, i, len(ends) - 1
+        return blocks
 
     @classmethod
     def _summed(cls, keys: Any, data: Any, shape: Shape) -> TorchStored:
@@ -113,6 +149,9 @@ class TorchStored:
     def diagonal(cls, matrices: Sequence[TorchStored | None], shape: Shape) -> TorchStored | None:
         """Return matrices of one shape along a diagonal; None has no entries."""
         (m, n), number = shape, len(matrices)
+        within = [getattr(matrix, "_within", None) for matrix in matrices]
+        if within[0] and within == [(within[0][0], i, number) for i in range(number)]:
+            return within[0][0]  # they were cut from one
         held = [matrix for matrix in matrices if matrix is not None]
         if number == 1 or not held:
             return matrices[0]
@@ -153,7 +192,7 @@ class TorchStored:
         for name in ("_held_keys", "_order"):
             if name in self.__dict__:
                 other.__dict__[name] = self.__dict__[name]
-        if "T" in self.__dict__:
+        if "T" in self.__dict__ and "_order" in self.__dict__:
             other.__dict__["T"] = self.T.with_data(data[self.__dict__["_order"]])
         return other
 
@@ -189,36 +228,24 @@ _FIRST_STEPS = 24
 
 
 class TorchKrylov:
-    """Krylov bases of A^T A for several matrices, which share calls, as each has a fixed cost.
+    """Krylov bases of A^T A for several matrices and starts, which share calls: each has a fixed cost.
 
-    Their factors lie side by side: one product reads all of them, and the products of one matrix
-    with another's vector are masked out. Starts need not be unit.
+    Vectors lie by start, then by matrix. Starts need not be unit.
     """
 
     def __init__(self, matrices: Sequence[Any], starts: Sequence[Any], most: int) -> None:
-        m, n = matrices[0].shape
-        number, like = len(matrices), starts[0]
-        if number == 1:
-            self._left, self._right = matrices[0].U, matrices[0].V * matrices[0].scale
-        else:
-            self._left = torch.cat([matrix.U for matrix in matrices], 1)
-            self._right = torch.cat([matrix.V for matrix in matrices], 1)
-        self._own: Any = None  # which columns are whose, times s
-        if number > 1:
-            own = np.zeros((number, self._left.shape[1]))
-            ends = np.cumsum([matrix.rank for matrix in matrices])
-            for row, matrix, end in zip(own, matrices, ends, strict=True):
-                row[end - matrix.rank : end] = matrix.s
-            self._own = torch.from_numpy(own).to(like.device)
+        (m, n), like = matrices[0].shape, starts[0]
+        self._bases = len(like), len(matrices)
+        self._left = _padded([matrix.U for matrix in matrices])
+        self._right = _padded([matrix.V for matrix in matrices], [each.scale for each in matrices])
         stored = [matrix.sparse for matrix in matrices]
         flipped = [None if each is None else each.T for each in stored]
         both = TorchStored.diagonal(stored, (m, n)), TorchStored.diagonal(flipped, (n, m))
-        products = [each._product for each in both if each is not None]
-        self._stored = products or None
-        self._most, room = most, min(most, _FIRST_STEPS)
+        self._stored = [each._product for each in both if each is not None] or None
+        self._most, room, number = most, min(most, _FIRST_STEPS), math.prod(self._bases)
         self._basis = like.new_empty((room + 1, number, n))
         self._images = like.new_empty((room, number, m))
-        first = torch.stack(list(starts))
+        first = torch.stack(list(starts), 1).view(number, n)
         lengths = torch.linalg.vector_norm(first, dim=1, keepdim=True)
         torch.div(first, lengths, out=self._basis[0])
         # For each step the coordinates of products in each pass, and what lies beyond: one transfer.
@@ -226,7 +253,7 @@ class TorchKrylov:
         self._size, self._finite = 0, True
 
     def grow(self, size: int) -> tuple[Array, Array]:
-        """Take steps until there are `size`; return all diagonals and what lies beyond, in rows."""
+        """Take steps until there are `size`; return diagonals and what lies beyond, by matrix and start."""
         if size > len(self._images):
             self._make_room(min(self._most, max(size, 2 * len(self._images))))
         for k in range(self._size, size):
@@ -235,7 +262,8 @@ class TorchKrylov:
         table = self._table[:size].cpu().numpy()
         diagonal, beyond = table.diagonal(axis1=0, axis2=3).sum(0), table[:, 0, :, -1].T
         self._finite = bool(np.isfinite(beyond).all() and beyond.all())
-        return diagonal, beyond
+        first, second = (each.reshape(*self._bases, size) for each in (diagonal, beyond))
+        return first.swapaxes(0, 1), second.swapaxes(0, 1)
 
     def _make_room(self, room: int) -> None:
         """Move to larger arrays; few runs take as many steps as they may."""
@@ -267,29 +295,48 @@ class TorchKrylov:
         torch.div(products, length[:, None], out=self._basis[k + 1])
 
     def _multiply(self, vectors: Any, first: Any, second: Any, way: int, out: Any) -> None:
-        """Write the products of each matrix, or its transpose, with its own vector, in rows."""
-        if self._own is None:
-            torch.mv(second, torch.mv(first.T, vectors[0]), out=out[0])
-        else:
-            torch.mm((vectors @ first).mul_(self._own), second.T, out=out)
+        """Write the products of each matrix, or its transpose, with its own vectors, in rows."""
+        starts, number = self._bases
+        # With the columns of all, as a long sum is quick in one product only; each takes its own.
+        inside = (vectors @ first.flatten(1)).view(starts, number, number, -1)
+        own, made = inside.diagonal(dim1=1, dim2=2).permute(2, 0, 1), out.view(starts, number, -1)
+        torch.bmm(own, second.permute(1, 2, 0), out=made.transpose(0, 1))
         if self._stored is not None:
-            out.view(-1).addmv_(self._stored[way], vectors.reshape(-1))
+            out.view(starts, -1).T.addmm_(self._stored[way], vectors.view(starts, -1).T)
 
-    def combine(self, coordinates: Sequence[Array]) -> list[tuple[Any, Any]]:
-        """Return the directions of the image A v and of the vector v with these coordinates."""
-        number = len(coordinates)
+    def combine(self, chosen: Sequence[tuple[int, Array, float]]) -> list[tuple[Any, Any]]:
+        """Return the directions A v / s and v with these coordinates, of one start for each matrix."""
+        number = len(chosen)
         groups = [slice(0, number)] if self._finite else [slice(i, i + 1) for i in range(number)]
-        return [pair for which in groups for pair in self._combined(which, coordinates[which])]
+        return [pair for which in groups for pair in self._combined(which, chosen[which])]
 
-    def _combined(self, which: slice, coordinates: Sequence[Array]) -> Iterator[tuple[Any, Any]]:
-        rows = np.zeros((len(coordinates), 1, max(map(len, coordinates))))
-        for row, given in zip(rows, coordinates, strict=True):
-            row[0, : len(given)] = given
-        weights, k = torch.from_numpy(rows).to(self._basis.device), rows.shape[2]
-        blocks = (self._images[:k, which], self._basis[:k, which])
-        found = (torch.bmm(weights, each.transpose(0, 1))[:, 0] for each in blocks)
-        units = [each.div_(torch.linalg.vector_norm(each, dim=1, keepdim=True)) for each in found]
-        return zip(*(each.unbind() for each in units), strict=True)
+    def _combined(
+        self, which: slice, chosen: Sequence[tuple[int, Array, float]]
+    ) -> Iterator[tuple[Any, Any]]:
+        size, starts = max(len(row) for _, row, _ in chosen), slice(0, self._bases[0])
+        if not self._finite:  # other starts may have nothing to add but what is not finite
+            starts = slice(chosen[0][0], chosen[0][0] + 1)
+        weights = np.zeros((2, len(chosen), size, starts.stop - starts.start))
+        for number, (start, row, s) in enumerate(chosen):
+            weights[:, number, : len(row), start - starts.start] = row / (s or 1.0), row
+        rows = torch.from_numpy(weights).to(self._basis.device).view(2, len(chosen), 1, -1)
+        found = []
+        for own, block in zip(rows, (self._images, self._basis), strict=True):
+            held = block[:size].view(size, *self._bases, -1)[:, starts, which].flatten(0, 1)
+            found.append(torch.bmm(own, held.transpose(0, 1))[:, 0].unbind())
+        return zip(*found, strict=True)
+
+
+def _padded(factors: Sequence[Any], scales: Sequence[Any] | None = None) -> Any:
+    """Factors side by side, times their scales, with zeros for columns that some lack."""
+    if len(factors) == 1:
+        return (factors[0] if scales is None else factors[0] * scales[0])[:, None]
+    widest = max(factor.shape[1] for factor in factors)
+    together = factors[0].new_zeros((len(factors[0]), len(factors), widest))
+    for i, factor in enumerate(factors):
+        own = together[:, i, : factor.shape[1]]
+        own.copy_(factor) if scales is None else torch.mul(factor, scales[i], out=own)
+    return together
 
 
 #: Columns up to which LAPACK on the host, with both transfers, is quicker than the device (H200).
@@ -313,6 +360,7 @@ class TorchDevice(Device):
     xp = torch
     krylov = TorchKrylov
     stored: Any = staticmethod(TorchStored.of_entries)
+    stored_of_each: Any = staticmethod(TorchStored.of_each)
     with_data: Any = staticmethod(TorchStored.with_data)
     scaled: Any = staticmethod(TorchStored.scaled)
     added: Any = staticmethod(TorchStored.plus)
@@ -427,8 +475,16 @@ class TorchDevice(Device):
     def eigh(self, symmetric: Any) -> tuple[Array, Any]:
         if len(symmetric) <= _HOST_COLUMNS:
             return super().eigh(symmetric)
-        found = torch.linalg.eigh(symmetric)
-        return self.host(found[0])[::-1], found[1].flip(1)
+        values, vectors = self.decomposed(symmetric)
+        return self.host(values)[::-1], vectors.flip(1)
+
+    def decomposed(self, symmetric: Any) -> tuple[Any, Any]:
+        """The eigenvalues, rising, and vectors of a matrix or a stack: the host's if the device's fail."""
+        try:
+            return torch.linalg.eigh(symmetric)
+        except RuntimeError:  # as PyTorch's LinAlgError is
+            values, vectors = np.linalg.eigh(self.host(symmetric))
+            return self.put(values), self.put(vectors)
 
     def stored_inner(self, stored: Any, U: Any, s: Any, V: Any) -> float:
         m = stored.shape[0]
@@ -445,6 +501,11 @@ class TorchDevice(Device):
             pairs = zip(rows.split(step), cols.split(step), strict=True)
             return torch.cat([self.entries(U, s, V, *pair) for pair in pairs])
         return U[rows].mul_(V[cols]) @ s
+
+    def all_stored(self, array: Any) -> Any:
+        m, n = array.shape
+        cols = torch.arange(n, dtype=torch.int32, device=self.place).repeat(m)
+        return TorchStored((m, n), _starts(m, n, self.place, torch.int32), cols, array.reshape(-1))
 
     def canonical(self, sparse: Any, shape: Shape) -> Any:
         if not isinstance(sparse, TorchStored):

@@ -19,7 +19,7 @@ from driftwolfe.losses.base import Ball
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Point
 
-__all__ = ["abrupt", "gradual", "recurring", "sign_flip"]
+__all__ = ["abrupt", "gradual", "random_flips", "recurring", "sign_flip"]
 
 Seed = int | np.random.Generator | None
 
@@ -124,14 +124,45 @@ def sign_flip(stream: Stream, every: int) -> Stream:
     [True, True, False, False, True]
     """
     length = checks.count(every, "every")
+    return replace(
+        recurring([stream, _mirrored(stream)], length), name=f"{stream.name}, signs flipped"
+    )
+
+
+def random_flips(stream: Stream, number: int, seed: Seed = None) -> Stream:
+    r"""Negate the data from one random round to the next, in every second stretch between them.
+
+    The rounds are drawn uniformly and independently from all but the first. In the second, fourth, ...
+    stretch the loss becomes :math:`f_t(-x)`, and the comparator :math:`-u_t`: the set must be symmetric.
+
+    Parameters
+    ----------
+    stream, number, seed
+        The stream to change, how many rounds to draw, and the seed of the draws.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> stream = dw.streams.synthetic.hard_linear(dw.L1Ball(2), 10, seed=0)
+    >>> dw.streams.drift.random_flips(stream, 2, seed=0).drifts
+    (6, 8)
+    """
+    most = checks.count(number, "number", least=0)
+    drawn = np.random.default_rng(seed).integers(1, len(stream), size=most)
+    starts = np.sort(drawn).tolist()
+    choices = [bisect_right(starts, t) % 2 for t in range(len(stream))]
+    return _pick([stream, _mirrored(stream)], choices, f"{stream.name}, random flips")
+
+
+def _mirrored(stream: Stream) -> Stream:
+    """The stream of losses f_t(-x)."""
     mirrors = {id(loss): reflected(loss) for loss in stream}  # rounds may share a loss
     points = stream.comparators
-    mirrored = replace(
+    return replace(
         stream,
         losses=[mirrors[id(loss)] for loss in stream],
         comparators=None if points is None else [u * -1.0 for u in points],
     )
-    return replace(recurring([stream, mirrored], length), name=f"{stream.name}, signs flipped")
 
 
 def abrupt(first: Stream, second: Stream, at: int) -> Stream:

@@ -1,6 +1,7 @@
 """The files beside this one, as driftwolfe of format 1 wrote them: `python tests/storage/saved/make.py FOLDER`.
 
-They are kept: run this again, into another folder, only where the format changes.
+They are kept: run this again, into another folder, only where the format changes. For a new learner,
+`python tests/storage/saved/make.py FOLDER NAME` adds its file alone.
 """
 
 import json
@@ -31,6 +32,9 @@ LEARNERS = {
     "POLA": lambda: dw.POLA(dw.Simplex(4), step_scale=0.5),
     "MultiOCG": lambda: dw.MultiOCG(dw.BirkhoffPolytope(3), max_inner=2),
     "OneOracleAder": lambda: dw.OneOracleAder(dw.L1Ball(4), lmo_budget=0.5),
+    "POLAR": lambda: dw.POLAR(dw.TraceNormBall((5, 4), 3.0, representation="factored")),
+    "OneProjectionAder": lambda: dw.OneProjectionAder(dw.L1Ball(4), lipschitz=3.0),
+    "Mixture": lambda: dw.Mixture(dw.Simplex(4), [dw.OnlineNewtonStep, dw.POLAR]),
 }
 RATED = [(f"user {k % 3}", k % 4) for k in range(12)]
 RATINGS = np.arange(12) % 5 + 1.0
@@ -97,15 +101,25 @@ def dense(point):
     return np.asarray(point.toarray() if hasattr(point, "toarray") else point).tolist()
 
 
+def write_learner(folder, name):
+    """Write the file of one learner; return what it should say when it is loaded."""
+    learner = LEARNERS[name]()
+    for loss in losses(learner.domain, ROUNDS):
+        learner.update(loss)
+    learner.save(folder / f"{name}.safetensors")
+    return {"decision": dense(learner.decision), "lmo": learner.lmo_calls}
+
+
+def add(folder, names):
+    """Write the files of some learners beside those that are there."""
+    told = json.loads((folder / "told.json").read_text())
+    told["learners"] |= {name: write_learner(folder, name) for name in names}
+    (folder / "told.json").write_text(json.dumps(told, indent=1) + "\n")
+
+
 def main(folder):
     """Write all files, and what they should say when they are loaded."""
-    told = {"learners": {}, "estimators": {}}
-    for name, make in LEARNERS.items():
-        learner = make()
-        for loss in losses(learner.domain, ROUNDS):
-            learner.update(loss)
-        learner.save(folder / f"{name}.safetensors")
-        told["learners"][name] = {"decision": dense(learner.decision), "lmo": learner.lmo_calls}
+    told = {"learners": {name: write_learner(folder, name) for name in LEARNERS}, "estimators": {}}
     for name, model in learned_estimators().items():
         model.save(folder / f"{name}.safetensors")
         told["estimators"][name] = asked(name, model)
@@ -115,4 +129,7 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    if sys.argv[2:]:
+        add(Path(sys.argv[1]), sys.argv[2:])
+    else:
+        main(Path(sys.argv[1]))

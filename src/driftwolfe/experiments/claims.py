@@ -1,0 +1,168 @@
+"""The paper's claims about its experiments, and what was measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from driftwolfe.experiments.paper import EXPERIMENTS
+from driftwolfe.experiments.summary import (
+    Paired,
+    Series,
+    Summary,
+    machines,
+    paired,
+)
+from driftwolfe.experiments.tables import markdown_text, number, write_table
+
+#: Times quicker that count as significantly faster, the share of loss that counts as slight, and the
+#: standard errors beyond which a difference counts.
+MUCH_FASTER, SLIGHT, ERRORS = 5.0, 0.10, 2.0
+#: By experiment: number and words of each claim, and whom it compares with whom.
+_CLAIMS: dict[str, list[tuple[str, str, tuple[str, ...], str]]] = {
+    "matrix-completion": [
+        (
+            "i",
+            "projection-free methods are significantly more efficient compared to the "
+            "projection-based approach (i.e. Ader), albeit with a slight compromise on cumulative loss",
+            ("BOGDIP", "POLD", "POLA", "MultiOCG"),
+            "Ader",
+        ),
+        (
+            "ii",
+            "our methods yield a lower cumulative loss compared to the projection-free contender "
+            "Multi-OCG",
+            ("BOGDIP", "POLD", "POLA"),
+            "MultiOCG",
+        ),
+    ],
+    "classification": [
+        (
+            "iii",
+            "POLA is significantly faster than PAMO, despite a slight sacrifice of cumulative loss",
+            ("POLA",),
+            "PAMO",
+        )
+    ],
+}
+#: The figures of the paper, by experiment.
+FIGURES: dict[str | None, str] = {"matrix-completion": "Figure 1", "classification": "Figure 2"}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A part of a claim about two methods, what was measured, and what follows."""
+
+    number: str  # i, ii, iii: in the order in which the paper makes them
+    words: str  # the paper's, of the whole claim
+    text: str
+    measured: str
+    held: bool | None  # None where that cannot be said
+    found: str  # what was found where it did not hold, or why nothing can be said
+
+    @property
+    def verdict(self) -> str:
+        if self.held is None:
+            return f"not decided: {self.found}"
+        return "held" if self.held else f"not held: {self.found}"
+
+    def __str__(self) -> str:
+        return f"({self.number}) {self.text}\n     {self.measured}\n     {self.verdict}"
+
+
+def quotes(found: list[Claim]) -> dict[str, str]:
+    """The words of the paper, by the numbers of claims."""
+    return {claim.number: claim.words for claim in found}
+
+
+def as_markdown(found: list[Claim]) -> str:
+    """The words of the paper, and a table of what became of them."""
+    words = "\n".join(f'- ({numeral}) "{text}."' for numeral, text in quotes(found).items())
+    rows = ([f"({c.number})", markdown_text(c.text), c.measured, c.verdict] for c in found)
+    return f"{words}\n\n{write_table(['', 'claim', 'measured', 'verdict'], rows, left=4)}"
+
+
+def experiment_of(title: str) -> str | None:
+    """The experiment of the paper that has the title; None for a sweep of your own."""
+    for name, presets in EXPERIMENTS.items():
+        if title in {experiment.title for experiment in presets.values()}:
+            return name
+    return None
+
+
+def claims(summary: Summary, title: str) -> list[Claim]:
+    """What became of the claims; none where the title is not that of an experiment of the paper."""
+    found = []
+    for numeral, words, ours, theirs in _CLAIMS.get(experiment_of(title) or "", ()):
+        for one, other in product(_tuned(summary, *ours), _tuned(summary, theirs)):
+            losses, times = paired(one, other, "loss"), paired(one, other, "seconds")
+            if losses is None or times is None:
+                continue
+            parts: dict[str, tuple[str, bool | None, str]]
+            if numeral == "ii":
+                parts = {"loses less than": _less(losses)}
+            else:
+                speed = _faster(times, machines(one, other))
+                parts = {
+                    "is significantly faster than": speed,
+                    "loses slightly more than": _slightly(losses),
+                }
+            found += [
+                Claim(numeral, words, f"{one.title} {verb} {other.title}", *part)
+                for verb, part in parts.items()
+            ]
+    return found
+
+
+def _tuned(summary: Summary, *methods: str) -> list[Series]:
+    """The methods with their chosen c."""
+    chosen = [each for each in summary.chosen.values() if not each.untuned]
+    return [each for method in methods for each in chosen if each.trial.method == method]
+
+
+def _faster(times: Paired, where: list[str]) -> tuple[str, bool | None, str]:
+    """At least `MUCH_FASTER` times, if both ran on one machine."""
+    if len(where) > 1:
+        return f"on {' and '.join(where)}", None, "times of different machines are not comparable"
+    ours, theirs = times.means
+    ratio = theirs / ours if ours else float("inf")
+    told = f"{number(ours, 3)} s against {number(theirs, 3)} s for {times.rounds:,} rounds: "
+    measured = f"{told}{number(ratio, 3)} times as fast"
+    if ratio >= MUCH_FASTER:
+        return measured, True, ""
+    found = "slower" if ratio < 1.0 else f"faster, but less than {MUCH_FASTER:g} times"
+    return measured, False, found
+
+
+def _less(losses: Paired) -> tuple[str, bool, str]:
+    """Less by more than `ERRORS` standard errors."""
+    difference, error = losses.difference
+    if difference < 0.0 and abs(difference) > ERRORS * error:
+        return _measured(losses), True, ""
+    same = abs(difference) <= ERRORS * error
+    return _measured(losses), False, _SAME if same else "higher, not lower"
+
+
+def _slightly(losses: Paired) -> tuple[str, bool, str]:
+    """More by more than `ERRORS` standard errors, and by at most `SLIGHT`."""
+    difference, error = losses.difference
+    if abs(difference) <= ERRORS * error:
+        return _measured(losses), False, _SAME
+    if difference < 0.0:
+        return _measured(losses), False, "lower, not slightly higher"
+    slight = difference <= SLIGHT * losses.means[1]
+    return _measured(losses), slight, "" if slight else f"higher by more than {SLIGHT:.0%}"
+
+
+_SAME = f"no difference beyond {ERRORS:g} standard errors"
+
+
+def _measured(losses: Paired) -> str:
+    """Both losses, their difference and its standard error, if there is more than one seed."""
+    (ours, theirs), (difference, error) = losses.means, losses.difference
+    seeds = len(losses.ours)
+    told = f"{number(ours, 6)} against {number(theirs, 6)} after {losses.rounds:,} rounds: "
+    if seeds == 1:
+        return f"{told}{difference / theirs:+.1%}, one seed"
+    share = f"{difference / theirs:+.1%} ± {error / abs(theirs):.1%}"
+    return f"{told}{share}, mean and standard error over {seeds} seeds"

@@ -1,0 +1,144 @@
+"""The paper's claims against results made by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from driftwolfe.experiments.claims import as_markdown, claims
+from driftwolfe.experiments.paper import experiment
+from driftwolfe.experiments.summary import summarise
+from experiments.results_by_hand import result
+
+MATRICES = experiment("matrix-completion").title
+CLASSES = experiment("classification").title
+NAMES = {"BOGD_IP": "BOGDIP", "Multi-OCG": "MultiOCG", "PAMO (reconstructed)": "PAMO"}
+FASTER, SLIGHT, LOWER = (
+    "is significantly faster than",
+    "loses slightly more than",
+    "loses less than",
+)
+
+
+def runs(name, losses, seconds=None, **options):
+    """What some seeds came to after ten rounds."""
+    times = seconds or [1.0] * len(losses)
+    return [
+        result([loss], NAMES.get(name, name), seed=seed, seconds=time, label=name, **options)
+        for seed, (loss, time) in enumerate(zip(losses, times, strict=True))
+    ]
+
+
+def found(*results, title=MATRICES):
+    (summary,) = summarise(results)
+    return {claim.text: claim for claim in claims(summary, title)}
+
+
+@pytest.mark.parametrize(
+    ("ours", "held", "words"),
+    [
+        ((21.0, 21.4, 20.8), True, ""),
+        ((22.1, 22.5, 22.3), False, "higher by more than 10%"),
+        ((17.0, 17.2, 16.9), False, "lower, not slightly higher"),
+        ((25.0, 15.0, 20.5), False, "no difference beyond 2 standard errors"),
+        ((20.0, 20.0, 20.0), False, "no difference beyond 2 standard errors"),
+    ],
+)
+def test_slightly_higher_needs_the_sign_and_the_size(ours, held, words):
+    told = found(*runs("POLD", ours), *runs("Ader", (20.0, 20.1, 19.9)))
+    claim = told[f"POLD {SLIGHT} Ader"]
+    assert (claim.held, claim.found) == (held, words)
+    assert words in str(claim)
+
+
+@pytest.mark.parametrize(
+    ("ours", "held", "words"),
+    [
+        ((19.0, 19.2, 18.9), True, ""),
+        ((23.0, 23.1, 22.9), False, "higher, not lower"),
+        ((10.0, 25.0, 24.0), False, "no difference beyond 2 standard errors"),
+    ],
+)
+def test_lower_is_lower_by_more_than_chance(ours, held, words):
+    told = found(*runs("BOGD_IP", ours), *runs("Multi-OCG", (20.0, 20.1, 19.9)))
+    claim = told[f"BOGD_IP {LOWER} Multi-OCG"]
+    assert (claim.held, claim.found) == (held, words)
+
+
+def test_the_difference_is_that_of_the_same_seeds():
+    # The seeds differ much, the methods little and always alike.
+    ours, theirs = np.array([31.0, 11.0, 21.2]), np.array([30.0, 10.0, 20.0])
+    told = found(*runs("POLA", ours), *runs("Ader", theirs))
+    claim = told[f"POLA {SLIGHT} Ader"]
+    error = np.std(ours - theirs, ddof=1) / np.sqrt(3) / theirs.mean()
+    assert (
+        claim.held
+        and f"{(ours - theirs).mean() / theirs.mean():+.1%} ± {error:.1%}" in claim.measured
+    )
+    assert "over 3 seeds" in claim.measured
+
+
+@pytest.mark.parametrize(
+    ("theirs", "held", "words"),
+    [(10.0, True, ""), (9.9, False, "faster, but less than 5 times"), (1.5, False, "slower")],
+)
+def test_significantly_faster_is_five_times(theirs, held, words):
+    told = found(
+        *runs("POLD", (1.0, 1.0), seconds=(1.0, 3.0)),
+        *runs("Ader", (1.0, 1.0), seconds=(theirs + 1.0, theirs - 1.0)),
+    )
+    claim = told[f"POLD {FASTER} Ader"]
+    assert (claim.held, claim.found) == (held, words)
+    assert f"2 s against {theirs:g} s for 10 rounds: {theirs / 2:.3g} times" in claim.measured
+
+
+def test_times_of_two_machines_are_not_compared():
+    ours, theirs = runs("POLD", (1.0,)), runs("Ader", (1.0,), seconds=(50.0,))
+    ours[0].environment["cpu"], theirs[0].environment["cpu"] = "an abacus", "a slide rule"
+    claim = found(*ours, *theirs)[f"POLD {FASTER} Ader"]
+    assert claim.held is None and "times" not in claim.measured
+    assert "an abacus and a slide rule" in claim.measured and "not comparable" in claim.verdict
+
+
+def test_equal_rounds_are_compared():
+    told = found(
+        result([10.0, 30.0, 90.0], "POLA"),
+        result([10.0, 20.0], "Ader", cut=True, seconds=100.0),
+        result([1.0, 2.0, 3.0, 4.0, 50.0], "POLD", every=10),
+        result([6.0, 8.0], "MultiOCG", every=20, label="Multi-OCG"),
+    )
+    assert "after 20 rounds: +50.0%, one seed" in told[f"POLA {SLIGHT} Ader"].measured
+    # Read every 10 rounds and every 20: the last that both have is 40.
+    assert "4 against 8 after 40 rounds" in told[f"POLD {LOWER} Multi-OCG"].measured
+
+
+def test_untuned_rows_do_not_count():
+    untuned = [result([1.0], "POLD", seed=seed, label="POLD, untuned") for seed in (0, 1)]
+    told = found(*runs("POLD", (30.0, 30.0)), *untuned, *runs("Multi-OCG", (20.0, 20.0)))
+    assert list(told) == [f"POLD {LOWER} Multi-OCG"]
+    assert "30 against 20" in told[f"POLD {LOWER} Multi-OCG"].measured
+
+
+def test_every_claim_is_made_about_every_method_that_it_names():
+    ours = ["BOGD_IP", "POLD", "POLA"]
+    names = [*ours, "Multi-OCG", "Ader", "PAMO (reconstructed)"]
+    results = [each for name in names for each in runs(name, (1.0, 1.0))]
+    assert list(found(*results)) == [
+        *(f"{name} {verb} Ader" for name in [*ours, "Multi-OCG"] for verb in (FASTER, SLIGHT)),
+        *(f"{name} {LOWER} Multi-OCG" for name in ours),
+    ]
+    assert list(found(*results, title=CLASSES)) == [
+        f"POLA {verb} PAMO (reconstructed)" for verb in (FASTER, SLIGHT)
+    ]
+
+
+def test_a_sweep_of_your_own_has_no_claims():
+    results = [*runs("POLD", (1.0,)), *runs("Ader", (1.0,))]
+    assert found(*results, title="Mine") == {}
+
+
+def test_the_table_quotes_the_paper():
+    told = found(*runs("POLD", (30.0, 30.0)), *runs("Ader", (20.0, 20.0)))
+    text = as_markdown(list(told.values()))
+    assert '- (i) "projection-free methods are significantly more efficient' in text
+    assert text.count("| not held: ") == 2
