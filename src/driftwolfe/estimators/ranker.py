@@ -23,7 +23,7 @@ from driftwolfe.storage import Archive, enough_memory, read_archive, refused, re
 #: Largest weight of an event, and longest time between two, in mean times between two.
 LARGEST_WEIGHT, LONGEST_GAP = 1e6, 1e4
 #: Types of ids that need no checks.
-_QUICK = (str, int)
+_QUICK = {str, int}
 _NUMBERS = (float, int, bool)
 #: Users that are scored together in `recommend_many`.
 BLOCK = 1024
@@ -121,9 +121,9 @@ class Recommender(Guarded):
             if type(weights) is not list or len(weights) != 1 or type(weights[0]) not in _NUMBERS:
                 return False
             (weight,) = weights
-        user, item, *more = (*pairs[0], None, None)
-        if len(more) != 2 or not (type(user) in _QUICK and type(item) in _QUICK):
+        if len(pairs[0]) != 2 or not _QUICK.issuperset(map(type, pairs[0])):
             return False
+        user, item = pairs[0]
         row, col = self._users.numbers.get(user), self._items.numbers.get(item)
         if row is None or col is None or not 0.0 <= weight <= LARGEST_WEIGHT:
             return False

@@ -97,7 +97,7 @@ class RankingPool:
     ) -> Indices:
         """Learn events one by one; return the rank that each item had just before, if asked."""
         found, room = np.empty(users.size, np.int64), scratch(len(self.ranks.lists))
-        columns = (users, items, weights, elapsed, found)
+        columns: tuple[Any, ...] = (users, items, weights, elapsed, found)
         while columns[0].size:
             left = self.due() - self.t
             *events, ranks = (column[:left] for column in columns)
