@@ -164,6 +164,7 @@ class TraceNormBall(NormBall):
         return list(map(self._atom, directions, leading_triplet_of_each(directions, tolerances)))
 
     def _atom(self, direction: Point, top: Triplet) -> Answer:
+        products.count(top.products)
         error, u, v = self.scale * top.error, top.u[:, None], top.v[:, None]
         if isinstance(direction, FactoredMatrix):
             atom = FactoredMatrix.from_orthonormal(u, np.array([-self.scale]), v)
