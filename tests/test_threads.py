@@ -16,6 +16,7 @@ import driftwolfe as dw
 from contracts.graphs import differences
 from contracts.learner_cases import LEARNER_CASES
 from driftwolfe.estimators.classifier_experts import ClassLearner
+from driftwolfe.estimators.ranker_pool import RankingPool
 from driftwolfe.estimators.recommender_experts import RatingPool
 from driftwolfe.storage import read_archive
 
@@ -202,6 +203,20 @@ ESTIMATORS = {
         [lambda m: m.partial_fit(PAIRS, RATINGS), lambda m: m.fit(PAIRS, RATINGS)],
         [lambda m: m.predict(PAIRS), lambda m: m.score(PAIRS, RATINGS)],
     ),
+    "Recommender": (
+        lambda: dw.estimators.Recommender().partial_fit(PAIRS),
+        "ranks",
+        [lambda m: m.partial_fit(PAIRS), lambda m: m.prequential(PAIRS), lambda m: m.forget(1)],
+        [
+            lambda m: m.predict(PAIRS),
+            lambda m: m.expert_predictions(PAIRS),
+            lambda m: m.recommend(1),
+            lambda m: m.recommend_many([1, 2], 3),
+            lambda m: m.seen(1),
+            lambda m: m.regret_bound(),
+            lambda m: m.expert_weights_,
+        ],
+    ),
     "RiverMatrixCompleter": (
         ranker,
         "pool",
@@ -257,6 +272,7 @@ def in_the_middle(kind, moment, call, monkeypatch):
             RatingPool,
             {"learning": ("learn", "learn_one"), "predicting": ("predict", "predict_one")},
         ),
+        "ranks": (RankingPool, {"learning": ("learn", "learn_single"), "predicting": ("predict",)}),
         "classes": (
             ClassLearner,
             {"learning": ("learn", "learn_one"), "predicting": ("probabilities", "predict_one")},

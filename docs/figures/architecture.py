@@ -20,7 +20,8 @@ CONTENTS = {
     "demo": "a first example",
     "doctor": "what is installed",
     "experiments": "the paper's runs, sweeps, reports",
-    "estimators": "recommender, classifier",
+    "evaluate": "recall, NDCG, MRR on a stream",
+    "estimators": "recommenders, classifier",
     "game": "play, History, checkpoints",
     "regret": "static, dynamic, adaptive",
     "streams": "sequences of losses",
@@ -43,6 +44,7 @@ COLOURS = {
     "game": GREEN,
     "regret": GREEN,
     "streams": GREEN,
+    "evaluate": PINK,
     "estimators": PINK,
 }
 

@@ -27,6 +27,7 @@ __all__ = [
     "domains",
     "ensemble",
     "estimators",
+    "evaluate",
     "infeasible_projection",
     "learners",
     "load",
@@ -42,7 +43,7 @@ __all__ += domains.__all__
 __all__ += learners.__all__
 
 #: Imported when first used, to start quickly.
-_LAZY = ("estimators", "regret", "streams")
+_LAZY = ("estimators", "evaluate", "regret", "streams")
 
 
 def load(path: _Any, domain: _Any = None, device: _Any = None) -> _Any:

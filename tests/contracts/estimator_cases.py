@@ -52,7 +52,14 @@ def _labelled():
     return X, labels
 
 
+def part_weights(part):
+    """Weights of the events of a part; every seventh was only seen."""
+    return (np.arange(COUNT)[part] % 7 > 0).astype(float)
+
+
 PAIRS, RATINGS = _ratings()
+#: Pairs of users and of items that they mostly have not seen.
+EVENTS = np.random.default_rng(2).integers(0, (20, 60), (COUNT, 2))
 X, LABELS = _labelled()
 RECORDS = [dict(zip("abcd", row, strict=True)) for row in X.tolist()]
 CLASSES = sorted(set(LABELS.tolist()))
@@ -98,6 +105,31 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
                 lambda model: model.fit([(0, 0)], ["five"]),
                 lambda model: model.fit([(0, 0, 0)], [1.0]),
                 lambda model: model.predict([0, 0]),
+            ),
+        )
+    ],
+    "Recommender": [
+        EstimatorCase(
+            lambda: estimators.Recommender(),
+            lambda model, part: model.partial_fit(EVENTS[part], weights=part_weights(part)),
+            lambda model: np.concatenate(
+                [
+                    model.predict(ASKED),
+                    model.expert_predictions(ASKED).ravel(),
+                    model.recommend(0, 3),
+                    *model.recommend_many([1, "new"], 5, return_scores=True)[1],
+                ]
+            ),
+            (
+                lambda model: model.partial_fit([(0, 0)], weights=[NAN]),
+                lambda model: model.partial_fit([(0, 0)], weights=[-1.0]),
+                lambda model: model.partial_fit([(0, 0), (0, 1)], times=[2.0, 1.0]),
+                lambda model: model.partial_fit([("new", [1])]),
+                lambda model: model.partial_fit([]),
+                lambda model: model.predict([(0, 0, 0)]),
+                lambda model: model.recommend(0, -1),
+                lambda model: model.recommend_many([[0]], 1),
+                lambda model: model.forget(NAN),
             ),
         )
     ],

@@ -21,6 +21,7 @@ PUBLIC = (
     "driftwolfe.streams.synthetic",
     "driftwolfe.streams.drift",
     "driftwolfe.estimators",
+    "driftwolfe.evaluate",
     "driftwolfe.experiments.figures",
     "driftwolfe.experiments.report",
 )

@@ -142,15 +142,22 @@ def of_ids(model, key):
         yield lambda: model.learn_many(frame, pd.Series([key], dtype=object))
     else:
         for pair in ((key, 1), (1, key)):
-            if kind == "RiverMatrixCompleter":
+            if kind == "Recommender":
+                yield lambda pair=pair: model.partial_fit([pair])
+                yield lambda pair=pair: model.prequential([pair, (1, 2)])
+                yield lambda pair=pair: model.predict([pair])
+            elif kind == "RiverMatrixCompleter":
                 yield lambda pair=pair: model.learn_one(*pair, 3.0)
                 yield lambda pair=pair: model.predict_one(*pair)
                 yield lambda pair=pair: model.rank(pair[0], [pair[1]])
             else:
                 yield lambda pair=pair: model.partial_fit([pair], [3.0])
                 yield lambda pair=pair: model.predict([pair])
-        if kind == "MatrixCompleter":
+        if kind in ("MatrixCompleter", "Recommender"):
             yield lambda: model.recommend(key)
+        if kind == "Recommender":
+            yield lambda: model.recommend_many([1, key], 2)
+            yield lambda: model.forget(key)
 
 
 ESTIMATORS = [pytest.param(cases[0], id=name) for name, cases in ESTIMATOR_CASES.items()]
@@ -214,6 +221,11 @@ def masked_calls(model):
         yield lambda: model.learn_many([(1, 2), (1, "new")], POINT)
         yield lambda: model.learn_many(hidden([[1, 2], [3, 99]]), [1.0, 2.0])
         yield lambda: model.predict_many(hidden([[1, 2], [3, 99]]))
+    elif kind == "Recommender":
+        yield lambda: model.partial_fit([(1, 2), (1, "new")], weights=POINT)
+        yield lambda: model.partial_fit([(1, 2), (1, "new")], times=POINT)
+        yield lambda: model.partial_fit(hidden([[1, 2], [3, 99]]))
+        yield lambda: model.predict(hidden([[1, 2], [3, 99]]))
     else:
         yield lambda: model.partial_fit([(1, 2), (1, "new")], POINT)
         yield lambda: model.partial_fit(hidden([[1, 2], [3, 99]]), [1.0, 2.0])

@@ -1,5 +1,7 @@
 """Hostile input: what is refused changes nothing, what is accepted keeps decisions feasible."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -353,6 +355,13 @@ def faults_of(name):
     if name in RATING_CALLS:
         call = RATING_CALLS[name]
         return [lambda model, fault=fault: fault(model, call) for fault in FAULTS["ratings"]]
+    if name == "Recommender":
+        calls = (
+            lambda model, pairs, numbers: model.partial_fit(pairs, weights=numbers),
+            lambda model, pairs, numbers: model.prequential(pairs, weights=numbers),
+        )
+        pairs = itertools.product(FAULTS["ratings"], calls)
+        return [lambda model, pair=pair: pair[0](model, pair[1]) for pair in pairs]
     return FAULTS[name]
 
 

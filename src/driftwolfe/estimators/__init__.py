@@ -1,6 +1,6 @@
-"""Estimators for drifting streams: a classifier and a recommender, with scikit-learn and river APIs.
+"""Estimators for drifting streams: a classifier and two recommenders, with scikit-learn and river APIs.
 
-`MatrixCompleter` needs nothing beyond driftwolfe; `TraceNormClassifier` and
+`MatrixCompleter` (ratings) and `Recommender` (events) need nothing beyond driftwolfe; `TraceNormClassifier` and
 `MatrixCompletionRegressor` need scikit-learn (``pip install 'driftwolfe[estimators]'``); the classes
 named River... need river (``pip install 'driftwolfe[river]'``).
 """
@@ -12,6 +12,7 @@ from typing import Any as _Any
 _HOMES = {
     "MatrixCompleter": ("recommender", None),
     "MatrixCompletionRegressor": ("sklearn", "estimators"),
+    "Recommender": ("ranker", None),
     "RiverMatrixCompleter": ("river", "river"),
     "RiverTraceNormClassifier": ("river", "river"),
     "TraceNormClassifier": ("classifier", "estimators"),

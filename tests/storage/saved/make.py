@@ -60,7 +60,7 @@ def play_game(path, rounds=ROUNDS):
 
 
 def learned_estimators():
-    """All five, after a few records."""
+    """All of them, after a few records."""
     river = estimators.RiverTraceNormClassifier(radii=20.0)
     ranker = estimators.RiverMatrixCompleter(n_factors=1, memory=64)
     for row, label in zip(ROWS.tolist(), LABELS, strict=True):
@@ -73,6 +73,7 @@ def learned_estimators():
         "MatrixCompletionRegressor": estimators.MatrixCompletionRegressor(**small).fit(
             np.array(RATED, dtype=object), RATINGS
         ),
+        "Recommender": estimators.Recommender().partial_fit(RATED[:10], weights=RATINGS[:10] - 1.0),
         "RiverMatrixCompleter": ranker,
         "TraceNormClassifier": estimators.TraceNormClassifier(radii=(5.0, 50.0)).partial_fit(
             ROWS, LABELS, classes=["down", "up"]
@@ -90,6 +91,8 @@ def asked(name, model):
         return [model.predict_proba_one(row)[label] for row in rows for label in ("down", "up")]
     if name == "RiverMatrixCompleter":
         return [model.predict_one(*pair) for pair in RATED[:5]]
+    if name == "Recommender":
+        return model.predict([*RATED[10:], ("new", 1), ("new", 2)]).tolist()
     return model.predict(RATED[:5]).tolist()
 
 

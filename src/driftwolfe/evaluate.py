@@ -1,0 +1,176 @@
+"""Evaluate recommenders on a stream: recommend, see what the user took, learn it."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from driftwolfe.estimators.ids import Ids
+from driftwolfe.points import checks
+
+__all__ = ["RankingScores", "ranking"]
+
+#: Most points of a curve: then two neighbours become one.
+MOST_POINTS = 128
+
+
+@dataclass
+class RankingScores:
+    """How well a recommender foresaw the next new item of users, as means over events.
+
+    Attributes
+    ----------
+    n
+        How many items were recommended for each event.
+    events
+        Events that were scored.
+    recall
+        Share of events whose item was among those recommended.
+    ndcg
+        Mean of 1/log2(rank + 1), with rank 1 for the first item and 0 for those not recommended.
+    mrr
+        Mean of 1/rank, and 0 for those not recommended.
+    coverage
+        Share of all items that were recommended at least once.
+    curve
+        Recall over time: the mean of each `block` of scored events, at most 128 of them.
+    block
+        Scored events per point of the curve.
+
+    Examples
+    --------
+    >>> print(RankingScores(10, events=4, recall=0.5, ndcg=0.4, mrr=0.3, coverage=0.2))
+    recall@10 0.5000, NDCG@10 0.4000, MRR@10 0.3000, coverage 0.2000, 4 events
+    """
+
+    n: int
+    events: int = 0
+    recall: float = 0.0
+    ndcg: float = 0.0
+    mrr: float = 0.0
+    coverage: float = 0.0
+    curve: list[float] = field(default_factory=list)
+    block: int = 128
+
+    def __str__(self) -> str:
+        n = self.n
+        return (
+            f"recall@{n} {self.recall:.4f}, NDCG@{n} {self.ndcg:.4f}, MRR@{n} {self.mrr:.4f}, "
+            f"coverage {self.coverage:.4f}, {self.events:,} events"
+        )
+
+
+def ranking(
+    model: Any, events: Iterable[Any], *, n: int = 10, progress: bool = False
+) -> RankingScores:
+    """Recommend n items before each event, then learn it; return the scores.
+
+    An event is scored if its weight is positive, the user had an event of positive weight before, and
+    the item is new to the user. All events are learned, scored or not. A few numbers are kept for each
+    item and user, and 4 bytes for each different pair; nothing else grows with the stream.
+
+    Parameters
+    ----------
+    model
+        Anything with ``recommend(user, n)``, which must not return what the user has seen, and
+        ``partial_fit(pairs, weights=...)``, as `Recommender` has; or a ranker of river, with
+        ``rank(user, items)`` and ``learn_one(user, item, y)``, where y is the weight.
+    events
+        (user, item) pairs, or (user, item, weight) triples; an event of weight 0 was seen only, and
+        river's rankers learn it as y = 0.
+    n
+        How many items to recommend.
+    progress
+        Whether to show a progress bar.
+
+    Examples
+    --------
+    >>> from driftwolfe.estimators import Recommender
+    >>> events = [(user, item) for user in range(20) for item in ("tea", "milk", "jam")]
+    >>> print(ranking(Recommender(), events, n=1))
+    recall@1 0.9500, NDCG@1 0.9500, MRR@1 0.9500, coverage 0.6667, 40 events
+    """
+    scores = RankingScores(checks.count(n, "n"))
+    recommend, learn = _verbs(model)
+    users, items = Ids(), Ids()
+    seen, liked, shown = list[Any](), bytearray(), set[Any]()
+    hits = gains = inverse = 0.0
+    points: list[float] = []
+    inside = 0.0
+    for user, item, weight in _triples(events, progress):
+        users.add([user])
+        u, i = users.numbers[user], items.numbers.get(item, len(items))
+        if u == len(seen):
+            seen.append(array("i"))
+            liked.append(0)
+        new = i not in seen[u]
+        if weight > 0.0 and liked[u] and new:
+            place = -1
+            for rank, found in enumerate(recommend(user, scores.n, items, seen[u])):
+                shown.add(found)
+                place = rank if found == item else place
+            scores.events += 1
+            if place >= 0:
+                hits += 1.0
+                inside += 1.0
+                gains += 1.0 / math.log2(place + 2.0)
+                inverse += 1.0 / (place + 1.0)
+            if scores.events % scores.block == 0:
+                points.append(inside / scores.block)
+                inside = 0.0
+                if len(points) > MOST_POINTS:
+                    # One is left over, the first of the next pair.
+                    inside = points.pop() * scores.block
+                    points = [0.5 * sum(points[k : k + 2]) for k in range(0, len(points), 2)]
+                    scores.block *= 2
+        learn(user, item, weight)
+        items.add([item])
+        if new:
+            seen[u].append(i)
+        liked[u] |= weight > 0.0
+    if scores.events:
+        scores.recall, scores.ndcg = hits / scores.events, gains / scores.events
+        scores.mrr = inverse / scores.events
+        scores.coverage = len(shown) / len(shown.union(items.names))
+    scores.curve = points
+    return scores
+
+
+def _triples(events: Iterable[Any], progress: bool) -> Iterable[tuple[Hashable, Hashable, float]]:
+    """Yield user, item and weight of each event, checked."""
+    if progress:
+        from tqdm import tqdm  # slow to import
+
+        events = tqdm(events, unit="event", leave=False)
+    for number, event in enumerate(events):
+        try:
+            user, item, *rest = event
+            (weight,) = rest or (1.0,)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"events must be (user, item) or (user, item, weight), got {event!r} at {number}"
+            ) from None
+        yield user, item, checks.nonnegative(weight, "weight")
+
+
+def _verbs(model: Any) -> tuple[Callable[..., list[Any]], Callable[..., Any]]:
+    """Return how a model recommends to a user, and how it learns an event."""
+    if callable(getattr(model, "recommend", None)) and hasattr(model, "partial_fit"):
+        return (
+            lambda user, n, items, seen: model.recommend(user, n),
+            lambda user, item, weight: model.partial_fit([(user, item)], weights=[weight]),
+        )
+    if callable(getattr(model, "rank", None)) and hasattr(model, "learn_one"):
+
+        def rank(user: Hashable, n: int, items: Ids, seen: Any) -> list[Any]:
+            excluded = {items.names[i] for i in seen}
+            return list(model.rank(user, set(items.names) - excluded))[:n]
+
+        return rank, model.learn_one
+    raise TypeError(
+        "model must have recommend and partial_fit, as Recommender, or rank and learn_one, as river's "
+        f"rankers; got {type(model).__name__}"
+    )

@@ -1,0 +1,61 @@
+"""The experts of `Recommender` in plain NumPy, with dense tables, for small catalogues."""
+
+import math
+
+import numpy as np
+
+from driftwolfe.estimators import ranker_kernels as kernels
+
+
+class PlainRanks:
+    """Popularity and co-occurrence of a stream of events, item numbers 0..items-1."""
+
+    def __init__(self, items):
+        self.events = np.zeros(items)
+        self.decaying = np.zeros((len(kernels.MEMORIES), items))
+        self.known = np.zeros(items, bool)
+        self.far, self.near = np.zeros((items, items)), np.zeros((items, items))
+        self.history, self.seen = {}, {}
+
+    def chances(self, user):
+        """The probabilities of all items, a row for each expert but the low-rank one."""
+        open_ = self.known & ~np.isin(np.arange(self.known.size), list(self.seen.get(user, ())))
+        scores = [(self.events + 1.0), *self.decaying]
+        latest = self.history.get(user, [])[::-1][: kernels.LOOK_BACK]
+        for table, most in ((self.far, math.inf), (self.near, kernels.FRESH)):
+            summed = np.zeros(self.known.size)
+            for d, item in enumerate(latest):
+                norm = math.sqrt(min(self.events[item], most) + 3.0)
+                summed += math.exp(-d / kernels.NEAR) / norm * table[item]
+            scores += [(summed * (self.events + 1.0) ** -p) ** 2 for p in kernels.POWERS]
+        found = []
+        for score in scores:
+            held = np.where(open_, score, 0.0)
+            found.append(held / held.sum() if held.sum() > 0.0 else found[0])
+        smoothed = [found[0]]
+        smoothed += [
+            (1.0 - kernels.SMOOTHING) * row + kernels.SMOOTHING * found[0] for row in found[1:]
+        ]
+        return np.array(smoothed)
+
+    def learn(self, user, item, weight=1.0):
+        """Learn one event."""
+        self.known[item] = True
+        if weight > 0.0:
+            self.events[item] += weight
+            for m, memory in enumerate(kernels.MEMORIES):
+                self.decaying[m] *= math.exp(-1.0 / memory)
+                self.decaying[m, item] += weight
+            # Near pairs of an item fade with each of its events.
+            self.near[item] /= 1.0 + 1.0 / kernels.FRESH
+            history = self.history.setdefault(user, [])
+            for d, other in enumerate(history[::-1][: kernels.WINDOW]):
+                if other != item:
+                    near, far = math.exp(-d / kernels.NEAR), math.exp(-d / kernels.FAR)
+                    for one, two in ((item, other), (other, item)):
+                        self.near[one, two] += weight * near
+                        self.far[one, two] += weight * far
+            if item in history:
+                history.remove(item)
+            history.append(item)
+        self.seen.setdefault(user, set()).add(item)

@@ -1,0 +1,105 @@
+"""Prequential evaluation of recommenders, against scores counted by hand."""
+
+import math
+
+import pytest
+
+from driftwolfe import evaluate
+from driftwolfe.estimators import Recommender
+
+EVENTS = [
+    ("a", 1),
+    ("b", 1),
+    ("b", 2),
+    ("a", 3, 0.0),
+    ("a", 2),
+    ("c", 1),
+    ("c", 3),
+    ("c", 2),
+    ("c", 2),
+]
+
+
+class Fixed:
+    """Recommends the same items always, without those seen."""
+
+    def __init__(self, items):
+        self.items, self.seen = items, {}
+
+    def recommend(self, user, n):
+        return [item for item in self.items if item not in self.seen.get(user, ())][:n]
+
+    def partial_fit(self, pairs, weights):
+        for user, item in pairs:
+            self.seen.setdefault(user, set()).add(item)
+
+
+class FixedRanker:
+    """The same for river: it must not be asked for items that the user has seen."""
+
+    def __init__(self, items):
+        self.items, self.seen, self.learned = items, {}, []
+
+    def rank(self, user, items):
+        assert not items & self.seen.get(user, set())
+        return sorted(items, key=self.items.index)
+
+    def learn_one(self, user, item, y):
+        self.seen.setdefault(user, set()).add(item)
+        self.learned.append(y)
+
+
+@pytest.mark.parametrize("make", [Fixed, FixedRanker])
+def test_scores(make):
+    # Scored: (b, 2), which a ranker of known items cannot rank yet; (a, 2) first; (c, 3) second; and
+    # (c, 2) first. Item 1 is never shown: everybody has seen it.
+    known = make is Fixed
+    scores = evaluate.ranking(make([1, 2, 3]), EVENTS, n=2, progress=True)
+    assert scores.events == 4 and scores.recall == (3.0 + known) / 4.0
+    assert scores.ndcg == pytest.approx((2.0 + known + 1.0 / math.log2(3.0)) / 4.0)
+    assert scores.mrr == pytest.approx((2.5 + known) / 4.0)
+    assert scores.coverage == pytest.approx(2.0 / 3.0)
+    first = evaluate.ranking(make([1, 2, 3]), EVENTS, n=1)
+    assert first.recall == (2.0 + known) / 4.0 and "recall@1 0." in str(first)
+
+
+def test_the_curve_is_bounded_and_keeps_the_mean():
+    events = [(user, item) for user in range(6_000) for item in ("tea", "milk", "jam", "egg")]
+    scores = evaluate.ranking(Fixed(["tea", "milk", "egg", "jam"]), events, n=1)
+    assert scores.events == 18_000 and len(scores.curve) <= evaluate.MOST_POINTS
+    counted = len(scores.curve) * scores.block
+    assert 18_000 - scores.block < counted <= 18_000
+    assert sum(scores.curve) / len(scores.curve) == pytest.approx(scores.recall, abs=0.01)
+
+
+def test_agrees_with_prequential_ranks():
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    pairs = rng.integers(0, (20, 40), (600, 2))
+    scores = evaluate.ranking(Recommender(), pairs.tolist(), n=5)
+    ranks, known, seen, hits, total = Recommender().prequential(pairs), set(), set(), 0, 0
+    for (user, item), rank in zip(pairs.tolist(), ranks.tolist(), strict=True):
+        if user in known and (user, item) not in seen:
+            total += 1
+            hits += 0 <= rank < 5
+        known.add(user)
+        seen.add((user, item))
+    assert scores.events == total and scores.recall == hits / total
+
+
+def test_rivers_rankers():
+    reco = pytest.importorskip("river.reco")
+    events = [(user, item) for user in range(8) for item in ("tea", "milk", "jam")]
+    scores = evaluate.ranking(reco.Baseline(optimizer=None, seed=0), events, n=2)
+    assert scores.events == 16 and 0.0 <= scores.recall <= 1.0
+
+
+def test_what_is_refused():
+    with pytest.raises(TypeError, match="rank and learn_one"):
+        evaluate.ranking(object(), EVENTS)
+    with pytest.raises(ValueError, match="at 1"):
+        evaluate.ranking(Recommender(), [("a", 1), "b"])
+    with pytest.raises(ValueError, match="weight"):
+        evaluate.ranking(Recommender(), [("a", 1, -1.0)])
+    assert evaluate.ranking(Recommender(), []).recall == 0.0
