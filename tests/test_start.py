@@ -40,6 +40,7 @@ def test_the_recommender_needs_neither_scikit_learn_nor_river():
         ("MatrixCompletionRegressor", "sklearn", "estimators"),
         ("RiverTraceNormClassifier", "river", "river"),
         ("RiverMatrixCompleter", "river", "river"),
+        ("RiverRecommender", "river", "river"),
     ],
 )
 def test_what_is_missing_is_said_with_what_to_install(name, missing, extra):

@@ -167,9 +167,9 @@ def river_classifier():
     return model
 
 
-def ranker():
-    model = dw.estimators.RiverMatrixCompleter()
-    model.learn_many(PAIRS, RATINGS)
+def ranker(cls, *numbers):
+    model = cls()
+    model.learn_many(PAIRS, *numbers)
     return model
 
 
@@ -214,13 +214,26 @@ ESTIMATORS = {
             lambda m: m.recommend_many([1, 2], 3),
             lambda m: m.seen(1),
             lambda m: m.regret_bound(),
-            lambda m: m.expert_weights_,
+            *(
+                lambda m, name=name: getattr(m, name)
+                for name in ("users_", "items_", "expert_weights_")
+            ),
         ],
     ),
     "RiverMatrixCompleter": (
-        ranker,
+        lambda: ranker(dw.estimators.RiverMatrixCompleter, RATINGS),
         "pool",
         [lambda m: m.learn_one(1, 2, 3.0), lambda m: m.learn_many(PAIRS, RATINGS)],
+        [
+            lambda m: m.predict_one(1, 2),
+            lambda m: m.predict_many(PAIRS),
+            lambda m: m.rank(1, [2, 3]),
+        ],
+    ),
+    "RiverRecommender": (
+        lambda: ranker(dw.estimators.RiverRecommender),
+        "ranks",
+        [lambda m: m.learn_one(1, 2), lambda m: m.learn_many(PAIRS)],
         [
             lambda m: m.predict_one(1, 2),
             lambda m: m.predict_many(PAIRS),

@@ -78,6 +78,11 @@ def _learn_ratings(model, part):
         model.learn_one(user, item, y)
 
 
+def _learn_events(model, part):
+    for (user, item), y in zip(EVENTS[part].tolist(), part_weights(part).tolist(), strict=True):
+        model.learn_one(user, item, y)
+
+
 #: One entry per public name, imported lazily: not every extra may be installed.
 ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
     "MatrixCompleter": [
@@ -141,6 +146,23 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             (
                 lambda model: model.learn_one(0, 0, NAN),
                 lambda model: model.learn_one(0, [0], 1.0),
+                lambda model: model.learn_many([(0, 0)], [1.0, 2.0]),
+                lambda model: model.predict_one(0, NAN),
+            ),
+        )
+    ],
+    "RiverRecommender": [
+        EstimatorCase(
+            lambda: estimators.RiverRecommender(seed=2),
+            _learn_events,
+            lambda model: np.append(
+                [model.predict_one(*pair) for pair in ASKED], model.rank(0, range(9))
+            ),
+            (
+                lambda model: model.learn_one(0, 0, NAN),
+                lambda model: model.learn_one(0, 0, -1.0),
+                lambda model: model.learn_one(0, 0, "1"),
+                lambda model: model.learn_one(0, [0]),
                 lambda model: model.learn_many([(0, 0)], [1.0, 2.0]),
                 lambda model: model.predict_one(0, NAN),
             ),

@@ -10,11 +10,12 @@ import numpy as np
 import scipy
 
 from driftwolfe.domains import Domain
+from driftwolfe.estimators.recommender_experts import RatingPool
 from driftwolfe.points import FactoredMatrix
 from driftwolfe.points.devices import Device, is_array, to_host
 
 #: Recomputed from the rest when needed.
-CACHES = {(FactoredMatrix, "_transposed"), (FactoredMatrix, "_scale")}
+CACHES = {(FactoredMatrix, "_transposed"), (FactoredMatrix, "_scale"), (RatingPool, "_bound")}
 #: The first point is the current one until that changes; a file stores it twice.
 SHARED_AT_FIRST = "OnlineFrankWolfe._x"
 PLAIN = (type(None), bool, int, str, bytes, type)
@@ -117,6 +118,7 @@ def _names(thing: Any) -> set[str]:
         name
         for base in type(thing).__mro__
         for name in np.atleast_1d(base.__dict__.get("__slots__", ())).tolist()
-        if (base, name) not in CACHES
     }
-    return (slots | set(getattr(thing, "__dict__", ()))) - {"__weakref__", "__dict__"}
+    caches = {name for kind, name in CACHES if isinstance(thing, kind)}
+    names = slots | set(getattr(thing, "__dict__", ()))
+    return names - caches - {"__weakref__", "__dict__"}

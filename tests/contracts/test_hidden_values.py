@@ -146,7 +146,7 @@ def of_ids(model, key):
                 yield lambda pair=pair: model.partial_fit([pair])
                 yield lambda pair=pair: model.prequential([pair, (1, 2)])
                 yield lambda pair=pair: model.predict([pair])
-            elif kind == "RiverMatrixCompleter":
+            elif kind.startswith("River"):
                 yield lambda pair=pair: model.learn_one(*pair, 3.0)
                 yield lambda pair=pair: model.predict_one(*pair)
                 yield lambda pair=pair: model.rank(pair[0], [pair[1]])
@@ -217,7 +217,7 @@ def masked_calls(model):
             pd.DataFrame({"new": [1.0, 2.0]}), pd.Series(["one", "two"]), w=hidden([1.0, 1.0])
         )
         yield lambda: model.predict_proba_one({"a": np.ma.masked})
-    elif kind == "RiverMatrixCompleter":
+    elif kind.startswith("River"):
         yield lambda: model.learn_many([(1, 2), (1, "new")], POINT)
         yield lambda: model.learn_many(hidden([[1, 2], [3, 99]]), [1.0, 2.0])
         yield lambda: model.predict_many(hidden([[1, 2], [3, 99]]))

@@ -344,6 +344,13 @@ RATING_CALLS = {
     "MatrixCompletionRegressor": lambda model, pairs, ratings: model.partial_fit(pairs, ratings),
     "RiverMatrixCompleter": lambda model, pairs, ratings: model.learn_many(pairs, ratings),
 }
+EVENT_CALLS = {
+    "Recommender": (
+        lambda model, pairs, numbers: model.partial_fit(pairs, weights=numbers),
+        lambda model, pairs, numbers: model.prequential(pairs, weights=numbers),
+    ),
+    "RiverRecommender": (lambda model, pairs, numbers: model.learn_many(pairs, numbers),),
+}
 ESTIMATORS = [
     pytest.param(name, case, id=f"{name}-{number}")
     for name, cases in ESTIMATOR_CASES.items()
@@ -355,11 +362,8 @@ def faults_of(name):
     if name in RATING_CALLS:
         call = RATING_CALLS[name]
         return [lambda model, fault=fault: fault(model, call) for fault in FAULTS["ratings"]]
-    if name == "Recommender":
-        calls = (
-            lambda model, pairs, numbers: model.partial_fit(pairs, weights=numbers),
-            lambda model, pairs, numbers: model.prequential(pairs, weights=numbers),
-        )
+    if name in EVENT_CALLS:
+        calls = EVENT_CALLS[name]
         pairs = itertools.product(FAULTS["ratings"], calls)
         return [lambda model, pair=pair: pair[0](model, pair[1]) for pair in pairs]
     return FAULTS[name]

@@ -1,4 +1,4 @@
-"""`MatrixCompletionRegressor` for scikit-learn and `RiverMatrixCompleter` for river."""
+"""`MatrixCompletionRegressor` for scikit-learn, `RiverMatrixCompleter` and `RiverRecommender` for river."""
 
 import numpy as np
 import pandas as pd
@@ -12,10 +12,13 @@ from sklearn.model_selection import GridSearchCV, TimeSeriesSplit, cross_val_sco
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+from driftwolfe import evaluate
 from driftwolfe.estimators import (
     MatrixCompleter,
     MatrixCompletionRegressor,
+    Recommender,
     RiverMatrixCompleter,
+    RiverRecommender,
 )
 from estimators.rating_streams import state_of, turning
 
@@ -182,3 +185,62 @@ def test_numbers_of_other_types_are_ratings_too():
     with pytest.raises(ValueError, match="not finite"):
         model.learn_one("a", "b", float("nan"))
     assert model.completer.n_ratings_ == 4
+
+
+# -- river's rankers for events ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "check", list(yield_checks(RiverRecommender())), ids=lambda check: check.__name__
+)
+def test_what_river_asks_of_every_ranker(check):
+    check(RiverRecommender())
+
+
+def test_rivers_ranker_is_the_recommender():
+    pairs = np.random.default_rng(0).integers(0, (12, 30), (200, 2)).tolist()
+    weights = (np.arange(200) % 5).astype(float)
+    model, plain = RiverRecommender(seed=4), Recommender(seed=4)
+    assert isinstance(model, reco.base.Ranker)
+    for (user, item), weight in zip(pairs[:150], weights[:150].tolist(), strict=True):
+        assert model.predict_one(user, item) == plain.predict([(user, item)])[0]
+        model.learn_one(user, item, weight)
+        plain.partial_fit([(user, item)], weights=[weight])
+    model.learn_one("new", 1)
+    model.learn_many(pairs[150:], weights[150:])
+    plain.partial_fit([("new", 1), *pairs[150:]], weights=[1.0, *weights[150:]])
+    assert model.predict_many(pairs).tolist() == plain.predict(pairs).tolist()
+    assert model.clone().recommender.get_params() == {"seed": 4}
+
+
+def test_a_ranker_ranks_as_it_recommends():
+    pairs = np.random.default_rng(1).integers(0, (12, 30), (200, 2)).tolist()
+    model = RiverRecommender()
+    model.learn_many(pairs)
+    ranked, (items, scores) = (
+        model.rank(3, {*range(30), "unknown"}),
+        model.recommender.recommend(3, 30, return_scores=True),
+    )
+    assert set(ranked) == {*range(30), "unknown"} and set(ranked[: len(items)]) == set(items)
+    # Both orders follow the same probabilities, in double and in single precision.
+    told = [model.predict_one(3, item) for item in ranked]
+    assert told == sorted(told, reverse=True)
+    np.testing.assert_allclose(told[: len(items)], scores, rtol=1e-4)
+    assert set(told[len(items) :]) == {0.0} and model.rank(3, []) == []
+
+
+def test_scores_of_rankers_are_those_of_the_recommender():
+    pairs = np.random.default_rng(2).integers(0, (20, 40), (500, 2)).tolist()
+    told = [evaluate.ranking(model, pairs, n=5) for model in (Recommender(), RiverRecommender())]
+    assert told[0].events == told[1].events > 300
+    # Items that score the same may be ranked otherwise.
+    assert told[0].recall == pytest.approx(told[1].recall, abs=0.02)
+    chance = evaluate.ranking(reco.RandomNormal(seed=0), pairs, n=5)
+    assert chance.events == told[0].events
+
+
+def test_the_recommender_can_be_cloned():
+    model = Recommender(seed=3).partial_fit([("ann", "tea")])
+    copied = clone(model)
+    assert copied.get_params() == {"seed": 3} and copied.n_events_ == 0
+    assert (model.users_, model.items_) == (["ann"], ["tea"])

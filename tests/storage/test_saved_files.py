@@ -37,14 +37,14 @@ def test_learners(name):
 def test_estimators(name):
     model = dw.load(FOLDER / f"{name}.safetensors")
     assert type(model).__name__ == name
-    # Sums of a few dozen numbers of size 5 at most, in single precision for `Recommender`.
-    error = 1e-5 if name == "Recommender" else 1e-12
+    # Sums of a few dozen numbers of size 5 at most, in single precision for recommenders of events.
+    error = 1e-5 if "Recommender" in name else 1e-12
     np.testing.assert_allclose(make.asked(name, model), TOLD["estimators"][name], atol=error)
     if name == "TraceNormClassifier":
         model.partial_fit(make.ROWS, make.LABELS)
     elif name == "RiverTraceNormClassifier":
         model.learn_one({"a": 1.0, "new": 2.0}, "new")
-    elif name == "RiverMatrixCompleter":
+    elif name in ("RiverMatrixCompleter", "RiverRecommender"):
         model.learn_one("new", 1, 3.0)
     elif name == "Recommender":
         model.partial_fit([("new", 1)])

@@ -14,6 +14,7 @@ _HOMES = {
     "MatrixCompletionRegressor": ("sklearn", "estimators"),
     "Recommender": ("ranker", None),
     "RiverMatrixCompleter": ("river", "river"),
+    "RiverRecommender": ("river", "river"),
     "RiverTraceNormClassifier": ("river", "river"),
     "TraceNormClassifier": ("classifier", "estimators"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Hashable, Mapping, Sequence
@@ -70,6 +71,11 @@ class Recommender(Guarded):
     Several threads may recommend, predict or save at the same time, or one may learn; other calls
     are refused with a RuntimeError.
 
+    Attributes
+    ----------
+    note_
+        What `save` was given as a note, in a model that was loaded; else None.
+
     Examples
     --------
     >>> model = Recommender()
@@ -92,6 +98,7 @@ class Recommender(Guarded):
         self._pool = RankingPool(checks.count(seed, "seed", least=0, most=math.inf))
         self._users, self._items = Ids(), Ids()
         self._times = np.zeros(3)  # the last one, the sum of the times between two, their number
+        self.note_: dict[str, Any] | None = None
 
     def partial_fit(self, pairs: Any, *, weights: Any = None, times: Any = None) -> Self:
         """Learn events, in the order given.
@@ -249,6 +256,22 @@ class Recommender(Guarded):
         items = self._pool.seen_by(number).tolist() if number >= 0 else []
         return [self._items.names[item] for item in items]
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the options it was made with, for `clone` of scikit-learn."""
+        return {"seed": self._pool.seed}
+
+    @property
+    @reads
+    def users_(self) -> list[Any]:
+        """Users known, in order of appearance; `forget` gives the place to the last one."""
+        return list(self._users.names)
+
+    @property
+    @reads
+    def items_(self) -> list[Any]:
+        """Items known, in order of appearance."""
+        return list(self._items.names)
+
     @property
     def n_users_(self) -> int:
         """Users known."""
@@ -297,30 +320,48 @@ class Recommender(Guarded):
         prices = np.log(kernels.EXPERTS * rounds[rounds > 0])
         return float(prices.sum() + switches * prices.max())
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, note: dict[str, Any] | None = None) -> None:
         """Write everything to one file; `load` resumes bit-identically.
 
         Ids must be texts, numbers, booleans, None, bytes or tuples of these.
+
+        Parameters
+        ----------
+        path
+            The file. A kill at any moment leaves the old one or the new one.
+        note
+            What belongs to this state of the model, such as the offset of the next event: a dict that
+            JSON can hold. `load` returns a model with it as `note_`.
         """
-        self._write(path)
+        if note is not None and (type(note) is not dict or json.loads(json.dumps(note)) != note):
+            raise TypeError(
+                f"note must be a dict that JSON can hold, with texts as keys, got {note!r}"
+            )
+        self.write(path, type(self).__name__, note)
 
     @reads_whole
-    def _write(self, path: str | os.PathLike[str]) -> None:
-        """Write settings and arrays."""
+    def write(self, path: str | os.PathLike[str], kind: str, face: dict[str, Any] | None) -> None:
+        """Write everything for a wrapper of that name, with settings of its own."""
         pool = self._pool
-        settings = {"seed": pool.seed, "refreshed": pool.refreshed}
+        settings = {"seed": pool.seed, "refreshed": pool.refreshed, "face": face}
         arrays = _pool_state(pool)
         arrays |= {"times": self._times, "ids.users": encode_keys(self._users.names)}
         arrays["ids.items"] = encode_keys(self._items.names)
-        write_archive(path, type(self).__name__, settings, arrays)
+        write_archive(path, kind, settings, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote."""
+        model, model.note_ = cls.read(path, cls.__name__)
+        return model
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], kind: str) -> tuple[Self, dict[str, Any] | None]:
+        """Read what `write` wrote for a wrapper of that name, and its own settings."""
         with enough_memory(path):
-            archive = read_archive(path, _check_archive, cls.__name__)
+            archive = read_archive(path, _check_archive, kind)
             settings, arrays = archive.settings, archive.arrays
-            with refused(f"{path} does not hold the state of a {cls.__name__}"):
+            with refused(f"{path} does not hold the state of a {kind}"):
                 model = cls(seed=settings["seed"])
             model._pool.refreshed = settings["refreshed"]
             _set_pool(model._pool, arrays)
@@ -328,7 +369,7 @@ class Recommender(Guarded):
             require(model._times[1] >= 0.0 and model._times[2] >= 0.0, "times")
             model._users = Ids(distinct_keys(arrays["ids.users"], model._pool.users))
             model._items = Ids(distinct_keys(arrays["ids.items"], model._pool.items))
-        return model
+        return model, settings.get("face")
 
     def __repr__(self) -> str:
         return f"Recommender(users={self.n_users_}, items={self.n_items_}, events={self.n_events_})"
@@ -337,7 +378,11 @@ class Recommender(Guarded):
 _REAL, _SHORT, _WHOLE = np.float64, np.float32, np.int64
 #: Sums of weights stay below this.
 LARGEST = 1e30
-SETTINGS = {"seed": Field(int, least=0), "refreshed": Field(int, least=0)}
+SETTINGS = {
+    "seed": Field(int, least=0),
+    "refreshed": Field(int, least=0),
+    "face": Field(dict, optional=True, newer=True),
+}
 ARRAYS = {
     "clock": Field(_WHOLE, (2,), 0, below=1 << 62),
     "items": Field(_SHORT, (kernels.ITEM_ROWS, "items"), 0.0, LARGEST),

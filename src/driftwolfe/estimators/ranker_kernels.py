@@ -593,7 +593,7 @@ def recommend(users, most, everything, ranks, scratch, best, chances):
 @jit(PLACES, PLACES, RANKS, SCRATCH, NEW_TABLE)
 def predict(users, items, ranks, scratch, chances):
     """Fill in the probability that each expert gives to each pair: 0 for what is new or was seen."""
-    everything = ranks.clock[1] <= SMALL_CATALOGUE
+    everything, number, scored = ranks.clock[1] <= SMALL_CATALOGUE, 0, -2
     for n in range(users.size):
         user, item, known = users[n], items[n], items[n] < 0
         if user >= 0:
@@ -603,7 +603,8 @@ def predict(users, items, ranks, scratch, chances):
         if known:
             chances[n] = 0.0
         else:
-            number = score(ranks, user, everything, scratch)
+            if user != scored:  # many items of one user are scored at once
+                number, scored = score(ranks, user, everything, scratch), user
             chances_of(ranks, item, number, everything, scratch)
             chances[n] = scratch.chances
 

@@ -14,6 +14,7 @@ from river.reco.base import Ranker
 from driftwolfe.estimators.classifier_experts import OPTIONS, ClassLearner, read_model, write_model
 from driftwolfe.estimators.classifier_features import LARGEST, Rows, copies, dense_rows
 from driftwolfe.estimators.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys
+from driftwolfe.estimators.ranker import Recommender
 from driftwolfe.estimators.recommender import MatrixCompleter
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
@@ -95,9 +96,8 @@ class RiverMatrixCompleter(Ranker):
     def load(cls, path: str | os.PathLike[str]) -> RiverMatrixCompleter:
         """Read what `save` wrote."""
         completer, face = MatrixCompleter.read(path, cls.__name__)
-        check_fields({"seed": Field(int, least=0, optional=True)}, face, cls.__name__)
-        options, seed = completer.settings, face["seed"]
-        require((seed or 0) == options["seed"], "seeds")
+        options = completer.settings
+        seed = _seed_of(face, options, cls.__name__)
         options["n_factors"] = options.pop("rank")
         model = cls(**{**options, "seed": seed})
         model.completer = completer
@@ -106,9 +106,80 @@ class RiverMatrixCompleter(Ranker):
     def rank(self, user: Hashable, items: Iterable[Hashable], x: Any = None) -> list[Any]:
         """Return the items in the order of their predictions for a user, best first."""
         given = list(items)
-        scores = self.completer.predict([(user, item) for item in given])
-        order = (-scores).argsort(kind="stable")
-        return [given[place] for place in order.tolist()]
+        return _ranked(given, self.completer.predict([(user, item) for item in given]))
+
+
+class RiverRecommender(Ranker):
+    """`Recommender` for river: events one at a time, or several.
+
+    Parameters
+    ----------
+    seed
+        As for `Recommender`; None is 0.
+
+    Attributes
+    ----------
+    recommender
+        The `Recommender` behind it.
+
+    Examples
+    --------
+    >>> model = RiverRecommender()
+    >>> for user, item in [("ann", "tea"), ("ann", "milk"), ("bob", "tea"), ("cat", "jam")]:
+    ...     model.learn_one(user, item)
+    >>> model.rank("bob", {"jam", "milk"})
+    ['milk', 'jam']
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        super().__init__(seed=seed)
+        self.recommender = Recommender(seed=seed or 0)
+
+    def learn_one(self, user: Hashable, item: Hashable, y: Any = None, x: Any = None) -> None:
+        """Learn an event of weight y: 1 if not given, 0 if the item was only seen; x is not used."""
+        self.recommender.partial_fit([(user, item)], weights=None if y is None else [y])
+
+    def predict_one(self, user: Hashable, item: Hashable, x: Any = None) -> Any:
+        """Return the probability that an item is the user's next new one; x is not used."""
+        return float(self.recommender.predict([(user, item)])[0])
+
+    def learn_many(self, pairs: Any, y: Any = None) -> None:
+        """Learn events of (user, item) pairs, in order: the same as one after the other."""
+        self.recommender.partial_fit(pairs, weights=y)
+
+    def predict_many(self, pairs: Any) -> Any:
+        """Return the probabilities of (user, item) pairs."""
+        return self.recommender.predict(pairs)
+
+    def rank(self, user: Hashable, items: Iterable[Hashable], x: Any = None) -> list[Any]:
+        """Return the items in the order of their probabilities, best first; what was seen comes last."""
+        given = list(items)
+        return _ranked(given, self.recommender.predict([(user, item) for item in given]))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one file, as `Recommender.save` does."""
+        self.recommender.write(path, type(self).__name__, {"seed": self.seed})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> RiverRecommender:
+        """Read what `save` wrote."""
+        recommender, face = Recommender.read(path, cls.__name__)
+        model = cls(_seed_of(face, recommender.get_params(), cls.__name__))
+        model.recommender = recommender
+        return model
+
+
+def _ranked(items: list[Any], scores: Array) -> list[Any]:
+    """Return items in the order of their scores, the highest first; equal ones as they were given."""
+    return [items[place] for place in (-scores).argsort(kind="stable").tolist()]
+
+
+def _seed_of(face: Any, options: Mapping[str, Any], kind: str) -> int | None:
+    """Return the seed in a file, None or that of the model behind."""
+    check_fields({"seed": Field(int, least=0, optional=True)}, face, kind)
+    seed: int | None = face["seed"]
+    require((seed or 0) == options["seed"], "seeds")
+    return seed
 
 
 class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):

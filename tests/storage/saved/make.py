@@ -1,7 +1,7 @@
 """The files beside this one, as driftwolfe of format 1 wrote them: `python tests/storage/saved/make.py FOLDER`.
 
-They are kept: run this again, into another folder, only where the format changes. For a new learner,
-`python tests/storage/saved/make.py FOLDER NAME` adds its file alone.
+They are kept: run this again, into another folder, only where the format changes. For a new learner or
+estimator, `python tests/storage/saved/make.py FOLDER NAME` adds its file alone.
 """
 
 import json
@@ -63,6 +63,8 @@ def learned_estimators():
     """All of them, after a few records."""
     river = estimators.RiverTraceNormClassifier(radii=20.0)
     ranker = estimators.RiverMatrixCompleter(n_factors=1, memory=64)
+    events = estimators.RiverRecommender()
+    events.learn_many(RATED[:10], RATINGS[:10] - 1.0)
     for row, label in zip(ROWS.tolist(), LABELS, strict=True):
         river.learn_one(dict(zip("ab", row, strict=True)), label)
     for (user, item), rating in zip(RATED, RATINGS.tolist(), strict=True):
@@ -75,6 +77,7 @@ def learned_estimators():
         ),
         "Recommender": estimators.Recommender().partial_fit(RATED[:10], weights=RATINGS[:10] - 1.0),
         "RiverMatrixCompleter": ranker,
+        "RiverRecommender": events,
         "TraceNormClassifier": estimators.TraceNormClassifier(radii=(5.0, 50.0)).partial_fit(
             ROWS, LABELS, classes=["down", "up"]
         ),
@@ -91,8 +94,9 @@ def asked(name, model):
         return [model.predict_proba_one(row)[label] for row in rows for label in ("down", "up")]
     if name == "RiverMatrixCompleter":
         return [model.predict_one(*pair) for pair in RATED[:5]]
-    if name == "Recommender":
-        return model.predict([*RATED[10:], ("new", 1), ("new", 2)]).tolist()
+    if "Recommender" in name:
+        predict = model.predict if name == "Recommender" else model.predict_many
+        return predict([*RATED[10:], ("new", 1), ("new", 2)]).tolist()
     return model.predict(RATED[:5]).tolist()
 
 
@@ -110,10 +114,20 @@ def write_learner(folder, name):
     return {"decision": dense(learner.decision), "lmo": learner.lmo_calls}
 
 
+def write_estimator(folder, name, model):
+    """Write the file of one estimator; return what it should say when it is loaded."""
+    model.save(folder / f"{name}.safetensors")
+    return asked(name, model)
+
+
 def add(folder, names):
-    """Write the files of some learners beside those that are there."""
-    told = json.loads((folder / "told.json").read_text())
-    told["learners"] |= {name: write_learner(folder, name) for name in names}
+    """Write the files of some learners or estimators beside those that are there."""
+    told, learned = json.loads((folder / "told.json").read_text()), learned_estimators()
+    for name in names:
+        if name in learned:
+            told["estimators"][name] = write_estimator(folder, name, learned[name])
+        else:
+            told["learners"][name] = write_learner(folder, name)
     (folder / "told.json").write_text(json.dumps(told, indent=1) + "\n")
 
 
@@ -121,8 +135,7 @@ def main(folder):
     """Write all files, and what they should say when they are loaded."""
     told = {"learners": {name: write_learner(folder, name) for name in LEARNERS}, "estimators": {}}
     for name, model in learned_estimators().items():
-        model.save(folder / f"{name}.safetensors")
-        told["estimators"][name] = asked(name, model)
+        told["estimators"][name] = write_estimator(folder, name, model)
     learner, history = play_game(folder / "game.safetensors")
     told["game"] = {"decision": dense(learner.decision), "losses": history.losses.tolist()}
     (folder / "told.json").write_text(json.dumps(told, indent=1) + "\n")
