@@ -25,6 +25,7 @@ EXTRAS = {
     "plot": "pictures of driftwolfe demo and of the examples",
     "estimators": "estimators of scikit-learn",
     "river": "estimators of river",
+    "onnx": "recommenders as ONNX files",
     "experiments": "driftwolfe reproduce, sweep, report",
     "gpu": "large matrices on a GPU",
     "distributed": "sweeps on a Dask cluster",

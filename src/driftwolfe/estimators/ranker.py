@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from driftwolfe.estimators import ranker_kernels as kernels
 from driftwolfe.estimators.ids import Ids, distinct_keys, encode_keys, plain_keys
 from driftwolfe.estimators.ranker_pool import RankingPool
+from driftwolfe.estimators.ranker_tables import RankingTables, ranking_tables
 from driftwolfe.estimators.recommender import columns
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
@@ -259,6 +260,11 @@ class Recommender(Guarded):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the options it was made with, for `clone` of scikit-learn."""
         return {"seed": self._pool.seed}
+
+    @reads
+    def tables(self) -> RankingTables:
+        """Return all that scores follow from, as arrays; numbers are places in `users_` and `items_`."""
+        return ranking_tables(_pool_state(self._pool))
 
     @property
     @reads
