@@ -209,7 +209,11 @@ def main() -> None:
     parser.add_argument(
         "--rows", type=int, default=None, help="use only the first rows of each stream"
     )
-    limit = parser.parse_args().rows
+    parser.add_argument(
+        "--one-row", action="store_true", help="print the time of one row per call instead"
+    )
+    given = parser.parse_args()
+    limit = given.rows
     play(RiverTraceNormClassifier(), digits()[:50])  # compiled before the clock starts
     for name, load in STREAMS.items():
         try:
@@ -217,8 +221,28 @@ def main() -> None:
         except Skipped as skipped:
             print(f"{name}: skipped, {skipped}")
             continue
-        print(f"\n{name}: {len(rows):,} rows")
-        compare(rows)
+        if given.one_row:
+            print_one_row(name, rows[:TIMED])
+        else:
+            print(f"\n{name}: {len(rows):,} rows")
+            compare(rows)
+
+
+def print_one_row(name: str, rows: Rows) -> None:
+    """Print the processor time of one row per call, predicted and learned, through both APIs."""
+    table, labels = as_table(rows)
+    classes = np.unique(labels)
+    jobs = {
+        "river": lambda: play(RiverTraceNormClassifier(), rows),
+        "softmax": lambda: play(linear_model.SoftmaxRegression(optim.SGD(0.1)), rows),
+        "scikit-learn": lambda: row_by_row(TraceNormClassifier(), table, labels, classes),
+    }
+    middle = medians(race(jobs, REPEATS[True], clock=time.process_time))
+    print(
+        f"{name}, {len(rows):,} rows: river's API {middle['softmax'] / middle['river']:.2f} times the "
+        f"speed of softmax, scikit-learn's API {1e6 * middle['scikit-learn'] / len(rows):.0f} us per row",
+        flush=True,
+    )
 
 
 def compare(rows: Rows) -> None:

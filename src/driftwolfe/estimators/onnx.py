@@ -33,8 +33,10 @@ def write_onnx(model: MatrixCompleter | Recommender, path: str | os.PathLike[str
     """
     if not (isinstance(model, MatrixCompleter | Recommender) and model.n_items_):
         raise ValueError(f"model must be a recommender that has learned something, got {model!r}")
-    rated = isinstance(model, MatrixCompleter)
-    write_bytes(Path(path), _ratings(model) if rated else _scores(model.tables()))
+    if isinstance(model, MatrixCompleter):
+        write_bytes(Path(path), _ratings(model))
+    else:
+        write_bytes(Path(path), _scores(model.tables()))
 
 
 class _Graph:

@@ -358,7 +358,8 @@ class Recommender(Guarded):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote."""
-        model, model.note_ = cls.read(path, cls.__name__)
+        model, note = cls.read(path, cls.__name__)
+        model.note_ = note
         return model
 
     @classmethod
