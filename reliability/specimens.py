@@ -15,7 +15,12 @@ from typing import Any
 import numpy as np
 
 import driftwolfe as dw
-from driftwolfe.estimators import MatrixCompleter, RiverTraceNormClassifier, TraceNormClassifier
+from driftwolfe.estimators import (
+    MatrixCompleter,
+    Recommender,
+    RiverTraceNormClassifier,
+    TraceNormClassifier,
+)
 from driftwolfe.experiments import trial as results
 from driftwolfe.experiments.sweep import EXAMPLE, Store, parse_spec, read_spec
 from driftwolfe.experiments.trial import DataSet, Trial
@@ -181,6 +186,25 @@ def _use_completer(completer: Any) -> None:
         completer.partial_fit(pairs, rng.integers(1, 6, 5))
         require(is_sound(completer.decision_, completer.domain_), "the decision is not feasible")
     require(len(completer.recommend(3, 2)) <= 2, "more recommendations than requested")
+
+
+def _write_recommender(path: Path) -> None:
+    rng = np.random.default_rng(0)
+    model = Recommender().partial_fit(rng.integers(0, (9, 30), (150, 2)))
+    model.save(path, note={"offset": 150})
+
+
+def _use_recommender(model: Any) -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(ROUNDS):
+        pairs = rng.integers(0, 40, (5, 2))
+        scores = model.recommend_many([3, "new"], 5, return_scores=True)[1]
+        for each in (model.predict(pairs), *scores):
+            require(np.isfinite(each).all(), "a probability is not finite")
+        model.partial_fit(pairs)
+    tables = model.tables()
+    require(np.isfinite(tables.scores(tables.seen_by(0))).all(), "a score is not finite")
+    require(len(model.recommend(3, 2)) <= 2, "more recommendations than requested")
 
 
 def _labelled(rows: int, seed: int) -> Any:
@@ -423,6 +447,7 @@ SPECIMENS = (
     learner_specimen("KalhanOFW", lambda: dw.KalhanOFW(dw.ConvexHull(np.eye(3)), inner_steps=3)),
     Specimen("game", "game.safetensors", _write_game, mutated_archive, _load_game, _use_game),
     _archive_specimen("MatrixCompleter", _write_completer, _use_completer),
+    _archive_specimen("Recommender", _write_recommender, _use_recommender),
     _archive_specimen("TraceNormClassifier", _write_classifier, _use_classifier),
     _archive_specimen("RiverTraceNormClassifier", _write_river, _use_river),
     Specimen("sweep (TOML)", "sweep.toml", _write_spec, _craft_spec, read_spec, _use_spec),
