@@ -85,8 +85,16 @@ def groups() -> dict[str, Group]:
         ),
         "estimators": Group(
             "Estimators",
-            "A recommender and a classifier, with scikit-learn and river APIs.",
-            {"driftwolfe.estimators": _public("driftwolfe.estimators")},
+            "Two recommenders and a classifier, with scikit-learn and river APIs.",
+            {
+                module: _public(module)
+                for module in (
+                    "driftwolfe.estimators",
+                    "driftwolfe.evaluate",
+                    "driftwolfe.estimators.ranker_tables",
+                    "driftwolfe.estimators.onnx",
+                )
+            },
         ),
         "points": Group(
             "Points",

@@ -21,6 +21,8 @@ PUBLIC = (
     "driftwolfe.streams.synthetic",
     "driftwolfe.streams.drift",
     "driftwolfe.estimators",
+    "driftwolfe.estimators.onnx",
+    "driftwolfe.estimators.ranker_tables",
     "driftwolfe.evaluate",
     "driftwolfe.experiments.figures",
     "driftwolfe.experiments.report",

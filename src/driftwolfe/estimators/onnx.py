@@ -14,6 +14,8 @@ from driftwolfe.estimators.recommender import MatrixCompleter
 from driftwolfe.points.kinds import Array
 from driftwolfe.storage import write_bytes
 
+__all__ = ["write_onnx"]
+
 #: Versions of operators and files that onnxruntime reads from 1.17 on.
 OPSET, IR_VERSION = 20, 9
 #: The end of any axis.
@@ -23,13 +25,27 @@ LAST = 2**31 - 1
 def write_onnx(model: MatrixCompleter | Recommender, path: str | os.PathLike[str]) -> None:
     """Write what a recommender predicts now to an ONNX file, in single precision.
 
-    Numbers of users and items are their places in `users_` and `items_`. The file of a
-    `MatrixCompleter` has inputs `users` and `items`, where -1 is a new one, and the output `ratings`:
-    those of `factors`, clipped to the range of ratings. The file of a `Recommender` has the input
-    `seen`, what a user has seen, as `RankingTables.seen_by` returns it, and the output `scores` of all
-    items, as `RankingTables.scores` computes them.
+    Needs ``pip install 'driftwolfe[onnx]'``. Numbers of users and items are their places in `users_` and
+    `items_`.
 
-    Needs ``pip install 'driftwolfe[onnx]'``.
+    Parameters
+    ----------
+    model
+        A `MatrixCompleter`: the file has inputs `users` and `items`, where -1 is a new one, and the
+        output `ratings`, those of `factors`, clipped to the range of ratings. Or a `Recommender`: the
+        file has the input `seen`, what somebody has seen, as `RankingTables.seen_by` returns it, and
+        the output `scores` of all items, as `RankingTables.scores` computes them.
+    path
+        The file, which is replaced as a whole.
+
+    Examples
+    --------
+    >>> from driftwolfe.estimators import Recommender
+    >>> model = Recommender().partial_fit([("ann", "tea"), ("ann", "jam"), ("bob", "tea")])
+    >>> write_onnx(model, "scores.onnx")  # doctest: +SKIP
+    >>> session = onnxruntime.InferenceSession("scores.onnx")  # doctest: +SKIP
+    >>> session.run(None, {"seen": model.tables().seen_by(1)})  # doctest: +SKIP
+    [array([0., 1.], dtype=float32)]
     """
     if not (isinstance(model, MatrixCompleter | Recommender) and model.n_items_):
         raise ValueError(f"model must be a recommender that has learned something, got {model!r}")

@@ -10,6 +10,8 @@ import numpy as np
 from driftwolfe.estimators import ranker_kernels as kernels
 from driftwolfe.points.kinds import Array, Indices
 
+__all__ = ["RankingTables"]
+
 
 class RankingTables(NamedTuple):
     """All that the scores of a `Recommender` follow from, as arrays; items are numbers.
