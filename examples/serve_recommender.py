@@ -7,7 +7,10 @@ A line of the log is an event, {"user": "ann", "item": "tea"}, with a "weight" i
 or a request, {"user": "ann", "recommend": 3}. The model and the offset of the next line are one file,
 which is replaced as a whole, every `EVERY` lines. So after a kill at any moment the two fit: lines since
 the last file are read again, and none is lost or learned twice. As learning is deterministic, answers
-that are given twice are the same. Any source of (offset, bytes) with rising offsets will do; for Kafka:
+that are given twice are the same. Each save writes the whole model: saving after every line would cost far
+more than learning it.
+
+Any source of (offset, bytes) with rising offsets will do; for a partition of Kafka:
 
     def source(position):
         consumer.seek(partition, position)
