@@ -153,7 +153,7 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
     ],
     "RiverRecommender": [
         EstimatorCase(
-            lambda: estimators.RiverRecommender(seed=2),
+            lambda: estimators.RiverRecommender(),
             _learn_events,
             lambda model: np.append(
                 [model.predict_one(*pair) for pair in ASKED], model.rank(0, range(9))

@@ -12,22 +12,26 @@ class PlainRanks:
 
     def __init__(self, items):
         self.events = np.zeros(items)
-        self.decaying = np.zeros((len(kernels.MEMORIES), items))
+        self.recent = np.zeros(items)
         self.known = np.zeros(items, bool)
         self.far, self.near = np.zeros((items, items)), np.zeros((items, items))
         self.history, self.seen = {}, {}
 
     def chances(self, user):
-        """The probabilities of all items, a row for each expert but the low-rank one."""
+        """The probabilities of all items, a row for each expert."""
         open_ = self.known & ~np.isin(np.arange(self.known.size), list(self.seen.get(user, ())))
-        scores = [(self.events + 1.0), *self.decaying]
+        scores = [self.events + 1.0, self.recent]
         latest = self.history.get(user, [])[::-1][: kernels.LOOK_BACK]
-        for table, most in ((self.far, math.inf), (self.near, kernels.FRESH)):
+        kinds = (
+            (self.far, math.inf, kernels.FAR_POWER),
+            (self.near, kernels.FRESH, kernels.NEAR_POWER),
+        )
+        for table, most, power in kinds:
             summed = np.zeros(self.known.size)
             for d, item in enumerate(latest):
                 norm = math.sqrt(min(self.events[item], most) + 3.0)
                 summed += math.exp(-d / kernels.NEAR) / norm * table[item]
-            scores += [(summed * (self.events + 1.0) ** -p) ** 2 for p in kernels.POWERS]
+            scores.append((summed * (self.events + 1.0) ** -power) ** 2)
         found = []
         for score in scores:
             held = np.where(open_, score, 0.0)
@@ -43,9 +47,8 @@ class PlainRanks:
         self.known[item] = True
         if weight > 0.0:
             self.events[item] += weight
-            for m, memory in enumerate(kernels.MEMORIES):
-                self.decaying[m] *= math.exp(-1.0 / memory)
-                self.decaying[m, item] += weight
+            self.recent *= math.exp(-1.0 / kernels.MEMORY)
+            self.recent[item] += weight
             # Near pairs of an item fade with each of its events.
             self.near[item] /= 1.0 + 1.0 / kernels.FRESH
             history = self.history.setdefault(user, [])

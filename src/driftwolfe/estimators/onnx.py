@@ -135,19 +135,14 @@ def _scores(tables: RankingTables) -> bytes:
     flat = add("Mul", add("Shape", history), add.whole(neighbours.shape[1]))
     places = add("Reshape", chosen, flat, allowzero=1)
     rows = [add.constant(tables.popularity)]
-    for kind in range(pairs.shape[2]):
+    for kind, power in enumerate(tables.powers):
         counts = add("Mul", add("Gather", add.constant(pairs[..., kind]), history), column)
         counts = add("Reshape", counts, flat, allowzero=1)
         empty = add.constant(np.zeros(number + 1))
         sums = add("ScatterElements", empty, places, counts, axis=0, reduction="add")
         sums = add("Slice", sums, first, add.whole(number), first)
-        product = add("Mul", add.constant(tables.powers), sums)
+        product = add("Mul", add.constant(power[None]), sums)
         rows.append(add("Mul", product, product))
-    # The low-rank expert.
-    taste = add("Mul", add("Gather", add.constant(tables.factors), history), column)
-    taste = add("ReduceSum", taste, first, keepdims=0)
-    liking = add("Relu", add("MatMul", add.constant(tables.factors), taste))
-    rows.append(add("Unsqueeze", add("Mul", liking, liking), first))
     # Probabilities: what was seen has none, and experts without an opinion say what popularity says.
     negative = add("Less", "seen", add.whole(0))
     items = add("Where", negative, add("Sub", add.whole(-1), "seen"), "seen")

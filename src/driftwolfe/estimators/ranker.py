@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Self
@@ -20,7 +19,7 @@ from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.saved_state import Field, check_fields
-from driftwolfe.storage import Archive, enough_memory, read_archive, refused, require, write_archive
+from driftwolfe.storage import Archive, enough_memory, read_archive, require, write_archive
 
 #: Largest weight of an event, and longest time between two, in mean times between two.
 LARGEST_WEIGHT, LONGEST_GAP = 1e6, 1e4
@@ -50,11 +49,6 @@ class Recommender(Guarded):
     it grows with what the user has seen by some nanoseconds an item. Catalogues of more than 2,048
     items are searched among the neighbours of the user's 10 latest items and the 128 most popular
     items of each kind.
-
-    Parameters
-    ----------
-    seed
-        Seed of the random directions that the low-rank expert starts from.
 
     Notes
     -----
@@ -95,8 +89,8 @@ class Recommender(Guarded):
     Item-based collaborative filtering recommendation algorithms, WWW.
     """
 
-    def __init__(self, *, seed: int = 0) -> None:
-        self._pool = RankingPool(checks.count(seed, "seed", least=0, most=math.inf))
+    def __init__(self) -> None:
+        self._pool = RankingPool()
         self._users, self._items = Ids(), Ids()
         self._times = np.zeros(3)  # the last one, the sum of the times between two, their number
         self.note_: dict[str, Any] | None = None
@@ -159,7 +153,7 @@ class Recommender(Guarded):
         )
         if counted.min() < 0.0 or counted.max() > LARGEST_WEIGHT:
             raise ValueError(f"weights must lie in 0..{LARGEST_WEIGHT:g}")
-        elapsed, clock = np.ones(size), self._times
+        elapsed, clock = (counted > 0.0).astype(float), self._times
         if times is not None:
             elapsed, clock = self._elapsed(checks.finite_array(times, "times", size))
         rows, new_users = self._users.number(users)
@@ -258,8 +252,8 @@ class Recommender(Guarded):
         return [self._items.names[item] for item in items]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the options it was made with, for `clone` of scikit-learn."""
-        return {"seed": self._pool.seed}
+        """Return the options it was made with, none: so that scikit-learn can `clone` it."""
+        return {}
 
     @reads
     def tables(self) -> RankingTables:
@@ -296,9 +290,7 @@ class Recommender(Guarded):
     @property
     def expert_names_(self) -> list[str]:
         """What each expert ranks by."""
-        memories = [f"popularity, {memory:,.0f} events" for memory in kernels.MEMORIES]
-        kinds = [f"{kind}, power {p:g}" for kind in ("far", "near") for p in kernels.POWERS]
-        return ["popularity", *memories, *kinds, "low rank"]
+        return ["popularity", "recent popularity", "far pairs", "near pairs"]
 
     @property
     @reads
@@ -349,7 +341,7 @@ class Recommender(Guarded):
     def write(self, path: str | os.PathLike[str], kind: str, face: dict[str, Any] | None) -> None:
         """Write everything for a wrapper of that name, with settings of its own."""
         pool = self._pool
-        settings = {"seed": pool.seed, "refreshed": pool.refreshed, "face": face}
+        settings = {"refreshed": pool.refreshed, "face": face}
         arrays = _pool_state(pool)
         arrays |= {"times": self._times, "ids.users": encode_keys(self._users.names)}
         arrays["ids.items"] = encode_keys(self._items.names)
@@ -368,8 +360,7 @@ class Recommender(Guarded):
         with enough_memory(path):
             archive = read_archive(path, _check_archive, kind)
             settings, arrays = archive.settings, archive.arrays
-            with refused(f"{path} does not hold the state of a {kind}"):
-                model = cls(seed=settings["seed"])
+            model = cls()
             model._pool.refreshed = settings["refreshed"]
             _set_pool(model._pool, arrays)
             model._times = arrays["times"]
@@ -386,60 +377,63 @@ _REAL, _SHORT, _WHOLE = np.float64, np.float32, np.int64
 #: Sums of weights stay below this.
 LARGEST = 1e30
 SETTINGS = {
-    "seed": Field(int, least=0),
     "refreshed": Field(int, least=0),
     "face": Field(dict, optional=True, newer=True),
 }
 ARRAYS = {
     "clock": Field(_WHOLE, (2,), 0, below=1 << 62),
-    "items": Field(_SHORT, (kernels.ITEM_ROWS, "items"), 0.0, LARGEST),
-    "factors": Field(_SHORT, (kernels.RANK, "items"), -LARGEST, LARGEST),
-    "popular": Field(_WHOLE, (None,), 0, below="items"),
+    "items": Field(_REAL, ("items", 5), 0.0, LARGEST),
+    "popular": Field(_WHOLE, (None,), 1, below=1 << 31),
     "weights": Field(_REAL, (kernels.BUCKETS, kernels.EXPERTS), 0.0, 1.0 + 1e-6),
     "rounds": Field(_WHOLE, (kernels.BUCKETS,), 0),
-    "totals": Field(_REAL, (kernels.FIRST_PAIRS + len(kernels.MEMORIES),), 0.0, LARGEST),
-    "lists.sizes": Field(_WHOLE, ("items",), 0, below=1 << kernels.LAST_LEVEL),
-    "lists.levels": Field(_WHOLE, ("items",), -1, kernels.LAST_LEVEL),
-    "neighbours": Field(np.int32, ("slots",), -1, below="items"),
-    "counts": Field(_SHORT, ("slots", kernels.KINDS), 0.0, LARGEST),
-    "users.sizes": Field(_WHOLE, ("users",), 0),
-    "users.levels": Field(_WHOLE, ("users",), -1, 30),
-    "seen": Field(np.int32, ("entries",)),
+    "totals": Field(_REAL, (3,), 0.0, LARGEST),
+    "lists": Field(_WHOLE, ("items",), 0, kernels.MOST_NEIGHBOURS),
+    "neighbours": Field(np.int32, ("pairs",), 0, below="items"),
+    "counts": Field(_SHORT, ("pairs", 2), 0.0, LARGEST),
+    "users": Field(_WHOLE, ("users",), 0, below=1 << 31),
+    "seen": Field(np.int32, ("entries",), 0, below=1 << 30),
     "times": Field(_REAL, (3,)),
     "ids.users": Field(np.uint8, (None,)),
     "ids.items": Field(np.uint8, (None,)),
 }
+#: Arrays of the pool that are saved as they are.
+_SAME = ("clock", "popular", "weights", "rounds", "totals")
 
 
 def _pool_state(pool: RankingPool) -> dict[str, NDArray[Any]]:
-    """Return the arrays that make up a pool; lists follow each other without gaps."""
-    ranks, users, items = pool.ranks, pool.users, pool.items
-    lists, seen = ranks.lists[:items], ranks.users[:users]
-    slots = _places(lists[:, kernels.START], _slots(lists[:, kernels.LEVEL]))
+    """Return the arrays that make up a pool; of lists, the sizes and all entries one after the other."""
+    ranks = pool.ranks
+    lists, users = ranks.lists[1 : pool.items + 1], ranks.users[1 : pool.users + 1]
+    pairs = _places(lists[:, kernels.START], lists[:, kernels.SIZE])
     return {
-        "clock": ranks.clock,
-        "items": ranks.items[:, :items],
-        "factors": ranks.factors[:, :items],
-        **{name: getattr(ranks, name) for name in ("popular", "weights", "rounds", "totals")},
-        "lists.sizes": lists[:, kernels.SIZE],
-        "lists.levels": lists[:, kernels.LEVEL],
-        "neighbours": ranks.neighbours[slots],
-        "counts": ranks.counts[slots],
-        "users.sizes": seen[:, kernels.SIZE],
-        "users.levels": seen[:, kernels.LEVEL],
-        "seen": ranks.seen[_places(seen[:, kernels.START], seen[:, kernels.SIZE])],
+        **{name: getattr(ranks, name) for name in _SAME},
+        "items": ranks.items[1 : pool.items + 1],
+        "lists": lists[:, kernels.SIZE],
+        "neighbours": ranks.neighbours[pairs] - 1,
+        "counts": ranks.counts[pairs],
+        "users": users[:, kernels.SIZE],
+        "seen": ranks.seen[_places(users[:, kernels.START], users[:, kernels.SIZE])] - 2,
     }
-
-
-def _slots(levels: Indices) -> Indices:
-    """Return how long lists of these levels are."""
-    return np.where(levels < 0, 0, 1 << np.maximum(levels, 0))
 
 
 def _places(starts: Indices, sizes: Indices) -> Indices:
     """Return the places of all entries of some lists."""
     ends = np.cumsum(sizes)
     return np.repeat(starts - ends + sizes, sizes) + np.arange(ends[-1] if ends.size else 0)
+
+
+def _unpacked(sizes: Indices, *columns: NDArray[Any]) -> list[NDArray[Any]]:
+    """Return the table of lists of some sizes, after an empty one, and columns with room to grow."""
+    require(columns[0].shape[0] == sizes.sum() < 1 << 31, "lists")
+    levels = np.maximum(np.frexp(np.maximum(sizes - 1, 0))[1], kernels.FIRST_LEVEL) * (sizes > 0)
+    slots = np.where(sizes > 0, 1 << levels, 0)
+    starts = np.cumsum(slots) - slots
+    table = np.zeros((sizes.size + 1, 3), np.int64)
+    table[1:] = np.stack([starts, sizes, levels], axis=1)
+    spread = [np.zeros((slots.sum(), *column.shape[1:]), column.dtype) for column in columns]
+    for room, column in zip(spread, columns, strict=True):
+        room[_places(starts, sizes)] = column
+    return [table, *spread]
 
 
 def _check_archive(archive: Archive) -> None:
@@ -450,46 +444,25 @@ def _check_archive(archive: Archive) -> None:
 
 def _set_pool(pool: RankingPool, arrays: Mapping[str, Any]) -> None:
     """Set the state of a new pool to what `_check_archive` has accepted, if it fits together."""
-    tables, free, ends = {}, {}, {}
-    for side, first in (("lists", kernels.FIRST_LEVEL), ("users", kernels.FIRST_SEEN_LEVEL)):
-        sizes, levels = arrays[f"{side}.sizes"], arrays[f"{side}.levels"]
-        slots = _slots(levels)
-        require(((levels >= first) | ((levels == -1) & (sizes == 0))).all(), "lists")
-        require((sizes <= slots).all() and slots.sum() < 1 << 31, "lists")
-        ends[side] = np.cumsum(slots)
-        tables[side] = np.stack([ends[side] - slots, sizes, levels], axis=1)
-        free[side] = np.full(33, -1)
-        free[side][-1] = slots.sum()
-    lists, users = tables["lists"], tables["users"]
-    slots, items = arrays["neighbours"], lists.shape[0]
-    require(slots.size == free["lists"][-1], "neighbours")
-    # A search ends at an empty slot.
-    used = np.concatenate(([0], np.cumsum(slots >= 0)))
-    held = used[ends["lists"]] - used[lists[:, kernels.START]]
-    require(np.array_equal(held, lists[:, kernels.SIZE]), "neighbours")
-    full = 4 * lists[:, kernels.SIZE] <= 3 * _slots(lists[:, kernels.LEVEL])
-    require(full.all() and items == arrays["clock"][1], "neighbours")
-    entries = arrays["seen"].astype(np.int64)
-    seen = np.zeros(free["users"][-1], np.int32)
-    require(entries.size == users[:, kernels.SIZE].sum(), "items seen")
-    require((np.where(entries < 0, ~entries, entries) < items).all(), "items seen")
-    seen[_places(users[:, kernels.START], users[:, kernels.SIZE])] = entries
-    weights, values = arrays["weights"], arrays["items"]
-    require((np.abs(weights.sum(axis=1) - 1.0) < 1e-6).all(), "weights of experts")
-    scales = arrays["totals"][kernels.FIRST_PAIRS :]
-    require((scales >= 1.0).all() and (values[kernels.SCALE] >= 1.0).all(), "scales")
-    powers = slice(kernels.POWER, kernels.POWER + len(kernels.POWERS))
-    require((values[powers] <= 1.0).all(), "powers")
-    require(pool.refreshed <= arrays["clock"][0] < pool.due(), "times of refreshes")
-    named = ("clock", "items", "factors", "popular", "weights", "rounds", "totals")
+    items, clock, scale = arrays["items"], arrays["clock"], arrays["totals"][-1]
+    require(len(items) == clock[1] - 1, "items")
+    require((arrays["seen"] >> 1 < len(items)).all(), "items seen")
+    require((np.abs(arrays["weights"].sum(axis=1) - 1.0) < 1e-6).all(), "weights of experts")
+    require(scale >= 1.0 and (items[:, kernels.SCALE] >= 1.0).all(), "scales")
+    require((items[:, kernels.NEAR_SHARE :] <= 1.0).all(), "shares")
+    require(pool.refreshed <= clock[0] < pool.due(), "time of the popular items")
+    lists, neighbours, counts = _unpacked(
+        arrays["lists"], arrays["neighbours"] + 1, arrays["counts"]
+    )
+    users, seen = _unpacked(arrays["users"], arrays["seen"] + 2)
+    pool.ranks.free[:, -1] = len(neighbours), len(seen)
+    pool.users = len(users) - 1
     pool.ranks = pool.ranks._replace(
-        **{name: np.ascontiguousarray(arrays[name]) for name in named},
+        **{name: np.ascontiguousarray(arrays[name]) for name in _SAME},
+        items=np.concatenate([np.zeros((1, items.shape[1])), items]),
         lists=lists,
-        neighbours=slots,
-        counts=arrays["counts"],
-        free=free["lists"],
+        neighbours=neighbours,
+        counts=counts,
         users=users,
         seen=seen,
-        free_seen=free["users"],
     )
-    pool.users = users.shape[0]

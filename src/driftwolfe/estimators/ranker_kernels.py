@@ -25,67 +25,57 @@ from driftwolfe.points.compiling import (
 WINDOW, LOOK_BACK = 16, 10
 #: A pair of items counts less, the more items lie between them: how fast, for near and for far pairs.
 NEAR, FAR = 5.0, 50.0
-#: Fresh counts look back over so many events of an item.
-FRESH = 100.0
-#: Levels of the smallest and largest list of neighbours: 2^level slots, of which 3/4 are used.
-FIRST_LEVEL, LAST_LEVEL = 3, 9
-#: Smallest list of items seen by one user, as a level.
-FIRST_SEEN_LEVEL = 2
-#: Catalogues up to this size are searched wholly; in larger ones, neighbours and popular items.
-SMALL_CATALOGUE = 2048
-#: Decaying popularity looks back about so many events.
-MEMORIES = (3000.0, 300.0)
-#: Powers of the number of events that co-occurrence is divided by.
-POWERS = (0.3, 0.5)
+NEAR_WEIGHTS, FAR_WEIGHTS = np.exp(-np.arange(WINDOW) / NEAR), np.exp(-np.arange(WINDOW) / FAR)
+#: Near pairs look back over so many events of an item; decaying popularity over so many of all.
+FRESH, MEMORY = 100.0, 300.0
+#: Powers of an item's number of events that its near and far pairs are divided by.
+NEAR_POWER, FAR_POWER = 0.3, 0.5
 #: Share of popularity in every other expert.
 SMOOTHING = 0.1
+#: Neighbours of an item, at most; lists have 2^level slots, at least these, those of neighbours at most those.
+MOST_NEIGHBOURS, FIRST_LEVEL, LAST_LEVEL = 384, 2, 9
+#: Popular items that are always looked at, of each kind of popularity.
+POPULAR = 128
 #: Weights of experts are kept for each power of 2 of the number of items that a user has seen.
 BUCKETS = 8
-#: Factors of the low-rank expert.
-RANK = 8
-#: Kinds of counts of pairs: far, and near that fade.
-KINDS = 2
-#: Experts: popularity, decaying popularity, co-occurrence, low rank.
-FIRST_PAIRS = 1 + len(MEMORIES)
-LOW_RANK = FIRST_PAIRS + KINDS * len(POWERS)
-EXPERTS = LOW_RANK + 1
+#: Experts.
+POPULARITY, RECENT, FAR_PAIRS, NEAR_PAIRS = range(4)
+EXPERTS = 4
 #: Growing scales are brought back to 1 at this size.
 LARGEST_SCALE = 1e12
 
-#: Rows of `Ranks.items`: events, their powers, scale of fresh counts, decaying popularity.
-EVENTS, POWER, SCALE, DECAYING = 0, 1, 3, 4
-ITEM_ROWS = DECAYING + len(MEMORIES)
-#: Columns of lists: where one starts, how many entries it has, its level (-1: no list).
-START, SIZE, LEVEL = 0, 1, 2
+#: Columns of items: events, decaying popularity, scale of near pairs, powers of events.
+EVENTS, DECAYING, SCALE, NEAR_SHARE, FAR_SHARE = range(5)
+#: Columns of lists: where one starts, how many entries it has, its level (0: no list).
+START, SIZE, LEVEL = range(3)
+#: Rows of `free`.
+OF_ITEMS, OF_USERS = 0, 1
 
 
 class Ranks(NamedTuple):
-    """All that the experts have learned."""
+    """All that the experts have learned. Users and items are numbered from 1; 0 is somebody new, or none."""
 
-    items: Any  # a column for each item
+    items: Any  # a row for each item
     lists: Any  # where its neighbours are
-    neighbours: Any  # their numbers, hashed; -1 is an empty slot
-    counts: Any  # near, far and fresh pairs, beside the neighbours
-    free: Any  # first unused list of each level, -1 for none; last: the end of those in use
+    neighbours: Any  # their numbers
+    counts: Any  # how often they were far and near, beside their numbers
     users: Any  # where the items of each user are
-    seen: Any  # those items, the latest last; ~item where it was only seen
-    free_seen: Any  # as `free`
-    factors: Any  # of the low-rank expert, a column for each item
+    seen: Any  # those items, the latest last: twice the number, and 1 more if it was liked
+    free: Any  # for items and users: first unused list of each level, -1 for none; last: the end
     popular: Any  # the most popular items
     weights: Any  # of experts, a row for each bucket
     rounds: Any  # in which the weights of each bucket changed
-    totals: Any  # of events + 1 over items, and of decaying popularity; scales of these
-    clock: Any  # events learned, items known
+    totals: Any  # of events + 1, of decaying popularity, and the scale of the latter
+    clock: Any  # events learned, rows of items in use
 
 
 class Scratch(NamedTuple):
-    """Room to work in, zero between calls."""
+    """Room to work in."""
 
-    sums: Any  # of the counts of each item, from 1 on
-    marks: Any  # 1: a candidate, 2: seen
+    sums: Any  # of far and near pairs with a user's latest items
+    marks: Any  # the last call that met each item; the calls so far at the end
     candidates: Any
-    scores: Any  # of candidates, a row for each expert
-    mixture: Any  # the scores of all together
+    scores: Any  # of candidates, a row for each expert, and the mixture
     totals: Any  # of the scores of each expert
     chances: Any  # what each expert gives to one item
 
@@ -95,441 +85,338 @@ _group: Any = numba.types.NamedTuple
 _PLACE_TABLE = numba.int64[:, ::1]
 RANKS = _group(
     (
-        *(_F32[:, ::1], _PLACE_TABLE, _I32[::1], _F32[:, ::1], NEW_PLACES),
-        *(_PLACE_TABLE, _I32[::1], NEW_PLACES, _F32[:, ::1], NEW_PLACES),
-        *(NEW_TABLE, NEW_PLACES, NEW_NUMBERS, NEW_PLACES),
+        *(NEW_TABLE, _PLACE_TABLE, _I32[::1], _F32[:, ::1], _PLACE_TABLE, _I32[::1], _PLACE_TABLE),
+        *(NEW_PLACES, NEW_TABLE, NEW_PLACES, NEW_NUMBERS, NEW_PLACES),
     ),
     Ranks,
 )
 SCRATCH = _group(
-    (_F32[:, ::1], numba.int8[::1], NEW_PLACES, _F32[:, ::1], _F32[::1], NEW_NUMBERS, NEW_NUMBERS),
-    Scratch,
+    (_F32[:, ::1], NEW_PLACES, _I32[::1], _F32[:, ::1], NEW_NUMBERS, NEW_NUMBERS), Scratch
 )
 
 
-@jit()
-def allocate(free, links, level):
-    """Return the start of an unused list."""
-    start = free[level]
-    if start >= 0:
-        free[level] = links[start] - 1
-        return start
-    start = free[-1]
-    free[-1] += 1 << level
-    return start
+@fast_jit()
+def find(entries, start, size, item, flag):
+    """Return the place of an item in a list, or -1; `flag` is a bit that may differ."""
+    part, wanted, found = entries[start : start + size], np.int32(item | flag), np.int32(-1)
+    for k in range(size):  # to the end and in 32 bits, so that vector units help
+        found = max(found, np.int32(k) if np.int32(part[k] | flag) == wanted else np.int32(-1))
+    return found
 
 
 @jit()
-def release(free, links, start, level):
+def release(free, entries, start, level):
     """Hand a list back; the unused ones are linked, each to the start of the next."""
-    links[start] = free[level] + 1
+    entries[start] = free[level]
     free[level] = start
 
 
 @jit()
-def slot_of(ranks, row, item):
-    """Return where a neighbour is, or the empty slot for it."""
-    start, last = ranks.lists[row, START], (1 << ranks.lists[row, LEVEL]) - 1
-    # Multiplicative hashing: the high bits of a product are well mixed.
-    place = ((item * 2654435769) & 0xFFFFFFFF) >> 16 & last
-    while True:
-        held = ranks.neighbours[start + place]
-        if held == item or held < 0:
-            return start + place
-        place = (place + 1) & last
-
-
-@jit()
-def resize(ranks, row):
-    """Make room for one more neighbour: in a list twice as long, or by dropping the rarest quarter."""
-    start, size, level = ranks.lists[row]
-    slots = 0 if level < 0 else 1 << level
-    ids = ranks.neighbours[start : start + slots].copy()
-    counts = ranks.counts[start : start + slots].copy()
-    least = -1.0
-    if level < LAST_LEVEL:
-        if level >= 0:
-            release(ranks.free, ranks.neighbours, start, level)
-        level = max(level + 1, FIRST_LEVEL)
-        ranks.lists[row, START] = start = allocate(ranks.free, ranks.neighbours, level)
-        ranks.lists[row, LEVEL] = level
+def lengthen(table, row, free, entries):
+    """Move a list that is full to one twice as long."""
+    start, size, level = table[row, START], table[row, SIZE], table[row, LEVEL]
+    longer = max(level + 1, FIRST_LEVEL)
+    moved = free[longer]
+    if moved >= 0:
+        free[longer] = entries[moved]
     else:
-        least = np.partition(counts[ids >= 0, 0], size // 4)[size // 4]
-    end = start + (1 << level)
-    ranks.neighbours[start:end] = -1
-    ranks.counts[start:end] = 0.0
-    kept = 0
-    for old in range(slots):
-        if ids[old] >= 0 and counts[old, 0] > least:
-            new = slot_of(ranks, row, ids[old])
-            ranks.neighbours[new] = ids[old]
-            ranks.counts[new] = counts[old]
+        moved = free[-1]
+        free[-1] += 1 << longer
+    for k in range(size):
+        entries[moved + k] = entries[start + k]
+    if level:
+        release(free, entries, start, level)
+    table[row, START], table[row, LEVEL] = moved, longer
+
+
+@jit()
+def drop_rarest(ranks, row):
+    """Drop the quarter of an item's neighbours that were the rarest; of equal ones, the earliest."""
+    start, size = ranks.lists[row, START], ranks.lists[row, SIZE]
+    values = ranks.counts[start : start + size, 0].copy()
+    limit, kept = np.partition(values, size // 4)[size // 4], start
+    equal = size // 4 - (values < limit).sum()  # so many at the limit go
+    for k in range(size):
+        equal -= values[k] == limit
+        if values[k] > limit or (values[k] == limit and equal < 0):
+            ranks.neighbours[kept] = ranks.neighbours[start + k]
+            ranks.counts[kept] = ranks.counts[start + k]
             kept += 1
-    ranks.lists[row, SIZE] = kept
+    ranks.lists[row, SIZE] = kept - start
 
 
 @jit()
-def count_pair(ranks, row, item, near, far):
-    """Count that an item came near another one, whose row it is."""
-    size, level = ranks.lists[row, SIZE], ranks.lists[row, LEVEL]
-    slot = slot_of(ranks, row, item) if level >= 0 else -1
-    if slot < 0 or ranks.neighbours[slot] < 0:
-        if level < 0 or 4 * (size + 1) > 3 << level:
-            resize(ranks, row)
-            slot = slot_of(ranks, row, item)
-        ranks.neighbours[slot] = item
-        ranks.lists[row, SIZE] += 1
-    ranks.counts[slot, 0] += far
-    ranks.counts[slot, 1] += near * ranks.items[SCALE, row]
-
-
-@jit()
-def remember(ranks, user, item, liked):
-    """Put an item at the end of the user's list; what was there of it moves. Return what was there."""
-    start, size, level = ranks.users[user]
-    known, place = 0, start
-    while place < start + size:
-        entry = ranks.seen[place]
-        if entry == item or ~entry == item:
-            known = 1 if entry < 0 else 2
-            break
-        place += 1
-    if known > 0 and not liked:
-        return known
-    if known > 0:
-        for later in range(place, start + size - 1):
-            ranks.seen[later] = ranks.seen[later + 1]
-        size -= 1
-    elif level < 0 or size == 1 << level:
-        longer = max(level + 1, FIRST_SEEN_LEVEL)
-        moved = allocate(ranks.free_seen, ranks.seen, longer)
+def add_neighbour(ranks, row, item):
+    """Put an item at the end of another one's neighbours; return its place there."""
+    lists, counts, old = ranks.lists, ranks.counts, ranks.lists[row, START]
+    if lists[row, SIZE] == MOST_NEIGHBOURS:
+        drop_rarest(ranks, row)
+    size = lists[row, SIZE]
+    if lists[row, LEVEL] == 0 or size == 1 << lists[row, LEVEL]:
+        lengthen(lists, row, ranks.free[OF_ITEMS], ranks.neighbours)
         for k in range(size):
-            ranks.seen[moved + k] = ranks.seen[start + k]
-        if level >= 0:
-            release(ranks.free_seen, ranks.seen, start, level)
-        start = moved
-        ranks.users[user, START], ranks.users[user, LEVEL] = start, longer
-    ranks.seen[start + size] = item if liked else ~item
-    ranks.users[user, SIZE] = size + 1
-    return known
+            counts[lists[row, START] + k] = counts[old + k]
+    ranks.neighbours[lists[row, START] + size] = item
+    counts[lists[row, START] + size] = 0.0
+    lists[row, SIZE] = size + 1
+    return size
+
+
+@jit()
+def count_pairs(ranks, user, item, weight):
+    """Count the pairs of an item and the user's latest ones, in the rows of both."""
+    history, lists = np.empty(WINDOW, np.int64), ranks.lists
+    for d in range(latest(ranks, user, history)):
+        row, other = history[d], item
+        for _ in range(2 if row != item else 0):
+            place = find(ranks.neighbours, lists[row, START], lists[row, SIZE], other, 0)
+            if place < 0:
+                place = add_neighbour(ranks, row, other)
+            counts = ranks.counts[lists[row, START] + place]
+            counts[0] += weight * FAR_WEIGHTS[d]
+            counts[1] += weight * NEAR_WEIGHTS[d] * ranks.items[row, SCALE]
+            row, other = other, row
+
+
+@jit()
+def remember(ranks, user, item, place, liked):
+    """Put an item at the end of the user's list; if it was liked, it moves there from its place."""
+    users, seen = ranks.users, ranks.seen
+    if place >= 0 and not liked:
+        return
+    if place >= 0:
+        users[user, SIZE] -= 1
+        for k in range(users[user, START] + place, users[user, START] + users[user, SIZE]):
+            seen[k] = seen[k + 1]
+    elif users[user, LEVEL] == 0 or users[user, SIZE] == 1 << users[user, LEVEL]:
+        lengthen(users, user, ranks.free[OF_USERS], seen)
+    seen[users[user, START] + users[user, SIZE]] = 2 * item + liked
+    users[user, SIZE] += 1
 
 
 @jit()
 def latest(ranks, user, found):
     """Fill in the latest items that a user liked, the last first; return how many."""
-    number = 0
-    if user >= 0:
-        start, size, _ = ranks.users[user]
-        # Users who like little of what they see: the search ends somewhere.
-        for back in range(min(size, 4 * WINDOW)):
-            entry = ranks.seen[start + size - 1 - back]
-            if entry >= 0:
-                found[number] = entry
-                number += 1
-                if number == found.size:
-                    break
-    return number
-
-
-@jit()
-def bucket(ranks, user):
-    """Return the bucket of a user: the bits of the number of items seen."""
-    size, bits = 0 if user < 0 else ranks.users[user, SIZE], 0
-    while size > 0 and bits < BUCKETS - 1:
-        size >>= 1
-        bits += 1
-    return bits
-
-
-@fast_jit()
-def sum_pairs(ranks, history, length, sums, taste):
-    """Add up the neighbours of a user's latest items, and their factors."""
-    taste[:] = 0.0
-    for d in range(length):
-        item = history[d]
-        events = ranks.items[EVENTS, item]
-        near = math.exp(-d / NEAR)
-        weight = _F32(near / math.sqrt(events + 3.0))
-        fresh = _F32(near / (math.sqrt(min(events, FRESH) + 3.0) * ranks.items[SCALE, item]))
-        for k in range(taste.size):
-            taste[k] += _F32(near) * ranks.factors[k, item]
-        start, _, level = ranks.lists[item]
-        end = start + (1 << level) if level >= 0 else start
-        ids, counts = ranks.neighbours[start:end], ranks.counts[start:end]
-        for k in range(ids.size):
-            # Empty slots have count 0, and row 0 of the sums. Unsigned indices need no checks.
-            row = np.uint64(ids[k] + 1)
-            far, near = sums[row, 0] + weight * counts[k, 0], sums[row, 1] + fresh * counts[k, 1]
-            sums[row, 0], sums[row, 1] = far, near
-
-
-@jit()
-def mark_seen(ranks, user, mark, marks):
-    """Mark the items that a user has seen."""
-    if user >= 0:
-        start, size, _ = ranks.users[user]
-        for place in range(start, start + size):
-            entry = ranks.seen[place]
-            marks[entry if entry >= 0 else ~entry] = mark
-
-
-@jit()
-def find_candidates(ranks, user, history, length, everything, scratch):
-    """List the popular and near items that the user has not seen; return how many. All are not listed."""
-    marks, candidates, number = scratch.marks, scratch.candidates, 0
-    if everything:
-        return ranks.clock[1]
-    mark_seen(ranks, user, 2, marks)
-    for k in range(ranks.popular.size):
-        item = ranks.popular[k]
-        if marks[item] == 0:
-            marks[item] = 1
-            candidates[number] = item
+    number, end = 0, ranks.users[user, START] + ranks.users[user, SIZE]
+    # Users who like little of what they see: the search ends somewhere.
+    for back in range(min(ranks.users[user, SIZE], 4 * WINDOW)):
+        entry = ranks.seen[end - 1 - back]
+        if entry & 1 and number < found.size:
+            found[number] = entry >> 1
             number += 1
-    for d in range(length):
-        first, _, level = ranks.lists[history[d]]
-        for slot in range(first, first + (1 << level) if level >= 0 else first):
-            item = ranks.neighbours[slot]
-            if item >= 0 and marks[item] == 0:
-                marks[item] = 1
-                candidates[number] = item
-                number += 1
-    for k in range(number):
-        marks[candidates[k]] = 0
-    mark_seen(ranks, user, 0, marks)
     return number
 
 
 @fast_jit()
-def score_each(ranks, candidates, number, everything, sums, taste, scores):
-    """Let each expert score the candidates."""
-    items, factors, low_rank = ranks.items, ranks.factors, scores[LOW_RANK]
-    # The scales grow instead of all other numbers falling.
-    long = _F32(1.0 / ranks.totals[FIRST_PAIRS])
-    short = _F32(1.0 / ranks.totals[FIRST_PAIRS + 1])
-    low_rank[:number] = 0.0
-    if everything:  # the same in order, so that vector units help
-        for c in range(number):
-            scores[0, c] = items[EVENTS, c] + _F32(1.0)
-            scores[1, c] = long * items[DECAYING, c]
-            scores[2, c] = short * items[DECAYING + 1, c]
-        for c in range(number):
-            far, fresh = sums[c + 1, 0], sums[c + 1, 1]
-            low, high = items[POWER, c], items[POWER + 1, c]
-            scores[3, c], scores[4, c] = (far * low) ** 2, (far * high) ** 2
-            scores[5, c], scores[6, c] = (fresh * low) ** 2, (fresh * high) ** 2
-        for k in range(RANK):
-            part = taste[k]
-            for c in range(number):
-                low_rank[c] += part * factors[k, c]
-    else:
-        for c in range(number):
-            item = candidates[c]
-            scores[0, c] = items[EVENTS, item] + _F32(1.0)
-            scores[1, c] = long * items[DECAYING, item]
-            scores[2, c] = short * items[DECAYING + 1, item]
-            far, fresh = sums[item + 1, 0], sums[item + 1, 1]
-            low, high = items[POWER, item], items[POWER + 1, item]
-            scores[3, c], scores[4, c] = (far * low) ** 2, (far * high) ** 2
-            scores[5, c], scores[6, c] = (fresh * low) ** 2, (fresh * high) ** 2
-        for k in range(RANK):
-            part = taste[k]
-            for c in range(number):
-                low_rank[c] += part * factors[k, candidates[c]]
-    for c in range(number):
-        low_rank[c] = max(low_rank[c], _F32(0.0)) ** 2
+def sum_pairs(ranks, history, length, scratch):
+    """Add up the neighbours of the latest items, and list those not seen; return how many they are."""
+    marks, sums, call, number = scratch.marks, scratch.sums, scratch.marks[-1], 0
+    for d in range(length):
+        start, size = ranks.lists[history[d], START], ranks.lists[history[d], SIZE]
+        ids, counts = ranks.neighbours[start : start + size], ranks.counts[start : start + size]
+        events, scale = ranks.items[history[d], EVENTS], ranks.items[history[d], SCALE]
+        far = _F32(NEAR_WEIGHTS[d] / math.sqrt(events + 3.0))
+        near = _F32(NEAR_WEIGHTS[d] / (math.sqrt(min(events, FRESH) + 3.0) * scale))
+        for k in range(size):
+            item = np.uint64(ids[k])  # unsigned indices need no checks
+            new = marks[item] != call
+            marks[item] = call
+            scratch.candidates[number] = item
+            number += new
+            old_far, old_near = sums[item, 0], sums[item, 1]
+            if new:
+                old_far = old_near = _F32(0.0)
+            sums[item, 0] = old_far + far * counts[k, 0]
+            sums[item, 1] = old_near + near * counts[k, 1]
+    return number
+
+
+@jit()
+def find_candidates(ranks, user, everything, scratch):
+    """List neighbours and popular items, or all, that the user has not seen; return how many."""
+    marks, history = scratch.marks, np.empty(LOOK_BACK, np.int64)
+    marks[-1] += 1
+    for place in range(
+        ranks.users[user, START], ranks.users[user, START] + ranks.users[user, SIZE]
+    ):
+        marks[ranks.seen[place] >> 1] = marks[-1]
+    number = sum_pairs(ranks, history, latest(ranks, user, history), scratch)
+    known = ranks.clock[1]
+    for k in range(known - 1 if everything else ranks.popular.size):
+        item = k + 1 if everything else ranks.popular[k]
+        if item < known and marks[item] != marks[-1]:
+            marks[item] = marks[-1]
+            scratch.candidates[number] = item
+            scratch.sums[item] = 0.0
+            number += 1
+    return number
 
 
 @fast_jit()
-def add_up(scores, number, totals):
-    """Add up the scores of each expert."""
-    for e in range(EXPERTS):
-        total = _F32(0.0)
-        for c in range(number):
-            total += scores[e, c]
-        totals[e] = total
-
-
-@jit()
-def add_unlisted(ranks, user, totals):
-    """Let the totals of popularity be those of all items that the user has not seen."""
-    for m in range(FIRST_PAIRS):
-        column, offset, unit = EVENTS, 1.0, 1.0
-        if m > 0:
-            column, offset, unit = DECAYING + m - 1, 0.0, 1.0 / ranks.totals[FIRST_PAIRS + m - 1]
-        rest, start, size = ranks.totals[m], 0, 0
-        if user >= 0:
-            start, size, _ = ranks.users[user]
-        for place in range(start, start + size):
-            entry = ranks.seen[place]
-            rest -= ranks.items[column, entry if entry >= 0 else ~entry] + offset
-        totals[m] = max(totals[m], unit * rest)
-
-
-@jit()
-def clear_sums(ranks, history, length, everything, sums):
-    """Set the sums to 0 again."""
-    if everything:
-        sums[: ranks.clock[1] + 1] = 0.0
-        return
-    sums[0] = 0.0
-    for d in range(length):
-        start, _, level = ranks.lists[history[d]]
-        for slot in range(start, start + (1 << level) if level >= 0 else start):
-            sums[ranks.neighbours[slot] + 1] = 0.0
+def score_each(ranks, number, scratch):
+    """Let each expert score the candidates, and add up the scores."""
+    items, scores = ranks.items, scratch.scores
+    popularity = recent = far_pairs = near_pairs = 0.0
+    for c in range(number):
+        item = np.uint64(scratch.candidates[c])
+        far = scratch.sums[item, 0] * items[item, FAR_SHARE]
+        near = scratch.sums[item, 1] * items[item, NEAR_SHARE]
+        scores[POPULARITY, c] = items[item, EVENTS] + 1.0
+        scores[RECENT, c] = items[item, DECAYING]
+        scores[FAR_PAIRS, c] = far * far
+        scores[NEAR_PAIRS, c] = near * near
+        popularity += items[item, EVENTS] + 1.0
+        recent += items[item, DECAYING]
+        far_pairs += far * far
+        near_pairs += near * near
+    totals = scratch.totals
+    totals[POPULARITY], totals[RECENT] = popularity, recent
+    totals[FAR_PAIRS], totals[NEAR_PAIRS] = far_pairs, near_pairs
 
 
 @jit()
 def score(ranks, user, everything, scratch):
     """Let all experts score the candidates of a user, with their totals; return how many there are."""
-    history, taste = np.empty(LOOK_BACK, np.int64), np.zeros(RANK, np.float32)
-    candidates, scores, sums = scratch.candidates, scratch.scores, scratch.sums
-    length = latest(ranks, user, history)
-    number = find_candidates(ranks, user, history, length, everything, scratch)
-    sum_pairs(ranks, history, length, sums, taste)
-    score_each(ranks, candidates, number, everything, sums, taste, scores)
-    clear_sums(ranks, history, length, everything, sums)
-    if everything and user >= 0:
-        start, size, _ = ranks.users[user]
-        for place in range(start, start + size):
-            entry = ranks.seen[place]
-            for e in range(EXPERTS):
-                scores[e, entry if entry >= 0 else ~entry] = 0.0
-    add_up(scores, number, scratch.totals)
-    if not everything:
-        add_unlisted(ranks, user, scratch.totals)
+    number = find_candidates(ranks, user, everything, scratch)
+    score_each(ranks, number, scratch)
+    # Items that are not candidates have no pairs, but they have popularity.
+    popularity, recent = ranks.totals[POPULARITY], ranks.totals[RECENT]
+    start = ranks.users[user, START]
+    for place in range(start, start + ranks.users[user, SIZE]):
+        item = ranks.seen[place] >> 1
+        popularity -= ranks.items[item, EVENTS] + 1.0
+        recent -= ranks.items[item, DECAYING]
+    totals = scratch.totals
+    totals[POPULARITY] = max(totals[POPULARITY], popularity)
+    if recent > 1e-9 * ranks.totals[RECENT]:  # else what is left is rounding
+        totals[RECENT] = max(totals[RECENT], recent)
     return number
 
 
 @jit()
-def chances_of(ranks, item, number, everything, scratch):
-    """Fill in what each expert gives to an item that the user has not seen; return its place, or -1."""
-    totals, scores, place = scratch.totals, scratch.scores, item if everything else -1
-    if not everything:
-        for c in range(number):
-            if scratch.candidates[c] == item:
-                place = c
-    base = (ranks.items[EVENTS, item] + 1.0) / totals[0]
-    for e in range(EXPERTS):
-        own = base
-        if e > 0 and totals[e] > 0.0:
-            if place >= 0:
-                own = scores[e, place] / totals[e]
-            elif e < FIRST_PAIRS:
-                unit = ranks.totals[FIRST_PAIRS + e - 1]
-                own = ranks.items[DECAYING + e - 1, item] / (unit * totals[e])
-            else:
-                own = 0.0
-        scratch.chances[e] = (1.0 - SMOOTHING) * own + SMOOTHING * base
-    return place
+def chances_of(ranks, item, scratch):
+    """Fill in what each expert gives to an item that the user has not seen."""
+    totals, chances, row = scratch.totals, scratch.chances, ranks.items[item]
+    chances[:] = 0.0
+    chances[POPULARITY], chances[RECENT] = row[EVENTS] + 1.0, row[DECAYING]
+    if scratch.marks[item] == scratch.marks[-1]:
+        chances[FAR_PAIRS] = (scratch.sums[item, 0] * row[FAR_SHARE]) ** 2
+        chances[NEAR_PAIRS] = (scratch.sums[item, 1] * row[NEAR_SHARE]) ** 2
+    chances[POPULARITY] /= totals[POPULARITY]
+    for e in range(1, EXPERTS):
+        own = chances[e] / totals[e] if totals[e] > 0.0 else chances[POPULARITY]
+        chances[e] = (1.0 - SMOOTHING) * own + SMOOTHING * chances[POPULARITY]
 
 
 @fast_jit()
 def mix(weights, number, scratch):
     """Add up the experts' probabilities, weighted."""
-    totals, scores, mixture = scratch.totals, scratch.scores, scratch.mixture
-    mixture[:number] = 0.0
-    plain = 0.0
+    totals, scores = scratch.totals, scratch.scores
+    factors, plain = np.zeros(EXPERTS, np.float32), weights[POPULARITY]
     for e in range(1, EXPERTS):
-        if totals[e] > 0.0:
-            plain += SMOOTHING * weights[e]
-            factor = _F32((1.0 - SMOOTHING) * weights[e] / totals[e])
-            for c in range(number):
-                mixture[c] += factor * scores[e, c]
-        else:
-            plain += weights[e]
-    if totals[0] > 0.0:
-        factor = _F32((plain + weights[0]) / totals[0])
+        own = (1.0 - SMOOTHING) * weights[e] if totals[e] > 0.0 else 0.0
+        plain += weights[e] - own
+        factors[e] = own / max(totals[e], 1e-300)
+    factors[POPULARITY] = plain / max(totals[POPULARITY], 1.0)
+    scores[EXPERTS, :number] = 0.0
+    for e in range(EXPERTS):
         for c in range(number):
-            mixture[c] += factor * scores[0, c]
+            scores[EXPERTS, c] += factors[e] * scores[e, c]
 
 
 @jit()
-def reweigh(ranks, user, chances):
+def reweigh(weights, rounds, row, chances):
     """Bayes' rule, and a share of 1/(t + 1) for all: no rate is needed for the logarithmic loss."""
-    row = bucket(ranks, user)
-    weights, total = ranks.weights[row], 0.0
-    ranks.rounds[row] += 1
-    share = 1.0 / (ranks.rounds[row] + 1.0)
+    rounds[row] += 1
+    share, total = 1.0 / (rounds[row] + 1.0), 0.0
     for e in range(EXPERTS):
-        weights[e] *= chances[e]
-        total += weights[e]
+        weights[row, e] *= chances[e]
+        total += weights[row, e]
     for e in range(EXPERTS):
-        weights[e] = (1.0 - share) * weights[e] / total + share / EXPERTS
+        weights[row, e] = (1.0 - share) * weights[row, e] / total + share / EXPERTS
 
 
 @jit()
-def count_item(ranks, item, weight, elapsed):
+def add_item(ranks, item):
+    """Begin with an item that is new."""
+    ranks.clock[1] = item + 1  # items are numbered in order of appearance
+    ranks.totals[POPULARITY] += 1.0
+    ranks.items[item] = 1.0
+    ranks.items[item, EVENTS] = ranks.items[item, DECAYING] = 0.0
+    ranks.lists[item] = 0
+
+
+@jit()
+def count_item(ranks, item, weight):
     """Count one event of an item."""
-    row, totals = ranks.items[:, item], ranks.totals
+    row, totals = ranks.items[item], ranks.totals
     row[EVENTS] += weight
-    totals[0] += weight
-    for p in range(len(POWERS)):
-        row[POWER + p] = (row[EVENTS] + 1.0) ** -POWERS[p]
-    row[SCALE] *= 1.0 + 1.0 / FRESH
+    row[DECAYING] += weight * totals[-1]
+    totals[POPULARITY] += weight
+    totals[RECENT] += weight * totals[-1]
+    row[NEAR_SHARE] = (row[EVENTS] + 1.0) ** -NEAR_POWER
+    row[FAR_SHARE] = (row[EVENTS] + 1.0) ** -FAR_POWER
+    row[SCALE] *= 1.0 + 1.0 / FRESH  # instead of all its near pairs falling
     if row[SCALE] > LARGEST_SCALE:
-        start, _, level = ranks.lists[item]
-        for slot in range(start, start + (1 << level) if level >= 0 else start):
-            ranks.counts[slot, 1] /= row[SCALE]
+        start = ranks.lists[item, START]
+        ranks.counts[start : start + ranks.lists[item, SIZE], 1] /= _F32(row[SCALE])
         row[SCALE] = 1.0
-    for m in range(len(MEMORIES)):
-        scale = FIRST_PAIRS + m
-        totals[scale] *= math.exp(elapsed / MEMORIES[m])
-        if totals[scale] > LARGEST_SCALE:
-            for other in range(ranks.clock[1]):
-                ranks.items[DECAYING + m, other] /= totals[scale]
-            totals[1 + m] /= totals[scale]
-            totals[scale] = 1.0
-        row[DECAYING + m] += weight * totals[scale]
-        totals[1 + m] += weight * totals[scale]
 
 
 @jit()
-def rank_of(place, number, mixture):
-    """Return how many candidates have a higher score, or the same and an earlier place."""
-    better, own = 0, mixture[place]
+def fade(ranks, elapsed):
+    """Let decaying popularity fall, by a scale that grows instead."""
+    totals = ranks.totals
+    totals[-1] *= math.exp(elapsed / MEMORY)
+    if totals[-1] > LARGEST_SCALE:
+        ranks.items[: ranks.clock[1], DECAYING] /= totals[-1]
+        totals[RECENT] /= totals[-1]
+        totals[-1] = 1.0
+
+
+@jit()
+def rank_of(ranks, user, item, number, scratch):
+    """Return how many candidates have a higher score than an item, or the same and an earlier place."""
+    place = find(scratch.candidates, 0, number, item, 0)
+    if place < 0:
+        number = score(ranks, user, True, scratch)
+        place = find(scratch.candidates, 0, number, item, 0)
+    mix(ranks.weights[bucket(ranks, user)], number, scratch)
+    mixture, better = scratch.scores[EXPERTS], 0
     for c in range(number):
-        better += mixture[c] > own
+        better += mixture[c] > mixture[place]
     for c in range(place):
-        better += mixture[c] == own
+        better += mixture[c] == mixture[place]
     return better
 
 
 @jit()
+def bucket(ranks, user):
+    """Return the bucket of a user: the bits of the number of items seen."""
+    size, bits = ranks.users[user, SIZE], 0
+    while size >> bits and bits < BUCKETS - 1:
+        bits += 1
+    return bits
+
+
+@jit()
 def learn_one(ranks, user, item, weight, elapsed, ranked, scratch):
-    """Learn one event; return the rank of the item before, -1 if it was new or seen, -2 if not asked."""
-    history, rank = np.empty(WINDOW, np.int64), -1
-    new = item >= ranks.clock[1]
-    if new:  # items are numbered in order of appearance
-        ranks.clock[1] = item + 1
-        ranks.totals[0] += 1.0
-        ranks.items[:, item] = 0.0
-        ranks.items[POWER : POWER + len(POWERS), item] = 1.0
-        ranks.items[SCALE, item] = 1.0
-        ranks.lists[item] = 0
-        ranks.lists[item, LEVEL] = -1
-        ranks.factors[:, item] = 0.0
-    if weight > 0.0 and not new:
-        start, size, _ = ranks.users[user]
-        known = False
-        for place in range(start, start + size):
-            known = known or ranks.seen[place] == item or ~ranks.seen[place] == item
-        if not known:
-            everything = ranks.clock[1] <= SMALL_CATALOGUE
-            number = score(ranks, user, everything, scratch)
-            place = chances_of(ranks, item, number, everything, scratch)
-            if ranked:
-                mix(ranks.weights[bucket(ranks, user)], number, scratch)
-                rank = rank_of(place, number, scratch.mixture) if place >= 0 else number
-            reweigh(ranks, user, scratch.chances)
+    """Learn one event; return the rank of the item before, -1 if it was new or seen or if not asked."""
+    rank = -1
+    place = find(ranks.seen, ranks.users[user, START], ranks.users[user, SIZE], 2 * item, 1)
+    if item >= ranks.clock[1]:
+        add_item(ranks, item)
+    elif weight > 0.0 and place < 0:
+        number = score(ranks, user, False, scratch)
+        chances_of(ranks, item, scratch)
+        if ranked:
+            rank = rank_of(ranks, user, item, number, scratch)
+        reweigh(ranks.weights, ranks.rounds, bucket(ranks, user), scratch.chances)
+    fade(ranks, elapsed)
     if weight > 0.0:
-        count_item(ranks, item, weight, elapsed)
-        for d in range(latest(ranks, user, history)):
-            if history[d] != item:
-                near, far = weight * math.exp(-d / NEAR), weight * math.exp(-d / FAR)
-                count_pair(ranks, history[d], item, near, far)
-                count_pair(ranks, item, history[d], near, far)
-    remember(ranks, user, item, weight > 0.0)
+        count_item(ranks, item, weight)
+        count_pairs(ranks, user, item, weight)
+    remember(ranks, user, item, place, weight > 0.0)
     ranks.clock[0] += 1
     return rank
 
@@ -537,11 +424,9 @@ def learn_one(ranks, user, item, weight, elapsed, ranked, scratch):
 @jit()
 def has_room(ranks, user):
     """Whether every neighbour's list may double, and the user's."""
-    level = max(ranks.users[user, LEVEL] + 1, FIRST_SEEN_LEVEL)
-    room = (WINDOW + 1) << LAST_LEVEL
     return (
-        ranks.free[-1] + room <= ranks.neighbours.size
-        and ranks.free_seen[-1] + (1 << level) <= ranks.seen.size
+        ranks.free[OF_ITEMS, -1] + ((WINDOW + 2) << LAST_LEVEL) <= ranks.neighbours.size
+        and ranks.free[OF_USERS, -1] + 4 * (ranks.users[user, SIZE] + 1) <= ranks.seen.size
     )
 
 
@@ -560,69 +445,45 @@ def learn_single(user, item, weight, ranks, scratch):
     """Learn one event, and return whether there was room: as `learn`, with fewer arrays to hand over."""
     if not has_room(ranks, user):
         return False
-    learn_one(ranks, user, item, weight, 1.0, False, scratch)
+    learn_one(ranks, user, item, weight, 1.0 if weight > 0.0 else 0.0, False, scratch)
     return True
 
 
-@jit(PLACES, WHOLE, ANSWER, RANKS, SCRATCH, numba.int64[:, ::1], NEW_TABLE)
-def recommend(users, most, everything, ranks, scratch, best, chances):
-    """Fill in the best items of each user and their probabilities; -1 where there are no more."""
-    everything = everything or ranks.clock[1] <= SMALL_CATALOGUE
+@jit(PLACES, WHOLE, RANKS, SCRATCH, _PLACE_TABLE, NEW_TABLE)
+def recommend(users, most, ranks, scratch, best, chances):
+    """Fill in the best items of each user and their probabilities; 0 where there are no more."""
     for n in range(users.size):
-        number, kept, scores = score(ranks, users[n], everything, scratch), 0, scratch.mixture
+        number, kept, bound = score(ranks, users[n], False, scratch), 0, -math.inf
+        if number < most:
+            number = score(ranks, users[n], True, scratch)
         mix(ranks.weights[bucket(ranks, users[n])], number, scratch)
-        if everything:
-            mark_seen(ranks, users[n], -1, scores)
-        bound = -0.5 if most else math.inf  # seen items have -1
-        for c in range(number):
-            value = np.float64(scores[c])
+        for c in range(number if most else 0):
+            value = np.float64(scratch.scores[EXPERTS, c])
             if value <= bound:
                 continue
-            place = kept if kept < most else most - 1
+            place = min(kept, most - 1)
             kept = place + 1
             while place > 0 and chances[n, place - 1] < value:
                 chances[n, place], best[n, place] = chances[n, place - 1], best[n, place - 1]
                 place -= 1
-            chances[n, place], best[n, place] = value, c if everything else scratch.candidates[c]
+            chances[n, place], best[n, place] = value, scratch.candidates[c]
             if kept == most:
                 bound = chances[n, most - 1]
-        best[n, kept:] = -1
+        best[n, kept:] = 0
         chances[n, kept:] = 0.0
 
 
 @jit(PLACES, PLACES, RANKS, SCRATCH, NEW_TABLE)
 def predict(users, items, ranks, scratch, chances):
     """Fill in the probability that each expert gives to each pair: 0 for what is new or was seen."""
-    everything, number, scored = ranks.clock[1] <= SMALL_CATALOGUE, 0, -2
+    scored = -1
     for n in range(users.size):
-        user, item, known = users[n], items[n], items[n] < 0
-        if user >= 0:
-            start, size, _ = ranks.users[user]
-            for place in range(start, start + size):
-                known = known or ranks.seen[place] == item or ~ranks.seen[place] == item
-        if known:
-            chances[n] = 0.0
-        else:
-            if user != scored:  # many items of one user are scored at once
-                number, scored = score(ranks, user, everything, scratch), user
-            chances_of(ranks, item, number, everything, scratch)
-            chances[n] = scratch.chances
-
-
-@fast_jit(RANKS, _F32[:, ::1], _F32[:, ::1])
-def multiply(ranks, vectors, product):
-    """Multiply the matrix of far pairs, over the roots of both numbers of events, by some columns."""
-    for item in range(ranks.clock[1]):
-        start, _, level = ranks.lists[item]
-        product[item] = 0.0
-        scale = _F32(1.0 / math.sqrt(ranks.items[EVENTS, item] + 3.0))
-        for slot in range(start, start + (1 << level) if level >= 0 else start):
-            other = ranks.neighbours[slot]
-            if other >= 0:
-                weight = (
-                    scale
-                    * ranks.counts[slot, 0]
-                    / _F32(math.sqrt(ranks.items[EVENTS, other] + 3.0))
-                )
-                for k in range(vectors.shape[1]):
-                    product[item, k] += weight * vectors[other, k]
+        start, size = ranks.users[users[n], START], ranks.users[users[n], SIZE]
+        known = items[n] == 0 or find(ranks.seen, start, size, 2 * items[n], 1) >= 0
+        if not known:
+            if users[n] != scored:  # many items of one user are scored at once
+                score(ranks, users[n], False, scratch)
+                scored = users[n]
+            chances_of(ranks, items[n], scratch)
+        for e in range(EXPERTS):
+            chances[n, e] = 0.0 if known else scratch.chances[e]

@@ -22,12 +22,10 @@ class RankingTables(NamedTuple):
         Events of each item + 1, and the fading sums of events: a row for each kind, a column for each
         item.
     powers
-        Number of events + 1 to the powers that co-occurrence is multiplied by, rows as above.
+        What sums of far and of near pairs are multiplied by, powers of the events; rows as above.
     starts, neighbours, pairs
         Item i has neighbours from starts[i] to starts[i + 1]; `pairs` has their far and near counts,
         over the root of the events of i, in two columns.
-    factors
-        A row for each item.
     fading
         What the latest liked item counts, the one before, and so on: ten numbers.
     smoothing
@@ -52,7 +50,6 @@ class RankingTables(NamedTuple):
     starts: Indices
     neighbours: Indices
     pairs: Array
-    factors: Array
     fading: Array
     smoothing: Array
     weights: Array
@@ -66,50 +63,39 @@ class RankingTables(NamedTuple):
     def scores(self, seen: Any) -> Array:
         """Return the score of every item for somebody who has seen these; 0 for those.
 
-        As `Recommender.recommend` with `return_scores`, up to rounding, in plain NumPy. In catalogues of more
-        than 2,048 items the low-rank expert scores all of them here, and only those searched there.
+        As `Recommender.recommend` with `return_scores`, up to rounding, in plain NumPy.
         """
         seen = np.asarray(seen, dtype=np.int64)
         recent = seen[-4 * kernels.WINDOW :]
         latest = recent[recent >= 0][: -1 - len(self.fading) : -1]
-        sums = np.zeros((self.powers.shape[1], self.pairs.shape[1]))
+        sums = np.zeros(self.powers.shape[::-1])
         for item, part in zip(latest.tolist(), self.fading.tolist(), strict=False):
             held = slice(self.starts[item], self.starts[item + 1])
             sums[self.neighbours[held]] += part * self.pairs[held]
-        taste = self.fading[: latest.size] @ self.factors[latest]
-        found = [
-            *self.popularity,
-            *((power * kind) ** 2 for kind in sums.T for power in self.powers),
-            np.maximum(self.factors @ taste, 0.0) ** 2,
-        ]
-        table = np.array(found)
+        table = np.concatenate([self.popularity, (self.powers * sums.T) ** 2])
         table[:, np.where(seen < 0, -1 - seen, seen)] = 0.0
         totals = table.sum(axis=1, keepdims=True)
-        table = table / np.where(totals > 0.0, totals, 1.0)
-        table[1:] = np.where(totals[1:] > 0.0, table[1:], table[0])
-        table[1:] += self.smoothing * (table[0] - table[1:])
+        table /= np.where(totals > 0.0, totals, 1.0)
+        table = np.where(totals > 0.0, table, table[0])  # without an opinion: popularity
+        table += self.smoothing * (table[0] - table)
         return self.weights[min(seen.size.bit_length(), len(self.weights) - 1)] @ table
 
 
 def ranking_tables(state: Mapping[str, Any]) -> RankingTables:
     """Return the tables that follow from the arrays of a saved `Recommender`."""
-    items, levels = state["items"].astype(np.float64), state["lists.levels"]
-    events, scales = items[kernels.EVENTS], state["totals"][kernels.FIRST_PAIRS :, None]
-    fresh = np.sqrt(np.minimum(events, kernels.FRESH) + 3.0) * items[kernels.SCALE]
+    events, decaying, scales, near, far = state["items"].T
+    fresh = np.sqrt(np.minimum(events, kernels.FRESH) + 3.0) * scales
     norms = np.stack([np.sqrt(events + 3.0), fresh], axis=1)
-    used = state["neighbours"] >= 0
-    rows = np.repeat(np.arange(events.size), np.where(levels < 0, 0, 1 << np.maximum(levels, 0)))
-    rows = rows[used]
+    items = state["seen"].astype(np.int64) >> 1
     return RankingTables(
-        popularity=np.concatenate([events[None] + 1.0, items[kernels.DECAYING :] / scales]),
-        powers=items[kernels.POWER : kernels.POWER + len(kernels.POWERS)],
-        starts=np.searchsorted(rows, np.arange(events.size + 1)),
-        neighbours=state["neighbours"][used].astype(np.int64),
-        pairs=state["counts"][used] / norms[rows],
-        factors=state["factors"].T.astype(np.float64),
-        fading=np.exp(-np.arange(kernels.LOOK_BACK) / kernels.NEAR),
+        popularity=np.stack([events + 1.0, decaying]),
+        powers=np.stack([far, near]),
+        starts=np.append(0, np.cumsum(state["lists"])),
+        neighbours=state["neighbours"].astype(np.int64),
+        pairs=state["counts"] / np.repeat(norms, state["lists"], axis=0),
+        fading=kernels.NEAR_WEIGHTS[: kernels.LOOK_BACK].copy(),
         smoothing=np.array(kernels.SMOOTHING),
         weights=state["weights"].copy(),
-        seen_starts=np.append(0, np.cumsum(state["users.sizes"])),
-        seen=state["seen"].astype(np.int64),
+        seen_starts=np.append(0, np.cumsum(state["users"])),
+        seen=np.where(state["seen"] & 1, items, -1 - items),
     )

@@ -96,8 +96,9 @@ class RiverMatrixCompleter(Ranker):
     def load(cls, path: str | os.PathLike[str]) -> RiverMatrixCompleter:
         """Read what `save` wrote."""
         completer, face = MatrixCompleter.read(path, cls.__name__)
-        options = completer.settings
-        seed = _seed_of(face, options, cls.__name__)
+        check_fields({"seed": Field(int, least=0, optional=True)}, face, cls.__name__)
+        options, seed = completer.settings, face["seed"]
+        require((seed or 0) == options["seed"], "seeds")
         options["n_factors"] = options.pop("rank")
         model = cls(**{**options, "seed": seed})
         model.completer = completer
@@ -111,11 +112,6 @@ class RiverMatrixCompleter(Ranker):
 
 class RiverRecommender(Ranker):
     """`Recommender` for river: events one at a time, or several.
-
-    Parameters
-    ----------
-    seed
-        As for `Recommender`; None is 0.
 
     Attributes
     ----------
@@ -131,9 +127,9 @@ class RiverRecommender(Ranker):
     ['milk', 'jam']
     """
 
-    def __init__(self, seed: int | None = None) -> None:
-        super().__init__(seed=seed)
-        self.recommender = Recommender(seed=seed or 0)
+    def __init__(self) -> None:
+        super().__init__()
+        self.recommender = Recommender()
 
     def learn_one(self, user: Hashable, item: Hashable, y: Any = None, x: Any = None) -> None:
         """Learn an event of weight y: 1 if not given, 0 if the item was only seen; x is not used."""
@@ -158,28 +154,19 @@ class RiverRecommender(Ranker):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, as `Recommender.save` does."""
-        self.recommender.write(path, type(self).__name__, {"seed": self.seed})
+        self.recommender.write(path, type(self).__name__, None)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RiverRecommender:
         """Read what `save` wrote."""
-        recommender, face = Recommender.read(path, cls.__name__)
-        model = cls(_seed_of(face, recommender.get_params(), cls.__name__))
-        model.recommender = recommender
+        model = cls()
+        model.recommender, _ = Recommender.read(path, cls.__name__)
         return model
 
 
 def _ranked(items: list[Any], scores: Array) -> list[Any]:
     """Return items in the order of their scores, the highest first; equal ones as they were given."""
     return [items[place] for place in (-scores).argsort(kind="stable").tolist()]
-
-
-def _seed_of(face: Any, options: Mapping[str, Any], kind: str) -> int | None:
-    """Return the seed in a file, None or that of the model behind."""
-    check_fields({"seed": Field(int, least=0, optional=True)}, face, kind)
-    seed: int | None = face["seed"]
-    require((seed or 0) == options["seed"], "seeds")
-    return seed
 
 
 class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
