@@ -43,7 +43,7 @@ def main(folder: Path = HERE) -> None:
                     recall = (hits[WINDOW:] - hits[:-WINDOW]) / WINDOW
                     ends = np.arange(WINDOW, hits.size) / 1000
                     axis.plot(
-                        ends[::100], recall[::100], color=colour, ls=dash, label=label, lw=1.6
+                        ends[::200], recall[::200], color=colour, ls=dash, label=label, lw=1.6
                     )
         axis.set_title(title, fontsize=10, color=INK, loc="left")
         axis.set(xlabel="thousand scored likes", ylim=(0, None), xlim=(0, None))
