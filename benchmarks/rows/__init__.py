@@ -1,6 +1,6 @@
 """The rows of the speed budget in order; each measures and returns its ratios."""
 
-from benchmarks import recommender
+from benchmarks import ranking, recommender
 from benchmarks.rows import ensembles, linear_oracle, movielens, paper_algorithms, resources
 
 ROWS = {
@@ -11,6 +11,7 @@ ROWS = {
     "small_matrices": ensembles.small_matrices,
     "vectors": ensembles.vectors,
     "recommender": recommender.row,
+    "ranking": ranking.row,
     "scale": resources.scale,
     "threads": movielens.two_threads,
     "startup": resources.startup,

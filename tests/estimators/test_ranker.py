@@ -177,7 +177,9 @@ def test_a_large_catalogue_finds_what_a_whole_search_finds():
         assert len(items) == model.n_items_ - len(model.seen(user))
         # All of the catalogue has its share, whatever is searched.
         assert abs(score.sum() - 1.0) < 1e-4
-    asked = [(user, item) for user, items in zip(users, whole, strict=True) for item in items[::500]]
+    asked = [
+        (user, item) for user, items in zip(users, whole, strict=True) for item in items[::500]
+    ]
     expected = np.concatenate([score[::500] for score in scores])
     np.testing.assert_allclose(model.predict(asked), expected, rtol=1e-4)
 
