@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.ranking import Cooccurrence, block_ranks, dense_ranks, likes, our_ranks, recovery
+from benchmarks.ranking import Cooccurrence, dense_ranks, likes, our_ranks, recovery
 from driftwolfe.estimators import Recommender
 from real_data import needs_data
 
@@ -22,13 +22,6 @@ def test_recall_from_likes_alone():
     pairs = np.stack([stream.users, stream.items], axis=1)[stream.liked]
     ranks = Recommender().prequential(pairs)[stream.scored[stream.liked]]
     assert np.mean((ranks >= 0) & (ranks < 10)) >= 0.178  # 0.184
-
-
-@needs_data
-def test_blocks_are_almost_as_good():
-    stream = likes()
-    first = type(stream)(*(part[:12_000] for part in stream))
-    assert np.mean(block_ranks(first) < 10) >= 0.9 * np.mean(our_ranks(first) < 10)
 
 
 @pytest.mark.slow
