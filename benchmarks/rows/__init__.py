@@ -1,6 +1,6 @@
 """The rows of the speed budget in order; each measures and returns its ratios."""
 
-from benchmarks import classifier, recommender
+from benchmarks import classifier, ranking, recommender
 from benchmarks.rows import ensembles, linear_oracle, movielens, paper_algorithms, resources
 
 ROWS = {
@@ -12,6 +12,7 @@ ROWS = {
     "vectors": ensembles.vectors,
     "recommender": recommender.row,
     "one_row": classifier.row,
+    "ranking": ranking.row,
     "scale": resources.scale,
     "threads": movielens.two_threads,
     "startup": resources.startup,

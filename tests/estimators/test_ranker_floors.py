@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.ranking import Cooccurrence, dense_ranks, likes, our_ranks, recovery
+from driftwolfe.estimators import Recommender
 from real_data import needs_data
 
 
@@ -13,6 +14,14 @@ def test_recall():
     hits = our_ranks(stream) < 10
     assert stream.scored.sum() == hits.size == 54_433
     assert hits.mean() >= 0.2  # 0.207; promised is 0.172, refitted EASE has 0.174
+
+
+@needs_data
+def test_recall_from_likes_alone():
+    stream = likes()
+    pairs = np.stack([stream.users, stream.items], axis=1)[stream.liked]
+    ranks = Recommender().prequential(pairs)[stream.scored[stream.liked]]
+    assert np.mean((ranks >= 0) & (ranks < 10)) >= 0.178  # 0.184
 
 
 @pytest.mark.slow

@@ -38,30 +38,31 @@ class Recommender(Guarded):
 
     .. math:: p(i \mid u) = \sum_e w_e\, p_e(i \mid u)
 
-    The experts are popularity (of all time, and over the last 3,000 and 300 events), co-occurrence
-    with the user's latest items (pairs that are far apart or near, the near ones fading, each with
-    two normalisations), and a low-rank smoothing of co-occurrence (projected to a trace-norm ball).
-    They are weighted by Bayes' rule with a fixed share, apart for each power of 2 of the number of
-    items that a user has seen. One call with n events is bit-identical to n calls with one.
+    The experts are popularity (of all time, and over the last 300 events) and co-occurrence with the
+    user's latest items (of pairs that may be far apart, and of near ones, which fade). They are
+    weighted by Bayes' rule with a fixed share, apart for each power of 2 of the number of items that a
+    user has seen. One call with n events is bit-identical to n calls with one.
 
-    Memory: 70 bytes per item and up to 512 neighbours of 12 bytes each (6 KiB), 24 bytes per user and
-    4 to 8 for each different item seen by each, and the ids. Time per event does not grow with users;
-    it grows with what the user has seen by some nanoseconds an item. Catalogues of more than 2,048
-    items are searched among the neighbours of the user's 10 latest items and the 128 most popular
-    items of each kind.
+    Memory: 64 bytes and up to 512 slots of 12 bytes per item (6 KiB), 24 bytes per user and 4 to 8 for
+    each different pair of user and item, 16 at least, and the ids; never more than four times that,
+    as tables double and short lists are left for others. Items seen are never forgotten. Time per
+    event does not grow with users; it grows by some nanoseconds for each item that the user has seen.
 
     Notes
     -----
     In a round, a user meets an item of the catalogue that is new to them; :math:`p_e` is what expert
-    e gave it just before, among all items that the user had not seen. For N experts, T rounds in B
-    buckets of users, and any sequence of experts with S switches within the buckets,
+    e gave it just before, among all items of the catalogue that the user had not seen. For N = 4
+    experts, T rounds in B buckets of users, and any sequence of experts with S switches within the
+    buckets,
 
     .. math:: \sum_t \ln \frac{p_{e_t}(i_t \mid u_t)}{p(i_t \mid u_t)} \le (S + B) \ln (N T)
 
     without a learning rate: the loss is logarithmic, so Bayes' rule is exact, and the share of
-    1/(t + 1) has the rest as its price (Herbster and Warmuth 1998). `regret_bound` is this. In large
-    catalogues an expert's probability is spread over the items that are searched. No such guarantee
-    holds for recall, or for one expert.
+    1/(t + 1) has the rest as its price (Herbster and Warmuth 1998; docs/estimators.md has the proof).
+    `regret_bound` is this. No such guarantee holds for recall, or for one expert.
+
+    What is recommended is the best among the neighbours of the user's 10 latest items and the 128 most
+    popular items of both kinds; the whole catalogue is searched where these are too few.
 
     Several threads may recommend, predict or save at the same time, or one may learn; other calls
     are refused with a RuntimeError.

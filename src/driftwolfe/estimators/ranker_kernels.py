@@ -10,7 +10,6 @@ import numpy as np
 
 from driftwolfe.points.compiling import (
     ANSWER,
-    NEW_NUMBERS,
     NEW_PLACES,
     NEW_TABLE,
     NUMBER,
@@ -80,19 +79,39 @@ class Scratch(NamedTuple):
     chances: Any  # what each expert gives to one item
 
 
-_F32, _I32 = numba.float32, numba.int32
-_group: Any = numba.types.NamedTuple
-_PLACE_TABLE = numba.int64[:, ::1]
-RANKS = _group(
-    (
-        *(NEW_TABLE, _PLACE_TABLE, _I32[::1], _F32[:, ::1], _PLACE_TABLE, _I32[::1], _PLACE_TABLE),
-        *(NEW_PLACES, NEW_TABLE, NEW_PLACES, NEW_NUMBERS, NEW_PLACES),
-    ),
-    Ranks,
-)
-SCRATCH = _group(
-    (_F32[:, ::1], NEW_PLACES, _I32[::1], _F32[:, ::1], NEW_NUMBERS, NEW_NUMBERS), Scratch
-)
+def new_ranks() -> Ranks:
+    """Return the tables of a pool that has learned nothing."""
+    free = np.full((2, 33), -1)
+    free[:, -1] = 0
+    return Ranks(
+        items=np.zeros((1, 5)),
+        lists=np.zeros((1, 3), np.int64),
+        neighbours=np.zeros(0, np.int32),
+        counts=np.zeros((0, 2), np.float32),
+        users=np.zeros((1, 3), np.int64),
+        seen=np.zeros(0, np.int32),
+        free=free,
+        popular=np.arange(1, 2 * POPULAR + 1),
+        weights=np.full((BUCKETS, EXPERTS), 1.0 / EXPERTS),
+        rounds=np.zeros(BUCKETS, np.int64),
+        totals=np.array([0.0, 0.0, 1.0]),
+        clock=np.array([0, 1]),
+    )
+
+
+def new_scratch(items: int) -> Scratch:
+    """Return room to work in, for catalogues up to this size."""
+    return Scratch(
+        sums=np.zeros((items + 1, 2), np.float32),
+        marks=np.zeros(items + 2, np.int64),
+        candidates=np.zeros(items + 2, np.int32),
+        scores=np.zeros((EXPERTS + 1, items + 1), np.float32),
+        totals=np.zeros(EXPERTS),
+        chances=np.zeros(EXPERTS),
+    )
+
+
+_F32, RANKS, SCRATCH = numba.float32, numba.typeof(new_ranks()), numba.typeof(new_scratch(1))
 
 
 @fast_jit()
@@ -231,27 +250,6 @@ def sum_pairs(ranks, history, length, scratch):
     return number
 
 
-@jit()
-def find_candidates(ranks, user, everything, scratch):
-    """List neighbours and popular items, or all, that the user has not seen; return how many."""
-    marks, history = scratch.marks, np.empty(LOOK_BACK, np.int64)
-    marks[-1] += 1
-    for place in range(
-        ranks.users[user, START], ranks.users[user, START] + ranks.users[user, SIZE]
-    ):
-        marks[ranks.seen[place] >> 1] = marks[-1]
-    number = sum_pairs(ranks, history, latest(ranks, user, history), scratch)
-    known = ranks.clock[1]
-    for k in range(known - 1 if everything else ranks.popular.size):
-        item = k + 1 if everything else ranks.popular[k]
-        if item < known and marks[item] != marks[-1]:
-            marks[item] = marks[-1]
-            scratch.candidates[number] = item
-            scratch.sums[item] = 0.0
-            number += 1
-    return number
-
-
 @fast_jit()
 def score_each(ranks, number, scratch):
     """Let each expert score the candidates, and add up the scores."""
@@ -276,17 +274,25 @@ def score_each(ranks, number, scratch):
 
 @jit()
 def score(ranks, user, everything, scratch):
-    """Let all experts score the candidates of a user, with their totals; return how many there are."""
-    number = find_candidates(ranks, user, everything, scratch)
+    """Let the experts score neighbours and popular items, or all, that a user has not seen; return how many."""
+    items, totals, marks = ranks.items, scratch.totals, scratch.marks
+    history, (popularity, recent, _) = np.empty(LOOK_BACK, np.int64), ranks.totals
+    marks[-1] += 1
+    for place in range(ranks.users[user, SIZE]):
+        item = ranks.seen[ranks.users[user, START] + place] >> 1
+        marks[item] = marks[-1]
+        popularity -= items[item, EVENTS] + 1.0
+        recent -= items[item, DECAYING]
+    number = sum_pairs(ranks, history, latest(ranks, user, history), scratch)
+    for k in range(1, ranks.clock[1] if everything else ranks.popular.size + 1):
+        item = k if everything else ranks.popular[k - 1]
+        if item < ranks.clock[1] and marks[item] != marks[-1]:
+            marks[item] = marks[-1]
+            scratch.candidates[number] = item
+            scratch.sums[item] = 0.0
+            number += 1
     score_each(ranks, number, scratch)
     # Items that are not candidates have no pairs, but they have popularity.
-    popularity, recent = ranks.totals[POPULARITY], ranks.totals[RECENT]
-    start = ranks.users[user, START]
-    for place in range(start, start + ranks.users[user, SIZE]):
-        item = ranks.seen[place] >> 1
-        popularity -= ranks.items[item, EVENTS] + 1.0
-        recent -= ranks.items[item, DECAYING]
-    totals = scratch.totals
     totals[POPULARITY] = max(totals[POPULARITY], popularity)
     if recent > 1e-9 * ranks.totals[RECENT]:  # else what is left is rounding
         totals[RECENT] = max(totals[RECENT], recent)
@@ -449,7 +455,7 @@ def learn_single(user, item, weight, ranks, scratch):
     return True
 
 
-@jit(PLACES, WHOLE, RANKS, SCRATCH, _PLACE_TABLE, NEW_TABLE)
+@jit(PLACES, WHOLE, RANKS, SCRATCH, numba.int64[:, ::1], NEW_TABLE)
 def recommend(users, most, ranks, scratch, best, chances):
     """Fill in the best items of each user and their probabilities; 0 where there are no more."""
     for n in range(users.size):

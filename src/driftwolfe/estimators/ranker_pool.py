@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.estimators import ranker_kernels as kernels
-from driftwolfe.estimators.ranker_kernels import EXPERTS, Ranks, Scratch
+from driftwolfe.estimators.ranker_kernels import EXPERTS, Scratch
 from driftwolfe.points.kinds import Array, Indices
 
 #: Popular items are found anew after so many events, or a share of all so far.
@@ -21,36 +21,8 @@ def scratch(items: int) -> Scratch:
     """Return this thread's room to work in, for at least so many items."""
     held: Scratch | None = getattr(_LOCAL, "scratch", None)
     if held is None or len(held.sums) <= items:
-        room = max(2 * items, 1024)
-        held = _LOCAL.scratch = Scratch(
-            sums=np.zeros((room, 2), np.float32),
-            marks=np.zeros(room + 1, np.int64),
-            candidates=np.zeros(room + 1, np.int32),
-            scores=np.zeros((EXPERTS + 1, room), np.float32),
-            totals=np.zeros(EXPERTS),
-            chances=np.zeros(EXPERTS),
-        )
+        held = _LOCAL.scratch = kernels.new_scratch(max(2 * items, 1024))
     return held
-
-
-def new_ranks() -> Ranks:
-    """Return the tables of a pool that has learned nothing."""
-    free = np.full((2, 33), -1)
-    free[:, -1] = 0
-    return Ranks(
-        items=np.zeros((1, 5)),
-        lists=np.zeros((1, 3), np.int64),
-        neighbours=np.zeros(0, np.int32),
-        counts=np.zeros((0, 2), np.float32),
-        users=np.zeros((1, 3), np.int64),
-        seen=np.zeros(0, np.int32),
-        free=free,
-        popular=np.arange(1, 2 * kernels.POPULAR + 1),
-        weights=np.full((kernels.BUCKETS, EXPERTS), 1.0 / EXPERTS),
-        rounds=np.zeros(kernels.BUCKETS, np.int64),
-        totals=np.array([0.0, 0.0, 1.0]),
-        clock=np.array([0, 1]),
-    )
 
 
 def _grown(table: Any, size: int) -> Any:
@@ -66,7 +38,7 @@ class RankingPool:
 
     def __init__(self) -> None:
         self.users, self.refreshed = 0, 0
-        self.ranks = new_ranks()
+        self.ranks = kernels.new_ranks()
 
     @property
     def t(self) -> int:
