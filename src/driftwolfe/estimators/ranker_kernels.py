@@ -111,7 +111,8 @@ def new_scratch(items: int) -> Scratch:
     )
 
 
-_F32, RANKS, SCRATCH = numba.float32, numba.typeof(new_ranks()), numba.typeof(new_scratch(1))
+_typeof: Any = numba.typeof
+_F32, RANKS, SCRATCH = numba.float32, _typeof(new_ranks()), _typeof(new_scratch(1))
 
 
 @fast_jit()
