@@ -36,7 +36,7 @@ def main(folder: Path = HERE) -> None:
     for axis, (title, stream) in zip(axes, streams.items(), strict=True):
         half = int(stream.scored[: stream.users.size // 2].sum()) / 1000
         axis.axvline(half, color=SOFT, lw=0.8, ls=":", visible=axis is axes[1])
-        for name, ranks_of in contestants(shape):
+        for name, ranks_of in contestants(shape).items():
             for start, (label, colour, dash) in LINES.items():
                 if name.startswith(start):
                     hits = np.cumsum(np.append(0, ranks_of(stream) < 10))
