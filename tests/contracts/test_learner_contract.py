@@ -16,9 +16,9 @@ SETS = domains()
 
 
 def marks(number, name):
-    """Quick: first settings on every set, others on vectors, factored matrices, one more set in turn."""
+    """Quick: first settings on every set, others on vectors and one more set in turn."""
     in_turn = list(SETS)[number % len(SETS)]
-    return () if number == 0 or name in ("l1", "factored", in_turn) else pytest.mark.slow
+    return () if number == 0 or name in ("l1", in_turn) else pytest.mark.slow
 
 
 CASES = [
