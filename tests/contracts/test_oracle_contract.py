@@ -137,9 +137,14 @@ def test_contract(make):
     ("accuracy", "make"),
     [
         *(pytest.param(0.9, *case.values, id=f"0.9-{case.id}", marks=case.marks) for case in CASES),
-        *(pytest.param(0.05, *case.values, id=f"0.05-{case.id}", marks=case.marks) for case in QUICKER),
         *(
-            pytest.param(0.01, *case.values, id=f"0.01-{case.id}", marks=[*case.marks, pytest.mark.slow])
+            pytest.param(0.05, *case.values, id=f"0.05-{case.id}", marks=case.marks)
+            for case in QUICKER
+        ),
+        *(
+            pytest.param(
+                0.01, *case.values, id=f"0.01-{case.id}", marks=[*case.marks, pytest.mark.slow]
+            )
             for case in CASES
         ),
     ],

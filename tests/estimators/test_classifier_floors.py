@@ -121,7 +121,9 @@ def drifting(kind):
     )
 
 
-@pytest.mark.parametrize("kind", ["abrupt", "gradual", "turning"])
+@pytest.mark.parametrize(
+    "kind", ["abrupt", pytest.param("gradual", marks=pytest.mark.slow), "turning"]
+)
 def test_made_up_drift_no_worse_than_softmax_tuned_in_hindsight(kind):
     X, y = drifting(kind)
     loss, error, _ = played(X, y)

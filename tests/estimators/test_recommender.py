@@ -52,7 +52,7 @@ def test_one_batch_leaves_the_state_of_single_ratings(settings):
 @given(st.lists(st.integers(1, 90), min_size=1, max_size=8), st.integers(0, 5))
 def test_any_cutting_into_batches_gives_the_same(sizes, seed):
     pairs, ratings = turning(sum(sizes), users=30, items=30, seed=seed, new=5)
-    whole, parts = MatrixCompleter(memory=64), MatrixCompleter(memory=64)
+    whole, parts = (MatrixCompleter(memory=64, radii=(0.3,)) for _ in range(2))
     whole.partial_fit(pairs, ratings)
     ends = np.cumsum(sizes)
     for start, end in zip(ends - sizes, ends, strict=True):
