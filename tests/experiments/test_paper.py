@@ -215,7 +215,7 @@ def test_the_best_rate_of_the_weights_is_chosen_and_makes_a_row_of_its_own(tmp_p
         "Small",
         "movielens-100k",
         (Contender("POLD", "POLD", (5e3, 1e4), rated=True, limit=60.0),),
-        rounds=20,
+        rounds=21,
         seeds=2,
         widest=0,
     )
