@@ -70,7 +70,7 @@ def test_static_regret_with_one_call_a_round():
 @pytest.mark.parametrize("cls", [dw.BOGDIP, dw.POLD, dw.POLA])
 def test_an_even_schedule_brings_every_call_in_its_round(cls, name, place):
     """At most one call a round for a budget of 1, and no run too late, as the tolerance is wide."""
-    T = 150
+    T = 100
     arena = ARENAS[place](SETS[name], T)
     for budget in (1.0, 100.0):
         settings = {"tuning": "certified", "lmo_budget": budget, "schedule": "even"}
@@ -283,7 +283,7 @@ def others(domain, T):
     yield dw.LineSearchOFW(domain, T, smoothness=2.0)
 
 
-@pytest.mark.parametrize("name", ["vectors", "flows"])
+@pytest.mark.parametrize("name", ["vectors", pytest.param("flows", marks=pytest.mark.slow)])
 def test_polar_has_the_least_regret_with_one_call_per_round(name):
     stream = STREAMS[name](500, 3)
     ours = dynamic_regret(dw.POLAR(stream.domain, lmo_budget=1.0), stream)
