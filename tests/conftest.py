@@ -27,6 +27,14 @@ def single_threaded_blas():
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_disks():
+    # No power fails here; tests/reliability/test_disks.py puts its own functions in this place.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield
+
+
 def pytest_runtest_setup(item):
     if item.get_closest_marker("gpu") and not has_gpu():
         pytest.skip(NO_GPU)

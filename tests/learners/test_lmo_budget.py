@@ -70,7 +70,7 @@ def test_static_regret_with_one_call_a_round():
 @pytest.mark.parametrize("cls", [dw.BOGDIP, dw.POLD, dw.POLA])
 def test_an_even_schedule_brings_every_call_in_its_round(cls, name, place):
     """At most one call a round for a budget of 1, and no run too late, as the tolerance is wide."""
-    T = 100
+    T = 150
     arena = ARENAS[place](SETS[name], T)
     for budget in (1.0, 100.0):
         settings = {"tuning": "certified", "lmo_budget": budget, "schedule": "even"}

@@ -21,7 +21,7 @@ SETS = {
 }
 
 
-def decisions(make, domain, unit, options, rounds=40):
+def decisions(make, domain, unit, options, rounds=24):
     """What a learner decides and suffers, on linear losses of that unit."""
     learner = make(domain, horizon=rounds, **options)
     rng = np.random.default_rng(0)
