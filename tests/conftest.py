@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 from devices import NO_GPU, has_gpu
 from reliability.children import same_copy
 
-for profile, examples in {"quick": 25, "slow": 100}.items():
+for profile, examples in {"quick": 15, "slow": 100}.items():
     settings.register_profile(profile, deadline=None, derandomize=True, max_examples=examples)
 
 # Whatever a test starts imports the copy under test.
@@ -18,6 +18,12 @@ os.environ["PYTHONPATH"] = same_copy()["PYTHONPATH"]
 
 def pytest_configure(config):
     settings.load_profile("quick" if "not slow" in config.option.markexpr else "slow")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    # Doctests are in src; to look for them here takes seconds.
+    return [each for each in (yield) if type(each).__name__ != "DoctestModule"]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -56,12 +56,13 @@ def cases():
                 continue
             for number, each in enumerate([*settings, *MORE.get(name, {}).get(cls, [])]):
                 if number == 0 or name in THOROUGH:
+                    often = name == "l1" or (name in QUICK and number % 2 == 0)
                     given = UNKNOWN if number % 2 else KNOWN
                     certified = {"lipschitz": 10.0} if "tuning" in each else {}
                     yield pytest.param(
                         *(cls, given | certified | each, name),
                         id=f"{cls.__name__}-{number}-{name}",
-                        marks=pytest.mark.slow if number and name not in QUICK else (),
+                        marks=() if number == 0 or often else pytest.mark.slow,
                     )
             if name in UNTOLD:
                 yield pytest.param(

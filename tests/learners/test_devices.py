@@ -112,7 +112,7 @@ def is_there(point, place):
 
 @pytest.mark.parametrize(("cls", "settings"), CASES)
 def test_the_same_losses_as_on_the_host(place, cls, settings):
-    losses = stream(rounds=24)
+    losses = stream(rounds=16)
     here, there = make(cls, settings, "cpu"), make(cls, settings, place)
     expected, found = [], []
     for loss in losses:
