@@ -296,7 +296,12 @@ needs_mount = pytest.mark.skipif(sys.platform != "linux", reason="disks in memor
 
 
 @needs_mount
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize(
+    "name",
+    [  # figures take seconds to draw
+        pytest.param(name, marks=pytest.mark.slow) if name == "report" else name for name in WRITERS
+    ],
+)
 def test_a_disk_that_is_really_full(name, tmp_path):
     write, _ = WRITERS[name]
     with disk(tmp_path / "disk", "16m") as folder:
