@@ -198,7 +198,15 @@ def test_several_at_once_are_as_one_by_one(make):
             infeasible_projections(domain, xs, ys[1:], tolerances, method)
 
 
-@pytest.mark.parametrize("make", QUICKER)
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(*case.values, id=case.id, marks=[*case.marks, pytest.mark.slow])
+        if case.id == "TraceNormBall-3"
+        else case
+        for case in QUICKER
+    ],
+)
 def test_known_vertices_take_the_place_of_calls(make):
     domain = dw.count_calls(make())
     rng = np.random.default_rng(10)

@@ -30,7 +30,13 @@ def learned(count=700, **options):
 # -- one batch, many batches -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(each, marks=() if number % 2 == 0 else pytest.mark.slow)
+        for number, each in enumerate(SETTINGS)
+    ],
+)
 def test_one_batch_leaves_the_state_of_single_ratings(settings):
     # Users and items appear all the time, also between two projections of one batch.
     pairs, ratings = turning(4300, users=60, items=45, new=60)

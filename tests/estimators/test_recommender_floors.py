@@ -47,7 +47,7 @@ def test_errors_one_rating_at_a_time(name):
 
 @needs_data
 @pytest.mark.parametrize(
-    "name", [TIME, FLIPS, *(pytest.param(each, marks=pytest.mark.slow) for each in (FILE, DRIFT))]
+    "name", [TIME, *(pytest.param(each, marks=pytest.mark.slow) for each in (FILE, FLIPS, DRIFT))]
 )
 def test_errors_in_batches_of_a_hundred(name):
     stream = rating_streams()[name]

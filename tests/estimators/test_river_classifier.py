@@ -18,18 +18,19 @@ from driftwolfe.storage import write_archive
 from estimators.classifier_streams import state_of, turning
 
 OPTIONS = [{}, {"learner": "pold", "fit_intercept": False, "radii": (5.0, 50.0)}]
-#: A check comes once for each of river's data sets; this one takes seconds, and is slow after the first.
+#: A check comes once for each of river's data sets; this one takes seconds.
 LONG = "check_bounded_memory_growth"
 
 
 def checks():
+    """Quick: the defaults, and the long check on the first data set only."""
     for number, options in enumerate(OPTIONS):
         counts = Counter()
         for check in yield_checks(RiverTraceNormClassifier(**options)):
             name = check.__name__
-            again = name == LONG and counts[name] > 0
             counts[name] += 1
-            marks = pytest.mark.slow if again else ()
+            slow = number > 0 or (name == LONG and counts[name] > 1)
+            marks = pytest.mark.slow if slow else ()
             yield pytest.param(check, options, id=f"{name}-{number}", marks=marks)
 
 

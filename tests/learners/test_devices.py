@@ -168,8 +168,14 @@ def test_the_same_again(place):
         np.testing.assert_allclose(one, other, rtol=0 if place == "torch" else 1e-6)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("narrow", [0, 1 << 40])
+@pytest.mark.parametrize(
+    ("threads", "narrow"),
+    [
+        (2, 0),
+        (1, 1 << 40),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((1, 0), (2, 1 << 40))),
+    ],
+)
 def test_many_rounds_at_once_are_as_one_by_one(place, threads, narrow, monkeypatch):
     """Experts that keep a device busy run beside each other, and ahead; others are taken together."""
     monkeypatch.setattr(list, "_NARROW", narrow)

@@ -36,7 +36,7 @@ def static_regret(cls, arena, **settings):
         (dw.OGD, {}, LONG, 0.48, 0.52),
         (dw.Ader, {"feedback": "linear"}, SHORT, 0.47, 0.53),
         (dw.BOGDIP, {}, LONG, 0.68, 0.78),
-        (dw.BOGDIP, CERTIFIED, LONG, 0.68, 0.8),
+        pytest.param(dw.BOGDIP, CERTIFIED, LONG, 0.68, 0.8, marks=pytest.mark.slow),
         (dw.POLA, {"feedback": "linear"}, SHORT, 0.3, 0.83),
         (dw.POLAR, {"feedback": "linear"}, SHORT, 0.43, 0.57),
     ],
