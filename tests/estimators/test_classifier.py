@@ -38,14 +38,17 @@ def everything(model):
     return known, state_of(model._learner) if hasattr(model, "_learner") else None
 
 
+@parametrize_with_checks([TraceNormClassifier()], expected_failed_checks=lambda estimator: {})
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
 @parametrize_with_checks(
-    [
-        TraceNormClassifier(),
-        TraceNormClassifier(radii=(5.0, 50.0), learner="pold", fit_intercept=False, passes=3),
-    ],
+    [TraceNormClassifier(radii=(5.0, 50.0), learner="pold", fit_intercept=False, passes=3)],
     expected_failed_checks=lambda estimator: {},
 )
-def test_scikit_learns_own_checks(estimator, check):
+def test_scikit_learns_own_checks_of_other_options(estimator, check):
     check(estimator)
 
 
