@@ -36,7 +36,9 @@ def mae(told, stream):
 
 
 @needs_data
-@pytest.mark.parametrize("name", [TIME, FILE, FLIPS, pytest.param(DRIFT, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", [TIME, FLIPS, *(pytest.param(each, marks=pytest.mark.slow) for each in (FILE, DRIFT))]
+)
 def test_errors_one_rating_at_a_time(name):
     stream = rating_streams()[name]
     told = MatrixCompleter().prequential(stream.pairs, stream.ratings)
