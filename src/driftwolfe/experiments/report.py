@@ -18,6 +18,7 @@ from driftwolfe.experiments.summary import summaries as summaries_of
 from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.tables import RegretRow, markdown_text, number, spread_text
 from driftwolfe.experiments.trial import DATA_SETS, short
+from driftwolfe.streams.data_files import DataFile
 from driftwolfe.streams.datasets import RATINGS, ROWS
 from driftwolfe.terminal import printable
 
@@ -26,7 +27,7 @@ __all__ = ["write_report"]
 #: Characters that the data of all charts may take, and points on a curve, from fine to coarse.
 DATA_LIMIT = 1_400_000
 _POINTS = (400, 240, 120, 60, 30)
-_REAL = {
+_REAL: dict[DataFile | None, str] = {
     RATINGS: f"Real data: MovieLens 100K by GroupLens, file {RATINGS.path}, from {RATINGS.source}; for "
     "research use, and not redistributed here.",
     ROWS: "Real data: Statlog (Shuttle) of the UCI Machine Learning Repository, CC BY 4.0, "
