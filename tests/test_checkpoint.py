@@ -62,8 +62,15 @@ def same(one, other):
     return not any(found)
 
 
-@pytest.mark.parametrize("name", GAMES)
-@pytest.mark.parametrize("every", [1, 7, pytest.param(16, marks=pytest.mark.slow), 1000])
+@pytest.mark.parametrize(
+    ("name", "every"),
+    [  # quick: all with checkpoints every seven rounds; in every round and never, on vectors
+        pytest.param(name, every, marks=() if quick else pytest.mark.slow)
+        for name in GAMES
+        for every in (1, 7, 16, 1000)
+        for quick in [every == 7 or (every != 16 and name in ("OGD", "POLA", "POLAR"))]
+    ],
+)
 def test_a_game_that_was_stopped_ends_as_if_it_had_not_been(name, every, tmp_path):
     make, losses = GAMES[name]
     path, options = tmp_path / "game.safetensors", {"record_decisions": True}
@@ -338,8 +345,17 @@ class KilledError(BaseException):
     pass
 
 
-@pytest.mark.parametrize("every", [1, 7, 20])
-@pytest.mark.parametrize("horizon", [90, None])
+@pytest.mark.parametrize(
+    ("every", "horizon"),
+    [
+        (1, 90),
+        (7, None),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in ((1, None), (7, 90), (20, 90), (20, None))
+        ),
+    ],
+)
 def test_experts_that_run_ahead(every, horizon, tmp_path, two_threads, monkeypatch):
     def make():
         ball = dw.TraceNormBall((40, 30), radius=10.0, representation="factored")

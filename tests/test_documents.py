@@ -13,9 +13,11 @@ SOURCE = ROOT / "src" / "driftwolfe"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: A block of code, and what it prints where that is told right below.
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
+#: The page on sweeps starts processes and draws figures, as tests/test_cli.py does.
+MARKS = {"gpu": needs_torch, "sweeps": pytest.mark.slow}
 #: Pages whose code needs nothing but itself, or PyTorch.
 PROGRAMS = [
-    pytest.param(page, id=page.stem, marks=[needs_torch] if page.stem == "gpu" else [])
+    pytest.param(page, id=page.stem, marks=MARKS.get(page.stem, ()))
     for page in PAGES
     if BLOCK.search(page.read_text()) and page.name not in ("README.md", "estimators.md")
 ]

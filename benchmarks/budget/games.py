@@ -218,7 +218,8 @@ def _budgeted(title: str, budgets: Sequence[float], kind: str, **options: Any) -
 
 # -- one game -----------------------------------------------------------------------------------------
 
-#: Rounds that another learner of the same kind plays first, so that nothing compiles on the clock.
+#: Rounds that another learner of the same kind plays first, so that nothing compiles on the clock;
+#: at most an eighth of the game.
 WARM_UP = 8
 #: Relative gap of offline minima.
 TOLERANCE = 1e-5
@@ -259,7 +260,8 @@ def play(setting: Setting, stream: Stream) -> tuple[dict[str, Any], np.ndarray]:
     """Play a game; return its record without regrets, and its losses."""
     assert stream.domain is not None
     given = (stream.domain, len(stream), stream.lipschitz)
-    dw.play(setting.make(*given), stream[:WARM_UP], keep_losses=False, progress=False)
+    first = stream[: min(WARM_UP, len(stream) // 8)]
+    dw.play(setting.make(*given), first, keep_losses=False, progress=False)
     learner = setting.make(*given)
     started = time.process_time()
     history = dw.play(learner, stream, keep_losses=False, progress=False)

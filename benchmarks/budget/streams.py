@@ -28,7 +28,7 @@ class Size:
     every: int = EVERY
 
 
-SHORT = Size(rounds=32, window=8, every=8)
+SHORT = Size(rounds=16, window=4, every=4)
 
 
 def vectors(rounds: int, seed: int) -> Stream:

@@ -31,7 +31,7 @@ WARM_UP = 40
 def learning(setting: Setting, done: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The learners on one stream and ball: losses by tenths, time, memory, calls; one more each time."""
     full = large_matrix.SHAPE, large_matrix.PER_ROUND, large_matrix.HORIZON
-    stream = (TINY[0], TINY[1], 40) if setting.short else full
+    stream = TINY if setting.short else full
     shape, per_round, rounds = stream
     radius = large_matrix.LEARNABLE_RADIUS
     if setting.short:

@@ -84,11 +84,11 @@ def test_the_papers_projection_keeps_its_contract(most_calls):
 
 
 def test_the_papers_bogd_ip_loses_what_ours_does():
-    stream = dw.streams.synthetic.absolute_entries((20, 15), rounds=100, per_round=30, seed=0)
-    h, c, totals = 100**-0.75, 200.0, []
-    for seed in range(4):  # with other starts of svds the same total differs by some per cent
+    stream = dw.streams.synthetic.absolute_entries((20, 15), rounds=50, per_round=30, seed=0)
+    h, c, totals = 50**-0.75, 200.0, []
+    for seed in range(2):  # with other starts of svds the same total differs by some per cent
         theirs = paper_expert(stream.domain, h, Oracle(stream.domain.radius, seed=seed), c)
-        ours = dw.BOGDIP(stream.domain, horizon=100, step_scale=c)
+        ours = dw.BOGDIP(stream.domain, horizon=50, step_scale=c)
         totals.append(total_and_distance(ours, theirs, stream)[0])
         assert stream.domain.contains(theirs.decision)
     totals = np.mean(totals, axis=0)

@@ -23,9 +23,14 @@ from driftwolfe.points.ops import ProductPoint
 
 REFUSALS = (ValueError, TypeError, BrokenError)
 
+#: Quick: every learner on vectors and factored matrices, and on one of the other two sets in turn.
 LEARNERS = [
-    pytest.param(cls, cases[0], name, id=f"{cls.__name__}-{name}")
-    for cls, cases in LEARNER_CASES.items()
+    pytest.param(
+        *(cls, cases[0], name),
+        id=f"{cls.__name__}-{name}",
+        marks=pytest.mark.slow if name == ("birkhoff", "trace-norm")[number % 2] else (),
+    )
+    for number, (cls, cases) in enumerate(LEARNER_CASES.items())
     for name in ("l1", "birkhoff", "trace-norm", "factored")
     if suits(cls, domains()[name])
 ]

@@ -36,7 +36,7 @@ MORE = {
     "l1": {dw.BOGDIP: [{"method": "paper", "tolerance_scale": 1e-9, "accuracy": 1e-7}]},
 }
 #: With doubling guesses of the horizon and of G, and with both known.
-UNKNOWN, KNOWN = {}, {"horizon": 40, "lipschitz": 10.0}
+UNKNOWN, KNOWN = {}, {"horizon": 26, "lipschitz": 10.0}
 #: Sets on which all settings of a learner are tried, not only the first.
 THOROUGH = ("l1", "simplex", "factored")
 #: Sets on which a learner is told nothing, for long games: a vector, a set with a centre, matrices, a
@@ -50,21 +50,28 @@ SETS_BY_NAME = more_domains()
 
 
 def cases():
-    for name, domain in SETS_BY_NAME.items():
-        for cls, settings in LEARNER_CASES.items():
+    """Quick: each learner on vectors and factored matrices, and on half of the other sets in turn."""
+    for place, (name, domain) in enumerate(SETS_BY_NAME.items()):
+        for turn, (cls, settings) in enumerate(LEARNER_CASES.items(), start=place):
             if not suits(cls, domain):
                 continue
             for number, each in enumerate([*settings, *MORE.get(name, {}).get(cls, [])]):
                 if number == 0 or name in THOROUGH:
+                    often = name == "l1" or (name in QUICK and number % 2 == 0)
+                    often = often or (number == 0 and turn % 2 == 0)
                     given = UNKNOWN if number % 2 else KNOWN
                     certified = {"lipschitz": 10.0} if "tuning" in each else {}
                     yield pytest.param(
                         *(cls, given | certified | each, name),
                         id=f"{cls.__name__}-{number}-{name}",
-                        marks=pytest.mark.slow if number and name not in QUICK else (),
+                        marks=() if often else pytest.mark.slow,
                     )
             if name in UNTOLD:
-                yield pytest.param(cls, settings[0], name, id=f"{cls.__name__}-{name}-unknown")
+                yield pytest.param(
+                    *(cls, settings[0], name),
+                    id=f"{cls.__name__}-{name}-unknown",
+                    marks=() if name in QUICK else pytest.mark.slow,
+                )
 
 
 def losses_for(domain, rounds):
@@ -108,12 +115,12 @@ def test_every_learner_has_a_case():
 @pytest.mark.parametrize(("cls", "settings", "name"), list(cases()))
 def test_a_loaded_learner_is_the_saved_one(cls, settings, name, tmp_path, monkeypatch):
     """Before the first round, within an epoch, at the start of one, in the middle of the second."""
-    monkeypatch.setattr(learner_base, "FIRST_EPOCH", 16)
-    monkeypatch.setattr(polar, "SHORTEST_FACTORED", 8)
+    monkeypatch.setattr(learner_base, "FIRST_EPOCH", 8)
+    monkeypatch.setattr(polar, "SHORTEST_FACTORED", 4)
     domain, path = more_domains()[name], tmp_path / "learner.safetensors"
-    learner, losses = cls(domain, **settings), losses_for(domain, 42)
-    for t, loss in enumerate(losses[:27]):
-        if t in (0, 7, 16, 21):
+    learner, losses = cls(domain, **settings), losses_for(domain, 26)
+    for t, loss in enumerate(losses[:17]):
+        if t in (0, 5, 8, 13):
             before = learner.clone()
             other = loaded(learner, path)
             assert differences(before, learner) == []  # saving changes nothing
@@ -122,7 +129,7 @@ def test_a_loaded_learner_is_the_saved_one(cls, settings, name, tmp_path, monkey
         learner.update(loss)
     other = loaded(learner, path)
     assert differences(other, loaded(other, path)) == []
-    for loss in losses[27:]:
+    for loss in losses[17:]:
         assert other.update(loss) == learner.update(loss)
     assert differences(learner, other) == []
 
@@ -133,7 +140,7 @@ def test_a_loaded_learner_is_the_saved_one(cls, settings, name, tmp_path, monkey
         pytest.param(
             *(cls, name, horizon),
             id=f"{cls.__name__}-{name}-{horizon}",
-            marks=() if name in QUICK else pytest.mark.slow,
+            marks=() if name == "l1" else pytest.mark.slow,
         )
         for name in UNTOLD
         for cls in LEARNER_CASES
@@ -173,9 +180,9 @@ for path in sys.argv[1:]:
 
 
 def played_on(learner):
-    """What comes of twenty more rounds, as one number."""
+    """What comes of some more rounds, as one number."""
     digest = hashlib.sha256()
-    for loss in losses_for(learner.domain, 20):
+    for loss in losses_for(learner.domain, 12):
         digest.update(repr((learner.update(loss), learner.oracle_calls)).encode())
         point = learner.decision
         for part in getattr(point, "parts", [point]):
@@ -190,7 +197,7 @@ def test_another_process_goes_on_in_the_same_way(tmp_path):
         for name in ("flow", "factored", "product-factored"):
             if suits(cls, more_domains()[name]):
                 learner = cls(more_domains()[name], **settings[0])
-                for loss in losses_for(learner.domain, 15):
+                for loss in losses_for(learner.domain, 8):
                     learner.update(loss)
                 paths.append(str(tmp_path / f"{cls.__name__}-{name}.safetensors"))
                 learner.save(paths[-1])

@@ -118,7 +118,7 @@ def test_the_error_of_a_rough_oracle_is_a_true_bound(rng):
         assert error <= accuracy * -best
 
 
-@pytest.mark.parametrize("spike", [1.5, 1.25])
+@pytest.mark.parametrize("spike", [pytest.param(1.5, marks=pytest.mark.slow), 1.25])
 @pytest.mark.parametrize(
     ("representation", "accuracy", "trials"),
     [("factored", 0.1, 600), ("factored", 0.3, 600), ("dense", 0.1, 200), ("dense", 0.3, 200)],

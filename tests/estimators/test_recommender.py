@@ -30,7 +30,13 @@ def learned(count=700, **options):
 # -- one batch, many batches -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(each, marks=() if number % 2 == 0 else pytest.mark.slow)
+        for number, each in enumerate(SETTINGS)
+    ],
+)
 def test_one_batch_leaves_the_state_of_single_ratings(settings):
     # Users and items appear all the time, also between two projections of one batch.
     pairs, ratings = turning(4300, users=60, items=45, new=60)
@@ -52,7 +58,7 @@ def test_one_batch_leaves_the_state_of_single_ratings(settings):
 @given(st.lists(st.integers(1, 90), min_size=1, max_size=8), st.integers(0, 5))
 def test_any_cutting_into_batches_gives_the_same(sizes, seed):
     pairs, ratings = turning(sum(sizes), users=30, items=30, seed=seed, new=5)
-    whole, parts = MatrixCompleter(memory=64), MatrixCompleter(memory=64)
+    whole, parts = (MatrixCompleter(memory=64, radii=(0.3,)) for _ in range(2))
     whole.partial_fit(pairs, ratings)
     ends = np.cumsum(sizes)
     for start, end in zip(ends - sizes, ends, strict=True):

@@ -254,13 +254,21 @@ EDITS = {
 }
 
 
-@pytest.mark.parametrize("fault", EDITS)
-def test_archives_that_do_not_fit_together_are_refused(fault, tmp_path):
-    path = tmp_path / "ratings.safetensors"
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    """The content of a file that was read and written anew without a change."""
+    path = tmp_path_factory.mktemp("archive") / "ratings.safetensors"
     completer = saved(path)
     assert "older.0.users" in pool_state(completer._pool)[1]
     edited(path, lambda settings, arrays: None)
     assert state_of(MatrixCompleter.load(path)) == state_of(completer)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("fault", EDITS)
+def test_archives_that_do_not_fit_together_are_refused(fault, archive, tmp_path):
+    path = tmp_path / "ratings.safetensors"
+    path.write_bytes(archive)
     edited(path, EDITS[fault])
     with pytest.raises(
         ValueError, match=r"(does|do) not fit|not hold the state of a MatrixCompleter|keys written"

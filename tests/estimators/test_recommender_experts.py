@@ -188,7 +188,10 @@ def test_ratings_in_other_units_are_predicted_in_other_units(loss):
 def test_names_do_not_matter(users, items):
     pairs, ratings = turning(300)
     renamed = [(users[u], items[i]) for u, i in pairs]
-    one, two = (MatrixCompleter(memory=64).partial_fit(each, ratings) for each in (pairs, renamed))
+    one, two = (
+        MatrixCompleter(memory=64, radii=(0.3,)).partial_fit(each, ratings)
+        for each in (pairs, renamed)
+    )
     assert state_of(one)[:2] == state_of(two)[:2]
 
 

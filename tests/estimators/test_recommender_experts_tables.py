@@ -185,7 +185,7 @@ def test_memory_does_not_grow_with_the_stream(learner, batch, monkeypatch):
     monkeypatch.setattr(recommender_experts, "FIRST_LOW_RANK_LEVEL", 8)
     memory, users, items, rank = 512, 30, 20, 3
     completer = MatrixCompleter(memory=memory, learner=learner, rank=rank, radii=(0.3, 1.0))
-    pairs, ratings = turning(10 * memory if batch == 1 else 40 * memory, users, items)
+    pairs, ratings = turning(10 * memory, users, items)
     for start in range(0, len(pairs), batch):
         part = slice(start, start + batch)
         completer.partial_fit(pairs[part], ratings[part])

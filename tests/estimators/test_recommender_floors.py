@@ -36,7 +36,9 @@ def mae(told, stream):
 
 
 @needs_data
-@pytest.mark.parametrize("name", ONE_AT_A_TIME)
+@pytest.mark.parametrize(
+    "name", [TIME, FLIPS, *(pytest.param(each, marks=pytest.mark.slow) for each in (FILE, DRIFT))]
+)
 def test_errors_one_rating_at_a_time(name):
     stream = rating_streams()[name]
     told = MatrixCompleter().prequential(stream.pairs, stream.ratings)
@@ -46,7 +48,9 @@ def test_errors_one_rating_at_a_time(name):
 
 
 @needs_data
-@pytest.mark.parametrize("name", [TIME, FILE, FLIPS, pytest.param(DRIFT, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", [TIME, *(pytest.param(each, marks=pytest.mark.slow) for each in (FILE, FLIPS, DRIFT))]
+)
 def test_errors_in_batches_of_a_hundred(name):
     stream = rating_streams()[name]
     assert mae(in_batches(stream), stream) <= IN_BATCHES[name]
@@ -54,7 +58,12 @@ def test_errors_in_batches_of_a_hundred(name):
 
 @needs_data
 @pytest.mark.parametrize(
-    "settings", [{"loss": "absolute"}, {"loss": "squared"}, {"weighting": 0.0}]
+    "settings",
+    [
+        {"loss": "absolute"},
+        pytest.param({"loss": "squared"}, marks=pytest.mark.slow),
+        pytest.param({"weighting": 0.0}, marks=pytest.mark.slow),
+    ],
 )
 def test_other_settings_learn_too(settings):
     stream = rating_streams()[FILE]

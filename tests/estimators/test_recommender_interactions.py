@@ -92,10 +92,22 @@ def numbered(pairs):
     return [(users.setdefault(u, len(users)), items.setdefault(i, len(items))) for u, i in pairs]
 
 
-@pytest.mark.parametrize("shape", [(9, 6), (6, 9), (25, 4), (3, 30)])
+SHAPES = [(9, 6), (6, 9), (25, 4), (3, 30)]
+SETTINGS = [
+    (100_000, "huber", 0.75),
+    (256, "absolute", 1.0),
+    (64, "squared", 0.0),
+    (100, "huber", 0.5),
+]
+
+
 @pytest.mark.parametrize(
-    ("memory", "loss", "weighting"),
-    [(100_000, "huber", 0.75), (256, "absolute", 1.0), (64, "squared", 0.0), (100, "huber", 0.5)],
+    ("shape", "memory", "loss", "weighting"),
+    [
+        pytest.param(shape, *settings, marks=() if number == other else pytest.mark.slow)
+        for number, settings in enumerate(SETTINGS)
+        for other, shape in enumerate(SHAPES)
+    ],
 )
 def test_with_enough_rank_projections_are_exact(shape, memory, loss, weighting):
     """Also after steps have been folded, as the rank holds all of them."""
@@ -140,8 +152,17 @@ def test_restarted_experts_forget_their_steps(memory, monkeypatch):
     assert compared >= 10
 
 
-@pytest.mark.parametrize("loss", ["absolute", "huber", "squared"])
-@pytest.mark.parametrize("learner", ["pold", "both"])
+@pytest.mark.parametrize(
+    ("learner", "loss"),
+    [
+        ("pold", "absolute"),
+        ("both", "huber"),
+        ("pold", "squared"),
+        pytest.param("both", "absolute", marks=pytest.mark.slow),
+        pytest.param("pold", "huber", marks=pytest.mark.slow),
+        pytest.param("both", "squared", marks=pytest.mark.slow),
+    ],
+)
 def test_no_interaction_ever_leaves_its_ball(loss, learner, monkeypatch):
     """Radii so small that every step pushes against them; the bound is never below the norm."""
     monkeypatch.setattr(recommender_experts, "FIRST_LOW_RANK_LEVEL", 8)

@@ -3,6 +3,7 @@
 import pickle
 import statistics
 import time
+from collections import Counter
 from decimal import Decimal
 
 import numpy as np
@@ -17,11 +18,20 @@ from driftwolfe.storage import write_archive
 from estimators.classifier_streams import state_of, turning
 
 OPTIONS = [{}, {"learner": "pold", "fit_intercept": False, "radii": (5.0, 50.0)}]
-CHECKS = [
-    pytest.param(check, options, id=f"{check.__name__}-{number}")
-    for number, options in enumerate(OPTIONS)
-    for check in yield_checks(RiverTraceNormClassifier(**options))
-]
+#: A check comes once for each of river's data sets; this one takes seconds.
+LONG = "check_bounded_memory_growth"
+
+
+def checks():
+    """Quick: the defaults, and the long check on the first data set only."""
+    for number, options in enumerate(OPTIONS):
+        counts = Counter()
+        for check in yield_checks(RiverTraceNormClassifier(**options)):
+            name = check.__name__
+            counts[name] += 1
+            slow = number > 0 or (name == LONG and counts[name] > 1)
+            marks = pytest.mark.slow if slow else ()
+            yield pytest.param(check, options, id=f"{name}-{number}", marks=marks)
 
 
 def stream(rows=300, labels=("red", "green", "blue"), **options):
@@ -45,7 +55,7 @@ def everything(model):
     return model._classes.numbers, model._features.numbers, model.classes, model.feature_names, held
 
 
-@pytest.mark.parametrize(("check", "options"), CHECKS)
+@pytest.mark.parametrize(("check", "options"), list(checks()))
 def test_rivers_own_checks(check, options):
     check(RiverTraceNormClassifier(**options))
 

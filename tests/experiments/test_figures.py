@@ -299,7 +299,9 @@ def test_all_files_are_written_and_nothing_else(tmp_path):
     assert set(tmp_path.iterdir()) == set(paths)
 
 
-@pytest.mark.parametrize("draw", [figures.panels, figures.weights])
+@pytest.mark.parametrize(
+    "draw", [pytest.param(figures.panels, marks=pytest.mark.slow), figures.weights]
+)
 def test_files_are_always_the_same(tmp_path, draw):
     once = figures.save(draw(played()), tmp_path / "one", "figure")
     again = figures.save(draw(played()), tmp_path / "two", "figure")

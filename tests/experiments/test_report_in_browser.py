@@ -61,12 +61,18 @@ def browser():
         running.close()
 
 
-@pytest.fixture
-def opened(browser, report):
-    """Opens the report; whatever goes wrong in the page fails the test."""
-    contexts, problems = [], []
+@pytest.fixture(scope="module")
+def problems():
+    """What went wrong in a page."""
+    return []
 
-    def visit(width=1200, scheme="light"):
+
+@pytest.fixture(scope="module")
+def visit(browser, report, problems):
+    """Opens the report in a page of its own."""
+    contexts = []
+
+    def visit(width=1400, scheme="light"):
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         contexts.append(context)
         page = context.new_page()
@@ -85,6 +91,24 @@ def opened(browser, report):
     yield visit
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def opened(visit, problems):
+    """Opens the report; whatever goes wrong in the page fails the test."""
+    yield visit
+    assert problems == []
+
+
+@pytest.fixture(scope="module")
+def first_page(visit):
+    return visit()
+
+
+@pytest.fixture
+def page(first_page, problems):
+    """The report, in a page that no test changes; whatever goes wrong in it fails the test."""
+    yield first_page
     assert problems == []
 
 
@@ -100,8 +124,7 @@ def overflow(page) -> int:
     return page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
 
 
-def test_every_chart_is_drawn(opened):
-    page = opened()
+def test_every_chart_is_drawn(page):
     sizes = page.eval_on_selector_all(
         ".chart",
         """charts => charts.map((chart) => {
@@ -121,8 +144,7 @@ def test_every_chart_is_drawn(opened):
     assert sizes[0][2] >= 12
 
 
-def test_no_button_sends_anything_away(opened):
-    page = opened()
+def test_no_button_sends_anything_away(page):
     buttons = page.eval_on_selector_all(
         "#panels-1 .modebar-btn", "all => all.map((each) => each.dataset.title)"
     )
@@ -136,8 +158,7 @@ def test_no_button_sends_anything_away(opened):
     }
 
 
-def test_titles_do_not_become_code(opened):
-    page = opened()
+def test_titles_do_not_become_code(page):
     assert page.evaluate("window.broken") is None
     assert page.title() == ATTACK
     shown = page.locator("#panels-2 .legendtext").first.text_content()
@@ -145,8 +166,7 @@ def test_titles_do_not_become_code(opened):
     assert page.locator("body img").count() == 0
 
 
-def test_hovering_tells_the_numbers(opened):
-    page = opened()
+def test_hovering_tells_the_numbers(page):
     x, y, *_ = rectangle(page, "#panels-1 .nsewdrag")
     page.mouse.move(x - 20, y)
     page.mouse.move(x, y)
@@ -158,8 +178,7 @@ def test_hovering_tells_the_numbers(opened):
 
 
 @pytest.mark.slow
-def test_hovering_over_a_weight_tells_it(opened):
-    page = opened()
+def test_hovering_over_a_weight_tells_it(page):
     x, y, *_ = rectangle(page, "#weights-1 .nsewdrag")
     page.mouse.move(x - 20, y)
     page.mouse.move(x, y)
@@ -228,8 +247,8 @@ def test_it_fits_the_screen(opened, width, scheme):
     assert 0.8 * width < widest <= width
 
 
-def test_at_1400_pixels_no_column_is_cut_off_and_toolbars_cover_no_title(opened):
-    page = opened(1400)
+def test_at_1400_pixels_no_column_is_cut_off_and_toolbars_cover_no_title(page):
+    page.mouse.move(0, 0)
     hidden = page.eval_on_selector_all(
         "table.scores",
         "all => all.map((each) => each.scrollWidth - each.parentElement.clientWidth)",

@@ -98,10 +98,10 @@ def cases(*classes):
 
 
 def marks(name, place):
-    """Quick: leading contenders everywhere, each of the others on every second arena in turn."""
+    """Quick: leading contenders on all cheap arenas and half of the others, the rest in turn."""
     numbers = list(CONTENDERS).index(name) + list(ARENAS | DEAR_ARENAS | LONG_ARENAS).index(place)
-    quick = name in LEADING or place in LONG_ARENAS or numbers % 2 == 0
-    return () if quick else pytest.mark.slow
+    every = 2 if place not in ARENAS else 1 if name in LEADING else 3
+    return () if numbers % every == 0 else pytest.mark.slow
 
 
 @functools.cache

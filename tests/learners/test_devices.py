@@ -112,7 +112,7 @@ def is_there(point, place):
 
 @pytest.mark.parametrize(("cls", "settings"), CASES)
 def test_the_same_losses_as_on_the_host(place, cls, settings):
-    losses = stream()
+    losses = stream(rounds=16)
     here, there = make(cls, settings, "cpu"), make(cls, settings, place)
     expected, found = [], []
     for loss in losses:
@@ -133,14 +133,15 @@ def test_the_same_losses_as_on_the_host(place, cls, settings):
 @pytest.mark.parametrize("kind", ["squared", "huber"])
 @pytest.mark.parametrize("cls", [dw.POLD, dw.POLA, dw.POLAR, dw.LineSearchOFW])
 def test_the_same_losses_for_other_kinds_of_loss(place, cls, kind):
-    settings, losses = LEARNER_CASES[cls][0], stream(kind)
+    settings, losses = LEARNER_CASES[cls][0], stream(kind, rounds=24)
     expected = suffered(make(cls, settings, "cpu"), losses)
     np.testing.assert_allclose(suffered(make(cls, settings, place), losses), expected, rtol=1e-3)
 
 
-def test_without_a_horizon_and_a_lipschitz_constant(place):
+def test_without_a_horizon_and_a_lipschitz_constant(place, monkeypatch):
     """Both are guessed, and guesses double."""
-    losses = stream(rounds=90)
+    monkeypatch.setattr(learner_base, "FIRST_EPOCH", 16)
+    losses = stream(rounds=40)
     for cls in (dw.POLD, dw.POLA, dw.POLAR, dw.BOGDIP):
         expected, found = (suffered(cls(ball(where)), losses) for where in ("cpu", place))
         np.testing.assert_allclose(found, expected, rtol=1e-3)
@@ -158,7 +159,7 @@ def test_larger_matrices_which_are_projected_by_blocks(place):
 
 
 def test_the_same_again(place):
-    losses = stream()
+    losses = stream(rounds=24)
     for cls in (dw.POLD, dw.POLA, dw.POLAR):
         one, other = (
             suffered(make(cls, {"method": "block", "seed": 5}, place), losses) for _ in "12"
@@ -167,12 +168,18 @@ def test_the_same_again(place):
         np.testing.assert_allclose(one, other, rtol=0 if place == "torch" else 1e-6)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("narrow", [0, 1 << 40])
+@pytest.mark.parametrize(
+    ("threads", "narrow"),
+    [
+        (2, 0),
+        (1, 1 << 40),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((1, 0), (2, 1 << 40))),
+    ],
+)
 def test_many_rounds_at_once_are_as_one_by_one(place, threads, narrow, monkeypatch):
     """Experts that keep a device busy run beside each other, and ahead; others are taken together."""
     monkeypatch.setattr(list, "_NARROW", narrow)
-    losses = stream()
+    losses = stream(rounds=24)
     exact = {"rtol": 1e-9 if place == "torch" else 1e-6}
     for cls in (dw.POLD, dw.POLA, dw.POLAR)[: 1 + threads]:
         dw.set_threads(1)
@@ -180,7 +187,7 @@ def test_many_rounds_at_once_are_as_one_by_one(place, threads, narrow, monkeypat
             expected = suffered(make(cls, {}, place), losses)
             dw.set_threads(threads)
             together = make(cls, {}, place)
-            rounds = [*together.update_many(losses[:40]), *together.update_many(losses[40:])]
+            rounds = [*together.update_many(losses[:15]), *together.update_many(losses[15:])]
             np.testing.assert_allclose([each.value for each in rounds], expected, **exact)
             history = dw.play(make(cls, {}, place), losses)
             np.testing.assert_allclose(history.losses, expected, **exact)
@@ -292,8 +299,19 @@ def test_entry_losses_look_where_the_matrix_is(place):
 WAYS = [("cpu", 0), (0, "cpu"), (0, 0)]
 
 
-@pytest.mark.parametrize(("start", "end"), WAYS[:2])
-@pytest.mark.parametrize(("cls", "settings"), CASES)
+@pytest.mark.parametrize(
+    ("cls", "settings", "start", "end"),
+    [  # quick: one of the two ways in turn
+        pytest.param(
+            *case.values,
+            *way,
+            id=f"{case.id}-{'-'.join(map(str, way))}",
+            marks=pytest.mark.slow if number % 2 == other else (),
+        )
+        for number, case in enumerate(CASES)
+        for other, way in enumerate(WAYS[:2])
+    ],
+)
 def test_a_saved_learner_goes_on_elsewhere(place, cls, settings, start, end, tmp_path, monkeypatch):
     monkeypatch.setattr(learner_base, "FIRST_EPOCH", 16)
     start, end = start or place, end or place
@@ -331,8 +349,14 @@ def test_what_was_shared_is_shared_again(place, tmp_path):
         assert differences(learner, other) == []
 
 
-@pytest.mark.parametrize(("start", "end"), WAYS)
-@pytest.mark.parametrize("cls", [dw.POLA, dw.POLAR, dw.BOGDIP])
+@pytest.mark.parametrize(
+    ("cls", "start", "end"),
+    [  # quick: a way for each
+        pytest.param(cls, *way, marks=() if number == other else pytest.mark.slow)
+        for number, cls in enumerate([dw.POLA, dw.POLAR, dw.BOGDIP])
+        for other, way in enumerate(WAYS)
+    ],
+)
 def test_a_game_is_resumed_elsewhere(place, cls, start, end, tmp_path):
     start, end = start or place, end or place
     losses, path = stream(), tmp_path / "game"

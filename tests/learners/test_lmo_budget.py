@@ -65,9 +65,19 @@ def test_static_regret_with_one_call_a_round():
     assert played.regret(played.comparators(1)) <= learner.bound()
 
 
-@pytest.mark.parametrize("place", ARENAS)
-@pytest.mark.parametrize("name", SETS)
-@pytest.mark.parametrize("cls", [dw.BOGDIP, dw.POLD, dw.POLA])
+@pytest.mark.parametrize(
+    ("cls", "name", "place"),
+    [  # quick: each learner on each set in one of the arenas
+        pytest.param(
+            *(cls, name, place),
+            id=f"{cls.__name__}-{name}-{place}",
+            marks=() if (i + j + k) % 3 == 0 else pytest.mark.slow,
+        )
+        for i, cls in enumerate([dw.BOGDIP, dw.POLD, dw.POLA])
+        for j, name in enumerate(SETS)
+        for k, place in enumerate(ARENAS)
+    ],
+)
 def test_an_even_schedule_brings_every_call_in_its_round(cls, name, place):
     """At most one call a round for a budget of 1, and no run too late, as the tolerance is wide."""
     T = 150
@@ -192,9 +202,19 @@ def pulls(domain, rounds, pieces=3, seed=0):
     return [Along(vertices[p], rng.normal(2.0, 1.0)) for p in order]
 
 
-@pytest.mark.parametrize("schedule", ["blocks", "even"])
-@pytest.mark.parametrize("tuning", ["practical", "certified"])
-@pytest.mark.parametrize("name", more_domains())
+@pytest.mark.parametrize(
+    ("name", "tuning", "schedule"),
+    [  # quick: on each set one tuning for either schedule
+        pytest.param(
+            *(name, tuning, schedule),
+            id=f"{name}-{tuning}-{schedule}",
+            marks=pytest.mark.slow if (i + j + k) % 2 else (),
+        )
+        for i, name in enumerate(more_domains())
+        for j, tuning in enumerate(["practical", "certified"])
+        for k, schedule in enumerate(["blocks", "even"])
+    ],
+)
 def test_polar_never_exceeds_its_budget(name, tuning, schedule):
     domain, T = more_domains()[name], 70
     # Small and large, one of each for either schedule.
@@ -283,7 +303,7 @@ def others(domain, T):
     yield dw.LineSearchOFW(domain, T, smoothness=2.0)
 
 
-@pytest.mark.parametrize("name", ["vectors", "flows"])
+@pytest.mark.parametrize("name", ["vectors", pytest.param("flows", marks=pytest.mark.slow)])
 def test_polar_has_the_least_regret_with_one_call_per_round(name):
     stream = STREAMS[name](500, 3)
     ours = dynamic_regret(dw.POLAR(stream.domain, lmo_budget=1.0), stream)

@@ -192,8 +192,8 @@ def test_frank_wolfe_learners_ask_the_same_every_round(cls, settings, each):
 @pytest.mark.parametrize("cls", [dw.BOGDIP, dw.LOOBOGD, dw.POLD, dw.POLA, dw.POLAR])
 def test_projection_free_learners_never_project(cls, tuning, method):
     for domain in (dw.L1Ball(4), dw.BirkhoffPolytope(3)):
-        learner = cls(domain, horizon=70, lipschitz=1.0, tuning=tuning, method=method)
-        for loss in random_signs(domain, 70).losses:
+        learner = cls(domain, horizon=40, lipschitz=1.0, tuning=tuning, method=method)
+        for loss in random_signs(domain, 40).losses:
             learner.update(loss)
         assert learner.oracle_calls.projection == learner.oracle_calls.gauge == 0
 

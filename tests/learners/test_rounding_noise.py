@@ -81,10 +81,24 @@ def decisions(cls, settings, domain, noise):
     return np.array(played)
 
 
+def marks(cls, settings, name):
+    """Quick: each learner with its first settings on every second set in turn."""
+    turn = list(LEARNER_CASES).index(cls) + SETS.index(name)
+    first = settings == LEARNER_CASES[cls][0]
+    return pytest.mark.slow if first and turn % 2 else ()
+
+
 @pytest.mark.parametrize(
     ("cls", "settings", "name"),
-    [pytest.param(*case, id="-".join([case[0].__name__, *map(str, case[1].values()), case[2]])) for case in CASES],
-)  # fmt: skip
+    [
+        pytest.param(
+            *case,
+            id="-".join([case[0].__name__, *map(str, case[1].values()), case[2]]),
+            marks=marks(*case),
+        )
+        for case in CASES
+    ],
+)
 def test_noise_in_the_last_digit_moves_no_decision(cls, settings, name):
     domain = more_domains()[name]
     expected = decisions(cls, settings, domain, None)

@@ -25,13 +25,16 @@ SETS = {
 }
 #: Those whose experts are rows of a table; others have experts that are not, or not there.
 STACKED = [dw.POLD, dw.POLA, dw.POLAR, dw.Ader, dw.SAOL]
+#: Quick: first settings on every set, each of the others on one set in turn.
 CASES = [
     pytest.param(
-        name, cls, settings, id="-".join([name, cls.__name__, *map(str, settings.values())])
+        *(name, cls, settings),
+        id="-".join([name, cls.__name__, *map(str, settings.values())]),
+        marks=() if number == 0 or place == number % len(SETS) else pytest.mark.slow,
     )
-    for name, make in SETS.items()
+    for place, (name, make) in enumerate(SETS.items())
     for cls in [*STACKED, dw.OneOracleAder, dw.OneProjectionAder, dw.OneProjectionSAOL, dw.PAMO]
-    for settings in LEARNER_CASES[cls]
+    for number, settings in enumerate(LEARNER_CASES[cls])
     if suits(cls, make("cpu"))
 ]
 #: Losses that look at experts where those are.

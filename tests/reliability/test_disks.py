@@ -295,8 +295,14 @@ def fill(path):
 needs_mount = pytest.mark.skipif(sys.platform != "linux", reason="disks in memory are Linux's")
 
 
+#: Figures take seconds to draw.
+QUICK_WRITERS = [
+    pytest.param(name, marks=pytest.mark.slow) if name == "report" else name for name in WRITERS
+]
+
+
 @needs_mount
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", QUICK_WRITERS)
 def test_a_disk_that_is_really_full(name, tmp_path):
     write, _ = WRITERS[name]
     with disk(tmp_path / "disk", "16m") as folder:
@@ -311,7 +317,7 @@ def test_a_disk_that_is_really_full(name, tmp_path):
 
 
 @needs_mount
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", QUICK_WRITERS)
 def test_a_disk_that_is_read_only(name, tmp_path):
     write, _ = WRITERS[name]
     with disk(tmp_path / "disk", "16m") as folder:

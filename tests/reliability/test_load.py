@@ -7,6 +7,7 @@ from driftwolfe.estimators.recommender_experts import PoolSettings
 from reliability import growth, load
 
 
+@pytest.mark.slow  # tests/estimators/test_recommender_experts_tables.py has shorter streams
 def test_the_state_stays_as_large_as_it_is():
     tenths = load.run(400_000, users=300, items=200)
     assert len(tenths) == 10

@@ -91,7 +91,7 @@ class Experiment:
 #: seconds that a run of 3,000 rounds took or would take on a core of 2020 (Neoverse-N1).
 _TUNED = (
     Contender("MultiOCG", "Multi-OCG", (5e3, 1e4, 2e4), {"max_inner": 4}, rated=True, seconds=2300),
-    Contender("Ader", "Ader", (5e2, 1e3, 2e3), seconds=4400),
+    Contender("Ader", "Ader", (5e2, 1e3, 2e3), seconds=3000),
     Contender("OneProjectionAder", "one-projection Ader", (2e3, 5e3, 1e4), seconds=1400),
     Contender("POLA", "POLA", (1e3, 2e3, 5e3), seconds=700),
     Contender("MultiOCG", "Multi-OCG, K = 1", (5e3, 1e4, 2e4), {"max_inner": 1}, seconds=390),
@@ -188,7 +188,7 @@ EXPERIMENTS: dict[str, dict[str, Experiment]] = {
             rounds=600,
             seeds=2,
             note="A short run: in the 3,000 rounds of the full setting POLA and Multi-OCG come before POLD "
-            "and BOGD_IP; here their long-lived experts have no time to pay. Ader projects for more than a "
+            "and BOGD_IP; here their long-lived experts have no time to pay. Ader projects for about a "
             "second per round and is left out. POLAR is first in both.",
         ),
         # 10,000 ratings, so that Ader can play all rounds, with c around the best of the full setting.
