@@ -94,7 +94,9 @@ def test_every_public_set_and_learner_is_in_the_readme():
         assert f"`{name}`" in text, name
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/gpu.md", "docs/results/README.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/gpu.md", "docs/reproduce.md", "docs/results/README.md"]
+)
 def test_results_told_are_those_that_were_measured(page):
     """Every cell of a table under `<!-- from FILE -->` stands in that file, in its method's row."""
     found = re.findall(r"<!-- from (\S+) -->\n((?:\|.*\n)+)", (ROOT / page).read_text())

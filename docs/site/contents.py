@@ -48,8 +48,8 @@ SIDEBAR = {
         "reliability": "Reliability",
     },
     "The paper": {
-        "experiments": "Settings",
-        "results/README": "Results on real data",
+        "reproduce": "Its two figures",
+        "results/README": "Results",
         "benchmarks": "Speed",
     },
     "Reference": {"api/index": "All public names"},
@@ -76,6 +76,7 @@ BELOW = {
     "results/README": [
         "results/matrix-completion/summary",
         "results/classification/summary",
+        "results/small-radius/summary",
         "results/polar/README",
         "results/budget/README",
         "results/budget/summary",

@@ -12,7 +12,7 @@ import numpy as np
 from driftwolfe.domains import Domain
 from driftwolfe.domains.balls import threshold_falling
 from driftwolfe.oracles.frank_wolfe import InfeasibleProjection, Pair, Run, Stopping
-from driftwolfe.points import FactoredMatrix, distance, norm
+from driftwolfe.points import FactoredMatrix, distance, inner, norm
 from driftwolfe.points.devices import device_of, is_array, namespace
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.orthogonal import ritz_space
@@ -105,11 +105,12 @@ def block(
         allowed = _CERTIFICATE_SHARE * (enough if stop.gap is None else stop.gap)
         hint = min(_LARGEST_ERROR, allowed / size) if size > 0 else _LARGEST_ERROR
         # The ball is symmetric: y - x', which shares y's entries, has the opposite vertex of x' - y.
-        opposite, error = yield y - nearest, hint
+        residual = y - nearest
+        opposite, error = yield residual, hint
         vertex = -opposite
         calls = run.calls = calls + 1
-        known = getattr(opposite, "slope", None)
-        gap = error + (pair.gap_at(vertex) if known is None else pair.gap_by(known))
+        slope = getattr(opposite, "slope", None)  # with x' - y, the same for both signs
+        gap = error + xx - xy - (inner(opposite, residual) if slope is None else slope)
         if (result := run.accept(gap)) is not None:
             return _with_factors(result, factors)
         if run.spent() or s.size >= most:

@@ -74,10 +74,6 @@ class Pair:
         self.gap = self.scalars[0] - self.scalars[1] - self.slope  # the slope is <x - y, v>
         return self.gap
 
-    def gap_by(self, slope: float) -> float:
-        """Return the gap where <x - y, v> is known and no `step` will follow."""
-        return self.scalars[0] - self.scalars[1] - slope
-
     def step(self) -> bool:
         """Move x to the nearest point to y on the segment to v; return whether that gained anything."""
         if not self.gap > 0:

@@ -143,10 +143,8 @@ def leading_triplet_of_each(
     if device is HOST or min(m, n) <= _SMALL_SIDE:  # there is nothing to gain from sharing calls
         pairs = zip(matrices, tolerances, strict=True)
         return [leading_triplet(matrix, tolerance=tolerance) for matrix, tolerance in pairs]
-    number, rngs = (
-        _number(device, min(tolerances)),
-        map(np.random.default_rng, map(_seed, matrices)),
-    )
+    number = _number(device, min(tolerances))
+    rngs = (np.random.default_rng(_seed(matrix)) for matrix in matrices)
     starts = [_starts(None, n, rng, device, number) for rng in rngs]
     return lanczos(matrices, starts, tolerances)
 
