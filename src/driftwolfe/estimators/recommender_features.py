@@ -1,0 +1,279 @@
+"""Side features of users and items for `MatrixCompleter`: a linear model, blended with the experts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driftwolfe.estimators.ids import Ids, distinct_keys, encode_keys, plain_keys
+from driftwolfe.estimators.recommender_experts import Factors
+from driftwolfe.estimators.recommender_tables import Growing
+from driftwolfe.points import checks
+from driftwolfe.points.kinds import Array, Indices, compiled
+from driftwolfe.saved_state import Field
+from driftwolfe.storage import require
+
+kernels = compiled("driftwolfe.estimators.feature_kernels")
+
+#: Prior variances in units of the noise, chosen on MovieLens 100K: of the constant and the other
+#: weights of users, of items, and of all together.
+USERS, ITEMS, ALL = (0.2, 0.1), (0.4, 0.02), (1.0, 0.005)
+#: Shares that the model may have in the prediction: 0, 1/4, ..., 1.
+SHARES = 5
+MOST_FEATURES, LARGEST_FEATURE = 256, 1e100
+SIDES = ("users", "items")
+
+
+class Values(NamedTuple):
+    """Features, one row for each who has some."""
+
+    values: Array
+
+
+class Described:
+    """Features of users, or of items, by id; whoever has none counts as all zeros."""
+
+    def __init__(self, width: int) -> None:
+        self.ids, self.rows = Ids(), Growing(Values(np.zeros((0, width))))
+
+    def add(self, keys: list[Any], values: Array) -> None:
+        """Add features, or replace them."""
+        self.ids.add(keys)
+        self.rows.grow(len(self.ids))
+        self.rows.tables.values[self.ids.find(keys)] = values
+
+    def find(self, keys: Collection[Hashable]) -> Array:
+        """Return a row for each key: 1, then the features."""
+        places, values = self.ids.find(keys), self.rows.tables.values
+        found = np.zeros((len(keys), values.shape[1] + 1))
+        found[:, 0] = 1.0
+        found[places >= 0, 1:] = values[places[places >= 0]]
+        return found
+
+    def remove(self, key: Hashable) -> None:
+        """Remove the features of a key, if there are some."""
+        place = self.ids.numbers.get(key)
+        if place is not None:
+            self.rows.keep(np.delete(np.arange(self.rows.size), place))
+            self.ids.remove(place)
+
+
+def checked_features(given: Any, what: str) -> tuple[list[Any], Array] | None:
+    """Return ids and rows of features, of length at most 1; or raise an error that says what is wrong."""
+    if given is None:
+        return None
+    if hasattr(given, "iloc") and hasattr(given, "index"):
+        keys, rows = given.index.tolist(), given.to_numpy()
+    elif isinstance(given, Mapping):
+        keys, rows = list(given), list(given.values())
+    else:
+        raise TypeError(
+            f"{what} must map ids to lists of numbers, or be a frame with ids as its index, "
+            f"got {type(given).__name__}"
+        )
+    keys = plain_keys(keys, f"an id of {what}")
+    if len(set(keys)) < len(keys):
+        raise ValueError(f"{what} must have each id once; drop rows of the same id")
+    values = checks.real_array(rows, what) if keys else np.zeros((0, 0))
+    if values.ndim != 2 or values.shape[1] > MOST_FEATURES:
+        raise ValueError(
+            f"{what} must have the same number of features for each id, at most {MOST_FEATURES}"
+        )
+    values = np.where(np.isnan(values), 0.0, values)
+    if np.abs(values).max(initial=0.0) > LARGEST_FEATURE:
+        raise ValueError(f"{what} must lie within ±{LARGEST_FEATURE:g}; NaN is for unknown ones")
+    return keys, values / np.maximum(1.0, np.linalg.norm(values, axis=1, keepdims=True))
+
+
+class FeatureModel:
+    r"""A linear model of ratings, learned by a Kalman filter and blended with other predictions.
+
+    With features x of the item and z of the user, the constant 1 included, it predicts
+
+    .. math:: x^\top M z + w_u^\top x + v_i^\top z + a_u \ell_i, \qquad
+              \ell_i = v_{i,0} + \sum_{d \ge 1} M_{d,0} x_d
+
+    with M shared by all, weights w and v of one user and one item, and a factor by which a user rates
+    good and bad items further apart. Of the covariance of all weights only the variances are kept.
+    """
+
+    def __init__(self, loss: int, user_features: int, item_features: int) -> None:
+        self._loss = loss
+        self.described = Described(user_features), Described(item_features)
+        shape = item_features + 1, user_features + 1
+        kinds = kernels()
+        self._prior = np.full(shape[0] + 1, USERS[1])
+        self._prior[0] = USERS[0]
+        none = (np.zeros((0, shape[0] + 1)), np.zeros((0, shape[1])))
+        self.rows = tuple(Growing(kinds.Weights(each, each)) for each in none)
+        variances = np.full(shape, ALL[1])
+        variances[0, 0] = ALL[0]
+        self.shared = kinds.Shared(
+            *(np.zeros(shape), variances, np.full(SHARES, 1.0 / SHARES)),
+            *(np.zeros(3), np.zeros(1, np.int64)),
+        )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a copy; arrays in read-only memory are copied, as compiled loops write to them."""
+        self.__dict__.update(state)
+        for grown in (*self.rows, *(each.rows for each in self.described)):
+            grown.tables = grown.tables._make(np.require(a, None, "W") for a in grown.tables)
+        self.shared = self.shared._make(np.require(a, None, "W") for a in self.shared)
+
+    def predict(
+        self, keys: tuple[list[Any], list[Any]], users: Indices, items: Indices, told: Array
+    ) -> Array:
+        """Return predictions blended with those of the model."""
+        (zs, xs), blended = self._found(keys), told.copy()
+        # Whoever has not been rated since there are features is new to the model.
+        rows, cols = (
+            np.where(numbers < grown.size, numbers, -1)
+            for numbers, grown in zip((users, items), self.rows, strict=True)
+        )
+        tables = (self.rows[0].tables, self.rows[1].tables, self.shared)
+        kernels().predict(rows, cols, xs, zs, *tables, blended)
+        return blended
+
+    def learn(
+        self,
+        keys: tuple[list[Any], list[Any]],
+        users: Indices,
+        items: Indices,
+        told: Array,
+        ratings: Array,
+        parts: Array | None = None,
+    ) -> Array:
+        """Learn ratings one by one; return what was predicted before each, blended with the model."""
+        (zs, xs), blended = self._found(keys), told.copy()
+        for grown, numbers, prior in zip(
+            self.rows, (users, items), (self._prior, np.array(ITEMS)), strict=True
+        ):
+            new = grown.grow(int(numbers.max(initial=-1)) + 1)
+            variances = grown.tables.variances
+            variances[new, 0], variances[new, 1:] = prior[0], prior[1]
+        parts = np.zeros(0) if parts is None else parts
+        tables = (self.rows[0].tables, self.rows[1].tables, self.shared)
+        kernels().learn(
+            users, items, ratings, parts, xs, zs, self._loss, self._prior, *tables, blended
+        )
+        return blended
+
+    def _found(self, keys: tuple[list[Any], list[Any]]) -> tuple[Array, Array]:
+        """Features of users and of items, the constant first."""
+        users, items = (each.find(k) for each, k in zip(self.described, keys, strict=True))
+        return users, items
+
+    def forget(self, user: Hashable, number: int) -> None:
+        """Remove a user; the numbers of later ones fall by 1. Without ratings the number is -1."""
+        self.described[0].remove(user)
+        if 0 <= number < self.rows[0].size:
+            self.rows[0].keep(np.delete(np.arange(self.rows[0].size), number))
+
+    def factors(self, others: Factors, users: list[Any], items: list[Any]) -> Factors:
+        """Return the blend as biases and factors, before clipping."""
+        if not self.shared.clock[0]:
+            return others
+        (zs, xs), matrix = self._found((users, items)), self.shared.means
+        w, v = np.zeros((len(users), self._prior.size)), np.zeros((len(items), matrix.shape[1]))
+        for found, grown in zip((w, v), self.rows, strict=True):
+            found[: grown.size] = grown.known.means
+        share = float(np.linspace(0.0, 1.0, SHARES) @ self.shared.blends)
+        rest, level = 1.0 - share, v[:, 0] + xs[:, 1:] @ matrix[1:, 0]
+        taste = w[:, 1:-1] + zs[:, 1:] @ matrix[1:, 1:].T
+        return Factors(
+            rest * others.mean + share * float(matrix[0, 0]),
+            rest * others.user_biases + share * (w[:, 0] + zs[:, 1:] @ matrix[0, 1:]),
+            rest * others.item_biases + share * level,
+            np.hstack([rest * others.users, share * taste, share * w[:, -1:], share * zs[:, 1:]]),
+            np.hstack([others.items, xs[:, 1:], level[:, None], v[:, 1:]]),
+        )
+
+
+def with_features(model: FeatureModel | None, loss: int, users: Any, items: Any) -> FeatureModel:
+    """Return the model, or a new one, with more features; nothing changes where they are refused."""
+    given = [checked_features(*each) for each in ((users, "users"), (items, "items"))]
+    if given == [None, None]:
+        raise ValueError("give features of users, of items, or of both")
+    if model is None:
+        model = FeatureModel(loss, *(rows[1].shape[1] if rows else 0 for rows in given))
+    pairs = [
+        (described, side, *rows)
+        for described, side, rows in zip(model.described, SIDES, given, strict=True)
+        if rows and rows[0]
+    ]
+    for described, side, _, values in pairs:
+        width = described.rows.tables.values.shape[1]
+        if values.shape[1] != width:
+            raise ValueError(
+                f"{side} have {width} features since the first call, got {values.shape[1]}"
+            )
+    for described, _, keys, values in pairs:
+        described.add(keys, values)
+    return model
+
+
+def _fields() -> dict[str, Field]:
+    """Arrays of a saved file; all of them are there, or none."""
+    real, matrix = np.float64, ("constants and item features", "constants and user features")
+    fields = {
+        "means": Field(real, matrix),
+        "variances": Field(real, matrix, 0.0, ALL[0]),
+        "blends": Field(real, (SHARES,), 0.0, 1.0),
+        "numbers": Field(real, (3,)),
+        "clock": Field(np.int64, (1,), 0, below=1 << 62),
+    }
+    for side, most in (("users", USERS[0]), ("items", ITEMS[0])):
+        fields |= {
+            f"{side}.ids": Field(np.uint8, (None,)),
+            f"{side}.values": Field(real, (None, None), -1.0 - ROUNDING, 1.0 + ROUNDING),
+            f"{side}.means": Field(real, (None, None)),
+            f"{side}.variances": Field(real, (None, None), 0.0, most),
+        }
+    return {f"features.{name}": replace(field, newer=True) for name, field in fields.items()}
+
+
+#: What holds exactly may be off by that share.
+ROUNDING = 1e-6
+FIELDS = _fields()
+
+
+def model_state(model: FeatureModel | None) -> dict[str, NDArray[Any]]:
+    """Return the arrays that make up a model; none where there is no model."""
+    if model is None:
+        return {}
+    arrays = {f"features.{name}": array for name, array in model.shared._asdict().items()}
+    for side, described, grown in zip(SIDES, model.described, model.rows, strict=True):
+        held = {**described.rows.known._asdict(), **grown.known._asdict()}
+        held["ids"] = encode_keys(described.ids.names)
+        arrays |= {f"features.{side}.{name}": array for name, array in held.items()}
+    return arrays
+
+
+def saved_model(
+    loss: int, arrays: Mapping[str, Any], sizes: tuple[int, int]
+) -> FeatureModel | None:
+    """Return the model that `model_state` took, if `sizes` users and items fit it; arrays fit `FIELDS`."""
+    found = FIELDS.keys() & arrays.keys()
+    if not found:
+        return None
+    require(len(found) == len(FIELDS), "features")
+    items, users = arrays["features.means"].shape
+    require(0 < items <= MOST_FEATURES + 1 and 0 < users <= MOST_FEATURES + 1, "features")
+    model = FeatureModel(loss, users - 1, items - 1)
+    model.shared = model.shared._make(arrays[f"features.{name}"] for name in model.shared._fields)
+    error, low, high = model.shared.numbers.tolist()
+    require(error >= 0.0 and low <= high, "ratings")
+    require(abs(float(model.shared.blends.sum()) - 1.0) < ROUNDING, "weights of features")
+    for side, described, grown, size in zip(SIDES, model.described, model.rows, sizes, strict=True):
+        for rows in (described.rows, grown):
+            saved = [arrays[f"features.{side}.{name}"] for name in rows.tables._fields]
+            widths = {table.shape[1] for table in (*saved, *rows.tables)}
+            require(len(widths) == 1 and len({*map(len, saved)}) == 1, "features")
+            rows.tables, rows.size = rows.tables._make(saved), len(saved[0])
+        require(grown.size <= size, "weights of features")
+        described.ids = Ids(distinct_keys(arrays[f"features.{side}.ids"], described.rows.size))
+    return model
