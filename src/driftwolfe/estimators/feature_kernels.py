@@ -92,6 +92,7 @@ def adjust(x, z, user, item, shared, prior, level, error, unit, trust):
             total += m_var[d, k] * slope * slope
     for k in range(1, z.size):
         total += v_var[k] * z[k] * z[k]
+    # Below, rounding may leave less than no variance.
     error = min(max(error / unit, -LARGEST_ERROR), LARGEST_ERROR) / total
     for d in range(last):
         # All ratings of a user share one deviation from what the features say, so only what is not
@@ -101,15 +102,16 @@ def adjust(x, z, user, item, shared, prior, level, error, unit, trust):
             slope = x[d] * (z[k] * fresh if k > 0 else scale if d > 0 else 1.0)
             gain = m_var[d, k] * slope
             m[d, k] += gain * error * unit
-            m_var[d, k] -= gain * gain / total
+            m_var[d, k] = max(m_var[d, k] - gain * gain / total, 0.0)
     for d in range(last + 1):
         gain = w_var[d] * (x[d] if d < last else high)
         w[d] += gain * error * (unit if d < last else 1.0)
-        w_var[d] = min(w_var[d] - gain * gain / total + trust * DRIFT * prior[d], prior[d])
+        left = max(w_var[d] - gain * gain / total, 0.0)
+        w_var[d] = min(left + trust * DRIFT * prior[d], prior[d])
     for k in range(z.size):
         gain = v_var[k] * (z[k] if k > 0 else scale)
         v[k] += gain * error * unit
-        v_var[k] -= gain * gain / total
+        v_var[k] = max(v_var[k] - gain * gain / total, 0.0)
 
 
 @jit(PLACES, PLACES, TABLE, TABLE, _WEIGHTS, _WEIGHTS, _SHARED, NEW_NUMBERS)
