@@ -33,8 +33,16 @@ LARGEST_ERROR = 2.0
 DRIFT = 0.003
 
 
-class Weights(NamedTuple):
-    """Weights and their variances in units of the noise: a row for each user or item, or a matrix."""
+class Users(NamedTuple):
+    """Weights of users: a row for each."""
+
+    means: Any
+    variances: Any  # in units of the noise
+    counts: Any  # ratings so far
+
+
+class Items(NamedTuple):
+    """Weights of items: a row for each."""
 
     means: Any
     variances: Any
@@ -45,13 +53,26 @@ class Shared(NamedTuple):
 
     means: Any  # a row for each feature of items, a column for each feature of users, the constant first
     variances: Any
-    blends: Any  # weights of the shares that the model may have in the prediction
+    blends: (
+        Any  # weights of the shares that the model may have in the prediction: a row for each stage
+    )
     numbers: Any  # running mean of errors, lowest and highest rating
-    clock: Any  # one number: ratings learned so far
+    clocks: Any  # ratings learned so far, by stage
 
 
-_WEIGHTS = numba.types.NamedUniTuple(NEW_TABLE, 2, Weights)
-_SHARED = numba.types.NamedTuple((NEW_TABLE,) * 2 + (NEW_NUMBERS,) * 2 + (NEW_PLACES,), Shared)
+_group: Any = numba.types.NamedTuple
+_USERS = _group((NEW_TABLE, NEW_TABLE, NEW_PLACES), Users)
+_ITEMS = numba.types.NamedUniTuple(NEW_TABLE, 2, Items)
+_SHARED = _group((NEW_TABLE,) * 3 + (NEW_NUMBERS, NEW_PLACES), Shared)
+
+
+@jit()
+def stage_of(count, stages):
+    """Return the stage of a user: the first without ratings, then 1, 2-3, 4-7, ... ratings."""
+    stage = 0
+    while count > 0 and stage < stages - 1:
+        count, stage = count >> 1, stage + 1
+    return stage
 
 
 @jit()
@@ -114,29 +135,33 @@ def adjust(x, z, user, item, shared, prior, level, error, unit, trust):
         v_var[k] = max(v_var[k] - gain * gain / total, 0.0)
 
 
-@jit(PLACES, PLACES, TABLE, TABLE, _WEIGHTS, _WEIGHTS, _SHARED, NEW_NUMBERS)
+@jit(PLACES, PLACES, TABLE, TABLE, _USERS, _ITEMS, _SHARED, NEW_NUMBERS)
 def predict(rows, cols, xs, zs, users, items, shared, told):
     """Blend predictions with those of the model; -1 is a new user or item. Nothing else changes."""
-    if shared.clock[0] == 0:
+    if shared.clocks.sum() == 0:
         return
     nobody, nothing = np.zeros(users.means.shape[1]), np.zeros(items.means.shape[1])
-    share, low, high = share_of(shared.blends), shared.numbers[1], shared.numbers[2]
+    counts, low, high = users.counts, shared.numbers[1], shared.numbers[2]
     for n in range(rows.size):
-        user = users.means[rows[n]] if rows[n] >= 0 else nobody
-        item = items.means[cols[n]] if cols[n] >= 0 else nothing
+        u, i = rows[n], cols[n]
+        user = users.means[u] if u >= 0 else nobody
+        item = items.means[i] if i >= 0 else nothing
+        blends = shared.blends[stage_of(counts[u] if u >= 0 else 0, shared.clocks.size)]
         _, raw = answer(xs[n], zs[n], user, item, shared)
-        told[n] += share * (min(max(raw, low), high) - told[n])
+        told[n] += share_of(blends) * (min(max(raw, low), high) - told[n])
 
 
 @jit(
     *(PLACES, PLACES, NUMBERS, NUMBERS, TABLE, TABLE, WHOLE, NUMBERS),
-    *(_WEIGHTS, _WEIGHTS, _SHARED, NEW_NUMBERS),
+    *(_USERS, _ITEMS, _SHARED, NEW_NUMBERS),
 )
 def learn(rows, cols, ratings, parts, xs, zs, loss, prior, users, items, shared, told):
     """Learn ratings one by one, of weights `parts` or 1; blend what was predicted just before each."""
-    numbers, blends, gains = shared.numbers, shared.blends, np.empty(shared.blends.size)
+    numbers, gains, t = shared.numbers, np.empty(shared.blends.shape[1]), shared.clocks.sum()
     for n in range(rows.size):
-        u, i, t, rating = rows[n], cols[n], shared.clock[0], ratings[n]
+        u, i, rating = rows[n], cols[n], ratings[n]
+        stage = stage_of(users.counts[u], shared.clocks.size)
+        blends = shared.blends[stage]
         part = parts[n] if parts.size > 0 else 1.0
         base = told[n]
         if t == 0:  # the constant starts at the first rating
@@ -149,14 +174,16 @@ def learn(rows, cols, ratings, parts, xs, zs, loss, prior, users, items, shared,
         change = max(1.0 / (t + 1.0), 1.0 / MEMORY_OF_ERRORS)
         numbers[0] += part * (abs(blended - rating) - numbers[0]) * change
         numbers[1], numbers[2] = min(numbers[1], rating), max(numbers[2], rating)
-        shared.clock[0] = t + 1
+        t += 1
+        shared.clocks[stage] += 1
+        users.counts[u] += 1
         unit = UNIT * numbers[0]
         trust = part * ramp(unit, ROUNDING * max(abs(numbers[1]), abs(numbers[2])))
         if trust > 0.0:
             for b in range(gains.size):
                 mixed = base + b / (gains.size - 1.0) * (model - base)
                 gains[b] = -loss_value((mixed - rating) / unit, loss)
-            reweigh(blends, gains, trust * RATE, trust / (t + 2.0))
+            reweigh(blends, gains, trust * RATE, trust / (shared.clocks[stage] + 1.0))
             user = users.means[u], users.variances[u]
             item = items.means[i], items.variances[i]
             error = rating - raw

@@ -22,8 +22,9 @@ kernels = compiled("driftwolfe.estimators.feature_kernels")
 #: Prior variances in units of the noise, chosen on MovieLens 100K: of the constant and the other
 #: weights of users, of items, and of all together.
 USERS, ITEMS, ALL = (0.2, 0.1), (0.4, 0.02), (1.0, 0.005)
-#: Shares that the model may have in the prediction: 0, 1/4, ..., 1.
-SHARES = 5
+#: Shares that the model may have in the prediction: 0, 1/4, ..., 1. They are weighted apart for users with
+#: 0, 1, 2-3, 4-7, 8-15 and more ratings: where the experts know a user well, features help less.
+SHARES, STAGES = 5, 6
 MOST_FEATURES, LARGEST_FEATURE = 256, 1e100
 SIDES = ("users", "items")
 
@@ -108,13 +109,14 @@ class FeatureModel:
         kinds = kernels()
         self._prior = np.full(shape[0] + 1, USERS[1])
         self._prior[0] = USERS[0]
-        none = (np.zeros((0, shape[0] + 1)), np.zeros((0, shape[1])))
-        self.rows = tuple(Growing(kinds.Weights(each, each)) for each in none)
+        user, item = np.zeros((0, shape[0] + 1)), np.zeros((0, shape[1]))
+        users = Growing(kinds.Users(user, user, np.zeros(0, np.int64)))
+        self.rows = users, Growing(kinds.Items(item, item))
         variances = np.full(shape, ALL[1])
         variances[0, 0] = ALL[0]
         self.shared = kinds.Shared(
-            *(np.zeros(shape), variances, np.full(SHARES, 1.0 / SHARES)),
-            *(np.zeros(3), np.zeros(1, np.int64)),
+            *(np.zeros(shape), variances, np.full((STAGES, SHARES), 1.0 / SHARES)),
+            *(np.zeros(3), np.zeros(STAGES, np.int64)),
         )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -174,22 +176,29 @@ class FeatureModel:
             self.rows[0].keep(np.delete(np.arange(self.rows[0].size), number))
 
     def factors(self, others: Factors, users: list[Any], items: list[Any]) -> Factors:
-        """Return the blend as biases and factors, before clipping."""
-        if not self.shared.clock[0]:
+        """Return the blend as biases and factors, before clipping; shares differ between users."""
+        if not self.shared.clocks.any():
             return others
         (zs, xs), matrix = self._found((users, items)), self.shared.means
         w, v = np.zeros((len(users), self._prior.size)), np.zeros((len(items), matrix.shape[1]))
+        stages = np.zeros(len(users), np.int64)
         for found, grown in zip((w, v), self.rows, strict=True):
             found[: grown.size] = grown.known.means
-        share = float(np.linspace(0.0, 1.0, SHARES) @ self.shared.blends)
-        rest, level = 1.0 - share, v[:, 0] + xs[:, 1:] @ matrix[1:, 0]
+        counts = self.rows[0].known.counts
+        stages[: counts.size] = np.minimum(np.frexp(counts)[1], STAGES - 1)
+        share = (self.shared.blends @ np.linspace(0.0, 1.0, SHARES))[stages][:, None]
+        level = (v[:, 0] + xs[:, 1:] @ matrix[1:, 0])[:, None]
+        own = matrix[0, 0] + w[:, 0] + zs[:, 1:] @ matrix[0, 1:]
         taste = w[:, 1:-1] + zs[:, 1:] @ matrix[1:, 1:].T
+        rest, theirs = 1.0 - share, others.mean + others.user_biases
+        left = [rest, rest * others.users, share * (1.0 + w[:, -1:]), share * taste]
+        right = [others.item_biases[:, None], others.items, level, xs[:, 1:], v[:, 1:]]
         return Factors(
-            rest * others.mean + share * float(matrix[0, 0]),
-            rest * others.user_biases + share * (w[:, 0] + zs[:, 1:] @ matrix[0, 1:]),
-            rest * others.item_biases + share * level,
-            np.hstack([rest * others.users, share * taste, share * w[:, -1:], share * zs[:, 1:]]),
-            np.hstack([others.items, xs[:, 1:], level[:, None], v[:, 1:]]),
+            0.0,
+            rest[:, 0] * theirs + share[:, 0] * own,
+            np.zeros(len(items)),
+            np.hstack([*left, share * zs[:, 1:]]),
+            np.hstack(right),
         )
 
 
@@ -218,13 +227,14 @@ def with_features(model: FeatureModel | None, loss: int, users: Any, items: Any)
 
 def _fields() -> dict[str, Field]:
     """Arrays of a saved file; all of them are there, or none."""
-    real, matrix = np.float64, ("constants and item features", "constants and user features")
+    real, matrix = np.float64, ("item_features", "user_features")
     fields = {
         "means": Field(real, matrix),
         "variances": Field(real, matrix, 0.0, ALL[0]),
-        "blends": Field(real, (SHARES,), 0.0, 1.0),
+        "blends": Field(real, (STAGES, SHARES), 0.0, 1.0),
         "numbers": Field(real, (3,)),
-        "clock": Field(np.int64, (1,), 0, below=1 << 62),
+        "clocks": Field(np.int64, (STAGES,), 0, below=1 << 62),
+        "users.counts": Field(np.int64, (None,), 0, below=1 << 62),
     }
     for side, most in (("users", USERS[0]), ("items", ITEMS[0])):
         fields |= {
@@ -267,11 +277,11 @@ def saved_model(
     model.shared = model.shared._make(arrays[f"features.{name}"] for name in model.shared._fields)
     error, low, high = model.shared.numbers.tolist()
     require(error >= 0.0 and low <= high, "ratings")
-    require(abs(float(model.shared.blends.sum()) - 1.0) < ROUNDING, "weights of features")
+    require(np.allclose(model.shared.blends.sum(axis=1), 1.0, atol=ROUNDING), "weights of features")
     for side, described, grown, size in zip(SIDES, model.described, model.rows, sizes, strict=True):
         for rows in (described.rows, grown):
             saved = [arrays[f"features.{side}.{name}"] for name in rows.tables._fields]
-            widths = {table.shape[1] for table in (*saved, *rows.tables)}
+            widths = {table.shape[1:] for table in (*saved, *rows.tables) if table.ndim > 1}
             require(len(widths) == 1 and len({*map(len, saved)}) == 1, "features")
             rows.tables, rows.size = rows.tables._make(saved), len(saved[0])
         require(grown.size <= size, "weights of features")
