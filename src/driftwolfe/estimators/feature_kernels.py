@@ -61,8 +61,9 @@ class Shared(NamedTuple):
 
 
 _group: Any = numba.types.NamedTuple
+_alike: Any = numba.types.NamedUniTuple
 _USERS = _group((NEW_TABLE, NEW_TABLE, NEW_PLACES), Users)
-_ITEMS = numba.types.NamedUniTuple(NEW_TABLE, 2, Items)
+_ITEMS = _alike(NEW_TABLE, 2, Items)
 _SHARED = _group((NEW_TABLE,) * 3 + (NEW_NUMBERS, NEW_PLACES), Shared)
 
 
@@ -137,16 +138,17 @@ def adjust(x, z, user, item, shared, prior, level, error, unit, trust):
 
 @jit(PLACES, PLACES, TABLE, TABLE, _USERS, _ITEMS, _SHARED, NEW_NUMBERS)
 def predict(rows, cols, xs, zs, users, items, shared, told):
-    """Blend predictions with those of the model; -1 is a new user or item. Nothing else changes."""
+    """Blend predictions with those of the model; nothing else changes. Who has no row is new to it."""
     if shared.clocks.sum() == 0:
         return
     nobody, nothing = np.zeros(users.means.shape[1]), np.zeros(items.means.shape[1])
     counts, low, high = users.counts, shared.numbers[1], shared.numbers[2]
     for n in range(rows.size):
         u, i = rows[n], cols[n]
-        user = users.means[u] if u >= 0 else nobody
-        item = items.means[i] if i >= 0 else nothing
-        blends = shared.blends[stage_of(counts[u] if u >= 0 else 0, shared.clocks.size)]
+        known = 0 <= u < counts.size
+        user = users.means[u] if known else nobody
+        item = items.means[i] if 0 <= i < len(items.means) else nothing
+        blends = shared.blends[stage_of(counts[u] if known else 0, shared.clocks.size)]
         _, raw = answer(xs[n], zs[n], user, item, shared)
         told[n] += share_of(blends) * (min(max(raw, low), high) - told[n])
 

@@ -144,6 +144,14 @@ class MatrixCompleter(Guarded):
     lies in its product of sets, but no such guarantee holds for one expert's interactions: their
     projections use `rank` leading directions, as one round of block iteration finds them.
 
+    With side features (`add_features`) the prediction is :math:`(1 - a) \hat r + a \tilde r`, with
+    :math:`\tilde r` that of a linear model of the features and a in 0, 1/4, 1/2, 3/4, 1, weighted in
+    the same way, for users with 0, 1, 2-3, 4-7, 8-15 and more ratings apart. So on the T ratings of
+    users at one such stage the loss, in units of its own errors, exceeds that of any a, also of the
+    experts alone, by at most :math:`\ln(5 T) / 0.8 + 0.1 \sum_t \Delta_t^2`. It takes two numbers for
+    each feature of items, and five, for every user rated since; two for each feature of users, and
+    two, for every item; and the features themselves.
+
     Rescaling or shifting all ratings rescales or shifts all predictions. Rounding errors in ratings
     hardly change them, but with a `memory` of a few hundred ratings and radii above 1 small
     differences grow along the stream. While the mean error is at most 1e-12 of the largest rating,
@@ -240,7 +248,7 @@ class MatrixCompleter(Guarded):
             and the changes of weights and running means by that factor.
         """
         pair, rating = single(pairs), single_rating(ratings)
-        if self._features or pair is None or rating is None or sample_weight is not None:
+        if pair is None or rating is None or sample_weight is not None:
             self._learn(pairs, ratings, sample_weight)
         else:
             self._learn_one(pair[0], pair[1], rating)
@@ -284,19 +292,20 @@ class MatrixCompleter(Guarded):
         number, col = users.numbers.get(user, -1), items.numbers.get(item, -1)
         if number < 0 or col < 0:
             number, col = (n if n >= 0 else len(ids) for n, ids in ((number, users), (col, items)))
-            self._pool.learn_one(number, col, rating)
+            told = self._pool.learn_one(number, col, rating)
             users.add((user,))
             items.add((item,))
         else:
-            self._pool.learn_one(number, col, rating)
+            told = self._pool.learn_one(number, col, rating)
+        if self._features:
+            self._features.learn_one(user, item, number, col, told, rating)
 
     @reads
     def predict(self, pairs: Any) -> Array:
         """Return a rating for each pair, 0 before the first; new users and items count as average."""
-        if not self._features and (pair := single(pairs)):
-            user, item = self._users.numbers.get(pair[0], -1), self._items.numbers.get(pair[1], -1)
+        if pair := single(pairs):
             prediction = np.empty(1)
-            prediction[0] = self._pool.predict_one(user, item)
+            prediction[0] = self._predict_one(pair[0], pair[1])
             return prediction
         users, items = columns(pairs)
         return self._predict(users, items, self._users.find(users), self._items.find(items))
@@ -312,8 +321,7 @@ class MatrixCompleter(Guarded):
     def learn_one(self, user: Hashable, item: Hashable, rating: Any) -> None:
         """Learn one rating: `partial_fit` of one pair."""
         value = single_rating([rating])
-        simple = type(user) in SIMPLE and type(item) in SIMPLE
-        if self._features or value is None or not simple:
+        if value is None or type(user) not in SIMPLE or type(item) not in SIMPLE:
             self._learn([(user, item)], [rating])
         else:
             self._learn_one(user, item, value)
@@ -323,10 +331,15 @@ class MatrixCompleter(Guarded):
         """Return a rating for one pair, as `predict` does."""
         if type(user) not in SIMPLE or type(item) not in SIMPLE:
             (user,), (item,) = columns([(user, item)])
+        return self._predict_one(user, item)
+
+    def _predict_one(self, user: Hashable, item: Hashable) -> float:
+        """Return a rating for ids that have been checked."""
+        row, col = self._users.numbers.get(user, -1), self._items.numbers.get(item, -1)
+        prediction = self._pool.predict_one(row, col)
         if self._features:
-            return float(self.predict([(user, item)])[0])
-        numbers = self._users.numbers.get(user, -1), self._items.numbers.get(item, -1)
-        return self._pool.predict_one(*numbers)
+            return self._features.predict_one(user, item, row, col, prediction)
+        return prediction
 
     @writes
     def forget(self, user: Hashable) -> Self:

@@ -29,37 +29,36 @@ MOST_FEATURES, LARGEST_FEATURE = 256, 1e100
 SIDES = ("users", "items")
 
 
-class Values(NamedTuple):
-    """Features, one row for each who has some."""
+class Rows(NamedTuple):
+    """The constant 1 and features: first of whoever has none, which are 0, then of those who have."""
 
     values: Array
 
 
 class Described:
-    """Features of users, or of items, by id; whoever has none counts as all zeros."""
+    """Features of users, or of items, by id."""
 
     def __init__(self, width: int) -> None:
-        self.ids, self.rows = Ids(), Growing(Values(np.zeros((0, width))))
+        self.ids, self.rows, self.width = Ids(), Growing(Rows(np.zeros((0, width + 1)))), width
+        self.add([], np.zeros((0, width)))
 
     def add(self, keys: list[Any], values: Array) -> None:
         """Add features, or replace them."""
         self.ids.add(keys)
-        self.rows.grow(len(self.ids))
-        self.rows.tables.values[self.ids.find(keys)] = values
+        new = self.rows.grow(len(self.ids) + 1)
+        table = self.rows.tables.values
+        table[new, 0], table[self.ids.find(keys) + 1, 1:] = 1.0, values
 
     def find(self, keys: Collection[Hashable]) -> Array:
         """Return a row for each key: 1, then the features."""
-        places, values = self.ids.find(keys), self.rows.tables.values
-        found = np.zeros((len(keys), values.shape[1] + 1))
-        found[:, 0] = 1.0
-        found[places >= 0, 1:] = values[places[places >= 0]]
+        found: Array = self.rows.tables.values[self.ids.find(keys) + 1]
         return found
 
     def remove(self, key: Hashable) -> None:
         """Remove the features of a key, if there are some."""
         place = self.ids.numbers.get(key)
         if place is not None:
-            self.rows.keep(np.delete(np.arange(self.rows.size), place))
+            self.rows.keep(np.delete(np.arange(self.rows.size), place + 1))
             self.ids.remove(place)
 
 
@@ -131,13 +130,8 @@ class FeatureModel:
     ) -> Array:
         """Return predictions blended with those of the model."""
         (zs, xs), blended = self._found(keys), told.copy()
-        # Whoever has not been rated since there are features is new to the model.
-        rows, cols = (
-            np.where(numbers < grown.size, numbers, -1)
-            for numbers, grown in zip((users, items), self.rows, strict=True)
-        )
         tables = (self.rows[0].tables, self.rows[1].tables, self.shared)
-        kernels().predict(rows, cols, xs, zs, *tables, blended)
+        kernels().predict(users, items, xs, zs, *tables, blended)
         return blended
 
     def learn(
@@ -151,18 +145,29 @@ class FeatureModel:
     ) -> Array:
         """Learn ratings one by one; return what was predicted before each, blended with the model."""
         (zs, xs), blended = self._found(keys), told.copy()
-        for grown, numbers, prior in zip(
-            self.rows, (users, items), (self._prior, np.array(ITEMS)), strict=True
-        ):
-            new = grown.grow(int(numbers.max(initial=-1)) + 1)
-            variances = grown.tables.variances
-            variances[new, 0], variances[new, 1:] = prior[0], prior[1]
+        for numbers, grown, prior in ((users, self.rows[0], USERS), (items, self.rows[1], ITEMS)):
+            size = int(numbers.max(initial=-1)) + 1
+            if size > grown.size:
+                new, variances = grown.grow(size), grown.tables.variances
+                variances[new, 0], variances[new, 1:] = prior
         parts = np.zeros(0) if parts is None else parts
         tables = (self.rows[0].tables, self.rows[1].tables, self.shared)
         kernels().learn(
             users, items, ratings, parts, xs, zs, self._loss, self._prior, *tables, blended
         )
         return blended
+
+    def predict_one(self, user: Hashable, item: Hashable, row: int, col: int, told: float) -> float:
+        """`predict` for one pair."""
+        numbers = np.array([row]), np.array([col])
+        return float(self.predict(([user], [item]), *numbers, np.array([told]))[0])
+
+    def learn_one(
+        self, user: Hashable, item: Hashable, row: int, col: int, told: float, rating: float
+    ) -> None:
+        """`learn` for one rating."""
+        numbers = np.array([row]), np.array([col])
+        self.learn(([user], [item]), *numbers, np.array([told]), np.array([rating]))
 
     def _found(self, keys: tuple[list[Any], list[Any]]) -> tuple[Array, Array]:
         """Features of users and of items, the constant first."""
@@ -215,10 +220,10 @@ def with_features(model: FeatureModel | None, loss: int, users: Any, items: Any)
         if rows and rows[0]
     ]
     for described, side, _, values in pairs:
-        width = described.rows.tables.values.shape[1]
-        if values.shape[1] != width:
+        if values.shape[1] != described.width:
             raise ValueError(
-                f"{side} have {width} features since the first call, got {values.shape[1]}"
+                f"{side} have {described.width} features since the first call, "
+                f"got {values.shape[1]}"
             )
     for described, _, keys, values in pairs:
         described.add(keys, values)
@@ -257,8 +262,8 @@ def model_state(model: FeatureModel | None) -> dict[str, NDArray[Any]]:
         return {}
     arrays = {f"features.{name}": array for name, array in model.shared._asdict().items()}
     for side, described, grown in zip(SIDES, model.described, model.rows, strict=True):
-        held = {**described.rows.known._asdict(), **grown.known._asdict()}
-        held["ids"] = encode_keys(described.ids.names)
+        values = described.rows.known.values[1:, 1:].copy()
+        held = {"ids": encode_keys(described.ids.names), "values": values, **grown.known._asdict()}
         arrays |= {f"features.{side}.{name}": array for name, array in held.items()}
     return arrays
 
@@ -279,11 +284,14 @@ def saved_model(
     require(error >= 0.0 and low <= high, "ratings")
     require(np.allclose(model.shared.blends.sum(axis=1), 1.0, atol=ROUNDING), "weights of features")
     for side, described, grown, size in zip(SIDES, model.described, model.rows, sizes, strict=True):
-        for rows in (described.rows, grown):
-            saved = [arrays[f"features.{side}.{name}"] for name in rows.tables._fields]
-            widths = {table.shape[1:] for table in (*saved, *rows.tables) if table.ndim > 1}
-            require(len(widths) == 1 and len({*map(len, saved)}) == 1, "features")
-            rows.tables, rows.size = rows.tables._make(saved), len(saved[0])
-        require(grown.size <= size, "weights of features")
-        described.ids = Ids(distinct_keys(arrays[f"features.{side}.ids"], described.rows.size))
+        values = arrays[f"features.{side}.values"]
+        require(values.shape[1] == described.width, "features")
+        described.add(distinct_keys(arrays[f"features.{side}.ids"], len(values)), values)
+        saved = grown.tables._make(
+            arrays[f"features.{side}.{name}"] for name in grown.tables._fields
+        )
+        rows = len(saved.means)
+        for old, table in zip(grown.tables, saved, strict=True):
+            require(table.shape == (rows, *old.shape[1:]) and rows <= size, "weights of features")
+        grown.tables, grown.size = saved, rows
     return model
