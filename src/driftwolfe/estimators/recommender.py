@@ -298,7 +298,8 @@ class MatrixCompleter(Guarded):
         else:
             told = self._pool.learn_one(number, col, rating)
         if self._features:
-            self._features.learn_one(user, item, number, col, told, rating)
+            numbers = map(np.array, ([number], [col], [told], [rating]))
+            self._features.learn(([user], [item]), *numbers)
 
     @reads
     def predict(self, pairs: Any) -> Array:
@@ -338,7 +339,8 @@ class MatrixCompleter(Guarded):
         row, col = self._users.numbers.get(user, -1), self._items.numbers.get(item, -1)
         prediction = self._pool.predict_one(row, col)
         if self._features:
-            return self._features.predict_one(user, item, row, col, prediction)
+            numbers = map(np.array, ([row], [col], [prediction]))
+            return float(self._features.predict(([user], [item]), *numbers)[0])
         return prediction
 
     @writes

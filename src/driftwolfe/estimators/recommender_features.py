@@ -63,7 +63,7 @@ class Described:
 
 
 def checked_features(given: Any, what: str) -> tuple[list[Any], Array] | None:
-    """Return ids and rows of features, of length at most 1; or raise an error that says what is wrong."""
+    """Return ids and rows of features, of length at most 1, or None if there are none; or raise an error."""
     if given is None:
         return None
     if hasattr(given, "iloc") and hasattr(given, "index"):
@@ -75,10 +75,12 @@ def checked_features(given: Any, what: str) -> tuple[list[Any], Array] | None:
             f"{what} must map ids to lists of numbers, or be a frame with ids as its index, "
             f"got {type(given).__name__}"
         )
+    if not keys:
+        return None
     keys = plain_keys(keys, f"an id of {what}")
     if len(set(keys)) < len(keys):
         raise ValueError(f"{what} must have each id once; drop rows of the same id")
-    values = checks.real_array(rows, what) if keys else np.zeros((0, 0))
+    values = checks.real_array(rows, what)
     if values.ndim != 2 or values.shape[1] > MOST_FEATURES:
         raise ValueError(
             f"{what} must have the same number of features for each id, at most {MOST_FEATURES}"
@@ -104,8 +106,7 @@ class FeatureModel:
     def __init__(self, loss: int, user_features: int, item_features: int) -> None:
         self._loss = loss
         self.described = Described(user_features), Described(item_features)
-        shape = item_features + 1, user_features + 1
-        kinds = kernels()
+        shape, kinds = (item_features + 1, user_features + 1), kernels()
         self._prior = np.full(shape[0] + 1, USERS[1])
         self._prior[0] = USERS[0]
         user, item = np.zeros((0, shape[0] + 1)), np.zeros((0, shape[1]))
@@ -157,18 +158,6 @@ class FeatureModel:
         )
         return blended
 
-    def predict_one(self, user: Hashable, item: Hashable, row: int, col: int, told: float) -> float:
-        """`predict` for one pair."""
-        numbers = np.array([row]), np.array([col])
-        return float(self.predict(([user], [item]), *numbers, np.array([told]))[0])
-
-    def learn_one(
-        self, user: Hashable, item: Hashable, row: int, col: int, told: float, rating: float
-    ) -> None:
-        """`learn` for one rating."""
-        numbers = np.array([row]), np.array([col])
-        self.learn(([user], [item]), *numbers, np.array([told]), np.array([rating]))
-
     def _found(self, keys: tuple[list[Any], list[Any]]) -> tuple[Array, Array]:
         """Features of users and of items, the constant first."""
         users, items = (each.find(k) for each, k in zip(self.described, keys, strict=True))
@@ -209,24 +198,20 @@ class FeatureModel:
 
 def with_features(model: FeatureModel | None, loss: int, users: Any, items: Any) -> FeatureModel:
     """Return the model, or a new one, with more features; nothing changes where they are refused."""
-    given = [checked_features(*each) for each in ((users, "users"), (items, "items"))]
-    if given == [None, None]:
+    if users is None and items is None:
         raise ValueError("give features of users, of items, or of both")
+    given = checked_features(users, "users"), checked_features(items, "items")
     if model is None:
         model = FeatureModel(loss, *(rows[1].shape[1] if rows else 0 for rows in given))
-    pairs = [
-        (described, side, *rows)
-        for described, side, rows in zip(model.described, SIDES, given, strict=True)
-        if rows and rows[0]
-    ]
-    for described, side, _, values in pairs:
-        if values.shape[1] != described.width:
+    for side, described, rows in zip(SIDES, model.described, given, strict=True):
+        if rows and rows[1].shape[1] != described.width:
             raise ValueError(
-                f"{side} have {described.width} features since the first call, "
-                f"got {values.shape[1]}"
+                f"{side} have {described.width} features since the first call of add_features, "
+                f"got {rows[1].shape[1]}"
             )
-    for described, _, keys, values in pairs:
-        described.add(keys, values)
+    for described, rows in zip(model.described, given, strict=True):
+        if rows:
+            described.add(*rows)
     return model
 
 
