@@ -34,7 +34,7 @@
       nticks: 5, showgrid: false,
     },
     linear: {},
-    log: { type: "log", dtick: 1, tickformat: "," },
+    log: { type: "log", dtick: 1, tickformat: ",", automargin: true },
     methods: {
       type: "category", categoryorder: "array", showline: false, ticks: "", ticklabelstandoff: 6,
       nticks: 0, fixedrange: true, automargin: true,

@@ -17,7 +17,7 @@ from driftwolfe.experiments.summary import CALLS, Summary, counted
 from driftwolfe.experiments.summary import summaries as summaries_of
 from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.tables import RegretRow, markdown_text, number, spread_text
-from driftwolfe.experiments.trial import short
+from driftwolfe.experiments.trial import DATA_SETS, short
 from driftwolfe.streams.datasets import RATINGS, ROWS
 from driftwolfe.terminal import printable
 
@@ -27,9 +27,9 @@ __all__ = ["write_report"]
 DATA_LIMIT = 1_400_000
 _POINTS = (400, 240, 120, 60, 30)
 _REAL = {
-    "movielens-100k": f"Real data: MovieLens 100K by GroupLens, file {RATINGS.path}, "
-    f"from {RATINGS.source}; for research use, and not redistributed here.",
-    "shuttle": f"Real data: Statlog (Shuttle) of the UCI Machine Learning Repository, CC BY 4.0, "
+    RATINGS: f"Real data: MovieLens 100K by GroupLens, file {RATINGS.path}, from {RATINGS.source}; for "
+    "research use, and not redistributed here.",
+    ROWS: "Real data: Statlog (Shuttle) of the UCI Machine Learning Repository, CC BY 4.0, "
     f"file {ROWS.path}, from {ROWS.source}.",
 }
 #: Names of facts about machines.
@@ -152,7 +152,7 @@ def _section(
     best = min(whole, key=lambda series: series.mean_loss.mean) if len(whole) > 1 else None
     return {
         "summary": summary,
-        "real": _REAL.get(summary.series[0].trial.data.name),
+        "real": _REAL.get(DATA_SETS[summary.series[0].trial.data.name].file),
         "tables": [_columns("Loss and regret", told, False), _columns("Cost", told, True)],
         "best": best,
         "charts": charts,

@@ -153,7 +153,7 @@ def group(results: Iterable[Result]) -> list[Series]:
 
 
 class Summary:
-    """The series of a sweep on one stream, in the order of the sweep."""
+    """The series of a sweep on one stream, the best first."""
 
     def __init__(self, series: Sequence[Series], tuning: Sequence[Series] = ()) -> None:
         self.series = series
@@ -162,11 +162,12 @@ class Summary:
         )
         self.stream = series[0].results[0].stream
         titles = dict.fromkeys(each.title for each in series)
-        self.titles = sorted(titles, key=lambda title: title.endswith(UNTUNED))  # those last
-        self.styles = line_styles(self.titles)
         # The series that stands for each method, see `preference`: where there are several, so c is
-        # chosen.
-        self.chosen = {title: min(self.of(title), key=preference) for title in self.titles}
+        # chosen. Untuned ones last, and the least loss first.
+        stands = {title: min(self.of(title), key=preference) for title in titles}
+        self.titles = sorted(stands, key=lambda t: (t.endswith(UNTUNED), preference(stands[t])))
+        self.styles = line_styles(self.titles)
+        self.chosen = {title: stands[title] for title in self.titles}
         self.length = max(each.played for each in self.chosen.values())
         self.name = f"{self.stream}, {self.length:,} rounds"
         # Rounds at which the truth changed abruptly, as far as anything was played; none where those
