@@ -51,8 +51,8 @@ def test_the_model_is_that_of_plain_python(loss, given):
         (people if given in ("both", "users") else {}),
         (films if given in ("both", "items") else {}),
     )
-    pairs, ratings = turning(250)
-    parts = 0.2 + 0.8 * np.random.default_rng(1).random(250)
+    pairs, ratings = turning(160)
+    parts = 0.2 + 0.8 * np.random.default_rng(1).random(160)
     ours, without = MatrixCompleter(loss=loss), MatrixCompleter(loss=loss)
     ours.add_features(people, films)
     plain, price = PlainFeatures(people, films), PlainPool(loss).price
@@ -71,7 +71,7 @@ def test_the_model_is_that_of_plain_python(loss, given):
 def test_no_share_is_much_better_than_the_blend():
     """The bound of the documentation, in each stage: also against share 0, no features."""
     people, films = features()
-    pairs, ratings = turning(2000)
+    pairs, ratings = turning(1000)
     plain, price, others = PlainFeatures(people, films), PlainPool("huber").price, MatrixCompleter()
     for (user, item), rating, other in zip(
         pairs, ratings.tolist(), others.prequential(pairs, ratings).tolist(), strict=True
