@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -12,7 +13,24 @@ import numpy as np
 
 import driftwolfe as dw
 from benchmarks.measure import Skipped
+from driftwolfe.streams.data_files import DataFile
 from driftwolfe.streams.datasets import RATINGS
+
+#: The files beside the ratings that say who the users and what the films are.
+PEOPLE = replace(
+    RATINGS,
+    path="ml-100k/u.user",
+    size=22_628,
+    sha256="f120e114da2e8cf314fd28f99417c94ae9ddf1cb6db8ce0e4b5995d40e90e62c",
+    member="ml-100k/u.user",
+)
+FILMS = replace(
+    RATINGS,
+    path="ml-100k/u.item",
+    size=236_344,
+    sha256="553841ebc7de3a0fd0d6b62a204ea30c1e651aacfb2814c7a6584ac52f2c5701",
+    member="ml-100k/u.item",
+)
 
 #: Where the stream "one pass, flipped twice" changes its sign.
 FLIPS = (55_555, 83_333)
@@ -73,6 +91,33 @@ def rating_streams() -> dict[str, RatingStream]:
         RatingStream("one pass, flipped twice", pairs, signs * ratings, FLIPS),
     )
     return {stream.name: stream for stream in streams}
+
+
+@cache
+def side_features() -> tuple[dict[int, list[float]], dict[int, list[float]]]:
+    """Features of MovieLens users (age, sex, occupation) and films (year, genres), or `Skipped`."""
+    try:
+        people, films = (_table(each) for each in (PEOPLE, FILMS))
+    except FileNotFoundError:
+        raise Skipped(f"needs {PEOPLE.path} and {FILMS.path}: set DRIFTWOLFE_DATA") from None
+    jobs = sorted({job for _, _, _, job, _ in people})
+    users = {
+        int(user): [
+            (int(age) - 35) / 15,
+            1.0 if sex == "F" else -1.0,
+            *(float(job == j) for j in jobs),
+        ]
+        for user, age, sex, job, _ in people
+    }
+    items = {
+        int(film): [(int(date[-4:]) - 1990) / 10 if date else np.nan, *map(float, genres[1:])]
+        for film, _, date, _, _, *genres in films
+    }
+    return users, items
+
+
+def _table(file: DataFile) -> list[list[str]]:
+    return [line.split("|") for line in file.read().decode("latin-1").splitlines()]
 
 
 def recovery(errors: np.ndarray, change: int, end: int | None = None) -> int | None:

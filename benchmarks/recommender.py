@@ -1,4 +1,7 @@
-"""Recommenders on MovieLens 100K: `python -m benchmarks.recommender` prints errors and speed."""
+"""Recommenders on MovieLens 100K: `python -m benchmarks.recommender` prints errors and speed.
+
+With `--features` it prints what side features of users and films bring.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 from river import optim, reco
 
-from benchmarks.data import RatingStream, rating_streams, recoveries
+from benchmarks.data import RatingStream, rating_streams, recoveries, side_features
 from benchmarks.measure import Skipped, Timings, medians, race, threads
 from benchmarks.output import markdown
 from benchmarks.ratio import Ratio
@@ -51,14 +54,15 @@ def errors_of_river(model, stream: RatingStream) -> np.ndarray:
     return errors
 
 
-def errors_of_ours(stream: RatingStream) -> np.ndarray:
+def errors_of_ours(stream: RatingStream, completer: MatrixCompleter | None = None) -> np.ndarray:
     """Absolute errors of `MatrixCompleter`, each rating predicted and then learned."""
-    return np.abs(MatrixCompleter().prequential(stream.pairs, stream.ratings) - stream.ratings)
+    completer = completer or MatrixCompleter()
+    return np.abs(completer.prequential(stream.pairs, stream.ratings) - stream.ratings)
 
 
-def errors_in_batches(stream: RatingStream) -> np.ndarray:
+def errors_in_batches(stream: RatingStream, completer: MatrixCompleter | None = None) -> np.ndarray:
     """The same with batches of 100 ratings predicted, then learned."""
-    completer, errors = MatrixCompleter(), []
+    completer, errors = completer or MatrixCompleter(), []
     for start in range(0, stream.ratings.size, BATCH):
         batch = slice(start, start + BATCH)
         pairs, ratings = stream.pairs[batch], stream.ratings[batch]
@@ -147,15 +151,59 @@ def _drift_ratios(stream: RatingStream) -> list[Ratio]:
     return ratios
 
 
+def completer_with(features) -> MatrixCompleter:
+    """A new `MatrixCompleter` with features of users and of items, or with none."""
+    return MatrixCompleter().add_features(*features) if features else MatrixCompleter()
+
+
+def early(stream: RatingStream, first: int = 20) -> np.ndarray:
+    """Whether each rating is one of the first of its user."""
+    seen: dict[int, int] = {}
+    places = np.empty(stream.ratings.size, dtype=int)
+    for n, user in enumerate(stream.pairs[:, 0].tolist()):
+        places[n] = seen.setdefault(user, 0)
+        seen[user] += 1
+    return places < first
+
+
+def feature_tables(streams: dict[str, RatingStream], features) -> str:
+    """Errors by features on the first stream and its parts; then on all, without and with."""
+    users, items = features
+    stream = next(iter(streams.values()))
+    half, cold = stream.ratings.size // 2, early(stream)
+    parts = (slice(None), slice(half), slice(half, None), cold)
+    rows = [
+        [f"{stream.name}, batches of 100", "all", "first half", "second half", "first 20 of a user"]
+    ]
+    for name, given in {
+        "without": None,
+        "the model, no features": ({}, {}),
+        "features of users": (users, {}),
+        "features of items": ({}, items),
+        "features of both": features,
+    }.items():
+        errors = errors_in_batches(stream, completer_with(given))
+        rows.append([name, *(f"{errors[part].mean():.4f}" for part in parts)])
+    single = [["one at a time", *streams]]
+    for name, given in {"without": None, "features of both": features}.items():
+        found = [errors_of_ours(each, completer_with(given)) for each in streams.values()]
+        single.append([name, *(f"{errors.mean():.4f}" for errors in found)])
+    return f"{markdown(rows)}\n\n{markdown(single)}"
+
+
 def main() -> int:
     """Print the tables."""
-    argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="python -m benchmarks.recommender",
         description="Mean absolute errors of recommenders on MovieLens 100K, ratings until they "
         "recover after a change, and speed. Takes minutes; finds the data through DRIFTWOLFE_DATA.",
-    ).parse_args()
+    )
+    parser.add_argument("--features", action="store_true", help="what side features bring")
     try:
         streams = rating_streams()
+        if parser.parse_args().features:
+            print(feature_tables(streams, side_features()))
+            return 0
     except Skipped as reason:
         print(reason, file=sys.stderr)
         return 2

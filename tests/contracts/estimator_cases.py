@@ -66,6 +66,11 @@ CLASSES = sorted(set(LABELS.tolist()))
 #: Known and unknown users and items.
 ASKED = [(0, 0), (3, 5), ("new", 1), (2, "new"), ("new", "new")]
 NAN = float("nan")
+#: Features of some users and items, not all of which are rated.
+FEATURES = (
+    {0: [1.0, 0.5], 3: [NAN, -1.0], "new": [0.0, 2.0]},
+    {k: [np.sin(5.0 * k)] for k in range(1, 9)},
+)
 
 
 def _learn_records(model, part):
@@ -99,6 +104,22 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
             ),
         )
         for settings in ({}, {"memory": 64, "loss": "absolute", "learner": "pola"}, {"radii": ()})
+    ]
+    + [
+        EstimatorCase(
+            lambda: estimators.MatrixCompleter(memory=64).add_features(*FEATURES),
+            lambda model, part: model.partial_fit(PAIRS[part], RATINGS[part]),
+            lambda model: np.append(model.predict(ASKED), model.recommend("new", 3)),
+            (
+                lambda model: model.add_features(),
+                lambda model: model.add_features({0: [1.0]}),
+                lambda model: model.add_features(items={1: [float("inf")]}),
+                lambda model: model.add_features({0: [1.0, 1.0], NAN: [1.0, 1.0]}),
+                lambda model: model.partial_fit([(0, 0)], [NAN]),
+                lambda model: model.predict([(0, 0, 0)]),
+                lambda model: model.forget([0]),
+            ),
+        )
     ],
     "MatrixCompletionRegressor": [
         EstimatorCase(
