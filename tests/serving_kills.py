@@ -1,6 +1,7 @@
 """Serve a log in forks that are ended with SIGKILL, then to its end; `test_serving.py` runs this alone.
 
-Kills come while the file is written, at each stage of a write, and at random moments. It prints how many.
+Kills come while the file is written, at each stage of a write, before random lines, and by the clock, as long
+as the log lasts. It prints how many.
 """
 
 import json
@@ -16,7 +17,7 @@ from random import Random
 from reliability.crash import STAGES, arm, ended, kill_by_clock, start
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "serve_recommender.py"
-LINES, EVERY, CLOCKED = 2_000, 50, 6
+LINES, EVERY, TIMES = 2_000, 50, 6
 
 
 def example():
@@ -35,10 +36,17 @@ def main(folder):
     undisturbed = folder / "undisturbed"
     expected = dict(serving.serve(source, undisturbed, EVERY))
 
-    def run():
-        """Serve from where the file is, and note every answer at once."""
+    def run(lines=LINES):
+        """Serve from where the file is, and note every answer at once; end after so many lines."""
+
+        def deadly(position):
+            for count, line in enumerate(source(position)):
+                if count == lines:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                yield line
+
         notes = os.open(answers, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        for answer in serving.serve(source, path, EVERY):
+        for answer in serving.serve(deadly, path, EVERY):
             os.write(notes, f"{json.dumps(answer)}\n".encode())
 
     def check():
@@ -49,14 +57,18 @@ def main(folder):
 
     for number, stage in [(number, stage) for number in (1, 3) for stage in STAGES]:
 
-        def deadly(number=number, stage=stage):
+        def armed(number=number, stage=stage):
             arm(number, stage)
             run()
 
-        assert ended(start(deadly)) == -signal.SIGKILL, (number, stage)
+        assert ended(start(armed)) == -signal.SIGKILL, (number, stage)
         kills["in a write"] += 1
         check()
-    for _ in range(CLOCKED):
+    for _ in range(TIMES):
+        assert ended(start(partial(run, random.randrange(1, 150)))) == -signal.SIGKILL
+        kills["before a line"] += 1
+        check()
+    for _ in range(TIMES):
         kills["by the clock"] += kill_by_clock(run, 0.1, random)
         check()
     run()

@@ -12,7 +12,7 @@ import pytest
 from driftwolfe.estimators import Recommender
 from driftwolfe.storage import read_archive
 from reliability.children import same_copy
-from serving_kills import CLOCKED, example
+from serving_kills import TIMES, example
 
 SERVING = example()
 
@@ -27,8 +27,8 @@ def test_kills_lose_and_double_nothing(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     kills = json.loads(done.stdout)
-    # All that were aimed hit; of those by the clock, the last may come after the end.
-    assert kills["in a write"] == 8 and kills["by the clock"] > CLOCKED // 2
+    # Those by the clock may come after the end.
+    assert kills["in a write"] == 8 and kills["before a line"] == TIMES
     assert kills["answers twice"] > 0
 
 
