@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftwolfe.estimators import MatrixCompleter
-from driftwolfe.estimators.recommender import pool_state
+from driftwolfe.estimators.recommender_archive import pool_state
 
 USERS, ITEMS, BATCH = 20_000, 5_000, 1_000
 

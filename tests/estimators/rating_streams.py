@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from driftwolfe.estimators.recommender import pool_state
+from driftwolfe.estimators.recommender_archive import pool_state
 
 
 def turning(count=600, users=12, items=9, seed=0, new=0):

@@ -1,4 +1,4 @@
-"""Ids of users, items, classes and features: checked, numbered, and written to files."""
+"""Ids of users, items, classes and features: checked, numbered, paired, and written to files."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from driftwolfe.points import checks
 from driftwolfe.storage import require
 
 
@@ -171,3 +172,38 @@ def _decoded(item: Any) -> Any:
     if not isinstance(content, str):
         raise TypeError("the content of a key is text")
     return _KEYS[tag][2](content)
+
+
+def columns(pairs: Any) -> tuple[list[Any], list[Any]]:
+    """Return the users and the items of pairs, or raise an error that says what is wrong with them."""
+    if checks.has_masked_entries(pairs, depth=1):
+        raise ValueError("pairs has masked entries; fill them in (with .filled) or leave them out")
+    if hasattr(pairs, "iloc") or isinstance(pairs, np.ndarray):
+        if pairs.ndim != 2 or pairs.shape[1] != 2:
+            raise ValueError(
+                f"pairs must have two columns, user and item: shape (n, 2), got {pairs.shape}"
+            )
+        table = getattr(pairs, "iloc", pairs)  # columns of a frame keep their types
+        users, items = table[:, 0].tolist(), table[:, 1].tolist()
+    else:
+        try:
+            rows = list(pairs)
+            if any(len(row) != 2 or isinstance(row, str | bytes) for row in rows):
+                raise TypeError
+            users, items = [row[0] for row in rows], [row[1] for row in rows]
+        except (TypeError, KeyError):
+            raise ValueError(
+                "pairs must be a list of (user, item) pairs, an array or a frame of two columns"
+            ) from None
+    return plain_keys(users, "the id of one user"), plain_keys(items, "the id of one item")
+
+
+def single(pairs: Any) -> Any:
+    """Return the pair if there is just one, of ids that need no check; else None. For speed."""
+    if type(pairs) is np.ndarray:
+        pairs = pairs.tolist() if pairs.shape == (1, 2) else None
+    if type(pairs) is list and len(pairs) == 1:
+        (pair,) = pairs
+        if type(pair) in (tuple, list) and len(pair) == 2:
+            return pair if type(pair[0]) in SIMPLE and type(pair[1]) in SIMPLE else None
+    return None

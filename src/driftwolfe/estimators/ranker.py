@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftwolfe.estimators import ranker_kernels as kernels
-from driftwolfe.estimators.ids import Ids, distinct_keys, encode_keys, plain_keys
+from driftwolfe.estimators.ids import Ids, columns, distinct_keys, encode_keys, plain_keys
 from driftwolfe.estimators.ranker_pool import RankingPool
 from driftwolfe.estimators.ranker_tables import RankingTables, ranking_tables
-from driftwolfe.estimators.recommender import columns
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices
