@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftwolfe.estimators import MatrixCompleter, recommender_experts, recommender_tables
-from driftwolfe.estimators.recommender import pool_state
+from driftwolfe.estimators.recommender_archive import pool_state
 from driftwolfe.estimators.recommender_tables import SeenPairs
 from estimators.rating_streams import turning
 
