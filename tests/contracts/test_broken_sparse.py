@@ -124,6 +124,8 @@ BOUNDARIES = {
     "MulticlassLogistic": lambda S: dw.losses.MulticlassLogistic(S, LABELS, 2),
     "LogisticLoss": lambda S: dw.losses.LogisticLoss(S, 2.0 * LABELS - 1.0),
     "HingeLoss": lambda S: dw.losses.HingeLoss(S, 2.0 * LABELS - 1.0),
+    "SquaredRows": lambda S: dw.losses.SquaredRows(S, LABELS),
+    "PinballRows": lambda S: dw.losses.PinballRows(S, LABELS),
     "streams.multiclass": lambda S: dw.streams.multiclass(S, LABELS, 2),
     "fit": lambda S: TraceNormClassifier(passes=1).fit(S, LABELS),
     "first partial_fit": lambda S: TraceNormClassifier().partial_fit(S, LABELS, classes=[0, 1]),

@@ -49,6 +49,10 @@ def few_sparse_rows(rng: Generator) -> losses.MulticlassLogistic:
     return losses.MulticlassLogistic(features, rng.integers(0, 4, 3), 4, reduction="sum")
 
 
+def row_targets(rng: Generator, *shape: int) -> np.ndarray:
+    return rng.integers(-3, 4, shape).astype(float)
+
+
 def huber_function(rng: Generator) -> losses.FunctionLoss:
     target = rng.integers(-2, 3, VECTOR).astype(float)
 
@@ -84,6 +88,41 @@ CASES: dict[str, tuple[Callable[[Generator], losses.Loss], tuple[int, ...]]] = {
         VECTOR,
     ),
     "LogisticLoss": (lambda rng: losses.LogisticLoss(table(rng, 7, 5), signs(rng, 7)), VECTOR),
+    "SquaredRows": (lambda rng: losses.SquaredRows(table(rng, 7, 5), row_targets(rng, 7)), VECTOR),
+    "SquaredRows, matrix": (
+        lambda rng: losses.SquaredRows(table(rng, 3, 6), row_targets(rng, 3, 4)),
+        MATRIX,
+    ),
+    "AbsoluteRows": (
+        lambda rng: losses.AbsoluteRows(table(rng, 7, 5), row_targets(rng, 7)),
+        VECTOR,
+    ),
+    "AbsoluteRows, matrix, sparse": (
+        lambda rng: losses.AbsoluteRows(sp.csr_array(table(rng, 9, 6)), row_targets(rng, 9, 4)),
+        MATRIX,
+    ),
+    "HuberRows": (
+        lambda rng: losses.HuberRows(sp.csc_matrix(table(rng, 7, 5)), row_targets(rng, 7), 1.5),
+        VECTOR,
+    ),
+    "HuberRows, matrix": (
+        lambda rng: losses.HuberRows(table(rng, 9, 6), row_targets(rng, 9, 4), width=0.7),
+        MATRIX,
+    ),
+    "PinballRows": (
+        lambda rng: losses.PinballRows(table(rng, 7, 5), row_targets(rng, 7), levels=0.3),
+        VECTOR,
+    ),
+    "PinballRows, levels": (
+        lambda rng: losses.PinballRows(table(rng, 3, 6), row_targets(rng, 3), [0.1, 0.4, 0.5, 0.9]),
+        MATRIX,
+    ),
+    "PinballRows, matrix": (
+        lambda rng: losses.PinballRows(
+            table(rng, 9, 6), row_targets(rng, 9, 4), [0.2, 0.5, 0.6, 0.8]
+        ),
+        MATRIX,
+    ),
     "PortfolioLoss": (lambda rng: losses.PortfolioLoss(np.exp(table(rng, 3, 5) / 4)), VECTOR),
     "FunctionLoss": (huber_function, VECTOR),
     "FunctionLoss, matrix": (

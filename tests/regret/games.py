@@ -78,6 +78,18 @@ KINDS: dict[str, tuple[Callable[[Generator], losses.Loss], tuple[int, ...]]] = {
         lambda rng: losses.LogisticLoss(rng.standard_normal((3, 5)), signs(rng, 3)),
         VECTOR,
     ),
+    "SquaredRows": (
+        lambda rng: losses.SquaredRows(rng.standard_normal((3, 5)), rng.standard_normal(3)),
+        VECTOR,
+    ),
+    "AbsoluteRows": (
+        lambda rng: losses.AbsoluteRows(rng.standard_normal((3, 4)), rng.standard_normal((3, 4))),
+        MATRIX,
+    ),
+    "HuberRows": (
+        lambda rng: losses.HuberRows(rng.standard_normal((3, 4)), rng.standard_normal((3, 4)), 0.7),
+        MATRIX,
+    ),
     "FunctionLoss, kinked": (absolute_function, VECTOR),
     "FunctionLoss, smooth": (quartic_function, VECTOR),
 }

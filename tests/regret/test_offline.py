@@ -58,6 +58,13 @@ def _expression(loss, x):
         case losses.LogisticLoss():
             margins = cp.multiply(loss.labels, loss.features @ x)
             return cp.sum(cp.logistic(-margins)) / loss.labels.size
+        case losses.SquaredRows():
+            return cp.sum_squares(loss.features @ x.T - loss.targets) / len(loss.targets)
+        case losses.AbsoluteRows():
+            return cp.sum(cp.abs(loss.features @ x.T - loss.targets)) / len(loss.targets)
+        case losses.HuberRows():
+            errors = loss.features @ x.T - loss.targets
+            return 0.5 * cp.sum(cp.huber(errors, loss.width)) / len(loss.targets)
     raise TypeError(loss)
 
 

@@ -3,6 +3,7 @@
 from driftwolfe.losses.base import Loss
 from driftwolfe.losses.classification import HingeLoss, LogisticLoss, MulticlassLogistic
 from driftwolfe.losses.entries import AbsoluteEntries, HuberEntries, SquaredEntries
+from driftwolfe.losses.regression import AbsoluteRows, HuberRows, PinballRows, SquaredRows
 from driftwolfe.losses.whole_point import (
     FunctionLoss,
     LinearLoss,
@@ -12,14 +13,18 @@ from driftwolfe.losses.whole_point import (
 
 __all__ = [
     "AbsoluteEntries",
+    "AbsoluteRows",
     "FunctionLoss",
     "HingeLoss",
     "HuberEntries",
+    "HuberRows",
     "LinearLoss",
     "LogisticLoss",
     "Loss",
     "MulticlassLogistic",
+    "PinballRows",
     "PortfolioLoss",
     "SquaredDistance",
     "SquaredEntries",
+    "SquaredRows",
 ]

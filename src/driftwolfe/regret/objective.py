@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import block_diag
 from scipy.special import expit, softmax
 
 from driftwolfe import losses
@@ -17,6 +18,7 @@ from driftwolfe.losses import Loss
 from driftwolfe.losses.classification import MarginLoss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.losses.inputs import dense_features
+from driftwolfe.losses.regression import RowLoss
 from driftwolfe.points import distance, inner
 from driftwolfe.points.kinds import Array, Point
 
@@ -66,7 +68,7 @@ class Objective:
             part, slope = loss.value_and_slope_at(loss.scores(x))
             value += weight * float(part)
             if blur > 0.0:
-                slack += weight * blur * float(slope @ slope)
+                slack += weight * blur * float(np.vdot(slope, slope))
             pulled = loss.pull_back(slope, x) * weight
             gradient = pulled if gradient is None else gradient + pulled
         return Evaluation(value, gradient, slack)
@@ -95,7 +97,7 @@ def pool(functions: Sequence[Any]) -> Objective:
     for index, loss in enumerate(functions):
         key: Hashable = index
         if known := _KNOWN.get(type(loss)):
-            rows = loss.labels.size if _is_mean(loss) else 0
+            rows = loss.features.shape[0] if _is_mean(loss) else 0
             sparse = sp.issparse(getattr(loss, "features", None))
             key = type(loss), rows, sparse, *(getattr(loss, name) for name in known.options)
         groups.setdefault(key, []).append(loss)
@@ -169,6 +171,26 @@ def _margin_hessian(loss: MarginLoss, x: Array) -> Array:
     return (features.T * (curvatures / loss.labels.size)) @ features
 
 
+def _smoothed_absolute_rows(term: Term, share: float) -> Term:
+    """The Huber loss over its width, a share of the mean absolute target."""
+    loss: Any = term.loss
+    width = share * (float(np.abs(loss.targets).mean()) or 1.0)
+    smooth = losses.HuberRows(loss.features, loss.targets, width)
+    return Term(term.weight / width, smooth, blur=0.5 * len(loss.targets))
+
+
+def _row_hessian(loss: RowLoss, x: Array) -> Array:
+    """One block per output."""
+    errors = np.atleast_2d(loss.errors(loss.scores(x)))
+    features, blocks = dense_features(loss.features), []
+    for own in errors:
+        curvatures = np.full(own.size, 2.0)
+        if isinstance(loss, losses.HuberRows):
+            curvatures = (np.abs(own) < loss.width).astype(np.float64)
+        blocks.append((features.T * (curvatures / own.size)) @ features)
+    return block_diag(*blocks)
+
+
 def _multiclass_hessian(loss: losses.MulticlassLogistic, x: Array) -> Array:
     """The sum over rows a with probabilities p of (diag(p) - p p^T) times a a^T, by Kronecker."""
     features = dense_features(loss.features)
@@ -194,7 +216,7 @@ def _joined(group: Sequence[Any]) -> tuple[Term, float]:
 
 
 def _is_mean(loss: Loss) -> bool:
-    return isinstance(loss, MarginLoss) or getattr(loss, "reduction", "sum") == "mean"
+    return isinstance(loss, MarginLoss | RowLoss) or getattr(loss, "reduction", "sum") == "mean"
 
 
 def _sum_of_linear(group: Sequence[losses.LinearLoss]) -> tuple[Term, float]:
@@ -221,10 +243,14 @@ class _Known(NamedTuple):
 
 
 _ENTRIES, _ROWS = ("rows", "cols", "targets"), ("features", "labels")
+_TARGETS = ("features", "targets")
 _KNOWN: dict[type[Loss], _Known] = {
     losses.AbsoluteEntries: _Known(_ENTRIES, ("shape",), smoothed=_smoothed_absolute),
     losses.HuberEntries: _Known(_ENTRIES, ("width", "shape"), _entry_hessian),
     losses.SquaredEntries: _Known(_ENTRIES, ("shape",), _entry_hessian),
+    losses.AbsoluteRows: _Known(_TARGETS, smoothed=_smoothed_absolute_rows),
+    losses.HuberRows: _Known(_TARGETS, ("width",), _row_hessian),
+    losses.SquaredRows: _Known(_TARGETS, (), _row_hessian),
     losses.HingeLoss: _Known(_ROWS, smoothed=_smoothed_hinge),
     SmoothHinge: _Known(hessian=_margin_hessian),
     losses.LogisticLoss: _Known(_ROWS, hessian=_margin_hessian),

@@ -276,6 +276,10 @@ _REFLECTIONS: dict[type[Loss], Callable[[Any], Loss]] = {
     losses.HingeLoss: lambda f: type(f)(-f.features, f.labels),
     losses.LogisticLoss: lambda f: type(f)(-f.features, f.labels),
     losses.MulticlassLogistic: lambda f: type(f)(-f.features, f.labels, f.n_classes, f.reduction),
+    losses.SquaredRows: lambda f: type(f)(-f.features, f.targets),
+    losses.AbsoluteRows: lambda f: type(f)(-f.features, f.targets),
+    losses.HuberRows: lambda f: type(f)(-f.features, f.targets, f.width),
+    losses.PinballRows: lambda f: type(f)(-f.features, f.targets, f.levels),
     losses.LinearLoss: lambda f: type(f)(f.g * -1.0, f.constant),
     losses.SquaredDistance: lambda f: type(f)(f.target * -1.0, f.weight),
 }

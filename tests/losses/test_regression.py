@@ -1,0 +1,148 @@
+"""Squared, absolute, Huber and pinball losses on rows."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import driftwolfe as dw
+from devices import DEVICES
+from driftwolfe.losses import AbsoluteRows, HuberRows, PinballRows, SquaredRows
+from driftwolfe.points.factored import FactoredMatrix
+
+KINDS = [SquaredRows, AbsoluteRows, HuberRows, PinballRows]
+
+
+def by_hand(kind, error):
+    """The loss of one error, prediction minus target, written anew; width 1 and level 1/2."""
+    if kind is SquaredRows:
+        return error * error
+    if kind is AbsoluteRows:
+        return abs(error)
+    if kind is HuberRows:
+        return error * error / 2 if abs(error) <= 1 else abs(error) - 0.5
+    return abs(error) / 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("outputs", [(), (1,), (3,)])
+def test_values_are_those_of_a_loop(kind, outputs):
+    rng = np.random.default_rng(0)
+    features, targets = rng.standard_normal((6, 4)), 2.0 * rng.standard_normal((6, *outputs))
+    X, total = rng.standard_normal((*outputs, 4)), 0.0
+    for row, target in zip(features, targets, strict=True):
+        for error in np.atleast_1d(X @ row - target).tolist():
+            total += by_hand(kind, error)
+    loss = kind(features, targets)
+    assert loss.shape == (*outputs, 4)
+    assert loss.value(X) == pytest.approx(total / 6)
+
+
+def test_the_least_pinball_loss_is_at_the_quantiles():
+    """Of a constant feature, against a linear programme and against sorted targets."""
+    rng, levels = np.random.default_rng(1), [0.1, 0.5, 0.9]
+    targets = rng.exponential(size=99)
+    loss = PinballRows(np.ones((99, 1)), targets, levels)
+    least, x = 0.0, cp.Variable()
+    for level in levels:
+        pinball = cp.sum(cp.maximum(level * (targets - x), (level - 1.0) * (targets - x)))
+        least += cp.Problem(cp.Minimize(pinball / 99)).solve(solver=cp.CLARABEL)
+    quantiles = np.sort(targets)[[9, 49, 89]][:, None]  # the 10th, 50th and 90th of 99
+    assert loss.value(quantiles) == pytest.approx(least, rel=1e-6)
+    assert all(loss.value(quantiles + shift) > loss.value(quantiles) for shift in (-0.2, 0.2))
+
+
+@pytest.mark.parametrize("wrap", [np.array, sp.csr_array])
+def test_a_target_per_level_is_the_same_as_one_for_all(wrap):
+    rng = np.random.default_rng(2)
+    features, targets, levels = rng.standard_normal((5, 3)), rng.standard_normal(5), [0.2, 0.7]
+    X = rng.standard_normal((2, 3))
+    one = PinballRows(wrap(features), targets, levels)
+    two = PinballRows(features, np.stack([targets, targets], axis=1), levels)
+    parts = [
+        PinballRows(features, targets, level).value(x) for level, x in zip(levels, X, strict=True)
+    ]
+    assert one.value(X) == pytest.approx(sum(parts)) == two.value(X)
+
+
+def test_the_lipschitz_bounds_are_attained():
+    features, far = np.array([[3.0, 4.0]]), np.full((4, 2), 1e3)
+    ball = dw.L2Ball((4, 2), radius=2.0)
+    for loss in (
+        AbsoluteRows(features, np.ones((1, 4))),
+        HuberRows(features, np.ones((1, 4)), width=0.3),
+        PinballRows(features, np.ones((1, 4)), [0.1, 0.3, 0.4, 0.5]),  # steeper above the target
+    ):
+        assert np.linalg.norm(loss.gradient(far)) == pytest.approx(loss.lipschitz(ball))
+    squared = SquaredRows(features, [10.0])
+    opposite = -2.0 * features[0] / 5.0  # where the error is largest: -20
+    bound = squared.lipschitz(dw.L2Ball(2, radius=2.0))
+    assert (
+        np.linalg.norm(squared.gradient(opposite)) == pytest.approx(bound) == pytest.approx(200.0)
+    )
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rows", [2, 9])
+def test_a_factored_matrix_on_a_device_gives_what_it_gives_on_the_host(device, kind, rows):
+    rng = np.random.default_rng(4)
+    loss = kind(rng.standard_normal((rows, 6)), rng.standard_normal((rows, 4)))
+    X = FactoredMatrix(rng.standard_normal((4, 2)), np.ones(2), rng.standard_normal((6, 2)))
+    value, gradient = loss.value_and_gradient(X)
+    found_value, found = loss.value_and_gradient(X.to(device))
+    assert found_value == pytest.approx(value)
+    np.testing.assert_allclose(found.to("cpu").toarray(), gradient.toarray(), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_learner_finds_the_model(kind):
+    rng = np.random.default_rng(5)
+    model = np.array([1.0, -2.0, 0.5])
+    learner = dw.POLA(dw.L2Ball(3, radius=4.0))
+    for _ in range(400):
+        features = rng.standard_normal((5, 3))
+        learner.update(kind(features, features @ model))
+    assert np.linalg.norm(learner.decision - model) < 0.3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("features", "targets", "message"),
+    [
+        ([1.0, 2.0], [1, 1], "features must be a non-empty table"),
+        ([[1.0, np.inf]], [1], "features has entries that are not finite"),
+        ([[1.0], [2.0]], [1], r"targets must have shape \(2,\) or \(2, outputs\), got \(1,\)"),
+        ([[1.0]], [[[1.0]]], "targets must have shape"),
+        ([[1.0]], np.zeros((1, 0)), "targets must have shape"),
+        ([[1.0]], [np.nan], "targets has entries that are not finite"),
+    ],
+)
+def test_bad_input_is_refused(kind, features, targets, message):
+    with pytest.raises(ValueError, match=message):
+        kind(features, targets)
+
+
+@pytest.mark.parametrize("levels", [0.0, 1.0, -0.5, [0.5, 2.0], [], [[0.5]], np.nan])
+def test_bad_levels_are_refused(levels):
+    with pytest.raises(ValueError, match="levels"):
+        PinballRows([[1.0]], [1.0], levels)
+
+
+def test_levels_must_fit_the_outputs():
+    with pytest.raises(ValueError, match="one column for each of 2 levels, got shape"):
+        PinballRows([[1.0]], [[1.0, 2.0, 3.0]], [0.1, 0.9])
+    with pytest.raises(ValueError, match="width"):
+        HuberRows([[1.0]], [1.0], width=0.0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_arrays_of_the_user_are_copied(kind):
+    features, targets = np.array([[1.0, 2.0]]), np.array([1.0])
+    loss = kind(features, targets)
+    value = loss.value([3.0, 1.0])
+    features *= 9.0
+    targets[:] = 0
+    assert loss.value([3.0, 1.0]) == value
