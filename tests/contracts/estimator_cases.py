@@ -52,6 +52,13 @@ def _labelled():
     return X, labels
 
 
+def _measured():
+    """Targets by another rule halfway, with two outputs."""
+    y = X @ np.array([[1.0, 0.0], [-2.0, 1.0], [0.5, 3.0], [0.0, 0.0]]) + [5.0, 100.0]
+    y[COUNT // 2 :] *= -1.0
+    return y
+
+
 def part_weights(part):
     """Weights of the events of a part; every seventh was only seen."""
     return (np.arange(COUNT)[part] % 7 > 0).astype(float)
@@ -62,6 +69,7 @@ PAIRS, RATINGS = _ratings()
 EVENTS = np.random.default_rng(2).integers(0, (20, 60), (COUNT, 2))
 X, LABELS = _labelled()
 RECORDS = [dict(zip("abcd", row, strict=True)) for row in X.tolist()]
+TARGETS = _measured()
 CLASSES = sorted(set(LABELS.tolist()))
 #: Known and unknown users and items.
 ASKED = [(0, 0), (3, 5), ("new", 1), (2, "new"), ("new", "new")]
@@ -75,6 +83,11 @@ FEATURES = (
 
 def _learn_records(model, part):
     for x, y in zip(RECORDS[part], LABELS[part].tolist(), strict=True):
+        model.learn_one(x, y)
+
+
+def _learn_targets(model, part):
+    for x, y in zip(RECORDS[part], TARGETS[part, 0].tolist(), strict=True):
         model.learn_one(x, y)
 
 
@@ -216,6 +229,41 @@ ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
                 lambda model: model.learn_one({"a": "text"}, "one"),
                 lambda model: model.learn_many(pd.DataFrame({"a": [NAN]}), pd.Series(["one"])),
                 lambda model: model.predict_proba_one({"a": NAN}),
+            ),
+        )
+    ],
+    "TraceNormRegressor": [
+        EstimatorCase(
+            lambda settings=settings: estimators.TraceNormRegressor(**settings),
+            lambda model, part, place=place: model.partial_fit(X[part], TARGETS[part, place]),
+            lambda model: model.predict(X),
+            (
+                lambda model: model.partial_fit(np.full((1, 4), NAN), [1.0]),
+                lambda model, place=place: model.partial_fit(X[:2], [TARGETS[0, place]]),
+                lambda model: model.partial_fit(X[:1], [[1.0, 2.0, 3.0]]),
+                lambda model: model.fit(X, LABELS),
+                lambda model: model.fit(X, RATINGS, sample_weight=-1.0),
+                lambda model: model.predict(X[:, :2]),
+            ),
+        )
+        for settings, place in (
+            ({}, 0),
+            ({"random_features": 0, "radii": (5.0, 50.0)}, slice(None)),
+            ({"random_features": 7, "random_state": 3}, slice(0, 1)),
+        )
+    ],
+    "RiverTraceNormRegressor": [
+        EstimatorCase(
+            lambda: estimators.RiverTraceNormRegressor(),
+            _learn_targets,
+            lambda model: np.array([model.predict_one(x) for x in RECORDS[:20]]),
+            (
+                lambda model: model.learn_one({"a": NAN}, 1.0),
+                lambda model: model.learn_one({"a": 1.0}, NAN),
+                lambda model: model.learn_one({"a": 1.0}, "1"),
+                lambda model: model.learn_one({"a": 1.0}, 1.0, w=-1.0),
+                lambda model: model.learn_many(pd.DataFrame({"a": [NAN]}), pd.Series([1.0])),
+                lambda model: model.predict_one({"a": NAN}),
             ),
         )
     ],

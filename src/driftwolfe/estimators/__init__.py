@@ -1,8 +1,9 @@
-"""Estimators for drifting streams: a classifier and two recommenders, with scikit-learn and river APIs.
+"""Estimators for drifting streams, with scikit-learn and river APIs: classifier, regressor, recommenders.
 
-`MatrixCompleter` (ratings) and `Recommender` (events) need nothing beyond driftwolfe; `TraceNormClassifier` and
-`MatrixCompletionRegressor` need scikit-learn (``pip install 'driftwolfe[estimators]'``); the classes
-named River... need river (``pip install 'driftwolfe[river]'``).
+`MatrixCompleter` (ratings) and `Recommender` (events) need nothing beyond driftwolfe; `TraceNormClassifier`,
+`TraceNormRegressor` and `MatrixCompletionRegressor` need scikit-learn
+(``pip install 'driftwolfe[estimators]'``); the classes named River... need river
+(``pip install 'driftwolfe[river]'``).
 """
 
 from importlib import import_module as _import_module
@@ -16,7 +17,9 @@ _HOMES = {
     "RiverMatrixCompleter": ("river", "river"),
     "RiverRecommender": ("river", "river"),
     "RiverTraceNormClassifier": ("river", "river"),
+    "RiverTraceNormRegressor": ("river", "river"),
     "TraceNormClassifier": ("classifier", "estimators"),
+    "TraceNormRegressor": ("regressor", "estimators"),
 }
 
 __all__ = [*_HOMES]

@@ -16,6 +16,17 @@ from driftwolfe.estimators.classifier_features import LARGEST, Rows, copies, den
 from driftwolfe.estimators.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys
 from driftwolfe.estimators.ranker import Recommender
 from driftwolfe.estimators.recommender import MatrixCompleter
+from driftwolfe.estimators.regressor_experts import OPTIONS as REGRESSOR_OPTIONS
+from driftwolfe.estimators.regressor_experts import (
+    RegressionLearner,
+    checked_weights,
+)
+from driftwolfe.estimators.regressor_experts import (
+    read_model as read_regressor,
+)
+from driftwolfe.estimators.regressor_experts import (
+    write_model as write_regressor,
+)
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array
@@ -322,11 +333,135 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
         return learner.learn_one(features.find(x), values, label)
 
     def _rows(self, table: Array, names: Collection[Hashable]) -> Rows:
-        """The known features of the rows, their places rising: the order of names does not matter."""
-        places = self._features.find(names)
-        order = places.argsort()[np.count_nonzero(places < 0) :]
-        starts, chosen, values = dense_rows(table.take(order, axis=1))
-        return Rows(starts, places[order[chosen]], values)
+        return _known_rows(self._features, table, names)
+
+
+def _known_rows(features: Ids, table: Array, names: Collection[Hashable]) -> Rows:
+    """The known features of the rows, their places rising: the order of names does not matter."""
+    places = features.find(names)
+    order = places.argsort()[np.count_nonzero(places < 0) :]
+    starts, chosen, values = dense_rows(table.take(order, axis=1))
+    return Rows(starts, places[order[chosen]], values)
+
+
+class RiverTraceNormRegressor(Guarded, base.MiniBatchRegressor):
+    """Regression for streams that drift, with nothing to tune; see `TraceNormRegressor`.
+
+    Features may appear at any time; a missing feature counts as 0. Those of the first row are the ones
+    that random features look at. Before the first row the prediction is 0.
+
+    Parameters
+    ----------
+    radii, random_features
+        As for `TraceNormRegressor`.
+    seed
+        `random_state` of `TraceNormRegressor`.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from driftwolfe.estimators import RiverTraceNormRegressor
+    >>> model = RiverTraceNormRegressor()
+    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
+    MAE: 0.18...
+    """
+
+    def __init__(self, radii: Any = "auto", random_features: int = 64, seed: int = 0) -> None:
+        self.radii, self.random_features, self.seed = radii, random_features, seed
+        self._features = Ids()
+        self._learner: RegressionLearner | None = None
+
+    @property
+    @reads
+    def feature_names(self) -> list[Any]:
+        """The features seen so far, in order of appearance, those of one row sorted."""
+        return list(self._features.names)
+
+    @property
+    @reads
+    def expert_weights(self) -> dict[str, float]:
+        """The weights of the experts by name; empty before anything was learned."""
+        if self._learner is None:
+            return {}
+        return dict(zip(self._learner.names, self._learner.state.weights[0].tolist(), strict=True))
+
+    @writes
+    def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn a row of features and its target, with weight `w`."""
+        known = w == 1.0 and self._learner is not None and type(y) in _PLAIN and _is_plain(x)
+        if known and self._features.numbers.keys() >= x.keys():
+            places = self._features.find(x)
+            if self._learner.learn_one(places, _values(x), np.array([y], dtype=np.float64)):
+                return
+        self._learn(_row_of(x), x, [y], None if w == 1.0 else w)
+
+    @reads
+    def predict_one(self, x: Mapping[Any, Any]) -> float:
+        """Return the prediction for a row."""
+        if self._learner is not None and _is_plain(x):
+            if not self._features.numbers.keys() >= x.keys():
+                check_keys(x, "the name of a feature")
+            told = self._learner.predict_one(self._features.find(x), _values(x))
+            if told.size:
+                return float(told[0])
+        return float(self._predict(_row_of(x), x)[0])
+
+    @writes
+    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = None) -> None:
+        """Learn the rows of a frame, one after the other, with weights `w` if given."""
+        self._learn(_table_of(X), X.columns, y, w)
+
+    @reads
+    def predict_many(self, X: pd.DataFrame) -> pd.Series:
+        """Return the prediction for every row."""
+        import pandas as pd
+
+        return pd.Series(self._predict(_table_of(X), X.columns), index=X.index)
+
+    @reads_whole
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the regressor to a file, without any code."""
+        options = {"radii": self.radii, "random_features": self.random_features}
+        options["random_state"] = self.seed
+        write_regressor(path, type(self).__name__, options, self._learner, self._features.names)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> RiverTraceNormRegressor:
+        """Return the regressor that `save` wrote; it resumes bit-identically."""
+        options, learner, names = read_regressor(path, cls.__name__, REGRESSOR_OPTIONS)
+        sizes = (0, 1) if learner is None else (learner.map.features, learner.outputs)
+        require(sizes == (len(names), 1), "features")
+        loaded = cls(options["radii"], options["random_features"], options["random_state"])
+        loaded._learner, loaded._features = learner, Ids(names)
+        return loaded
+
+    def _learn(self, table: Array, names: Collection[Any], y: Iterable[Any], w: Any) -> None:
+        """Learn the rows of a table that has been checked, with targets and weights that have not."""
+        targets = np.array([_number_of("target", each) for each in y]).reshape(-1, 1)
+        if len(targets) != len(table):
+            raise ValueError(
+                f"y must hold a target for each of {len(table)} rows, got {len(targets)}"
+            )
+        if not (np.abs(targets) <= LARGEST).all():
+            raise ValueError(f"targets must be finite and lie between -{LARGEST:g} and {LARGEST:g}")
+        order, parts = checked_weights(w, len(table), "w")
+        if not order.size:
+            return
+        if self._learner is None:
+            options = self.radii, self.random_features, self.seed
+            self._learner = RegressionLearner(*options, len(names), 1)
+        if not self._features.numbers.keys() >= set(names):
+            # Sorted, so that the order of names does not matter.
+            new = sorted(map(plain_key, names), key=lambda name: (type(name).__name__, repr(name)))
+            self._features.add(new)
+        self._learner.grow(len(self._features))
+        rows = _known_rows(self._features, table[order], names)
+        self._learner.learn(rows, targets[order], parts)
+
+    def _predict(self, table: Array, names: Collection[Hashable]) -> Array:
+        if self._learner is None:
+            return np.zeros(len(table))
+        return self._learner.predict(_known_rows(self._features, table, names))[:, 0]
 
 
 #: Types of numbers that need no further check, up to 64 bits.

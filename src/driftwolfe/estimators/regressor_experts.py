@@ -1,0 +1,350 @@
+"""The experts behind the regressors, and the saved state of these."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from driftwolfe.estimators.classifier_experts import checked_radii
+from driftwolfe.estimators.classifier_features import (
+    FULL_FEATURES,
+    LARGEST,
+    LARGEST_WEIGHT,
+    SMALLEST,
+    SMALLEST_WEIGHT,
+    FeatureMap,
+    Rows,
+    renewal_gap,
+)
+from driftwolfe.estimators.ids import distinct_keys, encode_keys
+from driftwolfe.points import checks
+from driftwolfe.points.kinds import Array, Indices, compiled
+from driftwolfe.saved_state import Field, check_fields
+from driftwolfe.storage import Archive, enough_memory, read_archive, require, write_archive
+
+kernels = compiled("driftwolfe.estimators.regressor_kernels")
+
+#: Default radii, in units of the deviation of targets for a row of usual length.
+RADII = (4.0, 32.0, 256.0)
+#: Interval lengths whose best step sizes the experts in balls have.
+LENGTHS = (16, 256, 4096, 65_536)
+#: Rows between looks at whether a feature has a scale at last.
+BLOCK = 16
+#: Rows that are mapped together where nothing is learned, which bounds the memory for it.
+CHUNK = 4096
+#: Random features look at up to so many features each.
+LOOKS = 3
+
+
+class RegressionLearner:
+    r"""A feature map and the experts on top of it, with the options of `TraceNormRegressor`.
+
+    The expert for a radius :math:`\rho` and lengths L holds a matrix Y, predicts
+    :math:`\bar y + s Y z` with :math:`\bar y, s` the mean and deviation of the targets so far, and
+    after each row takes a gradient step of size :math:`\rho/\sqrt{m L}` for m outputs, projected onto
+    the ball once a bound on its trace norm passes 1.5 rho.
+    """
+
+    def __init__(self, radii: Any, random: int, seed: int, features: int, outputs: int) -> None:
+        self.radii = _checked_radii(radii)
+        self.random = checks.count(random, "random_features", least=0, most=1 << 12)
+        self.seed = checks.count(seed, "random_state", least=0, most=(1 << 32) - 1)
+        self.map = FeatureMap(features, True)
+        self.renewal = 1  # the round after which the map is recomputed
+        loops, d = kernels(), features if features <= FULL_FEATURES else 0
+        width, windows = d + self.random if d else 0, 2 * len(loops.WINDOWS)
+        balls = len(self.radii) * len(LENGTHS)
+        experts = loops.PLAIN + balls
+        self.state = loops.State(
+            clock=np.zeros(1, np.int64),
+            targets=np.zeros((5, outputs)),
+            weights=np.full((outputs, experts), 1.0 / experts),
+            points=np.zeros((features + 1, balls * outputs)),
+            norms=np.zeros((2, balls)),
+            row=np.zeros(d),
+            **self._drawn(d),
+            totals=np.zeros(windows),
+            ages=np.zeros(windows, np.int64),
+            means=np.zeros((windows, width)),
+            centres=np.zeros((windows, outputs)),
+            moments=np.zeros((windows, width, width)),
+            **{name: np.zeros((windows, width, outputs)) for name in ("cross", "narrow", "wide")},
+        )
+        self._set_steps()
+
+    def _drawn(self, features: int) -> dict[str, Array]:
+        """Draw the directions of random features: each looks at one to three features."""
+        rng = np.random.default_rng(self.seed)
+        number = self.random if features else 0
+        directions = np.zeros((features, number))
+        for column in directions.T:
+            looked = rng.permutation(features)[: rng.integers(1, LOOKS + 1)]
+            column[looked] = rng.normal(size=looked.size) / np.sqrt(looked.size)
+        return {"directions": directions, "offsets": rng.uniform(0.0, 2.0 * np.pi, number)}
+
+    def _set_steps(self) -> None:
+        """Set the radius and the step size of every expert in a ball."""
+        self._radii: Array = np.repeat(self.radii, len(LENGTHS))
+        self._steps: Array = self._radii / np.sqrt(
+            self.outputs * np.resize(LENGTHS, self._radii.size)
+        )
+
+    @property
+    def t(self) -> int:
+        return int(self.state.clock[0])
+
+    @property
+    def outputs(self) -> int:
+        return len(self.state.weights)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the experts."""
+        loops, found = kernels(), ["last target"]
+        for k, window in enumerate(loops.WINDOWS):
+            rows = f"{window:g} rows" if window < np.inf else "all rows"
+            wide = ["ridge with random features"] if k >= loops.FIRST_WIDE else []
+            kinds = ("mean", "ridge", *wide, "ridge of changes")
+            found += [f"{kind}, {rows}" for kind in kinds]
+        return found + [f"radius {r:g}, {n:,} rows" for r in self.radii for n in LENGTHS]
+
+    def learn(self, rows: Rows, targets: Array, parts: Array) -> None:
+        """Learn rows with weights, up to the next renewal of the map at a time."""
+        done = 0
+        while done < rows.number:
+            end = done + min(BLOCK - self.t % BLOCK, self.renewal - self.t)
+            own, some = slice(done, end), rows.stretch(done, end)
+            mapped = self.map.rows(some, parts[own])
+            raw = some if self.map.full else mapped
+            kernels().learn_rows(
+                *raw, *mapped, targets[own], parts[own], self.state, self._steps, self._radii
+            )
+            self._renew()
+            done = end
+
+    def _renew(self) -> None:
+        """Recompute the map, if it is time."""
+        if self.t >= self.renewal or (self.t % BLOCK == 0 and self.map.is_behind):
+            self.map.renew()
+            self.renewal = self.t + renewal_gap(self.map.features, self.t)
+
+    def learn_one(self, places: Indices, values: Array, target: Array) -> bool:
+        """Learn one row of known features; return False, and do nothing, if a number is out of range."""
+        row = self._in_order(places, values)
+        sound = kernels().learn_one_row(
+            *row, LARGEST, SMALLEST, self.map.parts, target, self.state, self._steps, self._radii
+        )
+        if sound:
+            self._renew()
+        return sound
+
+    def predict_one(self, places: Indices, values: Array) -> Array:
+        """Return the predictions for one row, none if a value is out of range; -1 is a new place."""
+        row = self._in_order(places, values)
+        return kernels().predict_one_row(*row, LARGEST, SMALLEST, self.map.parts, self.state)
+
+    def _in_order(self, places: Indices, values: Array) -> tuple[Indices, Array]:
+        """Sort entries by place, as rows have them, where sums depend on it."""
+        if self.map.full:
+            return places, values
+        order = places.argsort()
+        return places[order], values[order]
+
+    def predict(self, rows: Rows) -> Array:
+        """Return the predictions for every row, a column for each output."""
+        told = np.empty((rows.number, self.outputs))
+        for k in range(0, rows.number, CHUNK):
+            some = rows.stretch(k, min(k + CHUNK, rows.number))
+            mapped = self.map.rows(some)
+            raw = some if self.map.full else mapped
+            kernels().predict_rows(*raw, *mapped, self.state, told[k : k + CHUNK])
+        return told
+
+    def grow(self, features: int) -> None:
+        """Make room for more features, which were 0 so far; random ones do not look at them."""
+        known = self.map.features
+        if features <= known:
+            return
+        points = np.zeros((max(features + 1, 2 * known), self.state.points.shape[1]))
+        points[: known + 1] = self.state.points[: known + 1]
+        self.state = self.state._replace(points=points)
+        if self.map.full and features > FULL_FEATURES:
+            # The map for many features, with the same experts in balls; the others keep only means.
+            weights, intercepts = self.map.to_features(points[: known + 1])
+            self.map = self.map.diagonal()
+            if self.t:
+                points[: known + 1] = self.map.from_features(weights, intercepts)
+                for i, radius in enumerate(self._radii.tolist()):
+                    place = i * self.outputs, self.outputs, radius
+                    self.state.norms[:, i] = kernels().project_columns(points, *place)
+            self._move(0)
+        elif self.map.full:
+            self._move(features)
+        self.map.grow(features)
+
+    def _move(self, features: int) -> None:
+        """Make room for so many features in all windows, or take it away for none."""
+        old, state = self.state.row.size, self.state
+        if not old:  # nothing is known of random features either
+            state = state._replace(offsets=self._drawn(features)["offsets"])
+        width = features + state.offsets.size if features else 0
+        kept = np.r_[:old, features : features + state.offsets.size] if features else np.r_[:0]
+        wider: dict[str, Array] = {"row": np.zeros(features)}
+        wider["row"][: min(old, features)] = state.row[:features]
+        wider["directions"] = np.zeros((features, state.offsets.size if features else 0))
+        if old and features:
+            wider["directions"][:old] = state.directions
+        elif features:
+            wider["directions"] = self._drawn(features)["directions"]
+        else:
+            wider["offsets"] = np.zeros(0)
+        for name in ("means", "moments", "cross", "narrow", "wide"):
+            given = getattr(state, name)
+            axes = 2 if name == "moments" else 1
+            shape = (len(given), *[width] * axes, *given.shape[1 + axes :])
+            wider[name] = np.zeros(shape)
+            if old and features:
+                wider[name][(slice(None), *np.ix_(*[kept] * axes))] = given
+        self.state = state._replace(**wider)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "state": tuple(self.state)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.state = kernels().State(*(np.array(each) for each in self.state))
+
+
+def checked_weights(given: Any, number: int, what: str) -> tuple[Indices, Array]:
+    """Return the rows of positive weight, and their weights; one number is for all rows, None is 1."""
+    weights = np.ones(number) if given is None else checks.real_array(given, what)
+    if weights.ndim and weights.shape != (number,):
+        raise ValueError(
+            f"{what} must hold one number for each of {number} rows, got {weights.shape}"
+        )
+    if not ((weights >= 0.0) & (weights <= LARGEST_WEIGHT)).all():
+        raise ValueError(f"{what} must lie between 0 and {LARGEST_WEIGHT:g}")
+    weights = np.broadcast_to(weights, (number,))
+    order = (weights >= SMALLEST_WEIGHT).nonzero()[0]
+    return order, weights[order]
+
+
+def _checked_radii(radii: Any) -> tuple[float, ...]:
+    """Return the radii as numbers, from one or several, or the default ones for "auto"."""
+    default = isinstance(radii, str) and radii == "auto"
+    return RADII if default else checked_radii(radii)
+
+
+#: Options that both regressors have.
+OPTIONS = {
+    "radii": Field((str, list, int, float), items=Field((int, float))),
+    "random_features": Field(int, least=0),
+    "random_state": Field(int, least=0, below=1 << 32),
+}
+_REAL, _COUNT = np.float64, Field(int, least=0, below=1 << 53)
+_NUMBERS = {"outputs": Field(int, least=1, below=1 << 31), "renewal": _COUNT}
+#: Features and targets are smaller, their inverse scales too.
+_LARGE = (-1e150, 1e150)
+_ARRAYS = {
+    "map.totals": Field(_REAL, (2,), 0.0, 1e150),
+    "map.seen": Field(_REAL, ("features",), 0.0),
+    "map.mean": Field(_REAL, ("full",), *_LARGE),
+    "map.moments": Field(_REAL, ("full", "full")),
+    "map.squares": Field(_REAL, ("others",)),
+    "map.centre": Field(_REAL, ("full",), *_LARGE),
+    "map.table": Field(_REAL, ("full", "full"), *_LARGE),
+    "clock": Field(np.int64, (1,), 0),
+    "targets": Field(_REAL, (5, "outputs")),
+    "weights": Field(_REAL, ("outputs", "experts"), 0.0, 1.0),
+    "points": Field(_REAL, ("mapped", "balls outputs"), *_LARGE),
+    "norms": Field(_REAL, (2, "balls"), 0.0),
+    "row": Field(_REAL, ("full",), *_LARGE),
+    "directions": Field(_REAL, ("full", "random"), *_LARGE),
+    "offsets": Field(_REAL, ("random",), *_LARGE),
+    "totals": Field(_REAL, ("windows",), 0.0),
+    "ages": Field(np.int64, ("windows",), 0),
+    "means": Field(_REAL, ("windows", "width")),
+    "centres": Field(_REAL, ("windows", "outputs")),
+    "moments": Field(_REAL, ("windows", "width", "width")),
+    "cross": Field(_REAL, ("windows", "width", "outputs")),
+    "narrow": Field(_REAL, ("windows", "width", "outputs")),
+    "wide": Field(_REAL, ("windows", "width", "outputs")),
+}
+
+
+def write_model(
+    path: str | os.PathLike[str],
+    kind: str,
+    options: Mapping[str, Any],
+    learner: RegressionLearner | None,
+    names: Iterable[Any],
+) -> None:
+    """Write options, learner and names of features to one file."""
+    numbers, arrays = None, {"names": encode_keys(names)}
+    if learner is not None:
+        numbers = {"outputs": learner.outputs, "renewal": learner.renewal}
+        arrays |= {f"map.{name}": getattr(learner.map, name) for name in FeatureMap.STATE}
+        arrays |= learner.state._asdict()
+        arrays["points"] = learner.state.points[: learner.map.features + 1]
+    radii = np.asarray(options["radii"]).tolist()  # a text stays one
+    settings = {**options, "radii": radii, "learner_state": numbers}
+    write_archive(path, kind, settings, arrays)
+
+
+def read_model(
+    path: str | os.PathLike[str], kind: str, options: Mapping[str, Field]
+) -> tuple[dict[str, Any], RegressionLearner | None, list[Any]]:
+    """Return options, learner and names that `write_model` wrote, if they are of that kind."""
+    fields = {**options, "learner_state": Field(dict, optional=True)}
+
+    def check(archive: Archive) -> None:
+        settings, arrays, own = (
+            archive.settings,
+            archive.arrays,
+            {"names": Field(np.uint8, (None,))},
+        )
+        check_fields(fields, settings, kind)
+        numbers, seen = settings["learner_state"], arrays.get("map.seen")
+        if numbers is None or seen is None:
+            require(numbers is None, "arrays of a regressor")
+            check_fields(own, arrays, kind)
+            return
+        check_fields(_NUMBERS, numbers, kind)
+        features = seen.nbytes // 8
+        full = features if features <= FULL_FEATURES else 0
+        random = settings["random_features"] if full else 0
+        sizes = {"features": features, "full": full, "others": features - full, "random": random}
+        sizes |= {"mapped": features + 1, "width": full + random, "outputs": numbers["outputs"]}
+        sizes["balls"] = len(_checked_radii(settings["radii"])) * len(LENGTHS)
+        sizes["experts"] = sizes["balls"] + kernels().PLAIN
+        sizes["windows"] = 2 * len(kernels().WINDOWS)
+        check_fields(_ARRAYS | own, arrays, kind, **sizes)
+
+    with enough_memory(path):
+        archive = read_archive(path, check, kind)
+        settings, arrays = archive.settings, archive.arrays
+        names, numbers = distinct_keys(arrays.pop("names")), settings.pop("learner_state")
+        if numbers is None:
+            return settings, None, names
+        return settings, _restored(settings, numbers, arrays), names
+
+
+def _restored(
+    settings: dict[str, Any], numbers: dict[str, Any], arrays: dict[str, Array]
+) -> RegressionLearner:
+    """Return the learner of a state whose parts have been checked one by one, if they fit together."""
+    own = (settings[name] for name in ("radii", "random_features", "random_state"))
+    learner = RegressionLearner(*own, 0, numbers["outputs"])
+    for name in FeatureMap.STATE:
+        setattr(learner.map, name, arrays.pop(f"map.{name}"))
+    learner.map.full = learner.map.mean.size == learner.map.seen.size
+    learner.state, learner.renewal = kernels().State(**arrays), numbers["renewal"]
+    t, gap = learner.t, renewal_gap(learner.map.features, learner.t)
+    require(t < learner.renewal <= t + gap, "rounds of a regressor")
+    require((abs(learner.state.weights.sum(axis=1) - 1.0) < 1e-6).all(), "weights of experts")
+    low, high, last, error, squares = learner.state.targets
+    require(((low <= last) & (last <= high) & (error >= 0.0) & (squares >= 0.0)).all(), "targets")
+    return learner
