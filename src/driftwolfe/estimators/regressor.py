@@ -37,7 +37,7 @@ class TraceNormRegressor(Guarded, RegressorMixin, BaseEstimator):
     ----------
     radii
         Bounds on the trace norms of the matrices in balls, in units of the targets' standard
-        deviation for a row of usual length: ``"auto"`` for 4, 32 and 256, or a number, or several.
+        deviation for a row of usual length: ``"auto"`` for 4 and 32, or a number, or several.
     random_features
         Number of cosines of one to three features each, for what is not linear; 0 for none.
     random_state
@@ -63,11 +63,14 @@ class TraceNormRegressor(Guarded, RegressorMixin, BaseEstimator):
               \frac{(S + 1) \ln (N T)}{0.8} + 0.1 \sum_t \Delta_t^2
 
     by fixed share with share 1/(t + 1) (Herbster and Warmuth 1998) and Hoeffding's lemma. An expert
-    in a ball of radius :math:`\rho` has, on every interval I of 4 to 262,144 rows, for the one of four
+    in a ball of radius :math:`\rho` has, on every interval I of 64 to 262,144 rows, for the one of three
     step sizes that suits it, regret at most :math:`7.3\, \rho \sqrt{m |I|}` against any matrix in the
     ball, for m outputs and the losses, in units of the targets' deviation, that it descends on, before
     predictions are clipped to the range of targets and a quarter more. The other experts have no
     guarantee of their own, and the bounds on sums of :math:`\Delta_t^2` are large where experts differ much.
+
+    Rescaling features, or rescaling and shifting targets, does the same to predictions, up to about a
+    thousandth of the targets' deviation: experts with long steps amplify rounding errors.
 
     Work per row grows with the square of the features up to 256 (time to fit included), and beyond
     with the nonzero entries of a row: then only means and experts in balls are left.

@@ -28,9 +28,9 @@ from driftwolfe.storage import Archive, enough_memory, read_archive, require, wr
 kernels = compiled("driftwolfe.estimators.regressor_kernels")
 
 #: Default radii, in units of the deviation of targets for a row of usual length.
-RADII = (4.0, 32.0, 256.0)
+RADII = (4.0, 32.0)
 #: Interval lengths whose best step sizes the experts in balls have.
-LENGTHS = (16, 256, 4096, 65_536)
+LENGTHS = (256, 4096, 65_536)
 #: Rows between looks at whether a feature has a scale at last.
 BLOCK = 16
 #: Rows that are mapped together where nothing is learned, which bounds the memory for it.

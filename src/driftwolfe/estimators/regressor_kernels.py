@@ -292,7 +292,8 @@ def _count_all(features, change, target, part, state, inverse, factor, solved):
             top = features.size if k >= FIRST_WIDE and first == 0 else d
             state.ages[window] += 1
             # One factor takes the time of many rows where there are many features.
-            if state.ages[window] >= min(top * top / 1024.0, state.totals[window] / 8.0):
+            rows = state.totals[window]
+            if state.ages[window] >= min(max(top * top / 512.0, rows / 64.0), rows / 8.0):
                 state.ages[window] = 0
                 _fit(
                     *(state.moments[window], state.cross[window], inverse, d, top),
@@ -322,13 +323,14 @@ def _learn(places, values, mapped, weights, target, part, state, steps, radii, s
 
 
 @jit()
-def _spare(state):
-    """Return working memory."""
+def _spare(state, size):
+    """Return working memory, for factors of that size."""
     outputs, experts = state.weights.shape
-    d, width = state.row.size, state.means.shape[1]
+    width = state.means.shape[1]
     return (
-        *(np.zeros(width), np.zeros(d), np.zeros(width), np.zeros((outputs, experts))),
-        *(np.zeros(outputs), np.zeros((width, width)), np.zeros((width, outputs))),
+        *(np.empty(width), np.empty(state.row.size), np.empty(width)),
+        *(np.empty((outputs, experts)), np.empty(outputs)),
+        *(np.empty((size, size)), np.empty((size, outputs))),
     )
 
 
@@ -337,7 +339,7 @@ def learn_rows(
     starts, places, values, map_starts, mapped, weights, targets, parts, state, steps, radii
 ):
     """Learn rows, given as they are and mapped, of weights `parts`."""
-    spare = _spare(state)
+    spare = _spare(state, state.means.shape[1])
     for n in range(parts.size):
         own, there = slice(starts[n], starts[n + 1]), slice(map_starts[n], map_starts[n + 1])
         row, z = (places[own], values[own]), (mapped[there], weights[there])
@@ -347,7 +349,7 @@ def learn_rows(
 @jit(*_ROWS, *_ROWS, STATE, NEW_TABLE)
 def predict_rows(starts, places, values, map_starts, mapped, weights, state, told):
     """Predict rows, given as they are and mapped."""
-    features, change, inverse, answers, _, _, _ = _spare(state)
+    features, change, inverse, answers, _, _, _ = _spare(state, 0)
     for n in range(starts.size - 1):
         own, there = slice(starts[n], starts[n + 1]), slice(map_starts[n], map_starts[n + 1])
         _features(places[own], values[own], state, inverse, features, change)
@@ -364,7 +366,8 @@ def learn_one(places, values, largest, smallest, state_of_map, target, state, st
         sound = sound and abs(target[o]) <= largest
     if sound:
         _, mapped, weights = _map_row(own, known, np.ones(1), state_of_map)
-        _learn(own, known, mapped, weights, target, 1.0, state, steps, radii, _spare(state))
+        spare = _spare(state, state.means.shape[1])
+        _learn(own, known, mapped, weights, target, 1.0, state, steps, radii, spare)
     return sound
 
 
@@ -375,7 +378,7 @@ def predict_one(places, values, largest, smallest, state_of_map, state):
     if not sound:
         return np.empty(0)
     _, mapped, weights = _map_row(own, known, np.empty(0), state_of_map)
-    features, change, inverse, told, units, _, _ = _spare(state)
+    features, change, inverse, told, units, _, _ = _spare(state, 0)
     _features(own, known, state, inverse, features, change)
     _ask(mapped, weights, state, features, change, told)
     for o in range(units.size):
