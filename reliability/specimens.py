@@ -20,6 +20,7 @@ from driftwolfe.estimators import (
     Recommender,
     RiverTraceNormClassifier,
     TraceNormClassifier,
+    TraceNormRegressor,
 )
 from driftwolfe.experiments import trial as results
 from driftwolfe.experiments.sweep import EXAMPLE, Store, parse_spec, read_spec
@@ -245,6 +246,21 @@ def _use_river(model: Any) -> None:
         model.learn_one(x, label)
 
 
+def _write_regressor(path: Path) -> None:
+    X, _ = _labelled(90, 0)
+    model = TraceNormRegressor(random_features=4)
+    model.partial_fit(X, np.stack([X[:, 0], X @ np.arange(X.shape[1])], axis=1)).save(path)
+
+
+def _use_regressor(model: Any) -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(ROUNDS):
+        X = rng.normal(size=(3, model.n_features_in_))
+        told = model.predict(X)
+        require(np.isfinite(told).all(), "a prediction is not finite")
+        model.partial_fit(X, rng.normal(size=told.shape))
+
+
 def _require_probabilities(p: Any) -> None:
     fits = np.isfinite(p).all() and (p >= 0).all() and np.allclose(p.sum(axis=1), 1.0)
     require(fits, "the probabilities do not sum to 1")
@@ -450,6 +466,7 @@ SPECIMENS = (
     _archive_specimen("Recommender", _write_recommender, _use_recommender),
     _archive_specimen("TraceNormClassifier", _write_classifier, _use_classifier),
     _archive_specimen("RiverTraceNormClassifier", _write_river, _use_river),
+    _archive_specimen("TraceNormRegressor", _write_regressor, _use_regressor),
     Specimen("sweep (TOML)", "sweep.toml", _write_spec, _craft_spec, read_spec, _use_spec),
     Specimen(
         "result (JSON)",

@@ -36,9 +36,13 @@ def test_the_recommender_needs_neither_scikit_learn_nor_river():
 @pytest.mark.parametrize(
     ("names", "missing", "extra"),
     [
-        (("TraceNormClassifier", "MatrixCompletionRegressor"), "sklearn", "estimators"),
         (
-            ("RiverTraceNormClassifier", "RiverMatrixCompleter", "RiverRecommender"),
+            ("TraceNormClassifier", "TraceNormRegressor", "MatrixCompletionRegressor"),
+            "sklearn",
+            "estimators",
+        ),
+        (
+            ("RiverTraceNormClassifier", "RiverTraceNormRegressor", "RiverRecommender"),
             "river",
             "river",
         ),

@@ -18,6 +18,7 @@ from contracts.learner_cases import LEARNER_CASES
 from driftwolfe.estimators.classifier_experts import ClassLearner
 from driftwolfe.estimators.ranker_pool import RankingPool
 from driftwolfe.estimators.recommender_experts import RatingPool
+from driftwolfe.estimators.regressor_experts import RegressionLearner
 from driftwolfe.storage import read_archive
 
 LEARNERS = list(LEARNER_CASES)
@@ -167,6 +168,13 @@ def river_classifier():
     return model
 
 
+def river_regressor():
+    model = dw.estimators.RiverTraceNormRegressor()
+    for row, target in zip(X.tolist(), RATINGS.tolist(), strict=True):
+        model.learn_one(dict(zip("abc", row, strict=True)), target)
+    return model
+
+
 def ranker(cls, *numbers):
     model = cls()
     model.learn_many(PAIRS, *numbers)
@@ -273,6 +281,31 @@ ESTIMATORS = {
             lambda m: m.expert_weights,
         ],
     ),
+    "TraceNormRegressor": (
+        lambda: dw.estimators.TraceNormRegressor().partial_fit(X, RATINGS),
+        "numbers",
+        [lambda m: m.partial_fit(X, RATINGS), lambda m: m.fit(X, RATINGS)],
+        [
+            lambda m: m.predict(X),
+            lambda m: m.score(X, RATINGS),
+            lambda m: m.expert_weights_,
+            lambda m: m.expert_names_,
+        ],
+    ),
+    "RiverTraceNormRegressor": (
+        river_regressor,
+        "numbers",
+        [
+            lambda m: m.learn_one(ROW, 1.0),
+            lambda m: m.learn_many(pd.DataFrame([ROW]), pd.Series([1.0])),
+        ],
+        [
+            lambda m: m.predict_one(ROW),
+            lambda m: m.predict_many(pd.DataFrame([ROW])),
+            lambda m: m.feature_names,
+            lambda m: m.expert_weights,
+        ],
+    ),
 }
 COPIES = [copy.deepcopy, pickle.dumps]
 
@@ -289,6 +322,10 @@ def in_the_middle(kind, moment, call, monkeypatch):
         "classes": (
             ClassLearner,
             {"learning": ("learn", "learn_one"), "predicting": ("probabilities", "predict_one")},
+        ),
+        "numbers": (
+            RegressionLearner,
+            {"learning": ("learn", "learn_one"), "predicting": ("predict", "predict_one")},
         ),
     }[kind]
     entered, go_on = threading.Event(), threading.Event()

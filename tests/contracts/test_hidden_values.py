@@ -140,7 +140,12 @@ def of_ids(model, key):
             yield lambda: model.learn_one({"a": 1.0, key: 1.0}, "one")
             yield lambda: model.predict_proba_one({"a": 1.0, key: 1.0})
         yield lambda: model.learn_many(frame, pd.Series([key], dtype=object))
-    else:
+    elif kind == "RiverTraceNormRegressor":
+        yield lambda: model.learn_one({"a": 1.0}, key)
+        if key is not IDS["300,000 tuples"] and key is not IDS["very many in few tuples"]:
+            yield lambda: model.learn_one({"a": 1.0, key: 1.0}, 1.0)
+            yield lambda: model.predict_one({"a": 1.0, key: 1.0})
+    elif kind != "TraceNormRegressor":  # which takes none
         for pair in ((key, 1), (1, key)):
             if kind == "Recommender":
                 yield lambda pair=pair: model.partial_fit([pair])
@@ -217,6 +222,16 @@ def masked_calls(model):
             pd.DataFrame({"new": [1.0, 2.0]}), pd.Series(["one", "two"]), w=hidden([1.0, 1.0])
         )
         yield lambda: model.predict_proba_one({"a": np.ma.masked})
+    elif kind == "TraceNormRegressor":
+        yield lambda: model.fit(hidden(X), X[:, 0])
+        yield lambda: model.fit(X, hidden(X[:, 0]))
+        yield lambda: model.partial_fit(X, X[:, 0], sample_weight=hidden(np.ones(len(X))))
+        yield lambda: model.predict(hidden(X))
+    elif kind == "RiverTraceNormRegressor":
+        yield lambda: model.learn_one({"a": np.ma.masked, "new": 1.0}, 1.0)
+        yield lambda: model.learn_one({"a": 1.0, "new": 1.0}, np.ma.masked)
+        yield lambda: model.learn_one({"a": 1.0, "new": 1.0}, 1.0, w=np.ma.masked)
+        yield lambda: model.predict_one({"a": np.ma.masked})
     elif kind.startswith("River"):
         yield lambda: model.learn_many([(1, 2), (1, "new")], POINT)
         yield lambda: model.learn_many(hidden([[1, 2], [3, 99]]), [1.0, 2.0])

@@ -44,6 +44,10 @@ def test_estimators(name):
         model.partial_fit(make.ROWS, make.LABELS)
     elif name == "RiverTraceNormClassifier":
         model.learn_one({"a": 1.0, "new": 2.0}, "new")
+    elif name == "TraceNormRegressor":
+        model.partial_fit(make.ROWS, make.ROWS @ make.TARGETS)
+    elif name == "RiverTraceNormRegressor":
+        model.learn_one({"a": 1.0, "new": 2.0}, 3.0)
     elif name in ("RiverMatrixCompleter", "RiverRecommender"):
         model.learn_one("new", 1, 3.0)
     elif name == "Recommender":

@@ -385,6 +385,21 @@ def read_model(
         return settings, None if numbers is None else _restored(numbers, arrays), held
 
 
+def check_map(given: FeatureMap) -> None:
+    """Refuse a map, read from a file, with scales that could leave the range of numbers."""
+    moments, seen, (weight, lengths) = given.moments, given.seen, given.totals
+    squares = np.concatenate((moments.diagonal(), given.squares))
+    in_range = (squares == 0.0) | ((squares >= SMALLEST_SQUARE) & (squares <= LARGEST_SQUARE))
+    require(in_range.all(), "squares of features")
+    # Cauchy and Schwarz: correlations are at most 1.
+    roots = np.sqrt(moments.diagonal())
+    lower = np.abs(np.tril(moments, -1))
+    require((lower <= ROUNDING * roots * roots[:, None]).all(), "moments of features")
+    require(weight > 0.0 or (lengths == 0.0 and not squares.any()), "totals")
+    require((seen <= ROUNDING * weight).all(), "totals")
+    require((seen[squares > 0.0] >= SMALLEST_WEIGHT / 2).all(), "totals")
+
+
 def _restored(numbers: dict[str, Any], arrays: dict[str, Array]) -> ClassLearner:
     """Return the learner of a state whose parts have been checked one by one, if they fit together."""
     method = "pola" if numbers["adaptive"] else "pold"
@@ -396,18 +411,8 @@ def _restored(numbers: dict[str, Any], arrays: dict[str, Array]) -> ClassLearner
     experts, learner.renewal = learner.experts, numbers["renewal"]
     experts.t, experts.width = numbers["t"], len(experts.points)
     experts.set_steps()
-    # No scale can leave the range of numbers, and no matrix is larger than experts let it grow.
-    moments, seen, (weight, lengths) = learner.map.moments, learner.map.seen, learner.map.totals
-    squares = np.concatenate((moments.diagonal(), learner.map.squares))
-    in_range = (squares == 0.0) | ((squares >= SMALLEST_SQUARE) & (squares <= LARGEST_SQUARE))
-    require(in_range.all(), "squares of features")
-    # Cauchy and Schwarz: correlations are at most 1.
-    roots = np.sqrt(moments.diagonal())
-    lower = np.abs(np.tril(moments, -1))
-    require((lower <= ROUNDING * roots * roots[:, None]).all(), "moments of features")
-    require(weight > 0.0 or (lengths == 0.0 and not squares.any()), "totals")
-    require((seen <= ROUNDING * weight).all(), "totals")
-    require((seen[squares > 0.0] >= SMALLEST_WEIGHT / 2).all(), "totals")
+    check_map(learner.map)
+    # No matrix is larger than experts let it grow.
     points, weights = experts.points, experts.weights
     require(abs(weights.sum() - 1.0) < 1e-6, "weights of experts")
     limits = ROUNDING * (1.0 + SLACK) * np.resize(experts.radii, weights.size)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.estimators.classifier_experts import checked_radii
+from driftwolfe.estimators.classifier_experts import ARRAYS as MAP_ARRAYS
+from driftwolfe.estimators.classifier_experts import check_map, checked_radii
 from driftwolfe.estimators.classifier_features import (
     FULL_FEATURES,
     LARGEST,
@@ -207,7 +208,8 @@ class RegressionLearner:
             shape = (len(given), *[width] * axes, *given.shape[1 + axes :])
             wider[name] = np.zeros(shape)
             if old and features:
-                wider[name][(slice(None), *np.ix_(*[kept] * axes))] = given
+                places: Any = (slice(None), *np.ix_(*[kept] * axes))
+                wider[name][places] = given
         self.state = state._replace(**wider)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -249,15 +251,9 @@ _NUMBERS = {"outputs": Field(int, least=1, below=1 << 31), "renewal": _COUNT}
 #: Features and targets are smaller, their inverse scales too.
 _LARGE = (-1e150, 1e150)
 _ARRAYS = {
-    "map.totals": Field(_REAL, (2,), 0.0, 1e150),
-    "map.seen": Field(_REAL, ("features",), 0.0),
-    "map.mean": Field(_REAL, ("full",), *_LARGE),
-    "map.moments": Field(_REAL, ("full", "full")),
-    "map.squares": Field(_REAL, ("others",)),
-    "map.centre": Field(_REAL, ("full",), *_LARGE),
-    "map.table": Field(_REAL, ("full", "full"), *_LARGE),
-    "clock": Field(np.int64, (1,), 0),
-    "targets": Field(_REAL, (5, "outputs")),
+    **{f"map.{name}": MAP_ARRAYS[f"map.{name}"] for name in FeatureMap.STATE},
+    "clock": Field(np.int64, (1,), 0, below=1 << 53),
+    "targets": Field(_REAL, (5, "outputs"), -1e250, 1e250),
     "weights": Field(_REAL, ("outputs", "experts"), 0.0, 1.0),
     "points": Field(_REAL, ("mapped", "balls outputs"), *_LARGE),
     "norms": Field(_REAL, (2, "balls"), 0.0),
@@ -267,7 +263,7 @@ _ARRAYS = {
     "totals": Field(_REAL, ("windows",), 0.0),
     "ages": Field(np.int64, ("windows",), 0),
     "means": Field(_REAL, ("windows", "width")),
-    "centres": Field(_REAL, ("windows", "outputs")),
+    "centres": Field(_REAL, ("windows", "outputs"), *_LARGE),
     "moments": Field(_REAL, ("windows", "width", "width")),
     "cross": Field(_REAL, ("windows", "width", "outputs")),
     "narrow": Field(_REAL, ("windows", "width", "outputs")),
@@ -336,12 +332,13 @@ def _restored(
     settings: dict[str, Any], numbers: dict[str, Any], arrays: dict[str, Array]
 ) -> RegressionLearner:
     """Return the learner of a state whose parts have been checked one by one, if they fit together."""
-    own = (settings[name] for name in ("radii", "random_features", "random_state"))
-    learner = RegressionLearner(*own, 0, numbers["outputs"])
+    radii, random, seed = (settings[name] for name in ("radii", "random_features", "random_state"))
+    learner = RegressionLearner(radii, random, seed, 0, numbers["outputs"])
     for name in FeatureMap.STATE:
         setattr(learner.map, name, arrays.pop(f"map.{name}"))
     learner.map.full = learner.map.mean.size == learner.map.seen.size
     learner.state, learner.renewal = kernels().State(**arrays), numbers["renewal"]
+    check_map(learner.map)
     t, gap = learner.t, renewal_gap(learner.map.features, learner.t)
     require(t < learner.renewal <= t + gap, "rounds of a regressor")
     require((abs(learner.state.weights.sum(axis=1) - 1.0) < 1e-6).all(), "weights of experts")

@@ -339,11 +339,15 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
         return learner.learn_one(*learner.in_order(places, values), label)
 
     def _known(self, x: dict[Any, Any]) -> Indices:
-        """The places of the features of a row; KeyError if one is new."""
-        return np.fromiter(map(self._features.numbers.__getitem__, x), np.int64, len(x))
+        return _known_places(self._features, x)
 
     def _rows(self, table: Array, names: Collection[Hashable]) -> Rows:
         return _known_rows(self._features, table, names)
+
+
+def _known_places(features: Ids, x: dict[Any, Any]) -> Indices:
+    """The places of the features of a row; KeyError if one is new."""
+    return np.fromiter(map(features.numbers.__getitem__, x), np.int64, len(x))
 
 
 def _known_rows(features: Ids, table: Array, names: Collection[Hashable]) -> Rows:
@@ -398,10 +402,12 @@ class RiverTraceNormRegressor(Guarded, base.MiniBatchRegressor):
     @writes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of features and its target, with weight `w`."""
-        known = w == 1.0 and self._learner is not None and type(y) in _PLAIN and _is_plain(x)
-        if known and self._features.numbers.keys() >= x.keys():
-            places = self._features.find(x)
-            if self._learner.learn_one(places, _values(x), np.array([y], dtype=np.float64)):
+        if w == 1.0 and self._learner is not None and type(y) in _PLAIN and _is_plain(x):
+            try:
+                row = _known_places(self._features, x), _values(x)
+            except KeyError:  # a new feature
+                row = None
+            if row and self._learner.learn_one(*row, np.array([y], dtype=np.float64)):
                 return
         self._learn(_row_of(x), x, [y], None if w == 1.0 else w)
 
@@ -409,9 +415,12 @@ class RiverTraceNormRegressor(Guarded, base.MiniBatchRegressor):
     def predict_one(self, x: Mapping[Any, Any]) -> float:
         """Return the prediction for a row."""
         if self._learner is not None and _is_plain(x):
-            if not self._features.numbers.keys() >= x.keys():
+            try:
+                places = _known_places(self._features, x)
+            except KeyError:
                 check_keys(x, "the name of a feature")
-            told = self._learner.predict_one(self._features.find(x), _values(x))
+                places = self._features.find(x)
+            told = self._learner.predict_one(places, _values(x))
             if told.size:
                 return float(told[0])
         return float(self._predict(_row_of(x), x)[0])
@@ -447,7 +456,9 @@ class RiverTraceNormRegressor(Guarded, base.MiniBatchRegressor):
 
     def _learn(self, table: Array, names: Collection[Any], y: Iterable[Any], w: Any) -> None:
         """Learn the rows of a table that has been checked, with targets and weights that have not."""
-        targets = np.array([_number_of("target", each) for each in y]).reshape(-1, 1)
+        given = list(y)
+        checks.refuse_masked(given, "y")
+        targets = np.array([_target_of(each) for each in given]).reshape(-1, 1)
         if len(targets) != len(table):
             raise ValueError(
                 f"y must hold a target for each of {len(table)} rows, got {len(targets)}"
@@ -531,6 +542,15 @@ def _number_of(name: Hashable, value: Any) -> float:
         raise ValueError(f"feature {name!r} is beyond the range of numbers") from None
     except (TypeError, ValueError):
         raise TypeError(f"feature {name!r} must be a number, got {value!r}") from None
+
+
+def _target_of(value: Any) -> float:
+    try:
+        if isinstance(value, str | bytes):  # float would read it
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"a target must be a number, got a {type(value).__name__}") from None
 
 
 def _in_range(table: Array, names: Collection[Hashable]) -> Array:

@@ -40,6 +40,7 @@ RATED = [(f"user {k % 3}", k % 4) for k in range(12)]
 RATINGS = np.arange(12) % 5 + 1.0
 ROWS = np.array([[1.0, 0.5], [-1.0, 0.2], [0.8, -0.3], [-0.7, -0.9]] * 4)
 LABELS = ["up", "down"] * 8
+TARGETS = np.array([[1.0, 2.0], [-3.0, 0.5]])
 
 
 def losses(domain, rounds, seed=0):
@@ -67,6 +68,10 @@ def learned_estimators():
     events.learn_many(RATED[:10], RATINGS[:10] - 1.0)
     for row, label in zip(ROWS.tolist(), LABELS, strict=True):
         river.learn_one(dict(zip("ab", row, strict=True)), label)
+    plain = {"random_features": 0}
+    numbers = estimators.RiverTraceNormRegressor(**plain)
+    for row, target in zip(ROWS.tolist(), (ROWS @ TARGETS[:, 0]).tolist(), strict=True):
+        numbers.learn_one(dict(zip("ab", row, strict=True)), target)
     for (user, item), rating in zip(RATED, RATINGS.tolist(), strict=True):
         ranker.learn_one(user, item, rating)
     small = {"rank": 1, "memory": 64}
@@ -82,6 +87,8 @@ def learned_estimators():
             ROWS, LABELS, classes=["down", "up"]
         ),
         "RiverTraceNormClassifier": river,
+        "TraceNormRegressor": estimators.TraceNormRegressor(**plain).fit(ROWS, ROWS @ TARGETS),
+        "RiverTraceNormRegressor": numbers,
     }
 
 
@@ -92,6 +99,10 @@ def asked(name, model):
     if name == "RiverTraceNormClassifier":
         rows = [dict(zip("ab", row, strict=True)) for row in ROWS[:4].tolist()]
         return [model.predict_proba_one(row)[label] for row in rows for label in ("down", "up")]
+    if name == "TraceNormRegressor":
+        return model.predict(ROWS[:4] + 0.1).ravel().tolist()
+    if name == "RiverTraceNormRegressor":
+        return [model.predict_one({"a": a, "b": 0.1}) for a in (-1.0, 0.5, 2.0)]
     if name == "RiverMatrixCompleter":
         return [model.predict_one(*pair) for pair in RATED[:5]]
     if "Recommender" in name:
