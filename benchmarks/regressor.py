@@ -136,7 +136,7 @@ STREAMS: dict[str, tuple[bool, Callable[[], Rows]]] = {
 
 def one_row(rows: Rows) -> str:
     """Processor time of one row per call, predicted and learned."""
-    X = np.array([list(x.values()) for x, _ in rows])
+    X = np.array([list(x.values()) for x, _ in rows], dtype=np.float64)
     y = np.array([y for _, y in rows])
 
     def scikit_learn() -> None:

@@ -253,16 +253,17 @@ def _count(values, target, part, state, window, decay, size):
     share = part / state.totals[window]
     means, centres = state.means[window], state.centres[window]
     moments, cross = state.moments[window], state.cross[window]
-    before = np.empty(size)
+    before, after = np.empty(size), np.empty(size)
     for o in range(target.size):
         centres[o] += share * (target[o] - centres[o])
     for i in range(size):
         before[i] = values[i] - means[i]
         means[i] += share * before[i]
+        after[i] = values[i] - means[i]
     for i in range(size):
-        factor = part * before[i]
+        factor, row = part * before[i], moments[i]
         for j in range(i + 1):
-            moments[i, j] = decay * moments[i, j] + factor * (values[j] - means[j])
+            row[j] = decay * row[j] + factor * after[j]
         for o in range(target.size):
             cross[i, o] = decay * cross[i, o] + factor * (target[o] - centres[o])
 
