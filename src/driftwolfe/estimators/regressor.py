@@ -93,7 +93,7 @@ class TraceNormRegressor(Guarded, RegressorMixin, BaseEstimator):
     >>> y = 5.0 * X[:, 0]
     >>> y[200:] = -5.0 * X[200:, 0]  # the rule is reversed
     >>> model = TraceNormRegressor().partial_fit(X, y)
-    >>> model.predict([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]).round(1)
+    >>> model.predict([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]).round()
     array([-5.,  5.])
     """
 
