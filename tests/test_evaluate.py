@@ -5,7 +5,7 @@ import math
 import pytest
 
 from driftwolfe import evaluate
-from driftwolfe.estimators import Recommender
+from driftwolfe.estimators import MatrixCompleter, Recommender
 
 EVENTS = [
     ("a", 1),
@@ -70,6 +70,15 @@ def test_the_curve_is_bounded_and_keeps_the_mean():
     counted = len(scores.curve) * scores.block
     assert 18_000 - scores.block < counted <= 18_000
     assert sum(scores.curve) / len(scores.curve) == pytest.approx(scores.recall, abs=0.01)
+
+
+def test_a_model_of_ratings_learns_weights_as_ratings():
+    # Users rate five items 5, then five 1: the next is always among the best five that are left.
+    events = [(user, item, 5.0 if item < 5 else 1.0) for user in range(40) for item in range(10)]
+    scores = evaluate.ranking(MatrixCompleter(), events, n=5)
+    model = MatrixCompleter().partial_fit(*zip(*[((u, i), r) for u, i, r in events], strict=True))
+    assert set(model.recommend("new", 5)) == set(range(5))
+    assert scores.events == 40 * 9 and 0.9 < scores.recall < 1.0  # the first user's items are new
 
 
 def test_agrees_with_prequential_ranks():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -78,8 +79,9 @@ def ranking(
     ----------
     model
         Anything with ``recommend(user, n)``, which must not return what the user has seen, and
-        ``partial_fit(pairs, weights=...)``, as `Recommender` has; or a ranker of river, with
-        ``rank(user, items)`` and ``learn_one(user, item, y)``, where y is the weight.
+        ``partial_fit(pairs, weights=...)``, as `Recommender` has, or ``partial_fit(pairs, ratings)``, as
+        `MatrixCompleter` has; or a ranker of river, with ``rank(user, items)`` and
+        ``learn_one(user, item, y)``. Ratings and y are the weights.
     events
         (user, item) pairs, or (user, item, weight) triples; an event of weight 0 was seen only, and
         river's rankers learn it as y = 0.
@@ -238,9 +240,11 @@ def _triples(events: Iterable[Any], progress: bool) -> Iterable[tuple[Hashable, 
 def _verbs(model: Any) -> tuple[Callable[..., list[Any]], Callable[..., Any]]:
     """Return how a model recommends to a user, and how it learns an event."""
     if callable(getattr(model, "recommend", None)) and hasattr(model, "partial_fit"):
+        rated = "ratings" in inspect.signature(model.partial_fit).parameters
+        name = "ratings" if rated else "weights"
         return (
             lambda user, n, items, seen: model.recommend(user, n),
-            lambda user, item, weight: model.partial_fit([(user, item)], weights=[weight]),
+            lambda user, item, weight: model.partial_fit([(user, item)], **{name: [weight]}),
         )
     if callable(getattr(model, "rank", None)) and hasattr(model, "learn_one"):
 

@@ -520,3 +520,21 @@ def test_points_inside_the_ball_are_their_own_projections(place):
     expected = np.zeros((210, 240))
     expected[range(3), range(3)] = RADIUS / 3
     np.testing.assert_allclose(second.to("cpu").toarray(), expected, atol=1e-9)
+
+
+def test_narrow_and_wide_matrices_are_projected_together(place):
+    rng = np.random.default_rng(0)
+    points = [
+        FactoredMatrix(rng.normal(size=(210, k)), np.ones(k), rng.normal(size=(240, k)))
+        for k in (120, 2, 90, 5)
+    ]
+    projected = ball(place, (210, 240)).project_each([each.to(place) for each in points])
+    for each, found in zip(points, projected, strict=True):
+        assert is_there(found, place)
+        U, s, Vt = np.linalg.svd(each.toarray(), full_matrices=False)
+        low, high = 0.0, s[0]
+        for _ in range(200):  # the threshold, by bisection
+            cut = 0.5 * (low + high)
+            low, high = (cut, high) if np.maximum(s - cut, 0.0).sum() > RADIUS else (low, cut)
+        expected = (U * np.maximum(s - cut, 0.0)) @ Vt
+        np.testing.assert_allclose(found.to("cpu").toarray(), expected, atol=1e-8)

@@ -47,6 +47,9 @@ _FEW_LINES, _ORTHOGONALITY = 0.65, 1e-11
 _GRAM_SIDE = 200
 #: Entries up to which several matrices are decomposed in one call of a device: 1 GiB.
 _STACK_ENTRIES = 1 << 27
+#: Columns of factors and entries, as a share of the shorter side, up to which the host decomposes a
+#: matrix sooner than a device does (943 x 1,682; estimated from the times of each).
+_ON_HOST = 0.35
 #: Side from which Lanczos finds the lowest eigenvector sooner than a dense decomposition (one core:
 #: 8 and 6 ms at side 300, 16 and 22 ms at side 500 for a random symmetric matrix).
 _LANCZOS_SIDE = 350
@@ -192,11 +195,21 @@ class TraceNormBall(NormBall):
         alone = self.device is HOST or min(self.shape) < _GRAM_SIDE or entries > _STACK_ENTRIES
         if alone:
             return super().project_each(points)
+        most = _ON_HOST * min(self.shape)
+        narrow = [y.rank + y.nnz <= most for y in points]
+        wide = [y for y, few in zip(points, narrow, strict=True) if not few]
+        found = iter(self._project_stack(wide) if wide else ())
+        return [
+            self._project(y.to("cpu")).to(y.device.name) if few else next(found)
+            for y, few in zip(points, narrow, strict=True)
+        ]
+
+    def _project_stack(self, points: Sequence[FactoredMatrix]) -> list[Point]:
+        """Project all in one call of their device: each decomposition alone keeps a small part of it busy."""
         device: Any = self.device
         dense = device.xp.stack([y.toarray() for y in points])
         wide = dense if self.shape[0] <= self.shape[1] else dense.mT
         products.count(min(self.shape) * len(points))
-        # One call for all: each decomposition alone keeps a small part of a GPU busy.
         squares, U = device.decomposed(wide @ wide.mT)
         stacks = wide, np.flip(device.host(squares), 1), U.flip(2)
         found = (self._leading(*each) for each in zip(*stacks, strict=True))
