@@ -78,7 +78,12 @@ def test_rows_of_scikit_learn(make):
 
 def test_what_is_refused():
     completer = MatrixCompleter()
-    for delay, error in ((-1, ValueError), (1.5, ValueError), ("3", TypeError), (True, TypeError)):
+    for delay, error in (
+        (-1, ValueError),
+        (1.5, ValueError),
+        ("three", TypeError),
+        (True, TypeError),
+    ):
         with pytest.raises(error, match="delay must be a whole number >= 0"):
             completer.prequential(PAIRS, RATINGS, delay)
         with pytest.raises(error, match="delay must be a whole number >= 0"):

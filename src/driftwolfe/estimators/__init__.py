@@ -1,7 +1,7 @@
-"""Estimators for drifting streams: a classifier and two recommenders, with scikit-learn and river APIs.
+"""Estimators for drifting streams: a classifier, two recommenders, and intervals; scikit-learn and river APIs.
 
-`MatrixCompleter` (ratings) and `Recommender` (events) need nothing beyond driftwolfe; `TraceNormClassifier` and
-`MatrixCompletionRegressor` need scikit-learn (``pip install 'driftwolfe[estimators]'``); the classes
+`MatrixCompleter` (ratings), `Recommender` (events) and `AdaptiveIntervals` need nothing beyond driftwolfe;
+`TraceNormClassifier` and `MatrixCompletionRegressor` need scikit-learn (``pip install 'driftwolfe[estimators]'``); the classes
 named River... need river (``pip install 'driftwolfe[river]'``).
 """
 
@@ -10,6 +10,7 @@ from typing import Any as _Any
 
 #: Where each class lives, and the extra that installs what it needs.
 _HOMES = {
+    "AdaptiveIntervals": ("intervals", None),
     "MatrixCompleter": ("recommender", None),
     "MatrixCompletionRegressor": ("sklearn", "estimators"),
     "Recommender": ("ranker", None),
