@@ -85,7 +85,7 @@ def test_a_bias_moves_the_centre():
     residuals = np.repeat([3.0, -2.0], 300) + 0.5 * rng.standard_normal(600)
     lower, upper, _ = played(AdaptiveIntervals(), residuals)
     for rows, bias in ((slice(150, 300), 3.0), (slice(450, 600), -2.0)):
-        assert np.mean(lower[rows] + upper[rows]) / 2.0 == pytest.approx(bias, abs=0.3)
+        assert np.mean(lower[rows] + upper[rows]) / 2.0 == pytest.approx(bias, abs=0.5)
         # Around 0, an interval would need a radius of |bias| + 0.64.
         assert (upper - lower)[rows].mean() < 0.5 * 2.0 * (abs(bias) + 0.64)
 

@@ -1,8 +1,9 @@
 """Estimators for drifting streams: a classifier, two recommenders, and intervals; scikit-learn and river APIs.
 
 `MatrixCompleter` (ratings), `Recommender` (events) and `AdaptiveIntervals` need nothing beyond driftwolfe;
-`TraceNormClassifier` and `MatrixCompletionRegressor` need scikit-learn (``pip install 'driftwolfe[estimators]'``); the classes
-named River... need river (``pip install 'driftwolfe[river]'``).
+`TraceNormClassifier` and `MatrixCompletionRegressor` need scikit-learn
+(``pip install 'driftwolfe[estimators]'``); the classes named River... need river
+(``pip install 'driftwolfe[river]'``).
 """
 
 from importlib import import_module as _import_module
