@@ -37,6 +37,7 @@ SIDEBAR = {
         "howto/settings": "Certified or practical",
         "howto/budget": "Budgets of LMO calls",
         "howto/delays": "Losses that come late",
+        "howto/intervals": "Intervals under drift",
         "howto/extending": "Extend the library",
     },
     "In depth": {
