@@ -157,10 +157,11 @@ REPEATS = {True: 3, False: 5}
 
 def row(short: bool) -> list[Ratio]:
     """One row per call: river's API against river's softmax regression, scikit-learn's against its SGD."""
+    streams = ("Shuttle", lambda: shuttle(flipped=True)), ("digits", digits), ("texts", words)
     with threads(1):
         return [
             ratio
-            for name, load in (("Shuttle", lambda: shuttle(flipped=True)), ("digits", digits))
+            for name, load in streams
             for ratio in _one_row_ratios(name, load()[:TIMED], REPEATS[short])
         ]
 

@@ -62,9 +62,9 @@ def test_works_in_a_pipeline_and_as_a_clone():
     assert not hasattr(clone(model.steps[-1][1]), "classes_")
 
 
-@pytest.mark.parametrize("kind", [int, str, bool])
-def test_one_row_per_call_leaves_the_same_state(kind):
-    X, y = turning(120)
+@pytest.mark.parametrize(("kind", "features"), [(int, 4), (str, 4), (bool, 4), (int, 300)])
+def test_one_row_per_call_leaves_the_same_state(kind, features):
+    X, y = turning(120, features=features)
     y = (y % 2).astype(bool) if kind is bool else y.astype(kind)
     classes = np.unique(y)
     whole, single = TraceNormClassifier(), TraceNormClassifier()

@@ -152,16 +152,16 @@ class ClassExperts:
         levels = self.weights.reshape(-1, number)
         heaviest = np.array([near_largest(column)[-1] for column in levels.T])
         sources = heaviest * number + np.arange(number)
-        stacked = self.points[: self.width].reshape(self.width, -1, self.classes)
-        starts, norms = stacked[:, sources], self.norms[:, sources]
+        points = self.points[: self.width]
         for length in lengths[::LEVEL_BITS]:
             first = (length.bit_length() - 1) // LEVEL_BITS * number
             if first < self.weights.size:
-                stacked[:, first : first + number] = starts
-                self.norms[:, first : first + number] = norms
+                self.norms[:, first : first + number] = self.norms[:, sources]
+                kernels().copy_experts(points, sources, first, self.classes)
         if self.lengths[-1] <= self.t:
-            self.points = np.hstack((self.points[: self.width], starts.reshape(self.width, -1)))
-            self.norms = np.hstack((self.norms, norms))
+            starts = points.reshape(self.width, -1, self.classes)[:, sources]
+            self.points = np.hstack((points, starts.reshape(self.width, -1)))
+            self.norms = np.hstack((self.norms, self.norms[:, sources]))
             share = number / (self.weights.size + number) / (self.t + 1.0)
             new = np.full(number, share / number)
             self.weights = np.concatenate(((1.0 - share) * self.weights, new))
@@ -208,9 +208,8 @@ class ClassLearner:
             self.renewal = self.t + renewal_gap(self.map.features, self.t)
 
     def learn_one(self, places: Indices, values: Array, label: int) -> bool:
-        """Learn one row of known features; return False, and do nothing, if a value is out of range."""
+        """Learn one row, `in_order`; return False, and do nothing, if a value is out of range."""
         experts, clock = self.experts, self.t + 2.0
-        places, values = self._in_order(places, values)
         sound = kernels().learn_one_row(
             *(places, values, LARGEST, SMALLEST, self.map.parts, label),
             *(1.0 / clock if experts.adaptive else clock**-2.0, *experts.scales, SLACK),
@@ -222,16 +221,15 @@ class ClassLearner:
         return sound
 
     def predict_one(self, places: Indices, values: Array) -> Array:
-        """Return the class probabilities of one row, none if a value is out of range; -1 is a new place."""
+        """Return the class probabilities of one row, `in_order`, none if a value is out of range."""
         experts = self.experts
-        places, values = self._in_order(places, values)
         return kernels().predict_one_row(
             *(places, values, LARGEST, SMALLEST, self.map.parts, experts.points),
             *(experts.weights, experts.classes),
         )
 
-    def _in_order(self, places: Indices, values: Array) -> tuple[Indices, Array]:
-        """Sort entries by place, as rows have them, where sums depend on it."""
+    def in_order(self, places: Indices, values: Array) -> tuple[Indices, Array]:
+        """Sort the entries of one row by place, where sums depend on it."""
         if self.map.full:
             return places, values
         order = places.argsort()

@@ -19,6 +19,7 @@ from driftwolfe.points.compiling import (
     TABLE,
     WHOLE,
     direct,
+    fast_jit,
     jit,
 )
 
@@ -26,12 +27,26 @@ from driftwolfe.points.compiling import (
 _ROWS = (PLACES, PLACES, NUMBERS)
 
 
+@fast_jit(TABLE)
+def _gram(rows):
+    """Return the lower half of the inner products of rows; a matrix product takes longer for few."""
+    n = rows.shape[0]
+    gram = np.zeros((n, n))
+    for i in range(n):
+        for j in range(i + 1):
+            own, other, total = rows[i], rows[j], 0.0
+            for k in range(rows.shape[1]):
+                total += own[k] * other[k]
+            gram[i, j] = total
+    return gram
+
+
 @jit(NEW_TABLE, WHOLE, WHOLE, NUMBER)
 def project_columns(table, first, columns, radius):
     """Project some columns of a table onto the ball; return their trace norm and squared norm."""
-    own = table[:, first : first + columns].copy()
+    own = table[:, first : first + columns].T.copy()
     # From the Gram matrix: singular values below 1e-8 of the largest are lost.
-    squares, vectors = np.linalg.eigh(own.T @ own)
+    squares, vectors = np.linalg.eigh(_gram(own))
     values = np.sqrt(np.maximum(squares, 0.0))  # rising
     norm = values.sum()
     if norm <= radius:
@@ -41,11 +56,25 @@ def project_columns(table, first, columns, radius):
         above += values[k]
         theta = max(theta, (above - radius) / (columns - k))
     kept = np.maximum(values - theta, 0.0)
-    shrunk = own @ ((vectors * (kept / np.maximum(values, theta))) @ vectors.T)
+    shrunk = ((vectors * (kept / np.maximum(values, theta))) @ vectors.T) @ own
     for j in range(table.shape[0]):  # as one assignment it would compile for seconds
         for c in range(columns):
-            table[j, first + c] = shrunk[j, c]
+            table[j, first + c] = shrunk[c, j]
     return radius, (kept * kept).sum()
+
+
+@jit(NEW_TABLE, PLACES, WHOLE, WHOLE)
+def copy_experts(points, sources, first, classes):
+    """Copy the columns of some experts to those of as many from the expert `first` on.
+
+    An expert that is both is copied to itself, so none is overwritten before it is copied.
+    """
+    for j in range(points.shape[0]):
+        row = points[j]
+        for k in range(sources.size):
+            source, target = sources[k] * classes, (first + k) * classes
+            for c in range(classes):
+                row[target + c] = row[source + c]
 
 
 #: Largest norm of a mapped row, in units of their root mean square.

@@ -18,7 +18,7 @@ from driftwolfe.estimators.ranker import Recommender
 from driftwolfe.estimators.recommender import MatrixCompleter
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
-from driftwolfe.points.kinds import Array
+from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.saved_state import Field, check_fields
 from driftwolfe.storage import require
 
@@ -230,9 +230,12 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Return the probabilities of the labels seen so far."""
         if self._learner is not None and _is_plain(x):
-            if not self._features.numbers.keys() >= x.keys():
+            try:
+                places = self._known(x)
+            except KeyError:
                 check_keys(x, "the name of a feature")
-            told = self._learner.predict_one(self._features.find(x), _values(x))
+                places = self._features.find(x)
+            told = self._learner.predict_one(*self._learner.in_order(places, _values(x)))
             if told.size:
                 return dict(zip(self._classes.names, told.tolist(), strict=True))
         table = _row_of(x)
@@ -313,13 +316,20 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
         learner, values, features = self._learner, _values(x), self._features
         if learner is None:
             return False
-        if not features.numbers.keys() >= x.keys():
+        try:
+            places = self._known(x)
+        except KeyError:
             check_keys(x, "the name of a feature")
             if not (np.abs(values) <= LARGEST).all():
                 return False
-            features.add(map(plain_key, x))
+            features.add(plain_key(name) for name in x if name not in features.numbers)
             learner.grow(len(self._classes), len(features))
-        return learner.learn_one(features.find(x), values, label)
+            places = features.find(x)
+        return learner.learn_one(*learner.in_order(places, values), label)
+
+    def _known(self, x: dict[Any, Any]) -> Indices:
+        """The places of the features of a row; KeyError if one is new."""
+        return np.fromiter(map(self._features.numbers.__getitem__, x), np.int64, len(x))
 
     def _rows(self, table: Array, names: Collection[Hashable]) -> Rows:
         """The known features of the rows, their places rising: the order of names does not matter."""
@@ -338,8 +348,10 @@ def _is_plain(x: Any) -> TypeGuard[dict[Any, Any]]:
     """Whether a row is a dict of numbers of common types: for speed."""
     if type(x) is not dict:
         return False
+    if _PLAIN.issuperset(map(type, x.values())):
+        return True
     others = set(map(type, x.values())) - _PLAIN
-    return not others or (others == {int} and max(x.values()) < _LONG and min(x.values()) > -_LONG)
+    return others == {int} and max(x.values()) < _LONG and min(x.values()) > -_LONG
 
 
 def _values(x: dict[Any, Any]) -> Array:
