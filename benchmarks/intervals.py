@@ -3,9 +3,9 @@
 Ours, `AdaptiveIntervals`, with its defaults; adaptive conformal inference (ACI, our own plain version,
 with the step 0.005 of its paper on the last 500 residuals, and with 0.05 on the last 100; and that of
 the package `mapie`, 0.005 on the last 100); and of the package `online-conformal`, strongly adaptive
-online conformal prediction (SAOCP) and fully adaptive conformal inference (FACI). The first 100
-residuals are for calibration. Synthetic streams are means over three seeds, which no constant of ours
-was chosen on; TrumpApproval was looked at then.
+online conformal prediction (SAOCP), fully adaptive conformal inference (FACI; FACI-S on radii) and
+scale-free gradient descent (SF-OGD). The first 100 residuals are for calibration. Synthetic streams are
+means over three seeds, which no constant of ours was chosen on; TrumpApproval was looked at then.
 """
 
 from __future__ import annotations
@@ -161,12 +161,14 @@ def methods() -> dict[str, Callable[[np.ndarray], Ends]]:
     except ImportError:
         print("without MAPIE: pip install mapie", file=sys.stderr)
     try:
-        from online_conformal.faci import FACI
+        from online_conformal.faci import FACI, FACI_S
+        from online_conformal.ogd import ScaleFreeOGD
         from online_conformal.saocp import SAOCP
 
         found |= {"SAOCP": packaged(SAOCP), "FACI": packaged(FACI)}
+        found |= {"FACI-S": packaged(FACI_S), "SF-OGD": packaged(ScaleFreeOGD)}
     except ImportError:
-        print("without SAOCP and FACI: pip install online-conformal", file=sys.stderr)
+        print("without SAOCP, FACI, SF-OGD: pip install online-conformal", file=sys.stderr)
     return found
 
 
