@@ -211,6 +211,12 @@ ESTIMATORS = {
         [lambda m: m.partial_fit(PAIRS, RATINGS), lambda m: m.fit(PAIRS, RATINGS)],
         [lambda m: m.predict(PAIRS), lambda m: m.score(PAIRS, RATINGS)],
     ),
+    "AdaptiveIntervals": (
+        lambda: dw.estimators.AdaptiveIntervals().observe(RATINGS, RATINGS[::-1]),
+        "intervals",
+        [lambda m: m.observe(RATINGS, RATINGS[::-1])],
+        [lambda m: m.around([0.0])],
+    ),
     "Recommender": (
         lambda: dw.estimators.Recommender().partial_fit(PAIRS),
         "ranks",
@@ -317,6 +323,10 @@ def in_the_middle(kind, moment, call, monkeypatch):
         "pool": (
             RatingPool,
             {"learning": ("learn", "learn_one"), "predicting": ("predict", "predict_one")},
+        ),
+        "intervals": (
+            dw.estimators.AdaptiveIntervals,
+            {"learning": ("_observe",), "predicting": ("_half_width",)},
         ),
         "ranks": (RankingPool, {"learning": ("learn", "learn_single"), "predicting": ("predict",)}),
         "classes": (

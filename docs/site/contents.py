@@ -36,6 +36,8 @@ SIDEBAR = {
         "howto/saving": "Saving and checkpoints",
         "howto/settings": "Certified or practical",
         "howto/budget": "Budgets of LMO calls",
+        "howto/delays": "Losses that come late",
+        "howto/intervals": "Intervals under drift",
         "howto/extending": "Extend the library",
     },
     "In depth": {
@@ -68,6 +70,7 @@ BELOW = {
         "theory/bounds",
         "theory/polar",
         "theory/exp_concave",
+        "theory/delays",
         "theory/oracles",
         "theory/budget",
         "theory/lower_bound",

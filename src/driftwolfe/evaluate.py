@@ -1,18 +1,20 @@
-"""Evaluate recommenders on a stream: recommend, see what the user took, learn it."""
+"""Evaluate models on a stream: predict, or recommend; then, at once or later, see the truth and learn it."""
 
 from __future__ import annotations
 
 import inspect
 import math
 from array import array
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from driftwolfe.estimators.ids import Ids
 from driftwolfe.points import checks
 
-__all__ = ["RankingScores", "ranking"]
+__all__ = ["RankingScores", "prequential", "ranking"]
 
 #: Most points of a curve: then two neighbours become one.
 MOST_POINTS = 128
@@ -139,6 +141,83 @@ def ranking(
         scores.coverage = len(shown) / len(shown.union(items.names))
     scores.curve = points
     return scores
+
+
+def prequential(model: Any, X: Any, y: Any, *, delay: int = 0, classes: Any = None) -> Any:
+    """Predict each row before its label is known, learn it then; return the predictions as an array.
+
+    With a delay of n, the label of a row is learned just before the row n later is predicted, and the
+    last n at the end: what river's ``progressive_val_score(..., delay=n)`` does, for all models. 0 and 1
+    are the same.
+
+    Parameters
+    ----------
+    model
+        Has ``predict`` and ``partial_fit``, as in scikit-learn and `MatrixCompleter`; or ``predict_one``
+        and ``learn_one``, as in river, which are taken where there are both.
+    X
+        Rows: an array, sparse matrix, data frame or list; dicts or (user, item) pairs for river's.
+    y
+        A label or a number for each row.
+    delay
+        How many rows later labels come.
+    classes
+        Given to ``partial_fit`` if not None, as scikit-learn's classifiers need.
+
+    Returns
+    -------
+    numpy.ndarray
+        A prediction for each row; None where a model cannot predict before it has learned.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import SGDRegressor
+    >>> prequential(SGDRegressor(), [[1.0]] * 4, [2.0] * 4, delay=2)[:2]
+    array([None, None], dtype=object)
+    """
+    predict, learn = _row_verbs(model, classes)
+    rows, labels = getattr(X, "iloc", X), list(y)
+    if (size := getattr(X, "shape", None) or (len(X),))[0] != len(labels):
+        raise ValueError(f"y must hold a label for each of {size[0]} rows, got {len(labels)}")
+    wait, predictions = max(1, checks.count(delay, "delay", least=0)), list[Any]()
+    for k in range(len(labels) + wait):
+        if k >= wait and k - wait < len(labels):
+            learn(rows[k - wait : k - wait + 1], labels[k - wait])
+        if k < len(labels):
+            predictions.append(predict(rows[k : k + 1]))
+    return np.array(predictions)
+
+
+def _row_verbs(model: Any, classes: Any) -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:
+    """Return how a model predicts one row, and how it learns it."""
+    if hasattr(model, "predict_one") and hasattr(model, "learn_one"):
+
+        def given(rows: Any) -> Any:
+            if hasattr(rows, "to_dict"):  # a data frame
+                return rows.to_dict("records")
+            (row,) = rows.tolist() if hasattr(rows, "tolist") else rows
+            return (row,) if isinstance(row, Mapping) else row
+
+        return (
+            lambda rows: model.predict_one(*given(rows)),
+            lambda rows, label: model.learn_one(*given(rows), label),
+        )
+    if not (hasattr(model, "predict") and hasattr(model, "partial_fit")):
+        raise TypeError(
+            "model must have predict and partial_fit, or predict_one and learn_one; got "
+            f"{type(model).__name__}"
+        )
+    named = {} if classes is None else {"classes": classes}
+
+    def predict(rows: Any) -> Any:
+        try:
+            return model.predict(rows)[0]
+        except ValueError as error:
+            if type(error).__name__ != "NotFittedError":  # scikit-learn need not be there
+                raise
+            return None
+
+    return predict, lambda rows, label: model.partial_fit(rows, [label], **named)
 
 
 def _triples(events: Iterable[Any], progress: bool) -> Iterable[tuple[Hashable, Hashable, float]]:

@@ -103,6 +103,24 @@ def _learn_events(model, part):
 
 #: One entry per public name, imported lazily: not every extra may be installed.
 ESTIMATOR_CASES: dict[str, list[EstimatorCase]] = {
+    "AdaptiveIntervals": [
+        EstimatorCase(
+            lambda settings=settings: estimators.AdaptiveIntervals(**settings),
+            lambda model, part: model.observe(PAIRS[part, 0] / 4.0, RATINGS[part]),
+            lambda model: np.append(model.around([0.0, 3.0]), model.offset_),
+            (
+                lambda model: model.observe([0.0], [NAN]),
+                lambda model: model.observe([NAN], [0.0]),
+                lambda model: model.observe([0.0], [1.0, 2.0]),
+                lambda model: model.observe([[0.0]], [[1.0]]),
+                lambda model: model.partial_fit([[0.0]], [1.0]),
+                lambda model: model.learn_one({"a": 1.0}, 1.0),
+                lambda model: model.predict_interval({"a": 1.0}),
+                lambda model: model.around([NAN]),
+            ),
+        )
+        for settings in ({}, {"coverage": 0.5})
+    ],
     "MatrixCompleter": [
         EstimatorCase(
             lambda settings=settings: estimators.MatrixCompleter(**settings),

@@ -214,6 +214,10 @@ def masked_calls(model):
         yield lambda: model.partial_fit(X, LABELS, classes=hidden(CLASSES))
         yield lambda: model.predict(hidden(X))
         yield lambda: model.predict_proba(hidden(X))
+    elif kind == "AdaptiveIntervals":
+        yield lambda: model.observe([0.0, 0.0], hidden([1.0, 1.0]))
+        yield lambda: model.observe(hidden([0.0, 0.0]), [1.0, 1.0])
+        yield lambda: model.around(hidden([0.0, 0.0]))
     elif kind == "RiverTraceNormClassifier":
         yield lambda: model.learn_one({"a": np.ma.masked, "new": 1.0}, "one")
         yield lambda: model.learn_one({"a": POINT[1:], "new": 1.0}, "one")

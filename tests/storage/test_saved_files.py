@@ -50,6 +50,8 @@ def test_estimators(name):
         model.learn_one({"a": 1.0, "new": 2.0}, 3.0)
     elif name in ("RiverMatrixCompleter", "RiverRecommender"):
         model.learn_one("new", 1, 3.0)
+    elif name == "AdaptiveIntervals":
+        model.observe([1.0], [2.0])
     elif name == "Recommender":
         model.partial_fit([("new", 1)])
     else:

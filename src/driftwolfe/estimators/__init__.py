@@ -1,7 +1,7 @@
-"""Estimators for drifting streams, with scikit-learn and river APIs: classifier, regressor, recommenders.
+"""Estimators for drifting streams with scikit-learn and river APIs: classifier, regressor, recommenders, intervals.
 
-`MatrixCompleter` (ratings) and `Recommender` (events) need nothing beyond driftwolfe; `TraceNormClassifier`,
-`TraceNormRegressor` and `MatrixCompletionRegressor` need scikit-learn
+`MatrixCompleter` (ratings), `Recommender` (events) and `AdaptiveIntervals` need nothing beyond driftwolfe;
+`TraceNormClassifier`, `TraceNormRegressor` and `MatrixCompletionRegressor` need scikit-learn
 (``pip install 'driftwolfe[estimators]'``); the classes named River... need river
 (``pip install 'driftwolfe[river]'``).
 """
@@ -11,6 +11,7 @@ from typing import Any as _Any
 
 #: Where each class lives, and the extra that installs what it needs.
 _HOMES = {
+    "AdaptiveIntervals": ("intervals", None),
     "MatrixCompleter": ("recommender", None),
     "MatrixCompletionRegressor": ("sklearn", "estimators"),
     "Recommender": ("ranker", None),

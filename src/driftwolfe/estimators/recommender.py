@@ -216,21 +216,28 @@ class MatrixCompleter(Guarded):
         return self
 
     @writes
-    def prequential(self, pairs: Any, ratings: Any) -> Array:
+    def prequential(self, pairs: Any, ratings: Any, delay: int = 0) -> Array:
         """Predict each rating, then learn it, one after the other; return the predictions.
 
-        The same as `predict` and `partial_fit` for each rating, and quicker.
+        The same as `predict` and `partial_fit` for each rating, and quicker. With a delay of n, a rating
+        is learned just before that n rows later is predicted, as in river; the last n at the end.
         """
-        return self._learn(pairs, ratings)
+        if (late := checks.count(delay, "delay", least=0)) <= 1:
+            return self._learn(pairs, ratings)
+        users, items, values = _checked(pairs, ratings)
+        rows = list(zip(users, items, values.tolist(), strict=True))
+        predictions = np.empty(len(rows))
+        for k, (user, item, _) in enumerate(rows):
+            if k >= late:
+                self._learn_one(*rows[k - late])
+            predictions[k] = self._predict_one(user, item)
+        for row in rows[-late:]:
+            self._learn_one(*row)
+        return predictions
 
     def _learn(self, pairs: Any, ratings: Any, weights: Any = None) -> Array:
         """Learn ratings; return the predictions before."""
-        users, items = columns(pairs)
-        if not users:
-            raise ValueError("pairs is empty: give at least one rating to learn")
-        values = checks.finite_array(ratings, "ratings", (len(users),))
-        if np.abs(values).max() > LARGEST_RATING:
-            raise ValueError(f"ratings must lie within ±{LARGEST_RATING:g}")
+        users, items, values = _checked(pairs, ratings)
         given: tuple[Array, ...] = (np.ascontiguousarray(values),)
         if weights is not None:
             order, parts = copies(weights, len(users), "sample_weight")
@@ -473,3 +480,14 @@ class MatrixCompleter(Guarded):
     def __repr__(self) -> str:
         sizes = f"users={self.n_users_}, items={self.n_items_}, ratings={self.n_ratings_}"
         return f"MatrixCompleter({sizes})"
+
+
+def _checked(pairs: Any, ratings: Any) -> tuple[list[Any], list[Any], Array]:
+    """Return users, items and ratings, one or more of each, if they can be learned."""
+    users, items = columns(pairs)
+    if not users:
+        raise ValueError("pairs is empty: give at least one rating to learn")
+    values = checks.finite_array(ratings, "ratings", (len(users),))
+    if np.abs(values).max() > LARGEST_RATING:
+        raise ValueError(f"ratings must lie within ±{LARGEST_RATING:g}")
+    return users, items, values

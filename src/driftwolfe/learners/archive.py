@@ -13,10 +13,12 @@ import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe import domains, learners, storage
 from driftwolfe.domains import Domain
+from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble.descent import GradientSum
 from driftwolfe.ensemble.leaders import Leader
 from driftwolfe.ensemble.list import Job
 from driftwolfe.learners.base import Learner
+from driftwolfe.learners.tickets import Tickets
 from driftwolfe.oracles.frank_wolfe import Memory
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads
@@ -103,6 +105,9 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
         "shelf": Field(FactorBuffer, optional=True),
         "length": Field(float),
     }
+    ticket_fields = dict.fromkeys(("excess", "positive", "largest"), Field(float))
+    ticket_fields |= {"asked": count, "numbers": Field(list, items=count)}
+    ticket_fields["points"] = Field(list, items=POINT)
     return {
         "sparse": Kind(csr, sparse_fields, sparse_matrix),
         "factored": Kind(FactoredMatrix, factored_fields, factored),
@@ -112,6 +117,7 @@ def ensemble_kinds(device: Device = HOST) -> dict[str, Kind]:
         "job": Kind(Job, job_fields, Job),
         "leader": Kind(Leader, leader_fields, Leader),
         "memory": Kind(Memory, memory_fields, Memory),
+        "tickets": Kind(Tickets, ticket_fields, Tickets),
     }
 
 
@@ -126,6 +132,7 @@ LEARNER = {
     "arguments": Field(dict),
     "state": Field(dict),
     "class": Field(str, newer=True),
+    "tickets": Field(dict, newer=True),
 }
 
 
@@ -146,12 +153,15 @@ def learner_settings(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
         domain = _written_set(learner.domain, writer)
     except (NotImplementedError, TypeError):  # functions, own classes, odd vertices
         domain = None
-    return {
+    settings = {
         "domain": domain,
         "device": "auto" if learner.domain.stack_chosen else _device(learner.domain).name,
         "arguments": arguments,
         "state": writer.write_state(learner),
     }
+    if learner._tickets is not None:
+        settings["tickets"] = writer.write(learner._tickets)
+    return settings
 
 
 def _written_arguments(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
@@ -225,9 +235,20 @@ def load_learner(
                 "only; load it without device"
             )
         learner = _made(held, settings["arguments"], domain, reader)
-        kinds = ensemble_kinds(domain.device)
-        TreeReader(kinds, archive).read_state(learner, settings["state"])
+        _read_state(learner, archive)
         return learner
+
+
+def _read_state(learner: Learner, archive: Archive) -> None:
+    """Bring a learner that was made the same way to the state in an archive."""
+    reader, held = TreeReader(ensemble_kinds(learner.domain.device), archive), archive.settings
+    reader.read_state(learner, held["state"])
+    learner._tickets = None
+    if "tickets" in held:
+        tickets = reader.read(held["tickets"])
+        require(isinstance(tickets, Tickets), "tickets")
+        require_feasible(learner.domain, tickets.points)
+        learner._tickets = tickets
 
 
 def _made(
@@ -274,7 +295,7 @@ def restored(learner: Learner, archive: Archive) -> Learner:
         if made[part] != held.get(part) or not same:
             raise ValueError(f"its {name} was made with {what}")
     copy = learner.clone()
-    TreeReader(ensemble_kinds(learner.domain.device), archive).read_state(copy, held["state"])
+    _read_state(copy, archive)
     return copy
 
 

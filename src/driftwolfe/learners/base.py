@@ -13,8 +13,10 @@ from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, Self, cast, get_args, get_type_hints
 
 from driftwolfe.domains import CountedDomain, Domain, OracleCalls
+from driftwolfe.ensemble.experts import require_finite
 from driftwolfe.learners import bounds
 from driftwolfe.learners.options import OPTIONS, Options, check_set
+from driftwolfe.learners.tickets import Ticket, Tickets
 from driftwolfe.losses import FunctionLoss, Loss
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Point
@@ -46,19 +48,21 @@ class Epoch(NamedTuple):
 
 
 def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
-    """Make an update undo itself where it raises: a refused update changes nothing.
+    """Make an update undo itself where it raises, and take tickets: a refused one changes nothing.
 
     Updates replace attributes of the learner and its ``PARTS``; only what cannot fail, at the end,
     writes into arrays. So a shallow copy of the attributes is a snapshot. Oracle calls stay counted.
     """
 
     @wraps(update)
-    def undoing(self: Learner, *given: Any) -> Any:
+    def undoing(self: Learner, loss: Any, ticket: Any = None) -> Any:
+        if ticket is not None:
+            return self._update_late(loss, ticket)
         own = self.__dict__
         parts = [own, *(own[name].__dict__ for name in self.PARTS)]
         before = [part.copy() for part in parts]
         try:
-            return update(self, *given)
+            return update(self, loss)
         except BaseException:
             for part, attributes in zip(parts, before, strict=True):
                 part.update(attributes)
@@ -74,7 +78,8 @@ class Learner(Guarded, ABC):
 
     ``x = learner.decision`` is the point for the coming round; ``learner.update(loss)`` reveals the
     loss, returns that of the decision and moves on; `t` counts the rounds played. A refused update
-    changes nothing.
+    changes nothing. Where losses come late, `ask` for a ticket in each round, and give it back with
+    the loss.
 
     Learners in different threads do not disturb each other. Several threads may read one learner
     (`decision`, `bound`, `clone`, `save`, ...). While one is in an update, others may only read `t`,
@@ -107,6 +112,8 @@ class Learner(Guarded, ABC):
     #: Checked options, of learners that have some, and the weights of ensembles.
     options: Options | None = None
     _meta: Any = None
+    #: Of learners that were asked for some.
+    _tickets: Tickets | None = None
     #: The epoch being played, of learners that need a horizon.
     _epoch_start: int
     _epoch_length: int
@@ -160,8 +167,42 @@ class Learner(Guarded, ABC):
         """The feasible point for the coming round."""
 
     @abstractmethod
-    def update(self, loss: Any) -> float:
-        """Reveal the loss of this round, return its value at the decision, move to the next."""
+    def update(self, loss: Any, ticket: Any = None) -> float:
+        """Reveal the loss of this round, return its value at the decision, move to the next.
+
+        With a ticket (or its number), the loss is that of the round in which `ask` gave it out. The
+        value returned is that at the ticket's decision. What is learned is the same as from a loss of
+        the present round, whatever the feedback: values and gradients at where the experts are now.
+        `docs/theory/delays.md` says what that costs. In your own learner, `update(self, loss)` is
+        enough: tickets are dealt with before.
+        """
+
+    @writes
+    def ask(self) -> Ticket:
+        """Return a ticket with the decision to play now, whose loss comes later: `update(loss, ticket)`.
+
+        Losses may come in any order, one for each ticket. The learner keeps the decisions of tickets
+        that are open, also in files; `tickets` returns them.
+        """
+        if self._tickets is None:
+            self._tickets = Tickets()
+        return self._tickets.add(self.decision)
+
+    @property
+    @reads
+    def tickets(self) -> list[Ticket]:
+        """The open tickets, oldest first."""
+        held = {} if self._tickets is None else self._tickets.open
+        return [Ticket(number, copy.copy(decision)) for number, decision in held.items()]
+
+    def _update_late(self, loss: Any, ticket: Any) -> float:
+        """Learn the loss of a ticket's round as if it were that of this one; return its value there."""
+        tickets = Tickets() if self._tickets is None else self._tickets
+        number, f = tickets.find(ticket), as_loss(loss)
+        value = f.value(tickets.open[number])
+        require_finite(value)
+        tickets.close(number, value - self.update(f))
+        return value
 
     @property
     def runs_ahead(self) -> bool:
@@ -213,8 +254,9 @@ class Learner(Guarded, ABC):
     def bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
         """Return a proved bound on the regret so far, in units of the loss, with the parameters used.
 
-        NotImplementedError where none is known, as where losses differed by more than a given
-        `loss_scale`.
+        With tickets it has what the delays cost, as measured; rounds are those whose losses have come,
+        in that order (`docs/theory/delays.md`). NotImplementedError where none is known, as where
+        losses differed by more than a given `loss_scale`.
 
         Parameters
         ----------
@@ -224,12 +266,13 @@ class Learner(Guarded, ABC):
             Rounds of an interval, for adaptive regret: the bound holds on all intervals of that length,
             with `path_length` that inside it. More than the rounds played means all of them.
         """
-        known = self._bound(*bounds.asked(path_length, tau))
+        length, window = bounds.asked(path_length, tau)
+        known = self._bound(length, window)
         if known is None:
             raise NotImplementedError(
                 f"no bound is known for {type(self).__name__} in this setting"
             )
-        return known
+        return known if self._tickets is None else known + self._tickets.price(window)
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         """The bound for checked arguments; None where none is known."""

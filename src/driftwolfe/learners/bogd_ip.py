@@ -82,7 +82,7 @@ class BOGDIP(Learner):
         self.options = make_options(domain, horizon, lipschitz, loss_scale="auto", **options)
         self._begin(next(self._epochs()), domain.origin())
 
-    def update(self, loss: Any) -> float:
+    def update(self, loss: Any, ticket: Any = None) -> float:
         """Play x, add its gradient to the block, step and project when the block ends."""
         f = as_loss(loss)
         value, slope = f.value_and_slope_at(f.scores(self._experts.point(0)))

@@ -108,7 +108,7 @@ class Mixture(Learner):
             raise ValueError(f"a mixture takes learners that have played no round, got {learner!r}")
         return learner.clone()
 
-    def update(self, loss: Any) -> float:
+    def update(self, loss: Any, ticket: Any = None) -> float:
         """Play the mean of what the learners play; weigh them; let each see the loss."""
         f = as_loss(loss)
         scores = stack([f.scores(each.decision) for each in self.learners])

@@ -114,7 +114,7 @@ class OneOracleAder(Learner):
         self._error = 0.0  # the largest distance that the bound must allow for
         self._begin(next(self._epochs()), domain.origin())
 
-    def update(self, loss: Any) -> float:
+    def update(self, loss: Any, ticket: Any = None) -> float:
         """Play x, add its gradient to the block; at its end move the experts, and x after y."""
         f = as_loss(loss)
         value, slope = f.value_and_slope_at(f.scores(self._x))

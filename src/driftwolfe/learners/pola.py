@@ -54,7 +54,7 @@ class CoverLearner(Learner):
         self._lengths: list[int] = []  # rounds of its interval
         self._add(self._cover.starting(1), domain.origin())
 
-    def update(self, loss: Any) -> float:
+    def update(self, loss: Any, ticket: Any = None) -> float:
         """Play the mean of the experts awake; weigh them by their losses; step; wake and retire."""
         f = as_loss(loss)
         weights = self._meta.weights

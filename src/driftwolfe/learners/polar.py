@@ -128,7 +128,7 @@ class POLAR(Learner):
             self._meta = AdaNormalHedge(self.options.loss_scale)
             self._meta.add(1)
 
-    def update(self, loss: Any) -> float:
+    def update(self, loss: Any, ticket: Any = None) -> float:
         """Play the mean of the experts; weigh them; let each step; restart those whose epoch ends."""
         f = as_loss(loss)
         weights = self._meta.weights

@@ -69,7 +69,7 @@ class GridLearner(Learner):
         self._make_weights = weights or partial(Hedge, loss_scale=options.loss_scale)
         self._begin(next(self._epochs()), domain.origin())
 
-    def update(self, loss: Any) -> float:
+    def update(self, loss: Any, ticket: Any = None) -> float:
         """Play the mean of the experts; weigh them by their losses; let each take its step."""
         f = as_loss(loss)
         evaluation = self._experts.evaluate(f, self._meta.weights, self.options.linear)

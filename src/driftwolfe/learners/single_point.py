@@ -29,7 +29,7 @@ class SinglePointLearner(Learner):
         self.inner_steps = checks.count(inner_steps, "inner_steps", most=10_000)
         self._x = domain.origin()
 
-    def update(self, loss: Any) -> float:
+    def update(self, loss: Any, ticket: Any = None) -> float:
         """Play x, then move it by the gradient of the loss there."""
         f = as_loss(loss)
         value, slope = f.value_and_slope_at(f.scores(self._x))

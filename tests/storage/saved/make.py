@@ -76,6 +76,7 @@ def learned_estimators():
         ranker.learn_one(user, item, rating)
     small = {"rank": 1, "memory": 64}
     return {
+        "AdaptiveIntervals": estimators.AdaptiveIntervals().observe(RATINGS, RATINGS[::-1]),
         "MatrixCompleter": estimators.MatrixCompleter(**small).partial_fit(RATED, RATINGS),
         "MatrixCompletionRegressor": estimators.MatrixCompletionRegressor(**small).fit(
             np.array(RATED, dtype=object), RATINGS
@@ -94,6 +95,8 @@ def learned_estimators():
 
 def asked(name, model):
     """What an estimator predicts, as a list of numbers."""
+    if name == "AdaptiveIntervals":
+        return np.ravel(model.around([0.0, 1.0])).tolist()
     if name == "TraceNormClassifier":
         return model.predict_proba(ROWS[:4]).ravel().tolist()
     if name == "RiverTraceNormClassifier":

@@ -1,0 +1,223 @@
+"""Prediction intervals under drift: `python -m benchmarks.intervals` compares on the same residuals.
+
+Ours, `AdaptiveIntervals`, with its defaults; adaptive conformal inference (ACI, our own plain version,
+with the step 0.005 of its paper on the last 500 residuals, and with 0.05 on the last 100; and that of
+the package `mapie`, 0.005 on the last 100); and of the package `online-conformal`, strongly adaptive
+online conformal prediction (SAOCP), fully adaptive conformal inference (FACI; FACI-S on radii) and
+scale-free gradient descent (SF-OGD). The first 100 residuals are for calibration. Synthetic streams are
+means over three seeds, which no constant of ours was chosen on; TrumpApproval was looked at then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from river import datasets, linear_model, preprocessing
+
+from benchmarks.data import rating_streams
+from benchmarks.measure import Skipped
+from benchmarks.output import markdown
+from driftwolfe.estimators import AdaptiveIntervals, MatrixCompleter
+
+COVERAGE, FIRST, WINDOW = 0.9, 100, 100
+SEEDS = (1, 2, 3)
+
+Ends = tuple[np.ndarray, np.ndarray]
+
+
+class Scores(NamedTuple):
+    """Of a method on a stream."""
+
+    coverage: float
+    worst: float  # the largest error of the coverage on a window
+    mean: float  # the mean error over all windows
+    width: float
+    score: float  # the interval score: width, and 20 times the distance of what is outside
+
+
+# -- streams ---------------------------------------------------------------------------------------
+
+
+def synthetic(rows: int, seed: int) -> dict[str, np.ndarray]:
+    """Residuals whose scale, tails or centre change."""
+    rng, t = np.random.default_rng(seed), np.arange(rows)
+    normal = rng.standard_normal((6, rows))
+    variance, volatile = 1.0, np.empty(rows)
+    for k in range(rows):
+        volatile[k] = np.sqrt(variance) * normal[4, k]
+        variance = 0.05 + 0.15 * volatile[k] ** 2 + 0.8 * variance
+    return {
+        "steady": normal[0],
+        "scale jumps by 4": np.where((t // 500) % 2, 4.0, 1.0) * normal[1],
+        "scale as a wave": np.exp(1.2 * np.sin(2.0 * np.pi * t / 1000.0)) * normal[2],
+        "scale jumps by 10, heavy tails": np.where((t // 700) % 2, 10.0, 1.0)
+        * rng.standard_t(3, rows),
+        "scale grows": np.linspace(0.2, 5.0, rows) * normal[3],
+        "GARCH": volatile,
+        "centre jumps": np.repeat(rng.uniform(-3.0, 3.0, rows // 400 + 1), 400)[:rows]
+        + 0.5 * normal[5],
+    }
+
+
+def trump_approval() -> np.ndarray:
+    """Errors of river's linear regression."""
+    model, residuals = preprocessing.StandardScaler() | linear_model.LinearRegression(), []
+    for x, y in datasets.TrumpApproval():
+        residuals.append(y - model.predict_one(x))
+        model.learn_one(x, y)
+    return np.array(residuals)
+
+
+def movielens(rows: int) -> np.ndarray:
+    """Errors of `MatrixCompleter` on the first ratings in order of time."""
+    stream = rating_streams()["time order"]
+    pairs, ratings = stream.pairs[:rows], stream.ratings[:rows]
+    return ratings - MatrixCompleter().prequential(pairs, ratings)
+
+
+# -- methods ---------------------------------------------------------------------------------------
+
+
+def ours(residuals: np.ndarray) -> Ends:
+    """`AdaptiveIntervals`, row by row."""
+    model, ends = AdaptiveIntervals(coverage=COVERAGE), np.empty((residuals.size, 2))
+    for k, residual in enumerate(residuals.tolist()):
+        ends[k] = [each[0] for each in model.around([0.0])]
+        model.observe([0.0], [residual])
+    return ends[:, 0], ends[:, 1]
+
+
+def aci(step: float, memory: int) -> Callable[[np.ndarray], Ends]:
+    """Adaptive conformal inference on the latest residuals."""
+
+    def play(residuals: np.ndarray) -> Ends:
+        sizes, alpha, radii = np.abs(residuals), 1.0 - COVERAGE, np.zeros(residuals.size)
+        for t in range(FIRST, residuals.size):
+            past = sizes[max(0, t - memory) : t]
+            if alpha < 1.0:  # an infinite radius, below 0, counts as the largest
+                radii[t] = np.quantile(past, min(1.0 - alpha, 1.0), method="higher")
+            alpha += step * ((1.0 - COVERAGE) - (sizes[t] > radii[t]))
+        return -radii, radii
+
+    return play
+
+
+def packaged(cls) -> Callable[[np.ndarray], Ends]:
+    """A method of `online-conformal`."""
+    import pandas as pd
+    from online_conformal.utils import Residuals
+
+    def play(residuals: np.ndarray) -> Ends:
+        first, zero = Residuals(1), pd.Series([0.0])
+        first.extend(1, np.abs(residuals[:FIRST]).tolist())
+        given = {"calib_frac": 0, "pretrained_model": True, "calib_residuals": first}
+        model, ends = cls(None, None, coverage=COVERAGE, **given), np.zeros((residuals.size, 2))
+        for t in range(FIRST, residuals.size):
+            ends[t] = model.predict(1)
+            model.update(pd.Series([residuals[t]]), zero, horizon=1)
+        return ends[:, 0], ends[:, 1]
+
+    return play
+
+
+def mapie() -> Callable[[np.ndarray], Ends]:
+    """The method "aci" of MAPIE around a model that predicts 0."""
+    from mapie.regression import TimeSeriesRegressor
+    from mapie.subsample import BlockBootstrap
+    from sklearn.dummy import DummyRegressor
+
+    def play(residuals: np.ndarray) -> Ends:
+        X, ends = np.zeros((residuals.size, 1)), np.zeros((residuals.size, 2))
+        model = TimeSeriesRegressor(
+            DummyRegressor(strategy="constant", constant=0.0),
+            method="aci",
+            cv=BlockBootstrap(n_resamplings=5, length=10, random_state=0),
+        )
+        model.fit(X[:FIRST], residuals[:FIRST])
+        for t in range(FIRST, residuals.size):
+            row = X[t : t + 1], residuals[t : t + 1]
+            told = model.predict(row[0], confidence_level=COVERAGE, allow_infinite_bounds=True)
+            ends[t] = told[1][0, :, 0]
+            model.adapt_conformal_inference(*row, gamma=0.005, confidence_level=COVERAGE)
+            model.update(*row)
+        return ends[:, 0], ends[:, 1]
+
+    return play
+
+
+def methods() -> dict[str, Callable[[np.ndarray], Ends]]:
+    """All that are installed."""
+    found = {
+        "`AdaptiveIntervals`": ours,
+        "ACI, 0.005": aci(0.005, 500),
+        "ACI, 0.05": aci(0.05, 100),
+    }
+    try:
+        found["MAPIE's ACI"] = mapie()
+    except ImportError:
+        print("without MAPIE: pip install mapie", file=sys.stderr)
+    try:
+        from online_conformal.faci import FACI, FACI_S
+        from online_conformal.ogd import ScaleFreeOGD
+        from online_conformal.saocp import SAOCP
+
+        found |= {"SAOCP": packaged(SAOCP), "FACI": packaged(FACI)}
+        found |= {"FACI-S": packaged(FACI_S), "SF-OGD": packaged(ScaleFreeOGD)}
+    except ImportError:
+        print("without SAOCP, FACI, SF-OGD: pip install online-conformal", file=sys.stderr)
+    return found
+
+
+def scored(ends: Ends, residuals: np.ndarray) -> Scores:
+    """Scores on all rows after the calibration."""
+    lower, upper, r = (each[FIRST:] for each in (*ends, residuals))
+    inside, outside = (lower <= r) & (r <= upper), np.maximum(lower - r, r - upper)
+    windows = np.abs(np.convolve(inside, np.ones(WINDOW) / WINDOW, "valid") - COVERAGE)
+    width = upper - lower
+    score = width + 2.0 / (1.0 - COVERAGE) * np.maximum(0.0, outside)
+    parts = (inside.mean(), windows.max(), windows.mean(), width.mean(), score.mean())
+    return Scores(*map(float, parts))
+
+
+def main() -> int:
+    """Print a table for each score."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.intervals", description=__doc__.split("\n\n")[1]
+    )
+    parser.add_argument("--rows", type=int, default=4000, help="of each synthetic stream")
+    rows, tried = parser.parse_args().rows, methods()
+    streams = {"TrumpApproval": [trump_approval()]}
+    try:
+        streams["MovieLens, first 4,000"] = [movielens(4000)]
+    except Skipped as reason:
+        print(reason, file=sys.stderr)
+    for seed in SEEDS:
+        for name, residuals in synthetic(rows, seed).items():
+            streams.setdefault(name, []).append(residuals)
+    found = {}
+    for name, several in streams.items():
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        for method, play in tried.items():
+            each = [scored(play(residuals), residuals) for residuals in several]
+            found[name, method] = Scores(*np.mean(each, axis=0))
+    for field, title in {
+        "worst": "largest error of the coverage on a window of 100",
+        "mean": "mean error of the coverage on windows of 100",
+        "coverage": "coverage, 0.9 wanted",
+        "width": "mean width",
+        "score": "interval score",
+    }.items():
+        lines = [[title, *tried]]
+        for name in streams:
+            values = [getattr(found[name, method], field) for method in tried]
+            lines.append([name, *(f"{value:.3f}" for value in values)])
+        print(markdown(lines), "", sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
