@@ -80,6 +80,12 @@ def test_far_from_the_origin_no_digits_are_lost():
     assert np.allclose(near, far - 1e6, atol=1e-8)
 
 
+def test_atoms_at_the_end_of_the_range_of_numbers():
+    hull = Hull(np.zeros(2))
+    hull.add(np.array([1.5e308, 0.0]))
+    np.testing.assert_allclose(hull.correct(np.array([1e308, 1.0])), [1e308, 0.0])
+
+
 def test_the_distance_never_grows_and_atoms_come_and_go():
     rng = np.random.default_rng(1)
     hull = Hull(rng.normal(size=(2, 3)))

@@ -47,7 +47,7 @@ class Hull:
             self._gram = np.pad(self._gram, (0, here))
         if here == 1 and not self._rows[0].any():  # else what is held has its unit already
             # A power of two, which changes no digit: products stay in range on sets of any size.
-            self._unit = 2.0 ** int(np.frexp(np.abs(offset).max(initial=0.0))[1])
+            self._unit = 2.0 ** min(1023, int(np.frexp(np.abs(offset).max(initial=0.0))[1]))
         self._rows[here] = offset / self._unit
         products = self._rows[: here + 1] @ self._rows[here]
         self._gram[here, : here + 1] = self._gram[: here + 1, here] = products
