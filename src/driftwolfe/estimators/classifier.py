@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from driftwolfe.estimators.classifier_experts import OPTIONS, ClassLearner, read_model, write_model
-from driftwolfe.estimators.classifier_features import Rows, as_rows, copies, fixed_order
+from driftwolfe.estimators.classifier_features import Rows, as_rows, copies, fixed_order, is_one_row
 from driftwolfe.estimators.ids import check_keys
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
@@ -151,7 +151,7 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes, in the order of `classes_`."""
         learner = self._fitted()
-        if self._is_row(X):
+        if is_one_row(self, X):
             told = learner.predict_one(np.arange(X.shape[1]), X[0])
             if told.size:
                 return told[None]
@@ -304,16 +304,9 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
             self.__dict__ = before  # without what scikit-learn's checks have set
             raise
 
-    def _is_row(self, X: Any) -> bool:
-        """Whether X is one row of numbers as they were learned, which needs no further check but range."""
-        if type(X) is not np.ndarray or X.shape != (1, self.n_features_in_):
-            return False
-        named = "feature_names_in_" in self.__dict__  # then scikit-learn warns
-        return X.dtype == np.float64 and X.flags.c_contiguous and not named
-
     def _learn_one(self, X: Any, y: Any) -> bool:
         """Learn one row of the plainest kind, for speed; return False, and do nothing, for all others."""
-        if not self._is_row(X) or type(y) is not np.ndarray or y.shape != (1,):
+        if not is_one_row(self, X) or type(y) is not np.ndarray or y.shape != (1,):
             return False
         if y.dtype.kind not in "iubU" or y.dtype.kind != self.classes_.dtype.kind:
             return False

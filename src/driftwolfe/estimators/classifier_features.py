@@ -75,6 +75,26 @@ MOST_COPIES = 100
 LARGEST_WEIGHT, SMALLEST_WEIGHT = 1e9, 1e-12
 
 
+def weights_of_rows(given: Any, number: int, what: str) -> Array:
+    """Return a weight for each of `number` rows, checked; one number is for all."""
+    weights = checks.real_array(given, what)
+    if weights.ndim and weights.shape != (number,):
+        raise ValueError(
+            f"{what} must hold one number for each of {number} rows, got {weights.shape}"
+        )
+    if not ((weights >= 0.0) & (weights <= LARGEST_WEIGHT)).all():
+        raise ValueError(f"{what} must lie between 0 and {LARGEST_WEIGHT:g}")
+    return np.broadcast_to(weights, (number,))
+
+
+def is_one_row(model: Any, X: Any) -> bool:
+    """Whether X is one row of numbers as a fitted model learned them, which needs no check but range."""
+    if type(X) is not np.ndarray or X.shape != (1, model.n_features_in_):
+        return False
+    named = "feature_names_in_" in model.__dict__  # then scikit-learn warns
+    return X.dtype == np.float64 and X.flags.c_contiguous and not named
+
+
 def copies(given: Any, number: int, what: str) -> tuple[Indices, Array]:
     """Return which of `number` rows to learn, and with which weights, where these weights are given.
 
@@ -83,14 +103,7 @@ def copies(given: Any, number: int, what: str) -> tuple[Indices, Array]:
     """
     if given is None:
         return np.arange(number), np.ones(number)
-    weights = checks.real_array(given, what)
-    if weights.ndim and weights.shape != (number,):
-        raise ValueError(
-            f"{what} must hold one number for each of {number} rows, got {weights.shape}"
-        )
-    if not ((weights >= 0.0) & (weights <= LARGEST_WEIGHT)).all():
-        raise ValueError(f"{what} must lie between 0 and {LARGEST_WEIGHT:g}")
-    weights = np.broadcast_to(weights, (number,))
+    weights = weights_of_rows(given, number, what)
     times = np.minimum(np.ceil(weights), MOST_COPIES).astype(np.int64)
     times[weights < SMALLEST_WEIGHT] = 0
     order = np.repeat(np.arange(number), times)

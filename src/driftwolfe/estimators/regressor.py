@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from driftwolfe.estimators.classifier_features import LARGEST, Rows, as_rows
+from driftwolfe.estimators.classifier_features import LARGEST, Rows, as_rows, is_one_row
 from driftwolfe.estimators.regressor_experts import (
     OPTIONS,
     RegressionLearner,
@@ -120,7 +120,7 @@ class TraceNormRegressor(Guarded, RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> Array:
         """Return the prediction for every row, of the shape that targets had."""
         learner = self._fitted()
-        if self._is_row(X):
+        if is_one_row(self, X):
             told = learner.predict_one(np.arange(X.shape[1]), X[0])
             if told.size:
                 return told if self._single else told[None]
@@ -216,16 +216,9 @@ class TraceNormRegressor(Guarded, RegressorMixin, BaseEstimator):
             raise ValueError("sample_weight is zero for all rows: there is nothing to learn")
         return as_rows(table).taken(order), targets[order], parts
 
-    def _is_row(self, X: Any) -> bool:
-        """Whether X is one row of numbers as they were learned, which needs no further check but range."""
-        if type(X) is not np.ndarray or X.shape != (1, self.n_features_in_):
-            return False
-        named = "feature_names_in_" in self.__dict__  # then scikit-learn warns
-        return X.dtype == np.float64 and X.flags.c_contiguous and not named
-
     def _learn_one(self, X: Any, y: Any) -> bool:
         """Learn one row of the plainest kind, for speed; return False, and do nothing, for all others."""
-        if not self._is_row(X) or type(y) is not np.ndarray or y.dtype != np.float64:
+        if not is_one_row(self, X) or type(y) is not np.ndarray or y.dtype != np.float64:
             return False
         shape = (1,) if self._single else (1, self._learner.outputs)
         if y.shape != shape or not y.flags.c_contiguous:

@@ -13,12 +13,12 @@ from driftwolfe.estimators.classifier_experts import check_map, checked_radii
 from driftwolfe.estimators.classifier_features import (
     FULL_FEATURES,
     LARGEST,
-    LARGEST_WEIGHT,
     SMALLEST,
     SMALLEST_WEIGHT,
     FeatureMap,
     Rows,
     renewal_gap,
+    weights_of_rows,
 )
 from driftwolfe.estimators.ids import distinct_keys, encode_keys
 from driftwolfe.points import checks
@@ -222,14 +222,7 @@ class RegressionLearner:
 
 def checked_weights(given: Any, number: int, what: str) -> tuple[Indices, Array]:
     """Return the rows of positive weight, and their weights; one number is for all rows, None is 1."""
-    weights = np.ones(number) if given is None else checks.real_array(given, what)
-    if weights.ndim and weights.shape != (number,):
-        raise ValueError(
-            f"{what} must hold one number for each of {number} rows, got {weights.shape}"
-        )
-    if not ((weights >= 0.0) & (weights <= LARGEST_WEIGHT)).all():
-        raise ValueError(f"{what} must lie between 0 and {LARGEST_WEIGHT:g}")
-    weights = np.broadcast_to(weights, (number,))
+    weights = weights_of_rows(1.0 if given is None else given, number, what)
     order = (weights >= SMALLEST_WEIGHT).nonzero()[0]
     return order, weights[order]
 
