@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.ensemble import GeometricCover
 from driftwolfe.estimators.classifier_features import (
     FULL_FEATURES,
     LARGEST,
@@ -20,6 +19,7 @@ from driftwolfe.estimators.classifier_features import (
     renewal_gap,
 )
 from driftwolfe.estimators.ids import distinct_keys, encode_keys
+from driftwolfe.estimators.random_views import START, RandomViews
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.rounding import near_largest
@@ -33,6 +33,8 @@ RADII = (10.0, 40.0, 160.0)
 #: Squares of scores do not overflow.
 SMALLEST_RADIUS, LARGEST_RADIUS = 1e-100, 1e100
 LEARNERS = ("pola", "pold")
+#: What experts may see: features as they are, or random features too.
+KINDS = ("random", "linear")
 #: Rows in a round of the cover: no expert lives shorter.
 BLOCK = 16
 #: Of the cover's lengths 1, 2, 4, ... rounds, every second is used: 1, 4, 16, ...
@@ -44,7 +46,14 @@ FIRST_LEVELS = 5
 SLACK = 0.5
 #: Rows that are mapped together where nothing is learned, which bounds the memory for it.
 CHUNK = 4096
-_COVER = GeometricCover()
+#: Interval lengths of the experts of other views than the first, and how many radii, the largest, they have.
+LENGTHS, OTHER_RADII = (256, 4096, 65_536), 2
+#: A view with less weight rests for 1, 3, then 7 rounds at a time; the first view never does.
+IDLE, LONGEST_REST = 0.001, 7
+#: What a view rests that does not exist, or not yet.
+FOREVER = -1
+#: Tables of points, one for each view.
+VIEWS = ("points", "noisy", "waves", "ferns")
 
 
 class ClassExperts:
@@ -68,56 +77,93 @@ class ClassExperts:
     most :math:`\ln(N e)` to any of N experts over the rows s to e. An expert loses at most
     :math:`\lVert Y_s - Z\rVert^2/(2\eta) + \eta G^2 L/2 \le 1.3\, G D \sqrt L` to any Z in its ball on
     each of its intervals, as :math:`\lVert Y_s - Z\rVert \le 2.5 \rho`.
+
+    There may be further views. The second sees the same z and takes every label for drawn at random with
+    probability 0.1. The third and fourth see waves and ferns (`RandomViews`). A view with less than a
+    thousandth of all weight rests for 1, 3 and then 7 of 8 rounds: its experts neither predict nor learn,
+    and keep their weights, as if they had said what the others say (Freund et al. 1997). The bound above
+    is for the first view, which never rests; N counts the experts of all.
     """
 
     STATE = ("points", "norms", "weights")
+    OTHERS = (*VIEWS[1:], "rests", "naps")
 
     def __init__(
-        self, radii: tuple[float, ...], classes: int, features: int, adaptive: bool
+        self,
+        radii: tuple[float, ...],
+        classes: int,
+        features: int,
+        adaptive: bool,
+        views: int = 1,
     ) -> None:
         kernels()  # compiled now, not in a round
+        self.views = views
         self.adaptive = adaptive
         self.radii: Array = np.array(radii)
         self.classes, self.width, self.t = classes, features, 0
-        number = FIRST_LEVELS * len(radii)
-        self.points: Array = np.zeros((features, number * classes))  # a row per entry of z
+        plain = FIRST_LEVELS * len(radii)
+        self.points: Array = np.zeros((features, plain * classes))  # a row per entry of z
+        self.side = np.sort(radii)[-OTHER_RADII:] if views > 1 else np.zeros(0)
+        side = len(LENGTHS) * self.side.size * classes
+        self.noisy: Array = np.zeros((features, side))
+        self.waves: Array = np.zeros((0, side if views > 2 else 0))
+        self.ferns: Array = self.waves.copy()
+        self.rests: Indices = np.array([0, 0 if views > 1 else FOREVER, FOREVER, FOREVER])  # rounds
+        self.naps: Indices = np.zeros(4, np.int64)  # how long a view rested last
+        number = plain + (views - 1) * len(LENGTHS) * self.side.size
         self.norms: Array = np.zeros((2, number))  # bounds on trace norms; squared Frobenius norms
         self.weights: Array = np.full(number, 1.0 / number)
         self.set_steps()
 
     @property
+    def plain(self) -> int:
+        """Number of experts of the first view."""
+        return int(self.points.shape[1] // self.classes)
+
+    @property
     def lengths(self) -> Indices:
         """The interval length of every expert, in rows."""
-        levels = np.arange(self.weights.size) // self.radii.size
-        return BLOCK << (LEVEL_BITS * levels)
+        first = BLOCK << (LEVEL_BITS * (np.arange(self.plain) // self.radii.size))
+        return np.concatenate((first, *[np.repeat(LENGTHS, self.side.size)] * (self.views - 1)))
 
     @property
     def names(self) -> list[str]:
-        pairs = zip(self._radii.tolist(), self.lengths.tolist(), strict=True)
-        return [f"radius {radius:g}, {length:,} rows" for radius, length in pairs]
+        views = ("", "doubtful, ", "waves, ", "ferns, ")
+        ends = self.plain + np.arange(self.views) * len(LENGTHS) * self.side.size
+        kinds = [views[v] for v in ends.searchsorted(np.arange(self.weights.size), "right")]
+        each = zip(kinds, self._radii.tolist(), self.lengths.tolist(), strict=True)
+        return [f"{kind}radius {radius:g}, {length:,} rows" for kind, radius, length in each]
 
     def set_steps(self) -> None:
         """Set the radius and the step size of every expert."""
-        self._radii: Array = np.resize(self.radii, self.weights.size)
+        others = np.resize(self.side, self.weights.size - self.plain)
+        self._radii: Array = np.concatenate((np.resize(self.radii, self.plain), others))
+        self._lengths = self.lengths.tolist()
         self._steps: Array = self._radii / np.sqrt(2.0 * self.lengths)
+
+    @property
+    def tables(self) -> tuple[Array, ...]:
+        """The points of the experts, a table for each view."""
+        return self.points[: self.width], self.noisy[: self.width], self.waves, self.ferns
 
     @property
     def scales(self) -> tuple[Array, Array]:
         """The step size and the radius of every expert."""
         return self._steps, self._radii
 
-    def probabilities(self, rows: Rows) -> Array:
-        out = np.zeros((rows.number, self.classes))
-        kernels().probabilities(*rows, self.points, self.weights, out)
+    def probabilities(self, *rows: Rows) -> Array:
+        """Return the probabilities of classes; rows come as the views see them, the first two alike."""
+        out = np.zeros((rows[0].number, self.classes))
+        kernels().probabilities(_sights(rows), self.tables, self.rests, self.weights, out)
         return out
 
-    def learn(self, rows: Rows, labels: Indices, parts: Array) -> None:
+    def learn(self, rows: Rows, labels: Indices, parts: Array, *others: Rows) -> None:
         """Learn rows of one round of the cover; at its end, restart experts."""
         clock = self.t + 2.0 + np.arange(labels.size)
         shares = 1.0 / clock if self.adaptive else clock**-2.0
         kernels().learn_rows(
-            *(*rows, labels, parts, shares, self._steps, self._radii, SLACK),
-            *(self.points[: self.width], self.weights, self.norms),
+            *(_sights((rows, *others)), labels, parts, shares, self._steps, self._radii, SLACK),
+            *(self.tables, self.rests, self.weights, self.norms),
         )
         self.count(labels.size)
 
@@ -129,61 +175,126 @@ class ClassExperts:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        make_writable(self, self.STATE)
+        make_writable(self, (*self.STATE, *self.OTHERS))
 
     def grow(self, classes: int, features: int) -> None:
         """Make room for more classes and for more entries of z, with weights 0."""
         if classes > self.classes:
-            stacked = self.points.reshape(len(self.points), -1, self.classes)
-            wider = np.pad(stacked, ((0, 0), (0, 0), (0, classes - self.classes)))
-            self.points, self.classes = wider.reshape(len(wider), -1), classes
+            for name in VIEWS:
+                table = getattr(self, name)
+                stacked = table.reshape(len(table), -1, self.classes)
+                wider = np.pad(stacked, ((0, 0), (0, 0), (0, classes - self.classes)))
+                setattr(self, name, wider.reshape(len(wider), -1))
+            self.classes = classes
         if features > len(self.points):
             room = max(features, 2 * len(self.points))
-            wider = np.zeros((room, self.points.shape[1]))
-            wider[: len(self.points)] = self.points
-            self.points = wider
+            self.points, self.noisy = _longer(self.points, room), _longer(self.noisy, room)
+        if len(self.waves):  # z is behind them
+            self.waves = _longer(self.waves, len(self.waves) + max(features - self.width, 0))
         self.width = max(self.width, features)
+
+    def start_views(self, waves: int, ferns: int) -> None:
+        """Let experts see waves and ferns, with so many entries each; 0 for no longer."""
+        self.waves = np.zeros((waves, self.waves.shape[1]))
+        self.ferns = np.zeros((ferns, self.ferns.shape[1]))
+        self.norms[:, self.plain + len(LENGTHS) * self.side.size :] = 0.0
+        self.rests[2:], self.naps[2:] = (0 if waves else FOREVER), 0
 
     def _end_round(self) -> None:
         """Restart the experts whose interval has ended, and add those for longer intervals."""
-        lengths = _COVER.starting(self.t // BLOCK) if self.adaptive else []
+        first = 0
+        for v, table in enumerate(self.tables[: self.views]):
+            last, radii = first + table.shape[1] // self.classes, self.side if v else self.radii
+            if self.rests[v] == 0:
+                sources = self._heaviest(first, last, radii.size)
+                if self.adaptive:
+                    self._restart(table, first, last, sources)
+                if v and self.weights[first:last].sum() < IDLE:
+                    self.naps[v] = self.rests[v] = min(2 * self.naps[v] + 1, LONGEST_REST)
+                else:
+                    self.naps[v] = 0
+            elif self.rests[v] > 0:
+                self.rests[v] -= 1
+            first = last
+        if self.lengths[self.plain - 1] <= self.t:
+            self._lengthen()
+
+    def _heaviest(self, first: int, last: int, radii: int) -> Indices:
+        """The heaviest expert of every radius in a view, by its place there."""
         # Among equally heavy ones, rounding apart, the one of the longest interval.
-        number = self.radii.size
-        levels = self.weights.reshape(-1, number)
-        heaviest = np.array([near_largest(column)[-1] for column in levels.T])
-        sources = heaviest * number + np.arange(number)
-        points = self.points[: self.width]
-        for length in lengths[::LEVEL_BITS]:
-            first = (length.bit_length() - 1) // LEVEL_BITS * number
-            if first < self.weights.size:
-                self.norms[:, first : first + number] = self.norms[:, sources]
-                kernels().copy_experts(points, sources, first, self.classes)
-        if self.lengths[-1] <= self.t:
-            starts = points.reshape(self.width, -1, self.classes)[:, sources]
-            self.points = np.hstack((points, starts.reshape(self.width, -1)))
-            self.norms = np.hstack((self.norms, self.norms[:, sources]))
-            share = number / (self.weights.size + number) / (self.t + 1.0)
-            new = np.full(number, share / number)
-            self.weights = np.concatenate(((1.0 - share) * self.weights, new))
-            self.set_steps()
+        levels = self.weights[first:last].reshape(-1, radii)
+        return np.array([near_largest(column)[-1] * radii + r for r, column in enumerate(levels.T)])
+
+    def _restart(self, table: Array, first: int, last: int, sources: Indices) -> None:
+        """Let the experts of a view whose interval has ended start at the heaviest ones."""
+        number, norms = sources.size, self.norms[:, first:last]
+        for place in range(0, last - first, number):
+            if self.t % self._lengths[first + place] == 0:
+                norms[:, place : place + number] = norms[:, sources]
+                kernels().copy_experts(table, sources, place, self.classes)
+
+    def _lengthen(self) -> None:
+        """Add experts for longer intervals to the first view."""
+        number, plain, points = self.radii.size, self.plain, self.tables[0]
+        sources = self._heaviest(0, plain, number)
+        starts = points.reshape(self.width, -1, self.classes)[:, sources]
+        self.points = np.hstack((points, starts.reshape(self.width, -1)))
+        self.norms = np.insert(self.norms, [plain] * number, self.norms[:, sources], axis=1)
+        share = number / (self.weights.size + number) / (self.t + 1.0)
+        kept = (1.0 - share) * self.weights
+        self.weights = np.insert(kept, [plain] * number, share / number)
+        self.noisy = self.noisy[: self.width].copy()  # as long as the points
+        self.set_steps()
 
     def project(self) -> None:
-        """Project all experts onto their balls, and compute their norms."""
-        for i, radius in enumerate(self._radii.tolist()):
-            place = i * self.classes, self.classes
-            self.norms[:, i] = kernels().project_columns(self.points[: self.width], *place, radius)
+        """Project the experts of the linear views onto their balls, and compute their norms."""
+        first = 0
+        for table in self.tables[:2]:
+            for i in range(table.shape[1] // self.classes):
+                place = i * self.classes, self.classes
+                found = kernels().project_columns(table, *place, self._radii[first + i])
+                self.norms[:, first + i] = found
+            first += table.shape[1] // self.classes
+
+
+def _longer(table: Array, rows: int) -> Array:
+    """Return the table with rows of zeros below it."""
+    longer = np.zeros((rows, table.shape[1]))
+    longer[: len(table)] = table
+    return longer
+
+
+_NO_ROWS = Rows(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0))
+
+
+def _sights(rows: tuple[Rows, ...]) -> tuple[Any, ...]:
+    """Rows as the views see them, none for those that are not given."""
+    return tuple(tuple(each) for each in (*rows, _NO_ROWS, _NO_ROWS)[:3])
 
 
 class ClassLearner:
     """A feature map and the experts on top of it, with the options of `TraceNormClassifier`."""
 
     def __init__(
-        self, radii: Any, learner: Any, fit_intercept: Any, classes: int, features: int
+        self,
+        radii: Any,
+        learner: Any,
+        fit_intercept: Any,
+        classes: int,
+        features: int,
+        kind: Any = "random",
+        seed: Any = 0,
     ) -> None:
         if learner not in LEARNERS:
             raise ValueError(f'learner must be "pola" or "pold", got {learner!r}')
-        self.map = FeatureMap(features, bool(fit_intercept))
-        self.experts = ClassExperts(checked_radii(radii), classes, features + 1, learner == "pola")
+        if kind not in KINDS:
+            raise ValueError(f'features must be "random" or "linear", got {kind!r}')
+        self.seed = checks.count(seed, "random_state", least=0, most=(1 << 32) - 1)
+        self.map, self.random = FeatureMap(features, bool(fit_intercept)), RandomViews()
+        self.experts = ClassExperts(
+            *(checked_radii(radii), classes, features + 1, learner == "pola"),
+            views=len(VIEWS) if kind == "random" else 2,
+        )
         self.renewal = 1  # the round after which the map is recomputed
 
     @property
@@ -196,8 +307,8 @@ class ClassLearner:
         while done < rows.number:
             end = done + min(BLOCK - self.t % BLOCK, self.renewal - self.t)
             own = slice(done, end)
-            mapped = self.map.rows(rows.stretch(done, end), parts[own])
-            self.experts.learn(mapped, labels[own], parts[own])
+            mapped, *others = self._sights(rows.stretch(done, end), parts[own])
+            self.experts.learn(mapped, labels[own], parts[own], *others)
             self._renew()
             done = end
 
@@ -206,14 +317,30 @@ class ClassLearner:
         if self.t >= self.renewal or (self.t % BLOCK == 0 and self.map.is_behind):
             self.map.renew()
             self.renewal = self.t + renewal_gap(self.map.features, self.t)
+        if self.t % BLOCK == 0 and self.experts.views > 2:
+            if self.t == START and self.map.full and self.map.features:
+                self.random.start(self.map, self.seed)
+                waves = self.random.offsets.size + 1 + self.experts.width
+                self.experts.start_views(waves, self.random.counts.size)
+            if self.experts.rests[2] == 0:
+                self.random.renew(self.t)
+
+    def _sights(self, rows: Rows, parts: Array | None = None) -> tuple[Rows, ...]:
+        """Return rows as the views see them; count them if their weights `parts` are given."""
+        z = self.map.rows(rows, parts)
+        if not (self.experts.rests[2:] == 0).any():
+            return (z,)
+        weights = np.zeros(0) if parts is None else parts
+        seen = self.random.rows(rows, z, weights, self.map.features, self.experts.rests)
+        return tuple(Rows(*each) for each in seen)
 
     def learn_one(self, places: Indices, values: Array, label: int) -> bool:
         """Learn one row, `in_order`; return False, and do nothing, if a value is out of range."""
         experts, clock = self.experts, self.t + 2.0
         sound = kernels().learn_one_row(
-            *(places, values, LARGEST, SMALLEST, self.map.parts, label),
+            *(places, values, LARGEST, SMALLEST, self.map.parts, self.random.parts, label),
             *(1.0 / clock if experts.adaptive else clock**-2.0, *experts.scales, SLACK),
-            *(experts.points[: experts.width], experts.weights, experts.norms),
+            *(experts.tables, experts.rests, experts.weights, experts.norms),
         )
         if sound:
             experts.count(1)
@@ -224,8 +351,8 @@ class ClassLearner:
         """Return the class probabilities of one row, `in_order`, none if a value is out of range."""
         experts = self.experts
         return kernels().predict_one_row(
-            *(places, values, LARGEST, SMALLEST, self.map.parts, experts.points),
-            *(experts.weights, experts.classes),
+            *(places, values, LARGEST, SMALLEST, self.map.parts, self.random.parts),
+            *(experts.tables, experts.rests, experts.weights),
         )
 
     def in_order(self, places: Indices, values: Array) -> tuple[Indices, Array]:
@@ -238,15 +365,16 @@ class ClassLearner:
     def probabilities(self, rows: Rows) -> Array:
         """Return the class probabilities of every row."""
         if rows.number <= CHUNK:
-            return self.experts.probabilities(self.map.rows(rows))
+            return self.experts.probabilities(*self._sights(rows))
         parts = [rows.stretch(k, k + CHUNK) for k in range(0, rows.number, CHUNK)]
         return np.concatenate([self.probabilities(part) for part in parts])
 
     def coefficients(self) -> tuple[Array, Array]:
-        """Return the experts' mean in units of the features: a row of weights per class, intercepts."""
+        """Return the linear experts' mean in units of the features: weights per class, intercepts."""
         experts = self.experts
-        stacked = experts.points[: experts.width].reshape(experts.width, -1, experts.classes)
-        mean = np.einsum("jic,i->jc", stacked, experts.weights)
+        both = np.hstack(experts.tables[:2]).reshape(experts.width, -1, experts.classes)
+        weights = experts.weights[: both.shape[1]]
+        mean = np.einsum("jic,i->jc", both, weights / weights.sum())
         weights, intercepts = self.map.to_features(mean)
         return np.ascontiguousarray(weights.T), intercepts
 
@@ -254,12 +382,15 @@ class ClassLearner:
         """Make room for more classes and features, up to these numbers."""
         if self.map.full and features > FULL_FEATURES:
             # The map for many features, with the same classifiers in terms of features.
-            weights, intercepts = self.map.to_features(self.experts.points[: self.experts.width])
-            self.map = self.map.diagonal()
+            old, new, experts = self.map, self.map.diagonal(), self.experts
             if self.t:
-                points = self.map.from_features(weights, intercepts)
-                self.experts.points = np.ascontiguousarray(points)
-                self.experts.project()
+                for name, table in zip(VIEWS[:2], experts.tables, strict=False):
+                    points = new.from_features(*old.to_features(table))
+                    setattr(experts, name, np.ascontiguousarray(points))
+                experts.project()
+            self.map = new
+            self.random.stop()
+            experts.start_views(0, 0)
         if features > self.map.features:
             self.map.grow(features)
         self.experts.grow(classes, features + 1)

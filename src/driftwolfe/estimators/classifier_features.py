@@ -110,22 +110,6 @@ def copies(given: Any, number: int, what: str) -> tuple[Indices, Array]:
     return order, weights[order] / times[order]
 
 
-def fixed_order(rows: Rows, labels: Indices, parts: Array) -> Indices:
-    """Return an order of labelled and weighted rows that does not depend on the one given."""
-    exact = rows.values.astype(">f8")
-    # By 20 bits first, so that rounding errors reorder only rows that are nearly the same; rounded
-    # such that whole numbers and halves are no borderline cases.
-    mantissas, exponents = np.frexp(rows.values)
-    rough = np.ldexp(np.floor(mantissas * 2.0**20 + 0.37), exponents - 20)
-
-    def key(k: int) -> tuple[int, float, bytes, bytes, bytes]:
-        own = slice(rows.starts[k], rows.starts[k + 1])
-        entries = rows.places[own].tobytes(), rough[own].tobytes(), exact[own].tobytes()
-        return int(labels[k]), float(parts[k]), *entries
-
-    return np.array(sorted(range(labels.size), key=key), dtype=np.int64)
-
-
 #: Largest number of features for which second moments are kept and correlations removed.
 FULL_FEATURES = 256
 #: Exponent of that: 0 would only standardise, 1 whiten. Measured: 0.5 is better on small tables by up
@@ -275,6 +259,11 @@ class FeatureMap:
         """Return weights of z from weights of features and intercepts; for many features only."""
         length = np.sqrt(self.totals[1] / self.totals[0])
         return np.vstack((intercepts, self._scales()[:, None] * weights)) * length
+
+    def trusted_scales(self) -> Array:
+        """The scales of the features, 0 where only rounding varies."""
+        scales = self._scales()
+        return np.where(scales > CONSTANT * np.abs(self.mean), scales, 0.0)
 
     def _scales(self) -> Array:
         """The scales of the features, 0 if unknown."""

@@ -12,6 +12,7 @@ from driftwolfe.estimators.weight_kernels import reweigh
 from driftwolfe.points.compiling import (
     ANSWER,
     NEW_NUMBERS,
+    NEW_PLACES,
     NEW_TABLE,
     NUMBER,
     NUMBERS,
@@ -25,6 +26,10 @@ from driftwolfe.points.compiling import (
 
 #: Rows, as `Rows` holds them.
 _ROWS = (PLACES, PLACES, NUMBERS)
+_tuple: Any = numba.types.Tuple
+_alike: Any = numba.types.UniTuple
+_ROW = _tuple((NEW_PLACES, NEW_PLACES, NEW_NUMBERS))
+NEW_INDICES = numba.int64[:, ::1]
 
 
 @fast_jit(TABLE)
@@ -195,64 +200,220 @@ def _softmax(scores, first, classes):
     return top + math.log(total)
 
 
-@jit(*_ROWS, TABLE, NUMBERS, NEW_TABLE)
-def probabilities(starts, places, values, points, weights, out):
-    """Mix the experts' probabilities for every row."""
+#: Experts are in four views: linear, linear with doubts about labels, waves, ferns; a table of points each.
+POINTS = _alike(NEW_TABLE, 4)
+#: Rows as these see them: the first two alike.
+_SIGHTS = _alike(_ROW, 3)
+#: The second view takes a label for drawn at random with this probability.
+NOISE = 0.1
+
+
+@jit()
+def _number_of(points, weights):
+    """Return the number of classes."""
+    columns = 0
+    for table in points:
+        columns += table.shape[1]
+    return columns // weights.size
+
+
+@jit(_SIGHTS, POINTS, PLACES, NUMBERS, NEW_TABLE)
+def probabilities(sights, points, rests, weights, out):
+    """Mix the probabilities of the experts that do not rest, for every row."""
     classes = out.shape[1]
-    scores = np.empty(points.shape[1])
     for k in range(out.shape[0]):
-        _score(places, values, starts[k], starts[k + 1], points, scores)
-        total = 0.0
-        for i in range(weights.size):
-            _softmax(scores, i * classes, classes)
-            for c in range(classes):
-                out[k, c] += weights[i] * scores[i * classes + c]
+        first, total = 0, 0.0
+        for v in range(4):
+            table, (starts, places, values) = points[v], sights[max(v - 1, 0)]
+            number, noise = table.shape[1] // classes, NOISE if v == 1 else 0.0
+            if rests[v] == 0 and number > 0:
+                scores = np.empty(table.shape[1])
+                _score(places, values, starts[k], starts[k + 1], table, scores)
+                for i in range(number):
+                    _softmax(scores, i * classes, classes)
+                    for c in range(classes):
+                        told = (1.0 - noise) * scores[i * classes + c] + noise / classes
+                        out[k, c] += weights[first + i] * told
+            first += number
         for c in range(classes):
             total += out[k, c]
         for c in range(classes):
             out[k, c] /= total
 
 
-@jit(*_ROWS, PLACES, *[NUMBERS] * 4, NUMBER, NEW_TABLE, NEW_NUMBERS, NEW_TABLE)
-def learn_rows(
-    starts, places, values, labels, parts, shares, steps, radii, slack, points, weights, norms
-):
-    """Learn rows: weigh the experts, take their steps, and project those too far outside their ball."""
-    n, scores = weights.size, np.empty(points.shape[1])
-    classes, logs = scores.size // n, np.empty(n)
-    for k in range(labels.size):
-        first, last, squared = starts[k], starts[k + 1], 0.0
-        for e in range(first, last):
-            squared += values[e] * values[e]
-        _score(places, values, first, last, points, scores)
-        slopes = scores.copy()
-        for i in range(n):
-            own = i * classes + labels[k]
-            logs[i] = scores[own] - _softmax(slopes, i * classes, classes)
-            slopes[own] = math.expm1(logs[i])  # p - 1, also where p is nearly 1
-        reweigh(weights, logs, parts[k], shares[k])
-        for i in range(n):
-            step, length, inner = parts[k] * steps[i], 0.0, 0.0
+@jit()
+def _judge(sight, k, label, noise, classes, points, scores, slopes, logs):
+    """Compute the scores, slopes and log probabilities of the experts of one view."""
+    starts, places, values = sight
+    _score(places, values, starts[k], starts[k + 1], points, scores)
+    slopes[:] = scores
+    for i in range(logs.size):
+        own = i * classes + label
+        logs[i] = scores[own] - _softmax(slopes, i * classes, classes)
+        slopes[own] = math.expm1(logs[i])  # p - 1, also where p is nearly 1
+        if noise > 0.0:
+            # The slope of -log((1 - noise) p + noise/classes): less for labels that are probably wrong.
+            sure = (1.0 - noise) * math.exp(logs[i])
+            logs[i] = math.log(sure + noise / classes)
             for c in range(i * classes, (i + 1) * classes):
-                length += slopes[c] * slopes[c]
-                inner += slopes[c] * scores[c]
-                slopes[c] *= -step
-            length *= squared
-            # The step has rank one, so its norm is its trace norm; and the trace norm of any matrix is
-            # at most its norm times the root of its number of columns.
-            norms[1, i] = max(norms[1, i] - 2.0 * step * inner + step * step * length, 0.0)
-            norms[0, i] += step * math.sqrt(length)
-            norms[0, i] = min(norms[0, i], math.sqrt(classes * norms[1, i]))
-        for e in range(first, last):
-            _add(points[places[e]], values[e], slopes)
-        for i in range(n):
-            if norms[0, i] > (1.0 + slack) * radii[i]:
-                norms[0, i], norms[1, i] = project_columns(points, i * classes, classes, radii[i])
+                slopes[c] *= sure / (sure + noise / classes)
+
+
+@jit()
+def _descend(sight, k, part, classes, steps, radii, slack, points, scores, slopes, norms):
+    """Take the steps of the experts of one view, and project those too far outside their ball."""
+    starts, places, values = sight
+    first, last, squared = starts[k], starts[k + 1], 0.0
+    for e in range(first, last):
+        squared += values[e] * values[e]
+    for i in range(steps.size):
+        step, length, inner = part * steps[i], 0.0, 0.0
+        for c in range(i * classes, (i + 1) * classes):
+            length += slopes[c] * slopes[c]
+            inner += slopes[c] * scores[c]
+            slopes[c] *= -step
+        length *= squared
+        # The step has rank one, so its norm is its trace norm; and the trace norm of any matrix is
+        # at most its norm times the root of its number of columns.
+        norms[1, i] = max(norms[1, i] - 2.0 * step * inner + step * step * length, 0.0)
+        norms[0, i] += step * math.sqrt(length)
+        norms[0, i] = min(norms[0, i], math.sqrt(classes * norms[1, i]))
+    for e in range(first, last):
+        _add(points[places[e]], values[e], slopes)
+    for i in range(steps.size):
+        if norms[0, i] > (1.0 + slack) * radii[i]:
+            norms[0, i], norms[1, i] = project_columns(points, i * classes, classes, radii[i])
+
+
+@jit(
+    *(_SIGHTS, PLACES, *[NUMBERS] * 4, NUMBER, POINTS, PLACES),
+    *(NEW_NUMBERS, NEW_TABLE),
+)
+def learn_rows(
+    sights, labels, parts, shares, steps, radii, slack, points, rests, weights, norms
+):
+    """Learn rows: weigh the experts, and let those that do not rest take their steps."""
+    n, classes = weights.size, _number_of(points, weights)
+    scores, slopes, logs = np.empty(n * classes), np.empty(n * classes), np.empty(n)
+    for k in range(labels.size):
+        first, awake, mixed = 0, 0.0, 0.0
+        for v in range(4):
+            last = first + points[v].shape[1] // classes
+            if rests[v] == 0 and last > first:
+                own = slice(first * classes, last * classes)
+                noise = NOISE if v == 1 else 0.0
+                _judge(
+                    *(sights[max(v - 1, 0)], k, labels[k], noise, classes, points[v]),
+                    *(scores[own], slopes[own], logs[first:last]),
+                )
+                for i in range(first, last):
+                    awake += weights[i]
+                    mixed += weights[i] * math.exp(logs[i])
+            first = last
+        first = 0
+        for v in range(4):  # who rests says what the others say, so its weight stays
+            last = first + points[v].shape[1] // classes
+            if rests[v] != 0:
+                logs[first:last] = math.log(max(mixed / awake, 1e-300))
+            first = last
+        reweigh(weights, logs, parts[k], shares[k])
+        first = 0
+        for v in range(4):
+            last = first + points[v].shape[1] // classes
+            if rests[v] == 0 and last > first:
+                own = slice(first * classes, last * classes)
+                _descend(
+                    *(sights[max(v - 1, 0)], k, parts[k], classes, steps[first:last]),
+                    *(radii[first:last], slack, points[v], scores[own], slopes[own]),
+                    norms[:, first:last],
+                )
+            first = last
 
 
 #: What a feature map knows: constant, whether correlations are removed, and its arrays.
-_tuple: Any = numba.types.Tuple
 _MAP = _tuple((NUMBER, ANSWER, *[NEW_NUMBERS] * 3, NEW_TABLE, NEW_NUMBERS, NEW_NUMBERS, NEW_TABLE))
+#: What random features are: of waves the features looked at, their slopes, the offsets and the map; of
+#: ferns the features tested, the cuts, the weights of leaves, and totals as in a map.
+_RANDOM = _tuple(
+    (
+        *(NEW_INDICES, NEW_TABLE, NEW_NUMBERS, _MAP),
+        *(NEW_INDICES, NEW_TABLE, NEW_NUMBERS, NEW_NUMBERS),
+    )
+)
+
+
+@jit()
+def _wave_rows(z, parts, waves):
+    """Return rows of decorrelated cosines, followed by z."""
+    looks, slopes, offsets, state = waves
+    constant, full, totals, seen, mean, moments, squares, centre, table = state
+    n, number, width = z[0].size - 1, offsets.size, 0
+    if n > 0:
+        width = z[0][1]
+    told = np.empty(n * number)
+    for k in range(n):
+        row = z[2][k * width : (k + 1) * width]
+        for m in range(number):
+            angle = offsets[m]
+            for j in range(looks.shape[1]):
+                angle += slopes[m, j] * row[looks[m, j]]
+            told[k * number + m] = math.cos(angle)
+    starts, places = np.arange(n + 1) * number, np.arange(n * number) % number
+    cosines = np.empty(n * (number + 1))
+    full_rows(
+        *(starts, places, told, parts, constant, totals, seen),
+        *(mean, moments, centre, table, cosines),
+    )
+    # Each entry has the same variance in the end.
+    both = number + 1 + width
+    ours, linear = math.sqrt((number + 1.0) / both), math.sqrt(width / both)
+    out = np.empty(n * both)
+    for k in range(n):
+        for m in range(number + 1):
+            out[k * both + m] = ours * cosines[k * (number + 1) + m]
+        for j in range(width):
+            out[k * both + number + 1 + j] = linear * z[2][k * width + j]
+    return np.arange(n + 1) * both, np.arange(n * both) % both, out
+
+
+@jit()
+def _fern_rows(given, parts, features, ferns):
+    """Return rows with one entry for each fern: that of its leaf, larger for rare ones."""
+    (starts, places, values), (tests, cuts, counts, totals) = given, ferns
+    n, number, learning = starts.size - 1, tests.shape[0], parts.size > 0
+    row, leaves, out = np.empty(features), np.empty(n * number, np.int64), np.empty(n * number)
+    for k in range(n):
+        row[:] = 0.0
+        for e in range(starts[k], starts[k + 1]):
+            row[places[e]] = values[e]
+        part, squared = parts[k] if learning else 0.0, 0.0
+        totals[0] += part
+        for f in range(k * number, (k + 1) * number):
+            own, leaf = f - k * number, 1
+            for j in range(tests.shape[1]):
+                leaf = 2 * leaf + (row[tests[own, j]] > cuts[own, j])
+            leaf += (own - 1) << tests.shape[1]
+            counts[leaf] += part
+            # The fourth root of its frequency: chosen on the streams of benchmarks/streams.
+            square = math.sqrt((totals[0] + 1.0) / (counts[leaf] + 1.0))
+            leaves[f], out[f] = leaf, math.sqrt(square)
+            squared += square
+        length = divisor(totals, squared, part)
+        for f in range(k * number, (k + 1) * number):
+            out[f] /= length
+    return np.arange(n + 1) * number, leaves, out
+
+
+@jit(_ROW, _ROW, NUMBERS, WHOLE, _RANDOM, PLACES)
+def see(given, z, parts, features, random, rests):
+    """Return rows as the views see them, those that do not rest; count those with weights `parts`."""
+    looks, slopes, offsets, state, tests, cuts, counts, totals = random
+    none = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    waves = none if rests[2] != 0 else _wave_rows(z, parts, (looks, slopes, offsets, state))
+    ferns = (
+        none if rests[3] != 0 else _fern_rows(given, parts, features, (tests, cuts, counts, totals))
+    )
+    return z, waves, ferns
 
 
 @jit()
@@ -261,7 +422,7 @@ def _present(places, values, largest, smallest):
     kept = 0
     for e in range(values.size):
         if not abs(values[e]) <= largest:
-            return places, values, False
+            return np.empty(0, np.int64), np.empty(0), False
         kept += places[e] >= 0 and abs(values[e]) >= smallest
     own_places, own_values, n = np.empty(kept, np.int64), np.empty(kept), 0
     for e in range(values.size):
@@ -289,21 +450,23 @@ def _map_row(places, values, parts, state):
     return np.array([0, out.size]), mapped, out
 
 
-@jit(PLACES, NUMBERS, NUMBER, NUMBER, _MAP, TABLE, NUMBERS, WHOLE)
-def predict_one(places, values, largest, smallest, state, points, weights, classes):
+@jit(PLACES, NUMBERS, NUMBER, NUMBER, _MAP, _RANDOM, POINTS, PLACES, NUMBERS)
+def predict_one(places, values, largest, smallest, state, random, points, rests, weights):
     """Return the probabilities for one row; none if a value is out of range."""
     own, known, sound = _present(places, values, largest, smallest)
     if not sound:
         return np.empty(0)
-    starts, mapped, out = _map_row(own, known, np.empty(0), state)
-    told = np.zeros((1, classes))
-    probabilities(starts, mapped, out, points, weights, told)
+    parts, features = np.empty(0), state[3].size
+    z = _map_row(own, known, parts, state)
+    given = np.array([0, own.size]), own, known
+    told = np.zeros((1, _number_of(points, weights)))
+    probabilities(see(given, z, parts, features, random, rests), points, rests, weights, told)
     return told[0]
 
 
 @jit(
-    *(PLACES, NUMBERS, NUMBER, NUMBER, _MAP, WHOLE, NUMBER, NUMBERS, NUMBERS, NUMBER),
-    *(NEW_TABLE, NEW_NUMBERS, NEW_TABLE),
+    *(PLACES, NUMBERS, NUMBER, NUMBER, _MAP, _RANDOM, WHOLE, NUMBER, NUMBERS, NUMBERS, NUMBER),
+    *(POINTS, PLACES, NEW_NUMBERS, NEW_TABLE),
 )
 def learn_one(
     places,
@@ -311,12 +474,14 @@ def learn_one(
     largest,
     smallest,
     state,
+    random,
     label,
     share,
     steps,
     radii,
     slack,
     points,
+    rests,
     weights,
     norms,
 ):
@@ -324,10 +489,12 @@ def learn_one(
     own, known, sound = _present(places, values, largest, smallest)
     if sound:
         parts = np.ones(1)
-        starts, mapped, out = _map_row(own, known, parts, state)
+        z = _map_row(own, known, parts, state)
+        given = np.array([0, own.size]), own, known
+        sights = see(given, z, parts, state[3].size, random, rests)
         labels, shares = np.array([label]), np.array([share])
         learn_rows(
-            starts, mapped, out, labels, parts, shares, steps, radii, slack, points, weights, norms
+            sights, labels, parts, shares, steps, radii, slack, points, rests, weights, norms
         )
     return sound
 

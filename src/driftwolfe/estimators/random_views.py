@@ -1,0 +1,87 @@
+"""Random features for `TraceNormClassifier`: waves and ferns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from driftwolfe.estimators.classifier_features import FeatureMap, Rows, make_writable
+from driftwolfe.points.kinds import Array, Indices, compiled
+
+kernels = compiled("driftwolfe.estimators.classifier_kernels")
+
+#: Rows before random features are drawn, from the features and scales known by then.
+START = 64
+#: Number of waves, how many features one looks at, and frequencies in units of their deviations.
+WAVES, LOOKS, FREQUENCIES = 96, 3, (1.0, 2.0)
+#: Number of ferns, and how many tests each has.
+FERNS, TESTS = 64, 5
+#: The map of the waves is recomputed after so many rounds, as a share of those played.
+RENEWAL = 0.1
+
+
+class RandomViews:
+    r"""Two ways to see a row through random features.
+
+    Waves are cosines of one to three features of z, normal slopes times 1 or 2 in units of deviations,
+    decorrelated online by a `FeatureMap` of their own; z follows them. A fern puts a row into one of 32
+    leaves by five tests, each whether a feature x is above a cut: its mean plus a normal number of
+    deviations, as of row 64. A leaf with frequency q is the entry :math:`q^{-1/4}`, and all entries are
+    divided by their root mean square norm.
+    """
+
+    STATE = ("looks", "slopes", "offsets", "tests", "cuts", "counts", "totals")
+
+    def __init__(self) -> None:
+        self.looks: Indices = np.zeros((0, LOOKS), np.int64)  # places in z
+        self.slopes: Array = np.zeros((0, LOOKS))
+        self.offsets: Array = np.zeros(0)
+        self.waves = FeatureMap(0, intercept=True)
+        self.tests: Indices = np.zeros((0, TESTS), np.int64)  # features
+        self.cuts: Array = np.zeros((0, TESTS))
+        self.counts: Array = np.zeros(0)  # weights of rows, by leaf
+        self.totals: Array = np.zeros(2)  # as those of a map
+        self.renewal = 0  # the round after which the map of the waves is recomputed
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        make_writable(self, self.STATE)
+
+    def start(self, features: FeatureMap, seed: int) -> None:
+        """Draw waves and ferns for the features known by now."""
+        rng, number = np.random.default_rng(seed), features.features
+        self.looks = np.zeros((WAVES, LOOKS), np.int64)
+        self.slopes = np.zeros((WAVES, LOOKS))
+        for look, slope in zip(self.looks, self.slopes, strict=True):
+            chosen = 1 + rng.permutation(number)[: rng.integers(1, LOOKS + 1)]
+            look[: chosen.size] = chosen
+            slope[: chosen.size] = rng.normal(size=chosen.size) * rng.choice(FREQUENCIES)
+        self.slopes *= np.sqrt(number + 1.0)  # z has norm 1
+        self.offsets = rng.uniform(0.0, 2.0 * np.pi, WAVES)
+        self.waves = FeatureMap(WAVES, intercept=True)
+        self.tests = rng.integers(0, number, (FERNS, TESTS))
+        scales = features.trusted_scales()[self.tests]
+        self.cuts = features.mean[self.tests] + rng.normal(size=self.tests.shape) * scales
+        self.cuts[scales == 0.0] = np.finfo(np.float64).max  # nothing is to be learned from a constant
+        self.counts = np.zeros(FERNS << TESTS)
+
+    def stop(self) -> None:
+        """Forget waves and ferns."""
+        self.__init__()  # type: ignore[misc]
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """All that compiled loops need to know."""
+        waves = self.looks, self.slopes, self.offsets, self.waves.parts
+        return (*waves, self.tests, self.cuts, self.counts, self.totals)
+
+    def rows(self, given: Rows, z: Rows, parts: Array, features: int, rests: Indices) -> Any:
+        """Return rows as all views see them; count them if their weights `parts` are given."""
+        return kernels().see(tuple(given), tuple(z), parts, features, self.parts, rests)
+
+    def renew(self, t: int) -> None:
+        """Recompute the map of the waves, if it is time."""
+        if t >= self.renewal:
+            self.waves.renew()
+            self.renewal = t + max(16, int(RENEWAL * t))
