@@ -86,7 +86,7 @@ class ClassExperts:
     """
 
     STATE = ("points", "norms", "weights")
-    OTHERS = (*VIEWS[1:], "rests", "naps")
+    OTHERS = (*VIEWS[1:], "rests", "naps", "credits")
 
     def __init__(
         self,
@@ -112,7 +112,9 @@ class ClassExperts:
         self.naps: Indices = np.zeros(4, np.int64)  # how long a view rested last
         number = plain + (views - 1) * len(LENGTHS) * self.side.size
         self.norms: Array = np.zeros((2, number))  # bounds on trace norms; squared Frobenius norms
-        self.weights: Array = np.full(number, 1.0 / number)
+        sizes = np.array([plain, *[len(LENGTHS) * self.side.size] * (views - 1)])
+        self.weights: Array = np.repeat(1.0 / sizes, sizes)  # within each view
+        self.credits: Array = np.full(views, 1.0 / views)  # weights of the views
         self.set_steps()
 
     @property
@@ -142,6 +144,12 @@ class ClassExperts:
         self._steps: Array = self._radii / np.sqrt(2.0 * self.lengths)
 
     @property
+    def shares(self) -> Array:
+        """The weight of every expert: that within its view times that of the view."""
+        sizes = [self.plain, *[len(LENGTHS) * self.side.size] * (self.views - 1)]
+        return np.repeat(self.credits, sizes) * self.weights
+
+    @property
     def tables(self) -> tuple[Array, ...]:
         """The points of the experts, a table for each view."""
         return self.points[: self.width], self.noisy[: self.width], self.waves, self.ferns
@@ -154,7 +162,9 @@ class ClassExperts:
     def probabilities(self, *rows: Rows) -> Array:
         """Return the probabilities of classes; rows come as the views see them, the first two alike."""
         out = np.zeros((rows[0].number, self.classes))
-        kernels().probabilities(_sights(rows), self.tables, self.rests, self.weights, out)
+        kernels().probabilities(
+            _sights(rows), self.tables, self.rests, self.credits, self.weights, out
+        )
         return out
 
     def learn(self, rows: Rows, labels: Indices, parts: Array, *others: Rows) -> None:
@@ -163,7 +173,7 @@ class ClassExperts:
         shares = 1.0 / clock if self.adaptive else clock**-2.0
         kernels().learn_rows(
             *(_sights((rows, *others)), labels, parts, shares, self._steps, self._radii, SLACK),
-            *(self.tables, self.rests, self.weights, self.norms),
+            *(self.tables, self.rests, self.credits, self.weights, self.norms),
         )
         self.count(labels.size)
 
@@ -209,7 +219,7 @@ class ClassExperts:
                 sources = self._heaviest(first, last, radii.size)
                 if self.adaptive:
                     self._restart(table, first, last, sources)
-                if v and self.weights[first:last].sum() < IDLE:
+                if v and self.credits[v] < IDLE:
                     self.naps[v] = self.rests[v] = min(2 * self.naps[v] + 1, LONGEST_REST)
                 else:
                     self.naps[v] = 0
@@ -240,9 +250,9 @@ class ClassExperts:
         starts = points.reshape(self.width, -1, self.classes)[:, sources]
         self.points = np.hstack((points, starts.reshape(self.width, -1)))
         self.norms = np.insert(self.norms, [plain] * number, self.norms[:, sources], axis=1)
-        share = number / (self.weights.size + number) / (self.t + 1.0)
-        kept = (1.0 - share) * self.weights
-        self.weights = np.insert(kept, [plain] * number, share / number)
+        share = number / (plain + number) / (self.t + 1.0)
+        self.weights[:plain] *= 1.0 - share
+        self.weights = np.insert(self.weights, [plain] * number, share / number)
         self.noisy = self.noisy[: self.width].copy()  # as long as the points
         self.set_steps()
 
@@ -340,7 +350,7 @@ class ClassLearner:
         sound = kernels().learn_one_row(
             *(places, values, LARGEST, SMALLEST, self.map.parts, self.random.parts, label),
             *(1.0 / clock if experts.adaptive else clock**-2.0, *experts.scales, SLACK),
-            *(experts.tables, experts.rests, experts.weights, experts.norms),
+            *(experts.tables, experts.rests, experts.credits, experts.weights, experts.norms),
         )
         if sound:
             experts.count(1)
@@ -352,7 +362,7 @@ class ClassLearner:
         experts = self.experts
         return kernels().predict_one_row(
             *(places, values, LARGEST, SMALLEST, self.map.parts, self.random.parts),
-            *(experts.tables, experts.rests, experts.weights),
+            *(experts.tables, experts.rests, experts.credits, experts.weights),
         )
 
     def in_order(self, places: Indices, values: Array) -> tuple[Indices, Array]:
@@ -373,7 +383,7 @@ class ClassLearner:
         """Return the linear experts' mean in units of the features: weights per class, intercepts."""
         experts = self.experts
         both = np.hstack(experts.tables[:2]).reshape(experts.width, -1, experts.classes)
-        weights = experts.weights[: both.shape[1]]
+        weights = experts.shares[: both.shape[1]]
         mean = np.einsum("jic,i->jc", both, weights / weights.sum())
         weights, intercepts = self.map.to_features(mean)
         return np.ascontiguousarray(weights.T), intercepts

@@ -206,6 +206,8 @@ POINTS = _alike(NEW_TABLE, 4)
 _SIGHTS = _alike(_ROW, 3)
 #: The second view takes a label for drawn at random with this probability.
 NOISE = 0.1
+#: Smaller probabilities count as this where views are weighed.
+LEAST = 1e-300
 
 
 @jit()
@@ -217,23 +219,23 @@ def _number_of(points, weights):
     return columns // weights.size
 
 
-@jit(_SIGHTS, POINTS, PLACES, NUMBERS, NEW_TABLE)
-def probabilities(sights, points, rests, weights, out):
-    """Mix the probabilities of the experts that do not rest, for every row."""
+@jit(_SIGHTS, POINTS, PLACES, NUMBERS, NUMBERS, NEW_TABLE)
+def probabilities(sights, points, rests, credits, weights, out):
+    """Mix the probabilities of the experts of views that do not rest, for every row."""
     classes = out.shape[1]
     for k in range(out.shape[0]):
         first, total = 0, 0.0
-        for v in range(4):
+        for v in range(credits.size):
             table, (starts, places, values) = points[v], sights[max(v - 1, 0)]
             number, noise = table.shape[1] // classes, NOISE if v == 1 else 0.0
-            if rests[v] == 0 and number > 0:
+            if rests[v] == 0:
                 scores = np.empty(table.shape[1])
                 _score(places, values, starts[k], starts[k + 1], table, scores)
                 for i in range(number):
                     _softmax(scores, i * classes, classes)
                     for c in range(classes):
                         told = (1.0 - noise) * scores[i * classes + c] + noise / classes
-                        out[k, c] += weights[first + i] * told
+                        out[k, c] += credits[v] * weights[first + i] * told
             first += number
         for c in range(classes):
             total += out[k, c]
@@ -287,47 +289,42 @@ def _descend(sight, k, part, classes, steps, radii, slack, points, scores, slope
 
 @jit(
     *(_SIGHTS, PLACES, *[NUMBERS] * 4, NUMBER, POINTS, PLACES),
-    *(NEW_NUMBERS, NEW_TABLE),
+    *(NEW_NUMBERS, NEW_NUMBERS, NEW_TABLE),
 )
 def learn_rows(
-    sights, labels, parts, shares, steps, radii, slack, points, rests, weights, norms
+    sights, labels, parts, shares, steps, radii, slack, points, rests, credits, weights, norms
 ):
-    """Learn rows: weigh the experts, and let those that do not rest take their steps."""
-    n, classes = weights.size, _number_of(points, weights)
-    scores, slopes, logs = np.empty(n * classes), np.empty(n * classes), np.empty(n)
+    """Learn rows: weigh the views and their experts, and let those that do not rest take their steps."""
+    n, views, classes = weights.size, credits.size, _number_of(points, weights)
+    scores, slopes = np.empty(n * classes), np.empty(n * classes)
+    logs, gains = np.empty(n), np.empty(views)
     for k in range(labels.size):
         first, awake, mixed = 0, 0.0, 0.0
-        for v in range(4):
+        for v in range(views):
             last = first + points[v].shape[1] // classes
-            if rests[v] == 0 and last > first:
+            if rests[v] == 0:
                 own = slice(first * classes, last * classes)
-                noise = NOISE if v == 1 else 0.0
+                noise, told = NOISE if v == 1 else 0.0, 0.0
                 _judge(
                     *(sights[max(v - 1, 0)], k, labels[k], noise, classes, points[v]),
                     *(scores[own], slopes[own], logs[first:last]),
                 )
                 for i in range(first, last):
-                    awake += weights[i]
-                    mixed += weights[i] * math.exp(logs[i])
-            first = last
-        first = 0
-        for v in range(4):  # who rests says what the others say, so its weight stays
-            last = first + points[v].shape[1] // classes
-            if rests[v] != 0:
-                logs[first:last] = math.log(max(mixed / awake, 1e-300))
-            first = last
-        reweigh(weights, logs, parts[k], shares[k])
-        first = 0
-        for v in range(4):
-            last = first + points[v].shape[1] // classes
-            if rests[v] == 0 and last > first:
-                own = slice(first * classes, last * classes)
+                    told += weights[i] * math.exp(logs[i])
+                gains[v] = math.log(max(told, LEAST))
+                awake += credits[v]
+                mixed += credits[v] * told
+                reweigh(weights[first:last], logs[first:last], parts[k], shares[k])
                 _descend(
                     *(sights[max(v - 1, 0)], k, parts[k], classes, steps[first:last]),
                     *(radii[first:last], slack, points[v], scores[own], slopes[own]),
                     norms[:, first:last],
                 )
             first = last
+        for v in range(views):
+            if rests[v] != 0:  # it says what the others say, so its weight stays
+                gains[v] = math.log(max(mixed / awake, LEAST))
+        reweigh(credits, gains, parts[k], shares[k])
 
 
 #: What a feature map knows: constant, whether correlations are removed, and its arrays.
@@ -450,8 +447,10 @@ def _map_row(places, values, parts, state):
     return np.array([0, out.size]), mapped, out
 
 
-@jit(PLACES, NUMBERS, NUMBER, NUMBER, _MAP, _RANDOM, POINTS, PLACES, NUMBERS)
-def predict_one(places, values, largest, smallest, state, random, points, rests, weights):
+@jit(PLACES, NUMBERS, NUMBER, NUMBER, _MAP, _RANDOM, POINTS, PLACES, NUMBERS, NUMBERS)
+def predict_one(
+    places, values, largest, smallest, state, random, points, rests, credits, weights
+):
     """Return the probabilities for one row; none if a value is out of range."""
     own, known, sound = _present(places, values, largest, smallest)
     if not sound:
@@ -460,13 +459,14 @@ def predict_one(places, values, largest, smallest, state, random, points, rests,
     z = _map_row(own, known, parts, state)
     given = np.array([0, own.size]), own, known
     told = np.zeros((1, _number_of(points, weights)))
-    probabilities(see(given, z, parts, features, random, rests), points, rests, weights, told)
+    sights = see(given, z, parts, features, random, rests)
+    probabilities(sights, points, rests, credits, weights, told)
     return told[0]
 
 
 @jit(
     *(PLACES, NUMBERS, NUMBER, NUMBER, _MAP, _RANDOM, WHOLE, NUMBER, NUMBERS, NUMBERS, NUMBER),
-    *(POINTS, PLACES, NEW_NUMBERS, NEW_TABLE),
+    *(POINTS, PLACES, NEW_NUMBERS, NEW_NUMBERS, NEW_TABLE),
 )
 def learn_one(
     places,
@@ -482,6 +482,7 @@ def learn_one(
     slack,
     points,
     rests,
+    credits,
     weights,
     norms,
 ):
@@ -494,7 +495,8 @@ def learn_one(
         sights = see(given, z, parts, state[3].size, random, rests)
         labels, shares = np.array([label]), np.array([share])
         learn_rows(
-            sights, labels, parts, shares, steps, radii, slack, points, rests, weights, norms
+            *(sights, labels, parts, shares, steps, radii, slack),
+            *(points, rests, credits, weights, norms),
         )
     return sound
 

@@ -12,13 +12,13 @@ from driftwolfe.points.kinds import Array, Indices, compiled
 kernels = compiled("driftwolfe.estimators.classifier_kernels")
 
 #: Rows before random features are drawn, from the features and scales known by then.
-START = 64
+START = 32
 #: Number of waves, how many features one looks at, and frequencies in units of their deviations.
 WAVES, LOOKS, FREQUENCIES = 96, 3, (1.0, 2.0)
 #: Number of ferns, and how many tests each has.
-FERNS, TESTS = 64, 5
+FERNS, TESTS = 128, 5
 #: The map of the waves is recomputed after so many rounds, as a share of those played.
-RENEWAL = 0.1
+RENEWAL = 0.2
 
 
 class RandomViews:
@@ -27,7 +27,7 @@ class RandomViews:
     Waves are cosines of one to three features of z, normal slopes times 1 or 2 in units of deviations,
     decorrelated online by a `FeatureMap` of their own; z follows them. A fern puts a row into one of 32
     leaves by five tests, each whether a feature x is above a cut: its mean plus a normal number of
-    deviations, as of row 64. A leaf with frequency q is the entry :math:`q^{-1/4}`, and all entries are
+    deviations, as of row 32. A leaf with frequency q is the entry :math:`q^{-1/4}`, and all entries are
     divided by their root mean square norm.
     """
 
