@@ -109,7 +109,7 @@ def broken(kind, form, spoil):
 
 def fitted():
     """A classifier, made anew for each test that might change it."""
-    return TraceNormClassifier(passes=1, random_state=0).fit(table(), LABELS)
+    return TraceNormClassifier().fit(table(), LABELS)
 
 
 CLASSIFIER = fitted()
@@ -127,7 +127,7 @@ BOUNDARIES = {
     "SquaredRows": lambda S: dw.losses.SquaredRows(S, LABELS),
     "PinballRows": lambda S: dw.losses.PinballRows(S, LABELS),
     "streams.multiclass": lambda S: dw.streams.multiclass(S, LABELS, 2),
-    "fit": lambda S: TraceNormClassifier(passes=1).fit(S, LABELS),
+    "fit": lambda S: TraceNormClassifier().fit(S, LABELS),
     "first partial_fit": lambda S: TraceNormClassifier().partial_fit(S, LABELS, classes=[0, 1]),
     "partial_fit": lambda S: CLASSIFIER.partial_fit(S, LABELS),
     "predict": lambda S: CLASSIFIER.predict(S),
@@ -220,8 +220,8 @@ def test_unsorted_and_repeated_entries_add_up_as_in_scipy(index):
     X, y = np.vstack((expected, -expected)), [0, 1, 1, 0]
     sparse = sp.vstack((matrix, -matrix), format="csr")
     sparse.has_canonical_format = True
-    dense_model = TraceNormClassifier(passes=1, random_state=0).fit(X, y)
-    sparse_model = TraceNormClassifier(passes=1, random_state=0).fit(sparse, y)
+    dense_model = TraceNormClassifier().fit(X, y)
+    sparse_model = TraceNormClassifier().fit(sparse, y)
     np.testing.assert_array_equal(sparse_model.predict_proba(X), dense_model.predict_proba(X))
 
 

@@ -46,7 +46,7 @@ def test_scikit_learns_own_checks(estimator, check):
 
 @pytest.mark.slow
 @parametrize_with_checks(
-    [TraceNormClassifier(radii=(5.0, 50.0), learner="pold", fit_intercept=False, passes=3)],
+    [TraceNormClassifier(radii=(5.0, 50.0), learner="pold", fit_intercept=False)],
     expected_failed_checks=lambda estimator: {},
 )
 def test_scikit_learns_own_checks_of_other_options(estimator, check):
@@ -163,8 +163,8 @@ def test_weight_zero_is_no_row_and_a_whole_weight_repeats_one():
     repeated = np.repeat(np.arange(len(y)), weights.astype(int))
     expected = state_of(learned(X[repeated], y[repeated])._learner)
     assert state_of(learned(X, y, weights=weights)._learner) == expected
-    fitted = TraceNormClassifier(random_state=0).fit(X, y, weights)
-    copies = TraceNormClassifier(random_state=0).fit(X[repeated], y[repeated])
+    fitted = TraceNormClassifier().fit(X, y, weights)
+    copies = TraceNormClassifier().fit(X[repeated], y[repeated])
     assert state_of(fitted._learner) == state_of(copies._learner)
 
 
@@ -216,14 +216,34 @@ def test_small_weights_teach_less():
     assert learned(X, y, weights=np.full(100, 1e-9)).predict_proba(X).max() < 0.34
 
 
-def test_fit_does_not_look_at_the_order_of_rows():
+def test_fit_goes_through_the_rows_once_in_their_order():
     X, y = turning()
+    fitted = TraceNormClassifier().fit(X, y)
+    assert everything(fitted) == everything(learned(X, y, 300)) and fitted.t_ == 300
+    assert everything(fitted.fit(X, y)) == everything(learned(X, y, 300))  # from scratch
     order = np.random.default_rng(0).permutation(len(y))
-    first = TraceNormClassifier(random_state=3, passes=2).fit(X, y)
-    second = TraceNormClassifier(random_state=3, passes=2).fit(X[order], y[order])
-    assert everything(first) == everything(second)
-    other = TraceNormClassifier(random_state=4, passes=2).fit(X, y)
-    assert everything(other) != everything(first)
+    assert everything(TraceNormClassifier().fit(X[order], y[order])) != everything(fitted)
+
+
+@pytest.mark.parametrize("features", ["random", "linear"])
+def test_fit_ends_with_the_latest_rule(features):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2500, 4))
+    y = X[:, 0] + 0.5 * X[:, 1] > 0
+    y[1000:] = ~y[1000:]
+    model = TraceNormClassifier(features=features).fit(X[:2000], y[:2000])
+    assert model.score(X[2000:], y[2000:]) > 0.97
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_little_noise_moves_probabilities_a_little(seed):
+    rng = np.random.default_rng(seed)
+    X, y = turning(rows=1000, seed=seed)
+    X[:, 1] = np.round(X[:, 1])  # rows with equal values
+    plain = TraceNormClassifier().fit(X, y).predict_proba(X)
+    noise = 1.0 + 1e-14 * rng.normal(size=X.shape)
+    other = TraceNormClassifier().fit(X * noise, y).predict_proba(X)
+    assert np.abs(other - plain).max() < 1e-6
 
 
 REFUSED = {
@@ -294,7 +314,8 @@ def test_classes_come_with_the_first_call_and_stay():
         ({"radii": ()}, "radii must be"),
         ({"radii": "small"}, "radii must be"),
         ({"learner": "ader"}, "learner must be"),
-        ({"passes": 0}, "passes"),
+        ({"features": "cubic"}, "features must be"),
+        ({"random_state": -1}, "random_state"),
     ],
 )
 def test_options_are_checked(options, message):

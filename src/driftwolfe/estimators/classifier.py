@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from driftwolfe.estimators.classifier_experts import OPTIONS, ClassLearner, read_model, write_model
-from driftwolfe.estimators.classifier_features import Rows, as_rows, copies, fixed_order, is_one_row
+from driftwolfe.estimators.classifier_features import Rows, as_rows, copies, is_one_row
 from driftwolfe.estimators.ids import check_keys
 from driftwolfe.points import checks
 from driftwolfe.points.access import Guarded, reads, reads_whole, writes
@@ -24,21 +23,30 @@ from driftwolfe.storage import refused, require
 
 #: What a file says besides the state.
 SAVED_OPTIONS = OPTIONS | {
-    "passes": Field(int, least=1),
     "random_state": Field(int, least=0, below=1 << 32, optional=True),
     "labels": Field(str),
+    # Of files from when `fit` made several passes; nothing depends on them any more.
+    "passes": Field(int, least=1, newer=True),
     "passes_done": Field(int, least=1, optional=True, newer=True),
 }
 
 
 class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
-    r"""A linear classifier for streams that drift: POLA with several radii, nothing to tune.
+    r"""A classifier for streams that drift: linear and random features, several radii, nothing to tune.
 
     Features are rescaled online. Experts for all radii and for intervals of 16, 64, 256, ... rows
-    descend on the logistic loss in trace-norm balls, and restart when their interval ends. Their class
-    probabilities are averaged, weighted by the probabilities that they gave to the labels so far.
+    descend on the logistic loss in trace-norm balls, and restart when their interval ends. There are
+    four groups of them, called views: on the features; on the features, taking one label in ten for
+    drawn at random; on waves, cosines of up to three features; and on ferns, the leaves of random
+    trees. Their class probabilities are averaged, weighted by the probabilities that they gave to the
+    labels so far: those of experts within each view, then those of the views.
 
-    .. math:: p_t(c) = \sum_i w_{t,i}\, \mathrm{softmax}(Y_{t,i} z_t)_c
+    .. math:: p_t(c) = \sum_v u_{t,v} \sum_{i \in v} w_{t,i}\, p_{t,i}(c), \qquad
+              p_{t,i} = \mathrm{softmax}(Y_{t,i} z_{t,v})
+
+    A view with less than a thousandth of all weight rests for up to 7 of 8 blocks of 16 rows, so that
+    a linear stream takes less time. Random features start with row 33, on the features known by then,
+    if these are at most 256.
 
     Parameters
     ----------
@@ -46,15 +54,15 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         Bounds on the trace norms of the experts' matrices, in units of scores for a row of usual
         length: ``"auto"`` for 10, 40 and 160, or a number, or several. A small radius keeps
         probabilities soft.
+    features
+        ``"random"`` for all views, ``"linear"`` for the first two.
     learner
         ``"pola"`` adapts to drift. ``"pold"`` never restarts an expert and returns to lighter experts
         more slowly; its interval lengths are only a grid of step sizes.
     fit_intercept
-        Whether scores have a constant part; up to 256 features are then centred.
-    passes
-        How often `fit` goes through the rows.
+        Whether scores of the linear views have a constant part; up to 256 features are then centred.
     random_state
-        Seed of the order of rows in `fit`; `partial_fit` learns rows in their order.
+        Seed of the random features.
 
     Attributes
     ----------
@@ -62,35 +70,43 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         The labels, sorted.
     n_features_in_, feature_names_in_
         Number and, if the input had some, names of features.
-    n_iter_
-        Passes of the last `fit`.
 
     Notes
     -----
+    Rows are learned in their order, by `fit` too: it starts anew and goes through them once, as one
+    call of `partial_fit` does. If rows are sorted, by label say, and the order means nothing, shuffle
+    them first.
+
     On every interval I of the cover (so, with logarithmically many terms, on every interval), for
     every radius rho, the log loss of the rows as they came is at most
 
     .. math:: \min_{\lVert Z\rVert_* \le \rho} \sum_{t \in I} f_t(Z)
-              + 1.3 \cdot 4\sqrt2\, \rho \sqrt{|I|} + \ln(N e)
+              + 1.3 \cdot 4\sqrt2\, \rho \sqrt{|I|} + \ln(4 N e^2)
 
-    with e the last row of I and N experts, where :math:`f_t` is the loss on the rescaled row
-    :math:`z_t`, whose norm is at most 2. It does not cover `fit`, which goes through the rows several
-    times.
+    with e the last row of I and N linear experts, where :math:`f_t` is the loss on the rescaled row
+    :math:`z_t`, whose norm is at most 2. The other views can only lower the loss, but for the
+    logarithm: against the mixture of any of them, on rows on which it does not rest, the excess is at
+    most :math:`\ln(4 e)`. While they do not rest, experts on waves and ferns have the first two terms
+    too, against matrices for their own features and intervals of 256, 4,096 and 65,536 rows; those that
+    doubt labels descend on a loss that is not convex, and have none.
 
     A whole number w as the weight of a row is the same as w copies of it, up to 100. What is learned
-    does not depend on how rows are split into calls, nor on whether they are sparse; the result of
-    `fit` does not depend on the order of the rows either.
+    does not depend on how rows are split into calls, nor on whether they are sparse.
 
     Several threads may predict or save at the same time, or one may learn; other calls raise a
     RuntimeError. Work per row and memory grow with experts x classes x features, with 3 experts for
-    each of 5 to 10 lengths; beyond 256 features the work grows with the nonzero entries of a row.
+    each of 5 to 10 lengths and 6 in each further view, for 98 features more with waves; beyond 256
+    features the work grows with the nonzero entries of a row. Ferns take 128 entries per row and
+    4,096 rows of memory.
 
     References
     ----------
     Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
     regret guarantees, AAAI. Hazan and Seshadhri (2009), Efficient learning algorithms for changing
     environments, ICML, for mixtures on intervals under exp-concave losses. Ross, Mineiro and
-    Langford (2013), Normalized online learning, UAI.
+    Langford (2013), Normalized online learning, UAI. Rahimi and Recht (2007), Random features for
+    large-scale kernel machines, NeurIPS. Ozuysal et al. (2010), Fast keypoint recognition using random
+    ferns, TPAMI. Freund et al. (1997), Using and combining predictors that specialize, STOC.
 
     Examples
     --------
@@ -111,24 +127,18 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         *,
         learner: str = "pola",
         fit_intercept: bool = True,
-        passes: int = 10,
-        random_state: Any = None,
+        features: str = "random",
+        random_state: Any = 0,
     ) -> None:
         self.radii, self.learner, self.fit_intercept = radii, learner, fit_intercept
-        self.passes, self.random_state = passes, random_state
+        self.features, self.random_state = features, random_state
 
     @writes
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TraceNormClassifier:
-        """Learn from scratch, going through the rows several times, in random order."""
-        passes = checks.count(self.passes, "passes")
-        generator = check_random_state(self.random_state)
+        """Learn from scratch, going through the rows once, in their order."""
         learner, rows, labels, parts = self._checked(X, y, sample_weight, first=True)
-        order = fixed_order(rows, labels, parts)
-        for _ in range(passes):
-            own = order[generator.permutation(order.size)]
-            learner.learn(rows.taken(own), labels[own], parts[own])
+        learner.learn(rows, labels, parts)
         self._learner = learner
-        self.n_iter_ = passes
         return self
 
     @writes
@@ -177,49 +187,44 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
 
     @property
     def t_(self) -> int:
-        """Rows learned, copies of weighted ones and passes counted."""
+        """Rows learned, copies of weighted ones counted."""
         return self._fitted().t
 
     @property
     @reads
     def coef_(self) -> Array:
-        """The weighted mean of the experts in units of the features, shape (n_classes, n_features).
+        """The weighted mean of the linear experts in units of the features, (n_classes, n_features).
 
         With one row for two classes, as usual. An approximation: probabilities are averaged, not
-        matrices, and very long rows are shortened.
+        matrices, and very long rows are shortened. Experts on random features are left out: where
+        these have weight (`expert_weights_`), predictions differ.
         """
         return self._coefficients()[0]
 
     @property
     @reads
     def intercept_(self) -> Array:
-        """The constant parts of the scores in the mean of the experts, shape (n_classes,)."""
+        """The constant parts of the scores in the mean of the linear experts, shape (n_classes,)."""
         return self._coefficients()[1]
 
     @property
     @reads
     def expert_weights_(self) -> Array:
         """The weights of the experts."""
-        return self._fitted().experts.weights.copy()
+        return self._fitted().experts.shares
 
     @property
     @reads
     def expert_names_(self) -> list[str]:
-        """The radius and the interval length of every expert."""
+        """The view, the radius and the interval length of every expert."""
         return self._fitted().experts.names
 
     @reads_whole
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted classifier to a file, without any code."""
         learner = self._fitted()
-        if not isinstance(self.random_state, int | np.integer | None):
-            raise TypeError("a classifier is saved with a random_state that is None or a number")
-        settings = {
-            **self.get_params(),
-            "random_state": None if self.random_state is None else int(self.random_state),
-            "labels": self.classes_.dtype.str,
-            "passes_done": getattr(self, "n_iter_", None),
-        }
+        seed = {"random_state": learner.seed, "labels": self.classes_.dtype.str}
+        settings = {**self.get_params(), **seed}
         keys = {"classes": self.classes_, "names": getattr(self, "feature_names_in_", ())}
         write_model(path, type(self).__name__, settings, learner, keys)
 
@@ -229,8 +234,9 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
         options, learner, keys = read_model(path, cls.__name__, SAVED_OPTIONS, ("classes", "names"))
         if learner is None:
             raise ValueError(f"{path} holds no fitted classifier")
-        kind, passes = options.pop("labels"), options.pop("passes_done", None)
-        loaded, features = cls(**options), learner.map.features
+        kind, seed = options.pop("labels"), options.pop("random_state") or 0
+        kept = {name: options[name] for name in OPTIONS}
+        loaded, features = cls(**kept, random_state=seed), learner.map.features
         with refused("this archive holds classes that do not fit together"):
             dtype = np.dtype(kind)
             # At most 64 MB: a file of a few bytes can name a type of any width.
@@ -244,8 +250,6 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
             texts = all(type(name) is str for name in names)
             require(texts and len(names) == features, "names of features")
             loaded.feature_names_in_ = np.array(names, dtype=object)
-        if passes is not None:
-            loaded.n_iter_ = passes
         return loaded
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -298,7 +302,8 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
                 raise ValueError("sample_weight is zero for all rows: there is nothing to learn")
             options = self.radii, self.learner, self.fit_intercept
             sizes = self.classes_.size, self.n_features_in_
-            learner = ClassLearner(*options, *sizes) if first else self._learner
+            drawn = self.features, self.random_state
+            learner = ClassLearner(*options, *sizes, *drawn) if first else self._learner
             return learner, as_rows(table).taken(order), numbers[order].astype(np.int64), parts
         except BaseException:
             self.__dict__ = before  # without what scikit-learn's checks have set

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,14 @@ from driftwolfe.estimators.classifier_features import (
     renewal_gap,
 )
 from driftwolfe.estimators.ids import distinct_keys, encode_keys
-from driftwolfe.estimators.random_views import START, RandomViews
+from driftwolfe.estimators.random_views import (
+    FERNS,
+    LOOKS,
+    START,
+    TESTS,
+    WAVES,
+    RandomViews,
+)
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.rounding import near_largest
@@ -415,10 +423,21 @@ class ClassLearner:
             "classes": experts.classes,
             "t": experts.t,
             "renewal": self.renewal,
+            "views": experts.views,
+            "seed": self.seed,
+            "wave_renewal": self.random.renewal,
         }
-        arrays = {f"map.{name}": getattr(self.map, name) for name in FeatureMap.STATE}
-        arrays |= {f"experts.{name}": getattr(experts, name) for name in ClassExperts.STATE}
-        return numbers, arrays | {"experts.points": experts.points[: experts.width]}
+        arrays = {f"experts.{name}": getattr(experts, name) for name in ClassExperts.STATE}
+        arrays |= {f"map.{name}": getattr(self.map, name) for name in FeatureMap.STATE}
+        arrays["experts.points"] = experts.tables[0]
+        if experts.views > 1:
+            arrays |= {f"experts.{name}": getattr(experts, name) for name in ClassExperts.OTHERS}
+            arrays["experts.noisy"] = experts.tables[1]
+        if experts.views > 2:
+            arrays |= {f"random.{name}": getattr(self.random, name) for name in RandomViews.STATE}
+            waves = self.random.waves
+            arrays |= {f"waves.{name}": getattr(waves, name) for name in FeatureMap.STATE}
+        return numbers, arrays
 
 
 def checked_radii(radii: Any) -> tuple[float, ...]:
@@ -448,6 +467,7 @@ OPTIONS = {
     "radii": Field((str, list, int, float), items=Field((int, float))),
     "learner": Field(str),
     "fit_intercept": Field((bool, int), least=0, most=1),
+    "features": Field(str, newer=True),
 }
 _REAL, _SCALE = np.float64, (-LARGEST_SCALE, LARGEST_SCALE)
 _COUNT = Field(int, least=0, below=1 << 53)
@@ -458,6 +478,9 @@ NUMBERS = {
     "classes": Field(int, least=1, below=1 << 53),
     "t": _COUNT,
     "renewal": _COUNT,
+    "views": Field(int, least=1, most=len(VIEWS), newer=True),
+    "seed": Field(int, least=0, below=1 << 32, newer=True),
+    "wave_renewal": Field(int, least=0, below=1 << 53, newer=True),
 }
 #: Arrays of a learner; there are `full` features with moments, `others` with squares only.
 ARRAYS = {
@@ -468,10 +491,32 @@ ARRAYS = {
     "map.squares": Field(_REAL, ("others",)),
     "map.centre": Field(_REAL, ("full",), *_SCALE),
     "map.table": Field(_REAL, ("full", "full"), *_SCALE),
-    "experts.points": Field(_REAL, ("width", "experts classes")),
+    "experts.points": Field(_REAL, ("width", "plain classes")),
     "experts.norms": Field(_REAL, (2, "experts"), 0.0),
     "experts.weights": Field(_REAL, ("experts",), 0.0),
 }
+#: Those of further views, and of random features: none, or all that there are.
+OTHER_ARRAYS = {
+    "experts.noisy": Field(_REAL, ("width", "side classes")),
+    "experts.waves": Field(_REAL, ("seen_waves", "random classes")),
+    "experts.ferns": Field(_REAL, ("leaves", "random classes")),
+    "experts.rests": Field(np.int64, (len(VIEWS),), FOREVER, LONGEST_REST),
+    "experts.naps": Field(np.int64, (len(VIEWS),), 0, LONGEST_REST),
+    "experts.credits": Field(_REAL, ("views",), 0.0),
+}
+RANDOM_ARRAYS = {
+    "random.looks": Field(np.int64, ("waves", LOOKS), 0, below="width"),
+    "random.slopes": Field(_REAL, ("waves", LOOKS), *_SCALE),
+    "random.offsets": Field(_REAL, ("waves",), *_SCALE),
+    "random.tests": Field(np.int64, ("ferns", TESTS), 0, below="features"),
+    "random.cuts": Field(_REAL, ("ferns", TESTS)),
+    "random.counts": Field(_REAL, ("leaves",), 0.0),
+    "random.totals": Field(_REAL, (2,), 0.0, LARGEST_SCALE),
+}
+_WAVES = {"features": "waves", "full": "waves", "others": "none"}
+for _name, _field in list(ARRAYS.items())[:7]:
+    _shape = tuple(_WAVES.get(size, size) for size in _field.shape or ())
+    RANDOM_ARRAYS[_name.replace("map", "waves")] = replace(_field, shape=_shape)
 
 
 def write_model(
@@ -500,6 +545,7 @@ def read_model(
         settings, arrays = archive.settings, archive.arrays
         check_fields(fields, settings, kind)
         require(settings["learner"] in LEARNERS, "options")
+        require(settings.get("features", "linear") in KINDS, "options")
         checked_radii(settings["radii"])
         numbers, seen = settings["learner_state"], arrays.get("map.seen")
         if numbers is None or seen is None:
@@ -515,14 +561,23 @@ def read_model(
         full = features if features <= FULL_FEATURES else 0
         sizes = {"features": features, "full": full, "others": features - full}
         sizes |= {"width": features + 1, "classes": numbers["classes"]}
-        sizes["experts"] = levels * len(checked_radii(numbers["radii"]))
-        check_fields(ARRAYS | key_fields, arrays, kind, **sizes)
+        radii, views = len(checked_radii(numbers["radii"])), numbers.get("views", 1)
+        side = len(LENGTHS) * min(radii, OTHER_RADII)
+        sizes |= {"plain": levels * radii, "side": side, "random": side if views > 2 else 0}
+        sizes |= {"experts": levels * radii + (views - 1) * side, "views": views, "none": 0}
+        drawn = "random.looks" in arrays and arrays["random.looks"].shape[0] > 0
+        sizes |= {"waves": WAVES if drawn else 0, "ferns": FERNS if drawn else 0}
+        sizes["leaves"] = sizes["ferns"] << TESTS
+        sizes["seen_waves"] = WAVES + 1 + features + 1 if drawn else 0
+        expected = ARRAYS | (OTHER_ARRAYS if views > 1 else {}) | key_fields
+        check_fields(expected | (RANDOM_ARRAYS if views > 2 else {}), arrays, kind, **sizes)
 
     with enough_memory(path):
         archive = read_archive(path, check, kind)
         settings, arrays = archive.settings, archive.arrays
         held = {name: distinct_keys(arrays.pop(f"keys.{name}")) for name in keys}
         numbers = settings.pop("learner_state")
+        settings.setdefault("features", "linear")  # files from before there were random ones
         return settings, None if numbers is None else _restored(numbers, arrays), held
 
 
@@ -544,23 +599,38 @@ def check_map(given: FeatureMap) -> None:
 def _restored(numbers: dict[str, Any], arrays: dict[str, Array]) -> ClassLearner:
     """Return the learner of a state whose parts have been checked one by one, if they fit together."""
     method = "pola" if numbers["adaptive"] else "pold"
-    learner = ClassLearner(numbers["radii"], method, numbers["intercept"], numbers["classes"], 0)
+    options = numbers["radii"], method, numbers["intercept"], numbers["classes"], 0
+    learner = ClassLearner(*options, seed=numbers.get("seed", 0))
+    views = numbers.get("views", 1)
+    experts = ClassExperts(learner.experts.radii, numbers["classes"], 0, method == "pola", views)
+    learner.experts, learner.renewal = experts, numbers["renewal"]
+    learner.random.renewal = numbers.get("wave_renewal", 0)
+    owners = {"map": learner.map, "experts": experts, "random": learner.random}
+    owners["waves"] = learner.random.waves
     for name, array in arrays.items():
         part, _, own = name.partition(".")
-        setattr(getattr(learner, part), own, array)
+        setattr(owners[part], own, array)
     learner.map.full = learner.map.mean.size == learner.map.seen.size
-    experts, learner.renewal = learner.experts, numbers["renewal"]
     experts.t, experts.width = numbers["t"], len(experts.points)
     experts.set_steps()
-    check_map(learner.map)
+    for each in (learner.map, learner.random.waves):
+        check_map(each)
+    require(experts.rests[0] == 0, "rests")
+    drawn = learner.random.offsets.size > 0
+    require(drawn or (experts.rests[2:] == FOREVER).all(), "rests")
+    require(learner.map.full or not drawn, "random features")
     # No matrix is larger than experts let it grow.
-    points, weights = experts.points, experts.weights
-    require(abs(weights.sum() - 1.0) < 1e-6, "weights of experts")
-    limits = ROUNDING * (1.0 + SLACK) * np.resize(experts.radii, weights.size)
-    require((experts.norms[0] <= limits).all(), "norms of experts")
-    stacked = points.reshape(len(points), weights.size, -1)
-    largest = np.maximum(stacked.max(axis=(0, 2)), -stacked.min(axis=(0, 2)))
-    require((largest <= limits).all(), "experts")  # so that squares have a range
-    squares = np.einsum("jic,jic->i", stacked, stacked)
-    require((squares <= limits**2).all(), "experts")
+    require(abs(experts.credits.sum() - 1.0) < 1e-6, "weights of views")
+    first = 0
+    for table in experts.tables[:views]:
+        last = first + table.shape[1] // experts.classes
+        require(abs(experts.weights[first:last].sum() - 1.0) < 1e-6, "weights of experts")
+        limits = ROUNDING * (1.0 + SLACK) * experts.scales[1][first:last]
+        require((experts.norms[0, first:last] <= limits).all(), "norms of experts")
+        stacked = table.reshape(len(table), last - first, -1)
+        largest = np.abs(stacked).max(axis=(0, 2), initial=0.0)
+        require((largest <= limits).all(), "experts")  # so that squares have a range
+        squares = np.einsum("jic,jic->i", stacked, stacked)
+        require((squares <= limits**2).all(), "experts")
+        first = last
     return learner
