@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import shuffle
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from driftwolfe.estimators.classifier import TraceNormClassifier
@@ -39,7 +40,14 @@ def everything(model):
     return known, state_of(model._learner) if hasattr(model, "_learner") else None
 
 
-@parametrize_with_checks([TraceNormClassifier()], expected_failed_checks=lambda estimator: {})
+#: A row of weight 2 is the same as two copies, one after the other; these checks shuffle copies.
+SHUFFLED = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "the order of rows matters"
+    for kind in ("dense", "sparse")
+}
+
+
+@parametrize_with_checks([TraceNormClassifier()], expected_failed_checks=lambda estimator: SHUFFLED)
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
 
@@ -47,7 +55,7 @@ def test_scikit_learns_own_checks(estimator, check):
 @pytest.mark.slow
 @parametrize_with_checks(
     [TraceNormClassifier(radii=(5.0, 50.0), learner="pold", fit_intercept=False)],
-    expected_failed_checks=lambda estimator: {},
+    expected_failed_checks=lambda estimator: SHUFFLED,
 )
 def test_scikit_learns_own_checks_of_other_options(estimator, check):
     check(estimator)
@@ -143,9 +151,12 @@ def test_batches_are_learned_row_by_row(batch):
 def test_the_unit_of_the_features_does_not_matter(features, intercept):
     X, y = turning(features=features)
     plain = learned(X, y, fit_intercept=intercept).predict_proba(X)
-    for factor in (2.0**40, 2.0**-40, -1.0):  # exact in binary
+    for factor in (2.0**40, 2.0**-40):  # exact in binary
         scaled = learned(factor * X, y, fit_intercept=intercept)
         np.testing.assert_array_equal(scaled.predict_proba(factor * X), plain)
+    options = {"fit_intercept": intercept, "features": "linear"}
+    linear, negated = learned(X, y, **options), learned(-X, y, **options)
+    np.testing.assert_array_equal(negated.predict_proba(-X), linear.predict_proba(X))
     thousand = learned(1000.0 * X, y, fit_intercept=intercept).predict_proba(1000.0 * X)
     np.testing.assert_allclose(thousand, plain, atol=1e-6)
 
@@ -365,7 +376,9 @@ def test_experts_have_names_and_weights():
         "radius 50, 16 rows",
         "radius 5, 64 rows",
     ]
-    assert len(model.expert_names_) == model.expert_weights_.size == 10
+    assert model.expert_names_[10] == "doubtful, radius 5, 256 rows"
+    assert model.expert_names_[-1] == "ferns, radius 50, 65,536 rows"
+    assert len(model.expert_names_) == model.expert_weights_.size == 28
     assert model.expert_weights_.sum() == pytest.approx(1.0)
 
 
@@ -399,11 +412,11 @@ def test_a_loaded_model_goes_on_like_the_saved_one(kind, tmp_path):
 def test_names_of_features_are_kept(tmp_path):
     X, y = turning()
     frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
-    model = TraceNormClassifier(random_state=np.int64(1), passes=2).fit(frame, y > 0)
+    model = TraceNormClassifier(random_state=np.int64(1)).fit(frame, y > 0)
     model.save(tmp_path / "model.safetensors")
     loaded = TraceNormClassifier.load(tmp_path / "model.safetensors")
     assert loaded.feature_names_in_.tolist() == ["a", "b", "c", "d"]
-    assert loaded.n_features_in_ == 4 and loaded.n_iter_ == 2 and loaded.random_state == 1
+    assert loaded.n_features_in_ == 4 and loaded.random_state == 1
     np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
     with pytest.raises(ValueError, match="feature names"):
         loaded.predict(frame[["b", "a", "c", "d"]])
@@ -415,7 +428,7 @@ def test_what_cannot_be_saved_or_loaded_is_refused(tmp_path):
     with pytest.raises(NotFittedError):
         TraceNormClassifier().save(path)
     with pytest.raises(TypeError, match="random_state"):
-        TraceNormClassifier(random_state=np.random.RandomState(0)).fit(X, y).save(path)
+        TraceNormClassifier(random_state=np.random.RandomState(0)).fit(X, y)
     assert not path.exists()
     write_archive(path, "POLA", {}, {})
     with pytest.raises(ValueError, match="holds a POLA, not a TraceNormClassifier"):
@@ -425,17 +438,17 @@ def test_what_cannot_be_saved_or_loaded_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("load", "margin"),
     [
-        (datasets.load_iris, 0.0),
+        (datasets.load_iris, 0.02),
         (datasets.load_breast_cancer, 0.025),
         pytest.param(datasets.load_digits, 0.015, marks=pytest.mark.slow),
     ],
 )
 def test_on_small_tables_it_is_near_logistic_regression(load, margin):
-    X, y = load(return_X_y=True)
+    X, y = shuffle(*load(return_X_y=True), random_state=0)  # one pass, in order
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
     usual = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     reference = cross_val_score(usual, X, y, cv=folds).mean()
-    ours = cross_val_score(TraceNormClassifier(random_state=0), X, y, cv=folds).mean()
+    ours = cross_val_score(TraceNormClassifier(), X, y, cv=folds).mean()
     assert ours >= reference - margin
 
 
@@ -454,6 +467,6 @@ def test_it_has_no_learning_rate():
         "radii",
         "learner",
         "fit_intercept",
-        "passes",
+        "features",
         "random_state",
     ]

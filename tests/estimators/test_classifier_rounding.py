@@ -8,7 +8,6 @@ from driftwolfe.estimators.classifier_experts import BLOCK, ClassExperts
 from driftwolfe.estimators.classifier_features import (
     FeatureMap,
     as_rows,
-    fixed_order,
 )
 
 NOISE = 1e-14
@@ -52,25 +51,6 @@ def test_noise_of_rounding_moves_no_probability(seed, options):
     classes = np.unique(y)
     model = TraceNormClassifier
     assert moved(lambda Z: model(**options).partial_fit(Z, y, classes=classes), X) < BOUND
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_nor_does_it_reorder_the_rows_of_fit(seed):
-    X, y = table(seed, 100)
-    assert moved(lambda Z: TraceNormClassifier(passes=2, random_state=0).fit(Z, y), X) < BOUND
-
-
-def test_rows_come_in_the_same_order_where_values_are_whole_or_large():
-    rng = np.random.default_rng(2)
-    X = rng.permutation(np.arange(2.0**20, 2.0**20 + 400.0)).reshape(200, 2) * 10.0 ** rng.integers(
-        -90, 90, (200, 1)
-    )
-    labels, parts, orders = np.zeros(200, np.int64), np.ones(200), []
-    for given in (X, X * (1.0 + NOISE * rng.standard_normal(X.shape)), X[::-1]):
-        rows = as_rows(given)
-        orders.append(rows.taken(fixed_order(rows, labels, parts)).values)
-    np.testing.assert_allclose(orders[1], orders[0], rtol=1e-12)
-    assert orders[2].tobytes() == orders[0].tobytes()
 
 
 @pytest.mark.parametrize("features", [2, 300])

@@ -62,7 +62,7 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     fit_intercept
         Whether scores of the linear views have a constant part; up to 256 features are then centred.
     random_state
-        Seed of the random features.
+        Seed of the random features, a whole number; None is 0.
 
     Attributes
     ----------

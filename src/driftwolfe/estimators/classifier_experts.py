@@ -200,9 +200,10 @@ class ClassExperts:
         if classes > self.classes:
             for name in VIEWS:
                 table = getattr(self, name)
-                stacked = table.reshape(len(table), -1, self.classes)
+                number = table.shape[1] // self.classes
+                stacked = table.reshape(len(table), number, self.classes)
                 wider = np.pad(stacked, ((0, 0), (0, 0), (0, classes - self.classes)))
-                setattr(self, name, wider.reshape(len(wider), -1))
+                setattr(self, name, wider.reshape(len(wider), number * classes))
             self.classes = classes
         if features > len(self.points):
             room = max(features, 2 * len(self.points))
@@ -307,7 +308,7 @@ class ClassLearner:
             raise ValueError(f'learner must be "pola" or "pold", got {learner!r}')
         if kind not in KINDS:
             raise ValueError(f'features must be "random" or "linear", got {kind!r}')
-        self.seed = checks.count(seed, "random_state", least=0, most=(1 << 32) - 1)
+        self.seed = checks.count(seed or 0, "random_state", least=0, most=(1 << 32) - 1)
         self.map, self.random = FeatureMap(features, bool(fit_intercept)), RandomViews()
         self.experts = ClassExperts(
             *(checked_radii(radii), classes, features + 1, learner == "pola"),

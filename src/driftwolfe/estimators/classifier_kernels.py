@@ -343,10 +343,9 @@ _RANDOM = _tuple(
 def _wave_rows(z, parts, waves):
     """Return rows of decorrelated cosines, followed by z."""
     looks, slopes, offsets, state = waves
-    constant, full, totals, seen, mean, moments, squares, centre, table = state
-    n, number, width = z[0].size - 1, offsets.size, 0
-    if n > 0:
-        width = z[0][1]
+    constant, _, totals, seen, mean, moments, _, centre, table = state
+    n, number = z[0].size - 1, offsets.size
+    width = z[0][1] if n > 0 else 0
     told = np.empty(n * number)
     for k in range(n):
         row = z[2][k * width : (k + 1) * width]
@@ -391,7 +390,7 @@ def _fern_rows(given, parts, features, ferns):
                 leaf = 2 * leaf + (row[tests[own, j]] > cuts[own, j])
             leaf += (own - 1) << tests.shape[1]
             counts[leaf] += part
-            # The fourth root of its frequency: chosen on the streams of benchmarks/streams.
+            # The fourth root of its frequency: chosen on the streams of benchmarks/nonlinear.py.
             square = math.sqrt((totals[0] + 1.0) / (counts[leaf] + 1.0))
             leaves[f], out[f] = leaf, math.sqrt(square)
             squared += square
@@ -448,9 +447,7 @@ def _map_row(places, values, parts, state):
 
 
 @jit(PLACES, NUMBERS, NUMBER, NUMBER, _MAP, _RANDOM, POINTS, PLACES, NUMBERS, NUMBERS)
-def predict_one(
-    places, values, largest, smallest, state, random, points, rests, credits, weights
-):
+def predict_one(places, values, largest, smallest, state, random, points, rests, credits, weights):
     """Return the probabilities for one row; none if a value is out of range."""
     own, known, sound = _present(places, values, largest, smallest)
     if not sound:

@@ -63,7 +63,9 @@ class RandomViews:
         self.tests = rng.integers(0, number, (FERNS, TESTS))
         scales = features.trusted_scales()[self.tests]
         self.cuts = features.mean[self.tests] + rng.normal(size=self.tests.shape) * scales
-        self.cuts[scales == 0.0] = np.finfo(np.float64).max  # nothing is to be learned from a constant
+        self.cuts[scales == 0.0] = np.finfo(
+            np.float64
+        ).max  # nothing is to be learned from a constant
         self.counts = np.zeros(FERNS << TESTS)
 
     def stop(self) -> None:

@@ -226,7 +226,7 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
     @property
     @reads
     def feature_names(self) -> list[Any]:
-        """The features seen so far, in order of appearance."""
+        """The features seen so far, in order of appearance, those of one row sorted."""
         return list(self._features.names)
 
     @property
@@ -324,8 +324,7 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
             if self._learner is None:
                 options = self.radii, self.learner, self.fit_intercept
                 self._learner = ClassLearner(*options, 1, 0, self.features, self.seed)
-            if not self._features.numbers.keys() >= set(names):
-                self._features.add(map(plain_key, names))
+            self._features.add(_sorted_new(self._features, names))
             self._classes.add(labels[first : first + 1])
             self._learner.grow(len(self._classes), len(self._features))
             numbers = self._classes.find(labels[first:last])
@@ -343,7 +342,7 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
             check_keys(x, "the name of a feature")
             if not (np.abs(values) <= LARGEST).all():
                 return False
-            features.add(plain_key(name) for name in x if name not in features.numbers)
+            features.add(_sorted_new(features, x))
             learner.grow(len(self._classes), len(features))
             places = features.find(x)
         return learner.learn_one(*learner.in_order(places, values), label)
@@ -353,6 +352,14 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
 
     def _rows(self, table: Array, names: Collection[Hashable]) -> Rows:
         return _known_rows(self._features, table, names)
+
+
+def _sorted_new(features: Ids, names: Collection[Any]) -> list[Any]:
+    """The names that are new, sorted, so that their order in a row does not matter."""
+    if features.numbers.keys() >= set(names):
+        return []
+    new = (plain_key(name) for name in names if name not in features.numbers)
+    return sorted(new, key=lambda name: (type(name).__name__, repr(name)))
 
 
 def _known_places(features: Ids, x: dict[Any, Any]) -> Indices:
@@ -481,10 +488,7 @@ class RiverTraceNormRegressor(Guarded, base.MiniBatchRegressor):
         if self._learner is None:
             options = self.radii, self.random_features, self.seed
             self._learner = RegressionLearner(*options, len(names), 1)
-        if not self._features.numbers.keys() >= set(names):
-            # Sorted, so that the order of names does not matter.
-            new = sorted(map(plain_key, names), key=lambda name: (type(name).__name__, repr(name)))
-            self._features.add(new)
+        self._features.add(_sorted_new(self._features, names))
         self._learner.grow(len(self._features))
         rows = _known_rows(self._features, table[order], names)
         self._learner.learn(rows, targets[order], parts)

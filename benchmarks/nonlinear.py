@@ -1,0 +1,136 @@
+"""Classifiers on streams that are linear or not, against river: `python -m benchmarks.nonlinear`.
+
+Every row is predicted before it is learned, one by one; accuracy, and the processor time of a row. Ours has
+its defaults. Forests have ten trees and their defaults; logistic regression, one against the rest, on
+standardised features, has the best of five rates for each name of a stream, chosen in hindsight. Generators
+have ten seeds each. `--jobs 2` runs two streams at a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import numpy as np
+from river import compose, datasets, forest, linear_model, multiclass, optim, preprocessing
+from river.datasets import synth
+
+from benchmarks.classifier import Rows, as_table, shuttle
+from benchmarks.measure import threads
+from benchmarks.output import markdown
+from driftwolfe.estimators.classifier import TraceNormClassifier
+from driftwolfe.estimators.river import RiverTraceNormClassifier
+
+#: Rows of a generated stream, its concepts where they change at once, and its seeds.
+LENGTH, CONCEPTS, SEEDS = 5000, 4, 10
+RATES = (0.003, 0.01, 0.03, 0.1, 0.3)
+OURS, LINEAR, LOGISTIC = "TraceNormClassifier", "the same, linear", "logistic regression, tuned"
+
+
+def changing(make: Callable[[int], Any]) -> Rows:
+    """Four generators, one after the other."""
+    each = LENGTH // CONCEPTS
+    return list(itertools.chain.from_iterable(make(k).take(each) for k in range(CONCEPTS)))
+
+
+def sea(seed: int) -> Rows:
+    """A sum of two of three features above a threshold, which changes; a label in ten is wrong."""
+    return changing(lambda k: synth.SEA(variant=k, noise=0.1, seed=100 * seed + k))
+
+
+def agrawal(seed: int) -> Rows:
+    """Rules on nine features, which change."""
+    return changing(
+        lambda k: synth.Agrawal((seed + 3 * k) % 10, seed=100 * seed + k, perturbation=0.05)
+    )
+
+
+def hyperplane(seed: int) -> Rows:
+    """A hyperplane that turns; a label in twenty is wrong."""
+    options = {"n_drift_features": 5, "mag_change": 0.001, "noise_percentage": 0.05}
+    return list(synth.Hyperplane(seed=seed, n_features=10, **options).take(LENGTH))
+
+
+def rbf(seed: int) -> Rows:
+    """Clouds of points that move."""
+    options = {"n_centroids": 20, "change_speed": 0.001, "n_drift_centroids": 10}
+    sizes = {"n_classes": 4, "n_features": 10}
+    made = synth.RandomRBFDrift(seed_model=seed, seed_sample=seed, **sizes, **options)
+    return list(made.take(LENGTH))
+
+
+STREAMS: dict[str, tuple[Callable[[int], Rows], int]] = {
+    "Bananas": (lambda _: list(datasets.Bananas()), 1),
+    "Phishing": (lambda _: list(datasets.Phishing()), 1),
+    "ImageSegments": (lambda _: list(datasets.ImageSegments()), 1),
+    "Shuttle, signs flipped": (lambda _: shuttle(flipped=True), 1),
+    "SEA": (sea, SEEDS),
+    "Agrawal": (agrawal, SEEDS),
+    "Hyperplane": (hyperplane, SEEDS),
+    "RandomRBFDrift": (rbf, SEEDS),
+}
+
+
+def contestants() -> Iterator[tuple[str, Any]]:
+    """New models by name."""
+    yield OURS, RiverTraceNormClassifier()
+    yield LINEAR, RiverTraceNormClassifier(features="linear")
+    yield "ARF", forest.ARFClassifier(n_models=10, seed=0)
+    yield "AMF", forest.AMFClassifier(n_estimators=10, seed=0)
+    for rate in RATES:
+        logistic = linear_model.LogisticRegression(optim.SGD(rate))
+        each = multiclass.OneVsRestClassifier(logistic)
+        yield f"rate {rate:g}", compose.Pipeline(preprocessing.StandardScaler(), each)
+
+
+def played(task: tuple[str, int]) -> dict[str, tuple[float, float]]:
+    """Accuracy of every model, and microseconds per row; and those of ours in one batch."""
+    name, seed = task
+    rows, found = STREAMS[name][0](seed), {}
+    warm = RiverTraceNormClassifier()
+    for x, y in rows[:100]:
+        warm.predict_one(x), warm.learn_one(x, y)
+    for who, model in contestants():
+        right, started = 0, time.process_time()
+        for x, y in rows:
+            right += model.predict_one(x) == y
+            model.learn_one(x, y)
+        found[who] = right / len(rows), (time.process_time() - started) / len(rows) * 1e6
+    table, labels = as_table(rows)
+    started = time.process_time()
+    TraceNormClassifier().partial_fit(table, labels, np.unique(labels)).predict(table)
+    found["batch"] = found[OURS][0], (time.process_time() - started) / len(rows) * 1e6
+    return found
+
+
+def main() -> None:
+    """Print a table of accuracies and one of times."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=1, help="streams at a time")
+    parser.add_argument("--streams", nargs="*", default=list(STREAMS), help="names of streams")
+    given = parser.parse_args()
+    tasks = [(name, seed) for name in given.streams for seed in range(STREAMS[name][1])]
+    with threads(1), ProcessPoolExecutor(given.jobs) as pool:
+        results = list(pool.map(played, tasks))
+    accuracies, times = [], []
+    for name in given.streams:
+        own = [found for task, found in zip(tasks, results, strict=True) if task[0] == name]
+        mean = {who: np.mean([found[who] for found in own], axis=0) for who in own[0]}
+        best = max((f"rate {rate:g}" for rate in RATES), key=lambda who: mean[who][0])
+        mean[LOGISTIC] = mean[best]
+        models = (OURS, LINEAR, "ARF", "AMF", LOGISTIC)
+        accuracies.append([name, *(f"{mean[who][0]:.4f}" for who in models)])
+        speeds = [mean["ARF"][1] / mean[who][1] for who in (OURS, "batch")]
+        micro = [f"{mean[who][1]:.0f}" for who in (OURS, "batch", *models[2:])]
+        times.append([name, *micro, *(f"{speed:.1f}" for speed in speeds)])
+    print(markdown(["stream", *models], accuracies))
+    head = ["µs per row", OURS, "in one batch", *models[2:], "times ARF's speed", "in one batch"]
+    print("\n" + markdown(head, times))
+
+
+if __name__ == "__main__":
+    main()
