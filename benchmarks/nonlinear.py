@@ -127,9 +127,9 @@ def main() -> None:
         speeds = [mean["ARF"][1] / mean[who][1] for who in (OURS, "batch")]
         micro = [f"{mean[who][1]:.0f}" for who in (OURS, "batch", *models[2:])]
         times.append([name, *micro, *(f"{speed:.1f}" for speed in speeds)])
-    print(markdown(["stream", *models], accuracies))
+    print(markdown([["stream", *models], *accuracies]))
     head = ["µs per row", OURS, "in one batch", *models[2:], "times ARF's speed", "in one batch"]
-    print("\n" + markdown(head, times))
+    print("\n" + markdown([head, *times]))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from driftwolfe import TraceNormBall
 from driftwolfe.estimators import classifier_experts
 from driftwolfe.estimators.classifier_experts import (
     BLOCK,
+    LENGTHS,
     SLACK,
     ClassExperts,
     ClassLearner,
@@ -23,6 +24,7 @@ from driftwolfe.estimators.classifier_features import (
     copies,
 )
 from driftwolfe.estimators.classifier_kernels import divisor, project_columns
+from driftwolfe.estimators.random_views import START
 from driftwolfe.losses import MulticlassLogistic
 from estimators.classifier_streams import state_of, turning
 
@@ -211,6 +213,148 @@ def test_longer_intervals_join_in_time(monkeypatch):
         assert experts.weights.sum() == pytest.approx(1.0)
         assert experts.points.shape[1] == 2 * experts.weights.size == experts.norms.size
     assert [lengths[t] for t in (16, 64, 240, 256, 1024)] == [64, 256, 256, 1024, 4096]
+
+
+# --- views -----------------------------------------------------------------------------------
+
+
+def xor(rows, seed=0, features=4):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, features))
+    return X, (X[:, 0] * X[:, 1] > 0).astype(np.int64)
+
+
+def test_who_doubts_labels_takes_the_step_of_its_own_loss():
+    rng = np.random.default_rng(0)
+    experts = ClassExperts((1e6,), 3, 5, adaptive=True, views=2)
+    experts.noisy[:] = rng.normal(size=experts.noisy.shape)
+    experts.norms[:] = 1.0
+    before = experts.noisy.copy().reshape(5, -1, 3)
+    z = rows_of_norm(rng, 1, 5)
+    inner = experts.weights[experts.plain :].copy()
+    experts.learn(*labelled(z, [2]))
+    likely = []
+    for i, length in enumerate(LENGTHS):
+
+        def loss(flat):
+            scores = z[0] @ flat.reshape(5, 3)
+            return -np.log(0.9 * scipy.special.softmax(scores)[2] + 0.1 / 3.0)
+
+        numeric = scipy.optimize.approx_fprime(before[:, i].ravel(), loss, 1e-7).reshape(5, 3)
+        step = before[:, i] - experts.noisy.reshape(5, -1, 3)[:, i]
+        np.testing.assert_allclose(step / (1e6 / np.sqrt(2.0 * length)), numeric, atol=1e-6)
+        likely.append(np.exp(-loss(before[:, i].ravel())))
+    expected = inner * likely / (inner @ likely)
+    np.testing.assert_allclose(
+        experts.weights[experts.plain :], 0.5 * expected + 0.5 / len(LENGTHS), rtol=1e-6
+    )
+
+
+def test_random_features_are_those_described():
+    X, y = xor(300)
+    learner = ClassLearner(RADII, "pola", True, 2, 4)
+    learner.learn(*labelled(X[:299], y[:299]))
+    random, last = learner.random, X[299:]
+    counts, total = random.counts.copy(), random.totals[0]
+    z, waves, ferns = learner._sights(as_rows(last))
+    angles = (random.slopes * z.values[random.looks]).sum(axis=1) + random.offsets
+    inner = random.waves.rows(as_rows(np.cos(angles)[None])).values
+    both = inner.size + z.values.size
+    expected = np.concatenate((inner * np.sqrt(inner.size), z.values * np.sqrt(z.values.size)))
+    np.testing.assert_allclose(waves.values, expected / np.sqrt(both), rtol=1e-9)
+    bits = last[0][random.tests] > random.cuts
+    leaves = bits @ 2 ** np.arange(4, -1, -1) + 32 * np.arange(len(bits))
+    np.testing.assert_array_equal(ferns.places, leaves)
+    values = ((counts[leaves] + 1.0) / (total + 1.0)) ** -0.25
+    usual = np.sqrt(random.totals[1] / total)
+    length = max(usual, np.linalg.norm(values) / 2.0)
+    np.testing.assert_allclose(ferns.values, values / length, rtol=1e-9)
+    # Cuts are means plus so many deviations of the first rows.
+    ahead = (random.cuts - X[:START].mean(axis=0)[random.tests]) / X[:START].std(axis=0)[
+        random.tests
+    ]
+    assert abs(ahead.mean()) < 0.15 and abs(ahead.std() - 1.0) < 0.1
+
+
+def views_losses(learner, X, y):
+    """Log losses of the mixture and of each view's own mixture, row by row; None while it rests."""
+    mixture, own = [], []
+    for k in range(len(y)):
+        rows, experts = as_rows(X[k : k + 1]), learner.experts
+        mixture.append(-np.log(learner.probabilities(rows)[0, y[k]]))
+        rests, told = experts.rests.copy(), np.full(4, np.nan)
+        for v in np.flatnonzero(rests == 0):
+            experts.rests[:] = 1
+            experts.rests[v] = 0
+            told[v] = -np.log(learner.probabilities(rows)[0, y[k]])
+        experts.rests[:] = rests
+        own.append(told)
+        learner.learn(*labelled(X[k : k + 1], y[k : k + 1]))
+    return np.array(mixture), np.array(own)
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_the_mixture_loses_little_to_any_view_on_rows_on_which_it_is_awake(linear):
+    X, y = xor(1500)
+    y = (X[:, 0] + 0.3 * X[:, 1] > 0).astype(np.int64) if linear else y
+    y[700:] = 1 - y[700:]
+    mixture, own = views_losses(ClassLearner(RADII, "pola", True, 2, 4), X, y)
+    assert np.isfinite(own[:, 0]).all()  # the first never rests
+    assert np.isnan(own).any(axis=0)[2:].all() or not linear
+    ahead = np.nan_to_num(mixture[:, None] - own)
+    for start in range(0, 1500, 53):
+        ends = np.arange(start + 1, 1501)
+        assert (ahead[start:].cumsum(axis=0) <= np.log(4.0 * ends)[:, None] + 1e-6).all()
+
+
+def test_a_view_without_weight_rests_and_returns_when_it_is_needed():
+    X, y = xor(9000)
+    y[:6000] = X[:6000, 0] > 0
+    learner, awake = ClassLearner(RADII, "pola", True, 2, 4), []
+    for k in range(0, 9000, BLOCK):
+        own = slice(k, min(k + BLOCK, 9000))
+        awake.append(learner.experts.rests == 0)
+        weights = learner.experts.credits.copy()
+        learner.learn(*labelled(X[own], y[own]))
+        assert learner.experts.credits.sum() == pytest.approx(1.0)
+        if not awake[-1].all() and k > 1000:  # who rests keeps its weight, but for the shares
+            kept = np.flatnonzero(~awake[-1])
+            assert (np.abs(learner.experts.credits - weights)[kept] < 2.0 * BLOCK / k).all()
+    awake = np.array(awake)
+    assert awake[:, 0].all()
+    assert awake[200:375, 2:].mean() < 0.4  # of 6,000 rows that are linear
+    assert awake[-60:, 2:].any(axis=1).all()  # of 3,000 that are not
+    assert (learner.probabilities(as_rows(X[-200:])).argmax(axis=1) == y[-200:]).mean() > 0.9
+
+
+def test_many_features_and_linear_ones_have_no_random_features():
+    for kind, features in (("linear", 4), ("random", FULL_FEATURES + 1)):
+        X, y = xor(200, features=features)
+        learner = ClassLearner(RADII, "pola", True, 2, features, kind)
+        learner.learn(*labelled(X, y))
+        assert not learner.random.offsets.size and learner.experts.rests[2] != 0
+    X, y = xor(200)
+    learner = ClassLearner(RADII, "pola", True, 2, 4)
+    learner.learn(*labelled(X, y))
+    assert learner.random.offsets.size
+    learner.grow(2, FULL_FEATURES + 1)
+    assert not learner.random.offsets.size and (learner.experts.rests[2:] != 0).all()
+    wide = np.pad(X, ((0, 0), (0, FULL_FEATURES - 3)))
+    learner.learn(*labelled(wide, y))
+    assert np.isfinite(learner.probabilities(as_rows(wide))).all()
+
+
+def test_features_that_come_late_are_seen_by_linear_experts():
+    X, y = xor(600, features=6)
+    learner = ClassLearner(RADII, "pola", True, 2, 4)
+    learner.learn(*labelled(X[:300, :4], y[:300]))
+    before = learner.probabilities(as_rows(X[:5, :4]))
+    learner.grow(2, 6)
+    after = learner.probabilities(as_rows(np.pad(X[:5, :4], ((0, 0), (0, 2)))))
+    np.testing.assert_allclose(after, before, atol=0.05)  # z weighs a little more beside waves
+    learner.learn(*labelled(X, (X[:, 5] > 0).astype(np.int64)))
+    rows = as_rows(X)
+    assert (learner.probabilities(rows).argmax(axis=1) == (X[:, 5] > 0)).mean() > 0.85
 
 
 # --- features --------------------------------------------------------------------------------

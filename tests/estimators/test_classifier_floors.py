@@ -7,9 +7,12 @@ import math
 
 import numpy as np
 import pytest
+from river import datasets as river_data
 from river import linear_model, optim
 from sklearn import datasets
 
+from benchmarks.classifier import as_table
+from benchmarks.nonlinear import agrawal, hyperplane, rbf, sea
 from driftwolfe import streams
 from driftwolfe.estimators.classifier import TraceNormClassifier
 from driftwolfe.estimators.classifier_experts import ClassLearner
@@ -49,7 +52,9 @@ def test_shuttle_with_flipped_signs():
     X, y = shuttle_rows()
     assert len(y) == 43_500
     loss, error, _ = played(X, y)
-    assert loss <= 0.180 and error <= 0.055
+    assert loss <= 0.050 and error <= 0.014  # 0.038 and 0.011
+    loss, error, _ = played(X, y, kind="linear")
+    assert loss <= 0.175 and error <= 0.055
 
 
 @needs_data
@@ -64,7 +69,7 @@ def test_shuttle_with_flipped_signs_for_rivers_face():
         logs -= math.log(max(p.get(label, 0.0), 1e-15))
         wrong += not p or max(p, key=p.get) != label
         model.learn_one(x, label)
-    assert logs / len(y) <= 0.180 and wrong / len(y) <= 0.055
+    assert logs / len(y) <= 0.060 and wrong / len(y) <= 0.014
 
 
 @needs_data
@@ -81,6 +86,32 @@ def test_the_public_face_does_what_is_measured_here():
     assert state_of(model._learner) == state_of(learner)
     assert logs + math.log(int(y.max()) + 1) == pytest.approx(loss * len(y))
     assert wrong == pytest.approx(error * len(y), abs=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "floor"), [("Bananas", 0.890), ("ImageSegments", 0.912), ("Phishing", 0.900)]
+)
+def test_streams_that_are_not_linear(name, floor):
+    X, y = as_table(list(getattr(river_data, name)()))
+    _, error, learner = played(X, np.unique(y, return_inverse=True)[1])
+    assert 1.0 - error >= floor
+    assert learner.experts.credits[2:].sum() > 0.9  # random features did it
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    # Means of five seeds, of river's adaptive random forest and tuned logistic regression: the table
+    # of docs/estimators.md has those of ten, with the command.
+    ("generator", "floor"),
+    [(sea, 0.86), (hyperplane, 0.925), (agrawal, 0.86), (rbf, 0.86)],
+)
+def test_generators_with_drift(generator, floor):
+    accuracies = []
+    for seed in range(5):
+        X, y = as_table(generator(seed))
+        _, error, _ = played(X, np.unique(y, return_inverse=True)[1])
+        accuracies.append(1.0 - error)
+    assert np.mean(accuracies) >= floor
 
 
 @needs_data
