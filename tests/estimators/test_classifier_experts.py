@@ -308,9 +308,10 @@ def test_the_mixture_loses_little_to_any_view_on_rows_on_which_it_is_awake(linea
 
 
 def test_a_view_without_weight_rests_and_returns_when_it_is_needed():
-    X, y = xor(9000)
-    y[:6000] = X[:6000, 0] > 0
-    learner, awake = ClassLearner(RADII, "pola", True, 2, 4), []
+    X, y = xor(9000, features=8)
+    y[:6000] = X[:6000].sum(axis=1) > 0.0
+    y[:6000:20] = 1 - y[:6000:20]  # wrong labels
+    learner, awake = ClassLearner("auto", "pola", True, 2, 8), []
     for k in range(0, 9000, BLOCK):
         own = slice(k, min(k + BLOCK, 9000))
         awake.append(learner.experts.rests == 0)
@@ -322,9 +323,9 @@ def test_a_view_without_weight_rests_and_returns_when_it_is_needed():
             assert (np.abs(learner.experts.credits - weights)[kept] < 2.0 * BLOCK / k).all()
     awake = np.array(awake)
     assert awake[:, 0].all()
-    assert awake[200:375, 2:].mean() < 0.4  # of 6,000 rows that are linear
+    assert awake[300:375, 2:].mean() < 0.7  # at the end of 6,000 rows that are linear
     assert awake[-60:, 2:].any(axis=1).all()  # of 3,000 that are not
-    assert (learner.probabilities(as_rows(X[-200:])).argmax(axis=1) == y[-200:]).mean() > 0.9
+    assert (learner.probabilities(as_rows(X[-200:])).argmax(axis=1) == y[-200:]).mean() > 0.8
 
 
 def test_many_features_and_linear_ones_have_no_random_features():
