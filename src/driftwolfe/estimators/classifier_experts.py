@@ -603,7 +603,8 @@ def _restored(numbers: dict[str, Any], arrays: dict[str, Array]) -> ClassLearner
     options = numbers["radii"], method, numbers["intercept"], numbers["classes"], 0
     learner = ClassLearner(*options, seed=numbers.get("seed", 0))
     views = numbers.get("views", 1)
-    experts = ClassExperts(learner.experts.radii, numbers["classes"], 0, method == "pola", views)
+    radii = checked_radii(numbers["radii"])
+    experts = ClassExperts(radii, numbers["classes"], 0, method == "pola", views)
     learner.experts, learner.renewal = experts, numbers["renewal"]
     learner.random.renewal = numbers.get("wave_renewal", 0)
     owners = {"map": learner.map, "experts": experts, "random": learner.random}
