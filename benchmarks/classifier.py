@@ -156,7 +156,7 @@ REPEATS = {True: 3, False: 5}
 
 
 def row(short: bool) -> list[Ratio]:
-    """One row per call: river's API against river's softmax regression, scikit-learn's against its SGD."""
+    """One row per call, linear experts: river's API against its softmax regression, scikit-learn's against its SGD."""
     streams = ("Shuttle", lambda: shuttle(flipped=True)), ("digits", digits), ("texts", words)
     with threads(1):
         return [
@@ -170,9 +170,11 @@ def _one_row_ratios(name: str, rows: Rows, repeats: int) -> list[Ratio]:
     table, labels = as_table(rows[:FEWER])
     classes = np.unique(labels)
     jobs = {
-        "river": lambda: play(RiverTraceNormClassifier(), rows),
+        "river": lambda: play(RiverTraceNormClassifier(features="linear"), rows),
         "softmax": lambda: play(linear_model.SoftmaxRegression(optim.SGD(0.1)), rows),
-        "scikit-learn": lambda: row_by_row(TraceNormClassifier(), table, labels, classes),
+        "scikit-learn": lambda: row_by_row(
+            TraceNormClassifier(features="linear"), table, labels, classes
+        ),
         "SGD": lambda: row_by_row(SGDClassifier(loss="log_loss"), table, labels, classes),
     }
     timings = race(jobs, repeats)
