@@ -156,7 +156,7 @@ REPEATS = {True: 3, False: 5}
 
 
 def row(short: bool) -> list[Ratio]:
-    """One row per call, linear experts: river's API against its softmax regression, scikit-learn's against its SGD."""
+    """One row per call, linear experts: river's API against its softmax, scikit-learn's against its SGD."""
     streams = ("Shuttle", lambda: shuttle(flipped=True)), ("digits", digits), ("texts", words)
     with threads(1):
         return [
