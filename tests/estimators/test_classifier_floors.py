@@ -100,10 +100,10 @@ def test_streams_that_are_not_linear(name, floor):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    # Means of five seeds, of river's adaptive random forest and tuned logistic regression: the table
-    # of docs/estimators.md has those of ten, with the command.
+    # Means of five seeds. The best of river's adaptive random forest and tuned logistic regression
+    # has 0.855, 0.923, 0.810 and 0.861 with ten: the table of docs/estimators.md, with the command.
     ("generator", "floor"),
-    [(sea, 0.86), (hyperplane, 0.925), (agrawal, 0.86), (rbf, 0.86)],
+    [(sea, 0.86), (hyperplane, 0.917), (agrawal, 0.83), (rbf, 0.89)],
 )
 def test_generators_with_drift(generator, floor):
     accuracies = []
