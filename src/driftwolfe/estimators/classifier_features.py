@@ -13,7 +13,7 @@ from driftwolfe.points.devices import eigh
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.rounding import ramp
 
-kernels = compiled("driftwolfe.estimators.classifier_kernels")
+kernels = compiled("driftwolfe.estimators.map_kernels")
 
 #: Larger features are refused, smaller ones count as 0: their squares could overflow.
 LARGEST, SMALLEST = 1e100, 1e-100

@@ -420,9 +420,9 @@ class RiverTraceNormRegressor(Guarded, base.MiniBatchRegressor):
             except KeyError:
                 check_keys(x, "the name of a feature")
                 places = self._features.find(x)
-            told = self._learner.predict_one(places, _values(x))
+            told = self._learner.predict(self._learner.one_row(places, _values(x)))
             if told.size:
-                return float(told[0])
+                return float(told[0, 0])
         return float(self._predict(_row_of(x), x)[0])
 
     @writes
