@@ -10,11 +10,13 @@ import numpy as np
 
 from driftwolfe.ensemble import GeometricCover
 from driftwolfe.estimators.classifier_features import (
+    BLOCK,
     FULL_FEATURES,
     LARGEST,
     SMALLEST,
     SMALLEST_WEIGHT,
     FeatureMap,
+    MappedLearner,
     Rows,
     make_writable,
     renewal_gap,
@@ -33,8 +35,6 @@ RADII = (10.0, 40.0, 160.0)
 #: Squares of scores do not overflow.
 SMALLEST_RADIUS, LARGEST_RADIUS = 1e-100, 1e100
 LEARNERS = ("pola", "pold")
-#: Rows in a round of the cover: no expert lives shorter.
-BLOCK = 16
 #: Of the cover's lengths 1, 2, 4, ... rounds, every second is used: 1, 4, 16, ...
 LEVEL_BITS = 2
 #: Interval lengths that are there from the first row on: 16, 64, 256, 1,024 and 4,096 rows.
@@ -44,6 +44,7 @@ FIRST_LEVELS = 5
 SLACK = 0.5
 #: Rows that are mapped together where nothing is learned, which bounds the memory for it.
 CHUNK = 4096
+#: Its rounds have `BLOCK` rows: no expert lives shorter.
 _COVER = GeometricCover()
 
 
@@ -174,7 +175,7 @@ class ClassExperts:
             self.norms[:, i] = kernels().project_columns(self.points[: self.width], *place, radius)
 
 
-class ClassLearner:
+class ClassLearner(MappedLearner):
     """A feature map and the experts on top of it, with the options of `TraceNormClassifier`."""
 
     def __init__(
@@ -184,7 +185,6 @@ class ClassLearner:
             raise ValueError(f'learner must be "pola" or "pold", got {learner!r}')
         self.map = FeatureMap(features, bool(fit_intercept))
         self.experts = ClassExperts(checked_radii(radii), classes, features + 1, learner == "pola")
-        self.renewal = 1  # the round after which the map is recomputed
 
     @property
     def t(self) -> int:
@@ -198,14 +198,8 @@ class ClassLearner:
             own = slice(done, end)
             mapped = self.map.rows(rows.stretch(done, end), parts[own])
             self.experts.learn(mapped, labels[own], parts[own])
-            self._renew()
+            self.renew(self.t)
             done = end
-
-    def _renew(self) -> None:
-        """Recompute the map, if it is time."""
-        if self.t >= self.renewal or (self.t % BLOCK == 0 and self.map.is_behind):
-            self.map.renew()
-            self.renewal = self.t + renewal_gap(self.map.features, self.t)
 
     def learn_one(self, places: Indices, values: Array, label: int) -> bool:
         """Learn one row, `in_order`; return False, and do nothing, if a value is out of range."""
@@ -217,7 +211,7 @@ class ClassLearner:
         )
         if sound:
             experts.count(1)
-            self._renew()
+            self.renew(self.t)
         return sound
 
     def predict_one(self, places: Indices, values: Array) -> Array:
@@ -227,13 +221,6 @@ class ClassLearner:
             *(places, values, LARGEST, SMALLEST, self.map.parts, experts.points),
             *(experts.weights, experts.classes),
         )
-
-    def in_order(self, places: Indices, values: Array) -> tuple[Indices, Array]:
-        """Sort the entries of one row by place, where sums depend on it."""
-        if self.map.full:
-            return places, values
-        order = places.argsort()
-        return places[order], values[order]
 
     def probabilities(self, rows: Rows) -> Array:
         """Return the class probabilities of every row."""

@@ -144,6 +144,30 @@ def renewal_gap(features: int, t: int) -> int:
     return max(1, features // 16, int(RENEWAL * t))
 
 
+#: Rows between looks at whether a feature has a scale at last.
+BLOCK = 16
+
+
+class MappedLearner:
+    """What learners on top of a feature map share."""
+
+    map: FeatureMap
+    renewal = 1  # the round after which the map is recomputed
+
+    def renew(self, t: int) -> None:
+        """Recompute the map, if it is time in round t."""
+        if t >= self.renewal or (t % BLOCK == 0 and self.map.is_behind):
+            self.map.renew()
+            self.renewal = t + renewal_gap(self.map.features, t)
+
+    def in_order(self, places: Indices, values: Array) -> tuple[Indices, Array]:
+        """Sort the entries of one row by place, where sums depend on it."""
+        if self.map.full:
+            return places, values
+        order = places.argsort()
+        return places[order], values[order]
+
+
 def make_writable(owner: Any, names: Iterable[str]) -> None:
     """Copy arrays that were unpickled from read-only memory: compiled loops write to them."""
     for name in names:

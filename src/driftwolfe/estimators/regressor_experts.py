@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ from driftwolfe.domains.balls import threshold_falling
 from driftwolfe.estimators.classifier_experts import ARRAYS as MAP_ARRAYS
 from driftwolfe.estimators.classifier_experts import check_map, checked_radii
 from driftwolfe.estimators.classifier_features import (
+    BLOCK,
     FULL_FEATURES,
     LARGEST,
     SMALLEST,
     SMALLEST_WEIGHT,
     FeatureMap,
+    MappedLearner,
     Rows,
     renewal_gap,
     weights_of_rows,
@@ -34,14 +37,20 @@ kernels = compiled("driftwolfe.estimators.regressor_kernels")
 RADII = (4.0, 32.0)
 #: Interval lengths whose best step sizes the experts in balls have.
 LENGTHS = (256, 4096, 65_536)
-#: Rows between looks at whether a feature has a scale at last.
-BLOCK = 16
 _ONE = np.ones(1)
+
+
+@lru_cache(1024)
+def _ends(size: int) -> Indices:
+    """Where one row of that size starts and ends."""
+    return np.array([0, size])
+
+
 #: Random features look at up to so many features each.
 LOOKS = 3
 
 
-class RegressionLearner:
+class RegressionLearner(MappedLearner):
     r"""A feature map and the experts on top of it, with the options of `TraceNormRegressor`.
 
     The expert for a radius :math:`\rho` and lengths L holds a matrix Y, predicts
@@ -55,7 +64,6 @@ class RegressionLearner:
         self.random = checks.count(random, "random_features", least=0, most=1 << 12)
         self.seed = checks.count(seed, "random_state", least=0, most=(1 << 32) - 1)
         self.map = FeatureMap(features, True)
-        self.renewal = 1  # the round after which the map is recomputed
         loops, d = kernels(), features if features <= FULL_FEATURES else 0
         width, windows = d + self.random if d else 0, 2 * len(loops.WINDOWS)
         balls = len(self.radii) * len(LENGTHS)
@@ -115,11 +123,11 @@ class RegressionLearner:
 
     def learn(self, rows: Rows, targets: Array, parts: Array) -> bool:
         """Learn rows with weights; return False, and stop, at one with a number out of range."""
-        done, count = 0, rows.number
+        done, count, t = 0, rows.number, self.t
         while done < count:
             # Up to the next renewal of the map at a time.
-            end = min(done + BLOCK - self.t % BLOCK, done + self.renewal - self.t, count)
-            some = rows if end - done == count else rows.stretch(done, end)
+            end = min(done + BLOCK - t % BLOCK, done + self.renewal - t, count)
+            some = rows if count == 1 else rows.stretch(done, end)
             found = kernels().learn_rows(
                 *(*some, LARGEST, SMALLEST, self.map.parts, targets[done:end], parts[done:end]),
                 *(self.state, self._steps, self._radii),
@@ -128,10 +136,8 @@ class RegressionLearner:
                 return False
             if found < 0:
                 self._project()
-            if self.t >= self.renewal or (self.t % BLOCK == 0 and self.map.is_behind):
-                self.map.renew()
-                self.renewal = self.t + renewal_gap(self.map.features, self.t)
-            done += abs(found)
+            done, t = done + abs(found), t + abs(found)
+            self.renew(t)
         return True
 
     def _project(self) -> None:
@@ -149,11 +155,8 @@ class RegressionLearner:
         return self.learn(self.one_row(places, values), target.reshape(1, -1), _ONE)
 
     def one_row(self, places: Indices, values: Array) -> Rows:
-        """Return one row, sorted by place where sums depend on it; -1 is a new place."""
-        if not self.map.full:
-            order = places.argsort()
-            places, values = places[order], values[order]
-        return Rows(np.array([0, places.size]), places, values)
+        """Return one row, `in_order`; -1 is a new place."""
+        return Rows(_ends(places.size), *self.in_order(places, values))
 
     def predict(self, rows: Rows) -> Array:
         """Return the predictions for every row, a column for each output; none if one is out of range."""
