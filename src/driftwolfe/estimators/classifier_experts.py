@@ -10,7 +10,6 @@ import numpy as np
 
 from driftwolfe.ensemble import GeometricCover
 from driftwolfe.estimators.classifier_features import (
-    BLOCK,
     FULL_FEATURES,
     LARGEST,
     SMALLEST,
@@ -35,6 +34,8 @@ RADII = (10.0, 40.0, 160.0)
 #: Squares of scores do not overflow.
 SMALLEST_RADIUS, LARGEST_RADIUS = 1e-100, 1e100
 LEARNERS = ("pola", "pold")
+#: Rows in a round of the cover: no expert lives shorter.
+BLOCK = 16
 #: Of the cover's lengths 1, 2, 4, ... rounds, every second is used: 1, 4, 16, ...
 LEVEL_BITS = 2
 #: Interval lengths that are there from the first row on: 16, 64, 256, 1,024 and 4,096 rows.
@@ -44,7 +45,6 @@ FIRST_LEVELS = 5
 SLACK = 0.5
 #: Rows that are mapped together where nothing is learned, which bounds the memory for it.
 CHUNK = 4096
-#: Its rounds have `BLOCK` rows: no expert lives shorter.
 _COVER = GeometricCover()
 
 
@@ -185,6 +185,7 @@ class ClassLearner(MappedLearner):
             raise ValueError(f'learner must be "pola" or "pold", got {learner!r}')
         self.map = FeatureMap(features, bool(fit_intercept))
         self.experts = ClassExperts(checked_radii(radii), classes, features + 1, learner == "pola")
+        self.renewal = 1  # the round after which the map is recomputed
 
     @property
     def t(self) -> int:
@@ -198,7 +199,7 @@ class ClassLearner(MappedLearner):
             own = slice(done, end)
             mapped = self.map.rows(rows.stretch(done, end), parts[own])
             self.experts.learn(mapped, labels[own], parts[own])
-            self.renew(self.t)
+            self._renew()
             done = end
 
     def learn_one(self, places: Indices, values: Array, label: int) -> bool:
@@ -211,7 +212,7 @@ class ClassLearner(MappedLearner):
         )
         if sound:
             experts.count(1)
-            self.renew(self.t)
+            self._renew()
         return sound
 
     def predict_one(self, places: Indices, values: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -148,14 +149,20 @@ def renewal_gap(features: int, t: int) -> int:
 BLOCK = 16
 
 
-class MappedLearner:
+class MappedLearner(ABC):
     """What learners on top of a feature map share."""
 
     map: FeatureMap
-    renewal = 1  # the round after which the map is recomputed
+    renewal: int  # the round after which the map is recomputed
 
-    def renew(self, t: int) -> None:
-        """Recompute the map, if it is time in round t."""
+    @property
+    @abstractmethod
+    def t(self) -> int:
+        """Rounds played."""
+
+    def _renew(self) -> None:
+        """Recompute the map, if it is time."""
+        t = self.t
         if t >= self.renewal or (t % BLOCK == 0 and self.map.is_behind):
             self.map.renew()
             self.renewal = t + renewal_gap(self.map.features, t)

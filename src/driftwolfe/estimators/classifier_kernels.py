@@ -6,7 +6,9 @@ import math
 
 import numpy as np
 
-from driftwolfe.estimators.map_kernels import MAP, map_row, present
+from driftwolfe.estimators.map_kernels import MAP as _MAP
+from driftwolfe.estimators.map_kernels import map_row as _map_row
+from driftwolfe.estimators.map_kernels import present as _present
 from driftwolfe.estimators.weight_kernels import reweigh
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
@@ -158,20 +160,20 @@ def learn_rows(
                 norms[0, i], norms[1, i] = project_columns(points, i * classes, classes, radii[i])
 
 
-@jit(PLACES, NUMBERS, NUMBER, NUMBER, MAP, TABLE, NUMBERS, WHOLE)
+@jit(PLACES, NUMBERS, NUMBER, NUMBER, _MAP, TABLE, NUMBERS, WHOLE)
 def predict_one(places, values, largest, smallest, state, points, weights, classes):
     """Return the probabilities for one row; none if a value is out of range."""
-    own, known, sound = present(places, values, largest, smallest)
+    own, known, sound = _present(places, values, largest, smallest)
     if not sound:
         return np.empty(0)
-    starts, mapped, out = map_row(own, known, np.empty(0), state)
+    starts, mapped, out = _map_row(own, known, np.empty(0), state)
     told = np.zeros((1, classes))
     probabilities(starts, mapped, out, points, weights, told)
     return told[0]
 
 
 @jit(
-    *(PLACES, NUMBERS, NUMBER, NUMBER, MAP, WHOLE, NUMBER, NUMBERS, NUMBERS, NUMBER),
+    *(PLACES, NUMBERS, NUMBER, NUMBER, _MAP, WHOLE, NUMBER, NUMBERS, NUMBERS, NUMBER),
     *(NEW_TABLE, NEW_NUMBERS, NEW_TABLE),
 )
 def learn_one(
@@ -190,10 +192,10 @@ def learn_one(
     norms,
 ):
     """Learn one row of weight 1; return whether all values are in range, otherwise nothing changes."""
-    own, known, sound = present(places, values, largest, smallest)
+    own, known, sound = _present(places, values, largest, smallest)
     if sound:
         parts = np.ones(1)
-        starts, mapped, out = map_row(own, known, parts, state)
+        starts, mapped, out = _map_row(own, known, parts, state)
         labels, shares = np.array([label]), np.array([share])
         learn_rows(
             starts, mapped, out, labels, parts, shares, steps, radii, slack, points, weights, norms

@@ -64,6 +64,7 @@ class RegressionLearner(MappedLearner):
         self.random = checks.count(random, "random_features", least=0, most=1 << 12)
         self.seed = checks.count(seed, "random_state", least=0, most=(1 << 32) - 1)
         self.map = FeatureMap(features, True)
+        self.renewal = 1  # the round after which the map is recomputed
         loops, d = kernels(), features if features <= FULL_FEATURES else 0
         width, windows = d + self.random if d else 0, 2 * len(loops.WINDOWS)
         balls = len(self.radii) * len(LENGTHS)
@@ -137,7 +138,7 @@ class RegressionLearner(MappedLearner):
             if found < 0:
                 self._project()
             done, t = done + abs(found), t + abs(found)
-            self.renew(t)
+            self._renew()
         return True
 
     def _project(self) -> None:
