@@ -288,6 +288,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--short", action="store_true", help=f"{SHORT} rows, nothing tuned")
     given = parser.parse_args(arguments)
     pairs = [(kind, name) for kind in given.only for name in KINDS[kind].streams]
+    pairs.sort(key=lambda pair: "Shuttle" not in pair[1])  # the longest first
     results: dict[tuple[str, str], Played] = {}
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(given.jobs, mp_context=context) as pool:
