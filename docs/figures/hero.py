@@ -49,7 +49,9 @@ def main(folder: Path = HERE) -> None:
     left.set_title(f"loss per round, last {WINDOW}", loc="left", fontsize=10, color=INK)
     names = list(costs)
     bars = right.barh(names, list(costs.values()), color=[LINES[name][0] for name in names])
-    right.bar_label(bars, [f"{costs[name]:,.0f} s{on_gpu[name]}" for name in names], padding=3, color=INK)
+    right.bar_label(
+        bars, [f"{costs[name]:,.0f} s{on_gpu[name]}" for name in names], padding=3, color=INK
+    )
     right.set(xscale="log", xlim=(5, 20000))
     right.tick_params(axis="x", which="both", length=0, labelbottom=False)
     right.tick_params(axis="y", length=0, labelcolor=INK)
