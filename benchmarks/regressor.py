@@ -48,7 +48,7 @@ def play(model: Any, rows: Rows) -> float:
     total = 0.0
     for x, y in rows:
         try:
-            total += abs(model.predict_one(x) - y)
+            total += abs((model.predict_one(x) or 0.0) - y)  # some models say None at first
             model.learn_one(x, y)
         except (OverflowError, ValueError):
             return math.inf

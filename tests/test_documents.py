@@ -97,7 +97,11 @@ def test_every_public_set_and_learner_is_in_the_readme():
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/gpu.md", "docs/reproduce.md", "docs/results/README.md"]
+    "page",
+    [
+        *("README.md", "docs/gpu.md", "docs/reproduce.md", "docs/results/README.md"),
+        "docs/howto/which-model.md",
+    ],
 )
 def test_results_told_are_those_that_were_measured(page):
     """Every cell of a table under `<!-- from FILE -->` stands in that file, in its method's row."""

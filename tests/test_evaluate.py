@@ -112,3 +112,23 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="weight"):
         evaluate.ranking(Recommender(), [("a", 1, -1.0)])
     assert evaluate.ranking(Recommender(), []).recall == 0.0
+
+
+@pytest.mark.parametrize("delay", [0, 1, 2, 3, 20])
+def test_events_may_be_learned_late(delay):
+    class Counting(Fixed):
+        told, learned = (), 0
+
+        def recommend(self, user, n):
+            self.told = (*self.told, self.learned)
+            return super().recommend(user, n)
+
+        def partial_fit(self, pairs, weights):
+            self.learned += 1
+            super().partial_fit(pairs, weights)
+
+    model = Counting([1, 2, 3])
+    scores = evaluate.ranking(model, EVENTS, n=2, delay=delay)
+    scored = (2, 4, 6, 7)  # events before them
+    assert model.told == tuple(max(0, k - max(delay, 1) + 1) for k in scored)
+    assert scores.events == 4 and model.learned == len(EVENTS)

@@ -95,3 +95,50 @@ def test_a_history_is_printed_in_one_short_line():
     assert repr(dw.play(dw.OGD(dw.L1Ball(2), horizon=9), [])).startswith(
         "History(rounds=0, total loss=0, calls: none, "
     )
+
+
+@pytest.mark.parametrize("delay", [2, 7, 50])
+@pytest.mark.parametrize("make", [dw.OGD, dw.POLD, dw.POLAR])
+def test_a_late_game_is_that_of_tickets_by_hand(make, delay):
+    losses = stream()
+    learner, other = make(dw.L1Ball(3), horizon=30), make(dw.L1Ball(3), horizon=30)
+    history = dw.play(learner, losses, delay=delay, record_decisions=True, record_weights=True)
+    tickets, decisions, suffered = [], [], np.empty(30)
+    for t in range(30 + delay):
+        if 0 <= t - delay < 30:
+            suffered[t - delay] = other.update(losses[t - delay], tickets[t - delay])
+        if t < 30:
+            tickets.append(other.ask())
+            decisions.append(tickets[-1].decision)
+    np.testing.assert_allclose(history.losses, suffered)
+    np.testing.assert_allclose(history.decisions, decisions)
+    np.testing.assert_allclose(learner.decision, other.decision)
+    assert learner.tickets == [] and learner.t == 30
+    assert history.functions == losses
+    assert history.lmo.sum() == learner.oracle_calls.lmo
+    for weights in history.weights[:delay]:  # no loss is known yet
+        np.testing.assert_array_equal(weights, history.weights[0])
+
+
+def test_a_delay_of_one_round_is_none():
+    games = [
+        dw.play(dw.POLD(dw.L1Ball(3), horizon=30), stream(), delay=delay) for delay in (0, 1, 2)
+    ]
+    assert (games[0].losses == games[1].losses).all()
+    assert (games[0].losses != games[2].losses).any()
+
+
+def test_a_late_game_tells_callbacks_when_losses_come():
+    seen = []
+    learner = dw.OGD(dw.L1Ball(3), horizon=5)
+    dw.play(learner, stream(5), [lambda own, _: seen.append((own.t, len(own.tickets)))], delay=3)
+    assert seen == [(1, 2), (2, 2), (3, 2), (4, 1), (5, 0)]
+
+
+def test_refused_delays(tmp_path):
+    learner = dw.OGD(dw.L1Ball(3), horizon=30)
+    with pytest.raises(ValueError, match="delay or checkpoint"):
+        dw.play(learner, stream(), delay=2, checkpoint=tmp_path / "game")
+    with pytest.raises(ValueError, match="delay"):
+        dw.play(learner, stream(), delay=-1)
+    assert learner.t == 0 and learner.tickets == []

@@ -77,7 +77,9 @@ def test_broken_links_and_what_needs_the_network_are_found(site, tmp_path):
     assert site["links"].outside(tmp_path) == ["sub/b.html: https://example.org/x.js"]
 
 
-@pytest.mark.parametrize("script", [pytest.param("tour", marks=pytest.mark.slow), "architecture"])
+@pytest.mark.parametrize(
+    "script", [pytest.param("tour", marks=pytest.mark.slow), "architecture", "intervals"]
+)
 def test_the_figures_are_all_drawn_by_their_scripts(script, tmp_path):
     subprocess.run([sys.executable, str(DOCS / f"figures/{script}.py"), str(tmp_path)], check=True)
     drawn = sorted(path.name for path in tmp_path.glob("*.svg"))

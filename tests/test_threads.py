@@ -335,7 +335,7 @@ def in_the_middle(kind, moment, call, monkeypatch):
         ),
         "numbers": (
             RegressionLearner,
-            {"learning": ("learn", "learn_one"), "predicting": ("predict", "predict_one")},
+            {"learning": ("learn",), "predicting": ("predict",)},
         ),
     }[kind]
     entered, go_on = threading.Event(), threading.Event()

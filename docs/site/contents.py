@@ -27,6 +27,7 @@ SIDEBAR = {
         "glossary": "",
     },
     "How to": {
+        "howto/which-model": "Which model?",
         "howto/choose": "Which learner?",
         "howto/own-set": "Your own set",
         "howto/own-loss": "Your own loss",
@@ -81,6 +82,7 @@ BELOW = {
         "results/classification/summary",
         "results/small-radius/summary",
         "results/polar/README",
+        "results/streams/summary",
         "results/budget/README",
         "results/budget/summary",
         "results/gpu/README",

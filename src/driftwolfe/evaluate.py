@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from array import array
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,7 +68,7 @@ class RankingScores:
 
 
 def ranking(
-    model: Any, events: Iterable[Any], *, n: int = 10, progress: bool = False
+    model: Any, events: Iterable[Any], *, n: int = 10, delay: int = 0, progress: bool = False
 ) -> RankingScores:
     """Recommend n items before each event, then learn it; return the scores.
 
@@ -87,6 +88,9 @@ def ranking(
         river's rankers learn it as y = 0.
     n
         How many items to recommend.
+    delay
+        How many events later each is learned, the last ones at the end; 0 and 1 are the same. What is
+        new to a user does not depend on it.
     progress
         Whether to show a progress bar.
 
@@ -98,6 +102,7 @@ def ranking(
     recall@1 0.9500, NDCG@1 0.9500, MRR@1 0.9500, coverage 0.6667, 40 events
     """
     scores = RankingScores(checks.count(n, "n"))
+    late, waiting = checks.count(delay, "delay", least=0), deque[Any]()
     recommend, learn = _verbs(model)
     users, items = Ids(), Ids()
     seen, liked, shown = list[Any](), bytearray(), set[Any]()
@@ -130,11 +135,15 @@ def ranking(
                     inside = points.pop() * scores.block
                     points = [0.5 * sum(points[k : k + 2]) for k in range(0, len(points), 2)]
                     scores.block *= 2
-        learn(user, item, weight)
+        waiting.append((user, item, weight))
+        if len(waiting) >= late:
+            learn(*waiting.popleft())
         items.add([item])
         if new:
             seen[u].append(i)
         liked[u] |= weight > 0.0
+    for event in waiting:
+        learn(*event)
     if scores.events:
         scores.recall, scores.ndcg = hits / scores.events, gains / scores.events
         scores.mrr = inverse / scores.events

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -121,6 +122,7 @@ def play(
     record_weights: bool = False,
     keep_losses: bool = True,
     progress: bool | None = None,
+    delay: int = 0,
     checkpoint: str | os.PathLike[str] | None = None,
     every: int = 1000,
 ) -> History:
@@ -140,6 +142,10 @@ def play(
         Keep the losses, which the regret measures need; turn off for endless streams.
     progress
         Show a progress bar; by default only on a terminal.
+    delay
+        How many rounds later losses come: that of round t just before the decision of round t + delay,
+        the last ones at the end. 0 and 1 are the same. The history is in the order of rounds; seconds
+        and calls of a round are those of its loss. Not with `checkpoint`.
     checkpoint, every
         A file that the learner and the record are written to, every so many rounds and at the end.
         If the file exists, the game resumes from it: call again with a learner made the same way and
@@ -155,6 +161,11 @@ def play(
     (50, True)
     """
     recording = [record_decisions, record_weights]
+    late, waiting = checks.count(delay, "delay", least=0), deque[Any]()
+    if late > 1 and checkpoint is not None:
+        raise ValueError(
+            "a game with a delay has no checkpoints: give delay or checkpoint, not both"
+        )
     period = checks.count(every, "every")
     saved = None if checkpoint is None else Checkpoint(checkpoint, learner, recording)
     record = GameRecord([], [], []) if saved is None else saved.resume(learner)
@@ -176,15 +187,22 @@ def play(
 
     # Losses known beforehand go in batches, in which experts run ahead, unless each round is watched.
     known = hasattr(losses, "__len__") and hasattr(losses, "__getitem__")
-    ahead = learner.runs_ahead and known and not (callbacks or any(recording))
+    ahead = learner.runs_ahead and known and not (callbacks or any(recording) or late > 1)
     size, unsaved = min(_BATCH, period) if ahead else 1, 0
-    while batch := list(islice(stream, size)):
-        if record_decisions:
+    while (batch := list(islice(stream, size))) or waiting:
+        if batch and record_decisions:
             record.decisions.append(learner.decision)  # x_t
-        if record_weights and (weights := learner.expert_weights) is not None:
+        if batch and record_weights and (weights := learner.expert_weights) is not None:
             record.weights.append(weights)
+        if late > 1:
+            waiting.extend((loss, learner.ask()) for loss in batch)
+            if batch and len(waiting) < late:
+                continue
+            batch = [waiting[0][0]]
         started = time.perf_counter()
-        rounds = learner.update_many(batch)  # sees f_t, suffers f_t(x_t), moves to x_{t+1}
+        # Sees f_t, suffers f_t(x_t), moves to x_{t+1}.
+        first = [learner.counted_update(*waiting.popleft())] if waiting else None
+        rounds = first or learner.update_many(batch)
         seconds = (time.perf_counter() - started) / len(batch)
         record.rows.extend((seconds, *outcome) for outcome in rounds)
         if keep_losses:

@@ -23,7 +23,8 @@ from driftwolfe.estimators.classifier_features import (
     as_rows,
     copies,
 )
-from driftwolfe.estimators.classifier_kernels import divisor, project_columns
+from driftwolfe.estimators.classifier_kernels import project_columns
+from driftwolfe.estimators.map_kernels import divisor
 from driftwolfe.estimators.random_views import START
 from driftwolfe.losses import MulticlassLogistic
 from estimators.classifier_streams import state_of, turning

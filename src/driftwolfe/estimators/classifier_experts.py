@@ -15,6 +15,7 @@ from driftwolfe.estimators.classifier_features import (
     SMALLEST,
     SMALLEST_WEIGHT,
     FeatureMap,
+    MappedLearner,
     Rows,
     make_writable,
     renewal_gap,
@@ -291,7 +292,7 @@ def _sights(rows: tuple[Rows, ...]) -> tuple[Any, ...]:
     return tuple(tuple(each) for each in (*rows, _NO_ROWS, _NO_ROWS)[:3])
 
 
-class ClassLearner:
+class ClassLearner(MappedLearner):
     """A feature map and the experts on top of it, with the options of `TraceNormClassifier`."""
 
     def __init__(
@@ -332,10 +333,8 @@ class ClassLearner:
             done = end
 
     def _renew(self) -> None:
-        """Recompute the map, if it is time."""
-        if self.t >= self.renewal or (self.t % BLOCK == 0 and self.map.is_behind):
-            self.map.renew()
-            self.renewal = self.t + renewal_gap(self.map.features, self.t)
+        """Recompute the maps, if it is time; draw random features at the start."""
+        super()._renew()
         if self.t % BLOCK == 0 and self.experts.views > 2:
             if self.t == START and self.map.full and self.map.features:
                 self.random.start(self.map, self.seed)
@@ -373,13 +372,6 @@ class ClassLearner:
             *(places, values, LARGEST, SMALLEST, self.map.parts, self.random.parts),
             *(experts.tables, experts.rests, experts.credits, experts.weights),
         )
-
-    def in_order(self, places: Indices, values: Array) -> tuple[Indices, Array]:
-        """Sort the entries of one row by place, where sums depend on it."""
-        if self.map.full:
-            return places, values
-        order = places.argsort()
-        return places[order], values[order]
 
     def probabilities(self, rows: Rows) -> Array:
         """Return the class probabilities of every row."""

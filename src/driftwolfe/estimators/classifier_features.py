@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from driftwolfe.points.devices import eigh
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.rounding import ramp
 
-kernels = compiled("driftwolfe.estimators.classifier_kernels")
+kernels = compiled("driftwolfe.estimators.map_kernels")
 
 #: Larger features are refused, smaller ones count as 0: their squares could overflow.
 LARGEST, SMALLEST = 1e100, 1e-100
@@ -126,6 +127,36 @@ RENEWAL = 0.05
 def renewal_gap(features: int, t: int) -> int:
     """Rounds from round t to the next renewal of the map, which takes the time of many rows."""
     return max(1, features // 16, int(RENEWAL * t))
+
+
+#: Rows between looks at whether a feature has a scale at last.
+BLOCK = 16
+
+
+class MappedLearner(ABC):
+    """What learners on top of a feature map share."""
+
+    map: FeatureMap
+    renewal: int  # the round after which the map is recomputed
+
+    @property
+    @abstractmethod
+    def t(self) -> int:
+        """Rounds played."""
+
+    def _renew(self) -> None:
+        """Recompute the map, if it is time."""
+        t = self.t
+        if t >= self.renewal or (t % BLOCK == 0 and self.map.is_behind):
+            self.map.renew()
+            self.renewal = t + renewal_gap(self.map.features, t)
+
+    def in_order(self, places: Indices, values: Array) -> tuple[Indices, Array]:
+        """Sort the entries of one row by place, where sums depend on it."""
+        if self.map.full:
+            return places, values
+        order = places.argsort()
+        return places[order], values[order]
 
 
 def make_writable(owner: Any, names: Iterable[str]) -> None:

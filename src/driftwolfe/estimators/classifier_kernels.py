@@ -8,9 +8,12 @@ from typing import Any
 import numba
 import numpy as np
 
+from driftwolfe.estimators.map_kernels import MAP as _MAP
+from driftwolfe.estimators.map_kernels import divisor, full_rows
+from driftwolfe.estimators.map_kernels import map_row as _map_row
+from driftwolfe.estimators.map_kernels import present as _present
 from driftwolfe.estimators.weight_kernels import reweigh
 from driftwolfe.points.compiling import (
-    ANSWER,
     NEW_NUMBERS,
     NEW_PLACES,
     NEW_TABLE,
@@ -25,7 +28,6 @@ from driftwolfe.points.compiling import (
 )
 
 #: Rows, as `Rows` holds them.
-_ROWS = (PLACES, PLACES, NUMBERS)
 _tuple: Any = numba.types.Tuple
 _alike: Any = numba.types.UniTuple
 _ROW = _tuple((NEW_PLACES, NEW_PLACES, NEW_NUMBERS))
@@ -80,96 +82,6 @@ def copy_experts(points, sources, first, classes):
             source, target = sources[k] * classes, (first + k) * classes
             for c in range(classes):
                 row[target + c] = row[source + c]
-
-
-#: Largest norm of a mapped row, in units of their root mean square.
-LONGEST = 2.0
-#: A row counts for that mean with at most this many times its present value, so that one wild row
-#: does not make all others small.
-CAP = 9.0
-#: Largest mapped entry, so that squares do not overflow.
-WILD = 1e70
-#: Entries up to this share of the root mean square of their feature are rounding and count as 0.
-NEGLIGIBLE = 1e-12
-
-
-@jit(NEW_NUMBERS, NUMBER, NUMBER)
-def divisor(totals, squared, part):
-    """Count a squared norm with weight `part`, and return what its row is to be divided by."""
-    if part > 0.0:
-        earlier = totals[0] - part
-        counted = min(squared, CAP * totals[1] / earlier) if earlier > 0.0 else squared
-        totals[1] += part * counted
-    mean = math.sqrt(totals[1] / totals[0]) if totals[1] > 0.0 else 1.0
-    return max(mean, math.sqrt(squared) / LONGEST)
-
-
-@jit(*_ROWS, NUMBERS, NUMBER, *[NEW_NUMBERS] * 3, NEW_TABLE, NUMBERS, TABLE, NEW_NUMBERS)
-def full_rows(
-    starts, places, values, parts, constant, totals, seen, mean, moments, centre, table, out
-):
-    """Map rows to (constant, A (x - centre)) / length, A^T the table; count those with weights `parts`."""
-    width, learning = centre.size, parts.size > 0
-    row, mapped = np.empty(width), np.empty(width)
-    for k in range(starts.size - 1):
-        row[:] = 0.0
-        mapped[:] = 0.0
-        for e in range(starts[k], starts[k + 1]):
-            row[places[e]] = values[e]
-        part = parts[k] if learning else 0.0
-        if learning:
-            totals[0] += part
-            before = row - mean  # means, and moments about them, as in Welford (1962)
-            if constant > 0.0:
-                mean += part / totals[0] * before
-            after = row - mean
-            for i in range(width):
-                usual = moments[i, i] + totals[0] * mean[i] * mean[i]
-                if totals[0] * row[i] * row[i] > NEGLIGIBLE * NEGLIGIBLE * usual:
-                    seen[i] += part
-                factor = part * before[i]
-                if factor != 0.0:
-                    for j in range(i + 1):
-                        moments[i, j] += factor * after[j]
-        squared = constant * constant
-        for j in range(width):
-            ahead = row[j] - centre[j]
-            for i in range(width):
-                mapped[i] += ahead * table[j, i]
-        for i in range(width):
-            mapped[i] = min(max(mapped[i], -WILD), WILD)
-            squared += mapped[i] * mapped[i]
-        length = divisor(totals, squared, part)
-        first = k * (width + 1)
-        out[first] = constant / length
-        for i in range(width):
-            out[first + 1 + i] = mapped[i] / length
-
-
-@jit(*_ROWS, NUMBERS, NUMBER, *[NEW_NUMBERS] * 4)
-def diagonal_rows(starts, places, values, parts, constant, totals, seen, squares, out):
-    """Map rows to (constant, x / scale) / length; count them if they have weights `parts`."""
-    learning = parts.size > 0
-    for k in range(starts.size - 1):
-        part = parts[k] if learning else 0.0
-        totals[0] += part
-        squared = constant * constant
-        shift = k + 1  # every row is one entry longer: the constant
-        for e in range(starts[k], starts[k + 1]):
-            j = places[e]
-            square = values[e] * values[e]
-            if learning and square * seen[j] >= NEGLIGIBLE * NEGLIGIBLE * squares[j]:
-                seen[j] += part
-                squares[j] += part * square
-            known = squares[j] > 0.0
-            mapped = values[e] / math.sqrt(squares[j] / seen[j]) if known else 0.0
-            mapped = min(max(mapped, -WILD), WILD)
-            out[e + shift] = mapped
-            squared += mapped * mapped
-        length = divisor(totals, squared, part)
-        out[starts[k] + k] = constant / length
-        for e in range(starts[k], starts[k + 1]):
-            out[e + shift] /= length
 
 
 @jit(NEW_NUMBERS, NUMBER, NUMBERS)
@@ -327,8 +239,6 @@ def learn_rows(
         reweigh(credits, gains, parts[k], shares[k])
 
 
-#: What a feature map knows: constant, whether correlations are removed, and its arrays.
-_MAP = _tuple((NUMBER, ANSWER, *[NEW_NUMBERS] * 3, NEW_TABLE, NEW_NUMBERS, NEW_NUMBERS, NEW_TABLE))
 #: What random features are: of waves the features looked at, their slopes, the offsets and the map; of
 #: ferns the features tested, the cuts, the weights of leaves, and totals as in a map.
 _RANDOM = _tuple(
@@ -410,40 +320,6 @@ def see(given, z, parts, features, random, rests):
         none if rests[3] != 0 else _fern_rows(given, parts, features, (tests, cuts, counts, totals))
     )
     return z, waves, ferns
-
-
-@jit()
-def _present(places, values, largest, smallest):
-    """Return the entries that are known and not 0, and whether all values are in range."""
-    kept = 0
-    for e in range(values.size):
-        if not abs(values[e]) <= largest:
-            return np.empty(0, np.int64), np.empty(0), False
-        kept += places[e] >= 0 and abs(values[e]) >= smallest
-    own_places, own_values, n = np.empty(kept, np.int64), np.empty(kept), 0
-    for e in range(values.size):
-        if places[e] >= 0 and abs(values[e]) >= smallest:
-            own_places[n], own_values[n] = places[e], values[e]
-            n += 1
-    return own_places, own_values, True
-
-
-@jit()
-def _map_row(places, values, parts, state):
-    """Map one row; return it as `Rows`."""
-    constant, full, totals, seen, mean, moments, squares, centre, table = state
-    starts = np.array([0, places.size])
-    if full:
-        out = np.empty(centre.size + 1)
-        full_rows(
-            starts, places, values, parts, constant, totals, seen, mean, moments, centre, table, out
-        )
-        return np.array([0, out.size]), np.arange(out.size), out
-    out = np.empty(places.size + 1)
-    diagonal_rows(starts, places, values, parts, constant, totals, seen, squares, out)
-    mapped = np.zeros(out.size, np.int64)
-    mapped[1:] = places + 1
-    return np.array([0, out.size]), mapped, out
 
 
 @jit(PLACES, NUMBERS, NUMBER, NUMBER, _MAP, _RANDOM, POINTS, PLACES, NUMBERS, NUMBERS)

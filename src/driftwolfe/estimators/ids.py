@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftwolfe.points import checks
+from driftwolfe.points.access import Guarded, reads
 from driftwolfe.storage import require
 
 
@@ -49,6 +50,35 @@ class Ids:
         del self.numbers[self.names.pop(number)]
         for later, key in enumerate(self.names[number:], start=number):
             self.numbers[key] = later
+
+
+class UsersAndItems(Guarded):
+    """The ids that recommenders know."""
+
+    _users: Ids
+    _items: Ids
+
+    @property
+    @reads
+    def users_(self) -> list[Any]:
+        """Users known, in order of appearance, less those forgotten."""
+        return list(self._users.names)
+
+    @property
+    @reads
+    def items_(self) -> list[Any]:
+        """Items known, in order of appearance."""
+        return list(self._items.names)
+
+    @property
+    def n_users_(self) -> int:
+        """Number of users known."""
+        return len(self._users)
+
+    @property
+    def n_items_(self) -> int:
+        """Number of items known."""
+        return len(self._items)
 
 
 #: How keys of each type are written in JSON: as a tag and a text. Numbers are in base 16, so exact.

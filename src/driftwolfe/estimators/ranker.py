@@ -11,11 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftwolfe.estimators import ranker_kernels as kernels
-from driftwolfe.estimators.ids import Ids, columns, distinct_keys, encode_keys, plain_keys
+from driftwolfe.estimators.ids import (
+    Ids,
+    UsersAndItems,
+    columns,
+    distinct_keys,
+    encode_keys,
+    plain_keys,
+)
 from driftwolfe.estimators.ranker_pool import RankingPool
 from driftwolfe.estimators.ranker_tables import RankingTables, ranking_tables
 from driftwolfe.points import checks
-from driftwolfe.points.access import Guarded, reads, reads_whole, writes
+from driftwolfe.points.access import reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.saved_state import Field, check_fields
 from driftwolfe.storage import Archive, enough_memory, read_archive, require, write_archive
@@ -29,7 +36,7 @@ _NUMBERS = (float, int, bool)
 BLOCK = 1024
 
 
-class Recommender(Guarded):
+class Recommender(UsersAndItems):
     r"""Recommender for streams of events (clicks, purchases, likes) that drift; nothing to tune.
 
     Users and items are anything hashable and may appear at any time. The score of an item for a user
@@ -259,28 +266,6 @@ class Recommender(Guarded):
     def tables(self) -> RankingTables:
         """Return all that scores follow from, as arrays; numbers are places in `users_` and `items_`."""
         return ranking_tables(_pool_state(self._pool))
-
-    @property
-    @reads
-    def users_(self) -> list[Any]:
-        """Users known, in order of appearance; `forget` gives the place to the last one."""
-        return list(self._users.names)
-
-    @property
-    @reads
-    def items_(self) -> list[Any]:
-        """Items known, in order of appearance."""
-        return list(self._items.names)
-
-    @property
-    def n_users_(self) -> int:
-        """Users known."""
-        return len(self._users)
-
-    @property
-    def n_items_(self) -> int:
-        """Items known."""
-        return len(self._items)
 
     @property
     def n_events_(self) -> int:

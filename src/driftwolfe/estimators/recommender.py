@@ -13,7 +13,15 @@ import numpy as np
 
 from driftwolfe.domains import Box, LinfBall, ProductDomain, TraceNormBall
 from driftwolfe.estimators.classifier_features import copies
-from driftwolfe.estimators.ids import SIMPLE, Ids, columns, distinct_keys, encode_keys, single
+from driftwolfe.estimators.ids import (
+    SIMPLE,
+    Ids,
+    UsersAndItems,
+    columns,
+    distinct_keys,
+    encode_keys,
+    single,
+)
 from driftwolfe.estimators.recommender_archive import check_archive, pool_state, set_pool
 from driftwolfe.estimators.recommender_experts import LOSSES, Factors, PoolSettings, RatingPool
 from driftwolfe.estimators.recommender_features import (
@@ -23,7 +31,7 @@ from driftwolfe.estimators.recommender_features import (
     with_features,
 )
 from driftwolfe.points import FactoredMatrix, checks
-from driftwolfe.points.access import Guarded, reads, reads_whole, writes
+from driftwolfe.points.access import reads, reads_whole, writes
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.points.ops import ProductPoint
 from driftwolfe.storage import enough_memory, read_archive, refused, write_archive
@@ -45,7 +53,7 @@ def single_rating(ratings: Any) -> float | None:
     return None
 
 
-class MatrixCompleter(Guarded):
+class MatrixCompleter(UsersAndItems):
     r"""Recommender for streams of ratings that drift; nothing to tune.
 
     Users and items are anything hashable and may appear at any time. A rating is predicted as
@@ -355,28 +363,6 @@ class MatrixCompleter(Guarded):
         items = [names[col] for col in cols.tolist()]
         predictions = self._predict([key] * cols.size, items, np.full(cols.size, row), cols)
         return [items[place] for place in np.argsort(-predictions, kind="stable")[:count].tolist()]
-
-    @property
-    @reads
-    def users_(self) -> list[Any]:
-        """Users seen so far, in order of appearance."""
-        return list(self._users.names)
-
-    @property
-    @reads
-    def items_(self) -> list[Any]:
-        """Items seen so far, in order of appearance."""
-        return list(self._items.names)
-
-    @property
-    def n_users_(self) -> int:
-        """Number of users seen so far, less those forgotten."""
-        return len(self._users)
-
-    @property
-    def n_items_(self) -> int:
-        """Number of items seen so far."""
-        return len(self._items)
 
     @property
     def n_ratings_(self) -> int:

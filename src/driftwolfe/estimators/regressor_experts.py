@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from driftwolfe.domains.balls import threshold_falling
 from driftwolfe.estimators.classifier_experts import ARRAYS as MAP_ARRAYS
 from driftwolfe.estimators.classifier_experts import check_map, checked_radii
 from driftwolfe.estimators.classifier_features import (
+    BLOCK,
     FULL_FEATURES,
     LARGEST,
     SMALLEST,
     SMALLEST_WEIGHT,
     FeatureMap,
+    MappedLearner,
     Rows,
     renewal_gap,
     weights_of_rows,
 )
 from driftwolfe.estimators.ids import distinct_keys, encode_keys
 from driftwolfe.points import checks
+from driftwolfe.points.devices import svd
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.saved_state import Field, check_fields
 from driftwolfe.storage import Archive, enough_memory, read_archive, require, write_archive
@@ -32,15 +37,20 @@ kernels = compiled("driftwolfe.estimators.regressor_kernels")
 RADII = (4.0, 32.0)
 #: Interval lengths whose best step sizes the experts in balls have.
 LENGTHS = (256, 4096, 65_536)
-#: Rows between looks at whether a feature has a scale at last.
-BLOCK = 16
-#: Rows that are mapped together where nothing is learned, which bounds the memory for it.
-CHUNK = 4096
+_ONE = np.ones(1)
+
+
+@lru_cache(1024)
+def _ends(size: int) -> Indices:
+    """Where one row of that size starts and ends."""
+    return np.array([0, size])
+
+
 #: Random features look at up to so many features each.
 LOOKS = 3
 
 
-class RegressionLearner:
+class RegressionLearner(MappedLearner):
     r"""A feature map and the experts on top of it, with the options of `TraceNormRegressor`.
 
     The expert for a radius :math:`\rho` and lengths L holds a matrix Y, predicts
@@ -112,57 +122,48 @@ class RegressionLearner:
             found += [f"{kind}, {rows}" for kind in kinds]
         return found + [f"radius {r:g}, {n:,} rows" for r in self.radii for n in LENGTHS]
 
-    def learn(self, rows: Rows, targets: Array, parts: Array) -> None:
-        """Learn rows with weights, up to the next renewal of the map at a time."""
-        done = 0
-        while done < rows.number:
-            end = done + min(BLOCK - self.t % BLOCK, self.renewal - self.t)
-            own, some = slice(done, end), rows.stretch(done, end)
-            mapped = self.map.rows(some, parts[own])
-            raw = some if self.map.full else mapped
-            kernels().learn_rows(
-                *raw, *mapped, targets[own], parts[own], self.state, self._steps, self._radii
+    def learn(self, rows: Rows, targets: Array, parts: Array) -> bool:
+        """Learn rows with weights; return False, and stop, at one with a number out of range."""
+        done, count, t = 0, rows.number, self.t
+        while done < count:
+            # Up to the next renewal of the map at a time.
+            end = min(done + BLOCK - t % BLOCK, done + self.renewal - t, count)
+            some = rows if count == 1 else rows.stretch(done, end)
+            found = kernels().learn_rows(
+                *(*some, LARGEST, SMALLEST, self.map.parts, targets[done:end], parts[done:end]),
+                *(self.state, self._steps, self._radii),
             )
+            if found == 0:
+                return False
+            if found < 0:
+                self._project()
+            done, t = done + abs(found), t + abs(found)
             self._renew()
-            done = end
+        return True
 
-    def _renew(self) -> None:
-        """Recompute the map, if it is time."""
-        if self.t >= self.renewal or (self.t % BLOCK == 0 and self.map.is_behind):
-            self.map.renew()
-            self.renewal = self.t + renewal_gap(self.map.features, self.t)
+    def _project(self) -> None:
+        """Project the experts in balls that are too far outside."""
+        norms, m = self.state.norms, self.outputs
+        for i in (norms[0] > (1.0 + kernels().SLACK) * self._radii).nonzero()[0]:
+            own = self.state.points[:, i * m : (i + 1) * m]
+            left, values, right = svd(own)
+            kept = threshold_falling(values, self._radii[i])
+            own[:] = left * kept @ right
+            norms[:, i] = kept.sum(), (kept * kept).sum()
 
     def learn_one(self, places: Indices, values: Array, target: Array) -> bool:
         """Learn one row of known features; return False, and do nothing, if a number is out of range."""
-        row = self._in_order(places, values)
-        sound = kernels().learn_one_row(
-            *row, LARGEST, SMALLEST, self.map.parts, target, self.state, self._steps, self._radii
-        )
-        if sound:
-            self._renew()
-        return sound
+        return self.learn(self.one_row(places, values), target.reshape(1, -1), _ONE)
 
-    def predict_one(self, places: Indices, values: Array) -> Array:
-        """Return the predictions for one row, none if a value is out of range; -1 is a new place."""
-        row = self._in_order(places, values)
-        return kernels().predict_one_row(*row, LARGEST, SMALLEST, self.map.parts, self.state)
-
-    def _in_order(self, places: Indices, values: Array) -> tuple[Indices, Array]:
-        """Sort entries by place, as rows have them, where sums depend on it."""
-        if self.map.full:
-            return places, values
-        order = places.argsort()
-        return places[order], values[order]
+    def one_row(self, places: Indices, values: Array) -> Rows:
+        """Return one row, `in_order`; -1 is a new place."""
+        return Rows(_ends(places.size), *self.in_order(places, values))
 
     def predict(self, rows: Rows) -> Array:
-        """Return the predictions for every row, a column for each output."""
+        """Return the predictions for every row, a column for each output; none if one is out of range."""
         told = np.empty((rows.number, self.outputs))
-        for k in range(0, rows.number, CHUNK):
-            some = rows.stretch(k, min(k + CHUNK, rows.number))
-            mapped = self.map.rows(some)
-            raw = some if self.map.full else mapped
-            kernels().predict_rows(*raw, *mapped, self.state, told[k : k + CHUNK])
-        return told
+        sound = kernels().predict_rows(*rows, LARGEST, SMALLEST, self.map.parts, self.state, told)
+        return told if sound else told[:0]
 
     def grow(self, features: int) -> None:
         """Make room for more features, which were 0 so far; random ones do not look at them."""
@@ -178,9 +179,8 @@ class RegressionLearner:
             self.map = self.map.diagonal()
             if self.t:
                 points[: known + 1] = self.map.from_features(weights, intercepts)
-                for i, radius in enumerate(self._radii.tolist()):
-                    place = i * self.outputs, self.outputs, radius
-                    self.state.norms[:, i] = kernels().project_columns(points, *place)
+                self.state.norms[0] = np.inf
+                self._project()
             self._move(0)
         elif self.map.full:
             self._move(features)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from driftwolfe.estimators.classifier_kernels import _MAP, _map_row, _present, project_columns
+from driftwolfe.estimators.map_kernels import MAP, map_row, present
 from driftwolfe.estimators.weight_kernels import reweigh
 from driftwolfe.points.compiling import (
     NEW_NUMBERS,
@@ -73,7 +73,8 @@ _STACK = numba.float64[:, :, ::1]
 _group: Any = numba.types.NamedTuple
 _HEAD = (NEW_PLACES, *[NEW_TABLE] * 4, NEW_NUMBERS, NEW_TABLE, NEW_NUMBERS)
 STATE = _group((*_HEAD, NEW_NUMBERS, NEW_PLACES, NEW_TABLE, NEW_TABLE, *[_STACK] * 4), State)
-_ROWS = (PLACES, PLACES, NUMBERS)
+#: Rows as they are, with the range of their numbers, and what the map knows.
+_GIVEN = (PLACES, PLACES, NUMBERS, NUMBER, NUMBER, MAP)
 
 
 @jit()
@@ -180,12 +181,12 @@ def _weigh(state, told, target, part, slopes):
 
 @jit()
 def _descend(places, values, state, scores, target, part, units, steps, radii):
-    """Take the steps of the experts in balls, and project those too far outside."""
+    """Take the steps of the experts in balls; return whether one is too far outside."""
     outputs, windows = target.size, len(WINDOWS)
     squared, weight = 0.0, state.totals[windows - 1]
     for e in range(values.size):
         squared += values[e] * values[e]
-    slopes = np.zeros(scores.size)
+    slopes, outside = np.zeros(scores.size), False
     for g in range(radii.size):
         step, length, inner = part * steps[g], 0.0, 0.0
         for o in range(outputs):
@@ -201,14 +202,12 @@ def _descend(places, values, state, scores, target, part, units, steps, radii):
         norms = state.norms[:, g]
         norms[1] = max(norms[1] - 2.0 * step * inner + step * step * length, 0.0)
         norms[0] = min(norms[0] + step * math.sqrt(length), math.sqrt(outputs * norms[1]))
+        outside = outside or norms[0] > (1.0 + SLACK) * radii[g]
     for e in range(places.size):
         point = state.points[places[e]]
         for c in range(scores.size):
             point[c] += values[e] * slopes[c]
-    for g in range(radii.size):
-        if state.norms[0, g] > (1.0 + SLACK) * radii[g]:
-            found = project_columns(state.points, g * outputs, outputs, radii[g])
-            state.norms[0, g], state.norms[1, g] = found
+    return outside
 
 
 @fast_jit()
@@ -303,89 +302,71 @@ def _count_all(features, change, target, part, state, inverse, factor, solved):
 
 
 @jit()
-def _learn(places, values, mapped, weights, target, part, state, steps, radii, spare):
-    """Learn one row."""
-    features, change, inverse, told, units, factor, solved = spare
-    _features(places, values, state, inverse, features, change)
-    t = state.clock[0]
-    if t > 0:
-        scores = _ask(mapped, weights, state, features, change, told)
-        _weigh(state, told, target, part, units)
-        _descend(mapped, weights, state, scores, target, part, units, steps, radii)
-    _count_all(features, change, target, part, state, inverse, factor, solved)
-    for o in range(target.size):
-        own = state.targets[:, o]
-        own[LOW] = min(own[LOW], target[o]) if t > 0 else target[o]
-        own[HIGH] = max(own[HIGH], target[o]) if t > 0 else target[o]
-        own[LAST] = target[o]
-    for i in range(change.size):
-        state.row[i] = features[i]
-    state.clock[0] += 1
-
-
-@jit()
-def _spare(state, size):
-    """Return working memory, for factors of that size."""
+def _spare(state):
+    """Return working memory."""
     outputs, experts = state.weights.shape
     width = state.means.shape[1]
     return (
         *(np.empty(width), np.empty(state.row.size), np.empty(width)),
         *(np.empty((outputs, experts)), np.empty(outputs)),
-        *(np.empty((size, size)), np.empty((size, outputs))),
     )
 
 
-@jit(*_ROWS, *_ROWS, TABLE, NUMBERS, STATE, NUMBERS, NUMBERS)
-def learn_rows(
-    starts, places, values, map_starts, mapped, weights, targets, parts, state, steps, radii
-):
-    """Learn rows, given as they are and mapped, of weights `parts`."""
-    spare = _spare(state, state.means.shape[1])
+@jit(*_GIVEN, TABLE, NUMBERS, STATE, NUMBERS, NUMBERS)
+def learn(starts, places, values, largest, smallest, scales, targets, parts, state, steps, radii):
+    """Learn rows of weights `parts`, until a number is out of range or an expert too far outside its ball.
+
+    Return the number of rows learned, below 0 if an expert is to be projected before the next.
+    """
+    features, change, inverse, told, units = _spare(state)
+    width = state.means.shape[1]
+    factor, solved = np.empty((width, width)), np.empty((width, units.size))
+    target, part = np.empty(units.size), np.empty(1)
     for n in range(parts.size):
-        own, there = slice(starts[n], starts[n + 1]), slice(map_starts[n], map_starts[n + 1])
-        row, z = (places[own], values[own]), (mapped[there], weights[there])
-        _learn(*row, *z, targets[n], parts[n], state, steps, radii, spare)
+        own = slice(starts[n], starts[n + 1])
+        row, known, sound = present(places[own], values[own], largest, smallest)
+        for o in range(target.size):
+            target[o] = targets[n, o]
+            sound = sound and abs(target[o]) <= largest
+        if not sound:
+            return n
+        part[0], outside, t = parts[n], False, state.clock[0]
+        _, mapped, weights = map_row(row, known, part, scales)
+        _features(row, known, state, inverse, features, change)
+        if t > 0:
+            scores = _ask(mapped, weights, state, features, change, told)
+            _weigh(state, told, target, part[0], units)
+            outside = _descend(mapped, weights, state, scores, target, part[0], units, steps, radii)
+        _count_all(features, change, target, part[0], state, inverse, factor, solved)
+        for o in range(target.size):
+            ends = state.targets[:, o]
+            ends[LOW] = min(ends[LOW], target[o]) if t > 0 else target[o]
+            ends[HIGH] = max(ends[HIGH], target[o]) if t > 0 else target[o]
+            ends[LAST] = target[o]
+        for i in range(change.size):
+            state.row[i] = features[i]
+        state.clock[0] += 1
+        if outside:
+            return -n - 1
+    return parts.size
 
 
-@jit(*_ROWS, *_ROWS, STATE, NEW_TABLE)
-def predict_rows(starts, places, values, map_starts, mapped, weights, state, told):
-    """Predict rows, given as they are and mapped."""
-    features, change, inverse, answers, _, _, _ = _spare(state, 0)
+@jit(*_GIVEN, STATE, NEW_TABLE)
+def predict(starts, places, values, largest, smallest, scales, state, told):
+    """Predict rows; return whether all numbers are in range."""
+    features, change, inverse, answers, _ = _spare(state)
     for n in range(starts.size - 1):
-        own, there = slice(starts[n], starts[n + 1]), slice(map_starts[n], map_starts[n + 1])
-        _features(places[own], values[own], state, inverse, features, change)
-        _ask(mapped[there], weights[there], state, features, change, answers)
+        own = slice(starts[n], starts[n + 1])
+        row, known, sound = present(places[own], values[own], largest, smallest)
+        if not sound:
+            return False
+        _, mapped, weights = map_row(row, known, np.empty(0), scales)
+        _features(row, known, state, inverse, features, change)
+        _ask(mapped, weights, state, features, change, answers)
         for o in range(told.shape[1]):
             told[n, o] = _mix(state.weights[o], answers[o])
-
-
-@jit(PLACES, NUMBERS, NUMBER, NUMBER, _MAP, NUMBERS, STATE, NUMBERS, NUMBERS)
-def learn_one(places, values, largest, smallest, state_of_map, target, state, steps, radii):
-    """Learn one row of weight 1; return whether all numbers are in range, otherwise nothing changes."""
-    own, known, sound = _present(places, values, largest, smallest)
-    for o in range(target.size):
-        sound = sound and abs(target[o]) <= largest
-    if sound:
-        _, mapped, weights = _map_row(own, known, np.ones(1), state_of_map)
-        spare = _spare(state, state.means.shape[1])
-        _learn(own, known, mapped, weights, target, 1.0, state, steps, radii, spare)
-    return sound
-
-
-@jit(PLACES, NUMBERS, NUMBER, NUMBER, _MAP, STATE)
-def predict_one(places, values, largest, smallest, state_of_map, state):
-    """Return the predictions for one row; none if a value is out of range."""
-    own, known, sound = _present(places, values, largest, smallest)
-    if not sound:
-        return np.empty(0)
-    _, mapped, weights = _map_row(own, known, np.empty(0), state_of_map)
-    features, change, inverse, told, units, _, _ = _spare(state, 0)
-    _features(own, known, state, inverse, features, change)
-    _ask(mapped, weights, state, features, change, told)
-    for o in range(units.size):
-        units[o] = _mix(state.weights[o], told[o])
-    return units
+    return True
 
 
 #: Quicker to call; all arguments must be of the right types.
-learn_one_row, predict_one_row = direct(learn_one), direct(predict_one)
+learn_rows, predict_rows = direct(learn), direct(predict)

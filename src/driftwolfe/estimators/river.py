@@ -180,7 +180,44 @@ def _ranked(items: list[Any], scores: Array) -> list[Any]:
     return [items[place] for place in (-scores).argsort(kind="stable").tolist()]
 
 
-class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
+class _RowModel(Guarded):
+    """What models of rows share; features are numbered as they appear."""
+
+    _features: Ids
+    _learn: Any
+
+    @property
+    @reads
+    def feature_names(self) -> list[Any]:
+        """The features seen so far, in order of appearance, those of one row sorted."""
+        return list(self._features.names)
+
+    @writes
+    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = None) -> None:
+        """Learn the rows of a frame, one after the other, with weights `w` if given."""
+        self._learn(_table_of(X), X.columns, y, w)
+
+    def _known(self, x: dict[Any, Any]) -> Indices:
+        """The places of the features of a row; KeyError if one is new."""
+        return np.fromiter(map(self._features.numbers.__getitem__, x), np.int64, len(x))
+
+    def _places(self, x: dict[Any, Any]) -> Indices:
+        """The places of the features of a row, -1 for new ones."""
+        try:
+            return self._known(x)
+        except KeyError:
+            check_keys(x, "the name of a feature")
+            return self._features.find(x)
+
+    def _rows(self, table: Array, names: Collection[Hashable]) -> Rows:
+        """The known features of the rows, their places rising: the order of names does not matter."""
+        places = self._features.find(names)
+        order = places.argsort()[np.count_nonzero(places < 0) :]
+        starts, chosen, values = dense_rows(table.take(order, axis=1))
+        return Rows(starts, places[order[chosen]], values)
+
+
+class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
     """A classifier for streams that drift, with nothing to tune; see `TraceNormClassifier`.
 
     Classes and features may appear at any time; a missing feature counts as 0. Labels are of any
@@ -225,18 +262,11 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
 
     @property
     @reads
-    def feature_names(self) -> list[Any]:
-        """The features seen so far, in order of appearance, those of one row sorted."""
-        return list(self._features.names)
-
-    @property
-    @reads
     def expert_weights(self) -> dict[str, float]:
         """The weights of the experts by name; empty before anything was learned."""
-        if self._learner is None:
+        if (learner := self._learner) is None:
             return {}
-        experts = self._learner.experts
-        return dict(zip(experts.names, experts.shares.tolist(), strict=True))
+        return dict(zip(learner.experts.names, learner.experts.shares.tolist(), strict=True))
 
     @writes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
@@ -249,11 +279,7 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Return the probabilities of the labels seen so far."""
         if self._learner is not None and _is_plain(x):
-            try:
-                places = self._known(x)
-            except KeyError:
-                check_keys(x, "the name of a feature")
-                places = self._features.find(x)
+            places = self._places(x)
             told = self._learner.predict_one(*self._learner.in_order(places, _values(x)))
             if told.size:
                 return dict(zip(self._classes.names, told.tolist(), strict=True))
@@ -262,11 +288,6 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
             return {}
         probabilities = self._learner.probabilities(self._rows(table, x))[0].tolist()
         return dict(zip(self._classes.names, probabilities, strict=True))
-
-    @writes
-    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = None) -> None:
-        """Learn the rows of a frame, one after the other, with weights `w` if given."""
-        self._learn(_table_of(X), X.columns, y, w)
 
     @reads
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
@@ -347,12 +368,6 @@ class RiverTraceNormClassifier(Guarded, base.MiniBatchClassifier):
             places = features.find(x)
         return learner.learn_one(*learner.in_order(places, values), label)
 
-    def _known(self, x: dict[Any, Any]) -> Indices:
-        return _known_places(self._features, x)
-
-    def _rows(self, table: Array, names: Collection[Hashable]) -> Rows:
-        return _known_rows(self._features, table, names)
-
 
 def _sorted_new(features: Ids, names: Collection[Any]) -> list[Any]:
     """The names that are new, sorted, so that their order in a row does not matter."""
@@ -362,20 +377,7 @@ def _sorted_new(features: Ids, names: Collection[Any]) -> list[Any]:
     return sorted(new, key=lambda name: (type(name).__name__, repr(name)))
 
 
-def _known_places(features: Ids, x: dict[Any, Any]) -> Indices:
-    """The places of the features of a row; KeyError if one is new."""
-    return np.fromiter(map(features.numbers.__getitem__, x), np.int64, len(x))
-
-
-def _known_rows(features: Ids, table: Array, names: Collection[Hashable]) -> Rows:
-    """The known features of the rows, their places rising: the order of names does not matter."""
-    places = features.find(names)
-    order = places.argsort()[np.count_nonzero(places < 0) :]
-    starts, chosen, values = dense_rows(table.take(order, axis=1))
-    return Rows(starts, places[order[chosen]], values)
-
-
-class RiverTraceNormRegressor(Guarded, base.MiniBatchRegressor):
+class RiverTraceNormRegressor(_RowModel, base.MiniBatchRegressor):
     """Regression for streams that drift, with nothing to tune; see `TraceNormRegressor`.
 
     Features may appear at any time; a missing feature counts as 0. Those of the first row are the ones
@@ -404,24 +406,18 @@ class RiverTraceNormRegressor(Guarded, base.MiniBatchRegressor):
 
     @property
     @reads
-    def feature_names(self) -> list[Any]:
-        """The features seen so far, in order of appearance, those of one row sorted."""
-        return list(self._features.names)
-
-    @property
-    @reads
     def expert_weights(self) -> dict[str, float]:
         """The weights of the experts by name; empty before anything was learned."""
-        if self._learner is None:
+        if (learner := self._learner) is None:
             return {}
-        return dict(zip(self._learner.names, self._learner.state.weights[0].tolist(), strict=True))
+        return dict(zip(learner.names, learner.state.weights[0].tolist(), strict=True))
 
     @writes
     def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of features and its target, with weight `w`."""
         if w == 1.0 and self._learner is not None and type(y) in _PLAIN and _is_plain(x):
             try:
-                row = _known_places(self._features, x), _values(x)
+                row = self._known(x), _values(x)
             except KeyError:  # a new feature
                 row = None
             if row and self._learner.learn_one(*row, np.array([y], dtype=np.float64)):
@@ -432,20 +428,11 @@ class RiverTraceNormRegressor(Guarded, base.MiniBatchRegressor):
     def predict_one(self, x: Mapping[Any, Any]) -> float:
         """Return the prediction for a row."""
         if self._learner is not None and _is_plain(x):
-            try:
-                places = _known_places(self._features, x)
-            except KeyError:
-                check_keys(x, "the name of a feature")
-                places = self._features.find(x)
-            told = self._learner.predict_one(places, _values(x))
+            places = self._places(x)
+            told = self._learner.predict(self._learner.one_row(places, _values(x)))
             if told.size:
-                return float(told[0])
+                return float(told[0, 0])
         return float(self._predict(_row_of(x), x)[0])
-
-    @writes
-    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = None) -> None:
-        """Learn the rows of a frame, one after the other, with weights `w` if given."""
-        self._learn(_table_of(X), X.columns, y, w)
 
     @reads
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
@@ -490,13 +477,13 @@ class RiverTraceNormRegressor(Guarded, base.MiniBatchRegressor):
             self._learner = RegressionLearner(*options, len(names), 1)
         self._features.add(_sorted_new(self._features, names))
         self._learner.grow(len(self._features))
-        rows = _known_rows(self._features, table[order], names)
+        rows = self._rows(table[order], names)
         self._learner.learn(rows, targets[order], parts)
 
     def _predict(self, table: Array, names: Collection[Hashable]) -> Array:
         if self._learner is None:
             return np.zeros(len(table))
-        return self._learner.predict(_known_rows(self._features, table, names))[:, 0]
+        return self._learner.predict(self._rows(table, names))[:, 0]
 
 
 #: Types of numbers that need no further check, up to 64 bits.

@@ -161,7 +161,7 @@ def loss_chart(summary: Summary) -> Chart[Panel]:
         Panel("Average loss", "loss per round", losses, low=low, high=high),
         Panel("Cumulative loss", "loss", lines("loss")),
         Panel(
-            "Run time, on several machines" if several else "Run time",
+            "Run time, machines differ" if several else "Run time",
             "processor time (s)",
             seconds,
             log,
@@ -182,7 +182,7 @@ def price_chart(summary: Summary) -> Chart[Prices]:
     panels, parts = [], []
     for name, unit in units.items():
         if name == "seconds" and len(machines(*whole)) > 1:
-            unit += ", several machines"
+            unit += ", machines differ"
         dots = [
             Price(each.label, summary.styles[each.title], spent, each.mean_loss)
             for each in whole

@@ -215,14 +215,15 @@ class Learner(Guarded, ABC):
 
         If one of them is refused, those before it have been played.
         """
-        rounds = []
-        for loss in losses:
-            before = self.oracle_calls.numbers()
-            value = self.update(loss)
-            after = self.oracle_calls.numbers()
-            spent = (now - then for now, then in zip(after, before, strict=True))
-            rounds.append(Round(value, *spent))
-        return rounds
+        return [self.counted_update(loss) for loss in losses]
+
+    @writes
+    def counted_update(self, loss: Any, ticket: Any = None) -> Round:
+        """Update, and return the oracle calls too."""
+        before = self.oracle_calls.numbers()
+        value = self.update(loss, ticket)
+        after = self.oracle_calls.numbers()
+        return Round(value, *(now - then for now, then in zip(after, before, strict=True)))
 
     @property
     def oracle_calls(self) -> OracleCalls:

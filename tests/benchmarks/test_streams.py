@@ -1,0 +1,65 @@
+"""The comparison of models on streams: its short mode, and the tables it writes."""
+
+import json
+
+import pytest
+
+from benchmarks import regressor, streams
+
+
+def test_the_short_mode_writes_tables(tmp_path, capsys):
+    earlier = [
+        streams.Played(
+            "likes", "MovieLens 100K, likes", 9, {"ours": 0.5, "x": 0.25}, {"ours": 1.0, "x": 3.0}
+        ),
+        streams.Played("numbers", "TrumpApproval", 9, {"ours": 77.0}, {"ours": 1.0}),
+    ]
+    (tmp_path / "results.json").write_text(json.dumps([each._asdict() for each in earlier]))
+    assert streams.main(["--short", "--only", "numbers", "--out", str(tmp_path)]) == 0
+    summary = (tmp_path / "summary.md").read_text()
+    assert capsys.readouterr().out.strip() == summary.strip()
+    *played, kept = json.loads((tmp_path / "results.json").read_text())
+    assert streams.Played(**kept) == earlier[0]  # numbers are new, others as they were
+    assert "| MovieLens 100K, likes | 9 | 0.500 | 0.250 | ours |" in summary and "77" not in summary
+    assert [each["stream"] for each in played] == list(streams.NUMBERS)
+    for each in played:
+        assert {"ours", "tuned linear", "ARF", "AMF"} <= each["scores"].keys()
+        assert each["rows"] == streams.SHORT and min(each["seconds"].values()) > 0.0
+        rows = regressor.STREAMS[each["stream"]][1]()[: streams.SHORT]
+        linear = dict(regressor.contestants(False))["linear"][0]
+        assert each["scores"]["tuned linear"] == pytest.approx(regressor.play(linear(), rows))
+    assert "SNARIMAX" not in str(played[1]["scores"])  # chicks are in no order of time
+
+
+def test_one_stream_of_labels():
+    played = streams.measure("labels", "Phishing", True)
+    assert set(played.scores) == {"ours", "ARF", "AMF", "tuned logistic"}
+    assert all(0.5 < score < 1.0 for score in played.scores.values())
+
+
+def played(kind, scores, seconds):
+    names = ("ours", "ARF", "AMF")
+    pairs = (dict(zip(names, each, strict=True)) for each in (scores, seconds))
+    return streams.Played(kind, "a stream", 1000, *pairs)
+
+
+def test_wins_and_ratios():
+    won, scores, times, *_ = streams.tables(
+        [
+            played("labels", (0.9, 0.9001, 0.8), (1.0, 2.0, 0.5)),
+            played("labels", (0.7, 0.6, 0.8), (2.0, 2.0, 1.0)),
+            played("numbers", (0.7, 0.6, 0.8), (2.0, 2.0, 1.0)),
+        ]
+    )
+    assert won.splitlines()[2:] == ["| labels | 2 | 1 | 1 |", "| numbers | 1 | 0 | 0 |"]
+    assert scores.splitlines()[2:] == [
+        "| a stream | 1,000 | 0.900 | 0.900 | 0.800 | ours, ARF |",
+        "| a stream | 1,000 | 0.700 | 0.600 | 0.800 | AMF |",
+    ]
+    assert times.splitlines()[2:] == ["| a stream | 2 | 0.5 |", "| a stream | 1 | 0.5 |"]
+
+
+def test_a_page_is_renewed_where_its_tables_are_known():
+    page = f"a\n\n{streams.SOURCE}| x | y |\n| 1 | 2 |\n\nb\n\n{streams.SOURCE}| z |\n| 3 |\n"
+    renewed = streams.refreshed(page, ["| x | new |\n| --- | ---: |\n| 4 | 5 |"])
+    assert renewed == page.replace("| x | y |\n| 1 | 2 |", "| x | new |\n| --- | ---: |\n| 4 | 5 |")
