@@ -160,7 +160,8 @@ def _judge(sight, k, label, noise, classes, points, scores, slopes, logs):
     """Compute the scores, slopes and log probabilities of the experts of one view."""
     starts, places, values = sight
     _score(places, values, starts[k], starts[k + 1], points, scores)
-    slopes[:] = scores
+    for c in range(scores.size):  # as one assignment it would compile for seconds
+        slopes[c] = scores[c]
     for i in range(logs.size):
         own = i * classes + label
         logs[i] = scores[own] - _softmax(slopes, i * classes, classes)
