@@ -236,7 +236,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
     >>> from driftwolfe.estimators import RiverTraceNormClassifier
     >>> model = RiverTraceNormClassifier()
     >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
-    Accuracy: 91...%
+    Accuracy: 90...%
     """
 
     def __init__(
