@@ -1,9 +1,10 @@
 """The classifier against river's softmax regression: `python -m benchmarks.classifier`.
 
 Every row is predicted before it is learned, one by one, through river's API on both sides. A label
-that a model has never met has probability 0 there, which costs -log(1e-15). The classifier runs with
-its defaults; softmax regression, which has no intercept, with three learning rates, on raw and on
-standardised features, so its best line is tuned in hindsight.
+that a model has never met has probability 0 there, which costs -log(1e-15). The classifier has its
+linear experts alone (`benchmarks.nonlinear`: all of them) and its defaults otherwise; softmax
+regression, which has no intercept, has three learning rates, on raw and on standardised features, so
+its best line is tuned in hindsight.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def play(model: Any, rows: Rows) -> Played:
 def learning_speed(rows: Rows) -> tuple[float, float]:
     """Rows learned per second, without predictions: ours in batches, and softmax regression."""
     table, labels = as_table(rows)
-    model, classes = TraceNormClassifier(), np.unique(labels)
+    model, classes = TraceNormClassifier(features="linear"), np.unique(labels)
     started = time.perf_counter()
     for k in range(0, len(rows), BATCH):
         model.partial_fit(table[k : k + BATCH], labels[k : k + BATCH], classes)
@@ -78,8 +79,8 @@ def as_table(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
 
 def contestants() -> Iterator[tuple[str, Any]]:
     """New models by name."""
-    yield "TraceNormClassifier", RiverTraceNormClassifier()
-    yield "the same, learner=pold", RiverTraceNormClassifier(learner="pold")
+    yield "TraceNormClassifier", RiverTraceNormClassifier(features="linear")
+    yield "the same, learner=pold", RiverTraceNormClassifier(features="linear", learner="pold")
     for rate in RATES:
         yield f"softmax, rate {rate:g}", linear_model.SoftmaxRegression(optim.SGD(rate))
     for rate in RATES:
@@ -236,9 +237,11 @@ def print_one_row(name: str, rows: Rows) -> None:
     table, labels = as_table(rows)
     classes = np.unique(labels)
     jobs = {
-        "river": lambda: play(RiverTraceNormClassifier(), rows),
+        "river": lambda: play(RiverTraceNormClassifier(features="linear"), rows),
         "softmax": lambda: play(linear_model.SoftmaxRegression(optim.SGD(0.1)), rows),
-        "scikit-learn": lambda: row_by_row(TraceNormClassifier(), table, labels, classes),
+        "scikit-learn": lambda: row_by_row(
+            TraceNormClassifier(features="linear"), table, labels, classes
+        ),
     }
     middle = medians(race(jobs, REPEATS[True], clock=time.process_time))
     print(

@@ -313,7 +313,7 @@ class ClassLearner(MappedLearner):
         self.map, self.random = FeatureMap(features, bool(fit_intercept)), RandomViews()
         self.experts = ClassExperts(
             *(checked_radii(radii), classes, features + 1, learner == "pola"),
-            views=len(VIEWS) if kind == "random" else 2,
+            views=len(VIEWS) if kind == "random" else 1,
         )
         self.renewal = 1  # the round after which the map is recomputed
 
@@ -355,11 +355,18 @@ class ClassLearner(MappedLearner):
     def learn_one(self, places: Indices, values: Array, label: int) -> bool:
         """Learn one row, `in_order`; return False, and do nothing, if a value is out of range."""
         experts, clock = self.experts, self.t + 2.0
-        sound = kernels().learn_one_row(
-            *(places, values, LARGEST, SMALLEST, self.map.parts, self.random.parts, label),
-            *(1.0 / clock if experts.adaptive else clock**-2.0, *experts.scales, SLACK),
-            *(experts.tables, experts.rests, experts.credits, experts.weights, experts.norms),
-        )
+        share = 1.0 / clock if experts.adaptive else clock**-2.0
+        given = places, values, LARGEST, SMALLEST, self.map.parts
+        if experts.views == 1:
+            sound = kernels().learn_linear_row(
+                *(*given, label, share, *experts.scales, SLACK),
+                *(experts.points[: experts.width], experts.weights, experts.norms),
+            )
+        else:
+            sound = kernels().learn_one_row(
+                *(*given, self.random.parts, label, share, *experts.scales, SLACK),
+                *(experts.tables, experts.rests, experts.credits, experts.weights, experts.norms),
+            )
         if sound:
             experts.count(1)
             self._renew()
@@ -367,10 +374,13 @@ class ClassLearner(MappedLearner):
 
     def predict_one(self, places: Indices, values: Array) -> Array:
         """Return the class probabilities of one row, `in_order`, none if a value is out of range."""
-        experts = self.experts
+        experts, given = self.experts, (places, values, LARGEST, SMALLEST, self.map.parts)
+        if experts.views == 1:
+            points = experts.points[: experts.width]
+            return kernels().predict_linear_row(*given, points, experts.weights)
         return kernels().predict_one_row(
-            *(places, values, LARGEST, SMALLEST, self.map.parts, self.random.parts),
-            *(experts.tables, experts.rests, experts.credits, experts.weights),
+            *(*given, self.random.parts, experts.tables),
+            *(experts.rests, experts.credits, experts.weights),
         )
 
     def probabilities(self, rows: Rows) -> Array:
@@ -621,7 +631,7 @@ def _restored(numbers: dict[str, Any], arrays: dict[str, Array]) -> ClassLearner
         require(abs(experts.weights[first:last].sum() - 1.0) < 1e-6, "weights of experts")
         limits = ROUNDING * (1.0 + SLACK) * experts.scales[1][first:last]
         require((experts.norms[0, first:last] <= limits).all(), "norms of experts")
-        stacked = table.reshape(len(table), last - first, -1)
+        stacked = table.reshape(len(table), last - first, experts.classes)
         largest = np.abs(stacked).max(axis=(0, 2), initial=0.0)
         require((largest <= limits).all(), "experts")  # so that squares have a range
         squares = np.einsum("jic,jic->i", stacked, stacked)

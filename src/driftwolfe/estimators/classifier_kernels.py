@@ -375,5 +375,59 @@ def learn_one(
     return sound
 
 
+@jit(PLACES, NUMBERS, NUMBER, NUMBER, _MAP, NEW_TABLE, NUMBERS)
+def predict_linear(places, values, largest, smallest, state, points, weights):
+    """Return the same where the first view is all there is."""
+    own, known, sound = _present(places, values, largest, smallest)
+    if not sound:
+        return np.empty(0)
+    starts, seen, entries = _map_row(own, known, np.empty(0), state)
+    scores, classes, total = np.empty(points.shape[1]), points.shape[1] // weights.size, 0.0
+    _score(seen, entries, starts[0], starts[1], points, scores)
+    told = np.zeros(classes)
+    for i in range(weights.size):
+        _softmax(scores, i * classes, classes)
+        for c in range(classes):
+            told[c] += weights[i] * scores[i * classes + c]
+    for c in range(classes):
+        total += told[c]
+    for c in range(classes):
+        told[c] /= total
+    return told
+
+
+@jit(
+    *(PLACES, NUMBERS, NUMBER, NUMBER, _MAP, WHOLE, NUMBER, NUMBERS, NUMBERS, NUMBER),
+    *(NEW_TABLE, NEW_NUMBERS, NEW_TABLE),
+)
+def learn_linear(
+    places,
+    values,
+    largest,
+    smallest,
+    state,
+    label,
+    share,
+    steps,
+    radii,
+    slack,
+    points,
+    weights,
+    norms,
+):
+    """Learn one row where the first view is all there is."""
+    own, known, sound = _present(places, values, largest, smallest)
+    if sound:
+        z = _map_row(own, known, np.ones(1), state)
+        n, classes = weights.size, points.shape[1] // weights.size
+        scores, slopes, logs = np.empty(n * classes), np.empty(n * classes), np.empty(n)
+        _judge(z, 0, label, 0.0, classes, points, scores, slopes, logs)
+        reweigh(weights, logs, 1.0, share)
+        # A part of the norms, as `learn_rows` passes it: the same code serves both.
+        _descend(z, 0, 1.0, classes, steps, radii, slack, points, scores, slopes, norms[:, 0:n])
+    return sound
+
+
 #: Quicker to call; all arguments must be of the right types.
 learn_one_row, predict_one_row = direct(learn_one), direct(predict_one)
+learn_linear_row, predict_linear_row = direct(learn_linear), direct(predict_linear)
