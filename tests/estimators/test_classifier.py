@@ -470,3 +470,24 @@ def test_it_has_no_learning_rate():
         "features",
         "random_state",
     ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "features", "kind"),
+    [(5, 3, "random"), (40, 3, "random"), (40, 300, "random"), (40, 3, "linear")],
+)
+def test_saved_before_and_after_random_features_and_row_by_row(tmp_path, rows, features, kind):
+    rng = np.random.default_rng(rows)
+    X, y = rng.normal(size=(rows, features)), rng.integers(0, 3, rows)
+    model = TraceNormClassifier(features=kind).partial_fit(X, y, classes=[0, 1, 2])
+    model.save(tmp_path / "model")
+    again = TraceNormClassifier.load(tmp_path / "model")
+    single = TraceNormClassifier(features=kind)
+    for i in range(rows):
+        single.partial_fit(X[i : i + 1], y[i : i + 1], classes=[0, 1, 2])
+    for each in (model, again, single):
+        each.partial_fit(X, y)
+    told = model.predict_proba(X)
+    np.testing.assert_array_equal(again.predict_proba(X), told)
+    np.testing.assert_allclose(single.predict_proba(X), told, rtol=1e-9)
+    np.testing.assert_allclose(single.predict_proba(X[:1]), told[:1], rtol=1e-9)
