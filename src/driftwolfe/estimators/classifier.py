@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from driftwolfe.estimators.classifier_experts import OPTIONS, ClassLearner, read_model, write_model
+from driftwolfe.estimators.classifier_archive import OPTIONS, read_model, write_model
+from driftwolfe.estimators.classifier_experts import ClassLearner
 from driftwolfe.estimators.classifier_features import Rows, as_rows, copies, is_one_row
 from driftwolfe.estimators.ids import check_keys
 from driftwolfe.points import checks
