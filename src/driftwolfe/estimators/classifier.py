@@ -39,8 +39,9 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     descend on the logistic loss in trace-norm balls, and restart when their interval ends. There are
     four groups of them, called views: on the features; on the features, taking one label in ten for
     drawn at random; on waves, cosines of two or three features; and on ferns, the leaves of random
-    trees. The last three have also experts that are running means of the others. Their class probabilities are averaged, weighted by the probabilities that they gave to the
-    labels so far: those of experts within each view, then those of the views.
+    trees. The last three views also have experts that are running means of the others. Class
+    probabilities are averaged, weighted by the probabilities that experts gave to the labels so far:
+    those of experts within each view, then those of the views.
 
     .. math:: p_t(c) = \sum_v u_{t,v} \sum_{i \in v} w_{t,i}\, p_{t,i}(c), \qquad
               p_{t,i} = \mathrm{softmax}(Y_{t,i} z_{t,v})
