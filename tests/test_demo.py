@@ -257,6 +257,13 @@ def test_the_terminal_part_needs_no_extras():
     assert "POLA's regret is" in done.stdout and "driftwolfe[plot]" in done.stdout
 
 
+def test_nothing_is_compiled(tmp_path):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    code = "from driftwolfe import demo; demo.play_both(demo.hunt(0, rounds=310))"
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    assert not os.listdir(tmp_path)
+
+
 def test_the_picture_needs_matplotlib_alone():
     code = (
         "import sys; sys.modules['msgspec'] = sys.modules['plotly'] = None\nimport driftwolfe.demo"

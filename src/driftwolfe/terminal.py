@@ -21,6 +21,12 @@ _CONTROL = re.compile(
 _PAINT = re.compile("(\x1b\\[[0-9;]*m)")
 
 
+class Output:
+    """Whether the process runs a command of `driftwolfe`, whose user reads its standard error."""
+
+    command_line = False
+
+
 def printable(text: str) -> str:
     """Return a text with control characters spelt out, so that no terminal obeys them."""
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
