@@ -24,6 +24,7 @@ __all__ = [
     "History",
     "__version__",
     "bounds",
+    "compare",
     "domains",
     "ensemble",
     "estimators",
@@ -34,6 +35,7 @@ __all__ = [
     "losses",
     "oracles",
     "play",
+    "plot",
     "points",
     "regret",
     "set_threads",
@@ -43,7 +45,7 @@ __all__ += domains.__all__
 __all__ += learners.__all__
 
 #: Imported when first used, to start quickly.
-_LAZY = ("estimators", "evaluate", "regret", "streams")
+_LAZY = ("estimators", "evaluate", "plot", "regret", "streams")
 
 
 def load(path: _Any, domain: _Any = None, device: _Any = None) -> _Any:
@@ -87,8 +89,10 @@ def load(path: _Any, domain: _Any = None, device: _Any = None) -> _Any:
 def __getattr__(name: str) -> _Any:
     if name in _LAZY:
         return _import_module(f"driftwolfe.{name}")
+    if name == "compare":
+        return _import_module("driftwolfe.comparison").compare
     raise AttributeError(f"module 'driftwolfe' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, "compare"})
