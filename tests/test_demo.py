@@ -226,7 +226,7 @@ def test_no_picture_means_none(played, tmp_path, monkeypatch, capsys):
 
 def test_a_picture_that_cannot_be_written_is_one_sentence(played, tmp_path, capsys):
     (tmp_path / "file").touch()
-    assert cli.main(["demo", "--out", str(tmp_path / "file" / "demo.png")]) == 1
+    assert cli.main(["demo", "--out", str(tmp_path / "file" / "demo.png")]) == 5
     told = capsys.readouterr().err
     assert told.startswith("driftwolfe: could not write") and "is not a folder" in told
     assert len(told.splitlines()) == 1

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable
 from functools import cache
+from multiprocessing import parent_process
 from typing import Any
 
 import numba
@@ -54,7 +55,8 @@ class Announcement(Listener):
 
     def _tell(self) -> None:
         try:
-            if Output.command_line or sys.stderr.isatty():
+            command = Output.command_line and parent_process() is None  # not each of its workers
+            if command or sys.stderr.isatty():
                 words = "driftwolfe: compiling for the first use; the next start is quick"
                 print(words, file=sys.stderr, flush=True)
         except (AttributeError, ValueError):  # there is no stderr, or it is closed
