@@ -22,7 +22,7 @@ _ATTEMPTS = 3  # how often a trial is tried whose process dies
 _PATIENCE = 10  # seconds in which a cluster must answer
 
 
-class NoScheduler(ConnectionError, ValueError):
+class SchedulerError(ConnectionError, ValueError):
     """A Dask scheduler that does not answer, or answers no more."""
 
 
@@ -64,7 +64,7 @@ def run_trials(
                 except futures.BrokenExecutor:
                     waiting.append(trial)
                 except ConnectionError as problem:
-                    raise NoScheduler(
+                    raise SchedulerError(
                         f"the {executor} has gone; start it again, and the same command resumes"
                     ) from problem
                 except Exception as problem:
@@ -184,7 +184,7 @@ class DaskExecutor(futures.Executor):
             options = {"timeout": _PATIENCE, "set_as_default": False}
             self._client: Any = Client(address, **options)  # type: ignore[no-untyped-call]
         except (OSError, ValueError) as problem:
-            raise NoScheduler(
+            raise SchedulerError(
                 f"no Dask scheduler answers at {address} ({str(problem) or 'silence'}); start "
                 "one with `dask scheduler` and workers with `dask worker ADDRESS --nthreads 1`"
             ) from problem

@@ -236,9 +236,9 @@ def _sweeps_in(place: Path) -> list[Path]:
     """The sweeps in a folder and the pictures beside them; the place itself where there are none."""
     if not place.is_dir() or _is_sweep(place):
         return [place]
-    found = []
+    found = []  # without the tuning of experiments, which lies in their own folders
     for each in sorted(place.iterdir()):
-        if each.is_dir() and not each.is_symlink():  # the tuning of an experiment lies in the experiment's folder
+        if each.is_dir() and not each.is_symlink():
             found += [inner for inner in _sweeps_in(each) if inner != each or _is_sweep(each)]
         elif each.suffix == ".png":
             found.append(each)

@@ -124,7 +124,8 @@ def _with_hint(problem: str) -> str:
     if found is None:
         return problem
     key, place = found[1], found[2] or "$"
-    kind = {"$": Spec, "$.data": DataSet}.get(place, MethodSpec)
+    kinds: dict[str, type[msgspec.Struct]] = {"$": Spec, "$.data": DataSet}
+    kind = kinds.get(place, MethodSpec)
     known = [field.name for field in msgspec.structs.fields(kind)]
     close = difflib.get_close_matches(key, known, 1)
     where = "" if place == "$" else f" in {place.removeprefix('$.')}"
