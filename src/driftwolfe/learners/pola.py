@@ -149,7 +149,7 @@ class POLA(CoverLearner):
     r"""Projection-free learning with small regret on every interval of time; nothing to tune.
 
     POLA plays the weighted mean of experts that live for intervals of time. In round t an expert starts
-    for every k with :math:`2^k | t` and plays for :math:`2^k` rounds, so that on every interval some
+    for every k with :math:`2^k \mid t` and plays for :math:`2^k` rounds, so that on every interval some
     expert is about as old as the interval is long, and :math:`\lfloor\log_2 t\rfloor + 1` experts are
     awake:
 
