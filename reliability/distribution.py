@@ -42,11 +42,12 @@ def faults(package: Path) -> list[str]:
     first = {name.partition("/")[0] for name in names}
     allowed = {"driftwolfe", f"{package.name.rsplit('-', 3)[0]}.dist-info"} if wheel else KEPT
     found += [f"it holds {name}" for name in sorted(first - allowed)]
-    start = "" if wheel else "src/"
-    tracked = subprocess.run(
-        ["git", "ls-files", "src/driftwolfe"], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    wanted = {start + name.removeprefix("src/") for name in tracked.stdout.split()}
+    source = ROOT / "src"
+    base = source if wheel else ROOT
+    code = [
+        path for path in source.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    ]
+    wanted = {path.relative_to(base).as_posix() for path in code if "egg-info" not in str(path)}
     return found + [f"it lacks {name}" for name in sorted(wanted - set(names))]
 
 

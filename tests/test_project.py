@@ -1,11 +1,12 @@
 """What is written twice agrees: versions, pins, and requirements in the files that other tools read."""
 
 import re
+import tarfile
 import tomllib
 from pathlib import Path
 
 import driftwolfe as dw
-from reliability.distribution import KEPT
+from reliability.distribution import KEPT, faults
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -57,3 +58,17 @@ def test_workflows_and_hosts_run_commands_of_the_makefile():
 def test_the_sdist_holds_code_and_no_results():
     build = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["only-include"]
     assert set(build) < KEPT and not {"docs", "benchmarks", "tests"} & KEPT
+
+
+def test_packages_with_too_much_or_too_little_are_refused(tmp_path):
+    package = tmp_path / "driftwolfe-0.1.0.tar.gz"
+
+    def packed(*paths):
+        with tarfile.open(package, "w:gz") as sdist:
+            for path in paths:
+                sdist.add(ROOT / path, f"driftwolfe-0.1.0/{path}")
+        return faults(package)
+
+    assert packed("src", "README.md") == []
+    assert packed("src", "recipe/meta.yaml") == ["it holds recipe"]
+    assert "it lacks src/driftwolfe/cli.py" in packed("README.md")
