@@ -52,14 +52,16 @@ def load(path: _Any, domain: _Any = None, device: _Any = None) -> _Any:
     """Return a saved learner or estimator, which resumes bit-identically.
 
     The file says what it holds; nothing in it is ever executed. A damaged or foreign file is refused
-    with a ValueError. A learner of a class of your own is loaded by that: ``MyLearner.load(path)``.
+    with a ValueError. Learners and sets of your own classes are found by their names once the module
+    that defines them is imported; ``MyLearner.load(path)`` names the class itself.
 
     Parameters
     ----------
     path
         The file.
     domain
-        The learner's set, if that holds functions or is of a class of your own: it is not in the file.
+        The learner's set, if that holds functions or is of a class without `arguments`: it is not in
+        the file.
     device
         Where to resume: ``"cpu"``, ``"cuda"``, ...; None for where it was, or for the CPU, with a
         warning, if that device is not here.

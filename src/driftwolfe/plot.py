@@ -27,6 +27,8 @@ def losses(
 ) -> Axes:
     """Draw the loss up to each round, with a band of one standard deviation over games.
 
+    The vertical axis has room for all but the first twentieth of average losses.
+
     Parameters
     ----------
     histories
@@ -51,7 +53,13 @@ def losses(
         name: [game.average_loss if average else game.cumulative_loss for game in games]
         for name, games in _by_name(histories).items()
     }
-    return _lines(curves, "loss per round" if average else "loss so far", histories, drifts, ax)
+    axis = _lines(curves, "loss per round" if average else "loss so far", histories, drifts, ax)
+    if average:  # the averages of the first twentieth of the rounds are still noise
+        ends = [curve[len(curve) // 20 :] for several in curves.values() for curve in several]
+        low, high = min(map(np.min, ends)), max(map(np.max, ends))
+        margin = 0.04 * (high - low) or 0.04 * abs(high) or 1.0
+        axis.set_ylim(low - margin, high + margin)
+    return axis
 
 
 def regret(

@@ -18,7 +18,7 @@ import numpy as np
 
 from driftwolfe import storage
 from driftwolfe.experiments.summary import CALLS, Series, Summary, machines, paired
-from driftwolfe.experiments.trial import DATA_SETS, DataSet, Result, read_file, short
+from driftwolfe.experiments.trial import DataSet, Result, read_file, short
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.regret.offline import offline_minimum
 from driftwolfe.terminal import Spread, counted, number, printable, spread, spread_text
@@ -76,7 +76,7 @@ def stored_minima(
 ) -> list[Minimum]:
     """The result of `minima`, kept in the folder of a sweep; empty if not there and not to `solve`."""
     # Where a seed only changes the order of rounds within stretches, all seeds share one file.
-    used = 0 if DATA_SETS[data.name].order_within_stretches else seed
+    used = 0 if data.source.order_within_stretches else seed
     rounds = "" if data.rounds is None else f"-{data.rounds}"
     path = place / "minima" / f"{data.name}{rounds}-seed{used}.json"
     if not path.exists():
