@@ -12,6 +12,7 @@ FROM_ROOT = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
+    "CODE_OF_CONDUCT.md": "conduct.md",
     "RELEASING.md": "releasing.md",
     "benchmarks/README.md": "benchmarks.md",
 }
@@ -56,10 +57,11 @@ SIDEBAR = {
         "results/README": "Results",
         "benchmarks": "Speed",
     },
-    "Reference": {"api/index": "All public names"},
+    "Reference": {"api/index": "All public names", "command-line": "The command line"},
     "The project": {
         "changelog": "",
         "contributing": "",
+        "conduct": "",
         "security": "",
         "releasing": "",
         "licences": "Licences",

@@ -191,15 +191,22 @@ class GridLearner(Learner):
 
 
 class POLD(GridLearner):
-    r"""Many `BOGDIP` with different step sizes, and Hedge tracking the best (Algorithm 3).
+    r"""Projection-free learning that follows moving comparators: many step sizes, weighted by Hedge.
+
+    POLD plays the weighted mean of N experts, one for each step size of a grid, since the best step
+    depends on how far the comparators move, which nobody knows. Hedge weighs the experts by their losses:
 
     .. math:: x_t = \sum_i w_t^i x_t^i, \qquad w_{t+1}^i \propto w_t^i\, e^{-a f_t(x_t^i)}
 
-    Expert i runs BOGD_IP with :math:`h_i = 2^{i-1} h_1`, :math:`\eta_i = c h_i` (c = D/G),
-    :math:`K_i = \lfloor h_i^{-2/3}\rfloor`, :math:`\epsilon_i = D^2 h_i^{2/3}`; there are
-    :math:`N = O(\log T)`. The prior is :math:`(1 + 1/N)/(i(i+1))` and :math:`a = \sqrt{8/T}/B`.
-    N gradients per round (one with linear feedback), O(log T) LMO calls per round on average, or as
-    few as `lmo_budget` says.
+    Expert i is a `BOGDIP`: it sums gradients over a block of :math:`K_i = \lfloor h_i^{-2/3}\rfloor`
+    rounds, takes one step of size :math:`\eta_i = c h_i` with c = D/G, and replaces the projection
+    onto the set by an infeasible projection of tolerance :math:`\epsilon_i = D^2 h_i^{2/3}`, which needs
+    only linear minimisations (LMO calls). The grid is :math:`h_i = 2^{i-1} h_1`, with
+    :math:`N = O(\log T)` steps, the prior :math:`w_1^i = (1 + 1/N)/(i(i+1))`, and the rate
+    :math:`a = \sqrt{8/T}/B`.
+
+    Per round it takes N gradients (one with linear feedback) and on average O(log T) LMO calls, or as
+    few as `lmo_budget` says. Without a horizon T it plays epochs of doubling length.
 
     Parameters
     ----------
@@ -220,8 +227,9 @@ class POLD(GridLearner):
         3.51\, G D T^{3/4} v^{1/4} + 1.94\, G D \sqrt{T P/D}
         + B \sqrt{T/8}\,(1 + 2\ln(k + 1)), \quad v = \tfrac18 + \tfrac{P}{2D}
 
-    with :math:`k = \lfloor 0.75 \log_2(1 + 4P/D)\rfloor + 1`; `bound` evaluates the sharper form with
-    the parameters used. A learned B keeps a guarantee of the same order (see `Hedge`); with
+    with :math:`k = \lfloor 0.75 \log_2(1 + 4P/D)\rfloor + 1`, where D is twice the radius of the set,
+    G bounds gradient norms, and B the range of losses over the set in one round. `bound` evaluates the
+    sharper form with the parameters used. A learned B keeps a guarantee of the same order (see `Hedge`); with
     ``weights="share"`` the last term is that of `AdaHedge`, against one expert.
 
     With a budget b and the certified tuning, expert i has the share
@@ -234,7 +242,7 @@ class POLD(GridLearner):
     References
     ----------
     Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
-    regret guarantees, AAAI, Theorem 2; `docs/theory/errata.md` lists what is different here.
+    regret guarantees, AAAI, Algorithm 3, Theorem 2; `docs/theory/errata.md` lists what is different here.
 
     Examples
     --------
