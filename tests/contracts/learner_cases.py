@@ -38,6 +38,7 @@ LEARNER_CASES = {
         {"method": "halfspace", "tuning": "certified", "grid": "experiment"},
         {"lmo_budget": 1.0},
         {"lmo_budget": 30.0, "tuning": "certified"},
+        {"lmo_budget": 60.0, "tuning": "certified", "shares": "mixed"},
         {"lmo_budget": 0.7, "schedule": "even", "feedback": "linear"},
         {"lmo_budget": 0.3, "method": "halfspace", "lazy": 4},
         {"weights": "share", "tuning": "certified"},

@@ -234,13 +234,14 @@ def test_comparators_that_move_force_more_regret_on_everybody_who_keeps_the_budg
         assert query @ answer <= (vertices @ query).min() + 1e-12 * np.linalg.norm(query)
 
 
-@pytest.mark.parametrize("name", ["bogd", "pold"])
-def test_dynamic_regret_lies_between_its_bounds(name):
-    budget, cls, _ = CONTENDERS[name]
+@pytest.mark.parametrize(
+    ("cls", "settings"), [(dw.BOGDIP, {}), (dw.POLD, {}), (dw.POLD, {"shares": "mixed"})]
+)
+def test_dynamic_regret_lies_between_its_bounds(cls, settings):
     for segments in (4, 32):
-        game = ResistingOracle(256, budget, segments=segments)
-        settings = {"tuning": "certified", "lmo_budget": 1.0}
-        learner = cls(game.domain, horizon=256, lipschitz=1.0, **settings)
+        game = ResistingOracle(256, segments=segments)
+        certified = {"tuning": "certified", "lmo_budget": 1.0, **settings}
+        learner = cls(game.domain, horizon=256, lipschitz=1.0, **certified)
         history = dw.play(learner, game.losses(learner))
         regret = dw.regret.dynamic_regret(history, game.comparators)
         assert regret == pytest.approx(game.lower_bound)
