@@ -215,6 +215,20 @@ def between() -> Iterator[Case]:
             yield regret, learner.bound(**({"tau": T} if make is dw.POLA else {})), where
 
 
+@check("lower bound: G R T/(1 + (2 floor(N/S))^(1/2))^(1/2) <= dynamic regret <= upper bound, b = 1")
+def between_with_moves() -> Iterator[Case]:
+    """The same adversary in segments; its comparators suffer nothing."""
+    for T, S in ((300, 6), (300, 75)):
+        for make in (dw.BOGDIP, dw.POLD, dw.POLA):
+            game = dw.streams.ResistingOracle(T, segments=S)
+            learner = make(game.domain, T, 1.0, lmo_budget=1, tuning="certified")
+            regret = float(dw.play(learner, game.losses(learner)).losses.sum())
+            where = f"{make.__name__}, T = {T}, S = {S}"
+            yield T / math.sqrt(1 + math.sqrt(2 * (T // S))), regret, f"{where}, from below"
+            yield game.path_length, math.sqrt(2.0) * (S - 1), f"{where}, path"
+            yield regret, learner.bound(path_length=game.path_length), where
+
+
 @check("windows: dynamic regret of POLA, SAOL, one-projection SAOL and PAMO <= its bound")
 def window_games() -> Iterator[Case]:
     """Signs that turn ever more often; comparators at the best end of stretches of equal length."""
