@@ -22,6 +22,12 @@ LEARNER_CASES = {
         {},
         {"weights": "natural", "alpha": 0.1, "prior": [1.0, 3.0, 2.0], "learners": MIXED},
     ],
+    dw.LongTerm: [
+        {},
+        {"learner": dw.POLD, "weight": 3.0, "violation_scale": 2.0},
+        {"learner": dw.BOGDIP, "constraint_lipschitz": 2.0},
+    ],
+    dw.CutBOGDIP: [{}, {"tuning": "certified", "lmo_budget": 20.0}],
     dw.OnlineFrankWolfe: [{}, {"variant": "classic"}],
     dw.BOGDIP: [
         {},

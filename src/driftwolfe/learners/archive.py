@@ -173,6 +173,8 @@ def _written_arguments(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
         try:
             if isinstance(value, tuple) and value and isinstance(value[0], Learner):
                 arguments[name] = {"learners": [_written_learner(each, writer) for each in value]}
+            elif isinstance(value, Learner):
+                arguments[name] = {"learner": _written_learner(value, writer)}
             else:
                 arguments[name] = writer.write(value)
         except TypeError as error:
@@ -266,6 +268,8 @@ def _made(
                 arguments[name] = [
                     _made_within(each, domain, reader, depth + 1) for each in several
                 ]
+            case {"learner": dict() as one} if len(value) == 1 and depth < 8:
+                arguments[name] = _made_within(one, domain, reader, depth + 1)
             case _:
                 arguments[name] = reader.read(value)
     with refused(f"this archive holds arguments that {cls.__name__} does not take"):
