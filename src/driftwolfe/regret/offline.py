@@ -19,6 +19,10 @@ from driftwolfe.points.kinds import Array, Point
 from driftwolfe.regret.objective import Evaluation, Objective, pool
 
 
+#: Twice as many gradients of a user's own functions are tried before the bundle method takes over.
+_TRIAL = 10
+
+
 @dataclass(frozen=True, slots=True)
 class OfflineMinimum:
     """The minimum of a sum of losses over a set, with its certificate.
@@ -156,8 +160,8 @@ def _run_solvers(objective: Objective, x: Any, bracket: Bracket) -> None:
     """Run the solvers that fit, on less and less smoothed objectives."""
     domain, limit = bracket.domain, bracket.limit
     bracket.offer(x, objective.value(x))
-    if objective.unknown:  # it may have kinks: after 200 evaluations the bundle method takes over
-        bracket.limit = min(limit, bracket.evaluations + 200)
+    if objective.unknown:  # it may have kinks, at which gradient steps stall
+        bracket.limit = min(limit, bracket.evaluations + _TRIAL)
     if domain.affordable_projection or objective.unknown:
         x = _dense(x)
     share = 0.3  # of the natural size of the scores, by which kinks are smoothed
@@ -173,6 +177,12 @@ def _run_solvers(objective: Objective, x: Any, bracket: Bracket) -> None:
             if smooth.has_hessian(math.prod(domain.shape)) and not smooth.quadratic:
                 x = newton(smooth, x, bracket)
             x = accelerated(smooth, x, bracket)
+            if objective.unknown:
+                first, bracket.limit = bracket.gap, min(limit, bracket.evaluations + _TRIAL)
+                x = accelerated(smooth, x, bracket)
+                if bracket.gap < 0.3 * first:  # no kinks so far
+                    bracket.limit = min(limit, bracket.evaluations + 200)
+                    x = accelerated(smooth, x, bracket)
         share *= 0.25
         if not (bracket.is_open() and objective.kinked and share > 1e-11):
             break
