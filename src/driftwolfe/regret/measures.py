@@ -109,7 +109,14 @@ def _regret(history: Record, best: Sequence[OfflineMinimum]) -> Regret:
     return Regret(value, gap, (0, len(history.losses)), points)
 
 
-def adaptive_regret(history: Record, tau: int, tolerance: float = 1e-4) -> Regret:
+def adaptive_regret(
+    history: Record,
+    tau: int,
+    tolerance: float = 1e-4,
+    *,
+    time_limit: float | None = None,
+    progress: bool | None = None,
+) -> Regret:
     r"""Return the largest regret on any window of `tau` rounds, against its own best fixed point.
 
     .. math:: \max_{1 \le s \le T-\tau+1} \Big(\sum_{t=s}^{s+\tau-1} f_t(x_t)
@@ -125,6 +132,9 @@ def adaptive_regret(history: Record, tau: int, tolerance: float = 1e-4) -> Regre
         A game with its losses kept, and the length of the windows, in rounds.
     tolerance
         Gap to stop at, relative to the larger of the regret and the absolute losses on its window.
+    time_limit, progress
+        Seconds after which the search ends, with the gap reached so far, None for no limit; whether to show
+        a progress bar with the gap, by default only on a terminal.
 
     Examples
     --------
@@ -143,11 +153,23 @@ def adaptive_regret(history: Record, tau: int, tolerance: float = 1e-4) -> Regre
     length = checks.count(tau, "tau")
     if length > rounds:
         raise ValueError(f"tau must be at most the {rounds} rounds of the history, got {tau}")
-    return WindowSearch(history, checks.nonnegative(tolerance, "tolerance")).run((length,))
+    return _search(history, tolerance, time_limit, progress).run((length,))
+
+
+def _search(
+    history: Record, tolerance: float, time_limit: float | None, progress: bool | None
+) -> WindowSearch:
+    limit = None if time_limit is None else checks.nonnegative(time_limit, "time_limit")
+    return WindowSearch(history, checks.nonnegative(tolerance, "tolerance"), limit, progress)
 
 
 def weak_adaptive_regret(
-    history: Record, lengths: str | Sequence[int] = "all", tolerance: float = 1e-4
+    history: Record,
+    lengths: str | Sequence[int] = "all",
+    tolerance: float = 1e-4,
+    *,
+    time_limit: float | None = None,
+    progress: bool | None = None,
 ) -> Regret:
     r"""Return the largest regret on any window, against its own best fixed point.
 
@@ -165,6 +187,9 @@ def weak_adaptive_regret(
         lengths, in rounds.
     tolerance
         Gap to stop at, relative to the larger of the regret and the absolute losses on its window.
+    time_limit, progress
+        Seconds after which the search ends, with the gap reached so far, None for no limit; whether to show
+        a progress bar with the gap, by default only on a terminal.
 
     Examples
     --------
@@ -189,7 +214,7 @@ def weak_adaptive_regret(
         chosen = sorted({*(2**k for k in range(rounds.bit_length())), rounds})
     elif lengths != "all":
         raise ValueError(f'lengths must be "all", "geometric" or some numbers, got {lengths!r}')
-    return WindowSearch(history, checks.nonnegative(tolerance, "tolerance")).run(chosen)
+    return _search(history, tolerance, time_limit, progress).run(chosen)
 
 
 def violation(history: History, constraints: Sequence[Any] | None = None, tau: int | None = None) -> float:

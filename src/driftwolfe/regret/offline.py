@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -208,6 +209,7 @@ class Bracket:
     absolute: float = 0.0
     target: float = math.inf  # the search ends once the minimum is known to be at least this,
     limit: int = 2000  # or after that many evaluations
+    deadline: float = math.inf  # or at that time, by time.monotonic()
     lower: float = -math.inf
     value: float = math.inf
     point: Point = None
@@ -226,7 +228,7 @@ class Bracket:
     def is_open(self) -> bool:
         """Whether it is still too wide, and evaluations are left."""
         done = self.gap <= self.allowed or self.lower >= self.target
-        return not done and self.evaluations < self.limit
+        return not done and self.evaluations < self.limit and time.monotonic() < self.deadline
 
     def has_work(self) -> bool:
         """Whether more evaluations of the objective at hand will help."""
@@ -406,18 +408,19 @@ def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
     """
     here = objective.evaluate(x)
     value, ahead = here.value, x
-    offsets, slopes = np.empty(0), np.empty((0, x.size))
+    offsets, slopes, weights = np.empty(0), np.empty((0, x.size)), np.empty(0)
     length = bracket.gap / max(float(np.vdot(here.gradient, here.gradient)), 1e-300)
     while bracket.is_open():
         # The tangent at the last point evaluated is a new cut.
         offsets = np.append(offsets, here.value - np.vdot(here.gradient, ahead))
         slopes = np.vstack((slopes, here.gradient.reshape(1, -1)))
         dual = _Dual(bracket.domain, x, offsets - value, slopes, length)
-        weights = np.ones(1)
+        # From the last weights, half of them on the new cut.
+        weights = np.append(0.5 * weights, 0.5) if weights.size else np.ones(1)
         if (number := len(offsets)) > 1:  # to 5 % of the gain that the model predicts
             absolute = 0.05 * bracket.allowed
             inside = Bracket(Simplex(number), 0.05, absolute=absolute, limit=300)
-            accelerated(dual, np.full(number, 1.0 / number), inside)
+            accelerated(dual, weights, inside)
             weights = np.asarray(inside.point)
         ahead, mixed = dual.minimiser(weights), weights @ slopes
         tangent = float(weights @ offsets + mixed @ x.ravel())
@@ -430,6 +433,7 @@ def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
         held = np.argsort(weights)[::-1][:100]
         held = held[weights[held] > 1e-10]
         offsets, slopes = offsets[held], slopes[held]
+        weights = weights[held] / weights[held].sum()
         if here.value <= value - 0.1 * predicted:  # enough to move the centre
             length *= 1.5 if here.value <= value - 0.5 * predicted else 1.0
             x, value = ahead, here.value
