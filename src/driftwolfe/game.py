@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,6 +51,8 @@ class History:
         The losses themselves, for the regret measures; empty if not kept.
     decisions, weights
         The points played and, of an ensemble, the expert weights in use, if recorded.
+    experts
+        The names of the experts that `weights` belong to, in each round.
     constraint_values
         :math:`g_t(x_t)`, of a game with constraints: above 0 it is violated.
 
@@ -75,6 +77,7 @@ class History:
     decisions: list[Point] = field(default_factory=list)
     weights: list[Array] = field(default_factory=list)
     membership: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    experts: list[tuple[str, ...]] = field(default_factory=list)
     constraint_values: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
@@ -110,6 +113,7 @@ class GameRecord(NamedTuple):
     rows: list[tuple[float, ...]]  # seconds, loss and `CALLS` of each round
     decisions: list[Point]
     weights: list[Array]
+    experts: list[tuple[str, ...]]
 
     @property
     def table(self) -> Array:
@@ -177,7 +181,7 @@ def play(
             )
     period = checks.count(every, "every")
     saved = None if checkpoint is None else Checkpoint(checkpoint, learner, recording)
-    record = GameRecord([], [], []) if saved is None else saved.resume(learner)
+    record = GameRecord([], [], [], []) if saved is None else saved.resume(learner)
     stream = iter(losses)
     if sys.stderr.isatty() if progress is None else progress:
         from tqdm import tqdm  # slow to import
@@ -204,6 +208,7 @@ def play(
             record.decisions.append(learner.decision)  # x_t
         if batch and record_weights and (weights := learner.expert_weights) is not None:
             record.weights.append(weights)
+            record.experts.append(tuple(learner.expert_names or map(str, range(len(weights)))))
         more: dict[str, Any] = {}
         if batch and limits is not None:
             more = _constraint(learner, limits, values)
@@ -217,10 +222,10 @@ def play(
         if waiting:
             loss, ticket, more = waiting.popleft()
             rounds = [learner.counted_update(loss, ticket, **more)]
+        elif more:
+            rounds = [learner.counted_update(batch[0], **more)]
         else:
-            rounds = (
-                [learner.counted_update(batch[0], **more)] if more else learner.update_many(batch)
-            )
+            rounds = learner.update_many(batch)
         seconds = (time.perf_counter() - started) / len(batch)
         record.rows.extend((seconds, *outcome) for outcome in rounds)
         if keep_losses:
@@ -235,10 +240,11 @@ def play(
         saved.save(learner, record)
 
     spent, suffered, *counts = record.table.T
-    lmo, projection, gauge, membership = (made.astype(np.int64) for made in counts)
+    lmo, projection, gauge, membership = (each.astype(np.int64) for each in counts)
     lists = (functions, record.decisions, record.weights)
-    counts = (suffered, spent, lmo, projection, gauge)
-    return History(learner.domain, *counts, *lists, membership, np.array(values))
+    made = (suffered, spent, lmo, projection, gauge)
+    more_lists = (membership, record.experts, np.array(values))
+    return History(learner.domain, *made, *lists, *more_lists)
 
 
 def _constraint(learner: Learner, limits: Iterator[Any], values: list[float]) -> dict[str, Any]:
@@ -260,12 +266,15 @@ GAME = archive.LEARNER | {
     "recording": Field(list, (2,), items=Field(bool)),
     "decisions": Field(dict),
     "weights": Field(dict),
+    "experts": Field(dict, newer=True),
 }
 #: Its record: seconds, loss and four counts of calls of each round, and points.
 POINTS = Field(list, items=archive.POINT)
 RECORD = {"rows": Field(np.float64, ("rounds", 6)), "decisions": POINTS, "weights": POINTS}
 #: Dense points: how many rows each has, and all of them end to end.
 PACKED = {"lengths": Field(np.int64, ("rounds",), 0), "numbers": Field(np.float64)}
+#: Names of experts, and which has each weight.
+NAMED = {"names": Field(list, items=Field(str)), "numbers": Field(np.int64, (None,), 0)}
 
 
 class Checkpoint:
@@ -283,7 +292,7 @@ class Checkpoint:
     def resume(self, learner: Learner) -> GameRecord:
         """Bring the learner to where the file left it, and return the record; empty without a file."""
         if not self.path.exists():
-            return GameRecord([], [], [])
+            return GameRecord([], [], [], [])
         saved = storage.read_archive(self.path, self._check)
         with storage.enough_memory(self.path), self._refused():
             reached = archive.restored(learner, saved)
@@ -313,6 +322,7 @@ class Checkpoint:
             "recording": self.recording,
             "decisions": writer.write(_packed(record.decisions)),
             "weights": writer.write(_packed(record.weights)),
+            "experts": writer.write(_numbered(record.experts)),
         }
         storage.write_archive(self.path, "Game", settings, {**writer.arrays, "rows": record.table})
 
@@ -346,7 +356,11 @@ def _read_record(saved: Archive) -> GameRecord:
     require((rows[:, 2:] >= 0).all(), "calls")
     points = (held["decisions"], held["weights"])
     require(all(len(each) in (0, rounds) for each in points), "records of points")
-    return GameRecord([tuple(row) for row in rows.tolist()], *points)
+    lengths = list(map(len, held["weights"]))
+    experts = [tuple(map(str, range(length))) for length in lengths]  # in older files
+    if "experts" in saved.settings:
+        experts = _named(reader.read(saved.settings["experts"]), lengths)
+    return GameRecord([tuple(row) for row in rows.tolist()], *points, experts)
 
 
 def _packed(points: list[Any]) -> Any:
@@ -354,3 +368,19 @@ def _packed(points: list[Any]) -> Any:
     if not points or not all(isinstance(point, np.ndarray) for point in points):
         return points
     return np.array([len(point) for point in points]), np.concatenate(points)
+
+
+def _numbered(experts: list[tuple[str, ...]]) -> Any:
+    """The names of all experts, each once, and their numbers in all rounds end to end."""
+    names = {name: i for i, name in enumerate(dict.fromkeys(chain.from_iterable(experts)))}
+    return list(names), np.array([names[name] for each in experts for name in each], dtype=np.int64)
+
+
+def _named(held: Any, lengths: list[int]) -> list[tuple[str, ...]]:
+    """The names of the experts in each round, of which there are so many."""
+    require(isinstance(held, tuple) and len(held) == 2, "experts")
+    names, numbers = held
+    check_fields(NAMED, {"names": names, "numbers": numbers}, "game")
+    require(numbers.size == sum(lengths) and (numbers < len(names)).all(), "experts")
+    found = iter(numbers.tolist())
+    return [tuple(names[i] for i in islice(found, length)) for length in lengths]

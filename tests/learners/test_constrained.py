@@ -90,7 +90,9 @@ def test_cuts_keep_the_regret_of_bogd_and_bound_violations_on_every_interval(nam
     plain = dw.BOGDIP(domain, horizon=rounds, lipschitz=G, tuning=tuning)
     dw.play(plain, [LinearLoss(0.0 * domain.origin())] * rounds)
     assert regrets.sum() <= learner.bound()
-    if tuning == "certified":  # the practical one allows for cut-off projections, of which it had none
+    if (
+        tuning == "certified"
+    ):  # the practical one allows for cut-off projections, of which it had none
         assert learner.bound() == pytest.approx(plain.bound())
     assert violations.sum() <= learner.violation_bound()
     for tau in (1, 50, 300):
@@ -246,7 +248,10 @@ def test_constraints_on_matrices_in_saved_games(cls, representation, tmp_path):
             return found
 
         def value(X):
-            return float(np.mean(X.toarray()[t % 8] if representation == "factored" else X[t % 8])) + 0.05
+            return (
+                float(np.mean(X.toarray()[t % 8] if representation == "factored" else X[t % 8]))
+                + 0.05
+            )
 
         return FunctionLoss(value, gradient)
 
@@ -267,7 +272,9 @@ def test_constraints_on_matrices_in_saved_games(cls, representation, tmp_path):
     assert learner.violation == loaded.violation == cloned.violation > 0.0
 
 
-@pytest.mark.parametrize("make", [dw.CutBOGDIP, lambda *given: dw.LongTerm(given[0], dw.POLD, given[1])])
+@pytest.mark.parametrize(
+    "make", [dw.CutBOGDIP, lambda *given: dw.LongTerm(given[0], dw.POLD, given[1])]
+)
 def test_a_refused_constraint_changes_nothing(make):
     domain = dw.L2Ball(3)
     disturbed, calm = make(domain, 40), make(domain, 40)
@@ -292,7 +299,9 @@ def test_a_refused_constraint_changes_nothing(make):
     np.testing.assert_array_equal(disturbed.decision, calm.decision)
 
 
-@pytest.mark.parametrize("make", [dw.CutBOGDIP, lambda *given: dw.LongTerm(given[0], dw.POLAR, given[1])])
+@pytest.mark.parametrize(
+    "make", [dw.CutBOGDIP, lambda *given: dw.LongTerm(given[0], dw.POLAR, given[1])]
+)
 def test_late_constraints_count_at_the_decisions_played(make):
     domain, T = dw.L2Ball(2), 80
     rng = np.random.default_rng(5)
@@ -309,7 +318,10 @@ def test_late_constraints_count_at_the_decisions_played(make):
     assert dw.regret.violation(history, walls) == pytest.approx(by_hand)
     assert by_hand > 0.0
     for tau in (1, 13, T):
-        found = [np.maximum(history.constraint_values, 0.0)[s : s + tau].sum() for s in range(T - tau + 1)]
+        found = [
+            np.maximum(history.constraint_values, 0.0)[s : s + tau].sum()
+            for s in range(T - tau + 1)
+        ]
         assert dw.regret.violation(history, tau=tau) == pytest.approx(max(found))
     with pytest.raises(NotImplementedError):
         learner.violation_bound()

@@ -211,7 +211,10 @@ def own_and_built_in(rounds=120, size=5):
         return dw.losses.FunctionLoss(value, lambda x: np.sign(row @ x - target) * row)
 
     mine = [own(*pair) for pair in zip(features, targets, strict=True)]
-    theirs = [dw.losses.AbsoluteRows(row[None], [target]) for row, target in zip(features, targets, strict=True)]
+    theirs = [
+        dw.losses.AbsoluteRows(row[None], [target])
+        for row, target in zip(features, targets, strict=True)
+    ]
     ball = dw.L2Ball(size)
     return *(dw.play(dw.OGD(ball, rounds, 5.0), losses) for losses in (mine, theirs)), calls
 

@@ -215,7 +215,9 @@ def between() -> Iterator[Case]:
             yield regret, learner.bound(**({"tau": T} if make is dw.POLA else {})), where
 
 
-@check("lower bound: G R T/(1 + (2 floor(N/S))^(1/2))^(1/2) <= dynamic regret <= upper bound, b = 1")
+@check(
+    "lower bound: G R T/(1 + (2 floor(N/S))^(1/2))^(1/2) <= dynamic regret <= upper bound, b = 1"
+)
 def between_with_moves() -> Iterator[Case]:
     """The same adversary in segments; its comparators suffer nothing."""
     for T, S in ((300, 6), (300, 75)):

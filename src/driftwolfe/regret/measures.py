@@ -217,7 +217,9 @@ def weak_adaptive_regret(
     return _search(history, tolerance, time_limit, progress).run(chosen)
 
 
-def violation(history: History, constraints: Sequence[Any] | None = None, tau: int | None = None) -> float:
+def violation(
+    history: History, constraints: Sequence[Any] | None = None, tau: int | None = None
+) -> float:
     r"""Return how much the decisions of a game violated the constraints, in units of the constraints.
 
     .. math:: \sum_t \max(g_t(x_t), 0), \qquad\text{or}\qquad
