@@ -134,7 +134,7 @@ def play(
     checkpoint: str | os.PathLike[str] | None = None,
     every: int = 1000,
 ) -> History:
-    """Play a learner through a sequence of losses and record what happens.
+    r"""Play a learner through a sequence of losses and record what happens.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def play(
         the last ones at the end. 0 and 1 are the same. The history is in the order of rounds; seconds
         and calls of a round are those of its loss. Not with `checkpoint`.
     constraints
-        One convex function g per round, of which :math:`g(x) \\le 0` is wanted; None for a round without
+        One convex function g per round, of which :math:`g(x) \le 0` is wanted; None for a round without
         one. They are revealed to learners that take them (`LongTerm`, `CutBOGDIP`), and recorded for
         `regret.violation` with any. Each is evaluated at the decision. Not with `checkpoint`.
     checkpoint, every

@@ -283,7 +283,7 @@ def test_a_refused_constraint_changes_nothing(make):
     def explode(x):
         raise RuntimeError("no")
 
-    for t in range(40):
+    for _ in range(40):
         f, g = SquaredDistance(rng.standard_normal(3)), LinearLoss(rng.standard_normal(3), 0.2)
         for bad in (
             FunctionLoss(explode, lambda x: x),

@@ -167,7 +167,7 @@ def learner_settings(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
 
 def _written_arguments(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
     """The arguments that a learner was made with, less its set; learners within it as theirs."""
-    cls, arguments = type(learner).__name__, {}
+    cls, arguments = type(learner).__name__, dict[str, Any]()
     for name, value in learner._arguments.items():
         if name == "domain" or value is learner.domain:
             continue
@@ -262,7 +262,7 @@ def _made(
     depth: int = 0,
 ) -> Learner:
     """Make a learner, and those within it, from arguments in a file."""
-    arguments = {}
+    arguments = dict[str, Any]()
     for name, value in written.items():
         match value:
             case {"learners": list() as several} if len(value) == 1 and depth < 8:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Unpack, cast
+from typing import Any, ClassVar, Unpack, cast
 
 import numpy as np
 
@@ -163,7 +163,7 @@ class LongTerm(Learner):
         return suffered
 
     def _next_weight(self) -> float:
-        """omega after the violations so far."""
+        """Omega after the violations so far."""
         G, L = self._gradients()
         first = self._first if self._first is not None else (2.0 * G / L if G * L > 0.0 else 1.0)
         beta = self._beta
@@ -316,7 +316,8 @@ class CutBOGDIP(BOGDIP):
     """
 
     takes_constraints = True
-    STATE = ("violation", "_block", "_normals", "_steepest")
+    STATE: ClassVar[tuple[str, ...]] = ("violation", "_block", "_normals", "_steepest")
+    _normals: Point
 
     def __init__(
         self,

@@ -19,7 +19,6 @@ from driftwolfe.points import FactoredMatrix, checks, inner, norm
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.regret.objective import Evaluation, Objective, pool
 
-
 #: Twice as many gradients of a user's own functions are tried before the bundle method takes over.
 _TRIAL = 10
 
