@@ -1,7 +1,7 @@
 """Draw docs/figures/lower_bound.svg: dynamic regret between its lower and upper bound, over the path length.
 
 python docs/figures/lower_bound.py, from the repository's folder; some minutes, most of them for games.
-It prints the table of docs/theory/lower_bound.md.
+It prints the table of docs/theory/lower_bound.md, and one of docs/theory/budget.md.
 """
 
 from __future__ import annotations
@@ -82,6 +82,9 @@ def main(folder: Path = HERE) -> None:
     left.set_ylabel("dynamic regret / (G D T$^{3/4}$)")
     right.plot([1e1, 1e4], [0.9, 0.9 * 1e3**0.25], color=SOFT, lw=1)
     right.text(4e2, 1.5, "slope 1/4", color=SOFT)
+    for shares in ("prior", "mixed"):  # a table of docs/theory/budget.md
+        row = [f"{upper(LONG, path, shares) / LONG**0.75:.3g}" for path in (0, 1, 3, 10, 100, 1000)]
+        print(shares, *row, sep=" | ")
     print("| $S$ | at least |", " | ".join(LEARNERS), "| POLD at most |")
     for S in SEGMENTS:
         found = {name: game(name, S) for name in LEARNERS}
