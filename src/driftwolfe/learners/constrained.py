@@ -16,6 +16,7 @@ from driftwolfe.learners.base import Epoch, Learner, as_loss
 from driftwolfe.learners.bogd_ip import BOGDIP
 from driftwolfe.learners.options import CacheOptions, Options, make_options
 from driftwolfe.learners.pola import POLA
+from driftwolfe.learners.tickets import Tickets
 from driftwolfe.losses import Penalised
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.access import reads
@@ -177,12 +178,9 @@ class LongTerm(Learner):
         return self.options.lipschitz or G, self._L or L
 
     def _update_late(self, loss: Any, ticket: Any, **more: Any) -> float:
-        before, g = self._violated, more.get("constraint")
-        tickets = {each.number: each.decision for each in self.tickets}
+        before, there = self._violated, _violation_at(self, ticket, **more)
         value = super()._update_late(loss, ticket, **more)
-        if g is not None:
-            there = tickets[getattr(ticket, "number", ticket)]
-            self._late += max(0.0, as_loss(g).value(there)) - (self._violated - before)
+        self._late += there - (self._violated - before)
         return value
 
     @property
@@ -255,14 +253,26 @@ class LongTerm(Learner):
         # All penalties are at least the least weight times the violation.
         found = (regret + gain) / self._least
         given = self._L is not None and (self._beta is not None or self.options.horizon is not None)
-        if window is None and given and self._beta != math.inf:
+        # Its bound is in proportion to the largest gradient that it has seen.
+        learned = self.learner.options is not None and self.learner.options.lipschitz is None
+        largest = getattr(self.learner, "lipschitz", 0.0) if learned else 0.0
+        if window is None and given and self._beta != math.inf and largest > 0.0:
             first = self._first or 2.0 * G / L
             beta = self._beta or 2.0 * L * self.options.D * cast(int, self.options.horizon) ** 0.75
-            C = regret / max(self.learner.lipschitz, 1e-300)
+            C = regret / largest
             if beta > C * L:
                 whole = beta + (G * C + gain) / first
                 found = min(found, beta * math.log(whole / (beta - C * L)))
         return found
+
+
+def _violation_at(learner: Learner, ticket: Any, constraint: Any = None) -> float:
+    """How much the decision of a ticket violates a constraint."""
+    tickets = Tickets() if learner._tickets is None else learner._tickets
+    decision = tickets.open[tickets.find(ticket)]
+    excess = 0.0 if constraint is None else max(0.0, as_loss(constraint).value(decision))
+    require_finite(excess)
+    return excess
 
 
 class CutBOGDIP(BOGDIP):
@@ -378,12 +388,9 @@ class CutBOGDIP(BOGDIP):
         self._block, self._normals = 0.0, 0.0 * self.domain.origin()
 
     def _update_late(self, loss: Any, ticket: Any, **more: Any) -> float:
-        before, g = self.violation, more.get("constraint")
-        tickets = {each.number: each.decision for each in self.tickets}
+        before, there = self.violation, _violation_at(self, ticket, **more)
         value = super()._update_late(loss, ticket, **more)
-        if g is not None:
-            there = tickets[getattr(ticket, "number", ticket)]
-            self.violation = before + max(0.0, as_loss(g).value(there))
+        self.violation = before + there
         return value
 
     def check_state(self) -> None:
