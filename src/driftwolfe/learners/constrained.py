@@ -40,6 +40,8 @@ class LongTerm(Learner):
 
     Parameters
     ----------
+    domain
+        The set.
     learner
         A learner on this set that has played no round, which is copied (`learner` holds the copy), or a
         class or function that makes one when called as ``make(domain, horizon=...)``. Leave its lipschitz
