@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from operator import attrgetter
@@ -21,6 +21,8 @@ from driftwolfe.storage import require
 
 #: A point that an oracle returns, and a bound on its error.
 Answer: TypeAlias = tuple[Point, float]
+#: A linear minimisation oracle for checked directions.
+LMO: TypeAlias = Callable[[Any], Any]
 #: Distance from the affine hull that counts as rounding, in units of the larger of the set's radius
 #: and the point's distance from the centre.
 AFFINE_TOLERANCE = 1e-9
@@ -151,6 +153,27 @@ class Domain(ABC):
         r"""Return a subgradient s of the gauge at y: :math:`gauge(z) \ge gauge(y) + \langle s, z-y\rangle`."""
         return self._gauge_subgradient(self.check_point(y, "y"))
 
+    def decompose(self, x: Point, atol: float = 1e-7) -> tuple[list[Point], Array]:
+        r"""Return points :math:`v_i`, as `lmo` returns them, and weights with :math:`\sum_i w_i v_i = x`.
+
+        Weights are positive and add up to 1: ``vertices[rng.choice(len(weights), p=weights)]`` is a random
+        vertex whose mean is x. The sum is x up to `atol` in units of `radius`; a point farther outside
+        is refused with a ValueError. Most sets need at most one vertex more than they have dimensions.
+        """
+        x, allowed = self.check_point(x, "x"), checks.positive(atol, "atol") * self.radius
+        vertices, weights = self._decompose(x, allowed, self._lmo)
+        kept = np.flatnonzero(weights > 0)
+        vertices, weights = [vertices[i] for i in kept], weights[kept] / weights[kept].sum()
+        mean = weights[0] * vertices[0]
+        for weight, vertex in zip(weights[1:], vertices[1:], strict=True):
+            mean = mean + weight * vertex
+        if (away := distance(mean, x)) > allowed:
+            raise ValueError(
+                f"x must be a point of the set to be a mean of its vertices, but is about {away:g} "
+                "outside; project it first, or allow for that with atol"
+            )
+        return vertices, weights
+
     def can(self, operation: str) -> bool:
         """Whether `operation` (``"project"``, ``"gauge"`` or ``"gauge_subgradient"``) is offered."""
         name = f"_{operation}"
@@ -178,6 +201,15 @@ class Domain(ABC):
 
     def warm_up(self) -> None:  # noqa: B027  most sets have nothing to do
         """Do what the first call would otherwise wait for, such as compiling."""
+
+    @cached_property
+    def dimension(self) -> int:
+        """Dimension of the affine hull: that in which the set has an inside."""
+        size = math.prod(self.shape)
+        if self.tangent(probe := np.zeros(self.shape)) is probe:
+            return size
+        units = (self._at(i, 1.0) for i in range(size))
+        return round(sum(float(self.tangent(unit).flat[i]) for i, unit in enumerate(units)))
 
     @property
     def unwrapped(self) -> Domain:
@@ -218,6 +250,12 @@ class Domain(ABC):
     def _gauge_subgradient(self, y: Point) -> Point:
         instead = "use a method that needs only its lmo, such as POLA in place of PAMO"
         raise NotImplementedError(f"{type(self).__name__} has no gauge subgradient; {instead}")
+
+    def _decompose(self, x: Point, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
+        """Return points and weights, nearly those of `decompose`; any for a point outside."""
+        from driftwolfe.domains.hull import decompose  # which needs this module
+
+        return decompose(lmo, x, self.origin(), tolerance)
 
     # -- what helps it -----------------------------------------------------------------------
 
@@ -350,6 +388,9 @@ class CountedDomain(Domain):
         self.calls.add(lmo=len(directions))
         return self.domain.lmo_many_with_error(directions, accuracies)
 
+    def _decompose(self, x: Point, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
+        return self.domain._decompose(x, tolerance, lmo)
+
     _lmo = _counted("_lmo", lmo=1)
     _contains = _counted("_contains", membership=1)
     _project = _counted("_project", projection=1)
@@ -364,7 +405,7 @@ class CountedDomain(Domain):
 for _name in (
     *("origin", "tangent", "check_point", "restricted_to", "can", "warm_up", "unwrapped"),
     *("cheap_projection", "cheap_membership", "affordable_projection", "default_method"),
-    *("lmo_method", "rank_one_atoms"),
+    *("lmo_method", "rank_one_atoms", "dimension"),
 ):
     _own = property(attrgetter(f"domain.{_name}"), doc=f"`{_name}` of the set inside, not counted.")
     setattr(CountedDomain, _name, _own)
