@@ -57,7 +57,7 @@ def test_peel_takes_as_much_as_it_can():
 
 def test_a_point_outside_by_rounding_is_accepted_and_one_farther_out_is_not():
     domain = dw.UniformMatroidPolytope(4, 2)
-    vertices, weights = domain.decompose([1.0 + 1e-10, 0.5, 0.5, -1e-10])
+    vertices, _ = domain.decompose([1.0 + 1e-10, 0.5, 0.5, -1e-10])
     assert all(vertex[0] == 1.0 and vertex[3] == 0.0 for vertex in vertices)
     with pytest.raises(ValueError, match="must be a point of the set"):
         domain.decompose([1.0 + 1e-5, 0.5, 0.5, -1e-5])

@@ -1,5 +1,6 @@
 """Learners: the paper's methods, their ancestors and their contenders."""
 
+from driftwolfe.learners.bandit import Bandit
 from driftwolfe.learners.base import Learner
 from driftwolfe.learners.bogd_ip import BOGDIP, LOOBOGD
 from driftwolfe.learners.contenders import PAMO, SAOL, Ader, MultiOCG
@@ -28,6 +29,7 @@ __all__ = [
     "POLD",
     "SAOL",
     "Ader",
+    "Bandit",
     "Constant",
     "KalhanOFW",
     "Learner",

@@ -132,6 +132,8 @@ class Options:
     certified: bool  # whether the constants are those of theory
     linear: bool  # whether experts and weights see the linearised loss
     oracle: ProjectionConfig
+    #: Where gradients are random: a bound on the norm of their means, for bounds in expectation.
+    mean_gradient: float | None = None
 
     @property
     def delay_factor(self) -> float:
@@ -175,9 +177,13 @@ class Options:
     def expert_bound(
         self, plan: Plan, experts: Any, G: float, rounds: int, path_length: float, start: float
     ) -> float:
-        """Return the bound on one expert with the parameters used, see `bounds.blocked_descent`."""
+        """Return the bound on one expert with the parameters used, see `bounds.blocked_descent`.
+
+        Where gradients are random, it is on the mean of its regret, and G bounds their norm.
+        """
+        mean, noise = (G, 0.0) if self.mean_gradient is None else (self.mean_gradient, G)
         return bounds.blocked_descent(
-            experts.gradient_factor * G,
+            experts.gradient_factor * mean,
             self.D,
             rounds,
             experts.scale_for(G) * plan.step,
@@ -187,6 +193,7 @@ class Options:
             start,
             shrinking_steps=self.step_scale is None,
             delay_factor=self.delay_factor,
+            noise=noise,
         )
 
 
