@@ -80,6 +80,12 @@ LEARNER_CASES = {
     dw.KalhanOFW: [{}, {"inner_steps": 2}],
     dw.LineSearchOFW: [{"smoothness": 2.0}],
     dw.SAOL: [{}, {"method": "corrective", "tolerance_scale": 1e-4}],
+    dw.Bandit: [
+        {},
+        {"points": 2, "learner": dw.POLD, "tuning": "certified"},
+        {"learner": dw.POLA, "seed": 3, "lmo_budget": 1.0},
+        {"points": 2, "learner": dw.Constant},
+    ],
     dw.OneProjectionAder: [{}, {"method": "auto"}, {"method": "corrective", "accuracy": 0.05}],
     dw.OneProjectionSAOL: [{}, {"method": "corrective", "start": "origin"}],
 }
@@ -88,6 +94,9 @@ LEARNER_CASES = {
 NEEDS_PROJECTION = (dw.OGD, dw.Ader, dw.SAOL, dw.OneProjectionAder, dw.OneProjectionSAOL)
 NEEDS_GAUGE = (dw.PAMO,)
 NEEDS_ARRAYS = (dw.OnlineNewtonStep,)
+NEEDS_INSIDE = (dw.Bandit,)
+#: Learners that see values alone, at points that `query` returns.
+VALUES_ONLY = (dw.Bandit,)
 
 
 def domains():
@@ -141,12 +150,22 @@ def product_losses(domain, rounds, seed=0):
     return [Along(v, 2.0 if t % 3 else -1.0) for t, v in enumerate(vertices)]
 
 
+def played(learner):
+    """The points whose losses a learner is about to suffer the mean of."""
+    if not isinstance(learner, VALUES_ONLY):
+        return [learner.decision]
+    asked = learner.query()
+    return [asked] if asked.shape == learner.domain.shape else list(asked)
+
+
 def suits(cls, domain):
     """Whether a learner can work on a set."""
     if cls in NEEDS_PROJECTION:
         return domain.can("project")
     if cls in NEEDS_ARRAYS:
         return hasattr(domain.origin(), "flat")
+    if cls in NEEDS_INSIDE:
+        return domain.inner_radius > 0 and hasattr(domain.origin(), "flat")
     if cls in NEEDS_GAUGE:
         offered = domain.can("gauge") and domain.can("gauge_subgradient")
         return offered and domain.inner_radius > 0 and hasattr(domain.origin(), "flat")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,6 +14,7 @@ from driftwolfe.learners.base import Learner
 from driftwolfe.learners.bogd_ip import BOGDIP
 from driftwolfe.learners.options import make_options
 from driftwolfe.learners.pola import POLA
+from driftwolfe.learners.polar import POLAR
 from driftwolfe.learners.pold import POLD
 from driftwolfe.learners.tickets import Ticket
 from driftwolfe.losses import LinearLoss
@@ -34,7 +34,9 @@ class Wrapper(Learner):
 
     STATE = ("learner",)
 
-    def __init__(self, domain: Domain, learner: Any, seed: int, **arguments: Any) -> None:
+    def __init__(
+        self, domain: Domain, learner: Any, seed: int, options: dict[str, Any], **arguments: Any
+    ) -> None:
         super().__init__(domain)
         self.seed = checks.count(seed, "seed", least=0, most=math.inf)
         if not isinstance(domain.origin(), np.ndarray):
@@ -44,7 +46,11 @@ class Wrapper(Learner):
             )
         if isinstance(learner, Sequence) and len(learner) == 1:  # as in files
             learner = learner[0]
-        made = learner if isinstance(learner, Learner) else self._made(learner, arguments)
+        if isinstance(learner, Learner) and options:
+            raise ValueError(
+                f"options go with a learner's class, got {', '.join(options)} with a learner"
+            )
+        made = learner if isinstance(learner, Learner) else self._made(learner, arguments | options)
         if not isinstance(made, Learner) or made.domain is not domain or made.t:
             raise ValueError(
                 f"learner must be one on the same set that has played no round, or a class or function "
@@ -53,7 +59,7 @@ class Wrapper(Learner):
         #: The learner that sees estimates.
         self.learner = made.clone()
         # What `load` makes this again from.
-        self._arguments = {k: v for k, v in self._arguments.items() if k not in arguments}
+        self._arguments = {k: v for k, v in self._arguments.items() if k not in options}
         self._arguments["learner"] = (made.clone(),)
 
     def _made(self, learner: Any, arguments: dict[str, Any]) -> Any:
@@ -182,7 +188,7 @@ class Bandit(Wrapper):
     def __init__(
         self,
         domain: Domain,
-        learner: Learner | Callable[..., Learner] = POLD,
+        learner: Learner | Callable[..., Learner] = POLAR,
         points: int = 1,
         horizon: int | None = None,
         lipschitz: float | str = "auto",
@@ -207,7 +213,7 @@ class Bandit(Wrapper):
                 raise ValueError("two points need no loss_range; leave it out")
             self._slope = self.options.lipschitz / checks.positive(loss_range, "loss_range")
         self._baseline = self._largest = 0.0
-        super().__init__(domain, learner, seed, horizon=horizon, lipschitz=lipschitz, **options)
+        super().__init__(domain, learner, seed, options, horizon=horizon, lipschitz=lipschitz)
         if self._tuned:
             self.learner.options = replace(self.learner.options, mean_gradient=self._slope)
 
@@ -215,10 +221,9 @@ class Bandit(Wrapper):
         """Make the learner for estimates, whose norms are known."""
         rounds = float(self._rounds)
         given = dict(arguments)
-        if self.options.horizon is not None:
-            given["lipschitz"] = self.exploration.factor
-        else:
-            given["lipschitz"] = "auto"  # estimates grow from epoch to epoch
+        known = self.points == 2 or self.options.horizon is not None
+        # Without a horizon, those from one point grow from epoch to epoch.
+        given["lipschitz"] = self.exploration.factor if known else "auto"
         if isinstance(learner, type) and issubclass(learner, BLOCKED):
             # Over a block of sqrt(T) rounds, noise averages out: what is left of it adds to the slope.
             left = self._slope + self.exploration.factor * rounds**-0.25
@@ -259,7 +264,7 @@ class Bandit(Wrapper):
         """Return the point to play in the coming round, or two in a stack; the same until `update`."""
         explored = self.exploration
         points = self._around(self._centre(explored.alpha), explored.delta, self._direction())
-        return points[0] if self.points == 1 else points
+        return points[0].copy() if self.points == 1 else points.copy()
 
     def update(self, loss: Any, ticket: Any = None) -> float:
         """Take the values at the points played, or a loss; let the learner see the estimate."""
@@ -290,7 +295,9 @@ class Bandit(Wrapper):
         return inside if self.domain.center is None else inside + alpha * self.domain.center
 
     def _around(self, x: Array, delta: float, u: Array) -> Array:
-        return np.stack([x + delta * u, x - delta * u][: self.points])
+        points = np.stack([x + delta * u, x - delta * u][: self.points])
+        points.flags.writeable = False
+        return points
 
     def _direction(self) -> Array:
         """A unit vector, uniform among those along the affine hull."""
@@ -315,9 +322,9 @@ class Bandit(Wrapper):
 
 
 def _values(given: Any, points: Array) -> Array:
-    """The values of a loss at some points: given, or evaluated at copies of them."""
+    """The values of a loss at some points: given, or evaluated."""
     if callable(value := getattr(given, "value", None)):
-        given = [value(copy.copy(point)) for point in points]
+        given = [value(point) for point in points]
     elif isinstance(given, str | bytes) or not (np.isscalar(given) or np.iterable(given)):
         raise TypeError(
             "update takes the loss at what query() returned, a number for each point, or a loss with "
@@ -325,5 +332,7 @@ def _values(given: Any, points: Array) -> Array:
         )
     values = checks.finite_array(given, "value")
     if values.size != len(points) or values.ndim > 1:
-        raise ValueError(f"value must be a number for each of {len(points)} points, got {given!r:.60}")
+        raise ValueError(
+            f"value must be a number for each of {len(points)} points, got {given!r:.60}"
+        )
     return values.reshape(-1)
