@@ -30,6 +30,7 @@ LEARNER_CASES = {
         {"tuning": "certified", "lmo_budget": 20.0, "schedule": "even"},
     ],
     dw.LOOBOGD: [{}],
+    dw.SOOGD: [{}, {"tolerance_scale": 0.01}],
     dw.POLD: [
         {},
         {"feedback": "linear"},
@@ -94,6 +95,7 @@ LEARNER_CASES = {
 NEEDS_PROJECTION = (dw.OGD, dw.Ader, dw.SAOL, dw.OneProjectionAder, dw.OneProjectionSAOL)
 NEEDS_GAUGE = (dw.PAMO,)
 NEEDS_ARRAYS = (dw.OnlineNewtonStep,)
+NEEDS_SEPARATION = (dw.SOOGD,)
 NEEDS_INSIDE = (dw.Bandit,)
 #: Learners that see values alone, at points that `query` returns.
 VALUES_ONLY = (dw.Bandit,)
@@ -164,6 +166,8 @@ def suits(cls, domain):
         return domain.can("project")
     if cls in NEEDS_ARRAYS:
         return hasattr(domain.origin(), "flat")
+    if cls in NEEDS_SEPARATION:
+        return domain.can("separate")
     if cls in NEEDS_INSIDE:
         return domain.inner_radius > 0 and hasattr(domain.origin(), "flat")
     if cls in NEEDS_GAUGE:

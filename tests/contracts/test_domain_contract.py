@@ -131,8 +131,12 @@ def offered(domain):
 # -- the contract -------------------------------------------------------------------------------
 
 
+#: Sets without an LMO, which have tests of their own: tests/domains/test_separation.py.
+NO_LMO = {driftwolfe.domains.SeparationDomain}
+
+
 def test_every_public_set_has_cases():
-    assert {kind.__name__ for kind in PUBLIC_SETS} == {kind.__name__ for kind in DOMAIN_CASES}
+    assert set(PUBLIC_SETS) - NO_LMO == set(DOMAIN_CASES)
 
 
 def test_cases_are_what_they_say():
@@ -246,6 +250,19 @@ def test_dimension_is_that_of_the_vertices(domain, rng):
     assert found <= domain.dimension
     if domain.dimension <= 12:
         assert found == domain.dimension
+
+
+@only_where(lambda domain: domain.can("separate"))
+def test_half_spaces_separate_points_from_the_set(domain, rng):
+    for direction in directions(domain, rng):
+        vertex = domain.lmo(direction)
+        inside, beyond = (domain.origin() + s * (vertex - domain.origin()) for s in (0.99, 1.3))
+        assert domain.separate(inside) is None
+        if (found := domain.separate(beyond)) is not None:  # the centre may be on a face
+            normal, level = found
+            rounding = 1e-9 * domain.radius * norm(normal)
+            assert inner(normal, beyond) > level
+            assert inner(normal, domain.lmo(-1.0 * normal)) <= level + rounding
 
 
 EXTRAS = ("project", "gauge", "gauge_subgradient")

@@ -9,6 +9,7 @@ import driftwolfe as dw
 from contracts.learner_cases import (
     LEARNER_CASES,
     NEEDS_PROJECTION,
+    NEEDS_SEPARATION,
     VALUES_ONLY,
     domains,
     played,
@@ -263,7 +264,7 @@ def test_certified_needs_a_lipschitz_constant():
         dw.POLD(dw.L1Ball(3), horizon=10, tuning="certified")
 
 
-@pytest.mark.parametrize("cls", [*NEEDS_PROJECTION, dw.PAMO])
+@pytest.mark.parametrize("cls", [*NEEDS_PROJECTION, *NEEDS_SEPARATION, dw.PAMO])
 def test_sets_that_cannot_serve_a_learner_are_refused(cls):
     with pytest.raises(ValueError, match="needs only linear minimisation"):
         cls(dw.SpanningTreePolytope(4))

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property, wraps
 from operator import attrgetter
 from threading import Lock
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from driftwolfe.points import checks, norm
+from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.devices import HOST, Device, best_device, device_named, to_host
 from driftwolfe.points.kinds import Array, Point, Shape
 from driftwolfe.points.ops import distance
@@ -28,6 +28,15 @@ LMO: TypeAlias = Callable[[Any], Any]
 AFFINE_TOLERANCE = 1e-9
 #: Coordinates from which stacks of experts are quicker on a GPU (H200, docs/gpu.md).
 DEVICE_SIZE = 100_000
+
+
+class Cut(NamedTuple):
+    """What a set says of a point: how far towards it the set reaches, and a half-space between them."""
+
+    share: float  # the point at this share of the way from the centre is in K; 1: it is in K itself
+    normal: Any  # <normal, z> <= level for all z in K, and more for the point outside
+    level: float
+    calls: int  # oracle calls made
 
 
 class Domain(ABC):
@@ -153,6 +162,15 @@ class Domain(ABC):
         r"""Return a subgradient s of the gauge at y: :math:`gauge(z) \ge gauge(y) + \langle s, z-y\rangle`."""
         return self._gauge_subgradient(self.check_point(y, "y"))
 
+    def separate(self, y: Point) -> tuple[Point, float] | None:
+        r"""Return ``(normal, level)`` with :math:`\langle normal, z\rangle \le level` on K and > at y, or None.
+
+        None says that y is in the set. Offered (``can("separate")``) by sets with a gauge, its subgradient and
+        an inner radius, and by `SeparationDomain`; see method ``"separation"`` of `infeasible_projection`.
+        """
+        cut = self._separate(self.check_point(y, "y"), 0.0)
+        return None if cut.share >= 1.0 else (cut.normal, cut.level)
+
     def decompose(self, x: Point, atol: float = 1e-7) -> tuple[list[Point], Array]:
         r"""Return points :math:`v_i`, as `lmo` returns them, and weights with :math:`\sum_i w_i v_i = x`.
 
@@ -175,7 +193,9 @@ class Domain(ABC):
         return vertices, weights
 
     def can(self, operation: str) -> bool:
-        """Whether `operation` (``"project"``, ``"gauge"`` or ``"gauge_subgradient"``) is offered."""
+        """Whether ``"project"``, ``"gauge"``, ``"gauge_subgradient"`` or ``"separate"`` is offered."""
+        if operation == "separate" and type(self)._separate is Domain._separate:
+            return self.inner_radius > 0 and self.can("gauge") and self.can("gauge_subgradient")
         name = f"_{operation}"
         return getattr(type(self), name) is not getattr(Domain, name)
 
@@ -251,6 +271,18 @@ class Domain(ABC):
         instead = "use a method that needs only its lmo, such as POLA in place of PAMO"
         raise NotImplementedError(f"{type(self).__name__} has no gauge subgradient; {instead}")
 
+    def _separate(self, y: Point, near: float) -> Cut:
+        """Return a cut by the gauge; the share may fall short by `near`, as a distance of the points."""
+        if not self.can("separate"):
+            instead = "use a method that needs only its lmo"
+            raise NotImplementedError(f"{type(self).__name__} separates no points; {instead}")
+        if (gauge := float(self._gauge(y))) <= 1.0:
+            return Cut(1.0, None, 0.0, 1)
+        normal = self._gauge_subgradient(y)
+        # <normal, z - c> <= gauge(z) <= 1 on K.
+        level = 1.0 + (0.0 if self.center is None else float(inner(normal, self.center)))
+        return Cut(1.0 / gauge, normal, level, 1)
+
     def _decompose(self, x: Point, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
         """Return points and weights, nearly those of `decompose`; any for a point outside."""
         from driftwolfe.domains.hull import decompose  # which needs this module
@@ -294,7 +326,8 @@ class OracleCalls:
     Parameters
     ----------
     lmo, projection, gauge, membership
-        Linear minimisations, Euclidean projections, gauges and their subgradients, membership tests.
+        Linear minimisations, Euclidean projections, gauges and their subgradients, membership tests and
+        separations.
 
     Examples
     --------
@@ -390,6 +423,11 @@ class CountedDomain(Domain):
 
     def _decompose(self, x: Point, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
         return self.domain._decompose(x, tolerance, lmo)
+
+    def _separate(self, y: Point, near: float) -> Cut:
+        cut = self.domain._separate(y, near)
+        self.calls.add(membership=cut.calls)
+        return cut
 
     _lmo = _counted("_lmo", lmo=1)
     _contains = _counted("_contains", membership=1)

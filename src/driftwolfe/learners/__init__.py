@@ -2,7 +2,7 @@
 
 from driftwolfe.learners.bandit import Bandit
 from driftwolfe.learners.base import Learner
-from driftwolfe.learners.bogd_ip import BOGDIP, LOOBOGD
+from driftwolfe.learners.bogd_ip import BOGDIP, LOOBOGD, SOOGD
 from driftwolfe.learners.contenders import PAMO, SAOL, Ader, MultiOCG
 from driftwolfe.learners.mixture import Mixture
 from driftwolfe.learners.newton import OnlineNewtonStep
@@ -28,6 +28,7 @@ __all__ = [
     "POLAR",
     "POLD",
     "SAOL",
+    "SOOGD",
     "Ader",
     "Bandit",
     "Constant",
