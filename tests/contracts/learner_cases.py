@@ -87,6 +87,7 @@ LEARNER_CASES = {
         {"learner": dw.POLA, "seed": 3, "lmo_budget": 1.0},
         {"points": 2, "learner": dw.Constant},
     ],
+    dw.SemiBandit: [{}, {"learner": dw.POLD, "exploration": 0.2, "seed": 5}],
     dw.OneProjectionAder: [{}, {"method": "auto"}, {"method": "corrective", "accuracy": 0.05}],
     dw.OneProjectionSAOL: [{}, {"method": "corrective", "start": "origin"}],
 }
@@ -94,11 +95,11 @@ LEARNER_CASES = {
 #: What a learner needs of a set besides its LMO.
 NEEDS_PROJECTION = (dw.OGD, dw.Ader, dw.SAOL, dw.OneProjectionAder, dw.OneProjectionSAOL)
 NEEDS_GAUGE = (dw.PAMO,)
-NEEDS_ARRAYS = (dw.OnlineNewtonStep,)
+NEEDS_ARRAYS = (dw.OnlineNewtonStep, dw.SemiBandit)
 NEEDS_SEPARATION = (dw.SOOGD,)
 NEEDS_INSIDE = (dw.Bandit,)
-#: Learners that see values alone, at points that `query` returns.
-VALUES_ONLY = (dw.Bandit,)
+#: Learners that see values, or some components, at points that `query` returns.
+VALUES_ONLY = (dw.Bandit, dw.SemiBandit)
 
 
 def domains():

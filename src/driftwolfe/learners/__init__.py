@@ -1,6 +1,6 @@
 """Learners: the paper's methods, their ancestors and their contenders."""
 
-from driftwolfe.learners.bandit import Bandit
+from driftwolfe.learners.bandit import Bandit, SemiBandit
 from driftwolfe.learners.base import Learner
 from driftwolfe.learners.bogd_ip import BOGDIP, LOOBOGD, SOOGD
 from driftwolfe.learners.contenders import PAMO, SAOL, Ader, MultiOCG
@@ -42,4 +42,5 @@ __all__ = [
     "OneProjectionSAOL",
     "OnlineFrankWolfe",
     "OnlineNewtonStep",
+    "SemiBandit",
 ]

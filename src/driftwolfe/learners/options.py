@@ -132,8 +132,9 @@ class Options:
     certified: bool  # whether the constants are those of theory
     linear: bool  # whether experts and weights see the linearised loss
     oracle: ProjectionConfig
-    #: Where gradients are random: a bound on the norm of their means, for bounds in expectation.
-    mean_gradient: float | None = None
+    #: Where gradients are random: bounds on the norms of their means and on their root mean square norms,
+    #: for bounds in expectation.
+    random_gradients: tuple[float, float] | None = None
 
     @property
     def delay_factor(self) -> float:
@@ -179,9 +180,9 @@ class Options:
     ) -> float:
         """Return the bound on one expert with the parameters used, see `bounds.blocked_descent`.
 
-        Where gradients are random, it is on the mean of its regret, and G bounds their norm.
+        Where gradients are random, it is on the mean of its regret.
         """
-        mean, noise = (G, 0.0) if self.mean_gradient is None else (self.mean_gradient, G)
+        mean, noise = self.random_gradients or (G, 0.0)
         return bounds.blocked_descent(
             experts.gradient_factor * mean,
             self.D,
