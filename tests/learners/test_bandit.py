@@ -135,6 +135,17 @@ def test_the_bound_of_two_points_says_something():
     assert learner.bound() <= 0.3 * rounds * domain.diameter
 
 
+def test_what_the_bound_says_of_long_games():
+    """In units of the worst play, on ten dimensions; nothing is played, as bounds need no more than rounds."""
+    found = {}
+    for points, rounds in ((1, 10**4), (1, 10**6), (2, 10**4), (2, 10**6)):
+        learner = dw.Bandit(dw.L2Ball(10), dw.POLD, points, horizon=rounds, lipschitz=1.0)
+        learner.t = learner.learner.t = rounds
+        found[points, rounds] = learner.bound() / (2 * rounds)
+    assert found[1, 10**4] > 1.0 > 2 * found[1, 10**6] * 0.95
+    assert found[2, 10**4] <= 0.25 and found[2, 10**6] <= 0.05
+
+
 def test_the_bound_by_hand():
     domain, rounds, G = dw.L2Ball(3, radius=2.0), 100, 3.0
     learner = dw.Bandit(domain, dw.BOGDIP, horizon=rounds, lipschitz=G, tuning="certified")

@@ -392,8 +392,8 @@ class SemiBandit(Wrapper):
     -----
     The expected regret of the vertices, against comparators chosen in advance, is at most that of the
     learner on estimates that are at most :math:`G(1 + 2m/\gamma)` long and deviate from their mean by
-    :math:`2G\sqrt{m/\gamma}` in root mean square, plus :math:`\gamma\, G\, diam(K)\, T`; `bound` has all constants (proof: `docs/theory/bandit.md`).
-    It needs a horizon and `lipschitz`, and linear losses.
+    :math:`2G\sqrt{m/\gamma}` in root mean square, plus :math:`\gamma\, G\, diam(K)\, T`; `bound` has all
+    constants (proof: `docs/theory/bandit.md`). It needs a horizon and `lipschitz`, and linear losses.
 
     References
     ----------
