@@ -31,6 +31,7 @@ SIDEBAR = {
         "howto/choose": "Which learner?",
         "howto/own-set": "Your own set",
         "howto/own-loss": "Your own loss",
+        "howto/compare": "Your own learner against ours",
         "howto/portfolio": "Mixtures and portfolios",
         "howto/recommender": "A drifting recommender",
         "howto/sweeps": "Sweeps on a cluster",
