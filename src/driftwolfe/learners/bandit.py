@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class Estimates(NamedTuple):
 class Wrapper(Learner):
     """Plays by a learner that sees estimates of the losses; what both kinds of partial feedback share."""
 
-    STATE = ("learner",)
+    STATE: ClassVar[tuple[str, ...]] = ("learner",)
 
     options: Options
     #: Whether estimates grow from epoch to epoch, where there is no horizon.
