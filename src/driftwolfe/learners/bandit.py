@@ -473,9 +473,11 @@ class SemiBandit(Wrapper):
         largest = max(self._largest, norm(seen))
         unit = self.options.lipschitz or largest or 1.0
         b = self._baseline * min(1.0, unit / (norm(self._baseline) or unit))
-        self.learner.update(LinearLoss((b + np.where(chosen, (seen - b) / chances, 0.0)) / unit))
+        with np.errstate(over="ignore", invalid="ignore"):  # a loss that is not finite is refused
+            estimate = (b + np.where(chosen, (seen - b) / chances, 0.0)) / unit
+            step = (seen - self._baseline) / np.minimum(self._counts + 1.0, BASELINE_ROUNDS)
+        self.learner.update(LinearLoss(estimate))
         self._counts = np.minimum(self._counts + chosen, BASELINE_ROUNDS)
-        step = (seen - self._baseline) / np.maximum(self._counts, 1.0)
         self._baseline = self._baseline + np.where(chosen, step, 0.0)
         self._counted.calls.add(*counted.calls.numbers())
         self.t += 1
