@@ -1,7 +1,8 @@
 """Learners: the paper's methods, their ancestors and their contenders."""
 
+from driftwolfe.learners.bandit import Bandit, SemiBandit
 from driftwolfe.learners.base import Learner
-from driftwolfe.learners.bogd_ip import BOGDIP, LOOBOGD
+from driftwolfe.learners.bogd_ip import BOGDIP, LOOBOGD, SOOGD
 from driftwolfe.learners.constrained import CutBOGDIP, LongTerm
 from driftwolfe.learners.contenders import PAMO, SAOL, Ader, MultiOCG
 from driftwolfe.learners.mixture import Mixture
@@ -28,7 +29,9 @@ __all__ = [
     "POLAR",
     "POLD",
     "SAOL",
+    "SOOGD",
     "Ader",
+    "Bandit",
     "Constant",
     "CutBOGDIP",
     "KalhanOFW",
@@ -42,4 +45,5 @@ __all__ = [
     "OneProjectionSAOL",
     "OnlineFrankWolfe",
     "OnlineNewtonStep",
+    "SemiBandit",
 ]

@@ -45,6 +45,7 @@ def blocked_descent(
     start: float = ANYWHERE,
     shrinking_steps: bool = False,
     delay_factor: float = 1.0,
+    noise: float = 0.0,
 ) -> float:
     r"""Return the master inequality for blocked gradient descent with infeasible projections.
 
@@ -52,12 +53,15 @@ def blocked_descent(
 
     bounds :math:`\sum_t f_t(x_t) - f_t(u_t)` for any :math:`u_t \in K` of path length P. Where steps
     shrink as larger gradients are seen, eta is the last one, :math:`v_0 = 1/2` and the path term
-    doubles.
+    doubles. Where gradients are random, it bounds the mean of the sum; G bounds the norms of their means,
+    and :math:`G + noise/\sqrt K` takes its place in the third term (`docs/theory/bandit.md`).
 
     Parameters
     ----------
     G, D
         Bound on gradient norms, and twice the radius.
+    noise
+        Bound on the norms of gradients that are random; 0 for exact ones.
     rounds, block
         Rounds T, and rounds K in a block.
     eta, tolerance
@@ -77,7 +81,7 @@ def blocked_descent(
     weight, first = (1.0, ANYWHERE) if shrinking_steps else (0.5, start)
     apart = G * rounds * np.sqrt(tolerance)
     moving = (first * D**2 + weight * D * path_length) / eta
-    stepping = delay_factor * eta * block * rounds * G**2 / 2.0
+    stepping = delay_factor * eta * block * rounds * (G + noise / np.sqrt(block)) ** 2 / 2.0
     return float(apart + moving + stepping + (block - 1) * G * path_length)
 
 
