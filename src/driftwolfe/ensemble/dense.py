@@ -269,3 +269,43 @@ class GaugeDescent(DenseDescent):
 
     def _new_expert(self, start: Point) -> dict[str, Any]:
         return {**super()._new_expert(start), "gauges": 1.0}
+
+
+class SelfConfidentDescent(DenseDescent):
+    r"""Gradient descent whose steps come from the gradients so far: :math:`\eta_t = c/\sqrt{\Gamma_t}`.
+
+    :math:`\Gamma_t` is the sum of the squared norms of an expert's gradients since it started, the last
+    one too. With :math:`c = diam/\sqrt2` its regret is at most :math:`\sqrt{2\Gamma}\,(diam + P)`, P the path
+    length of the comparators. `worst` has the largest :math:`\Gamma` that each expert, or any in its
+    place before, has had.
+    """
+
+    STATE = ("squares", "worst")
+
+    def __init__(self, domain: Domain, oracle: ProjectionConfig) -> None:
+        super().__init__(domain, oracle, domain.diameter / math.sqrt(2.0))
+        self.squares, self.worst = np.empty((2, 0))
+
+    def restart(self, which: Any, start: Point, keep: Any = ()) -> None:
+        super().restart(which, start, (*keep, "worst"))
+
+    def check_state(self) -> None:
+        super().check_state()
+        require(self.squares.size == self.worst.size == self.size, "experts")
+        require((self.squares >= 0.0).all() and (self.worst >= self.squares).all(), "experts")
+
+    def _gradients(self, loss: Loss, evaluation: Evaluation) -> tuple[Any, float]:
+        table, largest = super()._gradients(loss, evaluation)
+        held = to_host(table)
+        with np.errstate(over="raise"):
+            try:
+                self.squares = self.squares + np.einsum("ij,ij->i", held, held)
+            except FloatingPointError:
+                raise ValueError("a gradient leaves the range of numbers; rescale") from None
+        self.worst = np.maximum(self.worst, self.squares)
+        # Before the first gradient there is nothing to step along.
+        self.steps = 1.0 / np.sqrt(np.where(self.squares > 0.0, self.squares, 1.0))
+        return table, largest
+
+    def _new_expert(self, start: Point) -> dict[str, Any]:
+        return {**super()._new_expert(start), "squares": 0.0, "worst": 0.0}

@@ -10,6 +10,7 @@ from driftwolfe.learners.one_projection import OneProjectionAder, OneProjectionS
 from driftwolfe.learners.pola import POLA
 from driftwolfe.learners.polar import POLAR
 from driftwolfe.learners.pold import POLD
+from driftwolfe.learners.sacs import SACS
 from driftwolfe.learners.single_point import (
     OGD,
     Constant,
@@ -17,6 +18,7 @@ from driftwolfe.learners.single_point import (
     LineSearchOFW,
     OnlineFrankWolfe,
 )
+from driftwolfe.learners.sword import Sword
 
 __all__ = [
     "BOGDIP",
@@ -26,6 +28,7 @@ __all__ = [
     "POLA",
     "POLAR",
     "POLD",
+    "SACS",
     "SAOL",
     "Ader",
     "Constant",
@@ -39,4 +42,5 @@ __all__ = [
     "OneProjectionSAOL",
     "OnlineFrankWolfe",
     "OnlineNewtonStep",
+    "Sword",
 ]
