@@ -82,12 +82,26 @@ LEARNER_CASES = {
     dw.SAOL: [{}, {"method": "corrective", "tolerance_scale": 1e-4}],
     dw.OneProjectionAder: [{}, {"method": "auto"}, {"method": "corrective", "accuracy": 0.05}],
     dw.OneProjectionSAOL: [{}, {"method": "corrective", "start": "origin"}],
+    dw.Sword: [
+        {},
+        {"projections": "one"},
+        {"smoothness": 1.0},
+        {"method": "corrective", "accuracy": 0.05},
+    ],
+    dw.SACS: [{}, {"feedback": "linear", "start": "origin"}, {"method": "corrective"}],
+    dw.Scream: [{}, {"switching": 5.0}],
+    dw.AFLH: [{"alpha": 0.01}],
+    dw.FTPL: [{}, {"samples": 3, "block": 2, "smoothness": 1.0, "seed": 4}, {"width": 0.5}],
+    dw.StronglyConvexOFW: [{}, {"strong_convexity": 0.5, "inner_steps": 3}],
 }
 
 #: What a learner needs of a set besides its LMO.
-NEEDS_PROJECTION = (dw.OGD, dw.Ader, dw.SAOL, dw.OneProjectionAder, dw.OneProjectionSAOL)
+NEEDS_PROJECTION = (
+    *(dw.OGD, dw.Ader, dw.SAOL, dw.OneProjectionAder, dw.OneProjectionSAOL),
+    *(dw.Sword, dw.SACS, dw.Scream),
+)
 NEEDS_GAUGE = (dw.PAMO,)
-NEEDS_ARRAYS = (dw.OnlineNewtonStep,)
+NEEDS_ARRAYS = (dw.OnlineNewtonStep, dw.AFLH, dw.FTPL, dw.SACS)
 
 
 def domains():
@@ -143,10 +157,10 @@ def product_losses(domain, rounds, seed=0):
 
 def suits(cls, domain):
     """Whether a learner can work on a set."""
-    if cls in NEEDS_PROJECTION:
-        return domain.can("project")
-    if cls in NEEDS_ARRAYS:
-        return hasattr(domain.origin(), "flat")
+    if cls in NEEDS_PROJECTION and not domain.can("project"):
+        return False
+    if cls in NEEDS_ARRAYS and not hasattr(domain.origin(), "flat"):
+        return False
     if cls in NEEDS_GAUGE:
         offered = domain.can("gauge") and domain.can("gauge_subgradient")
         return offered and domain.inner_radius > 0 and hasattr(domain.origin(), "flat")

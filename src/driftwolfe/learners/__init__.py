@@ -1,8 +1,10 @@
 """Learners: the paper's methods, their ancestors and their contenders."""
 
+from driftwolfe.learners.aflh import AFLH
 from driftwolfe.learners.base import Learner
 from driftwolfe.learners.bogd_ip import BOGDIP, LOOBOGD
 from driftwolfe.learners.contenders import PAMO, SAOL, Ader, MultiOCG
+from driftwolfe.learners.ftpl import FTPL
 from driftwolfe.learners.mixture import Mixture
 from driftwolfe.learners.newton import OnlineNewtonStep
 from driftwolfe.learners.one_oracle_ader import OneOracleAder
@@ -11,6 +13,7 @@ from driftwolfe.learners.pola import POLA
 from driftwolfe.learners.polar import POLAR
 from driftwolfe.learners.pold import POLD
 from driftwolfe.learners.sacs import SACS
+from driftwolfe.learners.scream import Scream
 from driftwolfe.learners.single_point import (
     OGD,
     Constant,
@@ -18,10 +21,13 @@ from driftwolfe.learners.single_point import (
     LineSearchOFW,
     OnlineFrankWolfe,
 )
+from driftwolfe.learners.strongly_convex import StronglyConvexOFW
 from driftwolfe.learners.sword import Sword
 
 __all__ = [
+    "AFLH",
     "BOGDIP",
+    "FTPL",
     "LOOBOGD",
     "OGD",
     "PAMO",
@@ -42,5 +48,7 @@ __all__ = [
     "OneProjectionSAOL",
     "OnlineFrankWolfe",
     "OnlineNewtonStep",
+    "Scream",
+    "StronglyConvexOFW",
     "Sword",
 ]

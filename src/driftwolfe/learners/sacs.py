@@ -30,13 +30,14 @@ class SACS(CoverLearner):
     r"""Self-confident descent on every interval of a geometric cover, combined by AdaNormalHedge.
 
     .. math:: x \leftarrow P_K(x - \eta_t g_t), \qquad
-              \eta_t = \frac{diam}{\sqrt{2\,\Gamma_t}}, \qquad
+              \eta_t = \frac{D}{\sqrt{2(4 G^2 + \Gamma_t)}}, \qquad
               \Gamma_t = \sum_{s \le t}\lVert g_s\rVert^2
 
-    since the start of the interval: no step size, no horizon and no G. O(log t) gradients per round (one
-    with linear feedback) and projections. Regret on an interval J of the cover is at most
+    since the start of the interval, with D the diameter and G the largest norm of a gradient so far: nothing
+    to set. O(log t) gradients per round (one with linear feedback) and projections. Regret on an interval
+    J of the cover is at most
 
-    .. math:: \sqrt{2\Gamma_J}\,(diam + P) + \sqrt{3 B\, C_J\, c(t)}, \qquad
+    .. math:: \sqrt{4 G^2 + \Gamma_J}\,(\sqrt2\,D + \sqrt2\,P) + \sqrt{3 B\, C_J\, c(t)}, \qquad
               C_J = \sum_{t \in J}|f_t(x_t) - f_t(x_t^J)|, \quad c(t) = O(\log t)
 
     with P the path length of the comparators inside it, and on every interval the sum over its pieces.
@@ -47,7 +48,7 @@ class SACS(CoverLearner):
         A set of arrays that can project, unless `method` is another than ``"exact"``; the horizon is
         not used.
     lipschitz
-        G, for a certified `loss_scale` only.
+        G for a certified `loss_scale`; steps have the largest seen.
     {options}
 
     Notes
@@ -62,7 +63,7 @@ class SACS(CoverLearner):
     References
     ----------
     Zhang, Liu and Zhou (2019), Adaptive regret of convex and smooth functions, ICML; the steps are from
-    Orabona and Pál (2018), Scale-free online learning.
+    Orabona and Pál (2018), Scale-free online learning, Theoretical Computer Science.
 
     Examples
     --------
@@ -70,7 +71,7 @@ class SACS(CoverLearner):
     >>> learner = dw.SACS(dw.L2Ball(2), lipschitz=2.0, tuning="certified")
     >>> for t in range(400):
     ...     suffered = learner.update(dw.losses.SquaredDistance([0.5 if t < 200 else -0.5, 0.0]))
-    >>> learner.decision.round(2), bool(learner.bound(tau=200) < 30)
+    >>> learner.decision.round(2), bool(learner.bound(tau=200) < 90)
     (array([-0.5,  0. ]), True)
     """
 
@@ -103,7 +104,7 @@ class SACS(CoverLearner):
         if k >= len(worst):  # no such interval has begun
             return math.inf
         found, meta = self._experts, self._meta
-        own = math.sqrt(2.0 * worst[k]) * self.domain.diameter
+        own = found.reach * math.sqrt(0.5) * (self._root(k) + math.sqrt(worst[k]))
         apart = math.sqrt(found.tolerances[k]) if found.tolerances[k] > 0.0 else 0.0
         own += self.lipschitz * (1 << k) * max(apart, found.largest_distance)
         if meta.scale == 0.0:
@@ -112,8 +113,10 @@ class SACS(CoverLearner):
         return own + one * math.sqrt(movements[k] / meta.scale)
 
     def _level_price(self, k: int) -> float:
-        worst = self._experts.worst
-        return math.sqrt(2.0 * worst[k]) if k < len(worst) else math.inf
+        return math.sqrt(2.0) * self._root(k) if k < len(self._experts.worst) else math.inf
+
+    def _root(self, k: int) -> float:
+        return math.sqrt(4.0 * self._experts.largest_gradient**2 + self._experts.worst[k])
 
 
 @dataclass(eq=False)
