@@ -245,6 +245,7 @@ def test_bad_options_are_refused(cls):
         "seed": [-1],
     }
     unused = {dw.KalhanOFW: {"lipschitz"}, dw.LineSearchOFW: {"lipschitz", "horizon"}}
+    unused[dw.Mixture] = {"alpha"}
     for name, values in bad.items():
         if name not in parameters or name in unused.get(cls, set()):
             continue

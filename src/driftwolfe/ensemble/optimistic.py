@@ -110,6 +110,8 @@ class OptimisticDescent(BallDescent):
         return [y.copy() if isinstance(y, FactoredMatrix) else y for y in ends]
 
     def losses(self, gradient: Point) -> Array:
+        if not norm(gradient) < 1e150:
+            raise ValueError("a gradient leaves the range of numbers; use other units")
         if not isinstance(gradient, np.ndarray):
             return super().losses(gradient)
         return np.stack(self.points).reshape(len(self.points), -1) @ gradient.ravel()

@@ -187,7 +187,7 @@ class AFLH(Learner):
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         G = self.options.lipschitz
-        if path_length or G is None or self.lipschitz > G:
+        if path_length or G is None or self.lipschitz > G * (1.0 + 1e-9):
             return None
         rounds = self.t if tau is None else min(tau, self.t)
         if not rounds:

@@ -366,7 +366,7 @@ class MultiOCG(GridLearner):
         proved = self._experts.step_scale is not None
         if self.strong_convexity is not None:  # the rate of the weights is for the given G
             G = options.lipschitz
-            proved = G is not None and self.lipschitz <= G and not options.linear
+            proved = G is not None and self.lipschitz <= G * (1.0 + 1e-9) and not options.linear
         loose = self._experts.cut_short or options.tolerance_scale > 1.0
         if not proved or loose or not options.horizon:
             return None

@@ -114,7 +114,7 @@ class Scream(GridLearner):
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         G = self.options.lipschitz
-        return None if G is None or self.lipschitz > G else super()._bound(path_length, tau)
+        return None if G is None or self.lipschitz > G * (1.0 + 1e-9) else super()._bound(path_length, tau)
 
     def _expert_bound(self, plan: Plan, epoch: Epoch, path_length: float) -> float:
         G, eta = self.lipschitz, self._experts.scale_for(self.lipschitz) * plan.step
