@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 import numpy as np
 
 from driftwolfe.domains import Domain
@@ -48,6 +49,7 @@ class OptimisticDescent(BallDescent):
     ) -> None:
         self.correction, self.each = correction, each
         self.bases: list[Point] = []
+        self._stacked: Any = (None, None)  # the points of which list, and these as one array
         self.scale = 0.0  # the factor c on the steps that led to y
         self.moves, self.costs = np.empty((2, 0))  # squared moves of the last step
         super().__init__(oracle, step_scale, domain, plans, start)
@@ -90,18 +92,43 @@ class OptimisticDescent(BallDescent):
 
     def move(self, gradient: Point, scale: float) -> None:
         before = self.points
-        self.bases = self._moved(self.bases, gradient, scale)
         self.hint, self.scale = gradient, scale
+        if isinstance(gradient, np.ndarray):
+            number, old = self.size, self._table
+            away = (scale * self.steps).reshape(-1, *(1,) * gradient.ndim) * gradient
+            bases = self._confined(np.stack(self.bases) - away)
+            table = self._confined(bases - away)
+            self.bases, self.points = list(bases), list(table)
+            self._stacked = self.points, table
+            step = (table - old).reshape(number, -1)
+            self.moves = np.einsum("ij,ij->i", step, step)
+            return
+        self.bases = self._moved(self.bases, gradient, scale)
         self.points = self._moved(self.bases, gradient, scale)
         pairs = zip(self.points, before, strict=True)
         self.moves = np.array([norm(now - then) ** 2 for now, then in pairs])
 
+    @property
+    def _table(self) -> Array:
+        """The points as one array."""
+        if self._stacked[0] is not self.points:
+            self._stacked = self.points, np.stack(self.points)
+        return self._stacked[1]
+
+    def _confined(self, ends: Array) -> Array:
+        """Arrays in the set, or in the ball around it."""
+        if self.each:
+            return self.domain.project_many(ends)
+        center = 0.0 if self.domain.center is None else self.domain.center
+        away = ends - center
+        flat = away.reshape(len(ends), -1)
+        lengths = np.sqrt(np.einsum("ij,ij->i", flat, flat))
+        shares = self.domain.radius / np.maximum(lengths, self.domain.radius)
+        return center + shares.reshape(-1, *(1,) * (ends.ndim - 1)) * away
+
     def _moved(self, points: list[Point], gradient: Point, scale: float) -> list[Point]:
-        """Points after a step along the gradient, in the set or in the ball around it."""
+        """Points that are no arrays after a step along the gradient."""
         center, radius, etas = self.domain.center, self.domain.radius, scale * self.steps
-        if self.each and isinstance(gradient, np.ndarray):
-            away = etas.reshape(-1, *(1,) * gradient.ndim) * gradient
-            return list(self.domain.project_many(np.stack(points) - away))
         ends = [y + (-eta) * gradient for y, eta in zip(points, etas.tolist(), strict=True)]
         if self.each:
             ends = self.domain.project_each(ends)
@@ -114,12 +141,13 @@ class OptimisticDescent(BallDescent):
             raise ValueError("a gradient leaves the range of numbers; use other units")
         if not isinstance(gradient, np.ndarray):
             return super().losses(gradient)
-        return np.stack(self.points).reshape(len(self.points), -1) @ gradient.ravel()
+        return self._table.reshape(self.size, -1) @ gradient.ravel()
 
     def combined(self, weights: Array) -> Point:
         if not isinstance(self.points[0], np.ndarray):
             return super().combined(weights)
-        return np.tensordot(weights, np.stack(self.points), 1)
+        table = self._table
+        return weights.dot(table.reshape(self.size, -1)).reshape(table.shape[1:])
 
     def settle(self, weights: Array) -> None:
         if self.each:  # the mean is in the set

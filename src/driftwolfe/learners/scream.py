@@ -9,11 +9,12 @@ from typing import Any, Unpack
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.ensemble import Hedge
+from driftwolfe.ensemble import OptimisticHedge
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners.base import Epoch, as_loss
 from driftwolfe.learners.options import Options, StepOptions, make_options, require_projection
 from driftwolfe.learners.pold import GridLearner
+from driftwolfe.learners.sword import check_past, over_tables
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.storage import require
@@ -26,14 +27,16 @@ class Scream(GridLearner):
               \ell_t^i = \langle g_t, x^i_t\rangle + \lambda\lVert x^i_t - x^i_{t-1}\rVert, \qquad
               g_t = \nabla f_t(x_t)
 
-    Hedge weighs the experts by :math:`\ell_t^i`: those that move pay for it, so that the mean moves little.
-    One gradient and N = O(log T) projections per round. Against comparators of path length P, the total
+    `OptimisticHedge`, without hints, weighs the experts by :math:`\ell_t^i`: those that move pay for it, so that
+    the mean moves little. :math:`\eta_i = c\,2^{i-1}/\sqrt{(4 + 8\lambda/G) T}`, c = D/G. One gradient and
+    N = O(log T) projections per round. Against comparators of path length P,
 
-    .. math:: \sum_t f_t(x_t) + \lambda\lVert x_t - x_{t-1}\rVert - f_t(u_t)
+    .. math:: \sum_t f_t(x_t) + \lambda\lVert x_t - x_{t-1}\rVert - f_t(u_t) \le
+              \min_i \frac{D^2/8 + DP/2}{\eta_i} + \frac{\eta_i T G^2}{2} + \lambda(M_i - \bar M + M) + 2 a\ln N
 
-    is at most :math:`\min_i (D^2/8 + DP/2)/\eta_i + \eta_i T(G^2/2 + \lambda G) + \tilde B\sqrt{T/8}\,(1 +
-    2\ln(i + 1))`, :math:`O(\sqrt{T(1 + P)})`, where :math:`\tilde B^2 = B^2 + 2\lambda B\,diam` and
-    :math:`B = G\,diam + \lambda\min(diam, \eta_N G)`. `bound` evaluates this, which is on the losses alone too.
+    with M, :math:`M_i` and :math:`\bar M` how far the decision, expert i and, on average, the experts have moved, and
+    a the inverse rate of the weights. `bound` evaluates it as measured. In advance,
+    :math:`M_i \le \eta_i T G` and :math:`2 a\ln N = O(\sqrt T)`.
 
     Parameters
     ----------
@@ -45,8 +48,8 @@ class Scream(GridLearner):
 
     Notes
     -----
-    `moved` has the sum of the :math:`\lVert x_t - x_{t-1}\rVert` so far. If `lipschitz` is learned, so is the
-    range of the losses, and there is no bound. Constants are derived here (`docs/theory/benign.md`).
+    `moved` is M. The original's weights have a rate that keeps their part of M at :math:`O(\sqrt T)` in advance;
+    ours set their own, and what they do move is in the bound. `docs/theory/benign.md` has the proof.
 
     References
     ----------
@@ -63,7 +66,7 @@ class Scream(GridLearner):
     True
     """
 
-    STATE = ("moved", "_moves")
+    STATE = ("moved", "_moves", "_excess", "_past")
 
     def __init__(
         self,
@@ -80,8 +83,8 @@ class Scream(GridLearner):
         require_projection(domain, "Scream", "POLD")
         self.moved = 0.0
         plans = partial(_plans, checked, self.switching)
-        weights = partial(_weights, checked, self.switching, domain.diameter, plans)
-        super().__init__(domain, checked, plans, weights=weights)
+        self._past: list[Array] = []  # what finished epochs cost, see `_prices`
+        super().__init__(domain, checked, plans, weights=_scale_free)
 
     def update(self, loss: Any, ticket: Any = None) -> float:
         """Play the mean of the experts; weigh them by their losses and moves; let each step."""
@@ -89,43 +92,46 @@ class Scream(GridLearner):
         evaluation = experts.evaluate(f, weights, True)
         before = [*self._points(), experts.mean(weights)]
         self._meta.update(evaluation.losses + self.switching * self._moves)
+        self._excess = self._excess + self._moves - float(weights @ self._moves)
         experts.step(f, evaluation)
-        self._moves = self._moved(before)
+        pairs = zip(self._points(), before, strict=False)
+        self._moves = np.array([norm(now - then) for now, then in pairs])
         self._next_round()
-        now = self._experts.mean(self._meta.weights)
-        self.moved += norm(now - before[-1])
+        self.moved += norm(self._experts.mean(self._meta.weights) - before[-1])
         self._experts.settle(self._meta.weights)
         return evaluation.value
 
     def _points(self) -> list[Point]:
         return [self._experts.point(i) for i in range(self._experts.size)]
 
-    def _moved(self, before: list[Point]) -> Array:
-        return np.array([norm(now - then) for now, then in zip(self._points(), before, strict=False)])
-
     def _begin(self, epoch: Epoch, start: Point) -> None:
+        if self.t:
+            self._past = [*self._past, self._prices()]
         super()._begin(epoch, start)
-        self._moves = np.zeros(self._experts.size)  # of the last step
+        self._moves, self._excess = np.zeros((2, self._experts.size))  # of the last step; M_i - mean
 
     def check_state(self) -> None:
         super().check_state()
-        require(self._moves.size == self._experts.size, "moves")
+        require(self._moves.size == self._excess.size == self._experts.size, "moves")
         require(min(self.moved, self._moves.min()) >= 0.0, "moves")
+        check_past(self._past, self)
+
+    def _prices(self) -> Array:
+        """What the epoch has cost each expert: static regret with that of the weights, and per path."""
+        epoch = Epoch(self._epoch_start, self._epoch_length, self.t - self._epoch_start)
+        plans, D = self._plans(epoch.horizon), self.options.D
+        own, more = (
+            np.array([self._expert_bound(plan, epoch, path) for plan in plans])
+            for path in (0.0, D)
+        )
+        fixed = self._meta.regret_bound() + self.switching * self._excess
+        return np.stack((own + fixed, (more - own) / D))
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
-        G = self.options.lipschitz
-        return None if G is None or self.lipschitz > G * (1.0 + 1e-9) else super()._bound(path_length, tau)
-
-    def _expert_bound(self, plan: Plan, epoch: Epoch, path_length: float) -> float:
-        G, eta = self.lipschitz, self._experts.scale_for(self.lipschitz) * plan.step
-        moving = self.switching * eta * G * epoch.rounds
-        # Where an epoch begins, all experts are moved to the mean.
-        jump = self.switching * self.domain.diameter if epoch.start else 0.0
-        return super()._expert_bound(plan, epoch, path_length) + moving + jump
-
-    def _price(self, i: int, size: int, epoch: Epoch) -> float:
-        meta = self._make_weights(size, epoch.horizon)
-        return float(meta.regret_bound(i, epoch.rounds, meta.scale))  # type: ignore[call-arg, arg-type]
+        if tau is not None:
+            return None
+        played = over_tables([*self._past, self._prices()], path_length)
+        return played + self.switching * self.moved
 
 
 def _plans(options: Options, switching: float, horizon: int) -> list[Plan]:
@@ -136,13 +142,5 @@ def _plans(options: Options, switching: float, horizon: int) -> list[Plan]:
     return [Plan(2.0**i * math.sqrt(first), 1, 0.0) for i in range(number)]
 
 
-def _weights(
-    options: Options, switching: float, diameter: float, plans: Any, size: int, horizon: int
-) -> Hedge:
-    """Weights whose rate allows for what their own moves cost."""
-    G = options.lipschitz
-    if G is None:
-        return Hedge(size, horizon)
-    longest = options.scale_for(G) * plans(horizon)[-1].step * G
-    spread = G * diameter + switching * min(diameter, longest)
-    return Hedge(size, horizon, math.sqrt(spread * (spread + 2.0 * switching * diameter)))
+def _scale_free(size: int, horizon: int) -> OptimisticHedge:
+    return OptimisticHedge(size)

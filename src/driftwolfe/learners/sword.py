@@ -154,15 +154,23 @@ class Sword(GridLearner):
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         if tau is not None:
             return None
-        tables = [*self._past, self._prices()]
-        return float(sum(max(0.0, (own + path_length * per).min()) for own, per in tables))
+        return over_tables([*self._past, self._prices()], path_length)
 
     def check_state(self) -> None:
         super().check_state()
-        *earlier, _ = self._epochs()
-        shapes = [(2, len(self._plans(epoch.horizon))) for epoch in earlier]
-        held = [each.shape if isinstance(each, np.ndarray) else () for each in self._past]
-        require(held == shapes, "epochs")
+        check_past(self._past, self)
+
+
+def over_tables(tables: list[Array], path_length: float) -> float:
+    """Return the sum over epochs of their best expert's price, from tables of static prices and per path."""
+    return float(sum(max(0.0, (own + path_length * per).min()) for own, per in tables))
+
+
+def check_past(tables: list[Any], learner: GridLearner) -> None:
+    """Refuse tables, read from a file, that are not those of the epochs that a learner has finished."""
+    *earlier, _ = learner._epochs()
+    shapes = [(2, len(learner._plans(epoch.horizon))) for epoch in earlier]
+    require([getattr(each, "shape", ()) for each in tables] == shapes, "epochs")
 
 
 def _optimistic(size: int, horizon: int) -> OptimisticHedge:
