@@ -33,8 +33,9 @@ _CHEAP_SIDE = 64
 DENSE_ENTRIES, THIN_ENTRIES = 12_000, 64_000
 #: Entries from which a GPU is quicker than two cores, with a margin (H200, docs/gpu.md).
 DEVICE_ENTRIES = 32_000_000
-#: Columns up to which copying several matrices' factors into one array costs less than it saves.
-_TOGETHER = 512
+#: Columns up to which copying several matrices' factors into one array costs less than it saves; on small
+#: matrices more, up to so many numbers.
+_TOGETHER, _FEW_TOGETHER = 512, 1 << 23
 #: Entries up to which a matrix is decomposed in full.
 FULL_SVD_ENTRIES = 20_000_000
 #: Columns of factors, as a share of the shorter side, up to which they are decomposed in place of
@@ -161,7 +162,8 @@ class TraceNormBall(NormBall):
     ) -> list[Answer]:
         ranks = [getattr(direction, "rank", math.inf) for direction in directions]
         together = len(ranks) * max(ranks)
-        if self.device is HOST or len(directions) == 1 or together > _TOGETHER:
+        wide = together > max(_TOGETHER, _FEW_TOGETHER / sum(self.shape))
+        if self.device is HOST or len(directions) == 1 or wide:
             return super().lmo_many_with_error(directions, accuracies)
         tolerances = [max(self.lmo_tolerance, accuracy or 0.0) for accuracy in accuracies]
         return list(map(self._atom, directions, leading_triplet_of_each(directions, tolerances)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,14 @@ from driftwolfe.domains.base import require_feasible, require_kind
 from driftwolfe.ensemble.experts import Evaluation, Experts
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.losses import Loss
-from driftwolfe.oracles import frank_wolfe
-from driftwolfe.oracles.frank_wolfe import Memory, Scalars
+from driftwolfe.oracles.frank_wolfe import (
+    Approach,
+    LMORequests,
+    Memory,
+    Scalars,
+    approach,
+    run_together,
+)
 from driftwolfe.points import FactoredMatrix, inner, norm
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.ops import FactorBuffer, without_idle_columns
@@ -100,38 +107,48 @@ class Leaders(Experts):
         pairs = zip(each, self.experts, strict=True)
         gradients = [loss.pull_back(slope, expert.x) for slope, expert in pairs]
         largest = max(self.largest_gradient, *map(norm, gradients))
-        moved = [self._moved(e, g, largest) for e, g in zip(self.experts, gradients, strict=True)]
-        self.experts = [expert for expert, _ in moved]
-        self.cut_short = self.cut_short or not all(reached for _, reached in moved)
-        self.largest_gradient = largest
+        experts = list(map(partial(self._seen, largest=largest), self.experts, gradients))
+        runs = {
+            i: self._run(expert, gap)
+            for i, expert in enumerate(experts)
+            if expert.rounds and (gap := self._gap(expert, largest)) > 0 and largest > 0
+        }
+        for i, end in zip(runs, run_together(self.domain, list(runs.values())), strict=True):
+            experts[i] = replace(experts[i], x=end.point, memory=end.memory)
+            self.cut_short = self.cut_short or not end.gap <= self._gap(experts[i], largest)
+        self.experts, self.largest_gradient = experts, largest
 
-    def _moved(self, expert: Leader, gradient: Point, largest: float) -> tuple[Leader, bool]:
-        """The expert after one more gradient, and whether its run reached the gap."""
-        rounds = expert.rounds + 1
+    def _gap(self, expert: Leader, largest: float) -> float:
+        """Where its run ends."""
         gap = (2.0 * self.domain.radius) ** 2 / (2.0 * expert.epoch)
         if self.strong_convexity is not None:
             steep = largest / self.strong_convexity
-            gap = steep * steep / (2.0 * rounds * (rounds + 1))
+            gap = steep * steep / (2.0 * expert.rounds * (expert.rounds + 1))
         if not gap < math.inf:
             raise ValueError("a gradient is beyond the range of numbers; rescale the losses")
-        if rounds == expert.epoch:  # the next starts where it is
-            fresh = Leader(expert.epoch, expert.x, expert.x, memory=expert.memory)
-            fresh = self._with_room(fresh, expert.epoch - 1)
-            if (scalars := fresh.memory.scalars) is not None:
-                fresh = replace(fresh, memory=fresh.memory._replace(scalars=(scalars[0],) * 3))
-            return fresh, True
-        gap *= self.gap_scale
-        seen = self._seen(self._with_room(expert, 1), gradient, largest)
-        if not (largest > 0 and gap > 0):
-            return seen, True
-        target = self._target(seen)
-        run = frank_wolfe(
-            self.domain, seen.x, target, gap, self.max_calls, self.accuracy, seen.memory
-        )
-        return replace(seen, x=run.point, memory=run.memory), run.gap <= gap
+        return gap * self.gap_scale
+
+    def _run(self, expert: Leader, gap: float) -> LMORequests[Approach]:
+        target = self._target(expert)
+        limits = (gap, self.max_calls, self.accuracy)
+        return approach(self.domain.radius, expert.x, target, *limits, expert.memory)
+
+    def _restarted(self, expert: Leader) -> Leader:
+        """The expert at the end of an epoch: the next starts where it is."""
+        fresh = Leader(expert.epoch, expert.x, expert.x, memory=expert.memory)
+        fresh = self._with_room(fresh, expert.epoch - 1)
+        if (scalars := fresh.memory.scalars) is not None:
+            fresh = replace(fresh, memory=fresh.memory._replace(scalars=(scalars[0],) * 3))
+        return fresh
 
     def _seen(self, expert: Leader, gradient: Point, largest: float) -> Leader:
-        """The expert with one more gradient, and the scalars of its next run where they follow."""
+        """The expert with one more gradient, and the scalars of its next run where they follow.
+
+        At the end of its epoch it restarts.
+        """
+        if expert.rounds + 1 == expert.epoch:
+            return self._restarted(expert)
+        expert = self._with_room(expert, 1)
         total = gradient if expert.gradients is None else expert.gradients + gradient
         anchor, eta, scalars = expert.anchor, expert.eta, None
         if self.strong_convexity is not None:

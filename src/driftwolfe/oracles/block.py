@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.balls import threshold_falling
-from driftwolfe.oracles.frank_wolfe import InfeasibleProjection, Pair, Run, Stopping
+from driftwolfe.oracles.frank_wolfe import InfeasibleProjection, LMORequests, Pair, Run, Stopping
 from driftwolfe.points import FactoredMatrix, distance, inner, norm
 from driftwolfe.points.devices import device_of, is_array, namespace
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.orthogonal import ritz_space
-
-#: Yields the direction and relative accuracy of an LMO call, so that several can be batched; receives
-#: a vertex and its error, as from `Domain.lmo_with_error`; returns the result.
-LMORequests: TypeAlias = Generator[tuple[Point, float], tuple[Point, float], InfeasibleProjection]
 
 #: Random columns added to the warm start: at least this many, and this share of it.
 _RANDOM_COLUMNS, _RANDOM_SHARE = 8, 0.2
@@ -40,7 +35,7 @@ _SAFE_ACCURACY = 0.1
 
 def block(
     domain: Domain, x: Point, y: Point, stop: Stopping, rng: np.random.Generator
-) -> LMORequests:
+) -> LMORequests[InfeasibleProjection]:
     r"""Project nearly exactly onto a trace-norm ball by warm-started block power iteration.
 
     From the right singular space of x and a few random columns, products with y and its transpose

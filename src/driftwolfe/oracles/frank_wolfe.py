@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -15,6 +16,10 @@ from driftwolfe.points.ops import FactorBuffer
 from driftwolfe.points.rounding import line_search_share
 from driftwolfe.storage import require
 
+R = TypeVar("R")
+#: A run that yields a direction and an accuracy for each LMO call, is sent the vertex and its error, and
+#: returns its result.
+LMORequests: TypeAlias = Generator[tuple[Point, float], tuple[Point, float], R]
 #: ||x||^2, <x, y>, ||y||^2.
 Scalars: TypeAlias = tuple[float, float, float]
 
@@ -194,12 +199,43 @@ def frank_wolfe(
     >>> frank_wolfe(dw.L1Ball(2), np.zeros(2), np.array([2.0, 0.5]), gap=1e-6).point
     array([1., 0.])
     """
-    known = memory or Memory()
+    run = approach(domain.radius, x, y, gap, max_lmo_calls, accuracy, memory or Memory())
+    return run_together(domain, [run])[0]
+
+
+def run_together(domain: Domain, runs: Sequence[LMORequests[R]]) -> list[R]:
+    """Return the results of runs that go in lockstep: the set answers their LMO calls together."""
+    results: dict[int, R] = {}
+    answers: dict[int, Any] = dict.fromkeys(range(len(runs)))
+    while answers:
+        requests: dict[int, tuple[Point, float]] = {}
+        for i, answer in answers.items():
+            try:
+                requests[i] = runs[i].send(answer)
+            except StopIteration as end:
+                results[i] = end.value
+        if not requests:
+            break
+        found = domain.lmo_many_with_error(*zip(*requests.values(), strict=True))
+        answers = dict(zip(requests, found, strict=True))
+    return [results[i] for i in range(len(runs))]
+
+
+def approach(
+    radius: float,
+    x: Point,
+    y: Point,
+    gap: float,
+    max_lmo_calls: int | None,
+    accuracy: float | None,
+    known: Memory,
+) -> LMORequests[Approach]:
+    """Run as `frank_wolfe` does on a set of that radius; yields the LMO calls."""
     pair, calls = Pair(x, y, known.scalars, known.shelf), 0
-    careful = gap / (8.0 * domain.radius**2)
+    careful = gap / (8.0 * radius**2)
     hint = careful if known.hint is None else known.hint
     while True:
-        vertex, error = domain.lmo_with_error(pair.direction(), hint)
+        vertex, error = yield pair.direction(), hint
         calls += 1
         reached = pair.gap_at(vertex) + error
         spent = max_lmo_calls is not None and calls >= max_lmo_calls

@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.oracles.block import LMORequests, block
+from driftwolfe.oracles.block import block
 from driftwolfe.oracles.corrective import corrective
 from driftwolfe.oracles.frank_wolfe import (
     Atoms,
     HalfspaceRun,
     InfeasibleProjection,
+    LMORequests,
     Pair,
     Run,
     Stopping,
+    run_together,
 )
 from driftwolfe.points import checks, clip_to_ball, distance, norm
 from driftwolfe.points.devices import HOST
@@ -96,7 +97,7 @@ def infeasible_projection(
     corrective [1. 0. 0.] 2
     """
     options = (tolerance, method, accuracy, max_lmo_calls, rng, atoms, gap)
-    return _run_in_lockstep(domain, [_project(domain, x, y, *options)])[0]
+    return run_together(domain, [_project(domain, x, y, *options)])[0]
 
 
 def infeasible_projections(
@@ -151,27 +152,7 @@ def infeasible_projections(
             xs, ys, tolerances, limits, random, ends, strict=True
         )
     ]
-    return _run_in_lockstep(domain, projections)
-
-
-def _run_in_lockstep(
-    domain: Domain, projections: Sequence[LMORequests]
-) -> list[InfeasibleProjection]:
-    """Run projections in lockstep, batching their LMO calls."""
-    results: dict[int, InfeasibleProjection] = {}
-    answers: dict[int, Any] = dict.fromkeys(range(len(projections)))
-    while answers:
-        requests: dict[int, tuple[Point, float]] = {}
-        for i, answer in answers.items():
-            try:
-                requests[i] = projections[i].send(answer)
-            except StopIteration as end:
-                results[i] = end.value
-        if not requests:
-            break
-        found = domain.lmo_many_with_error(*zip(*requests.values(), strict=True))
-        answers = dict(zip(requests, found, strict=True))
-    return [results[i] for i in range(len(projections))]
+    return run_together(domain, projections)
 
 
 def _project(
@@ -185,7 +166,7 @@ def _project(
     rng: np.random.Generator | Sequence[int] | None,
     atoms: Atoms | None,
     gap: float | None,
-) -> LMORequests:
+) -> LMORequests[InfeasibleProjection]:
     """Check the input, choose the method and run it; yields the LMO calls that can be batched."""
     x, y = domain.check_point(x, "x"), domain.check_point(y, "y")
     if method != "auto" and method not in METHODS:
