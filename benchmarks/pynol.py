@@ -22,7 +22,6 @@ from driftwolfe.losses import FunctionLoss, LinearLoss, Loss, PortfolioLoss
 from driftwolfe.terminal import table
 
 N, FEW = 5, 80  # numbers in a point; rounds for PyNOL's FTPL, whose rounds take longer and longer
-#: PyNOL's name; a function from its module, the set and (T, G, beta) to its model; and ours.
 Ours = Callable[[dw.Domain, int, float], dw.Learner]
 
 
@@ -34,7 +33,6 @@ class Stream(NamedTuple):
     losses: list[Loss]
     comparators: NDArray[np.float64]
     lipschitz: float
-    alpha: float | None = None  # exp-concavity, where there is some
 
 
 def streams(rounds: int, seed: int) -> Iterator[Stream]:
@@ -50,7 +48,7 @@ def streams(rounds: int, seed: int) -> Iterator[Stream]:
             noise = 0.05 * rng.standard_normal(rounds)
             name = f"{place}, {drift}"
             square = [_square(r, b) for r, b in zip(rows, told + noise, strict=True)]
-            yield Stream(f"squares, {name}", domain, square, truth, 2.0, 0.25)
+            yield Stream(f"squares, {name}", domain, square, truth, 2.0)
             absolute = [_absolute(r, b) for r, b in zip(rows, told, strict=True)]
             yield Stream(f"absolute, {name}", domain, absolute, truth, 1.0)
             slopes = -truth + 0.5 * rng.standard_normal((rounds, N)) / np.sqrt(N)
@@ -62,7 +60,7 @@ def streams(rounds: int, seed: int) -> Iterator[Stream]:
                 returns = 1.0 + 0.5 * truth + 0.2 * rng.uniform(-1.0, 1.0, (rounds, N))
                 funds: list[Loss] = [PortfolioLoss(r) for r in returns]
                 G = float((np.linalg.norm(returns, axis=1) / returns.min(axis=1)).max())
-                yield Stream(f"portfolio, {name}", domain, funds, best, G, 1.0)
+                yield Stream(f"portfolio, {name}", domain, funds, best, G)
 
 
 def path(domain: dw.Domain, rounds: int, drift: str, rng: Any) -> NDArray[np.float64]:
@@ -91,27 +89,19 @@ PAIRS: dict[str, Ours] = {
     "Ader": lambda K, T, G: dw.Ader(K, T, G),
     "Ader, surrogate": lambda K, T, G: dw.Ader(K, T, G, feedback="linear"),
     "Ader_1p": lambda K, T, G: dw.OneProjectionAder(K, T, G),
-    "SwordVariation": lambda K, T, G: dw.Sword(K, T, G, smoothness=1.0),
-    "SwordSmallLoss": lambda K, T, G: dw.Sword(K, T, G, smoothness=1.0),
-    "SwordBest": lambda K, T, G: dw.Sword(K, T, G, smoothness=1.0),
-    "SwordPP": lambda K, T, G: dw.Sword(K, T, G, smoothness=1.0),
+    "SwordVariation": lambda K, T, G: dw.Sword(K, T, G),
+    "SwordSmallLoss": lambda K, T, G: dw.Sword(K, T, G),
+    "SwordBest": lambda K, T, G: dw.Sword(K, T, G),
+    "SwordPP": lambda K, T, G: dw.Sword(K, T, G),
     "Scream": lambda K, T, G: dw.Scream(K, T, G, switching=0.1),
     "SAOL": lambda K, T, G: dw.SAOL(K, T, G),
     "SACS": lambda K, T, G: dw.SACS(K, T, G),
     "PSACS": lambda K, T, G: dw.SACS(K, T, G),
-    "AFLH": lambda K, T, G: dw.AFLH(K, T, G),
+    "AFLH": lambda K, T, G: dw.SACS(K, T, G),  # PyNOL's is for convex losses, ours for exp-concave ones
     "EAPAR": lambda K, T, G: dw.OneProjectionSAOL(K, T, G),
     "FTPLD": lambda K, T, G: dw.POLD(K, T, G),
     "FTPLA": lambda K, T, G: dw.POLA(K, T, G),
 }
-
-
-def ours(name: str, stream: Stream) -> dw.Learner:
-    """Return our learner for a model of PyNOL's."""
-    told = stream.domain, len(stream.losses), stream.lipschitz
-    if name == "AFLH":  # ours is for exp-concave losses
-        return dw.AFLH(*told, alpha=stream.alpha) if stream.alpha else dw.SACS(*told)
-    return PAIRS[name](*told)
 
 
 def theirs(name: str, stream: Stream) -> Any:
@@ -174,7 +164,8 @@ def measured(name: str, stream: Stream, side: str) -> Result:
 
 
 def _play_ours(name: str, stream: Stream) -> NDArray[np.float64]:
-    learner, points = ours(name, stream), []
+    learner = PAIRS[name](stream.domain, len(stream.losses), stream.lipschitz)
+    points = []
     for loss in stream.losses:
         points.append(learner.decision)
         learner.update(loss)
@@ -203,7 +194,6 @@ def main() -> None:
     if find_spec("pynol") is None or find_spec("autograd") is None:
         print("PyNOL is not installed: pip install pynol-xzp autograd multiprocess")
         return
-    worse = []
     sums: dict[tuple[str, str], list[tuple[Result, Result]]] = {}
     for seed in range(told.seeds):
         for stream in streams(told.rounds, seed):
@@ -212,16 +202,35 @@ def main() -> None:
                     continue
                 pair = measured(name, stream, "theirs"), measured(name, stream, "ours")
                 sums.setdefault((name, stream.name), []).append(pair)
+    rows, ahead = [], 0
+    for name in told.only:
+        games = {game: pairs for (of, game), pairs in sums.items() if of == name}
+        for game, pairs in games.items():
+            regret = np.array([[each.regret for each in pair] for pair in pairs])
+            micros = np.median([[each.micros for each in pair] for pair in pairs], axis=0)
+            means, wins = regret.mean(axis=0), int((regret[:, 1] <= regret[:, 0]).sum())
+            ahead += means[1] <= means[0]
+            numbers = [*(f"{r:.1f}" for r in means), f"{wins} of {len(pairs)}"]
+            rows.append([f"{name}: {game}", *numbers, *(f"{m:.0f}" for m in micros)])
+    print(*table(HEADS, rows), sep="\n")
+    print(f"ours has no more regret on {ahead} of {len(rows)}")
+    print()
+    print(*table(["model", "games", "no more regret", "regret, ratio", "time, ratio"], summary(sums)), sep="\n")
+
+
+HEADS = ["PyNOL's model: stream", "regret", "ours", "no more", "us per round", "ours"]
+
+
+def summary(sums: dict[tuple[str, str], list[tuple[Result, Result]]]) -> list[list[str]]:
+    """Return for each model how often ours had no more regret, and geometric means of ours over theirs."""
     rows = []
-    for (name, game), pairs in sums.items():
-        regret = np.array([[result.regret for result in pair] for pair in pairs]).mean(axis=0)
-        micros = np.median([[result.micros for result in pair] for pair in pairs], axis=0)
-        rows.append([name, game, *(f"{r:.1f}" for r in regret), *(f"{m:.0f}" for m in micros)])
-        if regret[1] > regret[0] or micros[1] > micros[0]:
-            worse.append(f"{name} on {game}")
-    head = ["PyNOL's model", "stream", "regret", "ours", "us per round", "ours"]
-    print(table(head, rows))
-    print(f"ours is worse on {len(worse)} of {len(rows)}" + (": " + "; ".join(worse) if worse else ""))
+    for name in dict.fromkeys(of for of, _ in sums):
+        games = [np.array(pairs).mean(axis=0) for (of, _), pairs in sums.items() if of == name]
+        regret, micros = np.array(games).transpose(2, 0, 1)
+        wins = int((regret[:, 1] <= regret[:, 0]).sum())
+        ratios = (f"{np.exp(np.log(each[:, 1] / each[:, 0]).mean()):.2f}" for each in (regret, micros))
+        rows.append([name, str(len(games)), str(wins), *ratios])
+    return rows
 
 
 if __name__ == "__main__":

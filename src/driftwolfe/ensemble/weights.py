@@ -405,13 +405,13 @@ class OptimisticHedge:
         """Take the losses of the experts in this round."""
         suffered = checks.finite_array(losses, "losses", (self.size,))
         ahead = suffered - suffered.min()
-        a, totals = self.inverse_rate, self.totals + ahead
+        a, totals, weights = self.inverse_rate, self.totals + ahead, self.weights
         least = float(totals.min())
         totals = totals - least
         totals[totals <= ROUNDING * np.abs(suffered).max()] = 0.0
         now, before = _kept(totals, a).sum(), _kept(self.totals, a).sum()
         mixed = least + (a * math.log(before / now) if a > 0.0 else 0.0)
-        gap = float(self.weights @ ahead) - mixed
+        gap = float(weights @ ahead) - mixed
         if self.size > 1 and gap > ROUNDING * float(np.abs(suffered).max()):
             self.inverse_rate = a + gap / math.log(self.size)
         self.totals, self.hint = totals, np.zeros(self.size)
@@ -427,5 +427,4 @@ def _kept(behind: Array, a: float) -> Array:
     behind = behind - behind.min()
     if a == 0.0:
         return (behind == 0.0).astype(np.float64)
-    with np.errstate(over="ignore"):  # what is infinitely far behind has no weight
-        return np.exp(-behind / a)
+    return np.exp(-np.minimum(behind, 700.0 * a) / a)  # no overflow
