@@ -29,6 +29,7 @@ SIDEBAR = {
     "How to": {
         "howto/which-model": "Which model?",
         "howto/choose": "Which learner?",
+        "methods": "All methods",
         "howto/own-set": "Your own set",
         "howto/own-loss": "Your own loss",
         "howto/portfolio": "Mixtures and portfolios",
@@ -71,6 +72,7 @@ BELOW = {
         "theory/bounds",
         "theory/polar",
         "theory/exp_concave",
+        "theory/benign",
         "theory/delays",
         "theory/oracles",
         "theory/budget",

@@ -9,7 +9,14 @@ import pytest
 import driftwolfe as dw
 from driftwolfe.ensemble import OptimisticHedge
 from driftwolfe.losses import LinearLoss, PortfolioLoss, SquaredDistance
-from learners.families import ROUNDING, meet, path_length, random_signs, rotating_quadratics
+from learners.families import (
+    ROUNDING,
+    meet,
+    path_length,
+    pushed_back,
+    random_signs,
+    rotating_quadratics,
+)
 
 ROUNDS = 400
 
@@ -70,7 +77,7 @@ def plain_sword(domain, rounds, losses, G):
     number = math.ceil(math.log2(4 * math.sqrt(rounds)) - 1e-9) + 1
     etas = [D / G * 2.0**-i for i in reversed(range(number))]
     bases, points = ([domain.origin()] * number for _ in range(2))
-    totals, a, hint, played = np.zeros(number), 0.0, np.zeros(number), []
+    totals, a, hint, played, seen = np.zeros(number), 0.0, np.zeros(number), [], []
     for f in losses:
         behind = totals + hint - (totals + hint).min()
         kept = np.exp(-behind / a) if a else (behind == 0) * 1.0
@@ -86,8 +93,13 @@ def plain_sword(domain, rounds, losses, G):
         a += max(0.0, weights @ lost - phi(totals + lost) + phi(totals)) / math.log(number)
         totals = totals + lost
         bases = [domain.project(b - eta * g) for b, eta in zip(bases, etas, strict=True)]
-        points = [domain.project(b - eta * g) for b, eta in zip(bases, etas, strict=True)]
-        hint = np.array([g @ p for p in points])
+        seen.append(g)
+        pairs = list(itertools.pairwise(seen))
+        share = 1.0
+        if pairs:
+            share = np.clip(sum(a @ b for a, b in pairs) / sum(a @ a for a, _ in pairs), 0, 1)
+        points = [domain.project(b - eta * share * g) for b, eta in zip(bases, etas, strict=True)]
+        hint = np.array([share * g @ p for p in points])
     return played
 
 
@@ -115,7 +127,7 @@ def test_sword_has_little_regret_on_benign_losses_and_knows_it(domain, settings,
     ader = dw.Ader(domain, ROUNDS, 2.0)
     dw.play(ader, losses)
     assert bound < 0.1 * ader.bound(path_length(targets))
-    hard = random_signs(domain, ROUNDS, G=2.0)
+    hard = pushed_back(domain, ROUNDS, G=2.0)
     against = dw.Sword(domain, ROUNDS, 2.0, **settings)
     meeting = meet(against, hard)
     adverse = meeting.regret(meeting.comparators(1))

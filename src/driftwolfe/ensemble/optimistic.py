@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 import numpy as np
 
 from driftwolfe.domains import Domain
@@ -13,7 +12,7 @@ from driftwolfe.ensemble.descent import TOO_MANY_COLUMNS
 from driftwolfe.ensemble.experts import Evaluation
 from driftwolfe.ensemble.plan import Plan, ProjectionConfig
 from driftwolfe.losses import Loss
-from driftwolfe.points import FactoredMatrix, clip_to_ball, norm
+from driftwolfe.points import FactoredMatrix, clip_to_ball, inner, norm
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.points.ops import trimmed
 from driftwolfe.storage import require
@@ -22,8 +21,9 @@ from driftwolfe.storage import require
 class OptimisticDescent(BallDescent):
     r"""Optimistic gradient descent, each with its own step, from one gradient for all.
 
-    .. math:: \hat y \leftarrow P(\hat y - \eta g), \qquad y = P(\hat y - \eta m), \qquad m = g
+    .. math:: \hat y \leftarrow P(\hat y - \eta g), \qquad y = P(\hat y - \eta m), \qquad m = \kappa g
 
+    with the share :math:`\kappa \in [0, 1]` of gradients that would have been the best hint so far, by least squares.
     P is the projection on the set (``each``), or the rescaling to the ball around it, and then the mean
     of all y is projected, as in `BallDescent`. For comparators of path length p,
 
@@ -35,7 +35,7 @@ class OptimisticDescent(BallDescent):
     in its losses and its hints, and `costs` with what that adds.
     """
 
-    STATE = ("bases", "hint", "scale", "moves", "costs")
+    STATE = ("bases", "last", "share", "products", "scale", "moves", "costs")
 
     def __init__(
         self,
@@ -49,11 +49,12 @@ class OptimisticDescent(BallDescent):
     ) -> None:
         self.correction, self.each = correction, each
         self.bases: list[Point] = []
-        self._stacked: Any = (None, None)  # the points of which list, and these as one array
         self.scale = 0.0  # the factor c on the steps that led to y
         self.moves, self.costs = np.empty((2, 0))  # squared moves of the last step
         super().__init__(oracle, step_scale, domain, plans, start)
-        self.hint = 0.0 * self.kept(domain.origin())
+        self.last = 0.0 * self.kept(domain.origin())  # gradient
+        self.share = 0.0  # of the last gradient that is expected again
+        self.products = np.zeros(2)  # of gradients with those before, and of these with themselves
 
     @property
     def diameter(self) -> float:
@@ -75,14 +76,15 @@ class OptimisticDescent(BallDescent):
         return found._replace(losses=losses, played=float(weights @ losses))
 
     def hints(self) -> Array:
-        """Return what the experts will lose if the last gradient comes again."""
+        """Return what the experts will lose if the hint is right."""
         return self.losses(self.hint) + self.correction * self.moves
 
     def charge(self, weights: Array, gradient: Point) -> None:
         """Add what this round costs each expert beside its step's distance terms."""
-        error, scale = norm(gradient - self.hint), self.scale_for(self.largest_gradient)
+        hint, scale = self.hint, self.scale_for(self.largest_gradient)
+        error = norm(gradient - hint)
         # Where nothing was expected, y is where the step starts, and that may be the new one.
-        step = (self.scale if norm(self.hint) > 0.0 else scale) * self.steps
+        step = (self.scale if norm(hint) > 0.0 else scale) * self.steps
         charged = np.minimum(0.5 * step * error**2, 2.0 * self.domain.radius * error)
         switching = self.correction * (self.moves - float(weights @ self.moves))
         self.costs = self.costs + charged + switching
@@ -91,40 +93,41 @@ class OptimisticDescent(BallDescent):
         self.move(evaluation.slopes, self.scale_for(self.largest_gradient))
 
     def move(self, gradient: Point, scale: float) -> None:
-        before = self.points
-        self.hint, self.scale = gradient, scale
+        self._learn_share(gradient)
+        self.last, self.scale = gradient, scale
+        before, hint = self.points, self.hint
         if isinstance(gradient, np.ndarray):
-            number, old = self.size, self._table
-            away = (scale * self.steps).reshape(-1, *(1,) * gradient.ndim) * gradient
-            bases = self._confined(np.stack(self.bases) - away)
-            table = self._confined(bases - away)
-            self.bases, self.points = list(bases), list(table)
-            self._stacked = self.points, table
-            step = (table - old).reshape(number, -1)
+            old = self.table
+            bases = self.confined(np.stack(self.bases) - self.step_along(gradient, scale))
+            self.bases = list(bases)
+            self.put(self.confined(bases - self.step_along(hint, scale)))
+            step = (self.table - old).reshape(self.size, -1)
             self.moves = np.einsum("ij,ij->i", step, step)
             return
         self.bases = self._moved(self.bases, gradient, scale)
-        self.points = self._moved(self.bases, gradient, scale)
+        self.points = self._moved(self.bases, hint, scale)
         pairs = zip(self.points, before, strict=True)
         self.moves = np.array([norm(now - then) ** 2 for now, then in pairs])
 
-    @property
-    def _table(self) -> Array:
-        """The points as one array."""
-        if self._stacked[0] is not self.points:
-            self._stacked = self.points, np.stack(self.points)
-        return self._stacked[1]
+    def _learn_share(self, gradient: Point) -> None:
+        """Choose the share of a gradient that was, so far, the best hint of the next."""
+        along, square = self.products
+        length = norm(self.last)
+        if length > 0.0:
+            along, square = along + inner(self.last, gradient), square + length * length
+        elif square == 0.0:  # nothing is known yet: expect it again
+            self.share = 1.0
+            return
+        self.products = np.array([along, square])
+        self.share = min(1.0, max(0.0, along / square))
 
-    def _confined(self, ends: Array) -> Array:
-        """Arrays in the set, or in the ball around it."""
-        if self.each:
-            return self.domain.project_many(ends)
-        center = 0.0 if self.domain.center is None else self.domain.center
-        away = ends - center
-        flat = away.reshape(len(ends), -1)
-        lengths = np.sqrt(np.einsum("ij,ij->i", flat, flat))
-        shares = self.domain.radius / np.maximum(lengths, self.domain.radius)
-        return center + shares.reshape(-1, *(1,) * (ends.ndim - 1)) * away
+    @property
+    def hint(self) -> Point:
+        """What is expected of the next gradient."""
+        return self.share * self.last
+
+    def confined(self, ends: Array) -> Array:
+        return self.domain.project_many(ends) if self.each else super().confined(ends)
 
     def _moved(self, points: list[Point], gradient: Point, scale: float) -> list[Point]:
         """Points that are no arrays after a step along the gradient."""
@@ -139,15 +142,7 @@ class OptimisticDescent(BallDescent):
     def losses(self, gradient: Point) -> Array:
         if not norm(gradient) < 1e150:
             raise ValueError("a gradient leaves the range of numbers; use other units")
-        if not isinstance(gradient, np.ndarray):
-            return super().losses(gradient)
-        return self._table.reshape(self.size, -1) @ gradient.ravel()
-
-    def combined(self, weights: Array) -> Point:
-        if not isinstance(self.points[0], np.ndarray):
-            return super().combined(weights)
-        table = self._table
-        return weights.dot(table.reshape(self.size, -1)).reshape(table.shape[1:])
+        return super().losses(gradient)
 
     def settle(self, weights: Array) -> None:
         if self.each:  # the mean is in the set
@@ -159,7 +154,8 @@ class OptimisticDescent(BallDescent):
         super().check_state()
         number, like = self.size, self.kept(self.domain.origin())
         require(len(self.bases) == self.moves.size == self.costs.size == number, "experts")
-        require(all(same_kind(each, like) for each in (self.hint, *self.bases)), "experts")
+        require(all(same_kind(each, like) for each in (self.last, *self.bases)), "experts")
         if self.each:
             require_feasible(self.domain, [*self.points, *self.bases])
+        require(0.0 <= self.share <= 1.0 and self.products.shape == (2,), "experts")
         require(self.scale >= 0.0 and self.moves.min(initial=0.0) >= 0.0, "experts")

@@ -31,11 +31,12 @@ class Sword(GridLearner):
     r"""Optimistic gradient descent with many step sizes, and optimistic weights: one gradient per round.
 
     .. math:: \hat x^i \leftarrow P_K(\hat x^i - \eta_i g_t), \qquad
-              x^i_{t+1} = P_K(\hat x^i - \eta_i g_t), \qquad g_t = \nabla f_t(x_t)
+              x^i_{t+1} = P_K(\hat x^i - \eta_i m_{t+1}), \qquad g_t = \nabla f_t(x_t)
 
-    All expect the last gradient again, and so do the weights (`OptimisticHedge`);
-    :math:`\eta_i = c\, 2^{i-1}/(4\sqrt T)` up to c = D/G. With :math:`q_t = \lVert g_t - g_{t-1}\rVert`
-    (:math:`g_0 = 0`) and :math:`A = \sum_t q_t^2`, regret against comparators of path length P is at most
+    All expect a share of the last gradient again, :math:`m_{t+1} = \kappa_t g_t`, and so do the weights
+    (`OptimisticHedge`); :math:`\kappa_t \in [0, 1]` is the share that has been best so far, by least squares.
+    :math:`\eta_i = c\, 2^{i-1}/(4\sqrt T)` up to c = D/G. With :math:`q_t = \lVert g_t - m_t\rVert`
+    and :math:`A = \sum_t q_t^2`, regret against comparators of path length P is at most
 
     .. math:: 1.07\sqrt{(D^2/4 + D P)\,A} + D\sqrt{A \ln N} + 2 D\max_t q_t
 
@@ -64,12 +65,13 @@ class Sword(GridLearner):
     A is known after the game, and the bound holds for any convex losses. If they are
     :math:`\beta`-smooth and nonnegative on the whole space, then :math:`A \le 8\beta\sum_t f_t(x_t)`, so regret is
     :math:`O(\sqrt{(1 + P + F)(1 + P)})` with F the loss of the comparators. With V the
-    sum of the largest squared changes of gradients, :math:`A \le G^2 + 2V + 2\beta^2\sum_t\lVert x_t -
-    x_{t-1}\rVert^2`; that the last sum is small is what the correction is for, and is proved in the
+    sum of the largest squared changes of gradients and :math:`\kappa = 1`, :math:`A \le G^2 + 2V + 2\beta^2\sum_t\lVert
+    x_t - x_{t-1}\rVert^2`; that the last sum is small is what the correction is for, and is proved in the
     original for its own weights, not here. With ``projections="one"`` gradients are those of the
     surrogate, and A is measured with these. `docs/theory/benign.md` has the proofs.
 
-    Weights are scale-free where the original's have a rate that needs :math:`\beta`.
+    Weights are scale-free where the original's have a rate that needs :math:`\beta`; the original expects all of the
+    last gradient, :math:`\kappa = 1`, which is worse where losses have kinks.
 
     References
     ----------
