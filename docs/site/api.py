@@ -66,6 +66,15 @@ def groups() -> dict[str, Group]:
             "Games, their records, saved files, and threads.",
             {"driftwolfe": ["play", "History", "load", "set_threads"]},
         ),
+        "compare": Group(
+            "Comparing and drawing",
+            "Several learners on the same streams, in one table and in pictures.",
+            {
+                "driftwolfe": ["compare"],
+                "driftwolfe.comparison": ["Comparison"],
+                "driftwolfe.plot": _public("driftwolfe.plot"),
+            },
+        ),
         "regret": Group(
             "Regret",
             "Loss minus that of comparators; every offline minimum has a certified gap.",

@@ -32,6 +32,7 @@ SIDEBAR = {
         "methods": "All methods",
         "howto/own-set": "Your own set",
         "howto/own-loss": "Your own loss",
+        "howto/compare": "Your own learner against ours",
         "howto/portfolio": "Mixtures and portfolios",
         "howto/recommender": "A drifting recommender",
         "howto/sweeps": "Sweeps on a cluster",

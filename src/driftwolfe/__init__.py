@@ -24,6 +24,7 @@ __all__ = [
     "History",
     "__version__",
     "bounds",
+    "compare",
     "domains",
     "ensemble",
     "estimators",
@@ -34,6 +35,7 @@ __all__ = [
     "losses",
     "oracles",
     "play",
+    "plot",
     "points",
     "regret",
     "set_threads",
@@ -43,21 +45,23 @@ __all__ += domains.__all__
 __all__ += learners.__all__
 
 #: Imported when first used, to start quickly.
-_LAZY = ("estimators", "evaluate", "regret", "streams")
+_LAZY = ("estimators", "evaluate", "plot", "regret", "streams")
 
 
 def load(path: _Any, domain: _Any = None, device: _Any = None) -> _Any:
     """Return a saved learner or estimator, which resumes bit-identically.
 
     The file says what it holds; nothing in it is ever executed. A damaged or foreign file is refused
-    with a ValueError. A learner of a class of your own is loaded by that: ``MyLearner.load(path)``.
+    with a ValueError. Learners and sets of your own classes are found by their names once the module
+    that defines them is imported; ``MyLearner.load(path)`` names the class itself.
 
     Parameters
     ----------
     path
         The file.
     domain
-        The learner's set, if that holds functions or is of a class of your own: it is not in the file.
+        The learner's set, if that holds functions or is of a class without `arguments`: it is not in
+        the file.
     device
         Where to resume: ``"cpu"``, ``"cuda"``, ...; None for where it was, or for the CPU, with a
         warning, if that device is not here.
@@ -87,8 +91,10 @@ def load(path: _Any, domain: _Any = None, device: _Any = None) -> _Any:
 def __getattr__(name: str) -> _Any:
     if name in _LAZY:
         return _import_module(f"driftwolfe.{name}")
+    if name == "compare":
+        return _import_module("driftwolfe.comparison").compare
     raise AttributeError(f"module 'driftwolfe' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, "compare"})

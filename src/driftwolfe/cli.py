@@ -225,7 +225,7 @@ def run_sweep(options: argparse.Namespace) -> int:
     store = sweep.Store(options.out or Path("results") / Path(options.spec).stem)
     store.add(spec.title, spec.trials())
     command = f"driftwolfe sweep {shlex.quote(Path(options.spec).name)}"
-    return _run_trials(options, store, command, sweep.run_sweep)
+    return _run_trials(options, store, command, partial(sweep.run_sweep, trusted=spec.trials()))
 
 
 def _run_trials(

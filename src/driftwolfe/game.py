@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,6 +51,8 @@ class History:
         The losses themselves, for the regret measures; empty if not kept.
     decisions, weights
         The points played and, of an ensemble, the expert weights in use, if recorded.
+    experts
+        The names of the experts that `weights` belong to, in each round.
 
     Examples
     --------
@@ -73,6 +75,7 @@ class History:
     decisions: list[Point] = field(default_factory=list)
     weights: list[Array] = field(default_factory=list)
     membership: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    experts: list[tuple[str, ...]] = field(default_factory=list)
 
     @property
     def cumulative_loss(self) -> Array:
@@ -107,6 +110,7 @@ class GameRecord(NamedTuple):
     rows: list[tuple[float, ...]]  # seconds, loss and `CALLS` of each round
     decisions: list[Point]
     weights: list[Array]
+    experts: list[tuple[str, ...]]
 
     @property
     def table(self) -> Array:
@@ -168,7 +172,7 @@ def play(
         )
     period = checks.count(every, "every")
     saved = None if checkpoint is None else Checkpoint(checkpoint, learner, recording)
-    record = GameRecord([], [], []) if saved is None else saved.resume(learner)
+    record = GameRecord([], [], [], []) if saved is None else saved.resume(learner)
     stream = iter(losses)
     if sys.stderr.isatty() if progress is None else progress:
         from tqdm import tqdm  # slow to import
@@ -194,6 +198,7 @@ def play(
             record.decisions.append(learner.decision)  # x_t
         if batch and record_weights and (weights := learner.expert_weights) is not None:
             record.weights.append(weights)
+            record.experts.append(tuple(learner.expert_names or map(str, range(len(weights)))))
         if late > 1:
             waiting.extend((loss, learner.ask()) for loss in batch)
             if batch and len(waiting) < late:
@@ -219,7 +224,8 @@ def play(
     spent, suffered, *counts = record.table.T
     lmo, projection, gauge, membership = (made.astype(np.int64) for made in counts)
     lists = (functions, record.decisions, record.weights)
-    return History(learner.domain, suffered, spent, lmo, projection, gauge, *lists, membership)
+    calls = lmo, projection, gauge
+    return History(learner.domain, suffered, spent, *calls, *lists, membership, record.experts)
 
 
 # -- checkpoints -----------------------------------------------------------------------------------
@@ -231,12 +237,15 @@ GAME = archive.LEARNER | {
     "recording": Field(list, (2,), items=Field(bool)),
     "decisions": Field(dict),
     "weights": Field(dict),
+    "experts": Field(dict, newer=True),
 }
 #: Its record: seconds, loss and four counts of calls of each round, and points.
 POINTS = Field(list, items=archive.POINT)
 RECORD = {"rows": Field(np.float64, ("rounds", 6)), "decisions": POINTS, "weights": POINTS}
 #: Dense points: how many rows each has, and all of them end to end.
 PACKED = {"lengths": Field(np.int64, ("rounds",), 0), "numbers": Field(np.float64)}
+#: Names of experts, and which has each weight.
+NAMED = {"names": Field(list, items=Field(str)), "numbers": Field(np.int64, (None,), 0)}
 
 
 class Checkpoint:
@@ -254,7 +263,7 @@ class Checkpoint:
     def resume(self, learner: Learner) -> GameRecord:
         """Bring the learner to where the file left it, and return the record; empty without a file."""
         if not self.path.exists():
-            return GameRecord([], [], [])
+            return GameRecord([], [], [], [])
         saved = storage.read_archive(self.path, self._check)
         with storage.enough_memory(self.path), self._refused():
             reached = archive.restored(learner, saved)
@@ -284,6 +293,7 @@ class Checkpoint:
             "recording": self.recording,
             "decisions": writer.write(_packed(record.decisions)),
             "weights": writer.write(_packed(record.weights)),
+            "experts": writer.write(_numbered(record.experts)),
         }
         storage.write_archive(self.path, "Game", settings, {**writer.arrays, "rows": record.table})
 
@@ -317,7 +327,11 @@ def _read_record(saved: Archive) -> GameRecord:
     require((rows[:, 2:] >= 0).all(), "calls")
     points = (held["decisions"], held["weights"])
     require(all(len(each) in (0, rounds) for each in points), "records of points")
-    return GameRecord([tuple(row) for row in rows.tolist()], *points)
+    lengths = list(map(len, held["weights"]))
+    experts = [tuple(map(str, range(length))) for length in lengths]  # in older files
+    if "experts" in saved.settings:
+        experts = _named(reader.read(saved.settings["experts"]), lengths)
+    return GameRecord([tuple(row) for row in rows.tolist()], *points, experts)
 
 
 def _packed(points: list[Any]) -> Any:
@@ -325,3 +339,19 @@ def _packed(points: list[Any]) -> Any:
     if not points or not all(isinstance(point, np.ndarray) for point in points):
         return points
     return np.array([len(point) for point in points]), np.concatenate(points)
+
+
+def _numbered(experts: list[tuple[str, ...]]) -> Any:
+    """The names of all experts, each once, and their numbers in all rounds end to end."""
+    names = {name: i for i, name in enumerate(dict.fromkeys(chain.from_iterable(experts)))}
+    return list(names), np.array([names[name] for each in experts for name in each], dtype=np.int64)
+
+
+def _named(held: Any, lengths: list[int]) -> list[tuple[str, ...]]:
+    """The names of the experts in each round, of which there are so many."""
+    require(isinstance(held, tuple) and len(held) == 2, "experts")
+    names, numbers = held
+    check_fields(NAMED, {"names": names, "numbers": numbers}, "game")
+    require(numbers.size == sum(lengths) and (numbers < len(names)).all(), "experts")
+    found = iter(numbers.tolist())
+    return [tuple(names[i] for i in islice(found, length)) for length in lengths]

@@ -1,15 +1,18 @@
-"""Text for terminals: what they can show, lines that fit, tables, and no control characters."""
+"""Text for terminals: numbers, tables, lines that fit, what they can show, and no control characters."""
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import TextIO
+from typing import NamedTuple, TextIO
+
+import numpy as np
 
 #: Every letter beyond ASCII that charts are drawn with.
 LETTERS = "░▒▓█○─┴"
@@ -96,3 +99,48 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
         numbers = [text.rjust(width) for text, width in zip(others, widths[1:], strict=True)]
         lines.append("  ".join([first.ljust(widths[0]), *numbers]).rstrip())
     return lines
+
+
+class Spread(NamedTuple):
+    """A mean over seeds and the standard deviation; 0 for a single seed."""
+
+    mean: float
+    deviation: float
+
+
+def spread(values: Iterable[float]) -> Spread:
+    """The mean and the standard deviation of a sample."""
+    sample = np.array(list(values), dtype=float)
+    return Spread(float(sample.mean()), float(sample.std(ddof=1)) if sample.size > 1 else 0.0)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things, such as "1 round" or "3,000 rounds"."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number with so many significant digits and thousands separators.
+
+    >>> number(1234.56), number(0.0123456), number(1000000.0), number(3.0)
+    ('1,235', '0.01235', '1,000,000', '3')
+    """
+    if value == 0.0 or not math.isfinite(value):
+        return f"{value:g}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def spread_text(spread: Spread | None) -> str:
+    """A mean and its deviation, to two digits of the deviation; a dash for None.
+
+    >>> spread_text(Spread(0.81234, 0.0123)), spread_text(Spread(2345.6, 78.9)), spread_text(None)
+    ('0.812 ± 0.012', '2,346 ± 79', '–')
+    """
+    if spread is None:
+        return "–"
+    if not spread.deviation:
+        return number(spread.mean)
+    decimals = max(0, 1 - math.floor(math.log10(spread.deviation)))
+    return f"{spread.mean:,.{decimals}f} ± {spread.deviation:,.{decimals}f}"

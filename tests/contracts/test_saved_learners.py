@@ -2,7 +2,6 @@
 
 import dataclasses
 import hashlib
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -425,18 +424,51 @@ def test_a_learner_of_ones_own_is_loaded_with_its_class(name, own_set, tmp_path)
     for loss in losses[:15]:
         learner.update(loss)
     learner.save(path)
-    told = f"holds a {cls.__name__}, a learner of your own: load it with its class, {cls.__name__}.load"
-    with pytest.raises(ValueError, match=re.escape(told)):
-        dw.load(path)
     if own_set:
         with pytest.raises(ValueError, match="is one of your own and is not in the file"):
             cls.load(path)
-    other = cls.load(path, **({"domain": domain} if own_set else {}))
+    given = {"domain": domain} if own_set else {}
+    assert type(dw.load(path, **given)) is cls  # it is imported
+    other = cls.load(path, **given)
     assert type(other) is cls
     assert differences(learner, other, sets=not own_set) == []
     for loss in losses[15:]:
         assert other.update(loss) == learner.update(loss)
     assert differences(learner, other, sets=not own_set) == []
+
+
+class Octahedron(dw.L1Ball):
+    """A user's own set that says how it is made."""
+
+    def __init__(self, sides, size=1.0):
+        super().__init__(sides, size)
+        self.sides, self.size = sides, size
+
+    def arguments(self):
+        return {"sides": self.sides, "size": self.size}
+
+
+def test_own_classes_are_found_once_they_are_imported_and_never_imported_by_a_file(tmp_path):
+    """In a program that does not define them, a file that names them is refused, and imports nothing."""
+    path, losses = tmp_path / "learner.safetensors", stream(dw.L1Ball(4), 20)
+    learner = Declared(Octahedron(4, size=2.0))
+    for loss in losses:
+        learner.update(loss)
+    learner.save(path)
+    other = dw.load(path)
+    assert (type(other), type(other.domain)) == (Declared, Octahedron)
+    assert (other.domain.size, other.total) == (2.0, learner.total)
+    program = (
+        "import sys, driftwolfe as dw\n"
+        "before = set(sys.modules)\n"
+        "try:\n    dw.load(sys.argv[1])\n"
+        "except ValueError as problem:\n    print(problem)\n"
+        f"assert {__name__!r} not in sys.modules\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True
+    )
+    assert "a learner of your own: import the module that defines it first" in found.stdout
 
 
 def test_a_class_loads_only_what_was_saved_by_it(tmp_path):

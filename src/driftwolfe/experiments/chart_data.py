@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from driftwolfe.experiments import figure_style as fs
 from driftwolfe.experiments.figure_style import LineStyle
-from driftwolfe.experiments.summary import (
-    CALLS,
-    Curve,
-    Series,
-    Spread,
-    Summary,
-    counted,
-    machines,
-)
-from driftwolfe.experiments.tables import RegretRow, number, spread_text
+from driftwolfe.experiments.summary import CALLS, Curve, Series, Summary, machines
+from driftwolfe.experiments.tables import RegretRow
 from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.terminal import Spread, counted, number, spread_text
 
 P = TypeVar("P")
 
@@ -295,7 +288,7 @@ def weight_chart(summary: Summary) -> Chart[ExpertTable]:
     for series in summary.chosen.values():
         result, weights = series.results[0], series.results[0].weights
         if weights is not None and weights.experts and weights.rounds:
-            order = np.argsort([expert_size(name) for name in weights.experts], kind="stable")
+            order = np.argsort([fs.expert_size(name) for name in weights.experts], kind="stable")
             names = [weights.experts[place] for place in order]
             values = np.array(weights.values, dtype=float).T[order]
             rounds = np.array(weights.rounds)
@@ -306,12 +299,6 @@ def weight_chart(summary: Summary) -> Chart[ExpertTable]:
     shown = f"expert weights of seed {', '.join(map(str, sorted(of)))}"
     told = "Heat maps of the weight of each expert over rounds. The heaviest experts at the end: "
     return Chart("weights", shown, f"{told}{'; '.join(heaviest)}.", tables)
-
-
-def expert_size(expert: str) -> float:
-    """The number in an expert's name, such as 1024 in "γ = 1,024"; 0 where there is none."""
-    number = re.search(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?", expert)
-    return float(number.group().replace(",", "")) if number else 0.0
 
 
 def largest_weight(tables: Iterable[ExpertTable]) -> float:

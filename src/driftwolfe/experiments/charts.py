@@ -23,7 +23,8 @@ from driftwolfe.experiments.chart_data import (
 )
 from driftwolfe.experiments.figure_style import INACTIVE, MARKERS
 from driftwolfe.experiments.summary import Summary
-from driftwolfe.experiments.tables import RegretRow, spread_text
+from driftwolfe.experiments.tables import RegretRow
+from driftwolfe.terminal import spread_text
 
 Json = dict[str, Any]
 #: A title in HTML, a horizontal and a vertical axis of kinds that page.js knows, and the traces.

@@ -13,7 +13,8 @@ from driftwolfe.experiments.summary import (
     machines,
     paired,
 )
-from driftwolfe.experiments.tables import markdown_text, number, write_table
+from driftwolfe.experiments.tables import markdown_text, write_table
+from driftwolfe.terminal import number
 
 #: Times quicker that count as significantly faster, the share of loss that counts as slight, and the
 #: standard errors beyond which a difference counts.

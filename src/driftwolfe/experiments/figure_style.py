@@ -12,6 +12,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.terminal import printable
 
 if TYPE_CHECKING:
@@ -38,6 +41,7 @@ KNOWN = ("POLD", "POLA", "BOGD_IP", "Multi-OCG", "Ader", "PAMO", "POLAR")
 #: The end of the label of a method with the steps of its theory, c = D/G; its lines are thin.
 UNTUNED = ", untuned"
 _ROW = 0.165  # inches of a legend's row
+NAMED = 13  # experts that a map names at most
 
 
 def extra(module: str) -> ModuleType:
@@ -179,3 +183,30 @@ def legend_beside(figure: Figure, entries: Sequence[Line2D]) -> None:
     lines = 2 + len(labels) + "".join(labels).count("\n")
     figure.set_figheight(max(figure.get_figheight(), _ROW * lines))
     figure.legend(handles=list(entries), loc="outside right upper", handlelength=3.2)
+
+
+def expert_size(expert: str) -> float:
+    """The number in an expert's name, such as 1024 in "γ = 1,024"; 0 where there is none."""
+    number = re.search(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?", expert)
+    return float(number.group().replace(",", "")) if number else 0.0
+
+
+def weight_map(
+    axis: Axes, experts: Sequence[str], rounds: Indices, values: Array, largest: float
+) -> Any:
+    """A map of weights by expert and round; beige where an expert is not active, which is nan."""
+    if len(rounds) == 1:
+        edges = rounds[0] + np.array([-0.5, 0.5])
+    else:
+        edges = np.concatenate([rounds[:1], (rounds[1:] + rounds[:-1]) / 2.0, rounds[-1:]])
+    # White to dark blue: lighter is less, to every eye and in grey.
+    colours = extra("matplotlib").colormaps["Blues"].with_extremes(bad=INACTIVE)
+    weights, rows = np.ma.masked_invalid(values), np.arange(len(experts) + 1) - 0.5
+    options: dict[str, Any] = {"cmap": colours, "vmin": 0.0, "vmax": largest, "rasterized": True}
+    image = axis.pcolormesh(edges, rows, weights, **options)
+    axis.grid(False)
+    named = range(0, len(experts), -(-len(experts) // NAMED))
+    axis.set_yticks(list(named), [literal(experts[place]) for place in named])
+    axis.tick_params(axis="y", length=0)
+    axis.spines[:].set_visible(False)
+    return image

@@ -12,11 +12,12 @@ import numpy as np
 
 from driftwolfe.experiments import chart_data
 from driftwolfe.experiments import figure_style as fs
-from driftwolfe.experiments.chart_data import ExpertTable, Line, Panel
+from driftwolfe.experiments.chart_data import Line, Panel
 from driftwolfe.experiments.figure_style import FAINT, INK, LineStyle, extra, literal, print_style
-from driftwolfe.experiments.summary import CALLS, Spread, Summary, counted
-from driftwolfe.experiments.tables import RegretRow, spread_text
+from driftwolfe.experiments.summary import CALLS, Summary
+from driftwolfe.experiments.tables import RegretRow
 from driftwolfe.storage import write
+from driftwolfe.terminal import Spread, counted, spread_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +43,7 @@ FORMATS: dict[str, dict[str, Any]] = {
 }
 _MARKS = 6  # markers on a curve
 _COLUMNS = 4  # panels of regrets side by side
-_ROW, _NAMED = 0.125, 13  # inches of an expert's row, and rows that are named at most
+_ROW = 0.125  # inches of an expert's row
 #: Marks the chosen c, and a c that was chosen on fewer rounds.
 _RING: dict[str, Any] = {"markersize": 8.5, "markerfacecolor": "none", "markeredgewidth": 1.0}
 _HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": 1.0}
@@ -260,7 +261,7 @@ def weights(summary: Summary) -> Figure | None:
     if not tables:
         return None
     columns = 1 if len(tables) <= 3 else 2
-    heights = [max(4, min(len(table.experts), 2 * _NAMED)) for table in tables]
+    heights = [max(4, min(len(table.experts), 2 * fs.NAMED)) for table in tables]
     rows = [max(heights[start : start + columns]) for start in range(0, len(heights), columns)]
     figure = _sheet([summary], chart.shown, _ROW * sum(rows) + 0.36 * len(rows) + 0.8)
     axes = list(figure.subplots(len(rows), columns, height_ratios=rows, squeeze=False).flat)
@@ -269,7 +270,8 @@ def weights(summary: Summary) -> Figure | None:
     axes = axes[: len(tables)]
     largest = chart_data.largest_weight(tables)
     for place, (axis, table) in enumerate(zip(axes, tables, strict=True)):
-        image = _draw_weights(axis, table, largest)
+        image = fs.weight_map(axis, table.experts, table.rounds, table.values, largest)
+        axis.set_title(literal(table.label), loc="left", pad=3)
         fs.mark_drifts(axis, summary.drifts, color=INK, zorder=3)
         axis.set_xlim(0, summary.length)
         fs.count_axis(axis, "x", 4)
@@ -404,24 +406,3 @@ def _draw_regret(axis: Axes, place: int, value: Spread, style: LineStyle, highes
         color=INK,
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
     )
-
-
-def _draw_weights(axis: Axes, table: ExpertTable, largest: float) -> Any:
-    """The map; beige where an expert is not active."""
-    count, rounds = len(table.experts), table.rounds
-    if len(rounds) == 1:
-        edges = rounds[0] + np.array([-0.5, 0.5])
-    else:
-        edges = np.concatenate([rounds[:1], (rounds[1:] + rounds[:-1]) / 2.0, rounds[-1:]])
-    # White to dark blue: lighter is less, to every eye and in grey.
-    colours = extra("matplotlib").colormaps["Blues"].with_extremes(bad=fs.INACTIVE)
-    weights, rows = np.ma.masked_invalid(table.values), np.arange(count + 1) - 0.5
-    options: dict[str, Any] = {"cmap": colours, "vmin": 0.0, "vmax": largest, "rasterized": True}
-    image = axis.pcolormesh(edges, rows, weights, **options)
-    axis.grid(False)
-    named = range(0, count, -(-count // _NAMED))
-    axis.set_yticks(list(named), [literal(table.experts[place]) for place in named])
-    axis.tick_params(axis="y", length=0)
-    axis.spines[:].set_visible(False)
-    axis.set_title(literal(table.label), loc="left", pad=3)
-    return image

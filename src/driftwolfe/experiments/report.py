@@ -13,14 +13,14 @@ from driftwolfe import storage, terminal
 from driftwolfe.experiments import claims, figures, tables
 from driftwolfe.experiments.charts import all_charts
 from driftwolfe.experiments.figure_style import extra
-from driftwolfe.experiments.summary import CALLS, Summary, counted
+from driftwolfe.experiments.summary import CALLS, Summary
 from driftwolfe.experiments.summary import summaries as summaries_of
 from driftwolfe.experiments.sweep import Store
-from driftwolfe.experiments.tables import RegretRow, markdown_text, number, spread_text
-from driftwolfe.experiments.trial import DATA_SETS, short
+from driftwolfe.experiments.tables import RegretRow, markdown_text
+from driftwolfe.experiments.trial import short
 from driftwolfe.streams.data_files import DataFile
 from driftwolfe.streams.datasets import RATINGS, ROWS
-from driftwolfe.terminal import printable
+from driftwolfe.terminal import counted, number, printable, spread_text
 
 __all__ = ["write_report"]
 
@@ -153,7 +153,7 @@ def _section(
     best = min(whole, key=lambda series: series.mean_loss.mean) if len(whole) > 1 else None
     return {
         "summary": summary,
-        "real": _REAL.get(DATA_SETS[summary.series[0].trial.data.name].file),
+        "real": _REAL.get(summary.series[0].trial.data.source.file),
         "tables": [_columns("Loss and regret", told, False), _columns("Cost", told, True)],
         "best": best,
         "charts": charts,

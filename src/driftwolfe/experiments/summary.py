@@ -12,6 +12,7 @@ from driftwolfe.experiments.figure_style import UNTUNED, line_styles
 from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.trial import DataSet, Result, canonical
 from driftwolfe.points.kinds import Array, Indices
+from driftwolfe.terminal import Spread, counted, spread
 
 Calls = Literal["lmo", "projection", "gauge", "membership", "products"]
 Curve = Literal["loss", "seconds"] | Calls
@@ -34,24 +35,6 @@ CALLS: dict[Calls, Oracle] = {
     "membership": Oracle("membership", "membership tests", (4.0, 1.3, 1.0, 1.3)),
     "products": Oracle("product", "matrix-vector products", (2.0, 1.0, 2.0, 3.0)),
 }
-
-
-class Spread(NamedTuple):
-    """A mean over seeds and the standard deviation; 0 for a single seed."""
-
-    mean: float
-    deviation: float
-
-
-def spread(values: Iterable[float]) -> Spread:
-    """The mean and the standard deviation of a sample."""
-    sample = np.array(list(values), dtype=float)
-    return Spread(float(sample.mean()), float(sample.std(ddof=1)) if sample.size > 1 else 0.0)
-
-
-def counted(number: int, noun: str) -> str:
-    """A number of things, such as "1 round" or "3,000 rounds"."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 class Series:

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from importlib.resources import files
@@ -25,6 +25,9 @@ from driftwolfe.experiments.trial import (
     Result,
     Trial,
     decode,
+    is_own,
+    own,
+    own_learner,
     read_file,
     remove_checkpoint,
     short,
@@ -95,7 +98,10 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def read_spec(path: Folder) -> Spec:
-    """Read a sweep from a TOML file; errors say what is wrong and where."""
+    """Read a sweep from a TOML file; errors say what is wrong and where.
+
+    Learners and streams of the user's own that it names are imported, also from beside the file.
+    """
     file = Path(path)
     if not file.is_file():
         raise FileNotFoundError(
@@ -103,7 +109,20 @@ def read_spec(path: Folder) -> Spec:
         )
     if file.stat().st_size > 1 << 20:
         raise ValueError(f"{file} is too large to be the description of a sweep")
-    return parse_spec(file.read_bytes(), str(file))
+    spec = parse_spec(file.read_bytes(), str(file))
+    if any(trial.runs_own_code for trial in spec.trials()):
+        sys.path.insert(
+            0, str(file.parent.absolute())
+        )  # as Python does for a script; workers inherit it
+        try:
+            for trial in spec.trials():
+                if is_own(trial.method):
+                    own_learner(trial)
+                if is_own(trial.data.name):
+                    own(trial.data.name)
+        except ValueError as problem:
+            raise ValueError(f"{file}: {problem}") from problem
+    return spec
 
 
 def parse_spec(content: bytes, name: str = "the sweep") -> Spec:
@@ -222,10 +241,12 @@ def run_sweep(
     folder: str | None = None,
     device: str = "cpu",
     before: Sequence[Store] = (),
+    trusted: Collection[Trial] = (),
 ) -> int:
     """Run the trials of a store that have no result, with `run_trials`; return how many failed.
 
-    Those of the stores `before` it come first.
+    Those of the stores `before` it come first. Code of the user's own runs for `trusted` trials only: the
+    list of a folder, which may come from anywhere, starts none.
     """
     failed, stores = 0, [*before, store]
     with ExitStack() as held:
@@ -233,6 +254,13 @@ def run_sweep(
             held.enter_context(each.locked())
         homes = {trial.identity: each for each in stores for trial in each.missing}
         missing = [trial for each in stores for trial in each.missing]
+        known = {trial.identity for trial in trusted}
+        for trial in missing:
+            if trial.runs_own_code and trial.identity not in known:
+                raise ValueError(
+                    f"{store.folder} lists {trial.method} on {trial.data.name}, which would run code that "
+                    "the sweep does not name; name it there, or choose another folder with --out"
+                )
         if not missing:
             return 0
 

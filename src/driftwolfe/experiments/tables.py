@@ -17,47 +17,11 @@ import msgspec
 import numpy as np
 
 from driftwolfe import storage
-from driftwolfe.experiments.summary import (
-    CALLS,
-    Series,
-    Spread,
-    Summary,
-    counted,
-    machines,
-    paired,
-    spread,
-)
-from driftwolfe.experiments.trial import DATA_SETS, DataSet, Result, read_file, short
+from driftwolfe.experiments.summary import CALLS, Series, Summary, machines, paired
+from driftwolfe.experiments.trial import DataSet, Result, read_file, short
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.regret.offline import offline_minimum
-from driftwolfe.terminal import printable
-
-
-def number(value: float, digits: int = 4) -> str:
-    """A number with so many significant digits and thousands separators.
-
-    >>> number(1234.56), number(0.0123456), number(1000000.0), number(3.0)
-    ('1,235', '0.01235', '1,000,000', '3')
-    """
-    if value == 0.0 or not math.isfinite(value):
-        return f"{value:g}"
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    text = f"{value:,.{decimals}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def spread_text(spread: Spread | None) -> str:
-    """A mean and its deviation, to two digits of the deviation; a dash for None.
-
-    >>> spread_text(Spread(0.81234, 0.0123)), spread_text(Spread(2345.6, 78.9)), spread_text(None)
-    ('0.812 ± 0.012', '2,346 ± 79', '–')
-    """
-    if spread is None:
-        return "–"
-    if not spread.deviation:
-        return number(spread.mean)
-    decimals = max(0, 1 - math.floor(math.log10(spread.deviation)))
-    return f"{spread.mean:,.{decimals}f} ± {spread.deviation:,.{decimals}f}"
+from driftwolfe.terminal import Spread, counted, number, printable, spread, spread_text
 
 
 def markdown_text(text: str) -> str:
@@ -112,7 +76,7 @@ def stored_minima(
 ) -> list[Minimum]:
     """The result of `minima`, kept in the folder of a sweep; empty if not there and not to `solve`."""
     # Where a seed only changes the order of rounds within stretches, all seeds share one file.
-    used = 0 if DATA_SETS[data.name].order_within_stretches else seed
+    used = 0 if data.source.order_within_stretches else seed
     rounds = "" if data.rounds is None else f"-{data.rounds}"
     path = place / "minima" / f"{data.name}{rounds}-seed{used}.json"
     if not path.exists():

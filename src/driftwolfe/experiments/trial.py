@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
+import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import lru_cache, partial
+from importlib import import_module
 from itertools import chain, islice, pairwise, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -47,15 +49,42 @@ class Source(NamedTuple):
     rates: bool = False  # whether trials measure other rates of the weights too
 
 
+#: The name of something of the user's own: a module and what it holds.
+_OWN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+
+
+def is_own(name: Any) -> bool:
+    """Whether a name is of the form package.module:name. Nothing is imported."""
+    return isinstance(name, str) and len(name) < 200 and _OWN.fullmatch(name) is not None
+
+
+def own(name: str) -> Any:
+    """Import what a name of the user's own stands for; only for names that the user gave."""
+    module, _, attribute = name.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except ModuleNotFoundError as missing:
+        raise ValueError(
+            f"{name}: there is no module {missing.name}; it must lie beside the file of the sweep, or be "
+            "installed"
+        ) from missing
+    except AttributeError as missing:
+        raise ValueError(f"{name}: {missing}") from missing
+
+
 class DataSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A stream by its name, one of `DATA_SETS`."""
+    """A stream by its name, one of `DATA_SETS` or ``package.module:function`` of seed and rounds."""
 
     name: str
     rounds: int | None = None  # of a shorter version with the same shape of drift; None: all of it
 
     def __post_init__(self) -> None:
-        if self.name not in DATA_SETS:
-            raise ValueError(f"unknown data {self.name[:40]!r}; there are {', '.join(DATA_SETS)}")
+        if self.name not in DATA_SETS and not is_own(self.name):
+            there = ", ".join(DATA_SETS)
+            raise ValueError(
+                f"unknown data {self.name[:40]!r}; there are {there}, and package.module:function for "
+                "your own"
+            )
         if self.rounds is not None:
             # A stream is made whole before it is played.
             checks.count(self.rounds, "rounds", most=10_000_000)
@@ -63,9 +92,18 @@ class DataSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @lru_cache(maxsize=2)  # noqa: B019 (two data sets at most are kept)
     def load(self, seed: int, folder: str | Path | None = None) -> Stream:
         """Return the stream, its order decided by the seed; `folder` holds the real data."""
-        source = DATA_SETS[self.name]
-        options = {"data": folder} if source.file else {}
-        return source.make(seed=seed, rounds=self.rounds, **options)
+        options = {"data": folder} if self.source.file else {}
+        stream = self.source.make(seed=seed, rounds=self.rounds, **options)
+        if not (isinstance(stream, Stream) and stream.domain is not None):
+            raise TypeError(f"{self.name} must return a Stream with its domain, got {stream!r}")
+        return stream
+
+    @property
+    def source(self) -> Source:
+        """Where it comes from; a function of the user's own is imported when it is called."""
+        if is_own(self.name):
+            return Source(lambda **options: own(self.name)(**options))
+        return DATA_SETS[self.name]
 
 
 def _jumping_target(seed: int, rounds: int | None) -> Stream:
@@ -127,7 +165,7 @@ T = TypeVar("T")
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One run: checked, and the same on every machine, under any label."""
 
-    method: str  # name of a learner's class
+    method: str  # name of a learner's class; package.module:Class for one of the user's own
     data: DataSet
     c: float | None = None  # scale of the steps, see `step_options`; None: the learner's default
     options: dict[str, Option] = {}  # further keywords of the learner
@@ -138,8 +176,12 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     label: str = ""  # name in tables and figures; by default the method's
 
     def __post_init__(self) -> None:
-        if self.method not in list(METHODS):  # it may not be a text
-            raise ValueError(f"unknown method {self.method[:40]!r}; there are {', '.join(METHODS)}")
+        if self.method not in list(METHODS) and not is_own(self.method):  # it may not be a text
+            there = ", ".join(METHODS)
+            raise ValueError(
+                f"unknown method {self.method[:40]!r}; there are {there}, and package.module:Class for "
+                "your own"
+            )
         if not isinstance(self.data, DataSet):
             raise TypeError(f"data must be a DataSet, got {self.data!r}")
         if not isinstance(self.taus, tuple | list):
@@ -154,22 +196,31 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         }
         for name, value in numbers.items():
             msgspec.structs.force_setattr(self, name, value)
-        known = METHODS[self.method]
-        if self.c is not None and "step_scale" not in known:
-            raise ValueError(f"{self.method} has no steps that c could scale; leave c out")
-        allowed = sorted(known - {"domain", "horizon", "lipschitz", "step_scale"})
         for option, chosen in self.options.items():
-            if option not in allowed:
-                there = ", ".join(allowed) or "none"
-                raise ValueError(f"{self.method} has no option {option!r}; there are {there}")
             if not isinstance(chosen, Option):
                 raise TypeError(f"option {option} must be a number, a text, true or false")
             if isinstance(chosen, float) and not math.isfinite(chosen):
                 raise ValueError(f"option {option} must be finite, got {chosen!r}")
+        if self.method in METHODS:
+            self.check_options(METHODS[self.method])
+
+    def check_options(self, known: Collection[str]) -> None:
+        """Refuse options that a learner with these keywords does not take."""
+        if self.c is not None and "step_scale" not in known:
+            raise ValueError(f"{self.method} has no steps that c could scale; leave c out")
+        allowed = sorted(set(known) - {"domain", "horizon", "lipschitz", "step_scale"})
+        for option in self.options:
+            if option not in allowed:
+                there = ", ".join(allowed) or "none"
+                raise ValueError(f"{self.method} has no option {option!r}; there are {there}")
 
     @property
     def title(self) -> str:
-        return self.label or self.method
+        return self.label or self.method.rpartition(":")[2]
+
+    @property
+    def runs_own_code(self) -> bool:
+        return is_own(self.method) or is_own(self.data.name)
 
     @property
     def identity(self) -> str:
@@ -180,7 +231,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def name(self) -> str:
         """A readable name that no other trial has."""
         scale = "" if self.c is None else f"-c{short(self.c)}"
-        return f"{self.method}{scale}-seed{self.seed}-{self.identity}"
+        method = self.method.rpartition(":")[2][:60]
+        return f"{method}{scale}-seed{self.seed}-{self.identity}"
 
 
 def canonical(record: Any) -> bytes:
@@ -323,11 +375,26 @@ def on_device(stream: Stream, device: str) -> Stream:
 
 def make_learner(trial: Trial, stream: Stream) -> Learner:
     """The trial's learner, for that stream."""
+    known = {"horizon": len(stream), "lipschitz": stream.lipschitz}
+    if is_own(trial.method):
+        made: Any
+        made, keywords = own_learner(trial)
+        known = {name: value for name, value in known.items() if name in keywords}
+    else:
+        made = getattr(learners, trial.method)
     options = {**step_options(trial.method, trial.c), **trial.options}
-    learner: Learner = getattr(learners, trial.method)(
-        stream.domain, horizon=len(stream), lipschitz=stream.lipschitz, **options
-    )
+    learner: Learner = made(stream.domain, **known, **options)
     return learner
+
+
+def own_learner(trial: Trial) -> tuple[type[Learner], Collection[str]]:
+    """Import the class of a learner of the user's own; return it and the keywords that it takes."""
+    found = own(trial.method)
+    if not (isinstance(found, type) and issubclass(found, Learner)):
+        raise ValueError(f"{trial.method} is no learner: it must derive from driftwolfe.Learner")
+    keywords = frozenset(found.__signature__.parameters)
+    trial.check_options(keywords)
+    return found, keywords
 
 
 def step_options(method: str, c: float | None) -> dict[str, Any]:
@@ -369,7 +436,7 @@ class Recorder:
         self.started = started - at.wall  # of the whole run, without the time between its parts
         self.saved = time.perf_counter()
         self.over = False
-        self.rated = DATA_SETS[at.trial.data.name].rates and rates.independent(learner)
+        self.rated = at.trial.data.source.rates and rates.independent(learner)
         if self.rated and not at.rates:
             at.rates, at.rate_totals = [[] for _ in rates.RATES], [0.0 for _ in rates.RATES]
         self.made = products.counted() - (at.products[-1] if at.products else 0)

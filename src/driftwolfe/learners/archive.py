@@ -132,6 +132,7 @@ LEARNER = {
     "arguments": Field(dict),
     "state": Field(dict),
     "class": Field(str, newer=True),
+    "module": Field(str, newer=True),
     "tickets": Field(dict, newer=True),
 }
 
@@ -141,7 +142,7 @@ def save_learner(learner: Learner, path: PathLike) -> None:
     writer, kind = TreeWriter(ensemble_kinds()), type(learner).__name__
     settings = learner_settings(learner, writer)
     if _is_own(type(learner)):
-        settings["class"], kind = kind, OWN
+        settings["class"], settings["module"], kind = kind, type(learner).__module__, OWN
     storage.write_archive(path, kind, settings, writer.arrays)
 
 
@@ -312,7 +313,7 @@ def _is_own(cls: type[Learner]) -> bool:
 
 
 def _held_class(archive: Archive, cls: type[Learner] | None, path: PathLike) -> type[Learner]:
-    """The class of the learner in a file: `cls`, or one of the library; nothing else is imported."""
+    """The class of the learner in a file: `cls`, or one that is imported already."""
     own = archive.kind == OWN
     name = str(archive.settings.get("class") if own else archive.kind)[:40]
     if cls is not None:
@@ -320,12 +321,30 @@ def _held_class(archive: Archive, cls: type[Learner] | None, path: PathLike) -> 
             raise ValueError(f"{path} holds a {name}, not this {cls.__name__}")
         return cls
     if own:
-        raise ValueError(
-            f"{path} holds a {name}, a learner of your own: load it with its class, {name}.load(path)"
-        )
+        found = _imported(Learner, name, archive.settings.get("module"))
+        if found is None:
+            raise ValueError(
+                f"{path} holds a {name}, a learner of your own: import the module that defines it first, "
+                f"or load it with its class, {name}.load(path)"
+            )
+        return cast(type[Learner], found)
     if name not in learners.__all__:
         raise ValueError(f"{path} holds a {name!r}, which is no learner to load")
     return cast(type[Learner], getattr(learners, name))
+
+
+def _imported(base: type, name: str, module: Any) -> type | None:
+    """The newest class of the user's own with that name, if it is imported; a file imports nothing."""
+    families, found = [base], []
+    while families:
+        below: list[type] = families.pop().__subclasses__()
+        families += below
+        found += [cls for cls in below if cls.__name__ == name and not _is_part(cls)]
+    return max(found, key=lambda cls: cls.__module__ == module, default=None)
+
+
+def _is_part(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] == "driftwolfe"
 
 
 def _device(domain: Domain) -> Device:
@@ -337,9 +356,10 @@ def _device(domain: Domain) -> Device:
 
 
 def _written_set(domain: Domain, writer: TreeWriter) -> dict[str, Any]:
-    """A set as its name and arguments; TypeError for one of the user's own."""
-    name, written = type(domain).__name__, dict[str, Any]()
-    if type(domain) is not getattr(domains, name, None):
+    """A set as its name and arguments, with its module if it is of the user's own class."""
+    cls, written = type(domain), dict[str, Any]()
+    name, own = cls.__name__, cls is not getattr(domains, cls.__name__, None)
+    if own and (_is_part(cls) or "arguments" not in cls.__dict__):  # inherited, they may not be all
         raise TypeError(f"a {name} cannot be written to a file")
     for argument, value in domain.arguments().items():
         if isinstance(value, Domain):
@@ -348,7 +368,11 @@ def _written_set(domain: Domain, writer: TreeWriter) -> dict[str, Any]:
             written[argument] = {"sets": [_written_set(each, writer) for each in value]}
         else:
             written[argument] = writer.write(value)
-    return {"kind": name, "arguments": written}
+    return {"kind": name, "arguments": written, **({"module": cls.__module__} if own else {})}
+
+
+#: What a file says of a set.
+SET = {"kind": Field(str), "arguments": Field(dict), "module": Field(str, newer=True)}
 
 
 class _SetReader(TreeReader):
@@ -372,11 +396,19 @@ class _SetReader(TreeReader):
 
     def read_set(self, written: Any, depth: int = 0) -> Domain:
         """Make a set, and those within it."""
-        check_fields({"kind": Field(str), "arguments": Field(dict)}, written, "set")
-        kind: Any = getattr(domains, written["kind"], None)
+        check_fields(SET, written, "set")
+        name: str = written["kind"][:40]
+        if "module" in written:
+            kind: Any = _imported(Domain, written["kind"], written["module"])
+            if kind is None:
+                raise ValueError(
+                    f"this archive holds a {name}, a set of your own: import the module that defines it "
+                    "first, or load with driftwolfe.load(path, domain=...)"
+                )
+        else:
+            kind = getattr(domains, written["kind"], None)
         known = isinstance(kind, type) and issubclass(kind, Domain) and kind is not Domain
         if not known or depth > 8:
-            name = written["kind"][:40]
             raise ValueError(f"this archive holds a set of an unknown kind, {name!r}")
         given = {name: self.read(each, depth + 1) for name, each in written["arguments"].items()}
         with refused(f"this archive holds arguments that {kind.__name__} does not take"):

@@ -283,10 +283,10 @@ class Learner(Guarded, ABC):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the learner to a file; `driftwolfe.load` resumes bit-identically.
 
-        The file holds no code. A set that holds functions (`LMODomain`), or whose class is your own, is
-        not in it: give it to `driftwolfe.load` again. A learner of your own lists the attributes that
-        change in ``STATE``, takes its set as the first argument and numbers or texts as others, and is
-        loaded with its class: ``MyLearner.load(path)``.
+        The file holds no code. A set that holds functions (`LMODomain`), or of your own class without
+        `arguments`, is not in it: give it to `driftwolfe.load` again. A learner of your own lists the
+        attributes that change in ``STATE``, and takes its set as the first argument and numbers or
+        texts as others. `driftwolfe.load` finds its class once the module that defines it is imported.
         """
         from driftwolfe.learners.archive import save_learner
 

@@ -16,10 +16,10 @@ from driftwolfe import losses
 from driftwolfe.domains import Domain
 from driftwolfe.losses import Loss
 from driftwolfe.losses.base import Ball
-from driftwolfe.points import checks
+from driftwolfe.points import checks, distance
 from driftwolfe.points.kinds import Point
 
-__all__ = ["abrupt", "gradual", "random_flips", "recurring", "sign_flip"]
+__all__ = ["abrupt", "gradual", "random_flips", "recurring", "reordered", "sign_flip"]
 
 Seed = int | np.random.Generator | None
 
@@ -234,6 +234,38 @@ def recurring(streams: Sequence[Stream], period: int) -> Stream:
     length = checks.count(period, "period")
     choices = [t // length % len(streams) for t in range(len(streams[0]))]
     return _pick(streams, choices, f"{', '.join(stream.name for stream in streams)}, in turn")
+
+
+def reordered(stream: Stream, seed: Seed) -> Stream:
+    """Return the stream with its rounds in another order, none of them moved across a drift.
+
+    Parameters
+    ----------
+    stream, seed
+        A stream whose comparators, if it knows them, change at its drifts only; and what decides the
+        order.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> stream = dw.streams.synthetic.piecewise_constant(dw.L1Ball(2), rounds=6, pieces=2, seed=0)
+    >>> other = dw.streams.drift.reordered(stream, seed=1)
+    >>> other.drifts, all(other[t] is stream[t] for t in range(6))  # alike between drifts
+    ((3,), True)
+    """
+    rng, ends = np.random.default_rng(seed), (0, *stream.drifts, len(stream))
+    points = stream.comparators
+    for start, end in pairwise(ends):
+        still = points is None or all(
+            distance(points[start], points[t]) == 0 for t in range(start, end)
+        )
+        if not still:
+            raise ValueError(
+                "the comparators of this stream move between its drifts, so that its rounds have no other "
+                "order; make a stream for each seed instead"
+            )
+    order = [start + t for start, end in pairwise(ends) for t in rng.permutation(end - start)]
+    return replace(stream, losses=[stream.losses[t] for t in order])
 
 
 def _pick(

@@ -1,0 +1,233 @@
+"""Pictures of games: losses, regret, expert weights, oracle calls; needs matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from driftwolfe.comparison import CALL_NAMES, Comparison, regret_so_far
+from driftwolfe.experiments import figure_style as fs
+from driftwolfe.game import History
+from driftwolfe.points.kinds import Array, Point
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["calls", "losses", "regret", "weights"]
+
+#: A game; games by the names of their learners, of several streams each perhaps; or a comparison.
+Games = History | Comparison | Mapping[str, History | Sequence[History]]
+_MARKS = 6  # markers on a curve
+
+
+def losses(
+    histories: Games, *, average: bool = True, drifts: Iterable[int] = (), ax: Axes | None = None
+) -> Axes:
+    """Draw the loss up to each round, with a band of one standard deviation over games.
+
+    The vertical axis has room for all but the first twentieth of average losses.
+
+    Parameters
+    ----------
+    histories
+        What `driftwolfe.compare` returns; or games by name, one or a list for each; or one game.
+    average
+        Divide by the number of rounds, or draw the sum.
+    drifts
+        Rounds to mark; those of a comparison's stream are marked anyway.
+    ax
+        The axes to draw on; by default those of a new figure.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> ball = dw.L1Ball(2)
+    >>> stream = dw.streams.synthetic.linear_signs(ball, rounds=50, changes=2, seed=0)
+    >>> axes = dw.plot.losses({"POLA": dw.play(dw.POLA(ball), stream)}, drifts=stream.drifts)
+    >>> axes.get_ylabel()
+    'loss per round'
+    """
+    curves = {
+        name: [game.average_loss if average else game.cumulative_loss for game in games]
+        for name, games in _by_name(histories).items()
+    }
+    axis = _lines(curves, "loss per round" if average else "loss so far", histories, drifts, ax)
+    if average:  # the averages of the first twentieth of the rounds are still noise
+        ends = [curve[len(curve) // 20 :] for several in curves.values() for curve in several]
+        low, high = min(map(np.min, ends)), max(map(np.max, ends))
+        margin = 0.04 * (high - low) or 0.04 * abs(high) or 1.0
+        axis.set_ylim(low - margin, high + margin)
+    return axis
+
+
+def regret(
+    histories: Games,
+    comparators: Sequence[Point] | Array | None = None,
+    *,
+    drifts: Iterable[int] = (),
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the dynamic regret up to each round, with a band of one standard deviation over games.
+
+    Parameters
+    ----------
+    histories, drifts, ax
+        As for `losses`; the games must have kept their losses.
+    comparators
+        One point per round. By default those that the streams of a comparison know; where none are
+        known, the best fixed point in hindsight.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> ball = dw.L1Ball(2)
+    >>> stream = dw.streams.synthetic.linear_signs(ball, rounds=50, changes=2, seed=0)
+    >>> history = dw.play(dw.POLA(ball), stream)
+    >>> dw.plot.regret(history, stream.comparators).get_ylabel()
+    'dynamic regret so far'
+    """
+    named = _by_name(histories)
+    known: Sequence[Any] = [comparators]
+    if comparators is None and isinstance(histories, Comparison):
+        known = histories.comparators
+    curves = {
+        name: [regret_so_far(game, known[i % len(known)]) for i, game in enumerate(games)]
+        for name, games in named.items()
+    }
+    fixed = any(points is None for points in known)
+    unit = "regret against the best fixed point" if fixed else "dynamic regret so far"
+    axis = _lines(curves, unit, histories, drifts, ax)
+    axis.axhline(0.0, color=fs.FAINT, linewidth=0.7, zorder=0.5)
+    return axis
+
+
+def calls(
+    histories: Games, *, oracle: str = "lmo", drifts: Iterable[int] = (), ax: Axes | None = None
+) -> Axes:
+    """Draw the calls of an oracle up to each round.
+
+    Parameters
+    ----------
+    histories, drifts, ax
+        As for `losses`.
+    oracle
+        ``"lmo"``, ``"projection"``, ``"gauge"`` or ``"membership"``.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> ball = dw.L1Ball(2)
+    >>> history = dw.play(dw.OnlineFrankWolfe(ball), [dw.losses.LinearLoss([1.0, 0.0])] * 9)
+    >>> dw.plot.calls({"OFW": history}).get_ylabel()
+    'LMO calls so far'
+    """
+    if oracle not in CALL_NAMES:
+        raise ValueError(f"oracle must be one of {', '.join(CALL_NAMES)}, got {oracle!r}")
+    curves = {
+        name: [np.cumsum(game.oracle_calls[oracle], dtype=float) for game in games]
+        for name, games in _by_name(histories).items()
+    }
+    return _lines(curves, f"{CALL_NAMES[oracle]} so far", histories, drifts, ax)
+
+
+def weights(history: History, *, drifts: Iterable[int] = (), ax: Axes | None = None) -> Axes:
+    """Draw the weight of each expert in each round as a map; beige where an expert is not active.
+
+    Parameters
+    ----------
+    history
+        A game that was played with ``record_weights=True``.
+    drifts, ax
+        As for `losses`.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> ball = dw.L1Ball(2)
+    >>> stream = dw.streams.synthetic.linear_signs(ball, rounds=50, changes=2, seed=0)
+    >>> history = dw.play(dw.POLD(ball, horizon=50), stream, record_weights=True)
+    >>> axes = dw.plot.weights(history, drifts=stream.drifts)
+    >>> axes.get_xlabel()
+    'round'
+    """
+    if not history.weights:
+        raise ValueError(
+            "there are no expert weights in this game; play it with record_weights=True"
+        )
+    names = dict.fromkeys(name for each in history.experts for name in each)
+    experts = sorted(names, key=fs.expert_size)
+    rows = {name: place for place, name in enumerate(experts)}
+    table = np.full((len(experts), len(history.weights)), np.nan)
+    for t, (names_then, held) in enumerate(zip(history.experts, history.weights, strict=True)):
+        table[[rows[name] for name in names_then], t] = held
+    contested = table[:, (~np.isnan(table)).sum(axis=0) > 1]  # a single one always has weight 1
+    largest = float(np.nanmax(contested)) if contested.size else 1.0
+    axis = _axes(ax, 0.125 * max(6, min(len(experts), 2 * fs.NAMED)) + 1.0)
+    image = fs.weight_map(axis, experts, np.arange(1, table.shape[1] + 1), table, largest)
+    fs.mark_drifts(axis, drifts, color=fs.INK, zorder=3)
+    axis.set_xlabel("round")
+    fs.count_axis(axis, "x")
+    bar = axis.get_figure().colorbar(image, ax=axis, pad=0.015)  # type: ignore[union-attr]
+    bar.set_label("weight of the expert")
+    return axis
+
+
+def _by_name(given: Games) -> dict[str, Sequence[History]]:
+    """The games of each learner; the name of a single game is empty."""
+    if isinstance(given, Comparison):
+        return dict(given.histories)
+    if isinstance(given, History):
+        return {"": [given]}
+    if not isinstance(given, Mapping) or not given:
+        raise TypeError(
+            "histories must be a game, games by name, or what driftwolfe.compare returns"
+        )
+    found = {name: [each] if isinstance(each, History) else each for name, each in given.items()}
+    for name, games in found.items():
+        if not games or not all(isinstance(game, History) for game in games):
+            raise TypeError(f"{name!r} must be a History or a list of them")
+    return found
+
+
+@fs.print_style()
+def _axes(given: Axes | None, height: float = 2.7) -> Axes:
+    if given is not None:
+        return given
+    made: Axes = fs.extra("matplotlib.pyplot").subplots(
+        figsize=(0.75 * fs.WIDTH, height), layout="constrained"
+    )[1]
+    return made
+
+
+def _lines(
+    curves: Mapping[str, Sequence[Array]],
+    unit: str,
+    given: Games,
+    drifts: Iterable[int],
+    ax: Axes | None,
+) -> Axes:
+    """Draw the mean of each learner's curves and a band around it, as far as all of them go."""
+    axis, styles = _axes(ax), fs.line_styles(curves)
+    marked = given.drifts if isinstance(given, Comparison) else ()
+    fs.mark_drifts(axis, sorted({*marked, *drifts}))
+    for place, (name, several) in enumerate(curves.items()):
+        length = min(map(len, several))
+        rounds, sample = np.arange(1, length + 1), np.array([each[:length] for each in several])
+        step = max(1, length // _MARKS)
+        marks = slice(place * step // max(1, len(curves)), None, step)
+        look = fs.pen(styles[name], markeredgewidth=0.0, markersize=4, markevery=marks)
+        mean = sample.mean(axis=0)
+        axis.plot(rounds, mean, label=fs.literal(name), **look)
+        if len(sample) > 1:
+            apart = sample.std(axis=0, ddof=1)
+            colour = styles[name].colour
+            axis.fill_between(rounds, mean - apart, mean + apart, color=colour, alpha=0.18, lw=0.0)
+    axis.set_xlabel("round")
+    axis.set_ylabel(unit)
+    fs.count_axis(axis, "x")
+    fs.count_axis(axis, "y")
+    if any(curves):
+        axis.legend()
+    return axis
