@@ -75,9 +75,7 @@ def path(domain: dw.Domain, rounds: int, drift: str, rng: Any) -> NDArray[np.flo
 
 
 def _square(row: NDArray[np.float64], wanted: float) -> Loss:
-    return FunctionLoss(
-        lambda x: 0.5 * (x @ row - wanted) ** 2, lambda x: (x @ row - wanted) * row
-    )
+    return FunctionLoss(lambda x: 0.5 * (x @ row - wanted) ** 2, lambda x: (x @ row - wanted) * row)
 
 
 def _absolute(row: NDArray[np.float64], wanted: float) -> Loss:
@@ -97,7 +95,9 @@ PAIRS: dict[str, Ours] = {
     "SAOL": lambda K, T, G: dw.SAOL(K, T, G),
     "SACS": lambda K, T, G: dw.SACS(K, T, G),
     "PSACS": lambda K, T, G: dw.SACS(K, T, G),
-    "AFLH": lambda K, T, G: dw.SACS(K, T, G),  # PyNOL's is for convex losses, ours for exp-concave ones
+    "AFLH": lambda K, T, G: dw.SACS(
+        K, T, G
+    ),  # PyNOL's is for convex losses, ours for exp-concave ones
     "EAPAR": lambda K, T, G: dw.OneProjectionSAOL(K, T, G),
     "FTPLD": lambda K, T, G: dw.POLD(K, T, G),
     "FTPLA": lambda K, T, G: dw.POLA(K, T, G),
@@ -215,7 +215,10 @@ def main() -> None:
     print(*table(HEADS, rows), sep="\n")
     print(f"ours has no more regret on {ahead} of {len(rows)}")
     print()
-    print(*table(["model", "games", "no more regret", "regret, ratio", "time, ratio"], summary(sums)), sep="\n")
+    print(
+        *table(["model", "games", "no more regret", "regret, ratio", "time, ratio"], summary(sums)),
+        sep="\n",
+    )
 
 
 HEADS = ["PyNOL's model: stream", "regret", "ours", "no more", "us per round", "ours"]
@@ -228,7 +231,9 @@ def summary(sums: dict[tuple[str, str], list[tuple[Result, Result]]]) -> list[li
         games = [np.array(pairs).mean(axis=0) for (of, _), pairs in sums.items() if of == name]
         regret, micros = np.array(games).transpose(2, 0, 1)
         wins = int((regret[:, 1] <= regret[:, 0]).sum())
-        ratios = (f"{np.exp(np.log(each[:, 1] / each[:, 0]).mean()):.2f}" for each in (regret, micros))
+        ratios = (
+            f"{np.exp(np.log(each[:, 1] / each[:, 0]).mean()):.2f}" for each in (regret, micros)
+        )
         rows.append([name, str(len(games)), str(wins), *ratios])
     return rows
 

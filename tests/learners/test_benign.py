@@ -13,9 +13,9 @@ from learners.families import (
     ROUNDING,
     meet,
     path_length,
-    pushed_back,
     random_signs,
     rotating_quadratics,
+    vertex_against,
 )
 
 ROUNDS = 400
@@ -127,7 +127,7 @@ def test_sword_has_little_regret_on_benign_losses_and_knows_it(domain, settings,
     ader = dw.Ader(domain, ROUNDS, 2.0)
     dw.play(ader, losses)
     assert bound < 0.1 * ader.bound(path_length(targets))
-    hard = pushed_back(domain, ROUNDS, G=2.0)
+    hard = vertex_against(domain, ROUNDS, G=2.0)
     against = dw.Sword(domain, ROUNDS, 2.0, **settings)
     meeting = meet(against, hard)
     adverse = meeting.regret(meeting.comparators(1))
@@ -178,9 +178,7 @@ def test_scream_keeps_its_bound_with_what_moving_costs(switching):
             cuts = np.linspace(0, arena.rounds, pieces + 1).astype(int)
             pairs = itertools.pairwise(cuts)
             best = [
-                u
-                for a, b in pairs
-                for u in [arena.best(arena.losses[a:b], int(a))] * int(b - a)
+                u for a, b in pairs for u in [arena.best(arena.losses[a:b], int(a))] * int(b - a)
             ]
             games = zip(arena.losses, points, best, strict=True)
             lost = sum(f.value(x) - f.value(u) for f, x, u in games)

@@ -108,7 +108,9 @@ class Scream(GridLearner):
         if self.t:
             self._past = [*self._past, self._prices()]
         super()._begin(epoch, start)
-        self._moves, self._excess = np.zeros((2, self._experts.size))  # of the last step; M_i - mean
+        self._moves, self._excess = np.zeros(
+            (2, self._experts.size)
+        )  # of the last step; M_i - mean
 
     def check_state(self) -> None:
         super().check_state()
@@ -121,8 +123,7 @@ class Scream(GridLearner):
         epoch = Epoch(self._epoch_start, self._epoch_length, self.t - self._epoch_start)
         plans, D = self._plans(epoch.horizon), self.options.D
         own, more = (
-            np.array([self._expert_bound(plan, epoch, path) for plan in plans])
-            for path in (0.0, D)
+            np.array([self._expert_bound(plan, epoch, path) for plan in plans]) for path in (0.0, D)
         )
         fixed = self._meta.regret_bound() + self.switching * self._excess
         return np.stack((own + fixed, (more - own) / D))

@@ -89,7 +89,9 @@ class StronglyConvexOFW(SinglePointLearner):
             away = vertex - self._x
             gap, length = max(0.0, -inner(slope, away)), norm(away)
             if number == 0:
-                self._costs += bounds.curved_distance(size, bend, math.sqrt(2 * gap / bend / rounds))
+                self._costs += bounds.curved_distance(
+                    size, bend, math.sqrt(2 * gap / bend / rounds)
+                )
             share = line_search_share(gap, bend * rounds * length * length)
             if share == 0.0:
                 break

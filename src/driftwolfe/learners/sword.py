@@ -113,9 +113,7 @@ class Sword(GridLearner):
         self.smoothness = None if smoothness is None else checks.positive(smoothness, "smoothness")
         correction = 2.0 * (self.smoothness or 0.0)
         self._past: list[Array] = []  # what finished epochs cost, see `_prices`
-        experts = partial(
-            OptimisticDescent, checked.oracle, checked.step_scale, correction, each
-        )
+        experts = partial(OptimisticDescent, checked.oracle, checked.step_scale, correction, each)
         super().__init__(domain, checked, partial(_plans, checked), experts, _optimistic)
 
     def update(self, loss: Any, ticket: Any = None) -> float:
