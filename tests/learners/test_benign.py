@@ -210,7 +210,7 @@ def test_the_mean_regret_of_ftpl_is_below_its_bound(reacts, given):
         G = 1.0 if given == "known" else "auto"
         learner, total, lost = dw.FTPL(domain, lipschitz=G, seed=seed), np.zeros(6), 0.0
         last = np.eye(6)[0]
-        for t in range(rounds):
+        for _ in range(rounds):
             g = rng.choice([-1.0, 1.0], 6) / math.sqrt(6)
             if reacts:  # the last vertex that was played is charged
                 g, last = last, learner.decision

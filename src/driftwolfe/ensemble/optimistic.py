@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+
 import numpy as np
 
 from driftwolfe.domains import Domain
@@ -23,7 +24,7 @@ class OptimisticDescent(BallDescent):
 
     .. math:: \hat y \leftarrow P(\hat y - \eta g), \qquad y = P(\hat y - \eta m), \qquad m = \kappa g
 
-    with the share :math:`\kappa \in [0, 1]` of gradients that would have been the best hint so far, by least squares.
+    with the share :math:`\kappa \in [0, 1]` of gradients that would have been the best hint so far.
     P is the projection on the set (``each``), or the rescaling to the ball around it, and then the mean
     of all y is projected, as in `BallDescent`. For comparators of path length p,
 

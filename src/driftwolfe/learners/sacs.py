@@ -54,7 +54,8 @@ class SACS(CoverLearner):
     Notes
     -----
     `bound` has the largest :math:`\Gamma_J` and :math:`C_J` of each length that were met. For losses
-    that are nonnegative and :math:`\beta`-smooth on the whole space, :math:`\Gamma_J \le 2\beta\sum_J f_t(x_t^J)`, and
+    that are nonnegative and :math:`\beta`-smooth on the whole space,
+    :math:`\Gamma_J \le 2\beta\sum_J f_t(x_t^J)`, and
     :math:`C_J \le \sum_J f_t(x_t) + f_t(x_t^J)`, which makes both terms :math:`\tilde O(\sqrt{1 + F_J})`, F
     the loss of the best point on J. Where B is learned the bound is conditional, see
     `AdaNormalHedge`. The original has half of the intervals (its cover is compact) and, in a variant,

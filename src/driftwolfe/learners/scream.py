@@ -34,8 +34,8 @@ class Scream(GridLearner):
     .. math:: \sum_t f_t(x_t) + \lambda\lVert x_t - x_{t-1}\rVert - f_t(u_t) \le
               \min_i \frac{D^2/8 + DP/2}{\eta_i} + \frac{\eta_i T G^2}{2} + \lambda(M_i - \bar M + M) + 2 a\ln N
 
-    with M, :math:`M_i` and :math:`\bar M` how far the decision, expert i and, on average, the experts have moved, and
-    a the inverse rate of the weights. `bound` evaluates it as measured. In advance,
+    with M, :math:`M_i` and :math:`\bar M` how far the decision, expert i and, on average, the experts have
+    moved, and a the inverse rate of the weights. `bound` evaluates it as measured. In advance,
     :math:`M_i \le \eta_i T G` and :math:`2 a\ln N = O(\sqrt T)`.
 
     Parameters

@@ -65,13 +65,13 @@ class Sword(GridLearner):
     A is known after the game, and the bound holds for any convex losses. If they are
     :math:`\beta`-smooth and nonnegative on the whole space, then :math:`A \le 8\beta\sum_t f_t(x_t)`, so regret is
     :math:`O(\sqrt{(1 + P + F)(1 + P)})` with F the loss of the comparators. With V the
-    sum of the largest squared changes of gradients and :math:`\kappa = 1`, :math:`A \le G^2 + 2V + 2\beta^2\sum_t\lVert
-    x_t - x_{t-1}\rVert^2`; that the last sum is small is what the correction is for, and is proved in the
+    sum of the largest squared changes of gradients and :math:`\kappa = 1`,
+    :math:`A \le G^2 + 2V + 2\beta^2\sum_t\lVert x_t - x_{t-1}\rVert^2`; that the last sum is small is what the correction is for, and is proved in the
     original for its own weights, not here. With ``projections="one"`` gradients are those of the
     surrogate, and A is measured with these. `docs/theory/benign.md` has the proofs.
 
-    Weights are scale-free where the original's have a rate that needs :math:`\beta`; the original expects all of the
-    last gradient, :math:`\kappa = 1`, which is worse where losses have kinks.
+    Weights are scale-free where the original's have a rate that needs :math:`\beta`; the original expects
+    all of the last gradient, :math:`\kappa = 1`, which is worse where losses have kinks.
 
     References
     ----------
