@@ -35,7 +35,6 @@ class BallExperts:
         self.domain = domain
         self.steps = steps  # relative to each other
         self.points: list[Point] = [start] * steps.size
-        self._stacked: Any = (None, None)  # the points of which list, and these as one array
 
     def check_state(self) -> None:
         like = self.kept(self.domain.origin())
@@ -66,7 +65,7 @@ class BallExperts:
         """Take gradient steps of `scale` times each expert's own, and clip to the ball."""
         center, radius = self.domain.center, self.domain.radius
         if isinstance(gradient, np.ndarray):
-            self.put(self.confined(self.table - self.step_along(gradient, scale)))
+            self.points = list(self.confined(self.table - self.step_along(gradient, scale)))
             return
         ends = (y + (-scale * h) * gradient for h, y in zip(self.steps, self.points, strict=True))
         inside = (trimmed(clip_to_ball(end, center, radius), TOO_MANY_COLUMNS) for end in ends)
@@ -76,14 +75,7 @@ class BallExperts:
     @property
     def table(self) -> Array:
         """The points, where they are arrays, as one."""
-        if self._stacked[0] is not self.points:
-            self._stacked = self.points, np.stack(self.points)
-        return self._stacked[1]
-
-    def put(self, table: Array) -> None:
-        """Take other points, as one array."""
-        self.points = list(table)
-        self._stacked = self.points, table
+        return np.stack(self.points)
 
     def step_along(self, gradient: Array, scale: float) -> Array:
         """Return the step of each expert along a gradient."""

@@ -66,8 +66,9 @@ class Sword(GridLearner):
     :math:`\beta`-smooth and nonnegative on the whole space, then :math:`A \le 8\beta\sum_t f_t(x_t)`, so regret is
     :math:`O(\sqrt{(1 + P + F)(1 + P)})` with F the loss of the comparators. With V the
     sum of the largest squared changes of gradients and :math:`\kappa = 1`,
-    :math:`A \le G^2 + 2V + 2\beta^2\sum_t\lVert x_t - x_{t-1}\rVert^2`; that the last sum is small is what the correction is for, and is proved in the
-    original for its own weights, not here. With ``projections="one"`` gradients are those of the
+    :math:`A \le G^2 + 2V + 2\beta^2\sum_t\lVert x_t - x_{t-1}\rVert^2`; that the last sum is small is what
+    the correction is for, and is proved in the original for its own weights, not here. With
+    ``projections="one"`` gradients are those of the
     surrogate, and A is measured with these. `docs/theory/benign.md` has the proofs.
 
     Weights are scale-free where the original's have a rate that needs :math:`\beta`; the original expects
