@@ -76,6 +76,9 @@ class SACS(CoverLearner):
     (array([-0.5,  0. ]), True)
     """
 
+    _experts: Any
+    _meta: Any
+
     def __init__(
         self,
         domain: Domain,
@@ -124,7 +127,7 @@ class SACS(CoverLearner):
 class _TrackedHedge(AdaNormalHedge):
     """AdaNormalHedge that keeps the largest C of each place, in units of the loss."""
 
-    STATE: ClassVar = ("worst",)
+    STATE: ClassVar = ("worst",)  # type: ignore[assignment]
 
     worst: Array = field(init=False)
 

@@ -67,6 +67,8 @@ class Scream(GridLearner):
     """
 
     STATE = ("moved", "_moves", "_excess", "_past")
+    _moves: Array
+    _excess: Array
 
     def __init__(
         self,
