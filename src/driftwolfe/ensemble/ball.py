@@ -145,7 +145,9 @@ class BallDescent(BallExperts, Experts):
     have full rank.
     """
 
-    STATE = ("x", "away", "outside", "tolerance", "largest_distance", "projections")
+    STATE: ClassVar[tuple[str, ...]] = (
+        *("x", "away", "outside", "tolerance", "largest_distance", "projections"),
+    )
     LEARNED = ("largest_gradient", "largest_distance", "projections", "x")
 
     def __init__(
