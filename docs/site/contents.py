@@ -30,6 +30,7 @@ SIDEBAR = {
     "How to": {
         "howto/which-model": "Which model?",
         "howto/choose": "Which learner?",
+        "methods": "All methods",
         "howto/own-set": "Your own set",
         "howto/own-loss": "Your own loss",
         "howto/compare": "Your own learner against ours",
@@ -76,6 +77,7 @@ BELOW = {
         "theory/bounds",
         "theory/polar",
         "theory/exp_concave",
+        "theory/benign",
         "theory/delays",
         "theory/constraints",
         "theory/bandit",

@@ -97,12 +97,26 @@ LEARNER_CASES = {
     dw.SemiBandit: [{}, {"learner": dw.POLD, "exploration": 0.2, "seed": 5}],
     dw.OneProjectionAder: [{}, {"method": "auto"}, {"method": "corrective", "accuracy": 0.05}],
     dw.OneProjectionSAOL: [{}, {"method": "corrective", "start": "origin"}],
+    dw.Sword: [
+        {},
+        {"projections": "one"},
+        {"smoothness": 1.0},
+        {"method": "corrective", "accuracy": 0.05},
+    ],
+    dw.SACS: [{}, {"feedback": "linear", "start": "origin"}, {"method": "corrective"}],
+    dw.Scream: [{}, {"switching": 5.0}],
+    dw.AFLH: [{"alpha": 0.01}],
+    dw.FTPL: [{}, {"samples": 3, "block": 2, "smoothness": 1.0, "seed": 4}, {"width": 0.5}],
+    dw.StronglyConvexOFW: [{}, {"strong_convexity": 0.5, "inner_steps": 3}],
 }
 
 #: What a learner needs of a set besides its LMO.
-NEEDS_PROJECTION = (dw.OGD, dw.Ader, dw.SAOL, dw.OneProjectionAder, dw.OneProjectionSAOL)
+NEEDS_PROJECTION = (
+    *(dw.OGD, dw.Ader, dw.SAOL, dw.OneProjectionAder, dw.OneProjectionSAOL),
+    *(dw.Sword, dw.SACS, dw.Scream),
+)
 NEEDS_GAUGE = (dw.PAMO,)
-NEEDS_ARRAYS = (dw.OnlineNewtonStep, dw.SemiBandit)
+NEEDS_ARRAYS = (dw.OnlineNewtonStep, dw.SemiBandit, dw.AFLH, dw.FTPL, dw.SACS)
 NEEDS_SEPARATION = (dw.SOOGD,)
 NEEDS_INSIDE = (dw.Bandit,)
 #: Learners that see values, or some components, at points that `query` returns.

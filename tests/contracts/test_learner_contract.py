@@ -193,8 +193,16 @@ def test_units_cancel(cls):
     length, price = 2.0**12, 2.0**-9
     rng = np.random.default_rng(3)
     targets = rng.standard_normal((60, 4))
-    settings = {"smoothness": 1.0} if cls is dw.LineSearchOFW else {}
-    scaled = {"smoothness": price / length**2} if cls is dw.LineSearchOFW else {}
+    with_units = {
+        dw.LineSearchOFW: ("smoothness", price / length**2),
+        dw.StronglyConvexOFW: ("strong_convexity", price / length**2),
+        dw.Scream: ("switching", price / length),
+        dw.AFLH: ("alpha", 1.0 / price),
+    }
+    settings, scaled = {}, {}
+    if cls in with_units:
+        name, unit = with_units[cls]
+        settings, scaled = {name: 1.0}, {name: unit}
     plain = cls(dw.L1Ball(4, radius=1.0), horizon=60, **settings)
     other = cls(dw.L1Ball(4, radius=length), horizon=60, **scaled)
     for target in targets:
@@ -239,9 +247,16 @@ def test_bad_options_are_refused(cls):
         "inner_steps": [0],
         "max_inner": [0],
         "strong_convexity": [0.0],
+        "projections": ["none"],
+        "switching": [0.0],
+        "alpha": [0.0],
+        "samples": [0],
+        "block": [0],
+        "width": [0.0],
         "seed": [-1],
     }
     unused = {dw.KalhanOFW: {"lipschitz"}, dw.LineSearchOFW: {"lipschitz", "horizon"}}
+    unused[dw.Mixture] = {"alpha"}
     for name, values in bad.items():
         if name not in parameters or name in unused.get(cls, set()):
             continue

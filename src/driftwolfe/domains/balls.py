@@ -233,10 +233,16 @@ class L2Ball(NormBall):
         return norm(x)
 
     def project_many(self, stack: Any) -> Any:
+        rows = stack.reshape(len(stack), -1)
         if isinstance(stack, np.ndarray):
-            return super().project_many(stack)
-        lengths = namespace(stack).linalg.vector_norm(stack.reshape(len(stack), -1), axis=1)
-        shares = (self.scale / lengths).clip(None, 1.0)
+            with np.errstate(over="ignore"):
+                lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+            if not lengths.max(initial=0.0) < 1e150:  # squares have overflowed, or soon will
+                return super().project_many(stack)
+            shares = self.scale / np.maximum(lengths, self.scale)
+        else:
+            lengths = namespace(stack).linalg.vector_norm(rows, axis=1)
+            shares = (self.scale / lengths).clip(None, 1.0)
         return stack * shares.reshape(-1, *(1 for _ in self.shape))
 
     def _project(self, y: Array) -> Array:

@@ -5,6 +5,7 @@ D is twice the radius. Lengths have the units of a decision, and G is in loss pe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -317,3 +318,78 @@ def smooth_frank_wolfe(
     if share is None:
         return float(np.sqrt(2.0 * curvature * rounds * total) + 2.0 * total)
     return float(total / share + curvature * share * rounds / 2.0)
+
+
+def curved_distance(G: float, curvature: float, distance: float) -> float:
+    r"""Return the largest :math:`G d - \lambda d^2/2` with d at most `distance`.
+
+    That is how much better than x a point so far away can be, for a :math:`\lambda`-strongly convex loss whose
+    gradient at x has the norm G.
+
+    Parameters
+    ----------
+    G, curvature, distance
+        The norm; :math:`\lambda`, in loss over squared length; a length.
+
+    Examples
+    --------
+    >>> curved_distance(2.0, 1.0, 1.0), curved_distance(2.0, 1.0, 9.0)
+    (1.5, 2.0)
+    """
+    d = min(distance, G / curvature)
+    return G * d - 0.5 * curvature * d * d
+
+
+def strongly_convex_frank_wolfe(
+    G: float, curvature: float, diameter: float, rounds: int, calls: int = 1
+) -> float:
+    r"""Return the bound for online Frank-Wolfe on strongly convex losses, :math:`O(T^{2/3})`.
+
+    :math:`H_t`, the gap of :math:`F_t` at :math:`x_t`, is at most the root of
+    :math:`H = e_{t-1} + G\sqrt{2H/(\lambda t)}`, and each step brings it to
+    :math:`H - H^2/(2\lambda t\,diam^2)` (to :math:`\lambda t\,diam^2/2`, if it is above twice that); regret is at
+    most :math:`\sum_t G d_t - \lambda d_t^2/2`, :math:`d_t = \sqrt{2 H_t/(\lambda t)}`.
+
+    Parameters
+    ----------
+    G, curvature, diameter
+        Bound on gradient norms; :math:`\lambda`, in loss over squared length; that of the set.
+    rounds, calls
+        Rounds T, and LMO calls per round.
+
+    Examples
+    --------
+    >>> few, many = (strongly_convex_frank_wolfe(1.0, 1.0, 1.0, T) for T in (2_000, 16_000))
+    >>> bool(4.0 < many / few < 4.5)
+    True
+    """
+    total, gap = 0.0, 0.0
+    for t in range(1, rounds + 1):
+        b = G * math.sqrt(2.0 / (curvature * t))
+        gap = (0.5 * (b + math.sqrt(b * b + 4.0 * gap))) ** 2
+        total += curved_distance(G, curvature, math.sqrt(2.0 * gap / (curvature * t)))
+        bend = curvature * t * diameter**2
+        for _ in range(calls):
+            gap = gap - gap * gap / (2.0 * bend) if gap < bend else 0.5 * bend
+    return total
+
+
+def strongly_convex_leader(G: float, curvature: float, rounds: int) -> float:
+    r"""Return the bound for the leader of strongly convex losses, found to a gap of :math:`G^2/(2\lambda t)`.
+
+    :math:`\sum_t G d_t - \lambda d_t^2/2` with
+    :math:`d_t = (G/\lambda)\min(1, (1 + \sqrt{2 + 1/t})/(t + 1))`: about :math:`2.41\,(G^2/\lambda)\ln T`.
+
+    Parameters
+    ----------
+    G, curvature, rounds
+        Bound on gradient norms; :math:`\lambda`, in loss over squared length; rounds T.
+
+    Examples
+    --------
+    >>> strongly_convex_leader(2.0, 1.0, 1), round(strongly_convex_leader(1.0, 1.0, 1000), 2)
+    (2.0, 13.89)
+    """
+    t = np.arange(1.0, rounds + 1.0)
+    d = np.minimum(1.0, (1.0 + np.sqrt(2.0 + 1.0 / t)) / (t + 1.0))
+    return float(G**2 / curvature * (d - 0.5 * d * d).sum())

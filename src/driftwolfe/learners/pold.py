@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias, Unpack
+from typing import Any, ClassVar, TypeAlias, Unpack
 
 import numpy as np
 
@@ -37,7 +37,7 @@ GRIDS: dict[str, Callable[[int], Array]] = {
 
 
 #: The weights of so many experts for so many rounds.
-Weights: TypeAlias = Callable[[int, int], Hedge | AdaHedge]
+Weights: TypeAlias = Callable[[int, int], Any]
 
 
 class GridLearner(Learner):
@@ -48,7 +48,7 @@ class GridLearner(Learner):
     so many rounds; by default these are gradient descents and Hedge.
     """
 
-    STATE = ("_epoch_start", "_epoch_length", "_experts", "_meta")
+    STATE: ClassVar[tuple[str, ...]] = ("_epoch_start", "_epoch_length", "_experts", "_meta")
     PARTS = ("_experts", "_meta")
     options: Options
     _experts: Any
@@ -137,7 +137,7 @@ class GridLearner(Learner):
         if spread == 0.0:
             return 0.0
         if isinstance(meta, Hedge):
-            return meta.regret_bound(i, epoch.rounds, spread)
+            return float(meta.regret_bound(i, epoch.rounds, spread))
         if epoch.start == self._epoch_start:  # by the rate that it has
             return float(self._meta.regret_bound())
         return meta.regret_bound(0, epoch.rounds, spread)
