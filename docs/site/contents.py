@@ -25,6 +25,7 @@ SIDEBAR = {
         "tour": "",
         "examples/index": "",
         "coming-from-pynol": "",
+        "other-libraries": "",
         "glossary": "",
     },
     "How to": {
