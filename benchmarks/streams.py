@@ -200,8 +200,8 @@ class Played(NamedTuple):
     seconds: dict[str, float]
 
 
-def measure(kind: str, name: str, short: bool) -> Played | str:
-    """Play all models on a stream; return why not where its data is not there."""
+def measure(kind: str, name: str, short: bool, models: Sequence[str] | None = None) -> Played | str:
+    """Play all models, or some, on a stream; return why not where its data is not there."""
     own = KINDS[kind]
     try:
         several = own.streams[name]()
@@ -217,6 +217,8 @@ def measure(kind: str, name: str, short: bool) -> Played | str:
         )  # compiles
         for model, settings in own.contestants(name, several[0]):
             found = []
+            if models is not None and model not in models:
+                continue
             for make in settings[:1] if short else settings:
                 started = time.process_time()
                 score = float(np.mean([own.play(make(), rows) for rows in several]))
@@ -284,6 +286,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         choices=list(KINDS),
         help="others stay as they were",
     )
+    parser.add_argument(
+        "--models", nargs="+", help="play only these; scores and times of others stay as they were"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="streams at a time")
     parser.add_argument("--short", action="store_true", help=f"{SHORT} rows, nothing tuned")
     given = parser.parse_args(arguments)
@@ -292,7 +297,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results: dict[tuple[str, str], Played] = {}
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(given.jobs, mp_context=context) as pool:
-        jobs = {pool.submit(measure, *pair, given.short): pair for pair in pairs}
+        jobs = {pool.submit(measure, *pair, given.short, given.models): pair for pair in pairs}
         for number, job in enumerate(as_completed(jobs), start=1):
             played = job.result()
             outcome = played if isinstance(played, str) else "done"
@@ -301,8 +306,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 results[jobs[job]] = played
     stored = given.out / "results.json"
     if stored.exists():
-        before = (Played(**each) for each in json.loads(stored.read_text(encoding="utf-8")))
-        results |= {each[:2]: each for each in before if each.kind not in given.only}
+        for each in json.loads(stored.read_text(encoding="utf-8")):
+            before = Played(**each)
+            merged = results.get(before[:2], before)
+            if given.models:
+                scores, seconds = before.scores | merged.scores, before.seconds | merged.seconds
+                merged = merged._replace(scores=scores, seconds=seconds)
+            results[before[:2]] = merged
     everything = ((kind, name) for kind, own in KINDS.items() for name in own.streams)
     ordered = [results[pair] for pair in everything if pair in results]
     found = tables(ordered)

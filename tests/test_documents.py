@@ -96,6 +96,14 @@ def test_every_public_set_and_learner_is_in_the_readme():
         assert f"`{name}`" in text, name
 
 
+def test_every_public_learner_has_a_row_among_all_methods():
+    import driftwolfe as dw
+
+    text = (ROOT / "docs" / "methods.md").read_text()
+    for name in set(dw.learners.__all__) - {"Learner"}:
+        assert re.search(rf"^\| `{name}`", text, re.MULTILINE), name
+
+
 @pytest.mark.parametrize(
     "page",
     [

@@ -31,6 +31,18 @@ def test_the_short_mode_writes_tables(tmp_path, capsys):
     assert "SNARIMAX" not in str(played[1]["scores"])  # chicks are in no order of time
 
 
+def test_some_models_are_played_and_others_stay_as_they_were(tmp_path):
+    earlier = streams.Played(
+        "numbers", "TrumpApproval", 80, {"ours": 77.0, "ARF": 5.0}, {"ours": 9.0, "ARF": 3.0}
+    )
+    (tmp_path / "results.json").write_text(json.dumps([earlier._asdict()]))
+    options = ["--short", "--only", "numbers", "--models", "ours", "--jobs", "1"]
+    assert streams.main([*options, "--out", str(tmp_path)]) == 0
+    first, second, *_ = json.loads((tmp_path / "results.json").read_text())
+    assert first["scores"].keys() == {"ours", "ARF"} and second["scores"].keys() == {"ours"}
+    assert first["scores"]["ARF"] == 5.0 and first["scores"]["ours"] < 77.0
+
+
 def test_one_stream_of_labels():
     played = streams.measure("labels", "Phishing", True)
     assert set(played.scores) == {"ours", "ARF", "AMF", "tuned logistic"}

@@ -22,6 +22,12 @@ LEARNER_CASES = {
         {},
         {"weights": "natural", "alpha": 0.1, "prior": [1.0, 3.0, 2.0], "learners": MIXED},
     ],
+    dw.LongTerm: [
+        {},
+        {"learner": dw.POLD, "weight": 3.0, "violation_scale": 2.0},
+        {"learner": dw.BOGDIP, "constraint_lipschitz": 2.0},
+    ],
+    dw.CutBOGDIP: [{}, {"tuning": "certified", "lmo_budget": 20.0}],
     dw.OnlineFrankWolfe: [{}, {"variant": "classic"}],
     dw.BOGDIP: [
         {},
@@ -30,6 +36,7 @@ LEARNER_CASES = {
         {"tuning": "certified", "lmo_budget": 20.0, "schedule": "even"},
     ],
     dw.LOOBOGD: [{}],
+    dw.SOOGD: [{}, {"tolerance_scale": 0.01}],
     dw.POLD: [
         {},
         {"feedback": "linear"},
@@ -38,6 +45,7 @@ LEARNER_CASES = {
         {"method": "halfspace", "tuning": "certified", "grid": "experiment"},
         {"lmo_budget": 1.0},
         {"lmo_budget": 30.0, "tuning": "certified"},
+        {"lmo_budget": 60.0, "tuning": "certified", "shares": "mixed"},
         {"lmo_budget": 0.7, "schedule": "even", "feedback": "linear"},
         {"lmo_budget": 0.3, "method": "halfspace", "lazy": 4},
         {"weights": "share", "tuning": "certified"},
@@ -80,14 +88,39 @@ LEARNER_CASES = {
     dw.KalhanOFW: [{}, {"inner_steps": 2}],
     dw.LineSearchOFW: [{"smoothness": 2.0}],
     dw.SAOL: [{}, {"method": "corrective", "tolerance_scale": 1e-4}],
+    dw.Bandit: [
+        {},
+        {"points": 2, "learner": dw.POLD, "tuning": "certified"},
+        {"learner": dw.POLA, "seed": 3, "lmo_budget": 1.0},
+        {"points": 2, "learner": dw.Constant},
+    ],
+    dw.SemiBandit: [{}, {"learner": dw.POLD, "exploration": 0.2, "seed": 5}],
     dw.OneProjectionAder: [{}, {"method": "auto"}, {"method": "corrective", "accuracy": 0.05}],
     dw.OneProjectionSAOL: [{}, {"method": "corrective", "start": "origin"}],
+    dw.Sword: [
+        {},
+        {"projections": "one"},
+        {"smoothness": 1.0},
+        {"method": "corrective", "accuracy": 0.05},
+    ],
+    dw.SACS: [{}, {"feedback": "linear", "start": "origin"}, {"method": "corrective"}],
+    dw.Scream: [{}, {"switching": 5.0}],
+    dw.AFLH: [{"alpha": 0.01}],
+    dw.FTPL: [{}, {"samples": 3, "block": 2, "smoothness": 1.0, "seed": 4}, {"width": 0.5}],
+    dw.StronglyConvexOFW: [{}, {"strong_convexity": 0.5, "inner_steps": 3}],
 }
 
 #: What a learner needs of a set besides its LMO.
-NEEDS_PROJECTION = (dw.OGD, dw.Ader, dw.SAOL, dw.OneProjectionAder, dw.OneProjectionSAOL)
+NEEDS_PROJECTION = (
+    *(dw.OGD, dw.Ader, dw.SAOL, dw.OneProjectionAder, dw.OneProjectionSAOL),
+    *(dw.Sword, dw.SACS, dw.Scream),
+)
 NEEDS_GAUGE = (dw.PAMO,)
-NEEDS_ARRAYS = (dw.OnlineNewtonStep,)
+NEEDS_ARRAYS = (dw.OnlineNewtonStep, dw.SemiBandit, dw.AFLH, dw.FTPL, dw.SACS)
+NEEDS_SEPARATION = (dw.SOOGD,)
+NEEDS_INSIDE = (dw.Bandit,)
+#: Learners that see values, or some components, at points that `query` returns.
+VALUES_ONLY = (dw.Bandit, dw.SemiBandit)
 
 
 def domains():
@@ -141,12 +174,24 @@ def product_losses(domain, rounds, seed=0):
     return [Along(v, 2.0 if t % 3 else -1.0) for t, v in enumerate(vertices)]
 
 
+def played(learner):
+    """The points whose losses a learner is about to suffer the mean of."""
+    if not isinstance(learner, VALUES_ONLY):
+        return [learner.decision]
+    asked = learner.query()
+    return [asked] if asked.shape == learner.domain.shape else list(asked)
+
+
 def suits(cls, domain):
     """Whether a learner can work on a set."""
     if cls in NEEDS_PROJECTION:
         return domain.can("project")
     if cls in NEEDS_ARRAYS:
         return hasattr(domain.origin(), "flat")
+    if cls in NEEDS_SEPARATION:
+        return domain.can("separate")
+    if cls in NEEDS_INSIDE:
+        return domain.inner_radius > 0 and hasattr(domain.origin(), "flat")
     if cls in NEEDS_GAUGE:
         offered = domain.can("gauge") and domain.can("gauge_subgradient")
         return offered and domain.inner_radius > 0 and hasattr(domain.origin(), "flat")

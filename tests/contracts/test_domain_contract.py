@@ -43,6 +43,18 @@ def rng():
     return np.random.default_rng(23)
 
 
+#: Sets with vertices that are not the farthest in their own direction from the centre.
+FLAT = (
+    driftwolfe.domains.Box,
+    driftwolfe.domains.ConvexHull,
+    driftwolfe.domains.FlowPolytope,
+    driftwolfe.domains.LMODomain,
+    driftwolfe.domains.PartitionMatroidPolytope,
+    driftwolfe.domains.SpanningTreePolytope,
+    ProductDomain,
+)
+
+
 # -- points of any kind -------------------------------------------------------------------------
 
 
@@ -119,8 +131,12 @@ def offered(domain):
 # -- the contract -------------------------------------------------------------------------------
 
 
+#: Sets without an LMO, which have tests of their own: tests/domains/test_separation.py.
+NO_LMO = {driftwolfe.domains.SeparationDomain}
+
+
 def test_every_public_set_has_cases():
-    assert {kind.__name__ for kind in PUBLIC_SETS} == {kind.__name__ for kind in DOMAIN_CASES}
+    assert set(PUBLIC_SETS) - NO_LMO == set(DOMAIN_CASES)
 
 
 def test_cases_are_what_they_say():
@@ -194,6 +210,59 @@ def test_contains_accepts_mixtures_and_refuses_what_the_oracle_separates(domain,
         depth = inner(direction, domain.origin()) - inner(direction, vertex)
         if 1e-3 * depth > 1e-6 * domain.radius * norm(direction):
             assert not domain.contains(outside)
+
+
+def test_members_are_means_of_few_vertices(domain, rng):
+    for point in [*feasible_points(domain, rng, count=5), domain.origin()]:
+        kept = point.copy()
+        vertices, weights = domain.decompose(point)
+        assert same(point, kept)
+        assert len(vertices) == len(weights) <= domain.dimension + 1
+        assert (weights > 0).all() and weights.sum() == pytest.approx(1.0, abs=1e-12)
+        mean = 0.0 * point
+        for weight, vertex in zip(weights, vertices, strict=True):
+            assert domain.contains(vertex, atol=1e-9)
+            # As far from the centre as one can go in its direction: no mean of others.
+            outward = vertex - domain.origin()
+            if not isinstance(domain.unwrapped, FLAT):
+                farthest = domain.lmo(-1.0 * outward) - domain.origin()
+                reached, most = inner(outward, outward), inner(outward, farthest)
+                assert reached >= most - 1e-8 * domain.radius**2
+            mean = mean + weight * vertex
+        assert distance(mean, point) <= 1e-7 * domain.radius
+
+
+def test_points_outside_have_no_decomposition(domain, rng):
+    for direction in directions(domain, rng, count=3):
+        vertex = domain.lmo(direction)
+        outside = vertex + 1e-3 * (vertex - domain.origin())
+        with pytest.raises(ValueError, match="must be a point of the set"):
+            domain.decompose(outside)
+        with pytest.raises(ValueError, match="must be a point of the set"):
+            domain.decompose(1e3 * outside + 1.0 * direction)
+
+
+def test_dimension_is_that_of_the_vertices(domain, rng):
+    """The rank of the differences of many vertices; none is larger, and most small sets reach it."""
+    vertices = [domain.lmo(direction) for direction in directions(domain, rng, 200)]
+    rows = [np.concatenate([each.ravel() for each in arrays(v - vertices[0])]) for v in vertices]
+    found = np.linalg.matrix_rank(np.array(rows), tol=1e-7 * domain.radius)
+    assert found <= domain.dimension
+    if domain.dimension <= 12:
+        assert found == domain.dimension
+
+
+@only_where(lambda domain: domain.can("separate"))
+def test_half_spaces_separate_points_from_the_set(domain, rng):
+    for direction in directions(domain, rng):
+        vertex = domain.lmo(direction)
+        inside, beyond = (domain.origin() + s * (vertex - domain.origin()) for s in (0.99, 1.3))
+        assert domain.separate(inside) is None
+        if (found := domain.separate(beyond)) is not None:  # the centre may be on a face
+            normal, level = found
+            rounding = 1e-9 * domain.radius * norm(normal)
+            assert inner(normal, beyond) > level
+            assert inner(normal, domain.lmo(-1.0 * normal)) <= level + rounding
 
 
 EXTRAS = ("project", "gauge", "gauge_subgradient")

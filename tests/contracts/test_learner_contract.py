@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from contracts.learner_cases import LEARNER_CASES, NEEDS_PROJECTION, domains, suits
+from contracts.learner_cases import (
+    LEARNER_CASES,
+    NEEDS_PROJECTION,
+    NEEDS_SEPARATION,
+    VALUES_ONLY,
+    domains,
+    played,
+    suits,
+)
 from driftwolfe.learners import base as learner_base
 from driftwolfe.losses import AbsoluteEntries, FunctionLoss, LinearLoss, SquaredDistance
 from driftwolfe.points import FactoredMatrix, distance, norm
@@ -73,9 +81,10 @@ def test_plays_feasible_points_and_reports_what_they_suffer(cls, settings, name)
     asked = 0
     for t, loss in enumerate(stream(domain, rounds)):
         assert learner.t == t
-        decision = learner.decision
-        assert domain.contains(decision, atol=1e-8)
-        expected = loss.value(decision)
+        assert domain.contains(learner.decision, atol=1e-8)
+        points = played(learner)
+        assert all(domain.contains(point, atol=1e-8) for point in points)
+        expected = np.mean([loss.value(point) for point in points])
         suffered = learner.update(loss)
         assert isinstance(suffered, float)
         assert suffered == pytest.approx(expected, rel=1e-9, abs=1e-9)
@@ -134,18 +143,19 @@ class BrokenError(Exception):
     pass
 
 
-def failing(domain):
-    """Losses that go wrong in every way that a loss can."""
+def failing(domain, values_only):
+    """Losses that go wrong in every way that a loss can, and a learner would notice."""
 
     def explode(x):
         raise BrokenError
 
     shape = domain.shape
     yield FunctionLoss(explode, lambda x: np.zeros(shape)), BrokenError
-    yield FunctionLoss(lambda x: 0.0, explode), BrokenError
     yield FunctionLoss(lambda x: np.nan, lambda x: np.zeros(shape)), ValueError
-    yield FunctionLoss(lambda x: 0.0, lambda x: np.full(shape, np.inf)), ValueError
-    yield FunctionLoss(lambda x: 0.0, lambda x: np.zeros((1, 1, 1))), ValueError
+    if not values_only:
+        yield FunctionLoss(lambda x: 0.0, explode), BrokenError
+        yield FunctionLoss(lambda x: 0.0, lambda x: np.full(shape, np.inf)), ValueError
+        yield FunctionLoss(lambda x: 0.0, lambda x: np.zeros((1, 1, 1))), ValueError
     yield SquaredDistance(np.zeros(99)), ValueError
     yield "no loss", TypeError
     yield None, TypeError
@@ -158,7 +168,7 @@ def test_a_refused_update_changes_nothing(cls, settings, name):
     disturbed, calm = make(cls, settings, domain), make(cls, settings, domain)
     for t, loss in enumerate(losses):
         if t % 10 == 3:
-            for bad, problem in failing(domain):
+            for bad, problem in failing(domain, cls in VALUES_ONLY):
                 with pytest.raises(problem):
                     disturbed.update(bad)
                 assert disturbed.t == t
@@ -183,8 +193,16 @@ def test_units_cancel(cls):
     length, price = 2.0**12, 2.0**-9
     rng = np.random.default_rng(3)
     targets = rng.standard_normal((60, 4))
-    settings = {"smoothness": 1.0} if cls is dw.LineSearchOFW else {}
-    scaled = {"smoothness": price / length**2} if cls is dw.LineSearchOFW else {}
+    with_units = {
+        dw.LineSearchOFW: ("smoothness", price / length**2),
+        dw.StronglyConvexOFW: ("strong_convexity", price / length**2),
+        dw.Scream: ("switching", price / length),
+        dw.AFLH: ("alpha", 1.0 / price),
+    }
+    settings, scaled = {}, {}
+    if cls in with_units:
+        name, unit = with_units[cls]
+        settings, scaled = {name: 1.0}, {name: unit}
     plain = cls(dw.L1Ball(4, radius=1.0), horizon=60, **settings)
     other = cls(dw.L1Ball(4, radius=length), horizon=60, **scaled)
     for target in targets:
@@ -223,14 +241,22 @@ def test_bad_options_are_refused(cls):
         "steps": ["giant"],
         "variant": ["new"],
         "weights": ["heavy"],
+        "shares": ["fair"],
         "experts": ["lazy", (), ("eager",), ("lazy", 3), 5, {"lazy"}],
         "smoothness": [0.0],
         "inner_steps": [0],
         "max_inner": [0],
         "strong_convexity": [0.0],
+        "projections": ["none"],
+        "switching": [0.0],
+        "alpha": [0.0],
+        "samples": [0],
+        "block": [0],
+        "width": [0.0],
         "seed": [-1],
     }
     unused = {dw.KalhanOFW: {"lipschitz"}, dw.LineSearchOFW: {"lipschitz", "horizon"}}
+    unused[dw.Mixture] = {"alpha"}
     for name, values in bad.items():
         if name not in parameters or name in unused.get(cls, set()):
             continue
@@ -254,7 +280,7 @@ def test_certified_needs_a_lipschitz_constant():
         dw.POLD(dw.L1Ball(3), horizon=10, tuning="certified")
 
 
-@pytest.mark.parametrize("cls", [*NEEDS_PROJECTION, dw.PAMO])
+@pytest.mark.parametrize("cls", [*NEEDS_PROJECTION, *NEEDS_SEPARATION, dw.PAMO])
 def test_sets_that_cannot_serve_a_learner_are_refused(cls):
     with pytest.raises(ValueError, match="needs only linear minimisation"):
         cls(dw.SpanningTreePolytope(4))

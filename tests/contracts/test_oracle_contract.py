@@ -90,6 +90,8 @@ def check_calls(domain, x, y, result, tolerance):
     D = 2 * domain.radius
     if result.method == "halfspace":
         assert result.lmo_calls <= 2.6 * D**2 / tolerance
+    if result.method == "separation":
+        assert result.lmo_calls == 0
     if result.method == "paper":
         eps = tolerance / 3
         rho = max(distance(x, y) ** 2 / eps, 3.0)
@@ -98,11 +100,13 @@ def check_calls(domain, x, y, result, tolerance):
 
 
 def methods_for(domain):
-    """What applies: block to trace-norm balls, corrective to dense points, exact where offered."""
+    """What applies: block to trace-norm balls, corrective to dense points, others where offered."""
     for method in ("auto", *METHODS):
         if method == "block" and not isinstance(domain.unwrapped, dw.TraceNormBall):
             continue
         if method == "exact" and not domain.can("project"):
+            continue
+        if method == "separation" and not domain.can("separate"):
             continue
         if method == "corrective" and isinstance(domain, dw.ProductDomain):
             continue

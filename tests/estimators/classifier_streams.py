@@ -3,6 +3,7 @@
 import numpy as np
 
 from driftwolfe import streams
+from driftwolfe.estimators import classifier_archive
 
 
 def turning(rows=300, features=4, classes=3, seed=0):
@@ -19,7 +20,7 @@ def turning(rows=300, features=4, classes=3, seed=0):
 
 def state_of(learner):
     """The whole state of a `ClassLearner`, byte by byte."""
-    numbers, arrays = learner.state()
+    numbers, arrays = classifier_archive.state_of(learner)
     return numbers, {
         name: (array.dtype.str, array.shape, array.tobytes()) for name, array in arrays.items()
     }

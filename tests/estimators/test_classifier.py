@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import shuffle
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from driftwolfe.estimators import classifier_archive
 from driftwolfe.estimators.classifier import TraceNormClassifier
 from driftwolfe.storage import write_archive
 from estimators.classifier_streams import state_of, turning
@@ -217,7 +218,8 @@ def test_whatever_comes_probabilities_stay_probabilities(features, seed):
     assert np.isfinite(p).all() and (p >= 0.0).all()
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     assert np.isfinite(model.decision_function(X)).all()
-    assert all(np.isfinite(array).all() for array in model._learner.state()[1].values())
+    _, arrays = classifier_archive.state_of(model._learner)
+    assert all(np.isfinite(array).all() for array in arrays.values())
 
 
 def test_small_weights_teach_less():

@@ -1,6 +1,7 @@
 """The parts of the classifier against independent computations and against their guarantees."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from driftwolfe.estimators.classifier_experts import (
     BLOCK,
     LENGTHS,
     SLACK,
+    WINDOWS,
     ClassExperts,
     ClassLearner,
 )
@@ -227,15 +229,16 @@ def xor(rows, seed=0, features=4):
 
 def test_who_doubts_labels_takes_the_step_of_its_own_loss():
     rng = np.random.default_rng(0)
-    experts = ClassExperts((1e6,), 3, 5, adaptive=True, views=2)
+    experts = ClassExperts((1e6,), 3, 5, adaptive=True, random=True)
     experts.noisy[:] = rng.normal(size=experts.noisy.shape)
     experts.norms[:] = 1.0
     before = experts.noisy.copy().reshape(5, -1, 3)
     z = rows_of_norm(rng, 1, 5)
-    inner = experts.weights[experts.plain :].copy()
+    own = slice(experts.plain, experts.plain + len(LENGTHS) + len(WINDOWS))
+    inner = experts.weights[own].copy()
     experts.learn(*labelled(z, [2]))
     likely = []
-    for i, length in enumerate(LENGTHS):
+    for i, length in enumerate((*LENGTHS, *WINDOWS)):
 
         def loss(flat):
             scores = z[0] @ flat.reshape(5, 3)
@@ -243,12 +246,40 @@ def test_who_doubts_labels_takes_the_step_of_its_own_loss():
 
         numeric = scipy.optimize.approx_fprime(before[:, i].ravel(), loss, 1e-7).reshape(5, 3)
         step = before[:, i] - experts.noisy.reshape(5, -1, 3)[:, i]
-        np.testing.assert_allclose(step / (1e6 / np.sqrt(2.0 * length)), numeric, atol=1e-6)
+        if i < len(LENGTHS):
+            np.testing.assert_allclose(step / (1e6 / np.sqrt(2.0 * length)), numeric, atol=1e-6)
+        else:
+            assert not step.any()  # a mean
         likely.append(np.exp(-loss(before[:, i].ravel())))
     expected = inner * likely / (inner @ likely)
-    np.testing.assert_allclose(
-        experts.weights[experts.plain :], 0.5 * expected + 0.5 / len(LENGTHS), rtol=1e-6
-    )
+    np.testing.assert_allclose(experts.weights[own], 0.5 * expected + 0.5 / inner.size, rtol=1e-6)
+
+
+@pytest.mark.parametrize("learner", ["pola", "pold"])
+def test_means_are_those_of_the_points_after_every_round(learner):
+    X, y = xor(40 * BLOCK)
+    model = ClassLearner(RADII, learner, True, 2, 4)
+    experts, number = model.experts, len(LENGTHS) * 2
+    means, first = np.zeros((2, 5, 2)), experts.plain
+    for k in range(0, len(y), BLOCK):
+        # Up to the last row of a round: then the means are moved, and experts restarted.
+        model.learn(*labelled(X[k : k + BLOCK - 1], y[k : k + BLOCK - 1]))
+        last = labelled(X[k + BLOCK - 1 :][:1], y[k + BLOCK - 1 :][:1])
+        copied = pickle.loads(pickle.dumps(model))
+        copied.experts.count = lambda rows: None  # nothing moves at the end of this copy's round
+        copied.learn(*last)
+        weights = copied.experts.weights[first : first + number]
+        points = copied.experts.noisy.reshape(5, -1, 2)[:, :number]
+        mean = np.einsum("jic,i->jc", points, weights / weights.sum())
+        awake = experts.rests[1] == 0
+        model.learn(*last)
+        for i, window in enumerate(WINDOWS):
+            means[i] += awake * BLOCK / min(window, k + BLOCK) * (mean - means[i])
+            found = experts.noisy.reshape(5, -1, 2)[:, number + i]
+            np.testing.assert_allclose(found, means[i], atol=1e-9)
+            norm = np.linalg.svd(found, compute_uv=False).sum()
+            assert norm <= experts.norms[0, first + number + i] * (1.0 + 1e-9)
+    assert np.abs(means).max() > 0.05
 
 
 def test_random_features_are_those_described():

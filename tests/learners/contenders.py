@@ -128,6 +128,17 @@ CONTENDERS = {
         dw.OneProjectionSAOL,
         {"tuning": "certified", "method": "halfspace"},
     ),
+    "sword": (dw.Sword, {}),
+    "sword-smooth": (dw.Sword, {"smoothness": 1.0}),
+    "sword-anytime": (dw.Sword, {"horizon": None, "lipschitz": "auto"}),
+    "sword-auto": (dw.Sword, {"lipschitz": "auto", "smoothness": 0.3}),
+    "sword-one": (dw.Sword, {"projections": "one"}),
+    "sword-corrective": (dw.Sword, {"tuning": "certified", "method": "corrective"}),
+    "sacs": (dw.SACS, {"loss_scale": "certified"}),
+    "sacs-linear": (dw.SACS, {"tuning": "certified", "feedback": "linear", "start": "origin"}),
+    "sacs-corrective": (dw.SACS, {"tuning": "certified", "method": "corrective"}),
+    "scream": (dw.Scream, {"switching": 2.0}),
+    "scream-anytime": (dw.Scream, {"switching": 0.2, "horizon": None}),
 }
 
 #: One setting of each class, for the dear sets and the long games.
@@ -153,6 +164,9 @@ LEADING = (
     "one-projection-saol",
     "polar-sleeping",
     "polar-budget",
+    "sword",
+    "sacs",
+    "scream",
 )
 
 

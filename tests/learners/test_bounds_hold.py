@@ -80,8 +80,9 @@ NO_FACTORED = (dw.MultiOCG,)  # minutes, and nothing new
 DYNAMIC = (
     *(dw.OGD, dw.BOGDIP, dw.POLD, dw.Ader, dw.MultiOCG, dw.OneOracleAder),
     *(dw.POLA, dw.POLAR, dw.SAOL, dw.PAMO, dw.OneProjectionAder, dw.OneProjectionSAOL),
+    *(dw.Sword, dw.SACS, dw.Scream),
 )
-ADAPTIVE = (dw.BOGDIP, dw.POLA, dw.POLAR, dw.SAOL, dw.PAMO, dw.OneProjectionSAOL)
+ADAPTIVE = (dw.BOGDIP, dw.POLA, dw.POLAR, dw.SAOL, dw.PAMO, dw.OneProjectionSAOL, dw.SACS)
 SLEEPING = ("polar-sleeping", "polar-sleeping-linear", "polar-budget-even")
 PIECES = (1, 2, 5, 20)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from contracts.learner_cases import LEARNER_CASES
+from contracts.learner_cases import LEARNER_CASES, VALUES_ONLY
 from driftwolfe.losses import AbsoluteEntries, LinearLoss, SquaredDistance
 
 #: Learners that have a bound on these games.
@@ -152,7 +152,15 @@ def test_copies_in_turn_have_the_sum_of_their_bounds(cls):
     assert all(abs(learner._tickets.excess) < 1e-9 for learner in learners)  # no delay for any
 
 
-@pytest.mark.parametrize("cls", LEARNER_CASES, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("cls", VALUES_ONLY, ids=lambda cls: cls.__name__)
+def test_learners_from_values_give_out_no_tickets(cls):
+    with pytest.raises(NotImplementedError, match="cannot come late"):
+        cls(dw.UniformMatroidPolytope(4, 2)).ask()
+
+
+@pytest.mark.parametrize(
+    "cls", [cls for cls in LEARNER_CASES if cls not in VALUES_ONLY], ids=lambda cls: cls.__name__
+)
 def test_open_tickets_are_saved_and_loaded(cls, tmp_path):
     domain, rng = dw.L1Ball(4, radius=2.0), np.random.default_rng(8)
     if cls in (dw.OnlineNewtonStep,):
@@ -178,7 +186,7 @@ def test_open_tickets_are_saved_and_loaded(cls, tmp_path):
     assert np.array_equal(loaded.decision, learner.decision)
     costs = [each._tickets.excess for each in (learner, loaded, cloned)]
     assert costs[0] == costs[1] == costs[2]
-    still = (dw.Constant, dw.BOGDIP, dw.LOOBOGD)  # whose first block has not ended
+    still = (dw.Constant, dw.BOGDIP, dw.CutBOGDIP, dw.LOOBOGD)  # whose first block has not ended
     assert (costs[0] != 0.0) == (cls not in still)
 
 

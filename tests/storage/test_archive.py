@@ -303,7 +303,7 @@ def test_no_memory_while_it_is_put_together_is_a_refusal_too(load, path, monkeyp
         _completer,
         "driftwolfe.estimators.recommender_archive._check_pool",
     )
-    classes = "driftwolfe.estimators.classifier_experts._restored"
+    classes = "driftwolfe.estimators.classifier_archive._restored"
     save, inner = kinds.get(load, (_classifier, classes))
     save(path)
     monkeypatch.setattr(inner, none)

@@ -19,6 +19,7 @@ from driftwolfe.domains.combinatorial import (
 )
 from driftwolfe.domains.composite import LMODomain, ProductDomain
 from driftwolfe.domains.hull import ConvexHull
+from driftwolfe.domains.separation import SeparationDomain
 from driftwolfe.domains.spectral import Spectrahedron, TraceNormBall
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "OracleCalls",
     "PartitionMatroidPolytope",
     "ProductDomain",
+    "SeparationDomain",
     "Simplex",
     "SpanningTreePolytope",
     "Spectrahedron",

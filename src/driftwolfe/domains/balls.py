@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from driftwolfe.domains.base import Domain, unit_vector
+from driftwolfe.domains.base import LMO, Domain, unit_vector
+from driftwolfe.domains.hull import peel, sweep
 from driftwolfe.points import checks, norm
 from driftwolfe.points.devices import HOST, device_of, namespace
 from driftwolfe.points.kinds import Array, Indices, Point, Shape, compiled
@@ -130,6 +132,20 @@ class NormBall(Domain):
     def _gauge(self, y: Point) -> float:
         return self._norm(y) / self.scale
 
+    def _decompose(self, x: Point, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
+        atoms, norms = self._atoms(x)
+        if not atoms:
+            atoms, norms = [lmo(x)], np.zeros(1)
+        shares = norms / self.scale
+        # What the norm leaves goes to an atom and its opposite in equal parts, which add up to 0.
+        spare = max(0.0, 1.0 - float(shares.sum()))
+        shares[0] += 0.5 * spare
+        return [*atoms, -1.0 * atoms[0]], np.append(shares, 0.5 * spare)
+
+    @abstractmethod
+    def _atoms(self, x: Point) -> tuple[list[Point], Array]:
+        """Return points of norm `scale`, and numbers that add up to the norm of x: x is their mean."""
+
 
 class L1Ball(NormBall):
     r"""Sparse points: :math:`\{x : \sum_i |x_i| \le radius\}`.
@@ -176,6 +192,12 @@ class L1Ball(NormBall):
     def _gauge_subgradient(self, y: Array) -> Array:
         return np.sign(y) / self.scale
 
+    def _atoms(self, x: Array) -> tuple[list[Point], Array]:
+        places = np.flatnonzero(x)
+        sizes = x.flat[places]
+        signed = np.copysign(self.scale, sizes)
+        return [self._at(i, v) for i, v in zip(places, signed, strict=True)], np.abs(sizes)
+
 
 class L2Ball(NormBall):
     r"""Short vectors: :math:`\{x : \lVert x\rVert \le radius\}`.
@@ -211,10 +233,16 @@ class L2Ball(NormBall):
         return norm(x)
 
     def project_many(self, stack: Any) -> Any:
+        rows = stack.reshape(len(stack), -1)
         if isinstance(stack, np.ndarray):
-            return super().project_many(stack)
-        lengths = namespace(stack).linalg.vector_norm(stack.reshape(len(stack), -1), axis=1)
-        shares = (self.scale / lengths).clip(None, 1.0)
+            with np.errstate(over="ignore"):
+                lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+            if not lengths.max(initial=0.0) < 1e150:  # squares have overflowed, or soon will
+                return super().project_many(stack)
+            shares = self.scale / np.maximum(lengths, self.scale)
+        else:
+            lengths = namespace(stack).linalg.vector_norm(rows, axis=1)
+            shares = (self.scale / lengths).clip(None, 1.0)
         return stack * shares.reshape(-1, *(1 for _ in self.shape))
 
     def _project(self, y: Array) -> Array:
@@ -223,6 +251,9 @@ class L2Ball(NormBall):
 
     def _gauge_subgradient(self, y: Array) -> Array:
         return y / (norm(y) * self.scale)
+
+    def _atoms(self, x: Array) -> tuple[list[Point], Array]:
+        return [unit_vector(x) * self.scale], np.array([norm(x)])
 
 
 class BoxSection(Domain):
@@ -258,6 +289,9 @@ class BoxSection(Domain):
         bounds = self._bounds(step)
         tightest = (step / bounds).argmax()
         return self.tangent(self._at(tightest, 1 / bounds.flat[tightest]))
+
+    def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
+        return peel(lmo, x)
 
     def _bounds(self, step: Array) -> Array:
         """Return the bound that each entry of a step from the centre moves to."""
@@ -321,6 +355,13 @@ class Box(BoxSection):
 
     def _lmo(self, direction: Array) -> Array:
         return np.where(direction > 0, self.lower, self.upper)
+
+    def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
+        room = self.upper - self.lower
+        shares = np.divide(x - self.lower, room, out=np.zeros(room.shape), where=room > 0)
+        chosen, weights = sweep(np.clip(shares, 0.0, 1.0).ravel())
+        flags = chosen.reshape(-1, *self.shape) > 0.5
+        return [np.where(each, self.upper, self.lower) for each in flags], weights
 
     def project_many(self, stack: Any) -> Any:
         put = device_of(stack).put
@@ -407,6 +448,14 @@ class GroupLassoBall(NormBall):
     def _gauge_subgradient(self, y: Array) -> Array:
         return self._rescaled(y, 1 / self.scale, self._norms(y))
 
+    def _atoms(self, x: Array) -> tuple[list[Point], Array]:
+        norms = self._norms(x)
+        used = np.flatnonzero(norms)
+        atoms = [
+            np.where(self._labels == group, x * (self.scale / norms[group]), 0.0) for group in used
+        ]
+        return atoms, norms[used]
+
     def _rescaled(self, y: Array, wanted: Any, norms: Array) -> Array:
         """Return y with `wanted` norms of its groups; groups of 0 stay 0."""
         shares = np.divide(wanted, norms, out=np.zeros(norms.shape), where=norms > 0)
@@ -460,11 +509,21 @@ class Simplex(BoxSection):
             stack_device=device,
         )
 
+    @cached_property
+    def dimension(self) -> int:
+        return self._size - 1
+
     def tangent(self, direction: Array) -> Array:
         return direction - direction.sum() / self._size
 
     def _lmo(self, direction: Array) -> Array:
         return self._at(direction.argmin(), self.scale)
+
+    def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
+        places = np.flatnonzero(x > 0)
+        if not places.size:  # far outside
+            return [lmo(x)], np.ones(1)
+        return [self._at(i, self.scale) for i in places], x.flat[places]
 
     def project_many(self, stack: Array) -> Array:
         rows = stack.reshape(-1, self._size)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from operator import attrgetter
 from threading import Lock
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from driftwolfe.points import checks, norm
+from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.devices import HOST, Device, best_device, device_named, to_host
 from driftwolfe.points.kinds import Array, Point, Shape
 from driftwolfe.points.ops import distance
@@ -21,11 +21,22 @@ from driftwolfe.storage import require
 
 #: A point that an oracle returns, and a bound on its error.
 Answer: TypeAlias = tuple[Point, float]
+#: A linear minimisation oracle for checked directions.
+LMO: TypeAlias = Callable[[Any], Any]
 #: Distance from the affine hull that counts as rounding, in units of the larger of the set's radius
 #: and the point's distance from the centre.
 AFFINE_TOLERANCE = 1e-9
 #: Coordinates from which stacks of experts are quicker on a GPU (H200, docs/gpu.md).
 DEVICE_SIZE = 100_000
+
+
+class Cut(NamedTuple):
+    """What a set says of a point: how far towards it the set reaches, and a half-space between them."""
+
+    share: float  # the point at this share of the way from the centre is in K; 1: it is in K itself
+    normal: Any  # <normal, z> <= level for all z in K, and more for the point outside
+    level: float
+    calls: int  # oracle calls made
 
 
 class Domain(ABC):
@@ -151,8 +162,40 @@ class Domain(ABC):
         r"""Return a subgradient s of the gauge at y: :math:`gauge(z) \ge gauge(y) + \langle s, z-y\rangle`."""
         return self._gauge_subgradient(self.check_point(y, "y"))
 
+    def separate(self, y: Point) -> tuple[Point, float] | None:
+        r"""Return ``(normal, level)`` with :math:`\langle normal, z\rangle \le level` on K and > at y, or None.
+
+        None says that y is in the set. Offered (``can("separate")``) by sets with a gauge, its subgradient and
+        an inner radius, and by `SeparationDomain`; see method ``"separation"`` of `infeasible_projection`.
+        """
+        cut = self._separate(self.check_point(y, "y"), 0.0)
+        return None if cut.share >= 1.0 else (cut.normal, cut.level)
+
+    def decompose(self, x: Point, atol: float = 1e-7) -> tuple[list[Point], Array]:
+        r"""Return points :math:`v_i`, as `lmo` returns them, and weights with :math:`\sum_i w_i v_i = x`.
+
+        Weights are positive and add up to 1: ``vertices[rng.choice(len(weights), p=weights)]`` is a random
+        vertex whose mean is x. The sum is x up to `atol` in units of `radius`; a point farther outside
+        is refused with a ValueError. Most sets need at most one vertex more than they have dimensions.
+        """
+        x, allowed = self.check_point(x, "x"), checks.positive(atol, "atol") * self.radius
+        vertices, weights = self._decompose(x, allowed, self._lmo)
+        kept = np.flatnonzero(weights > 0)
+        vertices, weights = [vertices[i] for i in kept], weights[kept] / weights[kept].sum()
+        mean = weights[0] * vertices[0]
+        for weight, vertex in zip(weights[1:], vertices[1:], strict=True):
+            mean = mean + weight * vertex
+        if (away := distance(mean, x)) > allowed:
+            raise ValueError(
+                f"x must be a point of the set to be a mean of its vertices, but is about {away:g} "
+                "outside; project it first, or allow for that with atol"
+            )
+        return vertices, weights
+
     def can(self, operation: str) -> bool:
-        """Whether `operation` (``"project"``, ``"gauge"`` or ``"gauge_subgradient"``) is offered."""
+        """Whether ``"project"``, ``"gauge"``, ``"gauge_subgradient"`` or ``"separate"`` is offered."""
+        if operation == "separate" and type(self)._separate is Domain._separate:
+            return self.inner_radius > 0 and self.can("gauge") and self.can("gauge_subgradient")
         name = f"_{operation}"
         return getattr(type(self), name) is not getattr(Domain, name)
 
@@ -178,6 +221,15 @@ class Domain(ABC):
 
     def warm_up(self) -> None:  # noqa: B027  most sets have nothing to do
         """Do what the first call would otherwise wait for, such as compiling."""
+
+    @cached_property
+    def dimension(self) -> int:
+        """Dimension of the affine hull: that in which the set has an inside."""
+        size = math.prod(self.shape)
+        if self.tangent(probe := np.zeros(self.shape)) is probe:
+            return size
+        units = (self._at(i, 1.0) for i in range(size))
+        return round(sum(float(self.tangent(unit).flat[i]) for i, unit in enumerate(units)))
 
     @property
     def unwrapped(self) -> Domain:
@@ -219,6 +271,24 @@ class Domain(ABC):
         instead = "use a method that needs only its lmo, such as POLA in place of PAMO"
         raise NotImplementedError(f"{type(self).__name__} has no gauge subgradient; {instead}")
 
+    def _separate(self, y: Point, near: float) -> Cut:
+        """Return a cut by the gauge; the share may fall short by `near`, as a distance of the points."""
+        if not self.can("separate"):
+            instead = "use a method that needs only its lmo"
+            raise NotImplementedError(f"{type(self).__name__} separates no points; {instead}")
+        if (gauge := float(self._gauge(y))) <= 1.0:
+            return Cut(1.0, None, 0.0, 1)
+        normal = self._gauge_subgradient(y)
+        # <normal, z - c> <= gauge(z) <= 1 on K.
+        level = 1.0 + (0.0 if self.center is None else float(inner(normal, self.center)))
+        return Cut(1.0 / gauge, normal, level, 1)
+
+    def _decompose(self, x: Point, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
+        """Return points and weights, nearly those of `decompose`; any for a point outside."""
+        from driftwolfe.domains.hull import decompose  # which needs this module
+
+        return decompose(lmo, x, self.origin(), tolerance)
+
     # -- what helps it -----------------------------------------------------------------------
 
     def _at(self, places: Any, values: Any) -> Array:
@@ -256,7 +326,8 @@ class OracleCalls:
     Parameters
     ----------
     lmo, projection, gauge, membership
-        Linear minimisations, Euclidean projections, gauges and their subgradients, membership tests.
+        Linear minimisations, Euclidean projections, gauges and their subgradients, membership tests and
+        separations.
 
     Examples
     --------
@@ -350,6 +421,14 @@ class CountedDomain(Domain):
         self.calls.add(lmo=len(directions))
         return self.domain.lmo_many_with_error(directions, accuracies)
 
+    def _decompose(self, x: Point, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
+        return self.domain._decompose(x, tolerance, lmo)
+
+    def _separate(self, y: Point, near: float) -> Cut:
+        cut = self.domain._separate(y, near)
+        self.calls.add(membership=cut.calls)
+        return cut
+
     _lmo = _counted("_lmo", lmo=1)
     _contains = _counted("_contains", membership=1)
     _project = _counted("_project", projection=1)
@@ -364,7 +443,7 @@ class CountedDomain(Domain):
 for _name in (
     *("origin", "tangent", "check_point", "restricted_to", "can", "warm_up", "unwrapped"),
     *("cheap_projection", "cheap_membership", "affordable_projection", "default_method"),
-    *("lmo_method", "rank_one_atoms"),
+    *("lmo_method", "rank_one_atoms", "dimension"),
 ):
     _own = property(attrgetter(f"domain.{_name}"), doc=f"`{_name}` of the set inside, not counted.")
     setattr(CountedDomain, _name, _own)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -12,10 +13,10 @@ import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.balls import BoxSection, group_labels, project_capped_sums
-from driftwolfe.domains.base import Domain
-from driftwolfe.domains.hull import comes_near
+from driftwolfe.domains.base import LMO, Domain
+from driftwolfe.domains.hull import comes_near, sweep
 from driftwolfe.points import checks, norm
-from driftwolfe.points.kinds import Array, Indices, compiled
+from driftwolfe.points.kinds import Array, Indices, Point, compiled
 from driftwolfe.points.rounding import tilt, tilted
 
 graph_kernels = compiled("driftwolfe.domains.graph_kernels")
@@ -52,6 +53,10 @@ class BirkhoffPolytope(BoxSection):
             diameter=math.sqrt(2 * side),
             inner_radius=1 / (side - 1),
         )
+
+    @cached_property
+    def dimension(self) -> int:
+        return (self._side - 1) ** 2
 
     def tangent(self, direction: Array) -> Array:
         rows = direction.sum(axis=1, keepdims=True) / self._side
@@ -125,6 +130,10 @@ class SpanningTreePolytope(Domain):
         radius = norm(self._lmo(2 * center - 1) - center)
         diameter = math.sqrt(2 * min(number - 1, center.size - number + 1))
         super().__init__(center.size, radius, diameter=diameter, center=center)
+
+    @cached_property
+    def dimension(self) -> int:
+        return int(self.center.size) - 1
 
     def tangent(self, direction: Array) -> Array:
         return direction - direction.mean()  # all trees have as many edges
@@ -222,6 +231,21 @@ class PartitionMatroidPolytope(BoxSection):
             return direction
         level = direction - (self._sums(direction) / self._sizes)[self._labels]
         return np.where(self._movable[self._labels], level, 0.0)
+
+    @cached_property
+    def dimension(self) -> int:
+        return int((self._sizes - self._bases)[self._movable].sum())
+
+    def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
+        shares, starts = np.clip(x, 0.0, 1.0), np.empty(x.size)
+        for indices, capacity in self._blocks:
+            ends = np.minimum(np.cumsum(shares[indices], axis=1), capacity)
+            if self._bases:
+                ends[:, -1] = capacity  # but for rounding, it was
+            starts[indices[:, 0]], starts[indices[:, 1:]] = 0.0, ends[:, :-1]
+            shares[indices] = np.diff(ends, axis=1, prepend=0.0)
+        chosen, weights = sweep(shares, starts)
+        return list(chosen), weights
 
     def _lmo(self, direction: Array) -> Array:
         vertex = np.zeros(self.shape)
@@ -365,6 +389,10 @@ class FlowPolytope(BoxSection):
         farthest, longest = self._lmo(2 * center - 1), self._lmo(-np.ones(center.size))
         diameter = math.sqrt(2 * longest.sum())
         super().__init__(norm(farthest - center), center, diameter=diameter)
+
+    @cached_property
+    def dimension(self) -> int:
+        return int(self._usable.size - self._incidence.shape[0])
 
     def tangent(self, direction: Array) -> Array:
         # The circulation nearest to the direction: what flows in flows out, everywhere.

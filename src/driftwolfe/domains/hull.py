@@ -1,4 +1,4 @@
-"""Convex hulls of given points, and projections on them."""
+"""Convex hulls of given points: projections on them, and decompositions into vertices."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.domains.base import Domain
+from driftwolfe.domains.base import LMO, Domain
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Indices, Shape
 
@@ -38,6 +38,12 @@ class Hull:
         """The combination x, a new array."""
         travel = self._weights @ self._rows[: self._count]
         return (self._base + self._unit * travel).reshape(self._shape)
+
+    @property
+    def atoms(self) -> tuple[list[Array], Array]:
+        """The atoms and their weights, new arrays."""
+        rows = self._base + self._unit * self._rows[: self._count]
+        return [row.reshape(self._shape) for row in rows], self._weights.copy()
 
     def add(self, vertex: Array) -> None:
         """Hold one more atom, with weight 0."""
@@ -164,6 +170,63 @@ def comes_near(lmo: Callable[[Array], Array], x: Array, start: Array, tolerance:
         if distance - gap / distance > allowed:
             return False
     return False
+
+
+def decompose(lmo: LMO, x: Any, center: Any, tolerance: float) -> tuple[list[Array], Array]:
+    """Return vertices of a set given by its `lmo`, and the weights of their mean nearest to x.
+
+    Fully corrective Frank-Wolfe: it ends within the tolerance, where a half-space shows that x is farther
+    away, or where rounding does.
+    """
+    if not isinstance(x, np.ndarray):
+        raise NotImplementedError(f"a {type(x).__name__} has no decomposition by lmo calls alone")
+    hull, before = Hull(lmo(center - x)), np.inf
+    while True:
+        away = hull.correct(x) - x
+        distance = norm(away)
+        if distance <= 0.5 * tolerance or distance >= before:
+            return hull.atoms
+        vertex, before = lmo(away), distance
+        if float(np.vdot(away, vertex)) > float(np.vdot(away, x)) + tolerance * distance:
+            return hull.atoms  # x lies outside
+        hull.add(vertex)
+
+
+def peel(lmo: LMO, x: Array) -> tuple[list[Array], Array]:
+    r"""Return vertices and weights of a point of :math:`\{x \ge 0 : A x = b\}`, from heavy to light.
+
+    The vertices are multiples of 0/1 vectors. One that is 0 where x is comes off with the largest weight
+    that leaves x >= 0, and the rest is a point of the set scaled down, with a zero more.
+    """
+    vertices, weights, rest = list[Array](), list[float](), x.copy()
+    least = 1e-13 * float(np.abs(x).max())  # below that, rounding
+    for _ in range(x.size):
+        empty = rest <= least
+        rest[empty] = 0.0
+        vertex = lmo(np.where(empty, rest.sum(), -rest))
+        used = vertex > 0
+        weight = float((rest[used] / vertex[used]).min())
+        if weight <= 0:
+            break
+        vertices.append(vertex)
+        weights.append(weight)
+        rest -= weight * vertex
+    return vertices or [lmo(-x)], np.array(weights or [1.0])
+
+
+def sweep(shares: Array, starts: Any = 0.0) -> tuple[Array, Array]:
+    r"""Return 0/1 vectors, as rows, and weights whose mean is `shares`, between 0 and 1.
+
+    Shares lie end to end on a line; `starts` says where each begins. For an offset :math:`\theta` from 0
+    to 1, a vector has a 1 for each share that covers some :math:`\theta + j`, j whole; it changes where
+    shares end. So shares of one part that add up to a whole number k have k of them chosen.
+    """
+    ends = starts + shares
+    offsets = np.unique(np.concatenate(([0.0, 1.0], np.mod(np.append(starts, ends), 1.0))))
+    weights = np.diff(offsets)
+    kept = weights > 1e-14  # the others are rounding
+    middle = (offsets[:-1] + 0.5 * weights)[kept, None]
+    return np.ceil(ends - middle) - np.ceil(starts - middle), weights[kept]
 
 
 class ConvexHull(Domain):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.domains.balls import NormBall, Simplex, kernels, load_kernels, threshold_to_sum
-from driftwolfe.domains.base import Answer, Domain
+from driftwolfe.domains.base import LMO, Answer, Domain
 from driftwolfe.points import (
     FactoredMatrix,
     Triplet,
@@ -245,6 +246,12 @@ class TraceNormBall(NormBall):
             return _assembled(U, kept, V, y)
         return FactoredMatrix.from_orthonormal(U, kept[: U.shape[1]], V)
 
+    def _atoms(self, x: Point) -> tuple[list[Point], Array]:
+        U, s, V = self._svd(x, leading=False)
+        rank, size = np.count_nonzero(s > 1e-14 * s.max(initial=0.0)), np.array([self.scale])
+        pairs = [(U[:, i : i + 1], V[:, i : i + 1]) for i in range(rank)]
+        return [_assembled(u, size, v, x) for u, v in pairs], s[:rank].copy()
+
     def _gauge_subgradient(self, y: Point) -> Point:
         U, s, V = self._svd(y, leading=False)
         return _assembled(U, (s > 1e-12 * s.max(initial=0.0)) / self.scale, V, y)
@@ -417,6 +424,14 @@ class Spectrahedron(Domain):
         values, vectors = np.linalg.eigh(_symmetric_part(y))
         kept = threshold_to_sum(values, self.scale, simplex=True)
         return _symmetric_part((vectors * kept) @ vectors.T)
+
+    def _decompose(self, x: Array, tolerance: float, lmo: LMO) -> tuple[list[Point], Array]:
+        values, vectors = np.linalg.eigh(_symmetric_part(x))
+        return [np.outer(self.scale * v, v) for v in vectors.T], np.maximum(values, 0.0)
+
+    @cached_property
+    def dimension(self) -> int:
+        return self._side * (self._side + 1) // 2 - 1
 
     def _gauge(self, y: Array) -> float:
         if self._outside_hull(y):

@@ -22,7 +22,13 @@ from driftwolfe.ensemble.sleeping_weights import (
     MultiplicativeWeights,
     SleepingMeta,
 )
-from driftwolfe.ensemble.weights import AdaHedge, ExpConcaveHedge, Hedge, LossScale
+from driftwolfe.ensemble.weights import (
+    AdaHedge,
+    ExpConcaveHedge,
+    Hedge,
+    LossScale,
+    OptimisticHedge,
+)
 
 __all__ = [
     "AdaHedge",
@@ -33,6 +39,7 @@ __all__ = [
     "Interval",
     "LossScale",
     "MultiplicativeWeights",
+    "OptimisticHedge",
     "SleepingMeta",
     "ader_grid",
     "ader_prior",

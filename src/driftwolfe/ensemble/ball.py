@@ -50,19 +50,47 @@ class BallExperts:
 
     def losses(self, gradient: Point) -> Array:
         """Return the linear loss of each expert."""
+        if isinstance(gradient, np.ndarray):
+            return self.table.reshape(len(self.points), -1) @ gradient.ravel()
         return np.array([inner(gradient, point) for point in self.points])
 
     def combined(self, weights: Array) -> Point:
         """Return the weighted mean of the points."""
+        if isinstance(self.points[0], np.ndarray):
+            table = self.table
+            return weights.dot(table.reshape(len(table), -1)).reshape(table.shape[1:])
         return trimmed(weighted_sum(weights, self.points), TOO_MANY_COLUMNS)
 
     def move(self, gradient: Point, scale: float) -> None:
         """Take gradient steps of `scale` times each expert's own, and clip to the ball."""
         center, radius = self.domain.center, self.domain.radius
+        if isinstance(gradient, np.ndarray):
+            self.points = list(self.confined(self.table - self.step_along(gradient, scale)))
+            return
         ends = (y + (-scale * h) * gradient for h, y in zip(self.steps, self.points, strict=True))
         inside = (trimmed(clip_to_ball(end, center, radius), TOO_MANY_COLUMNS) for end in ends)
         # Experts must not share the entries of one gradient: files could not tell.
         self.points = [y.copy() if isinstance(y, FactoredMatrix) else y for y in inside]
+
+    @property
+    def table(self) -> Array:
+        """The points, where they are arrays, as one."""
+        return np.stack(self.points)
+
+    def step_along(self, gradient: Array, scale: float) -> Array:
+        """Return the step of each expert along a gradient."""
+        return (scale * self.steps).reshape(-1, *(1,) * gradient.ndim) * gradient
+
+    def confined(self, ends: Array) -> Array:
+        """Return several arrays clipped to the ball."""
+        center = 0.0 if self.domain.center is None else self.domain.center
+        away = ends - center
+        rows = away.reshape(len(ends), -1)
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        if not lengths.max() < 1e150:  # squares have overflowed, or soon will
+            lengths = np.array([norm(row) for row in rows])
+        shares = self.domain.radius / np.maximum(lengths, self.domain.radius)
+        return center + shares.reshape(-1, *(1,) * (ends.ndim - 1)) * away
 
 
 def surrogate(gradient: Point, away: Point) -> Point:
@@ -117,7 +145,9 @@ class BallDescent(BallExperts, Experts):
     have full rank.
     """
 
-    STATE = ("x", "away", "outside", "tolerance", "largest_distance", "projections")
+    STATE: ClassVar[tuple[str, ...]] = (
+        *("x", "away", "outside", "tolerance", "largest_distance", "projections"),
+    )
     LEARNED = ("largest_gradient", "largest_distance", "projections", "x")
 
     def __init__(

@@ -332,3 +332,99 @@ class AdaHedge:
             a = spread * (math.sqrt(0.25 * played / ways) + 2.0 / 3.0 + 1.0 / ways)
         price = math.log(self.size * max(2.0, played))
         return a * (ways + number * price + math.log(2.0 * played))
+
+
+@dataclass(eq=False)
+class OptimisticHedge:
+    r"""Exponential weights that know a hint of the coming losses, and set their own rate.
+
+    .. math:: w_i \propto e^{-(L_i + m_i)/a}, \qquad
+              a \leftarrow a + \delta^+/\ln N, \qquad
+              \delta = \langle w, l\rangle - \Phi_a(L + l) + \Phi_a(L)
+
+    with :math:`L_i` the total losses, :math:`m_i` the hint (0 after each update, until `expect`) and
+    :math:`\Phi_a(L) = -a\ln\tfrac1N\sum_i e^{-L_i/a}`, or the smallest :math:`L_i` at a = 0. The regret
+    against any expert is at most :math:`2 a\ln N` (`regret_bound`), and
+
+    .. math:: 2 a\ln N \le 2 s + \sqrt{\ln N\ \textstyle\sum_t s_t^2}, \qquad
+              s_t = \max_i(l_i - m_i) - \min_i(l_i - m_i),\quad s = \max_t s_t
+
+    : nothing but the errors of the hints. There is no range and no rate to set: multiplying all losses by
+    a number, or adding one to all, changes nothing. `docs/theory/benign.md` has the proof.
+
+    Parameters
+    ----------
+    size
+        Number N of experts.
+
+    Examples
+    --------
+    >>> meta = OptimisticHedge(2)
+    >>> for loss in ([1.0, 0.0], [0.0, 1.0]):
+    ...     meta.expect(loss)  # hints that are right
+    ...     meta.update(loss)
+    >>> meta.inverse_rate, meta.weights
+    (0.0, array([0.5, 0.5]))
+
+    References
+    ----------
+    Rakhlin and Sridharan (2013), Online learning with predictable sequences, COLT; de Rooij, van Erven,
+    Grünwald and Koolen (2014), Follow the leader if you can, hedge if you must, JMLR; Flaspohler et al.
+    (2021), Online learning with optimism and delay, ICML.
+    """
+
+    STATE: ClassVar = ("size", "totals", "hint", "inverse_rate", "rounds")
+
+    size: int
+    totals: Array = field(init=False)  # L_i, less the smallest of them
+    hint: Array = field(init=False)  # of the losses of the coming round
+    inverse_rate: float = field(init=False, default=0.0)  # a, in units of the loss
+    rounds: int = field(init=False, default=0)  # updates so far
+
+    def __post_init__(self) -> None:
+        self.size = checks.count(self.size, "size")
+        self.totals, self.hint = np.zeros((2, self.size))
+
+    def check_state(self) -> None:
+        """Refuse a state, read from a file, whose parts do not fit together."""
+        require(self.size == self.totals.size == self.hint.size and self.size > 0, "weights")
+        require(self.totals.min() == 0.0 and min(self.inverse_rate, self.rounds) >= 0, "weights")
+
+    @property
+    def weights(self) -> Array:
+        """The weights for the coming round."""
+        kept = _kept(self.totals + self.hint, self.inverse_rate)
+        weights: Array = kept / kept.sum()
+        return weights
+
+    def expect(self, losses: Any) -> None:
+        """Take a hint of the losses of the coming round."""
+        self.hint = checks.finite_array(losses, "losses", (self.size,)).copy()
+
+    def update(self, losses: Any) -> None:
+        """Take the losses of the experts in this round."""
+        suffered = checks.finite_array(losses, "losses", (self.size,))
+        ahead = suffered - suffered.min()
+        a, totals, weights = self.inverse_rate, self.totals + ahead, self.weights
+        least = float(totals.min())
+        totals = totals - least
+        totals[totals <= ROUNDING * np.abs(suffered).max()] = 0.0
+        now, before = _kept(totals, a).sum(), _kept(self.totals, a).sum()
+        mixed = least + (a * math.log(before / now) if a > 0.0 else 0.0)
+        gap = float(weights @ ahead) - mixed
+        if self.size > 1 and gap > ROUNDING * float(np.abs(suffered).max()):
+            self.inverse_rate = a + gap / math.log(self.size)
+        self.totals, self.hint = totals, np.zeros(self.size)
+        self.rounds += 1
+
+    def regret_bound(self) -> float:
+        """Return a bound on the loss of the weighted mean less that of any expert, so far."""
+        return 2.0 * self.inverse_rate * math.log(self.size)
+
+
+def _kept(behind: Array, a: float) -> Array:
+    """Weights of experts that are so far behind, 1 for the best, at the rate 1/a."""
+    behind = behind - behind.min()
+    if a == 0.0:
+        return (behind == 0.0).astype(np.float64)
+    return np.exp(-np.minimum(behind, 700.0 * a) / a)  # no overflow

@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from driftwolfe.estimators.classifier_experts import OPTIONS, ClassLearner, read_model, write_model
+from driftwolfe.estimators.classifier_archive import OPTIONS, read_model, write_model
+from driftwolfe.estimators.classifier_experts import ClassLearner
 from driftwolfe.estimators.classifier_features import Rows, as_rows, copies, is_one_row
 from driftwolfe.estimators.ids import check_keys
 from driftwolfe.points import checks
@@ -37,9 +38,10 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     Features are rescaled online. Experts for all radii and for intervals of 16, 64, 256, ... rows
     descend on the logistic loss in trace-norm balls, and restart when their interval ends. There are
     four groups of them, called views: on the features; on the features, taking one label in ten for
-    drawn at random; on waves, cosines of up to three features; and on ferns, the leaves of random
-    trees. Their class probabilities are averaged, weighted by the probabilities that they gave to the
-    labels so far: those of experts within each view, then those of the views.
+    drawn at random; on waves, cosines of two or three features; and on ferns, the leaves of random
+    trees. The last three views also have experts that are running means of the others. Class
+    probabilities are averaged, weighted by the probabilities that experts gave to the labels so far:
+    those of experts within each view, then those of the views.
 
     .. math:: p_t(c) = \sum_v u_{t,v} \sum_{i \in v} w_{t,i}\, p_{t,i}(c), \qquad
               p_{t,i} = \mathrm{softmax}(Y_{t,i} z_{t,v})
@@ -87,15 +89,15 @@ class TraceNormClassifier(Guarded, ClassifierMixin, BaseEstimator):
     :math:`z_t`, whose norm is at most 2. The other views can only lower the loss, but for the
     logarithm: against the mixture of any of them, on rows on which it does not rest, the excess is at
     most :math:`\ln(4 e)`. While they do not rest, experts on waves and ferns have the first two terms
-    too, against matrices for their own features and intervals of 256, 4,096 and 65,536 rows; those that
-    doubt labels descend on a loss that is not convex, and have none.
+    too, against matrices for their own features and intervals of 256, 2,048 and 16,384 rows; those that
+    doubt labels descend on a loss that is not convex, and have none, nor have means.
 
     A whole number w as the weight of a row is the same as w copies of it, up to 100. What is learned
     does not depend on how rows are split into calls, nor on whether they are sparse.
 
     Several threads may predict or save at the same time, or one may learn; other calls raise a
     RuntimeError. Work per row and memory grow with experts x classes x features, with 3 experts for
-    each of 5 to 10 lengths and 6 in each further view, for 98 features more with waves; beyond 256
+    each of 5 to 10 lengths and 8 in each further view, for 98 features more with waves; beyond 256
     features the work grows with the nonzero entries of a row. Ferns take 128 entries per row and
     4,096 rows of memory.
 

@@ -1,10 +1,7 @@
-"""The experts behind the classifiers, and the saved state of these."""
+"""The experts behind the classifiers."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,27 +10,15 @@ from driftwolfe.estimators.classifier_features import (
     FULL_FEATURES,
     LARGEST,
     SMALLEST,
-    SMALLEST_WEIGHT,
     FeatureMap,
     MappedLearner,
     Rows,
     make_writable,
-    renewal_gap,
 )
-from driftwolfe.estimators.ids import distinct_keys, encode_keys
-from driftwolfe.estimators.random_views import (
-    FERNS,
-    LOOKS,
-    START,
-    TESTS,
-    WAVES,
-    RandomViews,
-)
+from driftwolfe.estimators.random_views import START, RandomViews
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.rounding import near_largest
-from driftwolfe.saved_state import Field, check_fields
-from driftwolfe.storage import Archive, enough_memory, read_archive, require, write_archive
 
 kernels = compiled("driftwolfe.estimators.classifier_kernels")
 
@@ -55,8 +40,11 @@ FIRST_LEVELS = 5
 SLACK = 0.5
 #: Rows that are mapped together where nothing is learned, which bounds the memory for it.
 CHUNK = 4096
-#: Interval lengths of the experts of other views than the first, and how many radii, the largest, they have.
-LENGTHS, OTHER_RADII = (256, 4096, 65_536), 2
+#: Interval lengths of the experts of other views than the first, and how many radii, the largest, they
+#: have: with radii 40 and 160 all six step sizes differ, which lengths of ratio 16 would not give.
+LENGTHS, OTHER_RADII = (256, 2048, 16_384), 2
+#: Rows over which the last experts of such a view are running means of the others.
+WINDOWS = (512, 4096)
 #: A view with less weight rests for 1, 3, then 7 rounds at a time; the first view never does.
 IDLE, LONGEST_REST = 0.001, 7
 #: What a view rests that does not exist, or not yet.
@@ -87,11 +75,14 @@ class ClassExperts:
     :math:`\lVert Y_s - Z\rVert^2/(2\eta) + \eta G^2 L/2 \le 1.3\, G D \sqrt L` to any Z in its ball on
     each of its intervals, as :math:`\lVert Y_s - Z\rVert \le 2.5 \rho`.
 
-    There may be further views. The second sees the same z and takes every label for drawn at random with
-    probability 0.1. The third and fourth see waves and ferns (`RandomViews`). A view with less than a
-    thousandth of all weight rests for 1, 3 and then 7 of 8 rounds: its experts neither predict nor learn,
-    and keep their weights, as if they had said what the others say (Freund et al. 1997). The bound above
-    is for the first view, which never rests; N counts the experts of all.
+    With `random` there are three more views. The second sees the same z and takes every label for drawn at
+    random with probability 0.1. The third and fourth see waves and ferns (`RandomViews`). The last two
+    experts of each of these take no steps: after every round of 16 rows they move to the weighted mean of
+    the view's others by a share of 16/512 or 16/4,096, of 16/t at first, which averages out the noise of
+    steps. A view with less than a thousandth of all weight rests for 1, 3 and then 7 of 8 rounds: its
+    experts neither predict nor learn, and keep their weights, as if they had said what the others say
+    (Freund et al. 1997). The bound above is for the first view, which never rests; N counts the experts of
+    all.
     """
 
     STATE = ("points", "norms", "weights")
@@ -103,27 +94,28 @@ class ClassExperts:
         classes: int,
         features: int,
         adaptive: bool,
-        views: int = 1,
+        random: bool = False,
     ) -> None:
         kernels()  # compiled now, not in a round
-        self.views = views
-        self.adaptive = adaptive
+        self.adaptive, self.views = adaptive, len(VIEWS) if random else 1
         self.radii: Array = np.array(radii)
+        self.side: Array = np.sort(radii)[-OTHER_RADII:]  # of the other views
+        self.moving = len(LENGTHS) * self.side.size  # experts of each of them that take steps
         self.classes, self.width, self.t = classes, features, 0
-        plain = FIRST_LEVELS * len(radii)
-        self.points: Array = np.zeros((features, plain * classes))  # a row per entry of z
-        self.side = np.sort(radii)[-OTHER_RADII:] if views > 1 else np.zeros(0)
-        side = len(LENGTHS) * self.side.size * classes
+        side = (self.moving + len(WINDOWS)) * classes if random else 0
+        # A row per entry of what a view sees.
+        self.points: Array = np.zeros((features, FIRST_LEVELS * len(radii) * classes))
         self.noisy: Array = np.zeros((features, side))
-        self.waves: Array = np.zeros((0, side if views > 2 else 0))
-        self.ferns: Array = self.waves.copy()
-        self.rests: Indices = np.array([0, 0 if views > 1 else FOREVER, FOREVER, FOREVER])  # rounds
-        self.naps: Indices = np.zeros(4, np.int64)  # how long a view rested last
-        number = plain + (views - 1) * len(LENGTHS) * self.side.size
-        self.norms: Array = np.zeros((2, number))  # bounds on trace norms; squared Frobenius norms
-        sizes = np.array([plain, *[len(LENGTHS) * self.side.size] * (views - 1)])
+        self.waves: Array = np.zeros((0, side))
+        self.ferns: Array = np.zeros((0, side))
+        self.rests: Indices = np.array([0, 0 if random else FOREVER, FOREVER, FOREVER])  # rounds
+        self.naps: Indices = np.zeros(len(VIEWS), np.int64)  # how long a view rested last
+        sizes = np.array(self.sizes)
+        self.norms: Array = np.zeros(
+            (2, sizes.sum())
+        )  # bounds on trace and squared Frobenius norms
         self.weights: Array = np.repeat(1.0 / sizes, sizes)  # within each view
-        self.credits: Array = np.full(views, 1.0 / views)  # weights of the views
+        self.credits: Array = np.full(self.views, 1.0 / self.views)  # weights of the views
         self.set_steps()
 
     @property
@@ -132,31 +124,42 @@ class ClassExperts:
         return int(self.points.shape[1] // self.classes)
 
     @property
+    def sizes(self) -> list[int]:
+        """Number of experts of every view."""
+        return [self.plain, *[self.moving + len(WINDOWS)] * (self.views - 1)]
+
+    @property
     def lengths(self) -> Indices:
-        """The interval length of every expert, in rows."""
+        """The interval length of every expert, in rows; of means, those averaged over."""
         first = BLOCK << (LEVEL_BITS * (np.arange(self.plain) // self.radii.size))
-        return np.concatenate((first, *[np.repeat(LENGTHS, self.side.size)] * (self.views - 1)))
+        each = *np.repeat(LENGTHS, self.side.size), *WINDOWS
+        return np.array([*first, *each * (self.views - 1)])
 
     @property
     def names(self) -> list[str]:
-        views = ("", "doubtful, ", "waves, ", "ferns, ")
-        ends = self.plain + np.arange(self.views) * len(LENGTHS) * self.side.size
-        kinds = [views[v] for v in ends.searchsorted(np.arange(self.weights.size), "right")]
-        each = zip(kinds, self._radii.tolist(), self.lengths.tolist(), strict=True)
-        return [f"{kind}radius {radius:g}, {length:,} rows" for kind, radius, length in each]
+        views = np.repeat(("", "doubtful, ", "waves, ", "ferns, ")[: self.views], self.sizes)
+        each = zip(views, *(part.tolist() for part in (*self.scales, self.lengths)), strict=True)
+        return [
+            f"{view}radius {radius:g}, {length:,} rows"
+            if step
+            else f"{view}mean of {length:,} rows"
+            for view, step, radius, length in each
+        ]
 
     def set_steps(self) -> None:
         """Set the radius and the step size of every expert."""
-        others = np.resize(self.side, self.weights.size - self.plain)
-        self._radii: Array = np.concatenate((np.resize(self.radii, self.plain), others))
+        each = *np.resize(self.side, self.moving), *[self.side[-1]] * len(WINDOWS)
+        first = np.resize(self.radii, self.plain)
+        self._radii: Array = np.array([*first, *each * (self.views - 1)])
         self._lengths = self.lengths.tolist()
-        self._steps: Array = self._radii / np.sqrt(2.0 * self.lengths)
+        moves = *[1.0] * self.moving, *[0.0] * len(WINDOWS)
+        moves = *[1.0] * self.plain, *moves * (self.views - 1)
+        self._steps: Array = moves * self._radii / np.sqrt(2.0 * self.lengths)
 
     @property
     def shares(self) -> Array:
         """The weight of every expert: that within its view times that of the view."""
-        sizes = [self.plain, *[len(LENGTHS) * self.side.size] * (self.views - 1)]
-        return np.repeat(self.credits, sizes) * self.weights
+        return np.repeat(self.credits, self.sizes) * self.weights
 
     @property
     def tables(self) -> tuple[Array, ...]:
@@ -217,46 +220,57 @@ class ClassExperts:
         """Let experts see waves and ferns, with so many entries each; 0 for no longer."""
         self.waves = np.zeros((waves, self.waves.shape[1]))
         self.ferns = np.zeros((ferns, self.ferns.shape[1]))
-        self.norms[:, self.plain + len(LENGTHS) * self.side.size :] = 0.0
+        self.norms[:, sum(self.sizes[:2]) :] = 0.0
         self.rests[2:], self.naps[2:] = (0 if waves else FOREVER), 0
 
     def _end_round(self) -> None:
         """Restart the experts whose interval has ended, and add those for longer intervals."""
         first = 0
-        for v, table in enumerate(self.tables[: self.views]):
-            last, radii = first + table.shape[1] // self.classes, self.side if v else self.radii
+        for v, (table, size) in enumerate(zip(self.tables, self.sizes, strict=False)):
             if self.rests[v] == 0:
-                sources = self._heaviest(first, last, radii.size)
+                if v:
+                    self._average(table, slice(first, first + self.moving))
                 if self.adaptive:
-                    self._restart(table, first, last, sources)
+                    self._restart(table, slice(first, first + (self.moving if v else size)), v)
                 if v and self.credits[v] < IDLE:
                     self.naps[v] = self.rests[v] = min(2 * self.naps[v] + 1, LONGEST_REST)
                 else:
                     self.naps[v] = 0
             elif self.rests[v] > 0:
                 self.rests[v] -= 1
-            first = last
-        if self.lengths[self.plain - 1] <= self.t:
+            first += size
+        if self._lengths[self.plain - 1] <= self.t:
             self._lengthen()
 
-    def _heaviest(self, first: int, last: int, radii: int) -> Indices:
+    def _average(self, table: Array, own: slice) -> None:
+        """Let the means of a view move to the weighted mean of those of its experts that take steps."""
+        weights = self.weights[own] / self.weights[own].sum()
+        rates = BLOCK / np.minimum(WINDOWS, self.t)
+        kernels().average_experts(table, weights, rates, self.classes)
+        # Norms are convex, so these are bounds still.
+        norms = self.norms[:, own.stop : own.stop + rates.size]
+        norms += rates * ((self.norms[:, own] @ weights)[:, None] - norms)
+
+    def _heaviest(self, own: slice, radii: int) -> Indices:
         """The heaviest expert of every radius in a view, by its place there."""
         # Among equally heavy ones, rounding apart, the one of the longest interval.
-        levels = self.weights[first:last].reshape(-1, radii)
+        levels = self.weights[own].reshape(-1, radii)
         return np.array([near_largest(column)[-1] * radii + r for r, column in enumerate(levels.T)])
 
-    def _restart(self, table: Array, first: int, last: int, sources: Indices) -> None:
+    def _restart(self, table: Array, own: slice, view: int) -> None:
         """Let the experts of a view whose interval has ended start at the heaviest ones."""
-        number, norms = sources.size, self.norms[:, first:last]
-        for place in range(0, last - first, number):
-            if self.t % self._lengths[first + place] == 0:
+        number, norms = (self.side if view else self.radii).size, self.norms[:, own]
+        lengths = self._lengths[own.start : own.stop : number]
+        if ended := [k * number for k, length in enumerate(lengths) if self.t % length == 0]:
+            sources = self._heaviest(own, number)
+            for place in ended:
                 norms[:, place : place + number] = norms[:, sources]
                 kernels().copy_experts(table, sources, place, self.classes)
 
     def _lengthen(self) -> None:
         """Add experts for longer intervals to the first view."""
         number, plain, points = self.radii.size, self.plain, self.tables[0]
-        sources = self._heaviest(0, plain, number)
+        sources = self._heaviest(slice(plain), number)
         starts = points.reshape(self.width, -1, self.classes)[:, sources]
         self.points = np.hstack((points, starts.reshape(self.width, -1)))
         self.norms = np.insert(self.norms, [plain] * number, self.norms[:, sources], axis=1)
@@ -270,11 +284,11 @@ class ClassExperts:
         """Project the experts of the linear views onto their balls, and compute their norms."""
         first = 0
         for table in self.tables[:2]:
-            for i in range(table.shape[1] // self.classes):
-                place = i * self.classes, self.classes
-                found = kernels().project_columns(table, *place, self._radii[first + i])
-                self.norms[:, first + i] = found
-            first += table.shape[1] // self.classes
+            for place in range(0, table.shape[1], self.classes):
+                self.norms[:, first] = kernels().project_columns(
+                    table, place, self.classes, self._radii[first]
+                )
+                first += 1
 
 
 def _longer(table: Array, rows: int) -> Array:
@@ -313,7 +327,7 @@ class ClassLearner(MappedLearner):
         self.map, self.random = FeatureMap(features, bool(fit_intercept)), RandomViews()
         self.experts = ClassExperts(
             *(checked_radii(radii), classes, features + 1, learner == "pola"),
-            views=len(VIEWS) if kind == "random" else 1,
+            random=kind == "random",
         )
         self.renewal = 1  # the round after which the map is recomputed
 
@@ -335,7 +349,7 @@ class ClassLearner(MappedLearner):
     def _renew(self) -> None:
         """Recompute the maps, if it is time; draw random features at the start."""
         super()._renew()
-        if self.t % BLOCK == 0 and self.experts.views > 2:
+        if self.t % BLOCK == 0 and self.experts.views > 1:
             if self.t == START and self.map.full and self.map.features:
                 self.random.start(self.map, self.seed)
                 waves = self.random.offsets.size + 1 + self.experts.width
@@ -416,32 +430,6 @@ class ClassLearner(MappedLearner):
             self.map.grow(features)
         self.experts.grow(classes, features + 1)
 
-    def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return the numbers and arrays of a saved state."""
-        experts = self.experts
-        numbers = {
-            "radii": experts.radii.tolist(),
-            "intercept": self.map.constant > 0.0,
-            "adaptive": experts.adaptive,
-            "classes": experts.classes,
-            "t": experts.t,
-            "renewal": self.renewal,
-            "views": experts.views,
-            "seed": self.seed,
-            "wave_renewal": self.random.renewal,
-        }
-        arrays = {f"experts.{name}": getattr(experts, name) for name in ClassExperts.STATE}
-        arrays |= {f"map.{name}": getattr(self.map, name) for name in FeatureMap.STATE}
-        arrays["experts.points"] = experts.tables[0]
-        if experts.views > 1:
-            arrays |= {f"experts.{name}": getattr(experts, name) for name in ClassExperts.OTHERS}
-            arrays["experts.noisy"] = experts.tables[1]
-        if experts.views > 2:
-            arrays |= {f"random.{name}": getattr(self.random, name) for name in RandomViews.STATE}
-            waves = self.random.waves
-            arrays |= {f"waves.{name}": getattr(waves, name) for name in FeatureMap.STATE}
-        return numbers, arrays
-
 
 def checked_radii(radii: Any) -> tuple[float, ...]:
     """Return the radii as numbers, from one or several, or the default ones for "auto"."""
@@ -456,185 +444,3 @@ def checked_radii(radii: Any) -> tuple[float, ...]:
             f"each of radii must lie between {SMALLEST_RADIUS:g} and {LARGEST_RADIUS:g}, got {radii!r}"
         )
     return found
-
-
-#: Sums of squares of features and of their weights are smaller, and either 0 or larger.
-LARGEST_SQUARE, SMALLEST_SQUARE = 1e250, 1e-260
-#: Features and their inverse scales are smaller.
-LARGEST_SCALE = 1e150
-#: For what holds exactly but for rounding.
-ROUNDING = 1.0 + 1e-6
-
-#: Options that both classifiers have.
-OPTIONS = {
-    "radii": Field((str, list, int, float), items=Field((int, float))),
-    "learner": Field(str),
-    "fit_intercept": Field((bool, int), least=0, most=1),
-    "features": Field(str, newer=True),
-}
-_REAL, _SCALE = np.float64, (-LARGEST_SCALE, LARGEST_SCALE)
-_COUNT = Field(int, least=0, below=1 << 53)
-NUMBERS = {
-    "radii": Field(list, items=Field(float)),
-    "intercept": Field(bool),
-    "adaptive": Field(bool),
-    "classes": Field(int, least=1, below=1 << 53),
-    "t": _COUNT,
-    "renewal": _COUNT,
-    "views": Field(int, least=1, most=len(VIEWS), newer=True),
-    "seed": Field(int, least=0, below=1 << 32, newer=True),
-    "wave_renewal": Field(int, least=0, below=1 << 53, newer=True),
-}
-#: Arrays of a learner; there are `full` features with moments, `others` with squares only.
-ARRAYS = {
-    "map.totals": Field(_REAL, (2,), 0.0, LARGEST_SCALE),
-    "map.seen": Field(_REAL, ("features",), 0.0),
-    "map.mean": Field(_REAL, ("full",), *_SCALE),
-    "map.moments": Field(_REAL, ("full", "full")),
-    "map.squares": Field(_REAL, ("others",)),
-    "map.centre": Field(_REAL, ("full",), *_SCALE),
-    "map.table": Field(_REAL, ("full", "full"), *_SCALE),
-    "experts.points": Field(_REAL, ("width", "plain classes")),
-    "experts.norms": Field(_REAL, (2, "experts"), 0.0),
-    "experts.weights": Field(_REAL, ("experts",), 0.0),
-}
-#: Those of further views, and of random features: none, or all that there are.
-OTHER_ARRAYS = {
-    "experts.noisy": Field(_REAL, ("width", "side classes")),
-    "experts.waves": Field(_REAL, ("seen_waves", "random classes")),
-    "experts.ferns": Field(_REAL, ("leaves", "random classes")),
-    "experts.rests": Field(np.int64, (len(VIEWS),), FOREVER, LONGEST_REST),
-    "experts.naps": Field(np.int64, (len(VIEWS),), 0, LONGEST_REST),
-    "experts.credits": Field(_REAL, ("views",), 0.0),
-}
-RANDOM_ARRAYS = {
-    "random.looks": Field(np.int64, ("waves", LOOKS), 0, below="width"),
-    "random.slopes": Field(_REAL, ("waves", LOOKS), *_SCALE),
-    "random.offsets": Field(_REAL, ("waves",), *_SCALE),
-    "random.tests": Field(np.int64, ("ferns", TESTS), 0, below="features"),
-    "random.cuts": Field(_REAL, ("ferns", TESTS)),
-    "random.counts": Field(_REAL, ("leaves",), 0.0),
-    "random.totals": Field(_REAL, (2,), 0.0, LARGEST_SCALE),
-}
-_WAVES = {"features": "waves", "full": "waves", "others": "none"}
-for _name, _field in list(ARRAYS.items())[:7]:
-    _shape = tuple(_WAVES.get(size, size) for size in _field.shape or ())
-    RANDOM_ARRAYS[_name.replace("map", "waves")] = replace(_field, shape=_shape)
-
-
-def write_model(
-    path: str | os.PathLike[str],
-    kind: str,
-    options: Mapping[str, Any],
-    learner: ClassLearner | None,
-    keys: Mapping[str, Iterable[Any]],
-) -> None:
-    """Write options, learner and named lists of keys to one file."""
-    numbers, arrays = (None, {}) if learner is None else learner.state()
-    radii = np.asarray(options["radii"]).tolist()  # a text stays one
-    held = {f"keys.{name}": encode_keys(listed) for name, listed in keys.items()}
-    settings = {**options, "radii": radii, "learner_state": numbers}
-    write_archive(path, kind, settings, {**arrays, **held})
-
-
-def read_model(
-    path: str | os.PathLike[str], kind: str, options: Mapping[str, Field], keys: tuple[str, ...]
-) -> tuple[dict[str, Any], ClassLearner | None, dict[str, list[Any]]]:
-    """Return options, learner and keys that `write_model` wrote, if they are of that kind."""
-    fields = {**options, "learner_state": Field(dict, optional=True)}
-    key_fields = {f"keys.{name}": Field(np.uint8, (None,)) for name in keys}
-
-    def check(archive: Archive) -> None:
-        settings, arrays = archive.settings, archive.arrays
-        check_fields(fields, settings, kind)
-        require(settings["learner"] in LEARNERS, "options")
-        require(settings.get("features", "linear") in KINDS, "options")
-        checked_radii(settings["radii"])
-        numbers, seen = settings["learner_state"], arrays.get("map.seen")
-        if numbers is None or seen is None:
-            require(numbers is None, "arrays of a classifier")
-            check_fields(key_fields, arrays, kind)
-            return
-        check_fields(NUMBERS, numbers, kind)
-        features, t = seen.nbytes // 8, numbers["t"]
-        require(t < numbers["renewal"] <= t + renewal_gap(features, t), "rounds of a classifier")
-        levels = FIRST_LEVELS
-        while BLOCK << (LEVEL_BITS * (levels - 1)) <= t:  # the next joins once that is played
-            levels += 1
-        full = features if features <= FULL_FEATURES else 0
-        sizes = {"features": features, "full": full, "others": features - full}
-        sizes |= {"width": features + 1, "classes": numbers["classes"]}
-        radii, views = len(checked_radii(numbers["radii"])), numbers.get("views", 1)
-        side = len(LENGTHS) * min(radii, OTHER_RADII)
-        sizes |= {"plain": levels * radii, "side": side, "random": side if views > 2 else 0}
-        sizes |= {"experts": levels * radii + (views - 1) * side, "views": views, "none": 0}
-        drawn = "random.looks" in arrays and arrays["random.looks"].shape[0] > 0
-        sizes |= {"waves": WAVES if drawn else 0, "ferns": FERNS if drawn else 0}
-        sizes["leaves"] = sizes["ferns"] << TESTS
-        sizes["seen_waves"] = WAVES + 1 + features + 1 if drawn else 0
-        expected = ARRAYS | (OTHER_ARRAYS if views > 1 else {}) | key_fields
-        check_fields(expected | (RANDOM_ARRAYS if views > 2 else {}), arrays, kind, **sizes)
-
-    with enough_memory(path):
-        archive = read_archive(path, check, kind)
-        settings, arrays = archive.settings, archive.arrays
-        held = {name: distinct_keys(arrays.pop(f"keys.{name}")) for name in keys}
-        numbers = settings.pop("learner_state")
-        settings.setdefault("features", "linear")  # files from before there were random ones
-        return settings, None if numbers is None else _restored(numbers, arrays), held
-
-
-def check_map(given: FeatureMap) -> None:
-    """Refuse a map, read from a file, with scales that could leave the range of numbers."""
-    moments, seen, (weight, lengths) = given.moments, given.seen, given.totals
-    squares = np.concatenate((moments.diagonal(), given.squares))
-    in_range = (squares == 0.0) | ((squares >= SMALLEST_SQUARE) & (squares <= LARGEST_SQUARE))
-    require(in_range.all(), "squares of features")
-    # Cauchy and Schwarz: correlations are at most 1.
-    roots = np.sqrt(moments.diagonal())
-    lower = np.abs(np.tril(moments, -1))
-    require((lower <= ROUNDING * roots * roots[:, None]).all(), "moments of features")
-    require(weight > 0.0 or (lengths == 0.0 and not squares.any()), "totals")
-    require((seen <= ROUNDING * weight).all(), "totals")
-    require((seen[squares > 0.0] >= SMALLEST_WEIGHT / 2).all(), "totals")
-
-
-def _restored(numbers: dict[str, Any], arrays: dict[str, Array]) -> ClassLearner:
-    """Return the learner of a state whose parts have been checked one by one, if they fit together."""
-    method = "pola" if numbers["adaptive"] else "pold"
-    options = numbers["radii"], method, numbers["intercept"], numbers["classes"], 0
-    learner = ClassLearner(*options, seed=numbers.get("seed", 0))
-    views = numbers.get("views", 1)
-    radii = checked_radii(numbers["radii"])
-    experts = ClassExperts(radii, numbers["classes"], 0, method == "pola", views)
-    learner.experts, learner.renewal = experts, numbers["renewal"]
-    learner.random.renewal = numbers.get("wave_renewal", 0)
-    owners = {"map": learner.map, "experts": experts, "random": learner.random}
-    owners["waves"] = learner.random.waves
-    for name, array in arrays.items():
-        part, _, own = name.partition(".")
-        setattr(owners[part], own, array)
-    learner.map.full = learner.map.mean.size == learner.map.seen.size
-    experts.t, experts.width = numbers["t"], len(experts.points)
-    experts.set_steps()
-    for each in (learner.map, learner.random.waves):
-        check_map(each)
-    require(experts.rests[0] == 0, "rests")
-    drawn = learner.random.offsets.size > 0
-    require(drawn or (experts.rests[2:] == FOREVER).all(), "rests")
-    require(learner.map.full or not drawn, "random features")
-    # No matrix is larger than experts let it grow.
-    require(abs(experts.credits.sum() - 1.0) < 1e-6, "weights of views")
-    first = 0
-    for table in experts.tables[:views]:
-        last = first + table.shape[1] // experts.classes
-        require(abs(experts.weights[first:last].sum() - 1.0) < 1e-6, "weights of experts")
-        limits = ROUNDING * (1.0 + SLACK) * experts.scales[1][first:last]
-        require((experts.norms[0, first:last] <= limits).all(), "norms of experts")
-        stacked = table.reshape(len(table), last - first, experts.classes)
-        largest = np.abs(stacked).max(axis=(0, 2), initial=0.0)
-        require((largest <= limits).all(), "experts")  # so that squares have a range
-        squares = np.einsum("jic,jic->i", stacked, stacked)
-        require((squares <= limits**2).all(), "experts")
-        first = last
-    return learner

@@ -84,6 +84,22 @@ def copy_experts(points, sources, first, classes):
                 row[target + c] = row[source + c]
 
 
+@jit(NEW_TABLE, NUMBERS, NUMBERS, WHOLE)
+def average_experts(points, weights, rates, classes):
+    """Move the last experts, one for each rate, towards the weighted mean of those before them."""
+    mean = np.empty(classes)
+    for j in range(points.shape[0]):
+        row = points[j]
+        mean[:] = 0.0
+        for i in range(weights.size):
+            for c in range(classes):
+                mean[c] += weights[i] * row[i * classes + c]
+        for k in range(rates.size):
+            first = (weights.size + k) * classes
+            for c in range(classes):
+                row[first + c] += rates[k] * (mean[c] - row[first + c])
+
+
 @jit(NEW_NUMBERS, NUMBER, NUMBERS)
 def _add(total, factor, values):
     for c in range(values.size):

@@ -13,8 +13,8 @@ kernels = compiled("driftwolfe.estimators.classifier_kernels")
 
 #: Rows before random features are drawn, from the features and scales known by then.
 START = 32
-#: Number of waves, how many features one looks at, and frequencies in units of their deviations.
-WAVES, LOOKS, FREQUENCIES = 96, 3, (1.0, 2.0)
+#: Number of waves, how many features one looks at, if there are as many, and the deviation of slopes.
+WAVES, LEAST_LOOKS, LOOKS, SLOPE = 96, 2, 3, 2.0
 #: Number of ferns, and how many tests each has.
 FERNS, TESTS = 128, 5
 #: The map of the waves is recomputed after so many rounds, as a share of those played.
@@ -24,11 +24,11 @@ RENEWAL = 0.2
 class RandomViews:
     r"""Two ways to see a row through random features.
 
-    Waves are cosines of one to three features of z, normal slopes times 1 or 2 in units of deviations,
-    decorrelated online by a `FeatureMap` of their own; z follows them. A fern puts a row into one of 32
-    leaves by five tests, each whether a feature x is above a cut: its mean plus a normal number of
-    deviations, as of row 32. A leaf with frequency q is the entry :math:`q^{-1/4}`, and all entries are
-    divided by their root mean square norm.
+    Waves are cosines of two or three features of z, with normal slopes of deviation 2 where features
+    have deviation 1, decorrelated online by a `FeatureMap` of their own; z follows them. A fern puts a row
+    into one of 32 leaves by five tests, each whether a feature x is above a cut: its mean plus a normal
+    number of deviations, as of row 32. A leaf with frequency q is the entry :math:`q^{-1/4}`, and all
+    entries are divided by their root mean square norm.
     """
 
     STATE = ("looks", "slopes", "offsets", "tests", "cuts", "counts", "totals")
@@ -51,21 +51,20 @@ class RandomViews:
     def start(self, features: FeatureMap, seed: int) -> None:
         """Draw waves and ferns for the features known by now."""
         rng, number = np.random.default_rng(seed), features.features
-        self.looks = np.zeros((WAVES, LOOKS), np.int64)
-        self.slopes = np.zeros((WAVES, LOOKS))
-        for look, slope in zip(self.looks, self.slopes, strict=True):
-            chosen = 1 + rng.permutation(number)[: rng.integers(1, LOOKS + 1)]
-            look[: chosen.size] = chosen
-            slope[: chosen.size] = rng.normal(size=chosen.size) * rng.choice(FREQUENCIES)
-        self.slopes *= np.sqrt(number + 1.0)  # z has norm 1
-        self.offsets = rng.uniform(0.0, 2.0 * np.pi, WAVES)
-        self.waves = FeatureMap(WAVES, intercept=True)
         self.tests = rng.integers(0, number, (FERNS, TESTS))
         scales = features.trusted_scales()[self.tests]
         self.cuts = features.mean[self.tests] + rng.normal(size=self.tests.shape) * scales
-        self.cuts[scales == 0.0] = np.finfo(
-            np.float64
-        ).max  # nothing is to be learned from a constant
+        # Nothing is to be learned from a constant.
+        self.cuts[scales == 0.0] = np.finfo(np.float64).max
+        self.looks = np.zeros((WAVES, LOOKS), np.int64)
+        self.slopes = np.zeros((WAVES, LOOKS))
+        for look, slope in zip(self.looks, self.slopes, strict=True):
+            chosen = 1 + rng.permutation(number)[: rng.integers(LEAST_LOOKS, LOOKS + 1)]
+            look[: chosen.size] = chosen
+            slope[: chosen.size] = rng.normal(scale=SLOPE, size=chosen.size)
+        self.slopes *= np.sqrt(number + 1.0)  # z has norm 1
+        self.offsets = rng.uniform(0.0, 2.0 * np.pi, WAVES)
+        self.waves = FeatureMap(WAVES, intercept=True)
         self.counts = np.zeros(FERNS << TESTS)
 
     def stop(self) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.domains.balls import threshold_falling
-from driftwolfe.estimators.classifier_experts import ARRAYS as MAP_ARRAYS
-from driftwolfe.estimators.classifier_experts import check_map, checked_radii
+from driftwolfe.estimators.classifier_archive import ARRAYS as MAP_ARRAYS
+from driftwolfe.estimators.classifier_archive import check_map
+from driftwolfe.estimators.classifier_experts import checked_radii
 from driftwolfe.estimators.classifier_features import (
     BLOCK,
     FULL_FEATURES,

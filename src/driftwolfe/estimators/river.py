@@ -11,7 +11,8 @@ import numpy as np
 from river import base
 from river.reco.base import Ranker
 
-from driftwolfe.estimators.classifier_experts import OPTIONS, ClassLearner, read_model, write_model
+from driftwolfe.estimators.classifier_archive import OPTIONS, read_model, write_model
+from driftwolfe.estimators.classifier_experts import ClassLearner
 from driftwolfe.estimators.classifier_features import LARGEST, Rows, copies, dense_rows
 from driftwolfe.estimators.ids import SIMPLE, Ids, check_keys, plain_key, plain_keys
 from driftwolfe.estimators.ranker import Recommender

@@ -1,8 +1,12 @@
 """Learners: the paper's methods, their ancestors and their contenders."""
 
+from driftwolfe.learners.aflh import AFLH
+from driftwolfe.learners.bandit import Bandit, SemiBandit
 from driftwolfe.learners.base import Learner
-from driftwolfe.learners.bogd_ip import BOGDIP, LOOBOGD
+from driftwolfe.learners.bogd_ip import BOGDIP, LOOBOGD, SOOGD
+from driftwolfe.learners.constrained import CutBOGDIP, LongTerm
 from driftwolfe.learners.contenders import PAMO, SAOL, Ader, MultiOCG
+from driftwolfe.learners.ftpl import FTPL
 from driftwolfe.learners.mixture import Mixture
 from driftwolfe.learners.newton import OnlineNewtonStep
 from driftwolfe.learners.one_oracle_ader import OneOracleAder
@@ -10,6 +14,8 @@ from driftwolfe.learners.one_projection import OneProjectionAder, OneProjectionS
 from driftwolfe.learners.pola import POLA
 from driftwolfe.learners.polar import POLAR
 from driftwolfe.learners.pold import POLD
+from driftwolfe.learners.sacs import SACS
+from driftwolfe.learners.scream import Scream
 from driftwolfe.learners.single_point import (
     OGD,
     Constant,
@@ -17,21 +23,30 @@ from driftwolfe.learners.single_point import (
     LineSearchOFW,
     OnlineFrankWolfe,
 )
+from driftwolfe.learners.strongly_convex import StronglyConvexOFW
+from driftwolfe.learners.sword import Sword
 
 __all__ = [
+    "AFLH",
     "BOGDIP",
+    "FTPL",
     "LOOBOGD",
     "OGD",
     "PAMO",
     "POLA",
     "POLAR",
     "POLD",
+    "SACS",
     "SAOL",
+    "SOOGD",
     "Ader",
+    "Bandit",
     "Constant",
+    "CutBOGDIP",
     "KalhanOFW",
     "Learner",
     "LineSearchOFW",
+    "LongTerm",
     "Mixture",
     "MultiOCG",
     "OneOracleAder",
@@ -39,4 +54,8 @@ __all__ = [
     "OneProjectionSAOL",
     "OnlineFrankWolfe",
     "OnlineNewtonStep",
+    "Scream",
+    "SemiBandit",
+    "StronglyConvexOFW",
+    "Sword",
 ]

@@ -132,6 +132,9 @@ class Options:
     certified: bool  # whether the constants are those of theory
     linear: bool  # whether experts and weights see the linearised loss
     oracle: ProjectionConfig
+    #: Where gradients are random: bounds on the norms of their means and on their root mean square norms,
+    #: for bounds in expectation.
+    random_gradients: tuple[float, float] | None = None
 
     @property
     def delay_factor(self) -> float:
@@ -175,9 +178,13 @@ class Options:
     def expert_bound(
         self, plan: Plan, experts: Any, G: float, rounds: int, path_length: float, start: float
     ) -> float:
-        """Return the bound on one expert with the parameters used, see `bounds.blocked_descent`."""
+        """Return the bound on one expert with the parameters used, see `bounds.blocked_descent`.
+
+        Where gradients are random, it is on the mean of its regret.
+        """
+        mean, noise = self.random_gradients or (G, 0.0)
         return bounds.blocked_descent(
-            experts.gradient_factor * G,
+            experts.gradient_factor * mean,
             self.D,
             rounds,
             experts.scale_for(G) * plan.step,
@@ -187,6 +194,7 @@ class Options:
             start,
             shrinking_steps=self.step_scale is None,
             delay_factor=self.delay_factor,
+            noise=noise,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias, Unpack
+from typing import Any, ClassVar, TypeAlias, Unpack
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble import (
     AdaHedge,
     Hedge,
-    ader_prior,
     experiment_grid,
     paper_grid,
     pold_grid,
@@ -20,7 +19,7 @@ from driftwolfe.ensemble import (
 )
 from driftwolfe.ensemble.experts import combine, require_finite, stack
 from driftwolfe.ensemble.list import ListDescent
-from driftwolfe.ensemble.plan import Plan, budgeted_grid
+from driftwolfe.ensemble.plan import SHARES, Plan, budgeted_grid
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Epoch, Learner, Round, all_or_nothing, as_loss
 from driftwolfe.learners.options import EnsembleOptions, Options, make_options, one_of
@@ -38,7 +37,7 @@ GRIDS: dict[str, Callable[[int], Array]] = {
 
 
 #: The weights of so many experts for so many rounds.
-Weights: TypeAlias = Callable[[int, int], Hedge | AdaHedge]
+Weights: TypeAlias = Callable[[int, int], Any]
 
 
 class GridLearner(Learner):
@@ -49,7 +48,7 @@ class GridLearner(Learner):
     so many rounds; by default these are gradient descents and Hedge.
     """
 
-    STATE = ("_epoch_start", "_epoch_length", "_experts", "_meta")
+    STATE: ClassVar[tuple[str, ...]] = ("_epoch_start", "_epoch_length", "_experts", "_meta")
     PARTS = ("_experts", "_meta")
     options: Options
     _experts: Any
@@ -138,7 +137,7 @@ class GridLearner(Learner):
         if spread == 0.0:
             return 0.0
         if isinstance(meta, Hedge):
-            return meta.regret_bound(i, epoch.rounds, spread)
+            return float(meta.regret_bound(i, epoch.rounds, spread))
         if epoch.start == self._epoch_start:  # by the rate that it has
             return float(self._meta.regret_bound())
         return meta.regret_bound(0, epoch.rounds, spread)
@@ -216,6 +215,9 @@ class POLD(GridLearner):
     weights
         ``"hedge"``, the paper's; or ``"share"``: `AdaHedge`, which needs no range of losses and follows
         experts that are best in turn.
+    shares
+        How experts share a budget in the certified tuning: ``"prior"``, :math:`(1 + 1/N)/(i(i+1))`, which
+        favours short paths; or ``"mixed"``, the mean of that and equal shares, for long ones.
     {options}
 
     Notes
@@ -234,7 +236,8 @@ class POLD(GridLearner):
 
     With a budget b and the certified tuning, expert i has the share
     :math:`b_i = b (1 + 1/N)/(i(i+1))` of it, and the first term becomes
-    :math:`3.31\, G D\, (v\, k(k+1)/b)^{1/4}\, T^{3/4}`, or :math:`3^{1/4}` times that with the even schedule;
+    :math:`3.31\, G D\, (v\, k(k+1)/b)^{1/4}\, T^{3/4}`, or :math:`3^{1/4}` times that with the even schedule.
+    Mixed shares have the smaller of :math:`2k(k+1)` and 2N for :math:`k(k+1)`.
     `docs/theory/budget.md` has all terms. An oracle that is inexact, as on a trace-norm ball with a
     shorter side above 48, may be cut short of its tolerance. In the practical tuning all experts have
     equal shares, and the bound may be vacuous.
@@ -262,15 +265,17 @@ class POLD(GridLearner):
         *,
         grid: str = "tight",
         weights: str = "hedge",
+        shares: str = "prior",
         **options: Unpack[EnsembleOptions],
     ) -> None:
         one_of(grid, "grid", GRIDS)
         one_of(weights, "weights", ("hedge", "share"))
+        one_of(shares, "shares", SHARES)
         self.grid = grid
         if weights == "share" and options.get("loss_scale") is None:  # no range to certify
             options["loss_scale"] = "auto"
         checked = make_options(domain, horizon, lipschitz, **options)
-        plans = partial(_plans, checked, grid)
+        plans = partial(_plans, checked, grid, shares)
         super().__init__(domain, checked, plans, weights=_share if weights == "share" else None)
 
 
@@ -279,14 +284,14 @@ def _share(size: int, horizon: int) -> AdaHedge:
     return AdaHedge(size)
 
 
-def _plans(options: Options, grid: str, horizon: int) -> list[Plan]:
+def _plans(options: Options, grid: str, shares: str, horizon: int) -> list[Plan]:
     """One BOGD_IP for each step of the grid, with its share of the budget."""
     budget = options.oracle.budget or 0.0
     if options.planned and grid == "tight":
-        best = budgeted_grid(horizon, bounds.AT_CENTER, budget, options.delay_factor)
+        best = budgeted_grid(horizon, bounds.AT_CENTER, budget, options.delay_factor, shares)
         steps = [plan.step for plan in best]
     else:
         steps = GRIDS[grid](horizon).tolist()
     number = len(steps)  # equal shares are better where measured, those of the prior are proved
-    shares = ader_prior(number) if options.planned else np.full(number, 1.0 / number)
-    return [options.plan(h, budget * s) for h, s in zip(steps, shares.tolist(), strict=True)]
+    parts = SHARES[shares](number) if options.planned else np.full(number, 1.0 / number)
+    return [options.plan(h, budget * part) for h, part in zip(steps, parts.tolist(), strict=True)]

@@ -21,13 +21,14 @@ from driftwolfe.oracles.frank_wolfe import (
     Stopping,
     run_together,
 )
+from driftwolfe.oracles.separation import separation
 from driftwolfe.points import checks, clip_to_ball, distance, norm
 from driftwolfe.points.devices import HOST
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.rounding import whole_above
 
 #: The methods that `infeasible_projection` knows, beside ``"auto"``.
-METHODS = ("paper", "halfspace", "corrective", "block", "exact")
+METHODS = ("paper", "halfspace", "corrective", "block", "exact", "separation")
 
 #: Gap, as a share of the squared distance, at which `corrective` and `block` stop by default.
 DEFAULT_ACCURACY = 0.1
@@ -64,9 +65,9 @@ def infeasible_projection(
         Squared distance allowed between x' and y', the paper's :math:`3\epsilon`; positive, or 0 for
         ``"exact"``.
     method
-        ``"paper"``, ``"halfspace"``, ``"corrective"``, ``"block"``, ``"exact"``, or ``"auto"``: exact
-        where the set's projection is cheap, block on larger trace-norm balls, corrective on other
-        sets of dense points, halfspace on the rest.
+        ``"paper"``, ``"halfspace"``, ``"corrective"``, ``"block"``, ``"exact"``, ``"separation"``, or
+        ``"auto"``: exact where the set's projection is cheap, block on larger trace-norm balls, separation
+        on sets that have no LMO, corrective on other sets of dense points, halfspace on the rest.
     accuracy
         Where to stop: at a gap of this share of the squared distance from y (for halfspace and
         corrective, except on trace-norm balls, of at most a tenth of the squared radius). Up to 1/2
@@ -192,10 +193,19 @@ def _project(
     if gap is not None:  # which a half-space step does not serve
         tolerance, gap = 0.0, checks.positive(gap, "gap")
         method = domain.lmo_method if method in ("paper", "halfspace") else method
+        if method == "separation":
+            raise ValueError(
+                'method "separation" has no gap to stop at; use another method or learner'
+            )
     elif tolerance == 0:
         raise ValueError(f'tolerance must be positive for method "{method}", got 0')
     if method != "paper":
         y = in_hull(domain, y)
+    if method == "separation":
+        if not domain.can("separate"):
+            kind = type(domain.unwrapped).__name__
+            raise ValueError(f'{kind} separates no points; use another method than "separation"')
+        return separation(domain, clip_to_ball(y, domain.center, domain.radius), tolerance)
     relative = domain.rank_one_atoms or method not in ("halfspace", "corrective")
     largest_squared = math.inf if relative else 0.1 * domain.radius**2
     stop = Stopping(tolerance, final, max_lmo_calls, largest_squared, gap)

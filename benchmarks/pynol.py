@@ -1,0 +1,242 @@
+"""PyNOL's models and ours on the same streams: `python -m benchmarks.pynol`.
+
+PyNOL is on the package index as pynol-xzp, which also needs autograd and multiprocess:
+`pip install pynol-xzp autograd multiprocess`. Both sides get the same losses with the same gradients, T and
+G, and start at the centre. PyNOL's simplex rescales instead of projecting, so its models get a simplex of
+theirs with our projection.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import driftwolfe as dw
+from driftwolfe.losses import FunctionLoss, LinearLoss, Loss, PortfolioLoss
+from driftwolfe.terminal import table
+
+N, FEW = 5, 80  # numbers in a point; rounds for PyNOL's FTPL, whose rounds take longer and longer
+Ours = Callable[[dw.Domain, int, float], dw.Learner]
+
+
+class Stream(NamedTuple):
+    """Losses on a set, comparators, and what both sides are told."""
+
+    name: str
+    domain: dw.Domain
+    losses: list[Loss]
+    comparators: NDArray[np.float64]
+    lipschitz: float
+
+
+def streams(rounds: int, seed: int) -> Iterator[Stream]:
+    """Ball and simplex; abrupt and gradual; linear, absolute, squared and logarithmic losses."""
+    rng = np.random.default_rng(seed)
+    for domain in (dw.L2Ball(N), dw.Simplex(N)):
+        place = "ball" if isinstance(domain, dw.L2Ball) else "simplex"
+        for drift in ("abrupt", "gradual"):
+            truth = path(domain, rounds, drift, rng)
+            rows = rng.standard_normal((rounds, N))
+            rows *= rng.random((rounds, 1)) / np.linalg.norm(rows, axis=1)[:, None]
+            told = (rows * truth).sum(axis=1)
+            noise = 0.05 * rng.standard_normal(rounds)
+            name = f"{place}, {drift}"
+            square = [_square(r, b) for r, b in zip(rows, told + noise, strict=True)]
+            yield Stream(f"squares, {name}", domain, square, truth, 2.0)
+            absolute = [_absolute(r, b) for r, b in zip(rows, told, strict=True)]
+            yield Stream(f"absolute, {name}", domain, absolute, truth, 1.0)
+            slopes = -truth + 0.5 * rng.standard_normal((rounds, N)) / np.sqrt(N)
+            slopes /= np.maximum(1.0, np.linalg.norm(slopes, axis=1))[:, None]
+            best = np.array([domain.lmo(-u) for u in truth])
+            linear: list[Loss] = [LinearLoss(g) for g in slopes]
+            yield Stream(f"linear, {name}", domain, linear, best, 1.0)
+            if place == "simplex":
+                returns = 1.0 + 0.5 * truth + 0.2 * rng.uniform(-1.0, 1.0, (rounds, N))
+                funds: list[Loss] = [PortfolioLoss(r) for r in returns]
+                G = float((np.linalg.norm(returns, axis=1) / returns.min(axis=1)).max())
+                yield Stream(f"portfolio, {name}", domain, funds, best, G)
+
+
+def path(domain: dw.Domain, rounds: int, drift: str, rng: Any) -> NDArray[np.float64]:
+    """Comparators: five points in turn, or a way between them and back."""
+    points = np.array([0.7 * domain.lmo(rng.standard_normal(N)) for _ in range(5)])
+    points += 0.3 * domain.origin()
+    t = np.arange(rounds) * 5 / rounds
+    if drift == "abrupt":
+        return points[t.astype(int)]
+    here, share = t.astype(int), (t % 1.0)[:, None]
+    return (1.0 - share) * points[here] + share * points[(here + 1) % 5]
+
+
+def _square(row: NDArray[np.float64], wanted: float) -> Loss:
+    return FunctionLoss(lambda x: 0.5 * (x @ row - wanted) ** 2, lambda x: (x @ row - wanted) * row)
+
+
+def _absolute(row: NDArray[np.float64], wanted: float) -> Loss:
+    return FunctionLoss(lambda x: abs(x @ row - wanted), lambda x: np.sign(x @ row - wanted) * row)
+
+
+#: PyNOL's models, and what takes their place.
+PAIRS: dict[str, Ours] = {
+    "Ader": lambda K, T, G: dw.Ader(K, T, G),
+    "Ader, surrogate": lambda K, T, G: dw.Ader(K, T, G, feedback="linear"),
+    "Ader_1p": lambda K, T, G: dw.OneProjectionAder(K, T, G),
+    "SwordVariation": lambda K, T, G: dw.Sword(K, T, G),
+    "SwordSmallLoss": lambda K, T, G: dw.Sword(K, T, G),
+    "SwordBest": lambda K, T, G: dw.Sword(K, T, G),
+    "SwordPP": lambda K, T, G: dw.Sword(K, T, G),
+    "Scream": lambda K, T, G: dw.Scream(K, T, G, switching=0.1),
+    "SAOL": lambda K, T, G: dw.SAOL(K, T, G),
+    "SACS": lambda K, T, G: dw.SACS(K, T, G),
+    "PSACS": lambda K, T, G: dw.SACS(K, T, G),
+    "AFLH": lambda K, T, G: dw.SACS(
+        K, T, G
+    ),  # PyNOL's is for convex losses, ours for exp-concave ones
+    "EAPAR": lambda K, T, G: dw.OneProjectionSAOL(K, T, G),
+    "FTPLD": lambda K, T, G: dw.POLD(K, T, G),
+    "FTPLA": lambda K, T, G: dw.POLA(K, T, G),
+}
+
+
+def theirs(name: str, stream: Stream) -> Any:
+    """Return PyNOL's model."""
+    from pynol.learner.models import adaptive, dynamic
+
+    K, T, G = pynol_set(stream.domain), len(stream.losses), stream.lipschitz
+    given: dict[str, Any] = {"domain": K, "T": T, "prior": stream.domain.origin(), "seed": 0}
+    cls = name.partition(",")[0]
+    if cls in ("Ader", "Ader_1p", "EAPAR", "FTPLD", "Scream") or cls.startswith("Sword"):
+        given["G"] = G
+    if cls == "Ader":
+        given["surrogate"] = name == "Ader, surrogate"
+    if cls.startswith("Sword"):
+        given["L_smooth"] = 1.0
+    if cls == "Scream":
+        given["penalty"] = 0.1
+    return getattr(dynamic if hasattr(dynamic, cls) else adaptive, cls)(**given)
+
+
+def pynol_set(domain: dw.Domain) -> Any:
+    """Return the set as PyNOL has it."""
+    from pynol.environment.domain import Ball, Simplex
+
+    if isinstance(domain, dw.L2Ball):
+        return Ball(dimension=N, radius=domain.radius)
+
+    class Projected(Simplex):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__(dimension=N)
+            self.R = self.r = domain.radius
+
+        def project(self, x: Any) -> Any:
+            return domain.project(x)
+
+    return Projected()
+
+
+class Result(NamedTuple):
+    """Dynamic regret, with what moving cost where it costs, and microseconds per round."""
+
+    regret: float
+    micros: float
+
+
+def measured(name: str, stream: Stream, side: str) -> Result:
+    """Play one side of a pair."""
+    losses = stream.losses[: FEW if name.startswith("FTPL") else None]
+    stream = stream._replace(losses=losses)
+    play = _play_ours if side == "ours" else _play_theirs
+    started = time.perf_counter()
+    points = play(name, stream)
+    seconds = time.perf_counter() - started
+    pairs = zip(losses, points, stream.comparators, strict=False)
+    regret = sum(float(f.value(x)) - float(f.value(u)) for f, x, u in pairs)
+    if name == "Scream":
+        moves = np.linalg.norm(np.diff(points, axis=0), axis=1)
+        regret += 0.1 * float(moves.sum())
+    return Result(regret, 1e6 * seconds / len(losses))
+
+
+def _play_ours(name: str, stream: Stream) -> NDArray[np.float64]:
+    learner = PAIRS[name](stream.domain, len(stream.losses), stream.lipschitz)
+    points = []
+    for loss in stream.losses:
+        points.append(learner.decision)
+        learner.update(loss)
+    return np.array(points)
+
+
+def _play_theirs(name: str, stream: Stream) -> NDArray[np.float64]:
+    from pynol.environment.environment import Environment
+
+    model, points = theirs(name, stream), []
+    for loss in stream.losses:
+        functions = {"func": loss.value, "grad_func": loss.gradient}
+        if name.startswith("FTPL"):
+            functions = {"func": loss._value if isinstance(loss, FunctionLoss) else loss.value}
+        points.append(np.array(model.opt(Environment(**functions))[0]))
+    return np.array(points)
+
+
+def main() -> None:
+    """Print a table for each stream."""
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=2000)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", nargs="*", default=list(PAIRS), help="PyNOL's names")
+    told = parser.parse_args()
+    if find_spec("pynol") is None or find_spec("autograd") is None:
+        print("PyNOL is not installed: pip install pynol-xzp autograd multiprocess")
+        return
+    sums: dict[tuple[str, str], list[tuple[Result, Result]]] = {}
+    for seed in range(told.seeds):
+        for stream in streams(told.rounds, seed):
+            for name in told.only:
+                if name.startswith("FTPL") and not stream.name.startswith("squares, ball"):
+                    continue
+                pair = measured(name, stream, "theirs"), measured(name, stream, "ours")
+                sums.setdefault((name, stream.name), []).append(pair)
+    rows, ahead = [], 0
+    for name in told.only:
+        games = {game: pairs for (of, game), pairs in sums.items() if of == name}
+        for game, pairs in games.items():
+            regret = np.array([[each.regret for each in pair] for pair in pairs])
+            micros = np.median([[each.micros for each in pair] for pair in pairs], axis=0)
+            means, wins = regret.mean(axis=0), int((regret[:, 1] <= regret[:, 0]).sum())
+            ahead += means[1] <= means[0]
+            numbers = [*(f"{r:.1f}" for r in means), f"{wins} of {len(pairs)}"]
+            rows.append([f"{name}: {game}", *numbers, *(f"{m:.0f}" for m in micros)])
+    print(*table(HEADS, rows), sep="\n")
+    print(f"ours has no more regret on {ahead} of {len(rows)}")
+    print()
+    print(
+        *table(["model", "games", "no more regret", "regret, ratio", "time, ratio"], summary(sums)),
+        sep="\n",
+    )
+
+
+HEADS = ["PyNOL's model: stream", "regret", "ours", "no more", "us per round", "ours"]
+
+
+def summary(sums: dict[tuple[str, str], list[tuple[Result, Result]]]) -> list[list[str]]:
+    """Return for each model how often ours had no more regret, and geometric means of ours over theirs."""
+    rows = []
+    for name in dict.fromkeys(of for of, _ in sums):
+        games = [np.array(pairs).mean(axis=0) for (of, _), pairs in sums.items() if of == name]
+        regret, micros = np.array(games).transpose(2, 0, 1)
+        wins = int((regret[:, 1] <= regret[:, 0]).sum())
+        ratios = (
+            f"{np.exp(np.log(each[:, 1] / each[:, 0]).mean()):.2f}" for each in (regret, micros)
+        )
+        rows.append([name, str(len(games)), str(wins), *ratios])
+    return rows
+
+
+if __name__ == "__main__":
+    main()

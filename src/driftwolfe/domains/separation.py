@@ -1,0 +1,122 @@
+"""`SeparationDomain`: a set given by a function that separates points from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from driftwolfe.domains.base import Cut, Domain
+from driftwolfe.points import checks, inner, norm
+from driftwolfe.points.kinds import Array
+
+#: How much shorter than the inner radius a cut may leave the set, in units of it.
+_RADIUS_TOLERANCE = 1e-6
+
+
+class SeparationDomain(Domain):
+    r"""A set given by a function that says of a point that it is in the set, or what separates it.
+
+    It has no LMO: learners project with method ``"separation"``, which needs some tens of calls per
+    projection where the set is round and more where it is long and thin (`docs/theory/bandit.md`).
+    Constraints :math:`g_i(z) \le 0` make such a function: return a subgradient of one that is violated. `SOOGD`,
+    `POLD`, `POLA` and ``Ader(method="separation")`` work on it; `POLAR` needs an LMO.
+
+    Parameters
+    ----------
+    shape
+        Shape of the points: a number of coordinates or a tuple.
+    separate
+        ``separate(y)`` returns None if y is in the set, or else a vector g other than 0 with
+        :math:`\langle g, z\rangle \le \langle g, y\rangle` for all z in the set.
+    radius, inner_radius
+        Euclidean: the set lies in a ball of the first radius around `center`, and holds one of the second.
+    center
+        A point inside the set; zero if not given.
+
+    Examples
+    --------
+    A disc without the part above a line:
+
+    >>> import numpy as np, driftwolfe as dw
+    >>> def separate(y):
+    ...     if y[1] > 0.5:
+    ...         return np.array([0.0, 1.0])
+    ...     return y if np.linalg.norm(y) > 1 else None
+    >>> disc = dw.SeparationDomain(2, separate, radius=1.0, inner_radius=0.5)
+    >>> disc.contains([0.0, 0.6]), disc.separate([0.0, 2.0])[0]
+    (False, array([0., 1.]))
+    >>> learner = dw.SOOGD(disc, horizon=50, lipschitz=1.0)
+    >>> for _ in range(50):
+    ...     suffered = learner.update(dw.losses.LinearLoss([0.0, -1.0]))
+    >>> disc.contains(learner.decision), learner.decision.round(2) + 0.0
+    (True, array([0. , 0.5]))
+    """
+
+    lmo_method = "separation"
+
+    def __init__(
+        self,
+        shape: Any,
+        separate: Callable[[Array], Any],
+        radius: float,
+        inner_radius: float,
+        center: Any = None,
+    ) -> None:
+        if not callable(separate):
+            raise TypeError(f"separate must be a function, got {type(separate).__name__}")
+        if center is not None:
+            center = checks.finite_array(center, "center", checks.shape(shape)).copy()
+        inside = checks.positive(inner_radius, "inner_radius")
+        super().__init__(shape, radius, center=center, inner_radius=inside)
+        if inside > self.radius:
+            raise ValueError(f"inner_radius must be at most radius, got {inside:g} > {radius:g}")
+        self._function = separate
+        if separate(self.origin()) is not None:
+            middle = "0" if center is None else "center"
+            raise ValueError(
+                f"separate says that {middle} is not in the set; give a center that is"
+            )
+
+    def _normal(self, y: Array) -> Array | None:
+        """Call the user's function with a copy, and check its answer."""
+        answer = self._function(y.copy())
+        if answer is None:
+            return None
+        normal = checks.finite_array(answer, "the answer of separate", self.shape)
+        length, offset = norm(normal), self._from_center(y)
+        # The ball inside lies on the other side.
+        least = self.inner_radius * (1.0 - _RADIUS_TOLERANCE)
+        if length == 0 or inner(normal, offset) < least * length:
+            raise ValueError(
+                "separate must return g with <g, z> <= <g, y> on the whole set, but its answer cuts off a "
+                "part of the ball of inner_radius around the centre: correct the sign or the radius"
+            )
+        return normal / length
+
+    def _separate(self, y: Array, near: float) -> Cut:
+        calls, normal = 1, self._normal(y)
+        if normal is None:
+            return Cut(1.0, None, 0.0, 1)
+        offset = self._from_center(y)
+        length = norm(offset)
+        low, high = self.inner_radius / length, 1.0  # shares inside and outside
+        # To where the cut takes y at least half as far as the set is away.
+        while high - low > 0.5 * (1.0 - low) and (1.0 - low) * length > near:
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                break
+            found, calls = self._normal(y - (1.0 - middle) * offset), calls + 1
+            low, high = (middle, high) if found is None else (low, middle)
+            normal = normal if found is None else found
+        return Cut(low, normal, float(inner(normal, y - (1.0 - high) * offset)), calls)
+
+    def _contains(self, x: Array, slack: float) -> bool:
+        if self._normal(x) is None:
+            return True
+        offset = self._from_center(x)
+        length = norm(offset)
+        return slack > 0 and self._normal(x - min(1.0, slack / length) * offset) is None
+
+    def _lmo(self, direction: Array) -> Array:
+        instead = 'use SOOGD, or a learner with method="separation"; with an LMO, use LMODomain'
+        raise NotImplementedError(f"a SeparationDomain has no linear minimisation; {instead}")

@@ -1,0 +1,163 @@
+"""Experts that expect the last gradient again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from driftwolfe.domains import Domain
+from driftwolfe.domains.base import require_feasible, same_kind
+from driftwolfe.ensemble.ball import BallDescent
+from driftwolfe.ensemble.descent import TOO_MANY_COLUMNS
+from driftwolfe.ensemble.experts import Evaluation
+from driftwolfe.ensemble.plan import Plan, ProjectionConfig
+from driftwolfe.losses import Loss
+from driftwolfe.points import FactoredMatrix, clip_to_ball, inner, norm
+from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.ops import trimmed
+from driftwolfe.storage import require
+
+
+class OptimisticDescent(BallDescent):
+    r"""Optimistic gradient descent, each with its own step, from one gradient for all.
+
+    .. math:: \hat y \leftarrow P(\hat y - \eta g), \qquad y = P(\hat y - \eta m), \qquad m = \kappa g
+
+    with the share :math:`\kappa \in [0, 1]` of gradients that would have been the best hint so far.
+    P is the projection on the set (``each``), or the rescaling to the ball around it, and then the mean
+    of all y is projected, as in `BallDescent`. For comparators of path length p,
+
+    .. math:: \sum_t\langle g_t, y_t - u_t\rangle \le \frac{v_0 D^2 + D p/2}{\eta}
+              + \sum_t\min\big(\tfrac{\eta}{2} q_t^2,\, D q_t\big), \qquad
+              q_t = \lVert g_t - m_t\rVert
+
+    `costs` has the last sums. A `correction` c charges each expert :math:`c\lVert y_t - y_{t-1}\rVert^2`
+    in its losses and its hints, and `costs` with what that adds.
+    """
+
+    STATE = ("bases", "last", "share", "products", "scale", "moves", "costs")
+
+    def __init__(
+        self,
+        oracle: ProjectionConfig,
+        step_scale: float | None,
+        correction: float,
+        each: bool,
+        domain: Domain,
+        plans: Sequence[Plan],
+        start: Point,
+    ) -> None:
+        self.correction, self.each = correction, each
+        self.bases: list[Point] = []
+        self.scale = 0.0  # the factor c on the steps that led to y
+        self.moves, self.costs = np.empty((2, 0))  # squared moves of the last step
+        super().__init__(oracle, step_scale, domain, plans, start)
+        self.last = 0.0 * self.kept(domain.origin())  # gradient
+        self.share = 0.0  # of the last gradient that is expected again
+        self.products = np.zeros(2)  # of gradients with those before, and of these with themselves
+
+    @property
+    def diameter(self) -> float:
+        return self.domain.diameter if self.each else super().diameter
+
+    def kept(self, point: Point) -> Point:
+        return point if self.each else super().kept(point)
+
+    def add(self, start: Point, plans: Sequence[Plan]) -> None:
+        super().add(start, plans)
+        self.bases = list(self.points)
+        self.moves, self.costs = np.zeros((2, len(self.points)))
+
+    def evaluate(
+        self, loss: Loss, weights: Array, linear: bool = True, tangent: bool = False
+    ) -> Evaluation:
+        found = super().evaluate(loss, weights)
+        losses = found.losses + self.correction * self.moves
+        return found._replace(losses=losses, played=float(weights @ losses))
+
+    def hints(self) -> Array:
+        """Return what the experts will lose if the hint is right."""
+        return self.losses(self.hint) + self.correction * self.moves
+
+    def charge(self, weights: Array, gradient: Point) -> None:
+        """Add what this round costs each expert beside its step's distance terms."""
+        hint, scale = self.hint, self.scale_for(self.largest_gradient)
+        error = norm(gradient - hint)
+        # Where nothing was expected, y is where the step starts, and that may be the new one.
+        step = (self.scale if norm(hint) > 0.0 else scale) * self.steps
+        charged = np.minimum(0.5 * step * error**2, 2.0 * self.domain.radius * error)
+        switching = self.correction * (self.moves - float(weights @ self.moves))
+        self.costs = self.costs + charged + switching
+
+    def step(self, loss: Loss, evaluation: Evaluation) -> None:
+        self.move(evaluation.slopes, self.scale_for(self.largest_gradient))
+
+    def move(self, gradient: Point, scale: float) -> None:
+        self._learn_share(gradient)
+        self.last, self.scale = gradient, scale
+        before, hint = self.points, self.hint
+        if isinstance(gradient, np.ndarray):
+            old = self.table
+            bases = self.confined(np.stack(self.bases) - self.step_along(gradient, scale))
+            self.bases = list(bases)
+            table = self.confined(bases - self.step_along(hint, scale))
+            self.points = list(table)
+            step = (table - old).reshape(self.size, -1)
+            self.moves = np.einsum("ij,ij->i", step, step)
+            return
+        self.bases = self._moved(self.bases, gradient, scale)
+        self.points = self._moved(self.bases, hint, scale)
+        pairs = zip(self.points, before, strict=True)
+        self.moves = np.array([norm(now - then) ** 2 for now, then in pairs])
+
+    def _learn_share(self, gradient: Point) -> None:
+        """Choose the share of a gradient that was, so far, the best hint of the next."""
+        along, square = self.products
+        length = norm(self.last)
+        if length > 0.0:
+            along, square = along + inner(self.last, gradient), square + length * length
+        elif square == 0.0:  # nothing is known yet: expect it again
+            self.share = 1.0
+            return
+        self.products = np.array([along, square])
+        self.share = min(1.0, max(0.0, along / square))
+
+    @property
+    def hint(self) -> Point:
+        """What is expected of the next gradient."""
+        return self.share * self.last
+
+    def confined(self, ends: Array) -> Array:
+        return self.domain.project_many(ends) if self.each else super().confined(ends)
+
+    def _moved(self, points: list[Point], gradient: Point, scale: float) -> list[Point]:
+        """Points that are no arrays after a step along the gradient."""
+        center, radius, etas = self.domain.center, self.domain.radius, scale * self.steps
+        ends = [y + (-eta) * gradient for y, eta in zip(points, etas.tolist(), strict=True)]
+        if self.each:
+            ends = self.domain.project_each(ends)
+        else:
+            ends = [trimmed(clip_to_ball(y, center, radius), TOO_MANY_COLUMNS) for y in ends]
+        return [y.copy() if isinstance(y, FactoredMatrix) else y for y in ends]
+
+    def losses(self, gradient: Point) -> Array:
+        if not norm(gradient) < 1e150:
+            raise ValueError("a gradient leaves the range of numbers; use other units")
+        return super().losses(gradient)
+
+    def settle(self, weights: Array) -> None:
+        if self.each:  # the mean is in the set
+            self.x = self.combined(weights)
+        else:
+            super().settle(weights)
+
+    def check_state(self) -> None:
+        super().check_state()
+        number, like = self.size, self.kept(self.domain.origin())
+        require(len(self.bases) == self.moves.size == self.costs.size == number, "experts")
+        require(all(same_kind(each, like) for each in (self.last, *self.bases)), "experts")
+        if self.each:
+            require_feasible(self.domain, [*self.points, *self.bases])
+        require(0.0 <= self.share <= 1.0 and self.products.shape == (2,), "experts")
+        require(self.scale >= 0.0 and self.moves.min(initial=0.0) >= 0.0, "experts")

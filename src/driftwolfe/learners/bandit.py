@@ -1,0 +1,546 @@
+"""`Bandit` and `SemiBandit`: losses of which only values, or only some components, are seen."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from driftwolfe.domains import CountedDomain, Domain, OracleCalls
+from driftwolfe.ensemble.experts import require_finite
+from driftwolfe.learners.base import Learner, as_loss
+from driftwolfe.learners.bogd_ip import BOGDIP
+from driftwolfe.learners.options import Options, make_options
+from driftwolfe.learners.pola import POLA
+from driftwolfe.learners.polar import POLAR
+from driftwolfe.learners.pold import POLD
+from driftwolfe.learners.tickets import Ticket
+from driftwolfe.losses import LinearLoss
+from driftwolfe.points import checks, norm
+from driftwolfe.points.access import reads
+from driftwolfe.points.kinds import Array
+from driftwolfe.storage import require
+
+#: Learners whose blocks average the noise of estimates: they can take longer steps.
+BLOCKED = (BOGDIP, POLD, POLA)
+#: Rounds over which values are averaged for the baseline.
+BASELINE_ROUNDS = 64
+
+
+class Estimates(NamedTuple):
+    """Bounds on the norms of estimated gradients, in units that the learner sees."""
+
+    mean: float  # of their means
+    spread: float  # root mean square of their deviations from it
+    largest: float
+
+
+class Wrapper(Learner):
+    """Plays by a learner that sees estimates of the losses; what both kinds of partial feedback share."""
+
+    STATE: ClassVar[tuple[str, ...]] = ("learner",)
+
+    options: Options
+    #: Whether estimates grow from epoch to epoch, where there is no horizon.
+    _growing = True
+
+    def __init__(
+        self, domain: Domain, learner: Any, seed: int, options: dict[str, Any], **arguments: Any
+    ) -> None:
+        super().__init__(domain)
+        self.seed = checks.count(seed, "seed", least=0, most=math.inf)
+        if not isinstance(domain.origin(), np.ndarray):
+            raise ValueError(
+                f"{type(self).__name__} plays points that are arrays, and those of this "
+                f"{type(domain.unwrapped).__name__} are not"
+            )
+        if isinstance(learner, list | tuple) and len(learner) == 1:  # as in files
+            learner = learner[0]
+        if isinstance(learner, Learner) and options:
+            raise ValueError(
+                f"options go with a learner's class, got {', '.join(options)} with a learner"
+            )
+        made = learner if isinstance(learner, Learner) else self._made(learner, arguments | options)
+        if not isinstance(made, Learner) or made.domain is not domain or made.t:
+            raise ValueError(
+                f"learner must be one on the same set that has played no round, or a class or function "
+                f"that makes one; got {learner!r:.80}"
+            )
+        #: The learner that sees estimates.
+        self.learner = made.clone()
+        own = self.learner.options
+        if isinstance(made, BLOCKED) and own is not None and own.step_scale is not None:
+            mean, spread, _ = self._estimates
+            self.learner.options = replace(own, random_gradients=(mean, spread))
+        # What `load` makes this again from.
+        self._arguments = {k: v for k, v in self._arguments.items() if k not in options}
+        self._arguments["learner"] = (made.clone(),)
+
+    @property
+    @abstractmethod
+    def _estimates(self) -> Estimates:
+        """How long estimates are in this round."""
+
+    @property
+    def _rounds(self) -> int:
+        """T: rounds of the game, or of this epoch."""
+        *_, epoch = self._epochs()
+        return epoch.horizon
+
+    def _made(self, learner: Any, given: dict[str, Any]) -> Any:
+        """Make the learner for estimates."""
+        if not callable(learner):
+            raise TypeError(f"learner must be a learner or a class of one, got {learner!r:.80}")
+        mean, spread, largest = self._estimates
+        growing = given["horizon"] is None and self._growing
+        given = given | {"lipschitz": "auto" if growing else largest}
+        if isinstance(learner, type) and issubclass(learner, BLOCKED):
+            # Over a block of sqrt(T) rounds, noise averages out: what is left of it adds to the mean.
+            left = mean + spread * self._rounds**-0.25
+            given.setdefault("step_scale", 2.0 * self.domain.radius / left)
+        return learner(self.domain, **given)
+
+    def _random(self) -> np.random.Generator:
+        """Random numbers of this round, the same at each call."""
+        return np.random.default_rng((self.seed, self.t))
+
+    def ask(self) -> Ticket:
+        """Raise NotImplementedError: estimates are of the round that is played."""
+        raise NotImplementedError(
+            f"{type(self).__name__} learns from the point it plays, so losses cannot come late"
+        )
+
+    @property
+    def oracle_calls(self) -> OracleCalls:
+        """Calls so far, the learner's among them."""
+        both = (self._counted.calls.numbers(), self.learner.oracle_calls.numbers())
+        return OracleCalls(*map(sum, zip(*both, strict=True)))
+
+    @property
+    def lmo_budget(self) -> float | None:
+        """LMO calls per round, as the learner has it."""
+        return self.learner.lmo_budget
+
+    @property
+    @reads
+    def expert_weights(self) -> Array | None:
+        """The weights of the learner's experts."""
+        return self.learner.expert_weights
+
+    @property
+    def expert_names(self) -> list[str] | None:
+        """The names of the learner's experts."""
+        return self.learner.expert_names
+
+    def check_state(self) -> None:
+        super().check_state()
+        require(self.learner.t == self.t, "learner and rounds")
+
+
+class Exploration(NamedTuple):
+    """How a round explores: points lie delta from the centre x, which lies in the set shrunk by alpha."""
+
+    delta: float
+    alpha: float
+    factor: float  # of the estimate, in units of 1 over a length
+
+
+class Bandit(Wrapper):
+    r"""Plays a learner where only the values of losses at the points played are seen.
+
+    With a random unit vector u along the set's affine hull of d dimensions, one point and two are
+
+    .. math::
+
+        y = x + \delta u, \quad g = \frac{d}{\delta}(f(y) - b)\, u
+        \qquad\text{and}\qquad
+        y_\pm = x \pm \delta u, \quad g = \frac{d}{2\delta}(f(y_+) - f(y_-))\, u
+
+    where b is a mean of earlier values. The learner sees the linear loss :math:`\langle g, x\rangle`: in
+    the mean, g is the gradient at x of f smoothed over a ball of radius :math:`\delta`. The centre x is
+    the learner's decision moved towards the set's centre, so far that the points stay in the set; no
+    projection is needed, and the learner makes the calls that it always makes.
+
+    ``query()`` returns the point to play, or two in a stack, and ``update(value)`` takes the loss there, or
+    the two losses; `update` also takes a loss, of which it evaluates nothing else, so `play` works. What is
+    suffered is the mean of the values. The learner's options come last; it sees losses divided by
+    `loss_range`, or by the largest deviation so far.
+
+    Parameters
+    ----------
+    learner
+        A learner's class, or a function called as ``learner(domain, horizon=..., lipschitz=..., ...)``;
+        or a learner on this set that has played no round, which is copied.
+    points
+        Values seen per round: 1 or 2.
+    horizon
+        Rounds T, which say how far to explore; None: epochs of doubling length.
+    lipschitz
+        G, a bound on the gradient norms of the losses; ``"auto"``: the scale of values is learned.
+    loss_range
+        With one point: a bound F on the difference of any two values; :math:`G\,diam(K)` if not given.
+    seed
+        Seed of the directions.
+    options
+        Of the learner.
+    {options}
+
+    Notes
+    -----
+    With :math:`\kappa = R/r`, outer over inner radius, and :math:`F = G\,diam(K)`,
+
+    .. math:: \delta = \min\Big(\frac r2, \sqrt{\frac{d F D}{(2 + \kappa) G}}\; T^{-1/4}\Big)
+              \text{ or } \min\Big(\frac r2, \frac{r}{\sqrt T}\Big), \qquad \alpha = \delta / r
+
+    for one point and for two. The expected regret against any comparators chosen in advance is at most
+    that of the learner on the estimates plus :math:`G\delta(2 + \kappa) T`, and F for the first round of
+    one point. With POLD and POLA that is :math:`O(T^{3/4})` for fixed comparators: blocks average the noise,
+    so projections saved cost nothing in the rate with one point. `bound` has all constants (proofs:
+    `docs/theory/bandit.md`); it needs a horizon and `lipschitz`, and is refused where values deviate by more
+    than F. With ``learner=dw.Ader`` this is PBGD, which projects.
+
+    References
+    ----------
+    Flaxman, Kalai and McMahan (2005), Online convex optimization in the bandit setting, SODA; Agarwal,
+    Dekel and Xiao (2010), COLT, for two points; Zhao, Wang, Zhang and Zhou (2021), Bandit convex
+    optimization in non-stationary environments, JMLR; Garber and Kretzu (2022), COLT, for blocks.
+
+    Examples
+    --------
+    >>> import numpy as np, driftwolfe as dw
+    >>> learner = dw.Bandit(dw.L2Ball(2), dw.POLD, points=2, horizon=400, lipschitz=2.0)
+    >>> for _ in range(400):
+    ...     first, second = learner.query()
+    ...     suffered = learner.update([abs(first - 0.5).sum(), abs(second - 0.5).sum()])
+    >>> bool(np.abs(learner.decision - 0.5).max() < 0.1)
+    True
+    """
+
+    STATE = ("_baseline", "_largest")
+
+    def __init__(
+        self,
+        domain: Domain,
+        learner: Learner | Callable[..., Learner] = POLAR,
+        points: int = 1,
+        horizon: int | None = None,
+        lipschitz: float | str = "auto",
+        *,
+        loss_range: float | None = None,
+        seed: int = 0,
+        **options: Any,
+    ) -> None:
+        self.options = make_options(domain, horizon, lipschitz)
+        self.points = checks.count(points, "points", most=2)
+        if domain.inner_radius <= 0:
+            raise ValueError(
+                f"{type(domain.unwrapped).__name__} has no known inner_radius, inside which Bandit could "
+                "explore; give the set one, or use SemiBandit where vertices are played"
+            )
+        #: How many times the largest deviation of values G is, in units of 1 over a length.
+        self._slope = 1.0 / domain.diameter
+        if loss_range is not None:
+            if self.options.lipschitz is None:
+                raise ValueError("loss_range goes with a number for lipschitz; give both or none")
+            if self.points == 2:
+                raise ValueError("two points need no loss_range; leave it out")
+            self._slope = self.options.lipschitz / checks.positive(loss_range, "loss_range")
+        self._growing = self.points == 1
+        self._baseline = self._largest = 0.0
+        super().__init__(domain, learner, seed, options, horizon=horizon, lipschitz=lipschitz)
+
+    @property
+    def _estimates(self) -> Estimates:
+        factor = self.exploration.factor
+        return Estimates(self._slope, factor, factor)
+
+    @property
+    def exploration(self) -> Exploration:
+        """How this round explores."""
+        inner, d, T = self.domain.inner_radius, self.domain.dimension, float(self._rounds)
+        if self.points == 2:
+            delta = inner * min(0.5, T**-0.5)
+            return Exploration(delta, delta / inner, d * self._slope)
+        kappa = self.domain.radius / inner
+        best = math.sqrt(2.0 * d * self.domain.radius / ((2.0 + kappa) * self._slope)) * T**-0.25
+        delta = min(0.5 * inner, best)
+        return Exploration(delta, delta / inner, d / delta)
+
+    @property
+    def decision(self) -> Array:
+        """The centre x of the points played."""
+        return self._centre(self.exploration.alpha)
+
+    @reads
+    def query(self) -> Array:
+        """Return the point to play in the coming round, or two in a stack; the same until `update`."""
+        explored = self.exploration
+        points = self._around(self._centre(explored.alpha), explored.delta, self._direction())
+        return points[0].copy() if self.points == 1 else points.copy()
+
+    def update(self, loss: Any, ticket: Any = None) -> float:
+        """Take the values at the points played, or a loss; let the learner see the estimate."""
+        explored, u = self.exploration, self._direction()
+        played = self._around(self._centre(explored.alpha), explored.delta, u)
+        values = _values(loss, played)
+        value = float(values.mean())
+        if self.points == 2:  # as a difference over the diameter
+            deviation = 0.5 * float(values[0] - values[1]) / (explored.delta * self._slope)
+        else:
+            deviation = value - (self._baseline if self.t else value)
+        largest = max(self._largest, abs(deviation))
+        G = self.options.lipschitz
+        unit = largest if G is None else G / self._slope
+        size = (1.0 - explored.alpha) * explored.factor * (deviation / unit if unit else 0.0)
+        self.learner.update(LinearLoss(size * u))
+        self.t += 1
+        self._baseline += (value - self._baseline) / min(self.t, BASELINE_ROUNDS)
+        self._largest = largest
+        return value
+
+    def check_state(self) -> None:
+        super().check_state()
+        require(math.isfinite(self._baseline) and self._largest >= 0.0, "values")
+
+    def _centre(self, alpha: float) -> Array:
+        inside = (1.0 - alpha) * self.learner.decision
+        return inside if self.domain.center is None else inside + alpha * self.domain.center
+
+    def _around(self, x: Array, delta: float, u: Array) -> Array:
+        points = np.stack([x + delta * u, x - delta * u][: self.points])
+        points.flags.writeable = False
+        return points
+
+    def _direction(self) -> Array:
+        """A unit vector, uniform among those along the affine hull."""
+        along = self.domain.tangent(self._random().standard_normal(self.domain.shape))
+        return along / norm(along)
+
+    def _bound(self, path_length: float, tau: int | None) -> float | None:
+        G = self.options.lipschitz
+        if G is None or self.options.horizon is None:
+            return None
+        unit = G / self._slope
+        if self._largest > unit * (1.0 + 1e-9):
+            raise NotImplementedError(
+                f"no bound is known: values deviated by {self._largest:g}, more than {unit:g}; give a "
+                "larger lipschitz" + (" or loss_range" if self.points == 1 else "")
+            )
+        rounds = self.t if tau is None else min(tau, self.t)
+        kappa = self.domain.radius / self.domain.inner_radius
+        exploring = G * self.exploration.delta * (2.0 + kappa) * rounds
+        first = unit if self.points == 1 else 0.0
+        return unit * self.learner.bound(path_length, tau) + exploring + first
+
+
+def _values(given: Any, points: Array) -> Array:
+    """The values of a loss at some points: given, or evaluated."""
+    if callable(value := getattr(given, "value", None)):
+        given = [value(point) for point in points]
+    elif isinstance(given, str | bytes) or not (np.isscalar(given) or np.iterable(given)):
+        raise TypeError(
+            "update takes the loss at what query() returned, a number for each point, or a loss with "
+            f"a method value(x); got {type(given).__name__}"
+        )
+    values = checks.finite_array(given, "value")
+    if values.size != len(points) or values.ndim > 1:
+        raise ValueError(
+            f"value must be a number for each of {len(points)} points, got {given!r:.60}"
+        )
+    return values.reshape(-1)
+
+
+class SemiBandit(Wrapper):
+    r"""Plays vertices where only those components of linear losses are seen that the vertex chose.
+
+    For routes, assignments, spanning trees and subsets: the decision x of a learner is taken apart
+    (`Domain.decompose`), and a vertex v of mean x is drawn, or, with probability :math:`\gamma`, one of a
+    few vertices that together choose every component. A component is chosen where v is not 0; with
+    :math:`q_i` the probability of that, the learner sees
+
+    .. math:: \hat\ell_i = b_i + (\ell_i - b_i)\,[v_i \ne 0]/q_i, \qquad E\,\hat\ell = \ell
+
+    where b is a mean of what was observed of each component before, at most G long.
+
+    ``query()`` returns the vertex to play, ``update(observed)`` takes an array with the losses of the chosen
+    components, whatever it has elsewhere; `update` also takes a loss, of whose gradient it reads no more, so
+    `play` works. The learner's options come last; it sees losses divided by G, or by the largest norm of
+    what was observed so far. The calls of the decomposition are counted too.
+
+    Parameters
+    ----------
+    learner
+        A learner's class, or a function called as ``learner(domain, horizon=..., lipschitz=..., ...)``;
+        or a learner on this set that has played no round, which is copied.
+    horizon
+        Rounds T, which say how much to explore; None: epochs of doubling length.
+    lipschitz
+        G, a bound on the norms of the losses; ``"auto"``: learned.
+    exploration
+        :math:`\gamma`; :math:`\min(1/2, (m/T)^{1/3})` if not given, for m exploring vertices.
+    seed
+        Seed of the vertices drawn.
+    options
+        Of the learner.
+    {options}
+
+    Notes
+    -----
+    The expected regret of the vertices, against comparators chosen in advance, is at most that of the
+    learner on estimates that are at most :math:`G(1 + 2m/\gamma)` long and deviate from their mean by
+    :math:`2G\sqrt{m/\gamma}` in root mean square, plus :math:`\gamma\, G\, diam(K)\, T`; `bound` has all
+    constants (proof: `docs/theory/bandit.md`). It needs a horizon and `lipschitz`, and linear losses.
+
+    References
+    ----------
+    Audibert, Bubeck and Lugosi (2014), Regret in online combinatorial optimization, Mathematics of
+    Operations Research; reconstructed for projection-free learners.
+
+    Examples
+    --------
+    The quicker of two routes, of which only the one taken is timed:
+
+    >>> import numpy as np, driftwolfe as dw
+    >>> routes = dw.FlowPolytope([("s", "a"), ("s", "b"), ("a", "t"), ("b", "t")], "s", "t")
+    >>> learner, minutes = dw.SemiBandit(routes, horizon=200), np.array([3.0, 1.0, 2.0, 2.0])
+    >>> for _ in range(200):
+    ...     route = learner.query()
+    ...     suffered = learner.update(np.where(route > 0, minutes, np.nan))
+    >>> bool(learner.decision[1] > 0.9)
+    True
+    """
+
+    STATE = ("_largest", "_baseline", "_counts")
+
+    def __init__(
+        self,
+        domain: Domain,
+        learner: Learner | Callable[..., Learner] = POLA,
+        horizon: int | None = None,
+        lipschitz: float | str = "auto",
+        *,
+        exploration: float | None = None,
+        seed: int = 0,
+        **options: Any,
+    ) -> None:
+        self.options = make_options(domain, horizon, lipschitz)
+        if exploration is not None and checks.positive(exploration, "exploration") > 1.0:
+            raise ValueError(f"exploration must be at most 1, got {exploration!r}")
+        self._given = exploration
+        self._largest = 0.0
+        self._baseline, self._counts = np.zeros(domain.shape), np.zeros(domain.shape)
+        self._cover = _cover(domain)
+        super().__init__(domain, learner, seed, options, horizon=horizon, lipschitz=lipschitz)
+
+    @property
+    def exploration(self) -> float:
+        """The probability of an exploring vertex in this round."""
+        if self._given is not None:
+            return self._given
+        return float(min(0.5, (len(self._cover) / self._rounds) ** (1 / 3)))
+
+    @property
+    def _estimates(self) -> Estimates:
+        least = self.exploration / len(self._cover)  # chance of any component
+        return Estimates(1.0, 2.0 * least**-0.5, 1.0 + 2.0 / least)
+
+    @property
+    def decision(self) -> Array:
+        """The mean of the vertices drawn, exploring ones apart."""
+        return self.learner.decision
+
+    @reads
+    def query(self) -> Array:
+        """Return the vertex to play in the coming round; the same until `update`."""
+        return self._draw(self.domain)[0].copy()
+
+    def update(self, loss: Any, ticket: Any = None) -> float:
+        """Take the losses of the chosen components, or a loss; let the learner see the estimate."""
+        counted = CountedDomain(self.domain)
+        vertex, chances = self._draw(counted)
+        chosen = vertex != 0
+        if callable(getattr(loss, "value", None)):
+            value, gradient = as_loss(loss).value_and_gradient(vertex)
+            seen = np.where(chosen, gradient, 0.0)
+        else:
+            seen = _observed(loss, chosen)
+            value = float(np.vdot(seen, vertex))
+        require_finite(value, seen)
+        largest = max(self._largest, norm(seen))
+        unit = self.options.lipschitz or largest or 1.0
+        b = self._baseline * min(1.0, unit / (norm(self._baseline) or unit))
+        with np.errstate(over="ignore", invalid="ignore"):  # a loss that is not finite is refused
+            estimate = (b + np.where(chosen, (seen - b) / chances, 0.0)) / unit
+            step = (seen - self._baseline) / np.minimum(self._counts + 1.0, BASELINE_ROUNDS)
+        self.learner.update(LinearLoss(estimate))
+        self._counts = np.minimum(self._counts + chosen, BASELINE_ROUNDS)
+        self._baseline = self._baseline + np.where(chosen, step, 0.0)
+        self._counted.calls.add(*counted.calls.numbers())
+        self.t += 1
+        self._largest = largest
+        return value
+
+    def check_state(self) -> None:
+        super().check_state()
+        require(self._largest >= 0.0 and np.isfinite(self._baseline).all(), "losses")
+        require(self._baseline.shape == self._counts.shape == self.domain.shape, "losses")
+        require((self._counts >= 0).all(), "losses")
+
+    def _draw(self, domain: Domain) -> tuple[Array, Array]:
+        """The vertex of this round, and the chance of each component; 1 of those that are never chosen."""
+        vertices, weights = domain.decompose(self.learner.decision, atol=1e-6)
+        found, gamma, random = np.stack(vertices), self.exploration, self._random()
+        chances = (1.0 - gamma) * np.tensordot(weights, found != 0, 1)
+        chances += gamma * (self._cover != 0).mean(axis=0)
+        family, shares = (self._cover, None) if random.random() < gamma else (found, weights)
+        vertex = family[random.choice(len(family), p=shares)]
+        vertex.flags.writeable = False
+        return vertex, np.where(chances > 0, chances, 1.0)
+
+    def _bound(self, path_length: float, tau: int | None) -> float | None:
+        G = self.options.lipschitz
+        if G is None or self.options.horizon is None:
+            return None
+        if self._largest > G * (1.0 + 1e-9):
+            raise NotImplementedError(
+                f"no bound is known: losses of norm {self._largest:g} were observed, more than "
+                f"lipschitz={G:g}; give a larger one"
+            )
+        rounds = self.t if tau is None else min(tau, self.t)
+        exploring = self.exploration * G * self.domain.diameter * rounds
+        return G * self.learner.bound(path_length, tau) + exploring
+
+
+def _cover(domain: Domain) -> Array:
+    """Vertices, along the first axis, that together have every component that can be other than 0."""
+    left, vertices = np.ones(domain.shape), list[Array]()
+    while left.any():
+        vertex = domain.lmo(-left)
+        if not (left[vertex != 0] > 0).any():
+            break  # those left are 0 everywhere
+        left = np.where(vertex != 0, 0.0, left)
+        vertices.append(vertex)
+    if not vertices:
+        raise ValueError(f"{domain!r:.80} has no vertex with a component above 0 to choose")
+    return np.stack(vertices)
+
+
+def _observed(given: Any, chosen: Array) -> Array:
+    """The losses of the chosen components, 0 elsewhere."""
+    if isinstance(given, str | bytes) or not np.iterable(given):
+        raise TypeError(
+            "update takes the losses of the components that query() chose, in an array like it, or a "
+            f"loss; got {type(given).__name__}"
+        )
+    checks.refuse_masked(given, "observed")
+    array = np.asarray(given)
+    if array.shape != chosen.shape or array.dtype.kind not in "fiub":
+        raise ValueError(
+            f"observed must be numbers in an array of shape {chosen.shape}, got shape {array.shape}"
+        )
+    seen = np.where(chosen, array.astype(np.float64), 0.0)
+    return checks.finite_array(seen, "observed")

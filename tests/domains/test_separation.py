@@ -1,0 +1,218 @@
+"""Sets given by separations, beside the same sets with all oracles; SO-OGD on them."""
+
+import math
+
+import numpy as np
+import pytest
+
+import driftwolfe as dw
+from driftwolfe.losses import LinearLoss
+
+SHIFT = np.array([1.0, -2.0, 0.5])
+
+
+def from_l1(y):
+    """The signs of a point outside: a facet that it is beyond."""
+    return np.sign(y) if np.abs(y).sum() > 2.0 else None
+
+
+def from_l2(y):
+    return y - SHIFT if np.linalg.norm(y - SHIFT) > 1.5 else None
+
+
+def from_box(y):
+    """One coordinate at a time, the first that is out of bounds."""
+    for i, (value, low, high) in enumerate(
+        zip(y, [-1.0, -2.0, -0.5], [2.0, 1.0, 0.5], strict=True)
+    ):
+        if not low <= value <= high:
+            return np.eye(3)[i] * (1.0 if value > high else -1.0)
+    return None
+
+
+def from_corner(y):
+    """Weights of at most 1 altogether, which have an inside; in any of its ways out."""
+    if (y < 0).any():
+        return -np.eye(3)[int(y.argmin())]
+    return np.ones(3) if y.sum() > 1 else None
+
+
+CORNER = np.full(3, 0.2)
+TWINS = {
+    "l1": (
+        lambda: dw.SeparationDomain(3, from_l1, radius=2.0, inner_radius=2.0 / math.sqrt(3)),
+        lambda: dw.L1Ball(3, radius=2.0),
+    ),
+    "l2": (
+        lambda: dw.SeparationDomain(3, from_l2, radius=1.5, inner_radius=1.5, center=SHIFT),
+        lambda: dw.LMODomain(3, lambda g: dw.L2Ball(3, 1.5).lmo(g) + SHIFT, 1.5, center=SHIFT),
+    ),
+    "box": (
+        lambda: dw.SeparationDomain(3, from_box, radius=3.0, inner_radius=0.5),
+        lambda: dw.Box([-1.0, -2.0, -0.5], [2.0, 1.0, 0.5]),
+    ),
+    "corner": (
+        lambda: dw.SeparationDomain(3, from_corner, radius=1.0, inner_radius=0.2, center=CORNER),
+        lambda: dw.ConvexHull([[0.0] * 3, *np.eye(3)]),
+    ),
+}
+
+
+@pytest.fixture(params=TWINS)
+def twins(request):
+    separated, known = TWINS[request.param]
+    return separated(), known()
+
+
+def outside(domain, rng, count=12):
+    """Points at some distances from the centre."""
+    for size in rng.uniform(0.05, 3.0, count):
+        direction = rng.standard_normal(3)
+        yield domain.origin() + size * domain.radius * direction / np.linalg.norm(direction)
+
+
+def test_the_same_points_are_in_both(twins):
+    separated, known = twins
+    found = [separated.contains(y) for y in outside(separated, np.random.default_rng(0), 40)]
+    assert found == [known.contains(y) for y in outside(separated, np.random.default_rng(0), 40)]
+    assert any(found) and not all(found)
+
+
+def test_half_spaces_hold_the_set_and_leave_the_point_out(twins):
+    separated, known = twins
+    cuts = 0
+    for y in outside(separated, np.random.default_rng(1)):
+        found = separated.separate(y)
+        assert (found is None) == known.contains(y)
+        if found is not None:
+            normal, level = found
+            assert normal @ known.lmo(-normal) <= level + 1e-9 < normal @ y
+            # Half of what is left of the way from the centre, times the inner radius.
+            offset = y - separated.origin()
+            gauge = max(1.0, 1.0 / largest_share(known, separated.origin(), offset))
+            assert normal @ y - level >= 0.5 * (1 - 1 / gauge) * separated.inner_radius - 1e-9
+            cuts += 1
+    assert cuts
+
+
+def largest_share(domain, origin, offset):
+    """By bisection on the other set's membership."""
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if domain.contains(origin + middle * offset) else (low, middle)
+    return low
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e-2, 0.5])
+def test_the_contract_of_infeasible_projections(twins, scale):
+    """All four points, the third at its worst z, and the number of cuts."""
+    separated, known = twins
+    tolerance, center = scale * separated.radius**2, separated.origin()
+    kappa = separated.radius / separated.inner_radius
+    for y in outside(separated, np.random.default_rng(2)):
+        counted = dw.count_calls(separated)
+        result = dw.infeasible_projection(counted, center, y, tolerance)
+        x, beside = result.feasible, result.infeasible
+        assert known.contains(x, atol=1e-9)
+        assert np.linalg.norm(x - beside) ** 2 <= tolerance * (1 + 1e-9)
+        assert np.linalg.norm(beside - center) <= separated.radius * (1 + 1e-9)
+        moved = beside - y
+        worst = known.lmo(moved)
+        assert moved @ (beside + y - 2 * worst) <= 1e-9 * (1 + y @ y)
+        assert (result.method, result.lmo_calls, counted.calls.lmo) == ("separation", 0, 0)
+        apart = max(np.linalg.norm(y - x), 1e-300)  # at least the distance of the set
+        logarithm = max(0.0, math.log(2 * kappa * apart / math.sqrt(tolerance)))
+        cuts = math.ceil(8 * kappa**2 * logarithm) + 1
+        bisections = math.log2(2 * separated.radius / math.sqrt(tolerance)) + 2
+        assert 1 <= counted.calls.membership <= cuts * max(1.0, bisections) + 1
+
+
+def test_so_ogd_is_within_its_bound_of_regret_and_calls(twins):
+    separated, known = twins
+    rounds, rng = 128, np.random.default_rng(3)
+    # An adversary that pulls in a direction drawn every 16 rounds, and back.
+    slopes = np.repeat(rng.standard_normal((rounds // 16, 3)), 16, axis=0)
+    slopes[1::2] *= -0.5
+    slopes /= np.linalg.norm(slopes, axis=1).max()
+    learner = dw.SOOGD(separated, horizon=rounds, lipschitz=1.0)
+    suffered = sum(learner.update(LinearLoss(slope)) for slope in slopes)
+    total = slopes.sum(axis=0)
+    assert suffered - total @ known.lmo(total) <= learner.bound()
+    D = 2 * separated.radius
+    assert learner.bound() == pytest.approx(13 / 8 * D * math.sqrt(rounds))
+    kappa = separated.radius / separated.inner_radius
+    cuts = 8 * kappa**2 * math.log(4 * kappa) + 2
+    assert learner.oracle_calls.membership <= rounds * cuts * (math.log2(4 * math.sqrt(rounds)) + 2)
+    assert learner.oracle_calls.lmo == learner.oracle_calls.projection == 0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda domain: dw.POLD(domain, horizon=100),
+        lambda domain: dw.POLA(domain),
+        lambda domain: dw.Ader(domain, horizon=100, method="separation"),
+        lambda domain: dw.SAOL(domain, method="separation"),
+        lambda domain: dw.BOGDIP(domain, horizon=100),
+        lambda domain: dw.Bandit(domain, dw.POLD, points=2, horizon=100),
+        lambda domain: dw.SOOGD(domain),
+    ],
+)
+def test_learners_do_without_an_lmo(twins, make):
+    """And find the best point, as the set with an LMO names it."""
+    separated, known = twins
+    learner, slope = make(separated), np.array([1.0, -0.5, 0.25])
+    for t in range(100):
+        learner.update(LinearLoss(slope))
+        assert t % 20 or known.contains(learner.decision, atol=1e-8)
+    best, worst = slope @ known.lmo(slope), slope @ known.lmo(-slope)
+    assert slope @ learner.decision <= best + 0.2 * (worst - best)
+
+
+def test_so_ogd_on_a_set_with_a_gauge_takes_few_cuts():
+    domain, rounds = dw.L1Ball(4), 200
+    learner = dw.SOOGD(domain, horizon=rounds, lipschitz=1.0)
+    for t in range(rounds):
+        learner.update(LinearLoss(np.eye(4)[t // 60]))
+    cuts = 2 * 4 * math.log(2 * 2) + 2  # exact cuts: 2 kappa^2 ln(2 kappa)
+    assert rounds <= learner.oracle_calls.membership <= rounds * cuts
+
+
+def test_what_is_refused():
+    with pytest.raises(TypeError, match="separate must be a function"):
+        dw.SeparationDomain(3, None, radius=1.0, inner_radius=1.0)
+    with pytest.raises(ValueError, match="give a center that is"):
+        dw.SeparationDomain(
+            3, lambda y: np.ones(3), radius=1.0, inner_radius=1.0, center=np.ones(3)
+        )
+    with pytest.raises(ValueError, match="inner_radius"):
+        dw.SeparationDomain(3, from_l1, radius=1.0, inner_radius=2.0)
+    wrong = dw.SeparationDomain(3, lambda y: -y if y @ y > 1 else None, 1.0, 1.0)
+    with pytest.raises(ValueError, match="sign"):
+        wrong.separate([2.0, 0.0, 0.0])
+    shapeless = dw.SeparationDomain(3, lambda y: 1.0 if y @ y > 1 else None, 1.0, 1.0)
+    with pytest.raises(ValueError, match="separate"):
+        shapeless.separate([2.0, 0.0, 0.0])
+    ball = TWINS["l1"][0]()
+    for call in (ball.lmo, ball.decompose):
+        with pytest.raises(NotImplementedError, match="SOOGD"):
+            call(np.ones(3))
+    with pytest.raises(ValueError, match="gap"):
+        dw.infeasible_projection(ball, np.zeros(3), np.ones(3) * 9, 0.1, gap=0.1)
+    with pytest.raises(ValueError, match="separates no points"):
+        trees = dw.SpanningTreePolytope(4)
+        dw.infeasible_projection(trees, trees.origin(), np.ones(6), 0.1, "separation")
+    with pytest.raises(NotImplementedError, match="separates no points"):
+        dw.SpanningTreePolytope(4).separate(np.ones(6))
+
+
+def test_a_learner_on_it_is_saved_without_the_function(tmp_path):
+    domain = TWINS["l2"][0]()
+    learner = dw.SOOGD(domain, horizon=20)
+    for _ in range(5):
+        learner.update(LinearLoss([1.0, 0.0, 0.0]))
+    learner.save(tmp_path / "learner")
+    loaded = dw.load(tmp_path / "learner", domain=domain)
+    assert np.array_equal(loaded.decision, learner.decision)
+    assert loaded.oracle_calls == learner.oracle_calls
