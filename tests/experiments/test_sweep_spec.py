@@ -63,11 +63,11 @@ def test_trials_that_are_the_same_are_one():
 
 
 MISTAKES = {
-    "an unknown key": (f"sedes = 3\n{START}{METHOD}", "unknown field `sedes`"),
-    "an unknown key of a method": (f"{START}{METHOD}C = 1\n", "unknown field `C`"),
+    "an unknown key": (f"sedes = 3\n{START}{METHOD}", "unknown key `sedes`"),
+    "an unknown key of a method": (f"{START}{METHOD}C = 1\n", "unknown key `C`"),
     "an unknown key of the data": (
         f'data = {{ name = "shuttle", round = 5 }}\n{METHOD}',
-        "unknown field `round`",
+        "unknown key `round`",
     ),
     "a text for seeds": (f'seeds = "three"\n{START}{METHOD}', "Expected `int | array`, got `str`"),
     "a truth for seeds": (f"seeds = true\n{START}{METHOD}", "Expected `int | array`, got `bool`"),
