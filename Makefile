@@ -1,7 +1,14 @@
 # Every command sets itself up: it needs only Python >= 3.11, make and a package index.
+ifeq ($(OS),Windows_NT)
+PYTHON ?= python
+SCRIPTS := Scripts
+EXE    := .exe
+else
 PYTHON ?= python3
+SCRIPTS := bin
+endif
 VENV   := .venv
-BIN    := $(VENV)/bin
+BIN    := $(VENV)/$(SCRIPTS)
 # One environment; the file $(HAS)test marks that the extra `test` is installed in it.
 HAS    := $(VENV)/.has-
 # make test TORCH=1 also installs PyTorch and runs the tests of the device path.
@@ -17,25 +24,25 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help markets run test test-gpu test-slow test-rounding check format examples docs bench bench-short lock audit reliability mutants clean
+.PHONY: help markets run test test-gpu test-slow test-rounding check format examples docs bench bench-short lock audit dist reliability mutants clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-$(BIN)/pip:
+$(BIN)/pip$(EXE):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "driftwolfe needs Python >= 3.11; choose one with: make PYTHON=/path/to/python3.11"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) \
 	  || { echo "$(PYTHON) cannot create an environment; on Debian or Ubuntu first run: apt install python3-venv"; exit 1; }
 
-$(HAS)%: pyproject.toml constraints.txt | $(BIN)/pip
+$(HAS)%: pyproject.toml constraints.txt | $(BIN)/pip$(EXE)
 	@echo "Installing driftwolfe[$*] into $(VENV)"
 	@$(PIP) -c constraints.txt -e '.[$*]'
 	@touch $@
 
 # Six stock markets come with this package. Its files alone: what it needs to run (cvxopt, which is under the
 # GPL, pandas before 3, yfinance) is not needed to read them.
-$(HAS)markets: | $(BIN)/pip
+$(HAS)markets: | $(BIN)/pip$(EXE)
 	@$(PIP) --no-deps universal-portfolios==0.4.17
 	@touch $@
 
@@ -89,14 +96,22 @@ bench-short: $(HAS)bench ## Measure speed against peers in minutes, as in CI
 
 lock: ## Renew constraints.txt after a change of pyproject.toml; UPGRADE=1: newest versions
 	$(PYTHON) -m venv build/uv
-	build/uv/bin/python -m pip install --quiet --disable-pip-version-check uv
-	build/uv/bin/uv pip compile --quiet --universal --python-version 3.11.0 --all-extras $(if $(UPGRADE),--upgrade) \
+	build/uv/$(SCRIPTS)/python -m pip install --quiet --disable-pip-version-check uv
+	build/uv/$(SCRIPTS)/uv pip compile --quiet --universal --python-version 3.11.0 --all-extras $(if $(UPGRADE),--upgrade) \
 	  --no-emit-index-url --no-annotate --custom-compile-command 'make lock' pyproject.toml -o constraints.txt
 
 audit: ## Look for known vulnerabilities of the pinned packages (needs the network)
 	$(PYTHON) -m venv build/audit
-	build/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
-	build/audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip
+	build/audit/$(SCRIPTS)/python -m pip install --quiet --disable-pip-version-check pip-audit
+	build/audit/$(SCRIPTS)/pip-audit --requirement constraints.txt --no-deps --disable-pip
+
+dist: ## Build sdist and wheel, check them, and run doctor and demo in an empty environment
+	rm -rf dist
+	$(PYTHON) -m venv build/dist
+	build/dist/$(SCRIPTS)/python -m pip install --quiet --disable-pip-version-check build twine
+	build/dist/$(SCRIPTS)/python -m build
+	build/dist/$(SCRIPTS)/twine check --strict dist/*
+	$(PYTHON) -m reliability.distribution dist
 
 reliability: $(HAS)experiments ## Test kills, hostile files, a million rounds, ten million ratings, a million users (half an hour)
 	$(BIN)/python -m reliability.crash

@@ -1,5 +1,7 @@
 """The command line as a person meets it."""
 
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -117,6 +119,36 @@ def test_overview_puts_results_into_one_table_and_says_what_to_open(swept, capsy
     assert capsys.readouterr().out.startswith("to open:")
 
 
+def test_overview_descends_into_folders_and_passes_over_tuning(swept, tmp_path, capsys):
+    results = tmp_path / "results"
+    shutil.copytree(swept[0] / "found", results / "inner" / "found")
+    shutil.copytree(swept[0] / "found", results / "inner" / "found" / "tuning")
+    (results / "demo.png").touch()
+    assert cli.main(["overview", str(results)]) == 0
+    told = capsys.readouterr().out
+    assert told.count("  OGD") == 1 and str(results / "demo.png") in told
+    assert str(results / "inner" / "found" / "report.html") in told and "tuning" not in told
+
+
+def test_every_status_is_in_the_help(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    told = capsys.readouterr().out.partition("exit status:\n")[2]
+    assert told.splitlines() == [f"  {n:<5}{meaning}" for n, meaning in cli.STATUSES.items()]
+
+
+def test_every_preset_has_an_estimate_of_its_time(capsys):
+    from driftwolfe.experiments.paper import EXPERIMENTS
+
+    with pytest.raises(SystemExit):
+        cli.main(["reproduce", "--help"])
+    told = capsys.readouterr().out
+    parts = re.split("presets of ([a-z-]+)", told)[1:]
+    for name, part in zip(parts[::2], parts[1::2], strict=True):
+        found = re.findall("^  ([a-z-]+) {3,}.*(?:minute|hour|day).*:", part, re.MULTILINE)
+        assert found == list(EXPERIMENTS[name])
+
+
 def test_the_example_of_a_sweep_is_one(capsys):
     from driftwolfe.experiments.sweep import parse_spec
 
@@ -125,29 +157,36 @@ def test_the_example_of_a_sweep_is_one(capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "status", "told"),
     [
-        (["sweep"], "--example"),
-        (["sweep", "none.toml"], "there is no file none.toml"),
-        (["sweep", "."], "there is no file ."),
-        (["sweep", "bad.toml"], "bad.toml: "),
-        (["sweep", "unknown.toml"], "unknown.toml: unknown method 'POLDA'"),
-        (["sweep", "steps.toml", "--scheduler", "tcp://127.0.0.1:9"], "no Dask scheduler"),
-        (["status", "nowhere"], "nowhere holds no sweep"),
-        (["report", "nowhere"], "nowhere holds no sweep"),
-        (["claims", "nowhere"], "nowhere holds no sweep"),
-        (["overview", "nowhere"], "nowhere holds no sweep"),
-        (["reproduce", "classification", "--data", "nowhere"], "nowhere"),
-        (["reproduce", "classification", "--preset", "short"], "no preset 'short'"),
+        (["sweep"], 2, "--example"),
+        (["sweep", "none.toml"], 3, "there is no file none.toml"),
+        (["sweep", "."], 3, "there is no file ."),
+        (["sweep", "bad.toml"], 2, "bad.toml: "),
+        (["sweep", "unknown.toml"], 2, "unknown.toml: unknown method 'POLDA'"),
+        (["sweep", "key.toml"], 2, "key.toml: unknown key `method`; did you mean `methods`?"),
+        (["sweep", "steps.toml", "--scheduler", "tcp://127.0.0.1:9"], 5, "no Dask scheduler"),
+        (["status", "nowhere"], 3, "there is no folder nowhere"),
+        (["report", "nowhere"], 3, "there is no folder nowhere"),
+        (["claims", "nowhere"], 3, "there is no folder nowhere"),
+        (["overview", "nowhere"], 3, "there is no folder nowhere"),
+        (["overview", "."], 3, ". holds no sweep: there is no sweep.json"),
+        (["reproduce", "classification", "--data", "nowhere"], 3, "there is no folder "),
+        (["reproduce", "classification", "--data", "nowhere"], 3, "; set --data, or set "),
+        (["reproduce", "classification", "--data", "."], 3, "neither shuttle"),
+        (["reproduce", "classification", "--preset", "short"], 2, "no preset 'short'"),
     ],
 )
-def test_mistakes_in_experiments_get_one_sentence(arguments, told, tmp_path, monkeypatch, capsys):
+def test_mistakes_in_experiments_get_one_sentence(
+    arguments, status, told, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("driftwolfe.experiments.executors._PATIENCE", 1.0)
     (tmp_path / "bad.toml").write_bytes(b"\x00\xff = [")
     (tmp_path / "unknown.toml").write_text(SPEC.replace("OGD", "POLDA"))
     (tmp_path / "steps.toml").write_text(SPEC)
-    assert cli.main(arguments) == 2
+    (tmp_path / "key.toml").write_text(SPEC.replace("[[methods]]", "[[method]]"))
+    assert cli.main(arguments) == status
     printed = capsys.readouterr()
     assert printed.out == "" and told in printed.err.splitlines()[-1]
     assert "Traceback" not in printed.err
@@ -159,7 +198,7 @@ def test_a_missing_extra_is_named_with_what_to_install(monkeypatch, capsys):
     monkeypatch.setattr(dw, "experiments", dw.experiments)  # put back after the import below
     for name in [n for n in sys.modules if n.startswith("driftwolfe.experiments")]:
         monkeypatch.delitem(sys.modules, name)
-    assert cli.main(["status", "nowhere"]) == 2
+    assert cli.main(["status", "nowhere"]) == 4
     told = capsys.readouterr().err
     assert "msgspec is missing; pip install 'driftwolfe[experiments]'" in told
 
@@ -254,10 +293,10 @@ def _assert_one_line(capsys, start, told):
         (["sweep", "good.toml", "--out", "file/deeper"], "file is not a folder"),
         (["sweep", "good.toml", "--out", "a\x00b"], "null"),
         (["sweep"], "say which sweep to run"),
-        (["status", "missing"], "holds no sweep"),
+        (["status", "missing"], "there is no folder missing"),
         (["report", "file"], "holds no sweep"),
         (["claims", "folder"], "holds no sweep"),
-        (["overview", "missing", "file"], "holds no sweep"),
+        (["overview", "missing", "file"], "there is no folder missing"),
         (["demo", "--out", "file/x.png", "--seed", "1"], "file is not a folder"),
         (["demo", "--out", "folder"], "its name must end in .png"),
         (["reproduce", "classification", "--seeds", "1000000000"], "seeds must be at most 1000"),
@@ -270,7 +309,7 @@ def test_command_lines_that_cannot_be_run_are_refused_in_a_line(
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
     (tmp_path / "good.toml").write_text(GOOD + OGD)
-    assert cli.main(words) in (1, 2)
+    assert cli.main(words) in (2, 3, 5)
     err = capsys.readouterr().err
     assert err.startswith("driftwolfe: ") and told in err and "Traceback" not in err
 
@@ -280,5 +319,5 @@ def test_too_little_memory_is_said_in_a_line(monkeypatch, capsys):
         raise MemoryError
 
     monkeypatch.setattr("driftwolfe.cli.run_demo", greedy)
-    assert cli.main(["demo"]) == 1
+    assert cli.main(["demo"]) == 5
     _assert_one_line(capsys, "driftwolfe: ", "not enough memory")

@@ -226,7 +226,7 @@ def test_no_picture_means_none(played, tmp_path, monkeypatch, capsys):
 
 def test_a_picture_that_cannot_be_written_is_one_sentence(played, tmp_path, capsys):
     (tmp_path / "file").touch()
-    assert cli.main(["demo", "--out", str(tmp_path / "file" / "demo.png")]) == 1
+    assert cli.main(["demo", "--out", str(tmp_path / "file" / "demo.png")]) == 5
     told = capsys.readouterr().err
     assert told.startswith("driftwolfe: could not write") and "is not a folder" in told
     assert len(told.splitlines()) == 1
@@ -255,6 +255,13 @@ def test_the_terminal_part_needs_no_extras():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "POLA's regret is" in done.stdout and "driftwolfe[plot]" in done.stdout
+
+
+def test_nothing_is_compiled(tmp_path):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    code = "from driftwolfe import demo; demo.play_both(demo.hunt(0, rounds=310))"
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    assert not os.listdir(tmp_path)
 
 
 def test_the_picture_needs_matplotlib_alone():

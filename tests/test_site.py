@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import driftwolfe as dw
+from driftwolfe import cli
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -17,7 +18,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 def site(monkeypatch):
     """The modules that build the site, by name."""
     monkeypatch.syspath_prepend(str(DOCS / "site"))
-    names = ("contents", "api", "examples", "stage", "links")
+    names = ("contents", "api", "command_line", "examples", "stage", "links")
     yield {name: importlib.import_module(name) for name in names}
     for name in names:
         del sys.modules[name]
@@ -41,6 +42,23 @@ def test_every_name_of_the_reference_has_a_page(site):
     pages = site["api"].pages()
     assert all(f"api/{name}.rst" in pages for name in site["api"].full_names())
     assert "   :members:" in pages["api/driftwolfe.POLA.rst"]
+
+
+def test_learners_list_their_decision_and_update(site):
+    page = site["api"].pages()["api/driftwolfe.POLA.rst"]
+    assert "   :inherited-members: Learner\n" in page
+    assert dw.POLA.decision.__doc__ and dw.POLA.update.__doc__
+
+
+def test_the_command_line_has_a_page_with_every_option(site):
+    page, parser = site["command_line"].page(), cli.make_parser()
+    (commands,) = parser._subparsers._group_actions
+    for name, command in commands.choices.items():
+        part = page.partition(f"\n## driftwolfe {name}\n")[2].partition("\n## ")[0]
+        for action in command._actions:
+            if action.dest != "help":
+                assert f"| `{(action.option_strings or [action.metavar])[0] or ''}" in part
+    assert all(f"| {status} | {meaning} |" in page for status, meaning in cli.STATUSES.items())
 
 
 def test_a_page_that_nobody_placed_is_in_the_sidebar_too(site):

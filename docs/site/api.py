@@ -182,6 +182,8 @@ def _name_page(module: str, name: str, group: Group) -> str:
         base = getattr(_module(module), group.base) if group.base else None
         text += f".. autoclass:: {name}\n   :members:\n"
         if base is not None and value is not base and issubclass(value, base):
+            # `decision` and `update` of POLA are those of a class between it and `Learner`.
+            text += f"   :inherited-members: {group.base}\n"
             text += f"\nBeside these, all that every `{group.base}` has.\n"
         return text
     kind = "autofunction" if callable(value) else "autodata"

@@ -86,8 +86,9 @@ def copy_mathjax(app: Any, problem: Exception | None) -> None:
 
 
 def skip_borrowed(app: Any, kind: str, name: str, value: Any, skip: bool, options: Any) -> bool:
-    """Omit the methods that scikit-learn adds to every estimator."""
-    return skip or (name.startswith("set_") and name.endswith("_request"))
+    """Omit the methods that scikit-learn adds to every estimator, and how states are saved."""
+    borrowed = name.startswith("set_") and name.endswith("_request")
+    return skip or borrowed or name in ("PARTS", "STATE", "check_state")
 
 
 def own_signature(

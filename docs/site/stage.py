@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import api
+import command_line
 from contents import BELOW, FROM_ROOT, ROOT, SIDEBAR
 
 import examples
@@ -26,6 +27,7 @@ def stage(source: Path, cache: Path) -> bool:
     """
     runs = examples.run_all(cache / "examples")
     texts = {**_written(), **examples.pages(runs), **api.pages()}
+    texts["command-line.md"] = command_line.page()
     texts = _with_contents(texts)
     pictures = {
         str(path.relative_to(ROOT / "docs")): path

@@ -14,13 +14,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from driftwolfe import __version__
-from driftwolfe.terminal import Terminal, printable, show
+from driftwolfe.terminal import Output, Terminal, printable, show
 
 if TYPE_CHECKING:
     from driftwolfe.experiments.sweep import Store
 
 #: Runs a command; returns its exit status, None for 0.
 Command = Callable[[argparse.Namespace], int | None]
+
+#: Exit statuses, one for each kind of failure.
+STATUSES = {
+    0: "all went well",
+    1: "a trial failed, or a check of the doctor",
+    2: "the command, or a file that it reads, is wrong",
+    3: "a file, a folder or data are missing",
+    4: "a package is missing",
+    5: "not enough memory or disk, no permission, no connection",
+    130: "stopped by Ctrl-C; what is done is kept",
+}
+_FAILED, _WRONG, _MISSING, _NO_PACKAGE, _NO_RESOURCE, _STOPPED = list(STATUSES)[1:]
 
 _EPILOG = """\
 start here:
@@ -32,29 +44,34 @@ start here:
   driftwolfe sweep sweep.toml                run it; run it again to resume
 
 `driftwolfe COMMAND --help` explains each command.
-"""
+
+exit status:
+""" + "".join(f"  {status:<5}{meaning}\n" for status, meaning in STATUSES.items())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit status."""
     options = make_parser().parse_args(arguments)
     try:
-        return options.run(options) or 0
+        with Output.of_command():
+            return options.run(options) or 0
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
-        return 130
+        return _STOPPED
     except BrokenPipeError:  # a reader such as `head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except ImportError as problem:
         remedy = "pip install 'driftwolfe[experiments]' brings what experiments need"
-        told, status = f"{problem.name or problem} is missing; {remedy}", 2
+        told, status = f"{problem.name or problem} is missing; {remedy}", _NO_PACKAGE
     except MemoryError:
-        told, status = "there is not enough memory for that; ask for less", 1
-    except (ValueError, FileNotFoundError) as problem:
-        told, status = str(problem), 2
+        told, status = "there is not enough memory for that; ask for less", _NO_RESOURCE
+    except FileNotFoundError as problem:
+        told, status = str(problem), _MISSING
     except OSError as problem:  # such as a full disk: what was asked for was right
-        told, status = str(problem), 1
+        told, status = str(problem), _NO_RESOURCE
+    except ValueError as problem:
+        told, status = str(problem), _WRONG
     _note(f"driftwolfe: {told}")
     return status
 
@@ -174,12 +191,18 @@ def run_reproduce(options: argparse.Namespace) -> int:
     Tune c for every method, play every order of the data, and write tables, figures (PNG, PDF, SVG)
     and an interactive report.
 
-    presets:
-      quick   minutes on two cores: a short stream, two orders of the data (default)
-      short   matrix completion only: 300 rounds, where Ader can play all; half an hour and more
-      paper   the full setting; matrix completion takes a day on two cores, and says so before it starts
-      one-projection   matrix completion only: POLD against learners that project once per round; hours
-      small-radius   classification only: the full setting in a ball that is small enough to project onto
+    presets of matrix-completion, and how long they take on two cores:
+      quick            two to four minutes: 600 rounds, two orders of the data (default)
+      short            half an hour and more: 300 rounds, where Ader can play all
+      paper            a day: the full setting
+      one-projection   hours: POLD against learners that project once per round
+
+    presets of classification:
+      quick            a minute or two: 435 rounds, two orders of the data (default)
+      paper            50 minutes: the full setting
+      small-radius     35 minutes: the full setting in a ball that is small enough to project onto
+
+    Before it starts it says how many trials there are and how long they take.
 
     The real data are read from --data, else from $DRIFTWOLFE_DATA, else from the cache, else they are
     downloaded and checked by SHA-256. If that fails, or $DRIFTWOLFE_OFFLINE forbids it, a synthetic twin
@@ -245,14 +268,14 @@ def _run_trials(
         done = len(store.trials) - len(store.missing)
         _note(f"stopped: {done} of {len(store.trials)} trials are done and kept in {store.folder}")
         _note(f"resume with: {shlex.join(['driftwolfe', *sys.argv[1:]])}")
-        return 130
+        return _STOPPED
     if store.results:
         written = report.publish(store, command)
         shown = [f"  {path}" for path in written if path.suffix not in (".pdf", ".svg")]
         show("\n".join([written[0].read_text(encoding="utf-8"), "written:", *shown]))
     if failed or not store.results:
         _note(sweep.status(store))
-        return 1
+        return _FAILED
     return 0
 
 
@@ -299,11 +322,12 @@ def run_claims(options: argparse.Namespace) -> None:
         show("\n".join([f"{each.name}:", *told]))
 
 
-@_option("places", metavar="PATH", type=Path, nargs="+", help="folder of a sweep, or a picture")
+@_option("places", metavar="PATH", type=Path, nargs="+", help="folder of sweeps, or a picture")
 def run_overview(options: argparse.Namespace) -> None:
     """Put several results into one table.
 
-    Prints the methods of several sweeps or experiments, and which reports and pictures to open.
+    Prints the methods of several sweeps or experiments, and which reports and pictures to open. A folder
+    that holds no sweep itself, such as results, stands for the sweeps and pictures in it.
     """
     from driftwolfe.experiments.report import overview
 

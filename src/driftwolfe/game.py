@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
@@ -18,7 +18,7 @@ import numpy as np
 from driftwolfe import storage
 from driftwolfe.domains import Domain
 from driftwolfe.learners import archive
-from driftwolfe.learners.base import Learner
+from driftwolfe.learners.base import Learner, as_loss
 from driftwolfe.losses import Loss
 from driftwolfe.points import checks
 from driftwolfe.points.access import reads_whole, writes
@@ -53,6 +53,8 @@ class History:
         The points played and, of an ensemble, the expert weights in use, if recorded.
     experts
         The names of the experts that `weights` belong to, in each round.
+    constraint_values
+        :math:`g_t(x_t)`, of a game with constraints: above 0 it is violated.
 
     Examples
     --------
@@ -76,6 +78,7 @@ class History:
     weights: list[Array] = field(default_factory=list)
     membership: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     experts: list[tuple[str, ...]] = field(default_factory=list)
+    constraint_values: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
     def cumulative_loss(self) -> Array:
@@ -127,10 +130,11 @@ def play(
     keep_losses: bool = True,
     progress: bool | None = None,
     delay: int = 0,
+    constraints: Iterable[Any] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     every: int = 1000,
 ) -> History:
-    """Play a learner through a sequence of losses and record what happens.
+    r"""Play a learner through a sequence of losses and record what happens.
 
     Parameters
     ----------
@@ -150,6 +154,10 @@ def play(
         How many rounds later losses come: that of round t just before the decision of round t + delay,
         the last ones at the end. 0 and 1 are the same. The history is in the order of rounds; seconds
         and calls of a round are those of its loss. Not with `checkpoint`.
+    constraints
+        One convex function g per round, of which :math:`g(x) \le 0` is wanted; None for a round without
+        one. They are revealed to learners that take them (`LongTerm`, `CutBOGDIP`), and recorded for
+        `regret.violation` with any. Each is evaluated at the decision. Not with `checkpoint`.
     checkpoint, every
         A file that the learner and the record are written to, every so many rounds and at the end.
         If the file exists, the game resumes from it: call again with a learner made the same way and
@@ -166,10 +174,11 @@ def play(
     """
     recording = [record_decisions, record_weights]
     late, waiting = checks.count(delay, "delay", least=0), deque[Any]()
-    if late > 1 and checkpoint is not None:
-        raise ValueError(
-            "a game with a delay has no checkpoints: give delay or checkpoint, not both"
-        )
+    for name, given in (("a delay", late > 1), ("constraints", constraints is not None)):
+        if given and checkpoint is not None:
+            raise ValueError(
+                f"a game with {name} has no checkpoints: give {name.split()[-1]} or checkpoint, not both"
+            )
     period = checks.count(every, "every")
     saved = None if checkpoint is None else Checkpoint(checkpoint, learner, recording)
     record = GameRecord([], [], [], []) if saved is None else saved.resume(learner)
@@ -189,9 +198,10 @@ def play(
             "give the whole stream again, from its start"
         )
 
+    limits, values = None if constraints is None else iter(constraints), list[float]()
     # Losses known beforehand go in batches, in which experts run ahead, unless each round is watched.
     known = hasattr(losses, "__len__") and hasattr(losses, "__getitem__")
-    ahead = learner.runs_ahead and known and not (callbacks or any(recording) or late > 1)
+    ahead = learner.runs_ahead and known and not (callbacks or any(recording) or late > 1 or limits)
     size, unsaved = min(_BATCH, period) if ahead else 1, 0
     while (batch := list(islice(stream, size))) or waiting:
         if batch and record_decisions:
@@ -199,15 +209,23 @@ def play(
         if batch and record_weights and (weights := learner.expert_weights) is not None:
             record.weights.append(weights)
             record.experts.append(tuple(learner.expert_names or map(str, range(len(weights)))))
+        more: dict[str, Any] = {}
+        if batch and limits is not None:
+            more = _constraint(learner, limits, values)
         if late > 1:
-            waiting.extend((loss, learner.ask()) for loss in batch)
+            waiting.extend((loss, learner.ask(), more) for loss in batch)
             if batch and len(waiting) < late:
                 continue
             batch = [waiting[0][0]]
         started = time.perf_counter()
         # Sees f_t, suffers f_t(x_t), moves to x_{t+1}.
-        first = [learner.counted_update(*waiting.popleft())] if waiting else None
-        rounds = first or learner.update_many(batch)
+        if waiting:
+            loss, ticket, more = waiting.popleft()
+            rounds = [learner.counted_update(loss, ticket, **more)]
+        elif more:
+            rounds = [learner.counted_update(batch[0], **more)]
+        else:
+            rounds = learner.update_many(batch)
         seconds = (time.perf_counter() - started) / len(batch)
         record.rows.extend((seconds, *outcome) for outcome in rounds)
         if keep_losses:
@@ -222,10 +240,21 @@ def play(
         saved.save(learner, record)
 
     spent, suffered, *counts = record.table.T
-    lmo, projection, gauge, membership = (made.astype(np.int64) for made in counts)
+    lmo, projection, gauge, membership = (each.astype(np.int64) for each in counts)
     lists = (functions, record.decisions, record.weights)
-    calls = lmo, projection, gauge
-    return History(learner.domain, suffered, spent, *calls, *lists, membership, record.experts)
+    made = (suffered, spent, lmo, projection, gauge)
+    more_lists = (membership, record.experts, np.array(values))
+    return History(learner.domain, *made, *lists, *more_lists)
+
+
+def _constraint(learner: Learner, limits: Iterator[Any], values: list[float]) -> dict[str, Any]:
+    """Record a round's constraint at the decision; return what the learner is told of it."""
+    try:
+        given = next(limits)
+    except StopIteration:
+        raise ValueError(f"there are fewer constraints than losses, only {len(values)}") from None
+    values.append(-np.inf if given is None else as_loss(given).value(learner.decision))
+    return {"constraint": given} if given is not None and learner.takes_constraints else {}
 
 
 # -- checkpoints -----------------------------------------------------------------------------------

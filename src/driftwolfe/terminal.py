@@ -7,7 +7,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import NamedTuple, TextIO
@@ -22,6 +23,22 @@ _CONTROL = re.compile(
 )
 #: Colours and weights, as `Terminal.paint` writes them.
 _PAINT = re.compile("(\x1b\\[[0-9;]*m)")
+
+
+class Output:
+    """Whether the process runs a command of `driftwolfe`, whose user reads its standard error."""
+
+    command_line = False
+
+    @classmethod
+    @contextmanager
+    def of_command(cls) -> Iterator[None]:
+        """Within this block it does."""
+        before, cls.command_line = cls.command_line, True
+        try:
+            yield
+        finally:
+            cls.command_line = before
 
 
 def printable(text: str) -> str:

@@ -22,6 +22,12 @@ LEARNER_CASES = {
         {},
         {"weights": "natural", "alpha": 0.1, "prior": [1.0, 3.0, 2.0], "learners": MIXED},
     ],
+    dw.LongTerm: [
+        {},
+        {"learner": dw.POLD, "weight": 3.0, "violation_scale": 2.0},
+        {"learner": dw.BOGDIP, "constraint_lipschitz": 2.0},
+    ],
+    dw.CutBOGDIP: [{}, {"tuning": "certified", "lmo_budget": 20.0}],
     dw.OnlineFrankWolfe: [{}, {"variant": "classic"}],
     dw.BOGDIP: [
         {},
@@ -38,6 +44,7 @@ LEARNER_CASES = {
         {"method": "halfspace", "tuning": "certified", "grid": "experiment"},
         {"lmo_budget": 1.0},
         {"lmo_budget": 30.0, "tuning": "certified"},
+        {"lmo_budget": 60.0, "tuning": "certified", "shares": "mixed"},
         {"lmo_budget": 0.7, "schedule": "even", "feedback": "linear"},
         {"lmo_budget": 0.3, "method": "halfspace", "lazy": 4},
         {"weights": "share", "tuning": "certified"},

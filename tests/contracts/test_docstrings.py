@@ -24,6 +24,8 @@ PUBLIC = (
     "driftwolfe.estimators.onnx",
     "driftwolfe.estimators.ranker_tables",
     "driftwolfe.evaluate",
+    "driftwolfe.comparison",
+    "driftwolfe.plot",
     "driftwolfe.experiments.figures",
     "driftwolfe.experiments.report",
 )

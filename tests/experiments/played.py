@@ -7,9 +7,10 @@ from functools import cache
 
 import numpy as np
 
-from driftwolfe.experiments.summary import Spread, Summary, summarise
+from driftwolfe.experiments.summary import Summary, summarise
 from driftwolfe.experiments.tables import RegretRow
 from driftwolfe.experiments.trial import DataSet, Result, Trial, Weights, run_trial
+from driftwolfe.terminal import Spread
 
 DATA = DataSet(name="jumping-target", rounds=120)
 TWIN = "MovieLens 100K (synthetic twin)"

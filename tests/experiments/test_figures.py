@@ -16,11 +16,10 @@ from driftwolfe.experiments import figure_style, figures
 from driftwolfe.experiments.chart_data import (
     band,
     evenly,
-    expert_size,
     settled_range,
     weight_chart,
 )
-from driftwolfe.experiments.figure_style import WARNING
+from driftwolfe.experiments.figure_style import WARNING, expert_size
 from experiments.played import made, played, regrets, summary_of
 
 

@@ -59,7 +59,7 @@ def test_no_command_reaches_the_terminal(command, folder, capsys, monkeypatch):
 
 
 def test_errors_repeat_no_command(capsys, tmp_path):
-    assert cli.main(["sweep", str(tmp_path / "\x1b[2J\udcff.toml")]) == 2
+    assert cli.main(["sweep", str(tmp_path / "\x1b[2J\udcff.toml")]) == 3
     with pytest.raises(SystemExit):
         cli.main(["demo", "--\x1b[2J"])
     told = "".join(capsys.readouterr())

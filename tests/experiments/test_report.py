@@ -13,8 +13,8 @@ import pytest
 from driftwolfe.experiments import figure_style
 from driftwolfe.experiments.charts import axis_names, brief, dash, script_json
 from driftwolfe.experiments.report import write_report
-from driftwolfe.experiments.tables import spread_text
 from driftwolfe.experiments.trial import DataSet
+from driftwolfe.terminal import spread_text
 from experiments.played import TWIN, made, played, regrets, summary_of
 
 ATTACKS = (

@@ -159,7 +159,7 @@ def test_on_a_terminal_a_line_lives(tmp_path):
     assert "<00:0" in told  # what is left, estimated
     assert "best: OGD, c = 2, seed 0, loss 0.01 per round" in told.split("\r")[-1]
     assert "OGD, c = 4, seed 0 failed: ValueError: too large\n" in screen.getvalue()
-    assert "3/3" in screen.getvalue()
+    assert "3/3" not in screen.getvalue() and "1 failed; best: OGD" in screen.getvalue()
     assert "best: OGD, c = 1" not in screen.getvalue().split("2/3")[-1]
 
 
@@ -173,7 +173,7 @@ def test_without_a_terminal_there_are_only_a_few_lines(tmp_path, capsys):
     assert lines[1].startswith(
         "OGD, seed 0 failed: ValueError: pieces must be at most the 3 rounds"
     )
-    assert lines[2].startswith("31 of 31 trials done; best: OGD, seed ")
+    assert lines[2].startswith("30 of 31 trials done; 1 failed; best: OGD, seed ")
     assert len(lines) == 3
     assert "\r" not in said.err
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import driftwolfe as dw
-from driftwolfe.experiments.summary import Spread, counted, summarise
+from driftwolfe.experiments.summary import summarise
 from driftwolfe.experiments.tables import (
     Minimum,
     RegretRow,
@@ -27,6 +27,7 @@ from driftwolfe.experiments.tables import (
     write_table,
 )
 from driftwolfe.experiments.trial import AdaptiveRegret, DataSet, Trial, run_trial
+from driftwolfe.terminal import Spread, counted
 from experiments.results_by_hand import result
 
 

@@ -178,7 +178,7 @@ def test_open_tickets_are_saved_and_loaded(cls, tmp_path):
     assert np.array_equal(loaded.decision, learner.decision)
     costs = [each._tickets.excess for each in (learner, loaded, cloned)]
     assert costs[0] == costs[1] == costs[2]
-    still = (dw.Constant, dw.BOGDIP, dw.LOOBOGD)  # whose first block has not ended
+    still = (dw.Constant, dw.BOGDIP, dw.CutBOGDIP, dw.LOOBOGD)  # whose first block has not ended
     assert (costs[0] != 0.0) == (cls not in still)
 
 

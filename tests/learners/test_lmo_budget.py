@@ -27,33 +27,41 @@ ARENAS = {
 }
 
 
-def closed_form(D, T, G, P, budget, r):
+def closed_form(D, T, G, P, budget, r, shares):
     """The bound of `docs/theory/budget.md`, section 4, and the price of Hedge; a ball's diameter is D."""
     v0 = 1 / 8
     v = v0 + P / (2 * D)
     k = math.floor(0.75 * math.log2(1 + P / (2 * v0 * D))) + 1
     N = math.floor(0.75 * math.log2(1 + (T - 1) / (2 * v0))) + 1
-    share = budget * (1 + 1 / N) / (k * (k + 1))
+    share, factor = budget * (1 + 1 / N) / (k * (k + 1)), k * (k + 1)
+    if shares == "mixed":
+        share, factor = (share + budget / N) / 2, min(2 * factor, 2 * N)
     step = 2 ** (k - 1) * (2 * v0 / T) ** 0.75 * (share / (2.6 * r)) ** 0.25
     block = math.ceil((2.6 / (share * (r * step) ** 2)) ** (1 / 3))
     meta = G * D * math.sqrt(T / 8) * (1 + 2 * math.log(k + 1))
-    main = 3.31 * G * D * (r * v * k * (k + 1) / budget) ** 0.25 * T**0.75
+    main = 3.31 * G * D * (r * v * factor / budget) ** 0.25 * T**0.75
     return main + (block - 1) * G * P + r / 2 * G * D * step * T + meta
 
 
 @pytest.mark.parametrize("schedule", ["blocks", "even"])
 @pytest.mark.parametrize("budget", [0.1, 1.0, 30.0])
-@pytest.mark.parametrize("T", [50, 1000])
-def test_the_bound_of_pold_is_the_theorem(T, budget, schedule):
+@pytest.mark.parametrize(("T", "shares"), [(50, "prior"), (1000, "prior"), (1000, "mixed")])
+def test_the_bound_of_pold_is_the_theorem(T, budget, schedule, shares):
     learner = dw.POLD(
-        dw.L2Ball(2), T, 1.0, tuning="certified", lmo_budget=budget, schedule=schedule
+        dw.L2Ball(2),
+        T,
+        1.0,
+        tuning="certified",
+        lmo_budget=budget,
+        schedule=schedule,
+        shares=shares,
     )
     for _ in range(50):
         learner.update(dw.losses.LinearLoss([1.0, 0.0]))
     learner.t = T  # a bound is a function of the rounds played and of G
     r = 3.0 if schedule == "even" else 1.0
     for P in (0.0, 1.0, 30.0, 2.0 * (T - 1)):
-        assert learner.bound(path_length=P) <= closed_form(2.0, T, 1.0, P, budget, r)
+        assert learner.bound(path_length=P) <= closed_form(2.0, T, 1.0, P, budget, r, shares)
 
 
 def test_static_regret_with_one_call_a_round():

@@ -125,6 +125,24 @@ CASES: dict[str, tuple[Callable[[Generator], losses.Loss], tuple[int, ...]]] = {
         MATRIX,
     ),
     "PortfolioLoss": (lambda rng: losses.PortfolioLoss(np.exp(table(rng, 3, 5) / 4)), VECTOR),
+    "Penalised": (
+        lambda rng: losses.Penalised(
+            losses.SquaredRows(table(rng, 7, 5), row_targets(rng, 7)),
+            losses.LinearLoss(rng.standard_normal(VECTOR), 0.3),
+            2.5,
+        ),
+        VECTOR,
+    ),
+    "Penalised, entries": (
+        lambda rng: losses.Penalised(
+            losses.AbsoluteEntries(*entries(rng)), losses.LinearLoss(factored(rng)), 0.5
+        ),
+        MATRIX,
+    ),
+    "Penalised, function": (
+        lambda rng: losses.Penalised(huber_function(rng), huber_function(rng), 3.0),
+        VECTOR,
+    ),
     "FunctionLoss": (huber_function, VECTOR),
     "FunctionLoss, matrix": (
         lambda rng: losses.FunctionLoss(lambda X: X.sum() ** 2, lambda X: 2 * X.sum() + 0 * X),

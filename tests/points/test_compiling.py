@@ -87,7 +87,9 @@ def _no_loop(numbers):
 
 #: Compiles two functions, as modules of loops do.
 PROGRAM = """
-from driftwolfe.points.compiling import NUMBERS, jit
+from driftwolfe.points.compiling import NUMBERS, announcement, jit
+
+announcement.patience = {patience}
 
 @jit(NUMBERS)
 def total(numbers):
@@ -104,10 +106,10 @@ def first(numbers):
 
 def test_a_terminal_is_told_that_it_compiles_and_only_when_it_does(tmp_path):
     pty = pytest.importorskip("pty", reason="needs a system with pseudo-terminals")
-    (tmp_path / "program.py").write_text(PROGRAM)
 
-    def told(cache, terminal=True):
+    def told(cache, terminal=True, patience=0.0):
         """What the program says on its stderr."""
+        (tmp_path / "program.py").write_text(PROGRAM.replace("{patience}", str(patience)))
         reader, writer = pty.openpty() if terminal else os.pipe()
         environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / cache)}
         subprocess.run(
@@ -121,9 +123,11 @@ def test_a_terminal_is_told_that_it_compiles_and_only_when_it_does(tmp_path):
         finally:
             os.close(reader)
 
-    assert told("one") == ["driftwolfe: compiling for the first use", ""]
+    line = "driftwolfe: compiling for the first use; the next start is quick"
+    assert told("one") == [line, ""]
     assert told("one") == [""]  # from the cache
     assert told("other", terminal=False) == [""]
+    assert told("third", patience=60.0) == [""]  # sooner done than read
 
 
 @pytest.mark.parametrize("stream", [None, io.StringIO()])
@@ -132,5 +136,30 @@ def test_no_stderr_or_a_closed_one_is_no_trouble(stream, monkeypatch):
         stream.close()
     monkeypatch.setattr(sys, "stderr", stream)
     announcement = compiling.Announcement()
+    announcement.patience = -1.0
     announcement.on_start(None)
     announcement.on_end(None)
+    assert announcement.told
+
+
+def test_a_command_says_that_it_compiles_even_into_a_file(monkeypatch, capsys):
+    announcement = compiling.Announcement()
+    announcement.patience = -1.0
+    monkeypatch.setattr("driftwolfe.terminal.Output.command_line", True)
+    for _ in range(2):
+        announcement.on_start(None)
+        announcement.on_end(None)
+    assert capsys.readouterr().err.count("compiling for the first use") == 1
+
+
+def test_interpreted_loops_answer_like_compiled_ones():
+    from driftwolfe.domains import balls
+    from driftwolfe.points.kinds import interpreted
+
+    with interpreted():
+        plain = balls.kernels().nearest_rows
+    assert not hasattr(plain, "overloads") and hasattr(balls.kernels().nearest_rows, "overloads")
+    rows = np.random.default_rng(0).standard_normal((5, 7))
+    for ball in (True, False):
+        expected = balls.kernels().nearest_rows(rows, 1.5, ball)
+        np.testing.assert_allclose(plain(rows, 1.5, ball), expected, atol=1e-12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import numpy as np
 import pytest
@@ -193,3 +194,50 @@ def test_sets_of_windows_by_hand():
     assert (windows.core, windows.best(sums)) == ((1, 2), (6.0, (1, 2)))
     windows = Windows.of_length(3, first=0, last=1)
     assert (windows.core, windows.best(sums)) == ((1, 3), (5.0, (1, 4)))
+
+
+def own_and_built_in(rounds=120, size=5):
+    """The same game with a user's own absolute errors, which count their calls, and with `AbsoluteRows`."""
+    rng = np.random.default_rng(1)
+    features = rng.standard_normal((rounds, size))
+    truth = np.where(np.arange(rounds) < rounds // 2, 1.0, -1.0) * (features @ np.eye(size)[0])
+    targets, calls = truth + 0.3 * rng.standard_normal(rounds), []
+
+    def own(row, target):
+        def value(x):
+            calls.append(1)
+            return abs(row @ x - target)
+
+        return dw.losses.FunctionLoss(value, lambda x: np.sign(row @ x - target) * row)
+
+    mine = [own(*pair) for pair in zip(features, targets, strict=True)]
+    theirs = [
+        dw.losses.AbsoluteRows(row[None], [target])
+        for row, target in zip(features, targets, strict=True)
+    ]
+    ball = dw.L2Ball(size)
+    return *(dw.play(dw.OGD(ball, rounds, 5.0), losses) for losses in (mine, theirs)), calls
+
+
+def test_own_functions_have_the_regret_of_the_same_built_in_loss_in_few_calls():
+    mine, theirs, calls = own_and_built_in()
+    calls.clear()
+    ours, known = adaptive_regret(mine, 40), adaptive_regret(theirs, 40)
+    assert max(ours, known) <= min(ours.upper, known.upper) + 1e-9
+    assert len(calls) < 150_000  # 70,000; where gradient steps go on at kinks, 360,000
+
+
+@pytest.mark.parametrize("progress", [False, True])
+def test_a_search_that_is_cut_off_has_a_certified_gap(progress, capsys):
+    mine, theirs, _ = own_and_built_in()
+    known = adaptive_regret(theirs, 40, 1e-6)
+    for limit in (0.0, 0.05):
+        for measure in (lambda h, **how: adaptive_regret(h, 40, **how), weak_adaptive_regret):
+            started = time.monotonic()
+            found = measure(mine, time_limit=limit, progress=progress)
+            assert time.monotonic() - started < limit + 5.0
+            assert found <= found.upper < np.inf
+    found = adaptive_regret(mine, 40, time_limit=0.0, progress=False)
+    assert found <= known.upper and known <= found.upper and found.gap > 0.1
+    with pytest.raises(ValueError, match="time_limit"):
+        adaptive_regret(mine, 40, time_limit=-1.0)

@@ -1,5 +1,6 @@
 """Adversaries: losses that hurt, and the lower bound for learners with few linear minimisations."""
 
+import itertools
 import math
 
 import numpy as np
@@ -54,8 +55,8 @@ def recorded(game):
 def newest(game):
     """Ask for a new answer: old ones lose, as they have coordinates of their own."""
     query = np.zeros(game.domain.shape)
-    directions = game.domain.shape[0] - game.allowed - 1
-    query[: game._revealed] = 1.0
+    directions = game._most
+    query[game._first : game._revealed] = 1.0
     query[directions : directions + game.answers] = 1.0
     return game.domain.lmo(query)
 
@@ -203,6 +204,72 @@ def test_whoever_was_given_the_comparator_may_play_it_for_nothing():
     assert game.answers == 2
 
 
+@pytest.mark.parametrize("segments", [1, 3, 8, 30])
+@pytest.mark.parametrize("name", ["ofw", "bogd-certified", "bogd", "pold", "one-oracle"])
+def test_comparators_that_move_force_more_regret_on_everybody_who_keeps_the_budget(name, segments):
+    budget, rounds = CONTENDERS[name][0], 64
+    game = ResistingOracle(rounds, budget, 2.0, 3.0, segments)
+    domain, seen = recorded(game)
+    learner = make(name, domain, rounds, 3.0)
+    losses, decisions = [], []
+    for _ in range(rounds):
+        decisions.append(learner.decision)
+        losses.append(game.answer(decisions[-1]))
+        learner.update(losses[-1])
+    # The theorem, its set and its comparators, from the points alone.
+    calls = int(budget * rounds) // segments
+    guarantee = 6.0 * rounds / math.sqrt(1 + math.sqrt(2 * calls))
+    assert game.guarantee == pytest.approx(guarantee)
+    moves = [norm(b - a) for a, b in itertools.pairwise(game.comparators) if (a != b).any()]
+    assert len(game.comparators) == rounds and len(moves) < segments
+    np.testing.assert_allclose(moves, 2.0 * math.sqrt(2.0))
+    assert game.path_length == pytest.approx(sum(moves))
+    triples = zip(losses, decisions, game.comparators, strict=True)
+    each = [loss.value(x) - loss.value(u) for loss, x, u in triples]
+    assert sum(each) == pytest.approx(game.lower_bound)
+    assert min(each) >= guarantee / rounds * (1 - 1e-12)
+    vertices = np.unique([0.0 * decisions[0], *game.comparators, *(v for _, v in seen)], axis=0)
+    np.testing.assert_array_less(np.linalg.norm(vertices, axis=1), 2.0 * (1 + 1e-12))
+    for query, answer in seen:
+        assert query @ answer <= (vertices @ query).min() + 1e-12 * np.linalg.norm(query)
+
+
+@pytest.mark.parametrize(
+    ("cls", "settings"), [(dw.BOGDIP, {}), (dw.POLD, {}), (dw.POLD, {"shares": "mixed"})]
+)
+def test_dynamic_regret_lies_between_its_bounds(cls, settings):
+    for segments in (4, 32):
+        game = ResistingOracle(256, segments=segments)
+        certified = {"tuning": "certified", "lmo_budget": 1.0, **settings}
+        learner = cls(game.domain, horizon=256, lipschitz=1.0, **certified)
+        history = dw.play(learner, game.losses(learner))
+        regret = dw.regret.dynamic_regret(history, game.comparators)
+        assert regret == pytest.approx(game.lower_bound)
+        assert game.guarantee <= regret <= learner.bound(path_length=game.path_length)
+
+
+def test_a_segment_ends_with_the_answer_that_shows_its_comparator():
+    game = ResistingOracle(10, 0.6, segments=3)  # 6 calls, 2 for each segment
+    x = np.zeros(game.domain.shape)
+    assert game.comparators == [] and game.path_length == 0.0
+    for segment in range(3):
+        game.answer(x)
+        first, second = newest(game), newest(game)
+        assert not np.array_equal(first, second)
+        losses = [game.answer(old) for old in (first, second)]
+        third = newest(game)
+        assert max(abs(loss.value(third)) for loss in losses) < 1e-12
+        np.testing.assert_array_equal(third, game.comparator)
+        np.testing.assert_array_equal(newest(game), newest(game))  # there is nothing new to show
+        assert game.answers == 3 * (segment + 1) and game.played == 3 * (segment + 1)
+        for known in (first, second, third, 0.5 * (first + third)):
+            assert game.domain.contains(known)
+        assert not game.domain.contains(third - 0.1 * first)
+    assert game.answer(third).value(third) == 0.0  # one call more than allowed: it has found u
+    assert game.path_length == pytest.approx(2.0 * math.sqrt(2.0))
+    np.testing.assert_array_equal(game.comparators[-1], third)
+
+
 def test_experts_in_threads_share_the_oracle():
     set_threads(3)
     try:
@@ -237,6 +304,8 @@ def test_a_game_ends_and_has_one_set():
         ({"rounds": 5, "lmo_budget": math.inf}, ValueError),
         ({"rounds": 5, "radius": -1.0}, ValueError),
         ({"rounds": 5, "lipschitz": math.nan}, ValueError),
+        ({"rounds": 5, "segments": 0}, ValueError),
+        ({"rounds": 5, "segments": 6}, ValueError),
     ],
 )
 def test_bad_settings_are_refused(settings, error):

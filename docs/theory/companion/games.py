@@ -215,6 +215,48 @@ def between() -> Iterator[Case]:
             yield regret, learner.bound(**({"tau": T} if make is dw.POLA else {})), where
 
 
+@check(
+    "lower bound: G R T/(1 + (2 floor(N/S))^(1/2))^(1/2) <= dynamic regret <= upper bound, b = 1"
+)
+def between_with_moves() -> Iterator[Case]:
+    """The same adversary in segments; its comparators suffer nothing."""
+    for T, S in ((300, 6), (300, 75)):
+        for make in (dw.BOGDIP, dw.POLD, dw.POLA):
+            game = dw.streams.ResistingOracle(T, segments=S)
+            learner = make(game.domain, T, 1.0, lmo_budget=1, tuning="certified")
+            regret = float(dw.play(learner, game.losses(learner)).losses.sum())
+            where = f"{make.__name__}, T = {T}, S = {S}"
+            yield T / math.sqrt(1 + math.sqrt(2 * (T // S))), regret, f"{where}, from below"
+            yield game.path_length, math.sqrt(2.0) * (S - 1), f"{where}, path"
+            yield regret, learner.bound(path_length=game.path_length), where
+
+
+@check("constraints: regret and violation of CutBOGDIP and LongTerm <= their bounds")
+def constrained_games() -> Iterator[Case]:
+    """Each loss pushes away from u, and each constraint is a wall between u and the decision."""
+    T, G, L, ball = 300, 1.5, 0.7, dw.L2Ball(3)
+    u = np.array([0.2, -0.1, 0.3])
+    known = {"lipschitz": G, "constraint_lipschitz": L}
+    certified = dw.BOGDIP(ball, T, tuning="certified")
+    scale = 2 * L * 2.75 * 2 * T**0.75  # C <= 2.75 D T^(3/4): v0 = 1/2, as G is learned
+    learners = {
+        "CutBOGDIP, certified": dw.CutBOGDIP(ball, T, G, tuning="certified"),
+        "CutBOGDIP": dw.CutBOGDIP(ball, T, G),
+        "LongTerm, BOGDIP": dw.LongTerm(ball, certified, T, **known, violation_scale=scale),
+        "LongTerm, POLAR": dw.LongTerm(ball, dw.POLAR, T, **known),
+    }
+    for name, learner in learners.items():
+        regret = 0.0
+        for _ in range(T):
+            away = learner.decision - u
+            away /= max(float(np.linalg.norm(away)), 1e-300)
+            wall = dw.losses.LinearLoss(L * away, -L * float(away @ u))
+            loss = dw.losses.LinearLoss(-G * away)
+            regret += learner.update(loss, constraint=wall) - loss.value(u)
+        yield regret, learner.bound(), f"{name}, regret"
+        yield learner.violation, learner.violation_bound(), f"{name}, violation"
+
+
 @check("windows: dynamic regret of POLA, SAOL, one-projection SAOL and PAMO <= its bound")
 def window_games() -> Iterator[Case]:
     """Signs that turn ever more often; comparators at the best end of stretches of equal length."""

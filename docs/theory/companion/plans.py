@@ -12,6 +12,8 @@ from check import Case, check
 from sets import C
 
 from driftwolfe.ensemble.plan import (
+    SHARES,
+    Plan,
     ader_grid,
     block_length,
     budgeted_grid,
@@ -84,32 +86,33 @@ def static() -> Iterator[Case]:
         yield min(left, T), 1.80 * T**0.75, f"T = {T}, 1.80 T^(3/4)"
 
 
-def _experts() -> Iterator[tuple[int, float, float, float, int, list, float]]:
-    """T, b, r, v0, number k of the expert meant for P, plans and P."""
+def _experts() -> Iterator[tuple[int, float, float, float, float, Plan, float, str]]:
+    """T, b, r, v0, the factor of the shares, the plan of the expert meant for P, P, and a text."""
     for T, b, r, v0 in product((50, 3000, 10**6), (0.2, 1.0, 5.0), DRAGS, (0.125, 0.5)):
-        plans = budgeted_grid(T, v0, b, r)
-        for P in [0.0, *np.geomspace(1e-3, T - 1, 120)]:
-            k = math.floor(0.75 * math.log2(1 + P / (2 * v0))) + 1
-            yield T, b, r, v0, k, plans, float(P)
+        for shares in SHARES:
+            plans = budgeted_grid(T, v0, b, r, shares)
+            for P in [0.0, *np.geomspace(1e-3, T - 1, 120).tolist()]:
+                k = math.floor(0.75 * math.log2(1 + P / (2 * v0))) + 1
+                factor = k * (k + 1) if shares == "prior" else min(2 * k * (k + 1), 2 * len(plans))
+                where = f"{shares}, T = {T}, b = {b}, r = {r}, v0 = {v0}, P = {P:.3g} D, k = {k}"
+                yield T, b, r, v0, factor, plans[k - 1], P, where
 
 
-@check("POLD: expert k <= 3.31 (r v k(k+1)/b)^(1/4) T^(3/4) + (r/2) h_k T")
+@check("POLD: expert k <= 3.31 (r v k(k+1)/b)^(1/4) T^(3/4) + (r/2) h_k T; mixed: min(2k(k+1), 2N)")
 def grid_of_steps() -> Iterator[Case]:
     """The master inequality of the expert meant for each path length; it must exist."""
-    for T, b, r, v0, k, plans, P in _experts():
-        plan, v = plans[k - 1], v0 + P / 2
+    for T, b, r, v0, factor, plan, P, where in _experts():
+        v = v0 + P / 2
         left = master(T, plan.step, plan.block, plan.tolerance, v, r)
-        right = 3.31 * (r * v * k * (k + 1) / b) ** 0.25 * T**0.75 + r / 2 * plan.step * T
-        yield left, right, f"T = {T}, b = {b}, r = {r}, v0 = {v0}, P = {P:.3g} D, k = {k}"
+        right = 3.31 * (r * v * factor / b) ** 0.25 * T**0.75 + r / 2 * plan.step * T
+        yield left, right, where
 
 
-@check("POLD: (K_k - 1) P <= 2.56 (k(k+1)/(r b))^(1/2) (T P D)^(1/2)")
+@check("POLD: (K_k - 1) P <= 2.56 (k(k+1)/(r b))^(1/2) (T P D)^(1/2); mixed: min(2k(k+1), 2N)")
 def path_in_blocks() -> Iterator[Case]:
     """What comparators move inside blocks."""
-    for T, b, r, v0, k, plans, P in _experts():
-        left = (plans[k - 1].block - 1) * P
-        right = 2.56 * math.sqrt(k * (k + 1) / (r * b) * T * P)
-        yield left, right, f"T = {T}, b = {b}, r = {r}, v0 = {v0}, P = {P:.3g} D"
+    for T, b, r, _, factor, plan, P, where in _experts():
+        yield (plan.block - 1) * P, 2.56 * math.sqrt(factor / (r * b) * T * P), where
 
 
 @check("POLD: a step off by up to 2 costs at most 1.0953")
@@ -140,6 +143,8 @@ def shares() -> Iterator[Case]:
     for T in (2, 10, 1000, 10**6):
         plans = budgeted_grid(T, 0.125, 1.0)
         yield sum(plan.share for plan in plans), 1 + 1e-12, f"T = {T}"
+        mixed = budgeted_grid(T, 0.125, 1.0, shares="mixed")
+        yield sum(plan.share for plan in mixed), 1 + 1e-12, f"T = {T}, mixed"
         for k, plan in enumerate(plans, start=1):
             yield 1 / (k * (k + 1)), plan.share, f"T = {T}, k = {k}"
             yield -math.log(plan.share), 2 * math.log(k + 1), f"T = {T}, prior {k}"

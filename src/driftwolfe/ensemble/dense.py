@@ -103,6 +103,9 @@ class DenseDescent(Descent):
         due, x, finite = self._targets(gradients, self.scale_for(largest))
         if not finite:
             raise ValueError("a gradient step left the range of numbers; use a smaller step_scale")
+        if self.cut is not None and due.size:
+            moved = [self.cut.into(target) for target in to_host(self._stacked(x))]
+            x = self._device.put(self._table(np.stack(moved)))
         y = x
         if self.exact and due.size:
             x = y = self._table(self.domain.project_many(self._stacked(x)))

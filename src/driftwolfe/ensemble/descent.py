@@ -18,7 +18,7 @@ from driftwolfe.ensemble.plan import FOREVER, LMOBudget, Plan, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.losses.entries import EntryLoss
 from driftwolfe.oracles import Atoms, InfeasibleProjection, infeasible_projection
-from driftwolfe.points import FactoredMatrix, norm
+from driftwolfe.points import FactoredMatrix, inner, norm
 from driftwolfe.points.devices import HOST, namespace, to_host
 from driftwolfe.points.kinds import Array, Indices, Point
 from driftwolfe.points.ops import in_kind_of, trimmed
@@ -28,6 +28,19 @@ from driftwolfe.storage import require
 PLAN_COLUMNS = ("steps", "blocks", "tolerances", "shares", "lifetimes")
 #: Columns from which a factored point is recompressed.
 TOO_MANY_COLUMNS = 65
+
+
+@dataclass(eq=False)
+class Cut:
+    r"""The half-space :math:`\{z : \langle\nu, z\rangle \le b\}`, into which targets of projections are moved."""
+
+    normal: Point  # nu, of length 1
+    offset: float  # b
+
+    def into(self, y: Point) -> Point:
+        """Return the nearest point of the half-space."""
+        excess = inner(self.normal, y) - self.offset
+        return y - excess * self.normal if excess > 0.0 else y
 
 
 class Descent(Experts):
@@ -45,6 +58,8 @@ class Descent(Experts):
     )
     STATE_KEYS: ClassVar[dict[str, str]] = {"pooled_budget": "purse"}  # its name in files
     LEARNED = ("largest_gradient", "largest_distance", "pooled_budget", "atoms")
+    #: Of the round: a learner with constraints sets it where a block ends.
+    cut: Cut | None = None
 
     def __init__(self, domain: Domain, oracle: ProjectionConfig, step_scale: float | None) -> None:
         super().__init__(domain, step_scale)

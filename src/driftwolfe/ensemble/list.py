@@ -92,7 +92,8 @@ class ListDescent(Descent):
                     given[number], sums[i] = GradientSum(rest=total), GradientSum.of(total)
             likes, factors = [self.x[i] for i in experts], -scale * self.steps[experts]
             moves = scaled_totals(given, factors.tolist(), likes)
-            return [self.y[i] + move for i, move in zip(experts, moves, strict=True)]
+            ends = [self.y[i] + move for i, move in zip(experts, moves, strict=True)]
+            return ends if self.cut is None else [self.cut.into(end) for end in ends]
 
         results = self._project(due, targets)
         x, y = list(self.x), list(self.y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
@@ -154,6 +155,27 @@ def ader_prior(size: int) -> Array:
     return prior
 
 
+def mixed_shares(size: int) -> Array:
+    r"""Return the mean of `ader_prior` and equal shares: :math:`((1 + 1/N)/(i(i+1)) + 1/N)/2`.
+
+    Parameters
+    ----------
+    size
+        Number N of experts.
+
+    Examples
+    --------
+    >>> mixed_shares(3)
+    array([0.5       , 0.27777778, 0.22222222])
+    """
+    shares: Array = (ader_prior(size) + 1.0 / size) / 2.0
+    return shares
+
+
+#: Shares of so many experts in POLD's budget of LMO calls.
+SHARES: dict[str, Callable[[int], Array]] = {"prior": ader_prior, "mixed": mixed_shares}
+
+
 def block_length(h: float) -> int:
     r"""Return :math:`K = \max(1, \lfloor h^{-2/3} \rfloor)`, the rounds in one block.
 
@@ -293,14 +315,16 @@ def budgeted_step(rounds: int, v: float, budget: float, delay_factor: float = 1.
     return float((2.0 * v / rounds) ** 0.75 * (budget / (CALLS * delay_factor)) ** 0.25)
 
 
-def budgeted_grid(horizon: int, v0: float, budget: float, delay_factor: float = 1.0) -> list[Plan]:
+def budgeted_grid(
+    horizon: int, v0: float, budget: float, delay_factor: float = 1.0, shares: str = "prior"
+) -> list[Plan]:
     r"""Return the experts of POLD with a budget, in units of D = 1.
 
-    As many as in `pold_grid`; expert i has the share :math:`b_i = b (1 + 1/N)/(i(i+1))` of the budget
-    and the step :math:`2^{i-1}` times the best one for :math:`v_0` and that share.
+    As many as in `pold_grid`; expert i has its share :math:`b_i` of the budget, by `SHARES`, and the
+    step :math:`2^{i-1}` times the best one for :math:`v_0` and that share.
     """
     plans = []
-    for i, share in enumerate(budget * ader_prior(pold_grid(horizon, v0).size)):
+    for i, share in enumerate(budget * SHARES[shares](pold_grid(horizon, v0).size)):
         h = 2.0**i * budgeted_step(horizon, v0, share, delay_factor)
         plans.append(budgeted_plan(h, float(share), delay_factor))
     return plans

@@ -16,10 +16,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from driftwolfe.experiments.trial import Result, Trial, canonical, decode, run_trial
-from driftwolfe.terminal import show
+from driftwolfe.terminal import Output, show
 
 _ATTEMPTS = 3  # how often a trial is tried whose process dies
 _PATIENCE = 10  # seconds in which a cluster must answer
+
+
+class SchedulerError(ConnectionError, ValueError):
+    """A Dask scheduler that does not answer, or answers no more."""
 
 
 class Outcome(NamedTuple):
@@ -60,7 +64,7 @@ def run_trials(
                 except futures.BrokenExecutor:
                     waiting.append(trial)
                 except ConnectionError as problem:
-                    raise ValueError(
+                    raise SchedulerError(
                         f"the {executor} has gone; start it again, and the same command resumes"
                     ) from problem
                 except Exception as problem:
@@ -79,7 +83,8 @@ def work(
     """Run a trial in a worker: JSON in, JSON out."""
     try:
         path = None if checkpoint is None else Path(checkpoint)
-        return run_trial(msgspec.json.decode(trial, type=Trial), folder, device, path).encode()
+        with Output.of_command():  # who runs it reads its messages
+            return run_trial(msgspec.json.decode(trial, type=Trial), folder, device, path).encode()
     except Exception as problem:  # raised, a cluster would repeat what can only fail again
         return msgspec.json.encode({"problem": _sentence(problem)})
 
@@ -179,7 +184,7 @@ class DaskExecutor(futures.Executor):
             options = {"timeout": _PATIENCE, "set_as_default": False}
             self._client: Any = Client(address, **options)  # type: ignore[no-untyped-call]
         except (OSError, ValueError) as problem:
-            raise ValueError(
+            raise SchedulerError(
                 f"no Dask scheduler answers at {address} ({str(problem) or 'silence'}); start "
                 "one with `dask scheduler` and workers with `dask worker ADDRESS --nthreads 1`"
             ) from problem

@@ -204,7 +204,7 @@ def _fact(value: Any) -> str:
 def overview(places: Iterable[Path]) -> list[str]:
     """Lines that say what lies in folders of sweeps and which reports and pictures to open."""
     rows, notices, opened = list[list[str]](), list[str](), dict[Path, str]()
-    for place in places:
+    for place in (inner for outer in places for inner in _sweeps_in(outer)):
         if place.is_file():
             opened[place] = "picture"
             continue
@@ -230,3 +230,20 @@ def overview(places: Iterable[Path]) -> list[str]:
         lines.append("to open:")
         lines += [printable(f"  {path!s:{widest}}  {what}") for path, what in opened.items()]
     return lines
+
+
+def _sweeps_in(place: Path) -> list[Path]:
+    """The sweeps in a folder and the pictures beside them; the place itself where there are none."""
+    if not place.is_dir() or _is_sweep(place):
+        return [place]
+    found = []  # without the tuning of experiments, which lies in their own folders
+    for each in sorted(place.iterdir()):
+        if each.is_dir() and not each.is_symlink():
+            found += [inner for inner in _sweeps_in(each) if inner != each or _is_sweep(each)]
+        elif each.suffix == ".png":
+            found.append(each)
+    return found or [place]
+
+
+def _is_sweep(folder: Path) -> bool:
+    return (folder / "sweep.json").exists()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import math
 import os
+import re
 import sys
 import time
 from collections import Counter
@@ -131,8 +133,23 @@ def parse_spec(content: bytes, name: str = "the sweep") -> Spec:
         spec = decode(content, Spec, msgspec.toml.decode)
         spec.trials()
     except (ValueError, TypeError) as problem:
-        raise ValueError(f"{name}: {str(problem)[:500]}") from problem
+        raise ValueError(f"{name}: {_with_hint(str(problem))[:500]}") from problem
     return spec
+
+
+def _with_hint(problem: str) -> str:
+    """A message of msgspec about an unknown key, with the keys that may be meant."""
+    found = re.search(r"unknown field `(.*?)`(?: - at `(.*)`)?", problem)
+    if found is None:
+        return problem
+    key, place = found[1], found[2] or "$"
+    kinds: dict[str, type[msgspec.Struct]] = {"$": Spec, "$.data": DataSet}
+    kind = kinds.get(place, MethodSpec)
+    known = [field.name for field in msgspec.structs.fields(kind)]
+    close = difflib.get_close_matches(key, known, 1)
+    where = "" if place == "$" else f" in {place.removeprefix('$.')}"
+    hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(known)}"
+    return f"unknown key `{key}`{where}; {hint}"
 
 
 class TrialList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -225,10 +242,9 @@ class Store:
 
     def _read_list(self) -> TrialList:
         if not self._list.exists():
-            raise FileNotFoundError(
-                f"{self.folder} holds no sweep: there is no {self._list.name}; "
-                "`driftwolfe sweep SPEC --out DIR` makes one"
-            )
+            none = f"{self.folder} holds no sweep: there is no {self._list.name}"
+            told = none if self.folder.exists() else f"there is no folder {self.folder}"
+            raise FileNotFoundError(f"{told}; `driftwolfe sweep SPEC --out DIR` makes one")
         return read_file(self._list, TrialList, "the list of a sweep", largest=256 << 20)
 
     def _failure(self, trial: Trial) -> Path:
@@ -287,6 +303,7 @@ class Progress(AbstractContextManager["Progress"]):
         self.stream = stream or sys.stderr
         self.total = sum(len(store.trials) for store in stores)
         self.done = self.total - sum(len(store.missing) for store in stores)
+        self.failed = 0
         self.best = _best_by_stream(result for store in stores for result in store.results)
         self._bar: Any = None
         if self.stream.isatty():
@@ -303,18 +320,20 @@ class Progress(AbstractContextManager["Progress"]):
 
     def step(self, trial: Trial, result: Result | None, problem: str) -> None:
         """Count a trial that has ended."""
-        self.done += 1
         if result is None:
+            self.failed += 1
             self._say(f"{describe(trial)} failed: {problem}")
         else:
+            self.done += 1
             self.best = _best_by_stream([*self.best.values(), result])
         best = list(self.best.values())
         latest = f"best: {_told(best[-1])}" if best else "no result yet"
+        failed = f"{self.failed} failed; " if self.failed else ""
         if self._bar is not None:
-            self._bar.update()
-            self._bar.set_postfix_str(printable(latest))
-        elif time.monotonic() - self._said > 30.0 or self.done == self.total:
-            self._say(f"{self.done} of {self.total} trials done; {latest}")
+            self._bar.update(result is not None)
+            self._bar.set_postfix_str(printable(failed + latest))
+        elif time.monotonic() - self._said > 30.0 or self.done + self.failed == self.total:
+            self._say(f"{self.done} of {self.total} trials done; {failed}{latest}")
 
     def _say(self, line: str) -> None:
         if self._bar is not None:

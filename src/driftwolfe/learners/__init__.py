@@ -2,6 +2,7 @@
 
 from driftwolfe.learners.base import Learner
 from driftwolfe.learners.bogd_ip import BOGDIP, LOOBOGD
+from driftwolfe.learners.constrained import CutBOGDIP, LongTerm
 from driftwolfe.learners.contenders import PAMO, SAOL, Ader, MultiOCG
 from driftwolfe.learners.mixture import Mixture
 from driftwolfe.learners.newton import OnlineNewtonStep
@@ -29,9 +30,11 @@ __all__ = [
     "SAOL",
     "Ader",
     "Constant",
+    "CutBOGDIP",
     "KalhanOFW",
     "Learner",
     "LineSearchOFW",
+    "LongTerm",
     "Mixture",
     "MultiOCG",
     "OneOracleAder",

@@ -167,13 +167,15 @@ def learner_settings(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
 
 def _written_arguments(learner: Learner, writer: TreeWriter) -> dict[str, Any]:
     """The arguments that a learner was made with, less its set; learners within it as theirs."""
-    cls, arguments = type(learner).__name__, {}
+    cls, arguments = type(learner).__name__, dict[str, Any]()
     for name, value in learner._arguments.items():
         if name == "domain" or value is learner.domain:
             continue
         try:
             if isinstance(value, tuple) and value and isinstance(value[0], Learner):
                 arguments[name] = {"learners": [_written_learner(each, writer) for each in value]}
+            elif isinstance(value, Learner):
+                arguments[name] = {"learner": _written_learner(value, writer)}
             else:
                 arguments[name] = writer.write(value)
         except TypeError as error:
@@ -260,13 +262,15 @@ def _made(
     depth: int = 0,
 ) -> Learner:
     """Make a learner, and those within it, from arguments in a file."""
-    arguments = {}
+    arguments = dict[str, Any]()
     for name, value in written.items():
         match value:
             case {"learners": list() as several} if len(value) == 1 and depth < 8:
                 arguments[name] = [
                     _made_within(each, domain, reader, depth + 1) for each in several
                 ]
+            case {"learner": dict() as one} if len(value) == 1 and depth < 8:
+                arguments[name] = _made_within(one, domain, reader, depth + 1)
             case _:
                 arguments[name] = reader.read(value)
     with refused(f"this archive holds arguments that {cls.__name__} does not take"):

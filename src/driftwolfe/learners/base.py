@@ -55,14 +55,14 @@ def all_or_nothing(update: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @wraps(update)
-    def undoing(self: Learner, loss: Any, ticket: Any = None) -> Any:
+    def undoing(self: Learner, loss: Any, ticket: Any = None, **more: Any) -> Any:
         if ticket is not None:
-            return self._update_late(loss, ticket)
+            return self._update_late(loss, ticket, **more)
         own = self.__dict__
         parts = [own, *(own[name].__dict__ for name in self.PARTS)]
         before = [part.copy() for part in parts]
         try:
-            return update(self, loss)
+            return update(self, loss, **more)
         except BaseException:
             for part, attributes in zip(parts, before, strict=True):
                 part.update(attributes)
@@ -106,6 +106,8 @@ class Learner(Guarded, ABC):
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("t", "_counted")
+    #: Whether `update` takes a constraint of the round.
+    takes_constraints: ClassVar[bool] = False
     #: Attributes that hold experts and weights, whose attributes an update replaces.
     PARTS: ClassVar[tuple[str, ...]] = ()
 
@@ -195,13 +197,13 @@ class Learner(Guarded, ABC):
         held = {} if self._tickets is None else self._tickets.open
         return [Ticket(number, copy.copy(decision)) for number, decision in held.items()]
 
-    def _update_late(self, loss: Any, ticket: Any) -> float:
+    def _update_late(self, loss: Any, ticket: Any, **more: Any) -> float:
         """Learn the loss of a ticket's round as if it were that of this one; return its value there."""
         tickets = Tickets() if self._tickets is None else self._tickets
         number, f = tickets.find(ticket), as_loss(loss)
         value = f.value(tickets.open[number])
         require_finite(value)
-        tickets.close(number, value - self.update(f))
+        tickets.close(number, value - self.update(f, **more))
         return value
 
     @property
@@ -218,10 +220,10 @@ class Learner(Guarded, ABC):
         return [self.counted_update(loss) for loss in losses]
 
     @writes
-    def counted_update(self, loss: Any, ticket: Any = None) -> Round:
+    def counted_update(self, loss: Any, ticket: Any = None, **more: Any) -> Round:
         """Update, and return the oracle calls too."""
         before = self.oracle_calls.numbers()
-        value = self.update(loss, ticket)
+        value = self.update(loss, ticket, **more)
         after = self.oracle_calls.numbers()
         return Round(value, *(now - then for now, then in zip(after, before, strict=True)))
 

@@ -65,7 +65,7 @@ class BOGDIP(Learner):
     array([-1.,  0.,  0.])
     """
 
-    STATE = ("_epoch_start", "_epoch_length", "_experts")
+    STATE: ClassVar[tuple[str, ...]] = ("_epoch_start", "_epoch_length", "_experts")
     STATE_KEYS: ClassVar = {"_experts": "_expert"}  # its name in files
     PARTS = ("_experts",)
     options: Options

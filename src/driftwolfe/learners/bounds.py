@@ -126,6 +126,32 @@ def lazy_descent(
     return found + (longest * G * D * drops if delay_factor > 1.0 else 0.0)
 
 
+def cut_violation(
+    L: float, G: float, rounds: int, eta: float, block: int, tolerance: float, slack: float
+) -> float:
+    r"""Return the bound on the violation of blocked descent with half-spaces.
+
+    .. math:: L \big(K \sqrt{2 \eta M S} + T \sqrt{tol} + \eta K T G\big), \qquad M = \lceil T/K\rceil.
+
+    Parameters
+    ----------
+    L, G
+        Bounds on the gradient norms of constraints and losses.
+    rounds, eta, block, tolerance
+        As in `blocked_descent`.
+    slack
+        S: the bound on the regret, plus what comparators may lose to the decisions, :math:`G D T`.
+
+    Examples
+    --------
+    >>> cut_violation(1.0, 1.0, 100, eta=0.02, block=10, tolerance=0.0, slack=10.0)
+    40.0
+    """
+    blocks = -(-rounds // block)
+    pushes = block * np.sqrt(2.0 * eta * blocks * slack)
+    return float(L * (pushes + rounds * np.sqrt(tolerance) + eta * block * rounds * G))
+
+
 def weighing(meta: SleepingMeta, length: int, end: int, created: int | None = None) -> float:
     """Return the price of a meta against the expert of one interval that ends by round `end`.
 

@@ -146,12 +146,23 @@ class CoverLearner(Learner):
 
 
 class POLA(CoverLearner):
-    r"""A `BOGDIP` for every interval of a geometric cover, combined by AdaNormalHedge (Algorithm 4).
+    r"""Projection-free learning with small regret on every interval of time; nothing to tune.
 
-    In round t an expert starts for every k with :math:`2^k | t` and plays for :math:`2^k` rounds with
-    :math:`h = |I|^{-3/4}`, so :math:`\lfloor\log_2 t\rfloor + 1` are awake. Anytime: no horizon, no
-    step size to tune. O(log t) gradients per round (one with linear feedback), O(log t) LMO calls per
-    round on average, or as few as `lmo_budget` says.
+    POLA plays the weighted mean of experts that live for intervals of time. In round t an expert starts
+    for every k with :math:`2^k \mid t` and plays for :math:`2^k` rounds, so that on every interval some
+    expert is about as old as the interval is long, and :math:`\lfloor\log_2 t\rfloor + 1` experts are
+    awake:
+
+    .. math:: x_t = \sum_i w_t^i x_t^i \quad\text{over the experts } i \text{ that are awake}
+
+    The expert of an interval of length L is a `BOGDIP`: it sums gradients over a block of rounds, takes
+    one step :math:`y - c L^{-3/4} \sum g` with c = D/G, and replaces the projection onto the set by an
+    infeasible projection, which needs only linear minimisations (LMO calls). `AdaNormalHedge` weighs the
+    experts by how much less than POLA each has lost since it started.
+
+    POLA is anytime: it needs neither the number of rounds nor a step size. Per round it takes
+    O(log t) gradients (one with linear feedback) and on average O(log t) LMO calls, or as few as
+    `lmo_budget` says.
 
     Parameters
     ----------
@@ -171,15 +182,19 @@ class POLA(CoverLearner):
     ``bound(path_length=..., tau=...)`` evaluates them with all constants. Where B is learned they are
     conditional, see `AdaNormalHedge`.
 
+    Here D is twice the radius of the set, G bounds gradient norms, B the range of losses over the set in
+    one round, and :math:`v_0 = 1/2`.
+
     With a budget b, intervals of length :math:`2^k` share :math:`b_k = b/((k+1)(k+2))` of it, and in
-    the certified tuning regret on one of them is at most :math:`3.021\, G D\, (v_0/b_k)^{1/4} |I|^{3/4}`,
+    the certified tuning regret on such an I is at most :math:`3.021\, G D\, (v_0/b_k)^{1/4} |I|^{3/4}`,
     or :math:`3^{1/4}` times that with the even schedule, and smaller terms (`docs/theory/budget.md`). With
     b = 1, experts on fewer than 256 rounds (even: 2048) never call the LMO.
 
     References
     ----------
     Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
-    regret guarantees, AAAI, Theorems 3 and 4; `docs/theory/errata.md` lists what is different here.
+    regret guarantees, AAAI, Algorithm 4, Theorems 3 and 4; `docs/theory/errata.md` lists what is
+    different here.
 
     Examples
     --------

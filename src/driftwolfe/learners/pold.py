@@ -12,7 +12,6 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble import (
     AdaHedge,
     Hedge,
-    ader_prior,
     experiment_grid,
     paper_grid,
     pold_grid,
@@ -20,7 +19,7 @@ from driftwolfe.ensemble import (
 )
 from driftwolfe.ensemble.experts import combine, require_finite, stack
 from driftwolfe.ensemble.list import ListDescent
-from driftwolfe.ensemble.plan import Plan, budgeted_grid
+from driftwolfe.ensemble.plan import SHARES, Plan, budgeted_grid
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Epoch, Learner, Round, all_or_nothing, as_loss
 from driftwolfe.learners.options import EnsembleOptions, Options, make_options, one_of
@@ -191,15 +190,22 @@ class GridLearner(Learner):
 
 
 class POLD(GridLearner):
-    r"""Many `BOGDIP` with different step sizes, and Hedge tracking the best (Algorithm 3).
+    r"""Projection-free learning that follows moving comparators: many step sizes, weighted by Hedge.
+
+    POLD plays the weighted mean of N experts, one for each step size of a grid, since the best step
+    depends on how far the comparators move, which nobody knows. Hedge weighs the experts by their losses:
 
     .. math:: x_t = \sum_i w_t^i x_t^i, \qquad w_{t+1}^i \propto w_t^i\, e^{-a f_t(x_t^i)}
 
-    Expert i runs BOGD_IP with :math:`h_i = 2^{i-1} h_1`, :math:`\eta_i = c h_i` (c = D/G),
-    :math:`K_i = \lfloor h_i^{-2/3}\rfloor`, :math:`\epsilon_i = D^2 h_i^{2/3}`; there are
-    :math:`N = O(\log T)`. The prior is :math:`(1 + 1/N)/(i(i+1))` and :math:`a = \sqrt{8/T}/B`.
-    N gradients per round (one with linear feedback), O(log T) LMO calls per round on average, or as
-    few as `lmo_budget` says.
+    Expert i is a `BOGDIP`: it sums gradients over a block of :math:`K_i = \lfloor h_i^{-2/3}\rfloor`
+    rounds, takes one step of size :math:`\eta_i = c h_i` with c = D/G, and replaces the projection
+    onto the set by an infeasible projection of tolerance :math:`\epsilon_i = D^2 h_i^{2/3}`, which needs
+    only linear minimisations (LMO calls). The grid is :math:`h_i = 2^{i-1} h_1`, with
+    :math:`N = O(\log T)` steps, the prior :math:`w_1^i = (1 + 1/N)/(i(i+1))`, and the rate
+    :math:`a = \sqrt{8/T}/B`.
+
+    Per round it takes N gradients (one with linear feedback) and on average O(log T) LMO calls, or as
+    few as `lmo_budget` says. Without a horizon T it plays epochs of doubling length.
 
     Parameters
     ----------
@@ -209,6 +215,9 @@ class POLD(GridLearner):
     weights
         ``"hedge"``, the paper's; or ``"share"``: `AdaHedge`, which needs no range of losses and follows
         experts that are best in turn.
+    shares
+        How experts share a budget in the certified tuning: ``"prior"``, :math:`(1 + 1/N)/(i(i+1))`, which
+        favours short paths; or ``"mixed"``, the mean of that and equal shares, for long ones.
     {options}
 
     Notes
@@ -220,13 +229,15 @@ class POLD(GridLearner):
         3.51\, G D T^{3/4} v^{1/4} + 1.94\, G D \sqrt{T P/D}
         + B \sqrt{T/8}\,(1 + 2\ln(k + 1)), \quad v = \tfrac18 + \tfrac{P}{2D}
 
-    with :math:`k = \lfloor 0.75 \log_2(1 + 4P/D)\rfloor + 1`; `bound` evaluates the sharper form with
-    the parameters used. A learned B keeps a guarantee of the same order (see `Hedge`); with
+    with :math:`k = \lfloor 0.75 \log_2(1 + 4P/D)\rfloor + 1`, where D is twice the radius of the set,
+    G bounds gradient norms, and B the range of losses over the set in one round. `bound` evaluates the
+    sharper form with the parameters used. A learned B keeps a guarantee of the same order (see `Hedge`); with
     ``weights="share"`` the last term is that of `AdaHedge`, against one expert.
 
     With a budget b and the certified tuning, expert i has the share
     :math:`b_i = b (1 + 1/N)/(i(i+1))` of it, and the first term becomes
-    :math:`3.31\, G D\, (v\, k(k+1)/b)^{1/4}\, T^{3/4}`, or :math:`3^{1/4}` times that with the even schedule;
+    :math:`3.31\, G D\, (v\, k(k+1)/b)^{1/4}\, T^{3/4}`, or :math:`3^{1/4}` times that with the even schedule.
+    Mixed shares have the smaller of :math:`2k(k+1)` and 2N for :math:`k(k+1)`.
     `docs/theory/budget.md` has all terms. An oracle that is inexact, as on a trace-norm ball with a
     shorter side above 48, may be cut short of its tolerance. In the practical tuning all experts have
     equal shares, and the bound may be vacuous.
@@ -234,7 +245,7 @@ class POLD(GridLearner):
     References
     ----------
     Wang et al. (2024), Non-stationary projection-free online learning with dynamic and adaptive
-    regret guarantees, AAAI, Theorem 2; `docs/theory/errata.md` lists what is different here.
+    regret guarantees, AAAI, Algorithm 3, Theorem 2; `docs/theory/errata.md` lists what is different here.
 
     Examples
     --------
@@ -254,15 +265,17 @@ class POLD(GridLearner):
         *,
         grid: str = "tight",
         weights: str = "hedge",
+        shares: str = "prior",
         **options: Unpack[EnsembleOptions],
     ) -> None:
         one_of(grid, "grid", GRIDS)
         one_of(weights, "weights", ("hedge", "share"))
+        one_of(shares, "shares", SHARES)
         self.grid = grid
         if weights == "share" and options.get("loss_scale") is None:  # no range to certify
             options["loss_scale"] = "auto"
         checked = make_options(domain, horizon, lipschitz, **options)
-        plans = partial(_plans, checked, grid)
+        plans = partial(_plans, checked, grid, shares)
         super().__init__(domain, checked, plans, weights=_share if weights == "share" else None)
 
 
@@ -271,14 +284,14 @@ def _share(size: int, horizon: int) -> AdaHedge:
     return AdaHedge(size)
 
 
-def _plans(options: Options, grid: str, horizon: int) -> list[Plan]:
+def _plans(options: Options, grid: str, shares: str, horizon: int) -> list[Plan]:
     """One BOGD_IP for each step of the grid, with its share of the budget."""
     budget = options.oracle.budget or 0.0
     if options.planned and grid == "tight":
-        best = budgeted_grid(horizon, bounds.AT_CENTER, budget, options.delay_factor)
+        best = budgeted_grid(horizon, bounds.AT_CENTER, budget, options.delay_factor, shares)
         steps = [plan.step for plan in best]
     else:
         steps = GRIDS[grid](horizon).tolist()
     number = len(steps)  # equal shares are better where measured, those of the prior are proved
-    shares = ader_prior(number) if options.planned else np.full(number, 1.0 / number)
-    return [options.plan(h, budget * s) for h, s in zip(steps, shares.tolist(), strict=True)]
+    parts = SHARES[shares](number) if options.planned else np.full(number, 1.0 / number)
+    return [options.plan(h, budget * part) for h, part in zip(steps, parts.tolist(), strict=True)]

@@ -3,6 +3,7 @@
 from driftwolfe.losses.base import Loss
 from driftwolfe.losses.classification import HingeLoss, LogisticLoss, MulticlassLogistic
 from driftwolfe.losses.entries import AbsoluteEntries, HuberEntries, SquaredEntries
+from driftwolfe.losses.penalised import Penalised
 from driftwolfe.losses.regression import AbsoluteRows, HuberRows, PinballRows, SquaredRows
 from driftwolfe.losses.whole_point import (
     FunctionLoss,
@@ -22,6 +23,7 @@ __all__ = [
     "LogisticLoss",
     "Loss",
     "MulticlassLogistic",
+    "Penalised",
     "PinballRows",
     "PortfolioLoss",
     "SquaredDistance",

@@ -1,15 +1,20 @@
-"""Compile loops with numba, cache them, and say so on a terminal."""
+"""Compile loops with numba, cache them, and say so where it takes long."""
 
 from __future__ import annotations
 
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from functools import cache
+from multiprocessing import parent_process
 from typing import Any
 
 import numba
 from numba.core.event import Listener, install_listener
+
+from driftwolfe.points.kinds import Loading
+from driftwolfe.terminal import Output
 
 
 class CompileCacheWarning(UserWarning):
@@ -28,20 +33,34 @@ def warn_of_no_cache() -> None:
 
 
 class Announcement(Listener):
-    """Tells a terminal once that loops are compiled; numba does not report those in its cache."""
+    """Says once that loops are compiled if that takes long; numba does not report those in its cache."""
 
     told = False
+    patience = 1.0  # seconds
+    _seconds = _since = 0.0
+    _depth = 0  # compiling a function compiles those that it calls
 
     def on_start(self, event: Any) -> None:
-        try:
-            if not self.told and sys.stderr.isatty():
-                print("driftwolfe: compiling for the first use", file=sys.stderr, flush=True)
-        except (AttributeError, ValueError):  # there is no stderr, or it is closed
-            pass
-        self.told = True
+        if not self._depth:
+            self._since = time.monotonic()
+        self._depth += 1
 
     def on_end(self, event: Any) -> None:
-        """Nothing is said then."""
+        self._depth -= 1
+        if not self._depth:
+            self._seconds += time.monotonic() - self._since
+        if self._seconds > self.patience and not self.told:
+            self.told = True
+            self._tell()
+
+    def _tell(self) -> None:
+        try:
+            command = Output.command_line and parent_process() is None  # not each of its workers
+            if command or sys.stderr.isatty():
+                words = "driftwolfe: compiling for the first use; the next start is quick"
+                print(words, file=sys.stderr, flush=True)
+        except (AttributeError, ValueError):  # there is no stderr, or it is closed
+            pass
 
 
 announcement = Announcement()
@@ -64,6 +83,8 @@ def jit(*types: Any, **options: Any) -> Any:
     options |= {"nogil": True, "error_model": "numpy"}
 
     def decorator(function: Callable[..., Any]) -> Any:
+        if function.__module__ == Loading.module:  # see `kinds.interpreted`
+            return function
         with install_listener("numba:compile", announcement):  # code of others is not announced
             try:
                 return numba.njit(types or None, cache=True, **options)(function)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, partial
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
+from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -20,6 +22,41 @@ Shape: TypeAlias = tuple[int, ...]
 Point: TypeAlias = Any
 
 
+class Loading:
+    """Whether loops are loaded as they are written, not compiled, and the module being loaded so."""
+
+    plain = False
+    module = ""
+
+
 def compiled(name: str) -> Callable[[], ModuleType]:
     """Return a function that returns the module of that name, and loads it, with numba, when first called."""
-    return cache(partial(import_module, name))
+
+    @cache
+    def load(plain: bool) -> ModuleType:
+        return _as_written(name) if plain else import_module(name)
+
+    return lambda: load(Loading.plain)
+
+
+@contextmanager
+def interpreted() -> Iterator[None]:
+    """Run loops in Python: for a short game that would be over before they are compiled."""
+    Loading.plain = True
+    try:
+        yield
+    finally:
+        Loading.plain = False
+
+
+def _as_written(name: str) -> ModuleType:
+    """A second copy of a module, whose functions `compiling.jit` leaves as they are."""
+    spec = find_spec(name)
+    if spec is None or spec.loader is None:
+        raise ModuleNotFoundError(f"there is no module {name}", name=name)
+    module, Loading.module = module_from_spec(spec), name
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        Loading.module = ""
+    return module

@@ -6,6 +6,7 @@ from driftwolfe.regret.measures import (
     function_variation,
     path_length,
     static_regret,
+    violation,
     weak_adaptive_regret,
     worst_case_dynamic_regret,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "offline_minimum",
     "path_length",
     "static_regret",
+    "violation",
     "weak_adaptive_regret",
     "worst_case_dynamic_regret",
 ]

@@ -5,8 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
+
+import numpy as np
 
 from driftwolfe.domains import Domain
+from driftwolfe.game import History
+from driftwolfe.learners.base import as_loss
 from driftwolfe.losses import LinearLoss, Loss, SquaredDistance
 from driftwolfe.points import checks, distance
 from driftwolfe.points.kinds import Array, Point
@@ -104,7 +109,14 @@ def _regret(history: Record, best: Sequence[OfflineMinimum]) -> Regret:
     return Regret(value, gap, (0, len(history.losses)), points)
 
 
-def adaptive_regret(history: Record, tau: int, tolerance: float = 1e-4) -> Regret:
+def adaptive_regret(
+    history: Record,
+    tau: int,
+    tolerance: float = 1e-4,
+    *,
+    time_limit: float | None = None,
+    progress: bool | None = None,
+) -> Regret:
     r"""Return the largest regret on any window of `tau` rounds, against its own best fixed point.
 
     .. math:: \max_{1 \le s \le T-\tau+1} \Big(\sum_{t=s}^{s+\tau-1} f_t(x_t)
@@ -120,6 +132,9 @@ def adaptive_regret(history: Record, tau: int, tolerance: float = 1e-4) -> Regre
         A game with its losses kept, and the length of the windows, in rounds.
     tolerance
         Gap to stop at, relative to the larger of the regret and the absolute losses on its window.
+    time_limit, progress
+        Seconds after which the search ends, with the gap reached so far, None for no limit; whether to show
+        a progress bar with the gap, by default only on a terminal.
 
     Examples
     --------
@@ -138,11 +153,23 @@ def adaptive_regret(history: Record, tau: int, tolerance: float = 1e-4) -> Regre
     length = checks.count(tau, "tau")
     if length > rounds:
         raise ValueError(f"tau must be at most the {rounds} rounds of the history, got {tau}")
-    return WindowSearch(history, checks.nonnegative(tolerance, "tolerance")).run((length,))
+    return _search(history, tolerance, time_limit, progress).run((length,))
+
+
+def _search(
+    history: Record, tolerance: float, time_limit: float | None, progress: bool | None
+) -> WindowSearch:
+    limit = None if time_limit is None else checks.nonnegative(time_limit, "time_limit")
+    return WindowSearch(history, checks.nonnegative(tolerance, "tolerance"), limit, progress)
 
 
 def weak_adaptive_regret(
-    history: Record, lengths: str | Sequence[int] = "all", tolerance: float = 1e-4
+    history: Record,
+    lengths: str | Sequence[int] = "all",
+    tolerance: float = 1e-4,
+    *,
+    time_limit: float | None = None,
+    progress: bool | None = None,
 ) -> Regret:
     r"""Return the largest regret on any window, against its own best fixed point.
 
@@ -160,6 +187,9 @@ def weak_adaptive_regret(
         lengths, in rounds.
     tolerance
         Gap to stop at, relative to the larger of the regret and the absolute losses on its window.
+    time_limit, progress
+        Seconds after which the search ends, with the gap reached so far, None for no limit; whether to show
+        a progress bar with the gap, by default only on a terminal.
 
     Examples
     --------
@@ -184,7 +214,57 @@ def weak_adaptive_regret(
         chosen = sorted({*(2**k for k in range(rounds.bit_length())), rounds})
     elif lengths != "all":
         raise ValueError(f'lengths must be "all", "geometric" or some numbers, got {lengths!r}')
-    return WindowSearch(history, checks.nonnegative(tolerance, "tolerance")).run(chosen)
+    return _search(history, tolerance, time_limit, progress).run(chosen)
+
+
+def violation(
+    history: History, constraints: Sequence[Any] | None = None, tau: int | None = None
+) -> float:
+    r"""Return how much the decisions of a game violated the constraints, in units of the constraints.
+
+    .. math:: \sum_t \max(g_t(x_t), 0), \qquad\text{or}\qquad
+              \max_s \sum_{t=s}^{s+\tau-1} \max(g_t(x_t), 0).
+
+    Parameters
+    ----------
+    history
+        A game that was played with constraints, or with its decisions recorded.
+    constraints
+        One function g per round, or None for a round without one; those of the game if not given.
+    tau
+        Rounds of a window: the largest violation on any window of that length.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> loss, limit = dw.losses.LinearLoss([1.0]), dw.losses.LinearLoss([-1.0], constant=-0.5)
+    >>> learner = dw.OGD(dw.L2Ball(1), horizon=4, lipschitz=1.0)
+    >>> history = dw.play(learner, [loss] * 4, constraints=[limit] * 4)  # x >= -0.5 is wanted
+    >>> dw.regret.violation(history), dw.regret.violation(history, tau=2)
+    (1.5, 1.0)
+    """
+    rounds = len(history.losses)
+    if constraints is None:
+        values = history.constraint_values
+        if len(values) != rounds:
+            raise ValueError("the game was played without constraints: give them here or to play")
+    else:
+        decisions = history.decisions
+        if not len(constraints) == len(decisions) == rounds:
+            raise ValueError(
+                f"a game of {rounds} rounds needs a constraint and a recorded decision for each, got "
+                f"{len(constraints)} constraints and {len(decisions)} decisions; play with "
+                "record_decisions=True"
+            )
+        pairs = zip(constraints, decisions, strict=True)
+        values = np.array([-np.inf if g is None else as_loss(g).value(x) for g, x in pairs])
+    positive = np.maximum(values, 0.0)
+    if tau is None:
+        return math.fsum(positive)
+    length = checks.count(tau, "tau")
+    if length > rounds:
+        raise ValueError(f"tau must be at most the {rounds} rounds of the history, got {tau}")
+    return float(np.convolve(positive, np.ones(length), "valid").max())
 
 
 def path_length(comparators: Sequence[Point] | Array) -> float:

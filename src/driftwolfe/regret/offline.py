@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,9 @@ from driftwolfe.oracles import infeasible_projection
 from driftwolfe.points import FactoredMatrix, checks, inner, norm
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.regret.objective import Evaluation, Objective, pool
+
+#: Twice as many gradients of a user's own functions are tried before the bundle method takes over.
+_TRIAL = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +160,8 @@ def _run_solvers(objective: Objective, x: Any, bracket: Bracket) -> None:
     """Run the solvers that fit, on less and less smoothed objectives."""
     domain, limit = bracket.domain, bracket.limit
     bracket.offer(x, objective.value(x))
-    if objective.unknown:  # it may have kinks: after 200 evaluations the bundle method takes over
-        bracket.limit = min(limit, bracket.evaluations + 200)
+    if objective.unknown:  # it may have kinks, at which gradient steps stall
+        bracket.limit = min(limit, bracket.evaluations + _TRIAL)
     if domain.affordable_projection or objective.unknown:
         x = _dense(x)
     share = 0.3  # of the natural size of the scores, by which kinks are smoothed
@@ -173,6 +177,12 @@ def _run_solvers(objective: Objective, x: Any, bracket: Bracket) -> None:
             if smooth.has_hessian(math.prod(domain.shape)) and not smooth.quadratic:
                 x = newton(smooth, x, bracket)
             x = accelerated(smooth, x, bracket)
+            if objective.unknown:
+                first, bracket.limit = bracket.gap, min(limit, bracket.evaluations + _TRIAL)
+                x = accelerated(smooth, x, bracket)
+                if bracket.gap < 0.3 * first:  # no kinks so far
+                    bracket.limit = min(limit, bracket.evaluations + 200)
+                    x = accelerated(smooth, x, bracket)
         share *= 0.25
         if not (bracket.is_open() and objective.kinked and share > 1e-11):
             break
@@ -198,6 +208,7 @@ class Bracket:
     absolute: float = 0.0
     target: float = math.inf  # the search ends once the minimum is known to be at least this,
     limit: int = 2000  # or after that many evaluations
+    deadline: float = math.inf  # or at that time, by time.monotonic()
     lower: float = -math.inf
     value: float = math.inf
     point: Point = None
@@ -216,7 +227,7 @@ class Bracket:
     def is_open(self) -> bool:
         """Whether it is still too wide, and evaluations are left."""
         done = self.gap <= self.allowed or self.lower >= self.target
-        return not done and self.evaluations < self.limit
+        return not done and self.evaluations < self.limit and time.monotonic() < self.deadline
 
     def has_work(self) -> bool:
         """Whether more evaluations of the objective at hand will help."""
@@ -396,18 +407,19 @@ def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
     """
     here = objective.evaluate(x)
     value, ahead = here.value, x
-    offsets, slopes = np.empty(0), np.empty((0, x.size))
+    offsets, slopes, weights = np.empty(0), np.empty((0, x.size)), np.empty(0)
     length = bracket.gap / max(float(np.vdot(here.gradient, here.gradient)), 1e-300)
     while bracket.is_open():
         # The tangent at the last point evaluated is a new cut.
         offsets = np.append(offsets, here.value - np.vdot(here.gradient, ahead))
         slopes = np.vstack((slopes, here.gradient.reshape(1, -1)))
         dual = _Dual(bracket.domain, x, offsets - value, slopes, length)
-        weights = np.ones(1)
+        # From the last weights, half of them on the new cut.
+        weights = np.append(0.5 * weights, 0.5) if weights.size else np.ones(1)
         if (number := len(offsets)) > 1:  # to 5 % of the gain that the model predicts
             absolute = 0.05 * bracket.allowed
             inside = Bracket(Simplex(number), 0.05, absolute=absolute, limit=300)
-            accelerated(dual, np.full(number, 1.0 / number), inside)
+            accelerated(dual, weights, inside)
             weights = np.asarray(inside.point)
         ahead, mixed = dual.minimiser(weights), weights @ slopes
         tangent = float(weights @ offsets + mixed @ x.ravel())
@@ -420,6 +432,7 @@ def bundle(objective: Objective, x: Array, bracket: Bracket) -> Array:
         held = np.argsort(weights)[::-1][:100]
         held = held[weights[held] > 1e-10]
         offsets, slopes = offsets[held], slopes[held]
+        weights = weights[held] / weights[held].sum()
         if here.value <= value - 0.1 * predicted:  # enough to move the centre
             length *= 1.5 if here.value <= value - 0.5 * predicted else 1.0
             x, value = ahead, here.value

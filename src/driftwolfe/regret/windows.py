@@ -5,6 +5,8 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+import sys
+import time
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, Self, TypeAlias
 
@@ -179,7 +181,15 @@ class WindowSearch:
     solved, then it is split.
     """
 
-    def __init__(self, record: Record, tolerance: float) -> None:
+    def __init__(
+        self,
+        record: Record,
+        tolerance: float,
+        time_limit: float | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self._deadline = time.monotonic() + (math.inf if time_limit is None else time_limit)
+        self._progress = sys.stderr.isatty() if progress is None else progress
         self._domain, self._functions, self._tolerance = record.domain, record.functions, tolerance
         self._origin = self._domain.origin()
         at_origin = [function.value(self._origin) for function in self._functions]
@@ -201,8 +211,17 @@ class WindowSearch:
             self._offer(*windows.best(self._beyond_origin), self._origin)
             node = _Node(windows, (0, 0), 0.0, self._origin)
             heapq.heappush(heap, (-self._upper(node), next(order), node))
-        ceiling = -math.inf
+        ceiling, bar = -math.inf, None
+        if self._progress:
+            from tqdm import tqdm  # slow to import
+
+            bar = tqdm(unit="minimum", leave=False, delay=1.0)
         while heap and -heap[0][0] > self._best + self._accuracy:
+            if time.monotonic() >= self._deadline:
+                break
+            if bar is not None:
+                bar.set_postfix_str(f"gap {-heap[0][0] - self._best:.3g}", refresh=False)
+                bar.update()
             negative, _, node = heapq.heappop(heap)
             upper, (start, end) = -negative, node.windows.core
             if node.windows.single:
@@ -215,6 +234,8 @@ class WindowSearch:
             for child in children:
                 bound = min(upper, self._upper(child))
                 heapq.heappush(heap, (-bound, next(order), child))
+        if bar is not None:
+            bar.close()
         if heap:
             ceiling = max(ceiling, -heap[0][0])
         best = self._best
@@ -238,6 +259,7 @@ class WindowSearch:
             self._domain,
             absolute=accuracy,
             lower=_on(core, self._floors),
+            deadline=self._deadline,
             # If the minimum is at least this, no window of the node can beat the best one.
             target=self._upper(node._replace(core=core, lower=0.0)) - self._best - self._accuracy,
         )

@@ -93,7 +93,10 @@ class ResistingOracle:
     .. math:: \mathrm{regret} \ge \frac{G R T}{\sqrt{1 + \sqrt{2N}}}
         \approx 2^{-1/4}\, b^{-1/4}\, G R\, T^{3/4}, \qquad N = b T.
 
-    docs/theory/lower_bound.md has the construction and the proof.
+    With S segments the comparator moves. Each segment is such a game on coordinates of its own, with
+    :math:`n = \lfloor N/S\rfloor` answers; the next answer is the segment's u, and ends it. So u moves
+    at most S - 1 times, by :math:`\sqrt2 R`, and regret against these is at least
+    :math:`G R T/\sqrt{1 + \sqrt{2n}}`. docs/theory/lower_bound.md has the construction and the proof.
 
     Parameters
     ----------
@@ -102,6 +105,8 @@ class ResistingOracle:
     lmo_budget
         b, linear minimisations per round: N = bT in all, rounded down, at any time. Those that are
         answered by 0 or by an old answer are free.
+    segments
+        S, how many comparators there are at most: from 1 to N.
 
     Attributes
     ----------
@@ -109,10 +114,10 @@ class ResistingOracle:
         The set. It refuses queries with a part along coordinates that are not revealed: the bound
         holds for learners that combine what they have seen. One learner plays one game.
     allowed, answers, played
-        N, new answers of the oracle, and rounds so far. Answer number N + 1 is u itself: beyond N
-        calls no regret is guaranteed, but the game continues and `lower_bound` holds.
+        N, new answers of the oracle, and rounds so far. Beyond N calls the last u is returned too: no
+        regret is guaranteed then, but the game continues and `lower_bound` holds.
     lower_bound
-        The regret against `comparator` in the rounds played; against the best point, no less.
+        The regret against `comparators` in the rounds played; against the best ones, no less.
 
     Examples
     --------
@@ -125,7 +130,12 @@ class ResistingOracle:
     """
 
     def __init__(
-        self, rounds: int, lmo_budget: float = 1.0, radius: float = 1.0, lipschitz: float = 1.0
+        self,
+        rounds: int,
+        lmo_budget: float = 1.0,
+        radius: float = 1.0,
+        lipschitz: float = 1.0,
+        segments: int = 1,
     ) -> None:
         self.rounds = checks.count(rounds, "rounds")
         self.lmo_budget = checks.positive(lmo_budget, "lmo_budget")
@@ -133,17 +143,28 @@ class ResistingOracle:
         self.radius = checks.positive(radius, "radius")
         calls = whole_below(self.lmo_budget * self.rounds)
         self.allowed = checks.count(max(1, calls), "lmo_budget * rounds")
+        self.segments = checks.count(segments, "segments")
+        if self.segments > self.allowed:
+            raise ValueError(
+                f"segments must be at most the {self.allowed} linear minimisations of the game, one "
+                f"for each, got {segments}"
+            )
         self.played = self.answers = 0
         self.lower_bound = 0.0
         self._lock = threading.Lock()  # experts may ask from several threads
-        # Lengths are in units of R. Coordinates: the directions, then one for every answer, u's last.
-        self._most = min(self.rounds, self.allowed + 1)  # directions, at most
+        self._each = self.allowed // self.segments + 1  # answers of a segment, its u the last
+        # Lengths are in units of R. Coordinates: the directions, then one for every answer.
+        total = self.segments * self._each
+        self._most = min(self.rounds, total)  # directions, at most
+        self._starts: list[int] = []  # rounds before each segment
+        self._first = 0  # directions revealed before this segment
         self._revealed = 0  # directions
         self._lengths = np.zeros(self._most)  # a_i
         self._xi_squared = np.ones(self._most + 1)  # for every number of revealed directions
-        self._phases = np.zeros(self.allowed + 1, dtype=np.int64)  # m, for every answer
-        self._epsilon_squared = 1.0 / (1.0 + math.sqrt(2.0 * self.allowed))
-        size = self._most + self.allowed + 1
+        # Of every answer: directions revealed before its segment, and before itself.
+        self._firsts, self._phases = np.zeros((2, total), dtype=np.int64)
+        self._epsilon_squared = 1.0 / (1.0 + math.sqrt(2.0 * (self._each - 1)))
+        size = self._most + total
         self.domain = LMODomain(size, self._lmo, self.radius, contains=self._contains)
 
     @property
@@ -153,8 +174,23 @@ class ResistingOracle:
 
     @property
     def comparator(self) -> Array:
-        """The point u, if no more directions are revealed: final when the game is over."""
-        return self._vertex(self.allowed, self._revealed)
+        """The present segment's point u, if no more directions are revealed."""
+        return self._target(shown=True)
+
+    @property
+    def comparators(self) -> list[Array]:
+        """The point u of every round played: final when the game is over."""
+        if not self.played:
+            return []
+        ends = (np.arange(1, len(self._starts)) * self._each - 1).tolist()
+        points = [*(self._vertex(last) for last in ends), self.comparator]
+        lengths = np.diff([*self._starts, self.played]).tolist()
+        return [u for u, rounds in zip(points, lengths, strict=True) for _ in range(rounds)]
+
+    @property
+    def path_length(self) -> float:
+        """That of the comparators so far: each move is the root of 2 times the radius."""
+        return math.sqrt(2.0) * self.radius * max(0, len(self._starts) - 1)
 
     def losses(self, learner: Learner) -> Iterator[LinearLoss]:
         """Yield the remaining losses, each answering the learner's current decision."""
@@ -170,17 +206,19 @@ class ResistingOracle:
         x = self.domain.check_point(decision, "decision")
         if not self._contains(x):
             raise ValueError("decision must lie in the set: mix 0 and answers of its oracle")
+        if not self._starts or (self._ended and len(self._starts) < self.segments):
+            self._first = self._revealed
+            self._starts.append(self.played)
         m, e2 = self._revealed, self._epsilon_squared
         n = np.count_nonzero(self._phases[: self.answers] == m)
-        if self.answers <= self.allowed and (n or not m):
+        if not self._ended and (n or m == self._first):
             # A new direction makes up for the n answers since the last one.
-            square = e2 if m == 0 else n * e2**2 / (self._xi_squared[m] + n * e2)
+            left = 1.0 if m == self._first else self._xi_squared[m]
+            square = e2 if m == self._first else n * e2**2 / (left + n * e2)
             self._lengths[m] = math.sqrt(square)
-            self._xi_squared[m + 1] = self._xi_squared[m] - square
+            self._xi_squared[m + 1] = left - square
             self._revealed = m + 1
-        target = self.comparator
-        if self.answers <= self.allowed:
-            target[-1] = 0.0
+        target = self._target(shown=self._ended)
         away = x - target
         distance = norm(away)
         gradient = away * (self.lipschitz / distance if distance > 0 else 0.0)
@@ -188,32 +226,38 @@ class ResistingOracle:
         self.lower_bound += self.lipschitz * distance
         return LinearLoss(gradient, constant=-float(gradient @ target))
 
+    @property
+    def _ended(self) -> bool:
+        """Whether the oracle has returned u of the present segment."""
+        return self.answers >= max(1, len(self._starts)) * self._each
+
     def _lmo(self, query: Array) -> Array:
         """The best of 0, the answers so far and a new one, which must be better than those."""
         with self._lock:
             own = self._own(query, "the query")
             along = np.zeros(self._revealed + 1)
             along[1:] = -np.cumsum(self._lengths[: self._revealed] * query[: self._revealed])
-            phases = self._phases[: self.answers]
-            values = along[phases] + np.sqrt(self._xi_squared[phases]) * own
+            firsts, phases = self._firsts[: self.answers], self._phases[: self.answers]
+            values = along[phases] - along[firsts] + np.sqrt(self._xi_squared[phases]) * own
             least = values.min(initial=0.0)
-            if along[-1] < least and self.answers <= self.allowed:
-                self._phases[self.answers] = self._revealed
+            if along[-1] - along[self._first] < least and not self._ended:
+                place = self.answers
+                self._firsts[place], self._phases[place] = self._first, self._revealed
                 self.answers += 1
-                return self._vertex(self.answers - 1, self._revealed)
-            if least >= 0:
-                return np.zeros(query.shape)
-            best = int(np.argmin(values))
-            return self._vertex(best, int(self._phases[best]))
+                return self._vertex(place)
+            return np.zeros(query.shape) if least >= 0 else self._vertex(int(np.argmin(values)))
 
     def _contains(self, x: Array) -> bool:
         """Whether x is a mixture of 0 and the answers so far, up to rounding."""
         slack = 1e-8  # in units of the radius
         sides = self._own(x, "a point") / self.radius
-        phases = self._phases[: self.answers]
+        firsts, phases = self._firsts[: self.answers], self._phases[: self.answers]
         weights = sides / np.sqrt(self._xi_squared[phases])
-        later = np.cumsum(np.bincount(phases, weights, minlength=self._most + 1)[::-1])[::-1]
-        gap = x[: self._most] / self.radius + self._lengths * later[1:]
+        # The weight of the answers that hold a direction: those of its segment given after it.
+        ends = np.bincount(firsts, weights, self._most + 1) - np.bincount(
+            phases, weights, self._most + 1
+        )
+        gap = x[: self._most] / self.radius + self._lengths * np.cumsum(ends)[:-1]
         inside = np.all(sides >= -slack) and np.all(np.abs(gap) <= slack)
         return bool(inside and weights.sum() <= 1 + slack)
 
@@ -227,9 +271,26 @@ class ResistingOracle:
             )
         return point[first:end]
 
-    def _vertex(self, index: int, phase: int) -> Array:
-        """The answer of that number, given when so many directions were revealed."""
-        point = np.zeros(self._most + self.allowed + 1)
-        point[:phase] = -self._lengths[:phase]
-        point[self._most + index] = math.sqrt(self._xi_squared[phase])
+    def _target(self, shown: bool) -> Array:
+        """The present segment's u, or what is revealed of it."""
+        if self._ended:
+            return self._vertex(len(self._starts) * self._each - 1)
+        point = self._revealed_part(self._first, self._revealed)
+        if shown:
+            place = max(1, len(self._starts)) * self._each - 1
+            left = self._xi_squared[self._revealed] if self._revealed > self._first else 1.0
+            point[self._most + place] = math.sqrt(left)
         return point * self.radius
+
+    def _vertex(self, place: int) -> Array:
+        """The answer of that number."""
+        phase = int(self._phases[place])
+        point = self._revealed_part(int(self._firsts[place]), phase)
+        point[self._most + place] = math.sqrt(self._xi_squared[phase])
+        return point * self.radius
+
+    def _revealed_part(self, first: int, phase: int) -> Array:
+        """The directions between two numbers of them, each with its length."""
+        point = np.zeros(self.domain.shape)
+        point[first:phase] = -self._lengths[first:phase]
+        return point

@@ -12,6 +12,8 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from driftwolfe.terminal import Output
+
 #: Environment variables: the data folder, the cache folder, and whether downloads are forbidden.
 DATA_VARIABLE = "DRIFTWOLFE_DATA"
 CACHE_VARIABLE = "DRIFTWOLFE_CACHE"
@@ -58,6 +60,12 @@ def offline() -> bool:
     return os.environ.get(OFFLINE_VARIABLE, "") not in ("", "0")
 
 
+def _remedy() -> str:
+    """How to name a folder, on the command line or in a program."""
+    way = "set --data" if Output.command_line else "pass data=..."
+    return f"{way}, or set {DATA_VARIABLE}"
+
+
 @dataclass(frozen=True, slots=True)
 class DataFile:
     """A published file, read from the named data folder, or else from the cache or its publisher."""
@@ -74,9 +82,10 @@ class DataFile:
         named = named_folder(folder)
         found = self.find(folder)
         if found is None and named is not None:
+            place, holds = named.resolve(), f"neither {self.path} nor {self.path}.gz is in"
             raise FileNotFoundError(
-                f"neither {self.path} nor {self.path}.gz is in {named.resolve()}; pass data=..., or "
-                f"set {DATA_VARIABLE}, to the folder that holds it; the file comes from {self.source}"
+                (f"{holds} {place}" if place.is_dir() else f"there is no folder {place}")
+                + f"; {_remedy()}, to the folder that holds {self.path}[.gz] from {self.source}"
             )
         path = found or self._download()
         try:
@@ -126,7 +135,7 @@ class DataFile:
                 cause = error
         raise DataUnavailable(
             f"{self.path} is not in the cache folder {folder} (which {CACHE_VARIABLE} sets), and "
-            f"{reason}; pass data=..., or set {DATA_VARIABLE}, to the folder that holds {self.path}[.gz] "
+            f"{reason}; {_remedy()}, to the folder that holds {self.path}[.gz] "
             f"from {self.source}, or use the synthetic twin in driftwolfe.streams"
         ) from cause
 

@@ -1,0 +1,431 @@
+"""Learners with constraints that are revealed after each decision: few violations over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, Unpack, cast
+
+import numpy as np
+
+from driftwolfe.domains import Domain, OracleCalls
+from driftwolfe.ensemble.descent import Cut
+from driftwolfe.ensemble.experts import require_finite
+from driftwolfe.learners import bounds
+from driftwolfe.learners.base import Epoch, Learner, as_loss
+from driftwolfe.learners.bogd_ip import BOGDIP
+from driftwolfe.learners.options import CacheOptions, Options, make_options
+from driftwolfe.learners.pola import POLA
+from driftwolfe.learners.tickets import Tickets
+from driftwolfe.losses import Penalised
+from driftwolfe.points import checks, inner, norm
+from driftwolfe.points.access import reads
+from driftwolfe.points.kinds import Array, Point
+from driftwolfe.storage import require
+
+#: The largest exponent of a penalty: beyond it the loss would vanish beside it.
+LARGEST_EXPONENT = 50.0
+
+
+class LongTerm(Learner):
+    r"""Any learner, with constraints that are revealed after each decision.
+
+    In round t it plays x, then sees the loss f and a convex constraint g, which asks for
+    :math:`g(x) \le 0`. Violations :math:`g(x)^+ = \max(g(x), 0)` add up to Q, and the learner within sees
+
+    .. math:: f + \omega\, g^+, \qquad \omega = \omega_0\, e^{Q/\beta}.
+
+    So violations cost more the more there were. Comparators are points that satisfy the constraints of
+    their rounds.
+
+    Parameters
+    ----------
+    domain
+        The set.
+    learner
+        A learner on this set that has played no round, which is copied (`learner` holds the copy), or a
+        class or function that makes one when called as ``make(domain, horizon=...)``. Leave its lipschitz
+        ``"auto"``: what it sees grows with the weight. `POLA` by default.
+    horizon
+        Rounds T; None: those played so far, in beta.
+    lipschitz, constraint_lipschitz
+        Bounds on the gradient norms of losses, G, and of constraints, L, in units of g over those of x;
+        ``"auto"``: the largest seen at decisions.
+    weight
+        :math:`\omega_0`, in units of the loss over those of g; 2 G/L if not given.
+    violation_scale
+        :math:`\beta`, in units of g: so much violation makes the weight e times as large. Infinity for a
+        weight that does not grow; :math:`2 L D T^{3/4}` if not given.
+
+    Attributes
+    ----------
+    violation, penalty
+        The sum of violations at the decisions played, and the present weight.
+
+    Notes
+    -----
+    If the learner's regret is at most C times the largest gradient norm, as for all here,
+    :math:`\beta \ge 2 L C` and :math:`\omega_0 = 2 G/L`, then after T rounds
+
+    .. math:: \mathrm{regret} \le 3\, G C, \qquad
+              \mathrm{violation} \le \beta \ln\Big(2 + \frac{L (C + D T)}{\beta}\Big).
+
+    With :math:`C = O(D T^{3/4})`, as for `BOGDIP`, `POLD` and `POLA`, both are of order
+    :math:`T^{3/4}`, up to a logarithm of T in the second. `bound` is the learner's on what it saw, less
+    what it paid in penalties; with `tau` it holds on every interval, if the learner's does.
+    `violation_bound` has the second line with the constants used. A constant weight
+    :math:`\omega_0 = (G/L) T^{1/8}` (``violation_scale=math.inf``) has :math:`T^{7/8}` for both, on every
+    interval with `POLA`. `docs/theory/constraints.md` has the proofs. The constraint is evaluated at the
+    decision: of an ensemble on large matrices that is the mean of all experts.
+
+    References
+    ----------
+    Sinha and Vaze (2024), Optimal algorithms for online convex optimization with adversarial
+    constraints, NeurIPS, for the weights; Wang, Wan and Zhang (2025), Revisiting projection-free online
+    learning with time-varying constraints, AAAI, for :math:`T^{3/4}` with online Frank-Wolfe. Both known
+    by their abstracts; reconstructed, with constants of our own.
+
+    Examples
+    --------
+    Rising in the first coordinate is good, but the constraint allows only 0.3:
+
+    >>> import driftwolfe as dw
+    >>> learner = dw.LongTerm(dw.L2Ball(2), dw.POLAR, horizon=1000)
+    >>> loss, limit = dw.losses.LinearLoss([-1.0, 0.0]), dw.losses.LinearLoss([1.0, 0.0], -0.3)
+    >>> for _ in range(1000):
+    ...     suffered = learner.update(loss, constraint=limit)
+    >>> bool(abs(learner.decision[0] - 0.3) < 0.1), bool(learner.violation < 100)
+    (True, True)
+    """
+
+    takes_constraints = True
+    STATE = ("learner", "_violated", "_late", "_paid", "_slopes", "_least", "_weight")
+    options: Options
+
+    def __init__(
+        self,
+        domain: Domain,
+        learner: Learner | Callable[..., Learner] = POLA,
+        horizon: int | None = None,
+        lipschitz: float | str = "auto",
+        *,
+        constraint_lipschitz: float | str = "auto",
+        weight: float | None = None,
+        violation_scale: float | None = None,
+    ) -> None:
+        super().__init__(domain)
+        self.options = make_options(domain, horizon, lipschitz)
+        self._L = None
+        if constraint_lipschitz != "auto":
+            self._L = checks.positive(constraint_lipschitz, "constraint_lipschitz")
+        self._first = None if weight is None else checks.positive(weight, "weight")
+        self._beta = violation_scale
+        if violation_scale not in (None, math.inf):
+            self._beta = checks.positive(violation_scale, "violation_scale")
+        made = learner if isinstance(learner, Learner) else learner(domain, horizon=horizon)
+        if not isinstance(made, Learner) or made.domain is not domain or made.t:
+            raise ValueError(
+                "learner must be one on this set, the same object, that has played no round; got "
+                f"{made!r:.80} for {domain!r:.80}"
+            )
+        self.learner: Any = made.clone()
+        self._arguments["learner"] = made.clone()  # what `load` makes it again from
+        self._violated = self._late = self._paid = 0.0  # late: what tickets add
+        self._slopes: Array = np.zeros(2)  # largest gradient norms of losses and constraints
+        self._weight = self._least = 0.0  # weights: the last one, and the least; 0 for none yet
+
+    def update(self, loss: Any, ticket: Any = None, constraint: Any = None) -> float:
+        """Play x; weigh its violation; let the learner see the loss with the penalty.
+
+        Parameters
+        ----------
+        loss, ticket
+            As for every learner.
+        constraint
+            The function g with g(x) <= 0 wanted, a `Loss` or any object with `value` and `gradient`; None
+            for a round without one.
+        """
+        f = as_loss(loss)
+        if constraint is None:
+            suffered: float = self.learner.update(f)
+            self.t += 1
+            return suffered
+        g, x = as_loss(constraint), self.learner.decision
+        suffered, excess = f.value(x), max(0.0, g.value(x))
+        require_finite(suffered, excess)
+        if self.options.lipschitz is None or self._L is None:
+            seen = np.array([norm(f.gradient(x)), norm(g.gradient(x))])
+            require_finite(seen)
+            self._slopes = np.maximum(self._slopes, seen)
+        self._violated += excess
+        self._weight = self._next_weight()
+        self._least = min(self._least or math.inf, self._weight)
+        self._paid += self._weight * excess
+        self.learner.update(Penalised(f, g, self._weight))
+        self.t += 1
+        return suffered
+
+    def _next_weight(self) -> float:
+        """Omega after the violations so far."""
+        G, L = self._gradients()
+        first = self._first if self._first is not None else (2.0 * G / L if G * L > 0.0 else 1.0)
+        beta = self._beta
+        if beta is None:
+            beta = 2.0 * L * self.options.D * (self.options.horizon or self.t + 1) ** 0.75
+        return first * math.exp(min(self._violated / beta, LARGEST_EXPONENT) if beta > 0.0 else 0.0)
+
+    def _gradients(self) -> tuple[float, float]:
+        """G and L, as given or as seen."""
+        G, L = self._slopes.tolist()
+        return self.options.lipschitz or G, self._L or L
+
+    def _update_late(self, loss: Any, ticket: Any, **more: Any) -> float:
+        before, there = self._violated, _violation_at(self, ticket, **more)
+        value = super()._update_late(loss, ticket, **more)
+        self._late += there - (self._violated - before)
+        return value
+
+    @property
+    def decision(self) -> Point:
+        """What the learner within plays."""
+        return cast(Point, self.learner.decision)
+
+    @property
+    def violation(self) -> float:
+        """The sum of violations so far, at the decisions played."""
+        return self._violated + self._late
+
+    @property
+    def penalty(self) -> float:
+        """The weight of the last constraint."""
+        return self._weight
+
+    @property
+    def expert_weights(self) -> Array | None:
+        """Those of the learner within."""
+        return cast("Array | None", self.learner.expert_weights)
+
+    @property
+    def expert_names(self) -> list[str] | None:
+        """Those of the learner within."""
+        return cast("list[str] | None", self.learner.expert_names)
+
+    @property
+    def oracle_calls(self) -> OracleCalls:
+        """Those of the learner within."""
+        return cast(OracleCalls, self.learner.oracle_calls)
+
+    @property
+    def lmo_budget(self) -> float | None:
+        """That of the learner within."""
+        return cast("float | None", self.learner.lmo_budget)
+
+    def check_state(self) -> None:
+        super().check_state()
+        require(self.learner.t == self.t, "learner and rounds")
+        require(min(self._violated, self._paid, self._weight, self._least) >= 0.0, "violations")
+        require(self._slopes.shape == (2,) and bool((self._slopes >= 0.0).all()), "gradients")
+
+    def _bound(self, path_length: float, tau: int | None) -> float | None:
+        # Regret on what it saw is that on the losses and the penalties, which comparators do not pay.
+        seen: float = self.learner.bound(path_length, tau)
+        return seen - self._paid if tau is None else seen
+
+    @reads
+    def violation_bound(self, path_length: float = 0.0, tau: int | None = None) -> float:
+        """Return a proved bound on the violation so far, in units of the constraints.
+
+        NotImplementedError where none is known, as without a given `lipschitz`, or with tickets.
+
+        Parameters
+        ----------
+        path_length, tau
+            As in `bound`: that of some comparators which satisfy all constraints, and rounds of intervals.
+        """
+        length, window = bounds.asked(path_length, tau)
+        G, L = self.options.lipschitz, self._gradients()[1]
+        if G is None or self._tickets is not None:
+            raise NotImplementedError(
+                "a bound on violations needs a given lipschitz, and losses that come at once"
+            )
+        if not self._violated:
+            return 0.0
+        regret = self.learner.bound(length, window)
+        gain = G * self.domain.diameter * (self.t if window is None else min(window, self.t))
+        # All penalties are at least the least weight times the violation.
+        found = (regret + gain) / self._least
+        given = self._L is not None and (self._beta is not None or self.options.horizon is not None)
+        # Its bound is in proportion to the largest gradient that it has seen.
+        learned = self.learner.options is not None and self.learner.options.lipschitz is None
+        largest = getattr(self.learner, "lipschitz", 0.0) if learned else 0.0
+        if window is None and given and self._beta != math.inf and largest > 0.0:
+            first = self._first or 2.0 * G / L
+            beta = self._beta or 2.0 * L * self.options.D * cast(int, self.options.horizon) ** 0.75
+            C = regret / largest
+            if beta > C * L:
+                whole = beta + (G * C + gain) / first
+                found = min(found, beta * math.log(whole / (beta - C * L)))
+        return found
+
+
+def _violation_at(learner: Learner, ticket: Any, constraint: Any = None) -> float:
+    """How much the decision of a ticket violates a constraint."""
+    tickets = Tickets() if learner._tickets is None else learner._tickets
+    decision = tickets.open[tickets.find(ticket)]
+    excess = 0.0 if constraint is None else max(0.0, as_loss(constraint).value(decision))
+    require_finite(excess)
+    return excess
+
+
+class CutBOGDIP(BOGDIP):
+    r"""`BOGDIP` with constraints that are revealed after each decision, by one half-space per block.
+
+    Plays x for the K rounds of a block and adds up gradients of the losses, :math:`\Delta`, violations
+    :math:`v = \sum g_t(x)^+` and the gradients of violated constraints, :math:`\Gamma`. All points that
+    satisfy the block's constraints lie in :math:`H = \{z : v + \langle\Gamma, z - x\rangle \le 0\}`, and
+
+    .. math:: (x, y) \leftarrow IP\big(x,\ P_H(y - \eta \Delta)\big)
+
+    with :math:`P_H` the projection on that half-space. Regret is that of `BOGDIP`.
+
+    Parameters
+    ----------
+    {options}
+
+    Attributes
+    ----------
+    violation
+        The sum of violations so far, at the decisions.
+
+    Notes
+    -----
+    Against every u that satisfies the constraints, regret is at most the bound of `BOGDIP`, on every
+    interval; against comparators that move, each must satisfy the constraints of its block. With :math:`G`
+    and L the bounds on gradients of losses and constraints, and the paper's parameters, violation is at most
+
+    .. math:: \sqrt2\, L D\, T^{3/4} \sqrt{a + T^{1/4}} + 2.74\, L D\, T^{3/4}, \qquad
+              a = \sqrt3 + \tfrac12 + v_0:
+
+    order :math:`T^{7/8}`, on every interval too; `violation_bound` evaluates it with the parameters used.
+    `docs/theory/constraints.md` has the proof. `LongTerm` has :math:`T^{3/4}`, for the whole game only.
+    Per round it takes one gradient of the loss and of the constraint, and no further LMO calls.
+
+    References
+    ----------
+    Rates and interval guarantee are those of Garber and Kretzu (2024), Projection-free online convex
+    optimization with time-varying constraints, ICML, whose method for intervals minimises a strongly
+    convex function with the constraints over a ball; half-spaces are ours, and need first-order access only.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> learner = dw.CutBOGDIP(dw.L2Ball(2), horizon=1000, lipschitz=1.0)
+    >>> loss, limit = dw.losses.LinearLoss([-1.0, 0.0]), dw.losses.LinearLoss([1.0, 0.0], -0.3)
+    >>> for _ in range(1000):
+    ...     suffered = learner.update(loss, constraint=limit)
+    >>> bool(abs(learner.decision[0] - 0.3) < 0.1), bool(learner.violation < 200)
+    (True, True)
+    """
+
+    takes_constraints = True
+    STATE: ClassVar[tuple[str, ...]] = ("violation", "_block", "_normals", "_steepest")
+    _normals: Point
+
+    def __init__(
+        self,
+        domain: Domain,
+        horizon: int | None = None,
+        lipschitz: float | str = "auto",
+        **options: Unpack[CacheOptions],
+    ) -> None:
+        if options.get("schedule", "blocks") != "blocks":
+            raise ValueError('CutBOGDIP projects where blocks end: schedule must be "blocks"')
+        self.violation = 0.0
+        self._steepest = 0.0  # L: the largest gradient norm of a violated constraint
+        super().__init__(domain, horizon, lipschitz, **options)
+
+    def update(self, loss: Any, ticket: Any = None, constraint: Any = None) -> float:
+        """Play x, add its gradients to the block; where it ends, step, cut and project.
+
+        Parameters
+        ----------
+        loss, ticket
+            As for every learner.
+        constraint
+            The function g with g(x) <= 0 wanted, a `Loss` or any object with `value` and `gradient`; None
+            for a round without one.
+        """
+        x, experts = self._experts.point(0), self._experts
+        if constraint is not None:
+            excess, gradient = as_loss(constraint).value_and_gradient(x)
+            require_finite(excess)
+            if excess > 0.0:
+                self.violation += excess
+                self._block += excess
+                self._normals = self._normals + gradient
+                self._steepest = max(self._steepest, norm(gradient))
+        due = experts.due().size > 0
+        if due and self._block > 0.0:
+            experts.cut = self._half_space(x)
+        suffered = super().update(loss)
+        if due and self._experts is experts:
+            experts.cut = None
+            self._begin_block()
+        return suffered
+
+    def _half_space(self, x: Point) -> Cut | None:
+        """The points that satisfy the linearised constraints of the block; None where there are none."""
+        length = norm(self._normals)
+        require_finite(length)
+        if length <= 0.0 or self._block > 2.0 * self.domain.radius * length:
+            return None  # no point of the set satisfies these constraints
+        normal = (1.0 / length) * self._normals
+        return Cut(normal, inner(normal, x) - self._block / length)
+
+    def _begin(self, epoch: Epoch, start: Point) -> None:
+        super()._begin(epoch, start)
+        self._begin_block()
+
+    def _begin_block(self) -> None:
+        self._block, self._normals = 0.0, 0.0 * self.domain.origin()
+
+    def _update_late(self, loss: Any, ticket: Any, **more: Any) -> float:
+        before, there = self.violation, _violation_at(self, ticket, **more)
+        value = super()._update_late(loss, ticket, **more)
+        self.violation = before + there
+        return value
+
+    def check_state(self) -> None:
+        super().check_state()
+        require(min(self.violation, self._block, self._steepest) >= 0.0, "violations")
+
+    @reads
+    def violation_bound(self, tau: int | None = None) -> float:
+        """Return a proved bound on the violation so far, in units of the constraints.
+
+        NotImplementedError where none is known, as without a given `lipschitz`, or with tickets.
+
+        Parameters
+        ----------
+        tau
+            Rounds of an interval: the bound holds on all intervals of that length.
+        """
+        _, window = bounds.asked(0.0, tau)
+        if self.options.step_scale is None or self._tickets is not None:
+            raise NotImplementedError(
+                "a bound on violations needs a given lipschitz, and losses that come at once"
+            )
+
+        def bound(epoch: Epoch) -> float:
+            plan, rounds = self._plan(epoch.horizon), min(window or epoch.rounds, epoch.rounds)
+            G, D, L = self.lipschitz, self.options.D, self._steepest
+            start = bounds.ANYWHERE if window or epoch.start else bounds.AT_CENTER
+            regret = self.options.expert_bound(plan, self._experts, G, rounds, 0.0, start)
+            eta = self._experts.scale_for(G) * plan.step
+            tolerance = max(plan.tolerance, self._experts.largest_distance**2)
+            gain = G * self.domain.diameter * rounds
+            found = bounds.cut_violation(L, G, rounds, eta, plan.block, tolerance, regret + gain)
+            # An interval cuts off a block, whose violations are at most L D each.
+            return found + (L * D * plan.block if window else 0.0)
+
+        return self._over_epochs(bound)
