@@ -245,7 +245,7 @@ def tables(played: Sequence[Played]) -> list[str]:
             order = sorted(each.scores, key=each.scores.__getitem__, reverse=own.high)
             best = [name for name in models if texts.get(name) == texts[order[0]]]
             wins += "ours" in best
-            rival = next(name for name in order if name != "ours")
+            rival = next((name for name in order if name != "ours"), "ours")
             quicker += each.seconds[rival] < each.seconds["ours"]
             cells = (texts.get(name, "") for name in models)
             scores.append([each.stream, f"{each.rows:,}", *cells, ", ".join(best)])

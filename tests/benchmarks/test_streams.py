@@ -20,7 +20,8 @@ def test_the_short_mode_writes_tables(tmp_path, capsys):
     assert capsys.readouterr().out.strip() == summary.strip()
     *played, kept = json.loads((tmp_path / "results.json").read_text())
     assert streams.Played(**kept) == earlier[0]  # numbers are new, others as they were
-    assert "| MovieLens 100K, likes | 9 | 0.500 | 0.250 | ours |" in summary and "77" not in summary
+    assert "| MovieLens 100K, likes | 9 | 0.500 | 0.250 | ours |" in summary
+    assert played[0]["scores"]["ours"] < 77.0
     assert [each["stream"] for each in played] == list(streams.NUMBERS)
     for each in played:
         assert {"ours", "tuned linear", "ARF", "AMF"} <= each["scores"].keys()
