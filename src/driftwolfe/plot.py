@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 
@@ -20,8 +21,23 @@ __all__ = ["calls", "losses", "regret", "weights"]
 #: A game; games by the names of their learners, of several streams each perhaps; or a comparison.
 Games = History | Comparison | Mapping[str, History | Sequence[History]]
 _MARKS = 6  # markers on a curve
+P = ParamSpec("P")
 
 
+def _styled(draw: Callable[P, Axes]) -> Callable[P, Axes]:
+    """Draw a new figure in the style of the experiments; axes that are given keep theirs."""
+
+    @wraps(draw)
+    def drawing(*given: P.args, **options: P.kwargs) -> Axes:
+        if options.get("ax") is not None:
+            return draw(*given, **options)
+        with fs.print_style():
+            return draw(*given, **options)
+
+    return drawing
+
+
+@_styled
 def losses(
     histories: Games, *, average: bool = True, drifts: Iterable[int] = (), ax: Axes | None = None
 ) -> Axes:
@@ -62,6 +78,7 @@ def losses(
     return axis
 
 
+@_styled
 def regret(
     histories: Games,
     comparators: Sequence[Point] | Array | None = None,
@@ -103,6 +120,7 @@ def regret(
     return axis
 
 
+@_styled
 def calls(
     histories: Games, *, oracle: str = "lmo", drifts: Iterable[int] = (), ax: Axes | None = None
 ) -> Axes:
@@ -132,6 +150,7 @@ def calls(
     return _lines(curves, f"{CALL_NAMES[oracle]} so far", histories, drifts, ax)
 
 
+@_styled
 def weights(history: History, *, drifts: Iterable[int] = (), ax: Axes | None = None) -> Axes:
     """Draw the weight of each expert in each round as a map; beige where an expert is not active.
 
@@ -191,7 +210,6 @@ def _by_name(given: Games) -> dict[str, Sequence[History]]:
     return found
 
 
-@fs.print_style()
 def _axes(given: Axes | None, height: float = 2.7) -> Axes:
     if given is not None:
         return given
