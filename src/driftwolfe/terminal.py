@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from textwrap import wrap
+from threading import Lock
 from typing import NamedTuple, TextIO
 
 import numpy as np
@@ -28,17 +29,20 @@ _PAINT = re.compile("(\x1b\\[[0-9;]*m)")
 class Output:
     """Whether the process runs a command of `driftwolfe`, whose user reads its standard error."""
 
-    command_line = False
+    command_line = 0  # how many commands run, in threads of a cluster's workers perhaps
+    _counting = Lock()
 
     @classmethod
     @contextmanager
     def of_command(cls) -> Iterator[None]:
         """Within this block it does."""
-        before, cls.command_line = cls.command_line, True
+        with cls._counting:
+            cls.command_line += 1
         try:
             yield
         finally:
-            cls.command_line = before
+            with cls._counting:
+                cls.command_line -= 1
 
 
 def printable(text: str) -> str:

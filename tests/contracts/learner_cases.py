@@ -184,10 +184,10 @@ def played(learner):
 
 def suits(cls, domain):
     """Whether a learner can work on a set."""
+    if cls in NEEDS_ARRAYS and not hasattr(domain.origin(), "flat"):
+        return False
     if cls in NEEDS_PROJECTION:
         return domain.can("project")
-    if cls in NEEDS_ARRAYS:
-        return hasattr(domain.origin(), "flat")
     if cls in NEEDS_SEPARATION:
         return domain.can("separate")
     if cls in NEEDS_INSIDE:

@@ -112,7 +112,7 @@ def test_a_list_that_came_from_elsewhere_starts_no_code(folder):
         ("MODULE:Sleepy", "MODULE:not_a_learner", "must derive from driftwolfe.Learner"),
         ("nap = [2, 3]", "naps = 2", "has no option 'naps'; there are nap"),
         ("MODULE:targets", "MODULE:aims", "has no attribute 'aims'"),
-        ("MODULE:Sleepy", "MODULE:", "unknown method 'MODULE:'; there are Ader"),
+        ("MODULE:Sleepy", "MODULE:", "unknown method 'MODULE:'; there are AFLH, Ader"),
         ("MODULE:Sleepy", "../x:Y", "unknown method '../x:Y'"),
     ],
 )

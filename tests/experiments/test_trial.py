@@ -18,7 +18,7 @@ from experiments.small import DATA, trial
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"method": "POLDA"}, "unknown method 'POLDA'; there are Ader, BOGDIP, "),
+        ({"method": "POLDA"}, "unknown method 'POLDA'; there are AFLH, Ader, BOGDIP, "),
         ({"method": "Learner"}, "unknown method 'Learner'; there are "),
         ({"method": "play"}, "unknown method 'play'; there are "),
         ({"method": ["OGD"]}, "unknown method ['OGD']; there are "),

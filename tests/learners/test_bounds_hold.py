@@ -398,7 +398,6 @@ def test_bounds_that_are_not_known_are_refused():
         (dw.OnlineFrankWolfe(ball, horizon=10, lipschitz=1.0), {"path_length": 1.0}),
         (dw.OnlineFrankWolfe(ball, horizon=10, lipschitz=1.0, variant="classic"), {}),
         (dw.MultiOCG(ball, lipschitz=1.0), {}),
-        (dw.MultiOCG(ball, horizon=10, lipschitz=1.0, strong_convexity=1.0), {}),
         (dw.KalhanOFW(ball, horizon=10), {}),
         (dw.LineSearchOFW(ball), {"variation": 1.0}),
     ]

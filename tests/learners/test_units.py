@@ -21,6 +21,18 @@ SETS = {
 }
 
 
+#: Learners that square gradients, and refuse those whose squares leave the range: nearer units.
+SQUARE = (dw.Sword, dw.SACS, dw.Scream, dw.AFLH, dw.FTPL, dw.StronglyConvexOFW)
+NEAR = 2.0**-60, 2.0**60
+#: Options with units, as powers of those of a slope and of a length: a curvature is a slope over a length.
+OPTIONS = {
+    dw.LineSearchOFW: {"smoothness": (2.0, 1, -1)},
+    dw.StronglyConvexOFW: {"strong_convexity": (1.0, 1, -1)},
+    dw.Scream: {"switching": (1.0, 1, 0)},
+    dw.AFLH: {"alpha": (0.5, -1, -1)},
+}
+
+
 def decisions(make, domain, unit, options, rounds=40):
     """What a learner decides and suffers, on linear losses of that unit."""
     learner = make(domain, horizon=rounds, **options)
@@ -56,11 +68,12 @@ def decisions(make, domain, unit, options, rounds=40):
     ],
 )
 def test_rescaling_the_problem_rescales_the_answer(make, name):
-    # A curvature is a slope over a length.
-    options = {"smoothness": 2.0} if make is dw.LineSearchOFW else {}
+    told = OPTIONS.get(make, {})
+    options = {option: value for option, (value, _, _) in told.items()}
     suffered, points = decisions(make, SETS[name](1.0), 1.0, options)
-    for radius, unit in product(UNITS, UNITS):  # where products and ratios are the most extreme
-        fitting = {option: value * unit / radius for option, value in options.items()}
+    units = NEAR if make in SQUARE else UNITS
+    for radius, unit in product(units, units):  # where products and ratios are the most extreme
+        fitting = {option: v * unit**a * radius**b for option, (v, a, b) in told.items()}
         with np.errstate(all="raise", under="ignore"):
             rescaled, moved = decisions(make, SETS[name](radius), unit, fitting)
         np.testing.assert_allclose(moved / radius, points, rtol=1e-9, atol=1e-12)

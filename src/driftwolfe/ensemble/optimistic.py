@@ -121,7 +121,7 @@ class OptimisticDescent(BallDescent):
             self.share = 1.0
             return
         self.products = np.array([along, square])
-        self.share = min(1.0, max(0.0, along / square))
+        self.share = float(min(1.0, max(0.0, along / square)))
 
     @property
     def hint(self) -> Point:

@@ -237,7 +237,7 @@ class RiverTraceNormClassifier(_RowModel, base.MiniBatchClassifier):
     >>> from driftwolfe.estimators import RiverTraceNormClassifier
     >>> model = RiverTraceNormClassifier()
     >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
-    Accuracy: 90...%
+    Accuracy: 91...%
     """
 
     def __init__(
