@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import shutil
 import sys
 from importlib.util import find_spec
@@ -95,6 +96,8 @@ def own_signature(
     app: Any, kind: str, name: str, value: Any, options: Any, signature: str, returns: str
 ) -> tuple[str, str] | None:
     """Show the signature of `__init__`; learners have a `__new__` that takes anything."""
+    if "<class '" in (signature or ""):  # a default, shown by its name
+        return re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", signature), returns
     if kind != "class" or not (signature or "").startswith("(*given"):
         return None
     given = inspect.signature(value.__init__)
