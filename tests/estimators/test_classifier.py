@@ -380,7 +380,7 @@ def test_experts_have_names_and_weights():
     ]
     assert model.expert_names_[10] == "doubtful, radius 5, 256 rows"
     assert model.expert_names_[-1] == "ferns, mean of 4,096 rows"
-    assert len(model.expert_names_) == model.expert_weights_.size == 28
+    assert len(model.expert_names_) == model.expert_weights_.size == 34
     assert model.expert_weights_.sum() == pytest.approx(1.0)
 
 
