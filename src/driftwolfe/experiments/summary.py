@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 import numpy as np
 
+from driftwolfe.comparison import CALL_NAMES
 from driftwolfe.experiments.figure_style import UNTUNED, line_styles
 from driftwolfe.experiments.sweep import Store
 from driftwolfe.experiments.trial import DataSet, Result, canonical
@@ -29,10 +30,10 @@ class Oracle(NamedTuple):
 
 #: The oracles whose calls are counted, by the names of their curves.
 CALLS: dict[Calls, Oracle] = {
-    "lmo": Oracle("LMO", "LMO calls", ()),
-    "projection": Oracle("projection", "projections", (4.0, 1.6)),
-    "gauge": Oracle("gauge", "gauge calls", (1.0, 1.3)),
-    "membership": Oracle("membership", "membership tests", (4.0, 1.3, 1.0, 1.3)),
+    "lmo": Oracle("LMO", CALL_NAMES["lmo"], ()),
+    "projection": Oracle("projection", CALL_NAMES["projection"], (4.0, 1.6)),
+    "gauge": Oracle("gauge", CALL_NAMES["gauge"], (1.0, 1.3)),
+    "membership": Oracle("membership", CALL_NAMES["membership"], (4.0, 1.3, 1.0, 1.3)),
     "products": Oracle("product", "matrix-vector products", (2.0, 1.0, 2.0, 3.0)),
 }
 

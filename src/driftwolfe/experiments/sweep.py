@@ -113,9 +113,8 @@ def read_spec(path: Folder) -> Spec:
         raise ValueError(f"{file} is too large to be the description of a sweep")
     spec = parse_spec(file.read_bytes(), str(file))
     if any(trial.runs_own_code for trial in spec.trials()):
-        sys.path.insert(
-            0, str(file.parent.absolute())
-        )  # as Python does for a script; workers inherit it
+        # As Python does for a script; workers inherit it.
+        sys.path.insert(0, str(file.parent.absolute()))
         try:
             for trial in spec.trials():
                 if is_own(trial.method):
