@@ -1,11 +1,15 @@
 """Shared settings: reproducible property tests, one BLAS thread per test process, GPUs where found."""
 
+import hashlib
+import importlib
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
+import driftwolfe
 from devices import NO_GPU, has_gpu
 from reliability.children import same_copy
 
@@ -18,6 +22,33 @@ os.environ["PYTHONPATH"] = same_copy()["PYTHONPATH"]
 
 def pytest_configure(config):
     settings.load_profile("quick" if "not slow" in config.option.markexpr else "slow")
+    if hasattr(config, "workerinput"):
+        compile_in_turns(config.workerinput["workerid"], config.workerinput["workercount"])
+
+
+def compile_in_turns(worker, workers):
+    """Each worker compiles a part of the loops first, then finds most of the others in the cache."""
+    folder = Path(str(driftwolfe.__file__)).parent
+    names = sorted(f"driftwolfe.{path.parent.name}.{path.stem}" for path in folder.glob("*/*_kernels.py"))
+    own = names[int(worker.removeprefix("gw")) :: workers]
+    for name in [*own, *reversed(names)]:
+        importlib.import_module(name)
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
+def pytest_collection_modifyitems(items):
+    """Of the cases of a test marked `in_turn`, keep a few quick in which each value occurs."""
+    seen = set()
+    for item in sorted(items, key=lambda item: hashlib.sha256(item.nodeid.encode()).digest()):
+        turns = item.get_closest_marker("in_turn")
+        if turns is None or any(map(item.get_closest_marker, ("slow", "gpu"))):
+            continue
+        given = item.callspec.params
+        parts = [part.split() for part in turns.args] or [[name] for name in given]
+        values = {(item.path, item.originalname, *(f"{n}={given[n]!r}" for n in part)) for part in parts}
+        if values <= seen:
+            item.add_marker(pytest.mark.slow)
+        seen |= values
 
 
 @pytest.hookimpl(wrapper=True)

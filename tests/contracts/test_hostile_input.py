@@ -68,6 +68,7 @@ def assert_sound(learner):
         assert weights.sum() == pytest.approx(1.0)
 
 
+@pytest.mark.in_turn("cls", "name")
 @pytest.mark.parametrize(("cls", "settings", "name"), LEARNERS)
 def test_a_refused_loss_changes_no_bit(cls, settings, name):
     domain = domains()[name]
@@ -82,6 +83,7 @@ def test_a_refused_loss_changes_no_bit(cls, settings, name):
     assert_unchanged(learner, before, "afterwards")
 
 
+@pytest.mark.in_turn("cls", "name")
 @pytest.mark.parametrize(("cls", "settings", "name"), LEARNERS)
 def test_a_loss_that_raises_late_changes_no_bit(cls, settings, name):
     domain = domains()[name]
@@ -106,6 +108,7 @@ def test_every_setting_refuses_alike(cls, settings):
         assert_unchanged(learner, before, why)
 
 
+@pytest.mark.in_turn("cls", "name")
 @pytest.mark.parametrize(("cls", "settings", "name"), LEARNERS)
 def test_gradients_far_beyond_the_stated_constant_keep_decisions_feasible(cls, settings, name):
     domain = domains()[name]

@@ -74,6 +74,7 @@ def test_every_learner_has_a_case():
     assert public == set(LEARNER_CASES)
 
 
+@pytest.mark.in_turn("cls settings", "name")
 @pytest.mark.parametrize(("cls", "settings", "name"), CASES)
 def test_plays_feasible_points_and_reports_what_they_suffer(cls, settings, name):
     domain, rounds = domains()[name], 40
@@ -98,6 +99,7 @@ def test_plays_feasible_points_and_reports_what_they_suffer(cls, settings, name)
     assert learner.domain is domain
 
 
+@pytest.mark.in_turn("cls", "name")
 @pytest.mark.parametrize(("cls", "settings", "name"), ONE_EACH)
 def test_is_deterministic_and_clones_are_independent(cls, settings, name):
     domain = domains()[name]
@@ -161,6 +163,7 @@ def failing(domain, values_only):
     yield None, TypeError
 
 
+@pytest.mark.in_turn("cls", "name")
 @pytest.mark.parametrize(("cls", "settings", "name"), ONE_EACH)
 def test_a_refused_update_changes_nothing(cls, settings, name):
     domain = domains()[name]
@@ -176,6 +179,7 @@ def test_a_refused_update_changes_nothing(cls, settings, name):
     np.testing.assert_array_equal(as_array(disturbed.decision), as_array(calm.decision))
 
 
+@pytest.mark.in_turn("cls", "name")
 @pytest.mark.parametrize(("cls", "settings", "name"), ONE_EACH)
 def test_works_without_a_horizon_or_a_lipschitz_constant(cls, settings, name, monkeypatch):
     monkeypatch.setattr(learner_base, "FIRST_EPOCH", 16)

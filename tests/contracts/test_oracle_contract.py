@@ -121,6 +121,7 @@ def test_contract(make):
         domain = dw.count_calls(bare)
         # The paper's pulls shrink with the square of the distance: far points take it forever.
         far, scales = (2.0, (0.05, 0.6)) if method == "paper" else (1e3, (1e-4, 0.05, 0.6))
+        scales = scales[1:2] if method == "auto" else scales  # it takes one of the others
         for scale in scales:
             tolerance = scale * domain.radius**2
             for x, y in situations(domain, rng, far):
@@ -137,6 +138,7 @@ def test_contract(make):
                 check_contract(domain, y, result, tolerance)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("accuracy", "make"),
     [

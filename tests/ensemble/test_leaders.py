@@ -45,7 +45,7 @@ def play(experts, losses):
 @pytest.mark.parametrize("step", [20.0, None])
 def test_scalars_carried_along_are_those_of_the_points(step):
     experts = make(step=step)
-    for held in play(experts, ratings(70)):
+    for held in play(experts, ratings(40)):
         for expert in held:
             if expert.memory.scalars is None:
                 continue
@@ -59,7 +59,7 @@ def test_factored_and_dense_experts_end_near_one_point():
     """With the same gradients: both are within the root of the gap of the exact projection."""
     rng = np.random.default_rng(4)
     dense, factored = (make(kind, epochs=(256,), gap_scale=1.0) for kind in ("dense", "factored"))
-    for loss in ratings(40):
+    for loss in ratings(24):
         slopes = rng.standard_normal(12)
         for experts in (dense, factored):
             experts.step(loss, with_slopes(slopes, shared=True))
@@ -72,7 +72,7 @@ def test_factored_and_dense_experts_end_near_one_point():
 
 def test_points_stay_in_the_set_and_their_columns_few():
     experts = make(epochs=(4, 64, 512))
-    for _ in play(experts, ratings(150)):
+    for _ in play(experts, ratings(80)):
         pass
     for expert in experts.experts:
         assert experts.domain.contains(expert.x)
@@ -139,7 +139,7 @@ def test_the_gap_that_is_claimed_holds(strength):
     epochs = (16, 128)
     experts = make(strength=strength, epochs=epochs, step=step, gap_scale=scale)
     histories, largest = [[], []], 0.0
-    for loss in ratings(40):
+    for loss in ratings(24):
         for history, expert in zip(histories, experts.experts, strict=True):
             x = expert.x.toarray()
             g = np.zeros(SHAPE)
