@@ -48,6 +48,16 @@ def softmax_of_river(X, y, rate):
 
 
 @needs_data
+def test_the_start_of_shuttle_with_signs_flipped_twice():
+    X, y = shuttle_rows(rounds=300, flip_every=100)
+    best = min(softmax_of_river(X, y, rate) for rate in (0.1, 1.0))
+    for kind, least, wrong in (("random", 0.125, 0.034), ("linear", 0.3, 0.09)):
+        loss, error, _ = played(X, y, kind=kind)
+        assert loss <= least < 0.8 * best[0] and error <= wrong < best[1]
+
+
+@needs_data
+@pytest.mark.slow
 def test_shuttle_with_flipped_signs():
     X, y = shuttle_rows()
     assert len(y) == 43_500

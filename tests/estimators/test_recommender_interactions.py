@@ -238,7 +238,7 @@ def test_within_a_block_rows_step_inside_the_space_of_the_projection(weighting):
 @pytest.mark.parametrize("settings", [{}, {"weighting": 0.0}, {"weighting": 1.0, "rank": 9}])
 def test_the_decision_lies_in_its_domain(settings):
     completer = MatrixCompleter(memory=64, radii=(0.02, 0.2), **settings)
-    pairs, ratings = turning(500, new=20)
+    pairs, ratings = turning(250, new=20)
     ratings[100] = 9.0
     for pair, rating in zip(pairs, ratings, strict=True):
         completer.partial_fit([pair], [rating])

@@ -15,8 +15,12 @@ from estimators.rating_streams import one_by_one, state_of, turning
 @pytest.fixture
 def few_rows(monkeypatch):
     """Users rest once more than five have rows."""
-    monkeypatch.setattr(recommender_experts, "MOST_ROWS", 5)
-    monkeypatch.setattr(recommender_experts, "FIRST_LOW_RANK_LEVEL", 8)
+    make_few_rows(monkeypatch)
+
+
+def make_few_rows(patch):
+    patch.setattr(recommender_experts, "MOST_ROWS", 5)
+    patch.setattr(recommender_experts, "FIRST_LOW_RANK_LEVEL", 8)
 
 
 def coming_and_going(count=900, items=9, seed=0):
@@ -123,11 +127,19 @@ DAMAGE = {
 }
 
 
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A completer with users at rest, in a file."""
+    path = tmp_path_factory.mktemp("resting") / "ratings"
+    with pytest.MonkeyPatch.context() as patch:
+        make_few_rows(patch)
+        MatrixCompleter(memory=64).partial_fit(*coming_and_going()).save(path)
+    return path
+
+
 @pytest.mark.parametrize("fault", DAMAGE)
-def test_damaged_files_are_refused(few_rows, tmp_path, fault):
-    path = tmp_path / "ratings"
-    MatrixCompleter(memory=64).partial_fit(*coming_and_going()).save(path)
-    archive = read_archive(path)
+def test_damaged_files_are_refused(few_rows, saved, tmp_path, fault):
+    path, archive = tmp_path / "ratings", read_archive(saved)
     arrays = {name: array.copy() for name, array in archive.arrays.items()}
     DAMAGE[fault](arrays)
     write_archive(path, "MatrixCompleter", archive.settings, arrays)
