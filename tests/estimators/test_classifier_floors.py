@@ -178,5 +178,5 @@ def test_digits_no_worse_than_softmax_tuned_in_hindsight():
     order = np.random.default_rng(0).permutation(len(y))
     X, y = X[order], y[order]
     loss, error, _ = played(X, y)
-    best = min(softmax_of_river(X, y, rate) for rate in (0.001, 0.01, 0.1))
+    best = softmax_of_river(X, y, 0.001)  # better than with 0.01 and 0.1
     assert loss <= 0.8 * best[0] and error <= 0.09

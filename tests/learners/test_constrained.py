@@ -80,6 +80,7 @@ def worst(values, tau):
     return np.convolve(values, np.ones(tau), "valid").max()
 
 
+@pytest.mark.in_turn("against tuning", "name")
 @pytest.mark.parametrize("tuning", ["certified", "practical"])
 @pytest.mark.parametrize("against", ADVERSARIES)
 @pytest.mark.parametrize("name", SETS)
@@ -130,6 +131,7 @@ def test_cuts_push_back_into_the_half_space_of_the_block():
     assert learner.violation == 1.5
 
 
+@pytest.mark.in_turn("make against", "name")
 @pytest.mark.parametrize("against", ADVERSARIES)
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize(
