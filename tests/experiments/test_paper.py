@@ -196,7 +196,7 @@ def test_unknown_names_are_refused():
 )
 def test_a_run_measures_what_other_rates_of_the_weights_would_have_lost(method, options):
     data = DataSet(name="movielens-100k-twin", rounds=300)
-    asked = Trial(method=method, data=data, c=1e4, first=12, options=options)
+    asked = Trial(method=method, data=data, c=1e4, first=6, options=options)
     beside = run_trial(asked).rates
     losses = set()
     for s, curve in zip(RATES, beside, strict=True):
@@ -215,7 +215,7 @@ def test_the_best_rate_of_the_weights_is_chosen_and_makes_a_row_of_its_own(tmp_p
         "Small",
         "movielens-100k",
         (Contender("POLD", "POLD", (5e3, 1e4), rated=True, limit=60.0),),
-        rounds=21,
+        rounds=12,
         seeds=2,
         widest=0,
     )

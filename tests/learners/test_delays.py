@@ -69,6 +69,7 @@ def best_value(slopes):
     return -SET.radius * np.linalg.norm(slopes.sum(axis=0))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("cls", BOUNDED, ids=lambda cls: cls.__name__)
 @pytest.mark.parametrize("shuffled", [False, True], ids=["in order", "shuffled"])
 def test_regret_with_delays_stays_below_the_bound(cls, shuffled):

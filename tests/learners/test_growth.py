@@ -34,7 +34,7 @@ def static_regret(cls, arena, **settings):
     ("cls", "settings", "lengths", "lowest", "highest"),
     [
         (dw.OGD, {}, LONG, 0.48, 0.52),
-        (dw.Ader, {"feedback": "linear"}, SHORT, 0.47, 0.53),
+        pytest.param(dw.Ader, {"feedback": "linear"}, SHORT, 0.47, 0.53, marks=pytest.mark.slow),
         (dw.BOGDIP, {}, LONG, 0.68, 0.78),
         pytest.param(dw.BOGDIP, CERTIFIED, LONG, 0.68, 0.8, marks=pytest.mark.slow),
         (dw.POLA, {"feedback": "linear"}, SHORT, 0.3, 0.83),
@@ -54,7 +54,7 @@ def test_an_adversary_that_reacts_shows_the_rate(cls, settings, lengths, lowest,
     [
         pytest.param(dw.OGD, LONG, 0.53, marks=pytest.mark.slow),
         (dw.BOGDIP, LONG, 0.8),
-        (dw.POLA, (125, 350, 1000), 0.83),
+        pytest.param(dw.POLA, (125, 350, 1000), 0.83, marks=pytest.mark.slow),
         (dw.POLAR, (125, 350, 1000), 0.6),
     ],
 )
@@ -70,7 +70,9 @@ def test_the_rate_is_the_same_on_a_polytope(cls, lengths, highest):
         (dw.OGD, {}, (250, 1000, 2000), 0.65),
         (dw.BOGDIP, {}, (250, 1000, 2000), 0.8),
         pytest.param(dw.BOGDIP, CERTIFIED, (250, 1000, 2000), 0.8, marks=pytest.mark.slow),
-        (dw.POLD, {"feedback": "linear"}, (125, 350, 1000), 0.8),
+        pytest.param(
+            dw.POLD, {"feedback": "linear"}, (125, 350, 1000), 0.8, marks=pytest.mark.slow
+        ),
         (dw.POLA, {"feedback": "linear"}, (125, 350, 1000), 0.8),
     ],
     ids=["ogd", "bogd", "bogd-certified", "pold", "pola"],

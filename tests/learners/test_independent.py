@@ -414,6 +414,7 @@ def test_lazy_pamo_is_the_regularised_leader_of_surrogates(gauge):
     assert outside > 5
 
 
+@pytest.mark.in_turn("cls", "domain")
 @pytest.mark.parametrize(
     ("cls", "domain", "method"),
     [

@@ -148,11 +148,11 @@ def test_certified_pola_makes_no_call_on_short_intervals_and_practical_pola_does
 def test_a_larger_budget_serves_better():
     """On a drifting target, and near what no budget at all gives."""
     rng = np.random.default_rng(0)
-    target = [np.eye(30)[t // 100] + 0.05 * rng.standard_normal(30) for t in range(300)]
+    target = [np.eye(30)[t // 60] + 0.05 * rng.standard_normal(30) for t in range(180)]
     losses = [dw.losses.SquaredDistance(point) for point in target]
 
     def suffered(cls, **settings):
-        return dw.play(cls(dw.Simplex(30), horizon=300, **settings), losses).losses.sum()
+        return dw.play(cls(dw.Simplex(30), horizon=180, **settings), losses).losses.sum()
 
     for cls in (dw.POLD, dw.POLA, dw.OneOracleAder):
         few, some, many = (suffered(cls, lmo_budget=b) for b in (0.02, 0.3, 4.0))
