@@ -52,6 +52,7 @@ def total_cap(method, D, h, rounds, scale=1.0):
     return rounds // block * CAPS[method](D, h, block, tolerance)
 
 
+@pytest.mark.in_turn("name", "method scale")
 @pytest.mark.parametrize("scale", [1.0, 0.05])
 @pytest.mark.parametrize("method", CAPS)
 @pytest.mark.parametrize("name", SETS)
@@ -187,6 +188,7 @@ def test_frank_wolfe_learners_ask_the_same_every_round(cls, settings, each):
         assert learner.oracle_calls.projection == learner.oracle_calls.gauge == 0
 
 
+@pytest.mark.in_turn("cls method", "cls tuning")
 @pytest.mark.parametrize("method", ["paper", "halfspace", "corrective"])
 @pytest.mark.parametrize("tuning", ["practical", "certified"])
 @pytest.mark.parametrize("cls", [dw.BOGDIP, dw.LOOBOGD, dw.POLD, dw.POLA, dw.POLAR])

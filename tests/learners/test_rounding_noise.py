@@ -88,6 +88,7 @@ def marks(cls, settings, name):
     return pytest.mark.slow if first and turn % 2 else ()
 
 
+@pytest.mark.in_turn("cls settings", "name")
 @pytest.mark.parametrize(
     ("cls", "settings", "name"),
     [
@@ -159,8 +160,8 @@ def test_nor_on_a_larger_ball(seed):
 @pytest.mark.parametrize(
     ("cls", "settings"),
     [
-        (dw.OnlineFrankWolfe, {"horizon": 1500}),
-        (dw.KalhanOFW, {"horizon": 1500}),
+        (dw.OnlineFrankWolfe, {"horizon": 750}),
+        (dw.KalhanOFW, {"horizon": 750}),
         (dw.LineSearchOFW, {"smoothness": 30.0}),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
@@ -169,8 +170,8 @@ def test_rounding_does_not_add_up_over_many_rounds(cls, settings):
     """A convex combination rounds by 1e-16 of the radius: 1e-12 leaves room for thousands of them."""
     rng, learner = np.random.default_rng(0), cls(small_ball(), **settings)
     fixed = rng.standard_normal((12, 10))
-    for t in range(1500):
-        gradient = fixed if t < 500 else fixed + rng.standard_normal((12, 10))
+    for t in range(750):
+        gradient = fixed if t < 250 else fixed + rng.standard_normal((12, 10))
         learner.update(LinearLoss(gradient))
         if t % 50 == 49:
             assert trace_norm(learner.decision) <= 1.0 + 1e-12

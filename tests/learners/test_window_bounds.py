@@ -66,22 +66,20 @@ ROUNDS = 120
 
 
 @functools.cache
-def known_bounds():
-    """Every contender as it is after a game of quiet rounds, by name."""
+def after_quiet_rounds(name):
+    """A contender as it is after a game of quiet rounds."""
+    cls, settings = CONTENDERS[name]
     ball = dw.L2Ball(2, radius=1.5)
-    learners = {}
-    for name, (cls, settings) in CONTENDERS.items():
-        learner = cls(ball, **{"horizon": ROUNDS, "lipschitz": 2.0, **settings})
-        for t in range(ROUNDS):
-            learner.update(LinearLoss([2.0 * (-1.0) ** t, 0.0]))
-        learners[name] = learner
-    return learners
+    learner = cls(ball, **{"horizon": ROUNDS, "lipschitz": 2.0, **settings})
+    for t in range(ROUNDS):
+        learner.update(LinearLoss([2.0 * (-1.0) ** t, 0.0]))
+    return learner
 
 
 @pytest.mark.parametrize("name", CONTENDERS)
 def test_a_bound_is_refused_or_counts_the_path(name):
     for tau in (None, 1, 50, ROUNDS, 10 * ROUNDS):
-        check_path_counts(known_bounds()[name], tau)
+        check_path_counts(after_quiet_rounds(name), tau)
 
 
 def check_path_counts(learner, tau):
@@ -101,7 +99,7 @@ def check_path_counts(learner, tau):
 
 @pytest.mark.parametrize("name", [*CERTIFIED, "bogd"])
 def test_adaptive_learners_are_among_those_that_answer(name):
-    learner = known_bounds()[name] if name == "bogd" else make(name, dw.L2Ball(2))
+    learner = after_quiet_rounds(name) if name == "bogd" else make(name, dw.L2Ball(2))
     assert bound_after(learner, ROUNDS, path_length=1.0, tau=50) > 0.0
     if name != "bogd":
         assert bound_after(learner, 4096, path_length=1.0) > bound_after(learner, 4096)
@@ -110,7 +108,7 @@ def test_adaptive_learners_are_among_those_that_answer(name):
 @pytest.mark.parametrize("name", [*CONTENDERS, "kalhan", "line-search"])
 def test_what_no_bound_can_be_asked_for_is_refused(name):
     others = {"kalhan": dw.KalhanOFW, "line-search": dw.LineSearchOFW}
-    learner = others[name](dw.L2Ball(2)) if name in others else known_bounds()[name]
+    learner = others[name](dw.L2Ball(2)) if name in others else after_quiet_rounds(name)
     for path_length in (-1.0, math.nan, math.inf):
         with pytest.raises(ValueError, match="path_length must be a finite number >= 0"):
             learner.bound(path_length=path_length)
