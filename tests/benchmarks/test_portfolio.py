@@ -20,7 +20,7 @@ needs_markets = pytest.mark.skipif(
     market_files() is None,
     reason="needs the markets of universal-portfolios; fetch them with: make markets",
 )
-LONG = ("nyse_o", "nyse_n", "tse", "msci")  # over twenty years, and two more
+LONG = ("nyse_o", "nyse_n", "tse", "msci", "sp500")  # over twenty years, and three more
 
 
 @needs_markets

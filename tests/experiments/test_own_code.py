@@ -71,6 +71,25 @@ def folder(tmp_path, request, monkeypatch):
 
 
 def test_a_sweep_of_own_learners_losses_and_streams(folder):
+    place, _ = folder
+    spec, store = sweep.read_spec(place / "sweep.toml"), sweep.Store(place / "found")
+    store.add(spec.title, spec.trials())
+    assert sweep.run_sweep(store, lambda: ProcessExecutor(1), trusted=spec.trials()) == 0
+    check_results(store)
+
+
+def check_results(store):
+    assert [len(store.trials), len(store.results)] == [6, 6]
+    assert {result.stream for result in store.results} == {"my targets"}
+    assert {result.trial.title for result in store.results} == {
+        "mine, nap=2",
+        "mine, nap=3",
+        "POLA",
+    }
+
+
+@pytest.mark.slow
+def test_the_command_of_such_a_sweep(folder):
     """By the command line, in processes of its own, from the folder of the sweep and from another one."""
     place, _ = folder
     command = [sys.executable, "-m", "driftwolfe.cli", "sweep", str(place / "sweep.toml")]
@@ -81,14 +100,7 @@ def test_a_sweep_of_own_learners_losses_and_streams(folder):
         cwd=place.parent,
     )
     assert done.returncode == 0, done.stderr
-    store = sweep.Store(place / "found")
-    assert [len(store.trials), len(store.results)] == [6, 6]
-    assert {result.stream for result in store.results} == {"my targets"}
-    assert {result.trial.title for result in store.results} == {
-        "mine, nap=2",
-        "mine, nap=3",
-        "POLA",
-    }
+    check_results(sweep.Store(place / "found"))
     assert "mine, nap=2" in (place / "found" / "summary.md").read_text()
 
 

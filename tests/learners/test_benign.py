@@ -112,6 +112,7 @@ def test_sword_is_what_its_docstring_says():
         learner.update(f)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("domain", [dw.L2Ball(3), dw.Simplex(4)], ids=["ball", "simplex"])
 @pytest.mark.parametrize(
     ("settings", "most"),

@@ -52,18 +52,13 @@ def decisions(make, domain, unit, options, rounds=40):
     return np.array(suffered), np.array(points)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("make", "name"),
     [
-        pytest.param(
-            *(make, name),
-            id=f"{make.__name__}-{name}",
-            marks=pytest.mark.slow
-            if (number + place) % 2
-            else (),  # quick: half of the sets in turn
-        )
-        for number, make in enumerate(LEARNER_CASES)
-        for place, (name, unit_set) in enumerate(SETS.items())
+        pytest.param(make, name, id=f"{make.__name__}-{name}")
+        for make in LEARNER_CASES
+        for name, unit_set in SETS.items()
         if suits(make, unit_set(1.0))
     ],
 )

@@ -131,7 +131,7 @@ import driftwolfe as dw
 from driftwolfe.points import FactoredMatrix, leading_triplet
 
 rng = np.random.default_rng(0)
-shape, stored, rank = (150_000, 60_000), 1_000_000, 50
+shape, stored, rank = (150_000, 60_000), 400_000, 20
 rows, cols = rng.integers(0, shape[0], stored), rng.integers(0, shape[1], stored)
 A = FactoredMatrix(
     rng.standard_normal((shape[0], rank)), np.ones(rank), rng.standard_normal((shape[1], rank))
