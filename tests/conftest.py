@@ -29,7 +29,9 @@ def pytest_configure(config):
 def compile_in_turns(worker, workers):
     """Each worker compiles a part of the loops first, then finds most of the others in the cache."""
     folder = Path(str(driftwolfe.__file__)).parent
-    names = sorted(f"driftwolfe.{path.parent.name}.{path.stem}" for path in folder.glob("*/*_kernels.py"))
+    names = sorted(
+        f"driftwolfe.{path.parent.name}.{path.stem}" for path in folder.glob("*/*_kernels.py")
+    )
     own = names[int(worker.removeprefix("gw")) :: workers]
     for name in [*own, *reversed(names)]:
         importlib.import_module(name)
@@ -45,7 +47,9 @@ def pytest_collection_modifyitems(items):
             continue
         given = item.callspec.params
         parts = [part.split() for part in turns.args] or [[name] for name in given]
-        values = {(item.path, item.originalname, *(f"{n}={given[n]!r}" for n in part)) for part in parts}
+        values = {
+            (item.path, item.originalname, *(f"{n}={given[n]!r}" for n in part)) for part in parts
+        }
         if values <= seen:
             item.add_marker(pytest.mark.slow)
         seen |= values

@@ -73,6 +73,12 @@ def swept(tmp_path_factory):
     return folder, _run(command, cwd=folder)
 
 
+@pytest.fixture
+def one_format(monkeypatch):
+    """Figures are written once: all formats take seconds, and are in what `swept` wrote."""
+    monkeypatch.setattr("driftwolfe.experiments.figures.FORMATS", {"svg": {"Date": None}})
+
+
 def _run(arguments, **options):
     command = [sys.executable, "-m", "driftwolfe.cli", *arguments]
     return subprocess.run(command, capture_output=True, text=True, **options)
@@ -88,14 +94,14 @@ def test_a_sweep_ends_with_its_table_and_where_things_lie(swept):
     assert "4 of 4 trials done" in done.stderr and len(done.stderr.splitlines()) <= 4
 
 
-def test_the_same_sweep_again_runs_nothing(swept, capsys):
+def test_the_same_sweep_again_runs_nothing(swept, one_format, capsys):
     folder, _ = swept
     before = {path: path.stat().st_mtime_ns for path in folder.glob("found/trials/*.json")}
     assert cli.main(["sweep", str(folder / "steps.toml"), "--out", str(folder / "found")]) == 0
     assert before == {p: p.stat().st_mtime_ns for p in folder.glob("found/trials/*.json")}
 
 
-def test_status_report_and_claims_read_what_is_there(swept, capsys):
+def test_status_report_and_claims_read_what_is_there(swept, one_format, capsys):
     found = str(swept[0] / "found")
     assert cli.main(["status", found]) == 0
     assert "Steps: 4 of 4 trials done" in capsys.readouterr().out

@@ -96,7 +96,12 @@ def test_broken_links_and_what_needs_the_network_are_found(site, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "script", [pytest.param("tour", marks=pytest.mark.slow), "architecture", "intervals"]
+    "script",
+    [
+        pytest.param("tour", marks=pytest.mark.slow),
+        "architecture",
+        pytest.param("intervals", marks=pytest.mark.slow),
+    ],
 )
 def test_the_figures_are_all_drawn_by_their_scripts(script, tmp_path):
     subprocess.run([sys.executable, str(DOCS / f"figures/{script}.py"), str(tmp_path)], check=True)

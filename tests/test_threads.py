@@ -32,12 +32,12 @@ def stream(seed, rounds=60):
 @pytest.mark.parametrize("make", LEARNERS, ids=lambda make: make.__name__)
 def test_learners_in_threads_are_as_if_alone(make):
     def run(seed):
-        learner = make(dw.L2Ball(4), horizon=60)
-        return [learner.update(loss) for loss in stream(seed)] + learner.decision.tolist()
+        learner = make(dw.L2Ball(4), horizon=40)
+        return [learner.update(loss) for loss in stream(seed, 40)] + learner.decision.tolist()
 
-    alone = [run(seed) for seed in range(6)]
-    with ThreadPoolExecutor(6) as pool:
-        assert list(pool.map(run, range(6))) == alone
+    alone = [run(seed) for seed in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(run, range(3))) == alone
 
 
 def test_matrix_learners_in_threads_are_as_if_alone():

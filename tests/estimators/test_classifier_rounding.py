@@ -42,6 +42,7 @@ def moved(learn, X):
     return float(np.abs(told - other).max())
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "options", [{}, {"fit_intercept": False, "learner": "pold", "radii": 10.0}], ids=str
 )

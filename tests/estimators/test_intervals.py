@@ -59,25 +59,23 @@ def test_coverage_is_what_the_offset_says_on_every_window(coverage):
         assert inside[start:end].mean() == pytest.approx(told, abs=1e-9)
 
 
-def test_windows_and_scores_are_better_than_those_of_adaptive_conformal_inference():
-    for seed in (11, 12):
-        residuals = jumping(seed=seed)
-        lower, upper, _ = played(AdaptiveIntervals(), residuals)
-        radii = conformal(residuals, 0.9, 0.005)
-        rows = slice(100, None)
-        ours = (lower <= residuals) & (residuals <= upper)
-        theirs = np.abs(residuals) <= radii
-        worst = [window_errors(inside[rows], 0.9).max() for inside in (ours, theirs)]
-        assert worst[0] <= 0.12 and worst[0] <= worst[1]
-        # The interval score: width, and 20 times the distance of what is outside.
-        scores = [
-            (high - low + 20.0 * np.maximum(0.0, np.maximum(low - residuals, residuals - high)))[
-                rows
-            ]
-            for low, high in ((lower, upper), (-radii, radii))
-        ]
-        assert scores[0].mean() <= scores[1].mean()
-        assert abs(ours[rows].mean() - 0.9) < 0.01
+@pytest.mark.parametrize("seed", [11, pytest.param(12, marks=pytest.mark.slow)])
+def test_windows_and_scores_are_better_than_those_of_adaptive_conformal_inference(seed):
+    residuals = jumping(seed=seed)
+    lower, upper, _ = played(AdaptiveIntervals(), residuals)
+    radii = conformal(residuals, 0.9, 0.005)
+    rows = slice(100, None)
+    ours = (lower <= residuals) & (residuals <= upper)
+    theirs = np.abs(residuals) <= radii
+    worst = [window_errors(inside[rows], 0.9).max() for inside in (ours, theirs)]
+    assert worst[0] <= 0.12 and worst[0] <= worst[1]
+    # The interval score: width, and 20 times the distance of what is outside.
+    scores = [
+        (high - low + 20.0 * np.maximum(0.0, np.maximum(low - residuals, residuals - high)))[rows]
+        for low, high in ((lower, upper), (-radii, radii))
+    ]
+    assert scores[0].mean() <= scores[1].mean()
+    assert abs(ours[rows].mean() - 0.9) < 0.01
 
 
 def test_a_bias_moves_the_centre():

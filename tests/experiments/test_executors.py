@@ -88,7 +88,7 @@ def test_whoever_stops_early_leaves_no_process_behind():
 
 def test_the_trials_of_processes_that_die_are_run_again():
     before = _processes().keys()
-    data = DataSet(name="jumping-target", rounds=500)
+    data = DataSet(name="jumping-target", rounds=300)
     trials = [trial("POLA", data=data, seed=seed) for seed in range(5)]
     outcomes, killed = [], []
     for outcome in run_trials(two_processes, trials):

@@ -41,6 +41,9 @@ def agrees(learner, reference, losses, atol):
         learner.update(loss)
 
 
+@pytest.mark.in_turn(
+    "kinds weights", "kinds G", "weights G", "name kinds", "name weights", "name G"
+)
 @pytest.mark.parametrize("G", [None, 5.0], ids=["learned", "given"])
 @pytest.mark.parametrize("weights", ["share", "sleeping"])
 @pytest.mark.parametrize("kinds", [("lazy",), ("origin",), ("agile",), ALL], ids="-".join)

@@ -171,7 +171,7 @@ def best_with_moves(signs, most):
 
 @pytest.mark.parametrize("name", CERTIFIED)
 def test_every_window_and_every_number_of_moves_is_below_the_bound(name):
-    T, most = 512, 60
+    T, most = 256, 60
     signs, learner = stretches(T, seed=1), make(name, dw.L2Ball(2))
     suffered = np.array([learner.update(LinearLoss([sign, 0.0])) for sign in signs])
     for tau in (1, 6, 61, 200, T):

@@ -79,6 +79,7 @@ def test_every_answer_is_a_minimiser_over_the_set_as_it_ends_up(name, budget_kep
         assert query @ answer <= (vertices @ query).min() + 1e-12 * np.linalg.norm(query)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("rounds", [7, 64, 300])
 @pytest.mark.parametrize("name", CONTENDERS)
 def test_nobody_who_keeps_the_budget_beats_the_guarantee(name, rounds):
