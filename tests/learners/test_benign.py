@@ -74,16 +74,16 @@ def test_weights_that_start_slow_hardly_move(kind):
     rng = np.random.default_rng(3)
     for size, start in itertools.product((2, 9), (0.02, 0.5, 20.0)):
         meta, lost, totals = OptimisticHedge(size, start), 0.0, np.zeros(size)
-        moved = errors = 0.0
-        for t in range(300):
+        moved, errors, last = 0.0, 0.0, None
+        for _ in range(300):
             hint = rng.random(size) * (1 + 9 * (kind == "hints alone"))
             meta.expect(hint)
             weights = meta.weights
-            if t:
+            if last is not None:
                 moved += np.abs(weights - last).sum() ** 2
             loss = {
                 "random": rng.random(size),
-                "alternating": (np.arange(size) + t) % 2.0,
+                "alternating": (np.arange(size) + meta.rounds) % 2.0,
                 "against": (weights == weights.max()) * 1.0,
                 "hints alone": hint + 0.01 * rng.random(size),
             }[kind]
