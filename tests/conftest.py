@@ -13,7 +13,7 @@ import driftwolfe
 from devices import NO_GPU, has_gpu
 from reliability.children import same_copy
 
-for profile, examples in {"quick": 15, "slow": 100}.items():
+for profile, examples in {"quick": 10, "slow": 100}.items():
     settings.register_profile(profile, deadline=None, derandomize=True, max_examples=examples)
 
 # Whatever a test starts imports the copy under test.

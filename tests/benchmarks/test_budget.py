@@ -6,7 +6,7 @@ import math
 import pytest
 
 from benchmarks.budget.__main__ import FOLDERS, main
-from benchmarks.budget.games import Store
+from benchmarks.budget.games import Store, plan
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +27,7 @@ def part(runs, name):
     return found
 
 
+@pytest.mark.slow
 def test_a_short_run_writes_records_tables_and_figures(folder, runs):
     names = ("vectors", "movielens", "bounds")
     assert {path.name for path in (folder / "figures").iterdir()} == {
@@ -41,6 +42,15 @@ def test_a_short_run_writes_records_tables_and_figures(folder, runs):
         assert all(math.isfinite(number) for number in numbers)
 
 
+def test_a_few_games_keep_their_budgets(tmp_path):
+    store, games = Store(tmp_path), list(plan(True))
+    assert len({game.key for game in games}) == len(games) > 90
+    for game in games[::20]:
+        run = store.get(game.key, lambda game=game: game.play(store))
+        assert run["budget"] is None or run["lmo_calls"] <= run["budget"] * run["rounds"] + 1e-6
+
+
+@pytest.mark.slow
 def test_budgets_are_never_exceeded(runs):
     played = [run for run in runs.values() if run.get("budget")]
     for run in played:
@@ -50,6 +60,7 @@ def test_budgets_are_never_exceeded(runs):
     assert all(run["worst_round"] <= math.ceil(run["budget"]) for run in even)
 
 
+@pytest.mark.slow
 def test_exact_projections_make_no_calls_and_no_limit_makes_more_than_a_budget(runs):
     games = part(runs, "sets")
     assert all(run["lmo_calls"] == 0 for run in games if run["kind"] == "exact")
@@ -59,6 +70,7 @@ def test_exact_projections_make_no_calls_and_no_limit_makes_more_than_a_budget(r
         assert free > max(run["lmo_calls"] for run in pold if run["kind"] == "budget")
 
 
+@pytest.mark.slow
 def test_polar_plays_beside_the_others(runs):
     ours = [run for run in part(runs, "sets") if run["learner"] == "POLAR"]
     kinds = {stream: set() for stream in ("vectors", "matrices", "flows")}
@@ -85,6 +97,7 @@ def test_stored_games_have_polar_below_all_others_with_one_call_per_round():
             assert ours < min(others)
 
 
+@pytest.mark.slow
 def test_regret_lies_between_what_none_can_beat_and_the_bound(runs):
     games = part(runs, "bounds")
     assert {run["budget"] for run in games} == {0.25, 1.0, 4.0}

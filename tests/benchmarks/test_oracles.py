@@ -1,11 +1,13 @@
 """The table of projections."""
 
 import numpy as np
+import pytest
 
 import driftwolfe as dw
 from benchmarks import oracles
 
 
+@pytest.mark.slow
 def test_oracles_prints_a_row_for_every_method_that_applies():
     table = oracles.as_markdown(list(oracles.oracle_table(repeats=1)))
     for text in ("L1 ball", "Birkhoff", "spanning trees", "flows", "trace norm"):

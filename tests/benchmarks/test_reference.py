@@ -83,6 +83,7 @@ def test_the_papers_projection_keeps_its_contract(most_calls):
         assert squared(x - y) <= 3 * eps
 
 
+@pytest.mark.slow
 def test_the_papers_bogd_ip_loses_what_ours_does():
     stream = dw.streams.synthetic.absolute_entries((20, 15), rounds=50, per_round=30, seed=0)
     h, c, totals = 50**-0.75, 200.0, []

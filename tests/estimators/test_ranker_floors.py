@@ -37,6 +37,7 @@ def test_a_change_of_taste(seed):
     assert recovery(later, hits, start) == 0
 
 
+@pytest.mark.slow
 @needs_data
 def test_recall_above_that_of_plain_cooccurrence_at_the_start():
     stream = likes()

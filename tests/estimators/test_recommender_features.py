@@ -142,6 +142,7 @@ def test_ratings_that_are_all_the_same():
     assert told[0] == 0.0 and told[1:] == pytest.approx(0.1, abs=1e-15)
 
 
+@pytest.mark.slow
 @needs_data
 def test_errors_on_movielens_in_batches_of_a_hundred():
     """0.7845 without features, and 0.7695 with them: `python -m benchmarks.recommender --features`."""

@@ -134,6 +134,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_trial_that_kills_its_process_every_time_is_given_up(tmp_path):
     log = tmp_path / "log"
     log.mkdir()

@@ -133,6 +133,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_results_of_this_machine(
         assert one.trial.title.endswith("there")
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_goes_away_is_told_in_a_sentence_and_the_sweep_goes_on_later(
     tmp_path, cluster, monkeypatch
 ):

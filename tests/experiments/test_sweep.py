@@ -261,6 +261,7 @@ def test_a_sweep_that_is_killed_again_and_again_comes_to_its_end(tmp_path):
         assert outcome_of(result) == outcome_of(run_trial(result.trial))
 
 
+@pytest.mark.slow
 @needs_proc
 def test_ctrl_c_ends_a_sweep_and_its_workers(tmp_path):
     folder = tmp_path / "sweep"

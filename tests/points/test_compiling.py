@@ -89,7 +89,7 @@ def _no_loop(numbers):
 PROGRAM = """
 from driftwolfe.points.compiling import NUMBERS, announcement, jit
 
-announcement.patience = {patience}
+announcement.patience = 0.0
 
 @jit(NUMBERS)
 def total(numbers):
@@ -107,9 +107,9 @@ def first(numbers):
 def test_a_terminal_is_told_that_it_compiles_and_only_when_it_does(tmp_path):
     pty = pytest.importorskip("pty", reason="needs a system with pseudo-terminals")
 
-    def told(cache, terminal=True, patience=0.0):
+    def told(cache, terminal=True):
         """What the program says on its stderr."""
-        (tmp_path / "program.py").write_text(PROGRAM.replace("{patience}", str(patience)))
+        (tmp_path / "program.py").write_text(PROGRAM)
         reader, writer = pty.openpty() if terminal else os.pipe()
         environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / cache)}
         subprocess.run(
@@ -127,7 +127,14 @@ def test_a_terminal_is_told_that_it_compiles_and_only_when_it_does(tmp_path):
     assert told("one") == [line, ""]
     assert told("one") == [""]  # from the cache
     assert told("other", terminal=False) == [""]
-    assert told("third", patience=60.0) == [""]  # sooner done than read
+
+
+def test_what_is_sooner_done_than_read_is_not_announced(monkeypatch, capsys):
+    announcement = compiling.Announcement()
+    monkeypatch.setattr("driftwolfe.terminal.Output.command_line", True)
+    announcement.on_start(None)
+    announcement.on_end(None)
+    assert not announcement.told and capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("stream", [None, io.StringIO()])

@@ -23,7 +23,7 @@ def test_everything_is_compiled_before_the_first_round():
             dw.OnlineFrankWolfe(ball, horizon=30),
             dw.MultiOCG(ball, horizon=30),
         ]
-        for _ in range(30):
+        for _ in range(15):
             places = rng.integers(0, 110, (2, 8))
             loss = dw.losses.AbsoluteEntries(*places, rng.standard_normal(8), shape=shape)
             for learner in learners:

@@ -216,12 +216,17 @@ def command(*arguments, largest=None, **options):
 
 
 @pytest.fixture(scope="module")
-def swept(tmp_path_factory):
+def steps(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sweep")
     (folder / "steps.toml").write_text(SPEC)
-    done = command("sweep", folder / "steps.toml", "--out", folder / "found", "--jobs", 1)
-    assert done.returncode == 0, done.stderr
     return folder
+
+
+@pytest.fixture(scope="module")
+def swept(steps):
+    done = command("sweep", steps / "steps.toml", "--out", steps / "found", "--jobs", 1)
+    assert done.returncode == 0, done.stderr
+    return steps
 
 
 def last_line(done):
@@ -230,13 +235,14 @@ def last_line(done):
     return done.stderr.splitlines()[-1]
 
 
-def test_a_sweep_that_cannot_write_its_list(swept, tmp_path):
-    done = command("sweep", swept / "steps.toml", "--out", tmp_path / "new", largest=20)
+def test_a_sweep_that_cannot_write_its_list(steps, tmp_path):
+    done = command("sweep", steps / "steps.toml", "--out", tmp_path / "new", largest=20)
     path = tmp_path / "new" / "sweep.json"
     assert last_line(done) == f"driftwolfe: could not write {path}: File too large"
     assert list(path.parent.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_report_that_cannot_be_written(swept):
     """Tables are small enough, figures are not: those of before stay."""
     folder = swept / "found"
@@ -257,9 +263,9 @@ def test_a_report_that_cannot_be_written(swept):
         ("reproduce", "matrix-completion", "--preset", "short"),
     ],
 )
-def test_a_file_where_the_results_should_go(arguments, swept, capsys, monkeypatch):
-    monkeypatch.chdir(swept)
-    (swept / "taken").write_text("a file")
+def test_a_file_where_the_results_should_go(arguments, steps, capsys, monkeypatch):
+    monkeypatch.chdir(steps)
+    (steps / "taken").write_text("a file")
     assert cli.main([*arguments, "--out", "taken"]) == 5
     told = capsys.readouterr().err
     assert told.splitlines()[-1].startswith("driftwolfe: could not write taken/")

@@ -274,8 +274,8 @@ def test_a_segment_ends_with_the_answer_that_shows_its_comparator():
 def test_experts_in_threads_share_the_oracle():
     set_threads(3)
     try:
-        game = ResistingOracle(40, 60.0)
-        learner = dw.POLA(game.domain, horizon=40, lipschitz=1.0, lmo_budget=60.0)
+        game = ResistingOracle(24, 60.0)
+        learner = dw.POLA(game.domain, horizon=24, lipschitz=1.0, lmo_budget=60.0)
         dw.play(learner, game.losses(learner))
     finally:
         set_threads(None)

@@ -146,6 +146,7 @@ def pold(stream):
     return dw.POLD(stream.domain, horizon=len(stream), **options)
 
 
+@pytest.mark.slow
 @needs_data
 def test_learners_fare_alike_on_shuttle_and_its_twin():
     real, twin = shuttle(), shuttle_twin()
