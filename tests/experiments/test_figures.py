@@ -307,10 +307,10 @@ def test_all_files_are_written_and_nothing_else(files):
     assert set(folder.iterdir()) == set(paths)
 
 
-def test_files_are_always_the_same(files, tmp_path):
-    *others, again = figures.save(figures.weights(played()), tmp_path, "weights")
+def test_files_are_always_the_same(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "FORMATS", {"svg": figures.FORMATS["svg"]})
+    (again,) = figures.save(figures.weights(played()), tmp_path, "weights")
     assert again.read_bytes() == (files[0] / "weights.svg").read_bytes()
-    assert {path.suffix for path in others} == {".png", ".pdf"}
 
 
 @pytest.mark.slow
