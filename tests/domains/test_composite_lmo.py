@@ -133,6 +133,7 @@ def own(name, lmo, **options):
     return dw.LMODomain(exact.shape, lmo, radius=radius, center=center, **options)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("scale", [1e-300, 1e-9, 1.0, 1e9, 1e300])
 @pytest.mark.parametrize("name", KNOWN)
 def test_an_oracle_that_maximises_is_refused_and_one_that_minimises_is_not(name, scale):

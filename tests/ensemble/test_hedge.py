@@ -125,6 +125,7 @@ def test_weights_stay_finite(loss_scale, size):
         assert (weights >= 0).all()
 
 
+@pytest.mark.in_turn("adversary loss_scale", "adversary horizon", "loss_scale horizon")
 @pytest.mark.parametrize("adversary", ADVERSARIES)
 @pytest.mark.parametrize("loss_scale", [1.0, "auto"])
 @pytest.mark.parametrize("horizon", [600, 300, None])

@@ -194,6 +194,7 @@ def test_a_batch_without_weight_is_not_there():
         TraceNormClassifier().fit(X, y, sample_weight=np.zeros(len(y)))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("features", [1, 2, 20, 260])
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_comes_probabilities_stay_probabilities(features, seed):

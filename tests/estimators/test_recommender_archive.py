@@ -24,6 +24,7 @@ def saved(path, count=700, **settings):
 
 
 #: Before the first rating, after one, in a block, after a projection, after a fold, after a restart.
+@pytest.mark.in_turn
 @pytest.mark.parametrize("count", [0, 1, 40, 64, 240, 256, 700, 4096, 4100])
 @pytest.mark.parametrize("learner", ["both", "pold"])
 def test_a_loaded_one_goes_on_to_the_last_bit(count, learner, tmp_path):

@@ -43,6 +43,7 @@ ASKED = [(0, 0), (3, 5), (11, 1), ("new", 1), (2, "new"), ("new", "new"), ("stra
 # -- what is learned ---------------------------------------------------------------------------------
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("loss", ["huber", "absolute", "squared"])
 @pytest.mark.parametrize("given", ["both", "users", "items", "none"])
 def test_the_model_is_that_of_plain_python(loss, given):

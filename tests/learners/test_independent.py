@@ -97,6 +97,7 @@ def test_bogd_is_descent_in_blocks(place):
     np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
 
 
+@pytest.mark.in_turn("grid linear", "place")
 @pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize("grid", ["tight", "paper", "experiment"])
 def test_pold_is_blocked_descents_and_a_softmax(place, grid, linear):
@@ -360,6 +361,7 @@ def test_steps_on_the_latest_loss_follow_its_gradients(place, inner_steps):
         np.testing.assert_allclose(decisions(learner, losses), plain, atol=AGREE)
 
 
+@pytest.mark.in_turn("kind linear", "domain")
 @pytest.mark.parametrize(("kind", "linear"), [("agile", False), ("agile", True), ("lazy", False)])
 @pytest.mark.parametrize(
     "domain",

@@ -92,6 +92,7 @@ def test_the_paper_needs_two_runs_at_its_own_constants():
         assert paper_cap(1.0, h, block, tolerance) == pytest.approx(2 * 4 / h ** (2 / 3))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("method", "feedback"), [("halfspace", "full"), ("paper", "linear")])
 @pytest.mark.parametrize("name", ["l1", "simplex", "birkhoff"])
 def test_pold_asks_as_often_as_its_experts_may(name, method, feedback):
@@ -111,6 +112,7 @@ def test_pold_asks_as_often_as_its_experts_may(name, method, feedback):
     assert learner.oracle_calls.projection == learner.oracle_calls.gauge == 0
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("method", CAPS)
 @pytest.mark.parametrize("name", ["l1", "simplex", "birkhoff"])
 def test_pola_asks_as_often_as_its_experts_may(name, method):

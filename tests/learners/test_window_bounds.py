@@ -260,6 +260,7 @@ def saol_by_hand(G, D, length):
     return G * D * math.sqrt(length), G * math.sqrt(length) / 2
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", ["pola", "pola-budget", "pola-budget-even", "saol", "pamo"])
 @pytest.mark.parametrize("R", [1.0, 1e-9, 1e12])
 def test_the_bound_on_windows_is_the_theorem(name, R):

@@ -58,6 +58,7 @@ def matrix_problem(seed, representation):
     return (x, y) if representation == "factored" else (x.toarray(), y.toarray())
 
 
+@pytest.mark.in_turn("method turn", "method representation")
 @pytest.mark.parametrize("representation", ["dense", "factored"])
 @pytest.mark.parametrize("turn", [0.0, 0.3, 0.8])
 @pytest.mark.parametrize("method", ["block", "corrective", "halfspace", "paper"])

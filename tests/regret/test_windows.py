@@ -37,6 +37,7 @@ def assert_same(regret, bounds):
     assert regret.upper >= lower - rounding
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kind", list(KINDS))
 @pytest.mark.parametrize("tau", [1, 4, 12])
 def test_every_kind_of_loss(kind, tau):
