@@ -61,6 +61,7 @@ def test_a_run_that_was_stopped_resumes_with_the_same_curves(method, tmp_path, m
     assert resumed.wall > kept.wall > 0.0
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes(tmp_path):
     asked, path = trial("POLA", data=LONG), tmp_path / "kept" / "kept.json"
     (tmp_path / "trial.json").write_bytes(canonical(asked))

@@ -30,6 +30,7 @@ def play_all(learner, losses):
 # -- Multi-OCG -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_strongly_convex_multi_ocg_has_logarithmic_regret_on_a_still_stream():
     """Below (G^2/lambda)(1 + ln T), and growing like it: sqrt(T) would have the exponent 1/2."""
     ball, G, lengths = dw.L2Ball(4, radius=2.0), 4.0, (64, 256, 1024)

@@ -44,7 +44,13 @@ LEARNERS = {
 }
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name.endswith(("exact", "budget")) else ())
+        for name in LEARNERS
+    ],
+)
 def test_the_same_game_for_any_number_of_threads(name):
     games, stream = [], losses(ROUNDS)
     for number in (1, 2, 3) if name == "POLD" else (1, 2):

@@ -104,6 +104,7 @@ def first(numbers):
 """
 
 
+@pytest.mark.slow
 def test_a_terminal_is_told_that_it_compiles_and_only_when_it_does(tmp_path):
     pty = pytest.importorskip("pty", reason="needs a system with pseudo-terminals")
 

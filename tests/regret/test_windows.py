@@ -107,6 +107,7 @@ def flipping_logistic(rounds, seed):
     ]
 
 
+@pytest.mark.slow
 def test_few_windows_are_solved_after_an_abrupt_change(monkeypatch):
     functions = flipping_logistic(200, 0)
     history = lagging_game(dw.TraceNormBall((3, 4), radius=20.0), functions, 1.0)
