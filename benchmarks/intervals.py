@@ -1,6 +1,6 @@
 """Prediction intervals under drift: `python -m benchmarks.intervals` compares on the same residuals.
 
-Ours, `AdaptiveIntervals`, with gains of 2 (the default) and 6; adaptive conformal inference (ACI, our own plain version,
+Ours, `AdaptiveIntervals`, with gains of 2 (the default) and 8; adaptive conformal inference (ACI, our own plain version,
 with the step 0.005 of its paper on the last 500 residuals, and with 0.05 on the last 100; and that of
 the package `mapie`, 0.005 on the last 100); and of the package `online-conformal`, strongly adaptive
 online conformal prediction (SAOCP), fully adaptive conformal inference (FACI; FACI-S on radii) and
@@ -189,7 +189,7 @@ def in_hindsight(play: Method, steps: int = 12) -> Method:
 
 def methods(equal: bool = False) -> dict[str, Method]:
     """All that are installed; with levels in hindsight, ours as it is and those it is for."""
-    mine = {"ours": ours, "ours, gain 6": partial(ours, gain=6.0)}
+    mine = {"ours": ours, "ours, gain 8": partial(ours, gain=8.0)}
     if equal:
         theirs = {"ACI, 0.005": aci(0.005, 500), "ACI, 0.05": aci(0.05, 100)}
         try:
