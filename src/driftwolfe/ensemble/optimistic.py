@@ -33,7 +33,7 @@ class OptimisticDescent(BallDescent):
               q_t = \lVert g_t - m_t\rVert
 
     `costs` has the last sums. A `correction` c charges each expert :math:`c\lVert y_t - y_{t-1}\rVert^2`
-    in its losses and its hints, and `costs` with what that adds.
+    in its losses and its hints, and `costs` with what that adds; :math:`\kappa` is then 1.
     """
 
     STATE = ("bases", "last", "share", "products", "scale", "moves", "costs")
@@ -115,6 +115,9 @@ class OptimisticDescent(BallDescent):
         """Choose the share of a gradient that was, so far, the best hint of the next."""
         along, square = self.products
         length = norm(self.last)
+        if self.correction > 0.0:  # losses are smooth
+            self.share = 1.0
+            return
         if length > 0.0:
             along, square = along + inner(self.last, gradient), square + length * length
         elif square == 0.0:  # nothing is known yet: expect it again
