@@ -1,9 +1,9 @@
 """Prediction intervals under drift: `python -m benchmarks.intervals` compares on the same residuals.
 
-Ours, `AdaptiveIntervals`, with gains of 2 (the default) and 8; adaptive conformal inference (ACI, our own plain version,
-with the step 0.005 of its paper on the last 500 residuals, and with 0.05 on the last 100; and that of
-the package `mapie`, 0.005 on the last 100); and of the package `online-conformal`, strongly adaptive
-online conformal prediction (SAOCP), fully adaptive conformal inference (FACI; FACI-S on radii) and
+Ours, `AdaptiveIntervals`, with gains of 2 (the default) and 8; adaptive conformal inference (ACI, our own
+plain version, with the step 0.005 of its paper on the last 500 residuals, and with 0.05 on the last 100;
+and that of the package `mapie`, 0.005 on the last 100); and of the package `online-conformal`, strongly
+adaptive online conformal prediction (SAOCP), fully adaptive conformal inference (FACI; FACI-S on radii) and
 scale-free gradient descent (SF-OGD). The first 100 residuals are for calibration. Synthetic streams are
 means over three seeds, which no constant of ours was chosen on; TrumpApproval and the first ratings of
 MovieLens were looked at then. No constant was chosen on the last three streams, of any seed.
