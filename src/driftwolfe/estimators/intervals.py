@@ -21,8 +21,9 @@ from driftwolfe.points.kinds import Array
 from driftwolfe.saved_state import Field, TreeReader, TreeWriter, check_fields
 from driftwolfe.storage import Archive, require
 
-#: Half-lives of the running means, in rows. All constants were chosen on seeds 10 to 12, 20 to 25 and (steady) 100 to 139 of the
-#: streams of benchmarks/intervals.py, TrumpApproval and MovieLens; docs/howto/intervals.md shows others.
+#: Half-lives of the running means, in rows. All constants were chosen on TrumpApproval, MovieLens and the
+#: streams of benchmarks/intervals.py, seeds 10 to 12, 20 to 25 and, of the steady one, 100 to 139;
+#: docs/howto/intervals.md shows others.
 HALF_LIVES = np.array([4.0, 16.0, 64.0, 256.0])
 #: How often each is a candidate for the radius: `SAOL` starts at equal weights, and where nothing changes
 #: a share of short memories costs more than it takes to find them where something does.
