@@ -2,8 +2,10 @@
 
 PyNOL is on the package index as pynol-xzp, which also needs autograd and multiprocess:
 `pip install pynol-xzp autograd multiprocess`. Both sides get the same losses with the same gradients, T and
-G, and start at the centre. PyNOL's simplex rescales instead of projecting, so its models get a simplex of
-theirs with our projection.
+G, and start at the centre: PyNOL as plain functions of NumPy, ours as losses of this library. PyNOL's simplex
+rescales instead of projecting, so its models get a simplex of theirs with our projection. Time is that of the
+processor. Ours is "no worse" where the mean of the differences of regret is at most its standard error over
+seeds, or 2 % of PyNOL's regret.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import driftwolfe as dw
-from driftwolfe.losses import FunctionLoss, LinearLoss, Loss, PortfolioLoss
+from driftwolfe.losses import AbsoluteRows, LinearLoss, Loss, PortfolioLoss, SquaredRows
 from driftwolfe.terminal import table
 
 N, FEW = 5, 80  # numbers in a point; rounds for PyNOL's FTPL, whose rounds take longer and longer
@@ -47,9 +49,10 @@ def streams(rounds: int, seed: int) -> Iterator[Stream]:
             told = (rows * truth).sum(axis=1)
             noise = 0.05 * rng.standard_normal(rounds)
             name = f"{place}, {drift}"
-            square = [_square(r, b) for r, b in zip(rows, told + noise, strict=True)]
+            halved = np.sqrt(0.5) * rows, np.sqrt(0.5) * (told + noise)  # f is half a square
+            square = [SquaredRows(r[None], [b]) for r, b in zip(*halved, strict=True)]
             yield Stream(f"squares, {name}", domain, square, truth, 2.0)
-            absolute = [_absolute(r, b) for r, b in zip(rows, told, strict=True)]
+            absolute = [AbsoluteRows(r[None], [b]) for r, b in zip(rows, told, strict=True)]
             yield Stream(f"absolute, {name}", domain, absolute, truth, 1.0)
             slopes = -truth + 0.5 * rng.standard_normal((rounds, N)) / np.sqrt(N)
             slopes /= np.maximum(1.0, np.linalg.norm(slopes, axis=1))[:, None]
@@ -74,12 +77,18 @@ def path(domain: dw.Domain, rounds: int, drift: str, rng: Any) -> NDArray[np.flo
     return (1.0 - share) * points[here] + share * points[(here + 1) % 5]
 
 
-def _square(row: NDArray[np.float64], wanted: float) -> Loss:
-    return FunctionLoss(lambda x: 0.5 * (x @ row - wanted) ** 2, lambda x: (x @ row - wanted) * row)
-
-
-def _absolute(row: NDArray[np.float64], wanted: float) -> Loss:
-    return FunctionLoss(lambda x: abs(x @ row - wanted), lambda x: np.sign(x @ row - wanted) * row)
+def functions(loss: Any) -> tuple[Any, Any]:
+    """Return the value and gradient of a loss as a user of PyNOL would write them."""
+    if isinstance(loss, LinearLoss):
+        g = loss.g
+        return lambda x: g @ x, lambda x: g
+    if isinstance(loss, PortfolioLoss):
+        r = loss.returns[0]
+        return lambda x: -np.log(r @ x), lambda x: -r / (r @ x)
+    row, wanted = loss.features[0], float(loss.targets[0])
+    if isinstance(loss, SquaredRows):
+        return lambda x: (x @ row - wanted) ** 2, lambda x: 2.0 * (x @ row - wanted) * row
+    return lambda x: abs(x @ row - wanted), lambda x: np.sign(x @ row - wanted) * row
 
 
 #: PyNOL's models, and what takes their place.
@@ -152,9 +161,9 @@ def measured(name: str, stream: Stream, side: str) -> Result:
     losses = stream.losses[: FEW if name.startswith("FTPL") else None]
     stream = stream._replace(losses=losses)
     play = _play_ours if side == "ours" else _play_theirs
-    started = time.perf_counter()
+    started = time.process_time()
     points = play(name, stream)
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     pairs = zip(losses, points, stream.comparators, strict=False)
     regret = sum(float(f.value(x)) - float(f.value(u)) for f, x, u in pairs)
     if name == "Scream":
@@ -177,10 +186,9 @@ def _play_theirs(name: str, stream: Stream) -> NDArray[np.float64]:
 
     model, points = theirs(name, stream), []
     for loss in stream.losses:
-        functions = {"func": loss.value, "grad_func": loss.gradient}
-        if name.startswith("FTPL"):
-            functions = {"func": loss._value if isinstance(loss, FunctionLoss) else loss.value}
-        points.append(np.array(model.opt(Environment(**functions))[0]))
+        value, gradient = functions(loss)
+        given = {"func": value} if name.startswith("FTPL") else {"func": value, "grad_func": gradient}
+        points.append(np.array(model.opt(Environment(**given))[0]))
     return np.array(points)
 
 

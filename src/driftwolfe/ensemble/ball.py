@@ -34,7 +34,30 @@ class BallExperts:
     def __init__(self, domain: Domain, steps: Array, start: Point) -> None:
         self.domain = domain
         self.steps = steps  # relative to each other
-        self.points: list[Point] = [start] * steps.size
+        self.points = [start] * steps.size
+
+    @property
+    def points(self) -> list[Point]:
+        """The point of each expert."""
+        if self._points is None:
+            self._points = list(self.table)
+        return self._points
+
+    @points.setter
+    def points(self, points: list[Point]) -> None:
+        self._points: list[Point] | None = points
+        self._table: Array | None = None
+
+    @property
+    def table(self) -> Array:
+        """The points, where they are arrays, as one; never written into."""
+        if self._table is None:
+            self._table = np.stack(self.points)
+        return self._table
+
+    @table.setter
+    def table(self, table: Array) -> None:
+        self._points, self._table = None, table
 
     def check_state(self) -> None:
         like = self.kept(self.domain.origin())
@@ -51,12 +74,12 @@ class BallExperts:
     def losses(self, gradient: Point) -> Array:
         """Return the linear loss of each expert."""
         if isinstance(gradient, np.ndarray):
-            return self.table.reshape(len(self.points), -1) @ gradient.ravel()
+            return self.table.reshape(self.steps.size, -1).dot(gradient.ravel())
         return np.array([inner(gradient, point) for point in self.points])
 
     def combined(self, weights: Array) -> Point:
         """Return the weighted mean of the points."""
-        if isinstance(self.points[0], np.ndarray):
+        if self._table is not None or isinstance(self.points[0], np.ndarray):
             table = self.table
             return weights.dot(table.reshape(len(table), -1)).reshape(table.shape[1:])
         return trimmed(weighted_sum(weights, self.points), TOO_MANY_COLUMNS)
@@ -65,17 +88,12 @@ class BallExperts:
         """Take gradient steps of `scale` times each expert's own, and clip to the ball."""
         center, radius = self.domain.center, self.domain.radius
         if isinstance(gradient, np.ndarray):
-            self.points = list(self.confined(self.table - self.step_along(gradient, scale)))
+            self.table = self.confined(self.table - self.step_along(gradient, scale))
             return
         ends = (y + (-scale * h) * gradient for h, y in zip(self.steps, self.points, strict=True))
         inside = (trimmed(clip_to_ball(end, center, radius), TOO_MANY_COLUMNS) for end in ends)
         # Experts must not share the entries of one gradient: files could not tell.
         self.points = [y.copy() if isinstance(y, FactoredMatrix) else y for y in inside]
-
-    @property
-    def table(self) -> Array:
-        """The points, where they are arrays, as one."""
-        return np.stack(self.points)
 
     def step_along(self, gradient: Array, scale: float) -> Array:
         """Return the step of each expert along a gradient."""
@@ -122,6 +140,12 @@ def approach(
 ) -> Approach:
     """Project y from x, to a point of the kind of x; the Frank-Wolfe gap says how nearly."""
     target = y
+    if oracle.method == "exact" and isinstance(x, np.ndarray):  # nothing to choose or to check
+        nearest = domain.project(y)
+        away = y - nearest
+        apart = norm(away)
+        outside = apart > _INSIDE * domain.radius
+        return Approach(nearest, away, outside, 0.0 if outside else apart)
     if is_array(y) and isinstance(x, FactoredMatrix):
         by_block = oracle.method in ("auto", "block") and not domain.cheap_projection
         target = y if by_block else FactoredMatrix._all_stored(y)
@@ -193,8 +217,14 @@ class BallDescent(BallExperts, Experts):
 
     def restart(self, which: slice, start: Point, keep: Collection[str] = ()) -> None:
         """Restart some experts at a point of the ball, with their plans."""
+        start = self.kept(start)
+        if isinstance(start, np.ndarray):
+            table = self.table.copy()
+            table[which] = start
+            self.table = table
+            return
         points = list(self.points)
-        points[which] = [self.kept(start)] * len(points[which])
+        points[which] = [start] * len(points[which])
         self.points = points
 
     def evaluate(

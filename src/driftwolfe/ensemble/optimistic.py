@@ -101,9 +101,8 @@ class OptimisticDescent(BallDescent):
             old = self.table
             bases = self.confined(np.stack(self.bases) - self.step_along(gradient, scale))
             self.bases = list(bases)
-            table = self.confined(bases - self.step_along(hint, scale))
-            self.points = list(table)
-            step = (table - old).reshape(self.size, -1)
+            self.table = self.confined(bases - self.step_along(hint, scale))
+            step = (self.table - old).reshape(self.size, -1)
             self.moves = np.einsum("ij,ij->i", step, step)
             return
         self.bases = self._moved(self.bases, gradient, scale)
