@@ -93,7 +93,7 @@ def functions(loss: Any) -> tuple[Any, Any]:
 
 #: PyNOL's models, and what takes their place.
 PAIRS: dict[str, Ours] = {
-    "Ader": lambda K, T, G: dw.Ader(K, T, G),
+    "Ader": lambda K, T, G: dw.Ader(K, T, G, tuning="certified"),
     "Ader, surrogate": lambda K, T, G: dw.Ader(K, T, G, feedback="linear"),
     "Ader_1p": lambda K, T, G: dw.OneProjectionAder(K, T, G),
     "SwordVariation": lambda K, T, G: dw.Sword(K, T, G),
@@ -107,7 +107,7 @@ PAIRS: dict[str, Ours] = {
     "AFLH": lambda K, T, G: dw.SACS(
         K, T, G
     ),  # PyNOL's is for convex losses, ours for exp-concave ones
-    "EAPAR": lambda K, T, G: dw.OneProjectionSAOL(K, T, G),
+    "EAPAR": lambda K, T, G: dw.SACS(K, T, G, projections="one"),
     "FTPLD": lambda K, T, G: dw.POLD(K, T, G),
     "FTPLA": lambda K, T, G: dw.POLA(K, T, G),
 }

@@ -137,6 +137,11 @@ CONTENDERS = {
     "sacs": (dw.SACS, {"loss_scale": "certified"}),
     "sacs-linear": (dw.SACS, {"tuning": "certified", "feedback": "linear", "start": "origin"}),
     "sacs-corrective": (dw.SACS, {"tuning": "certified", "method": "corrective"}),
+    "sacs-one": (dw.SACS, {"tuning": "certified", "projections": "one"}),
+    "sacs-one-corrective": (
+        dw.SACS,
+        {"tuning": "certified", "projections": "one", "method": "corrective"},
+    ),
     "scream": (dw.Scream, {"switching": 2.0}),
     "scream-anytime": (dw.Scream, {"switching": 0.2, "horizon": None}),
 }

@@ -12,7 +12,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.domains.base import in_ball, require_feasible, same_kind
 from driftwolfe.ensemble.descent import TOO_MANY_COLUMNS, GradientSum
 from driftwolfe.ensemble.experts import Evaluation, Experts, require_finite, weighted_sum
-from driftwolfe.ensemble.plan import Plan, ProjectionConfig
+from driftwolfe.ensemble.plan import ONE_GRADIENT, Plan, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import infeasible_projection
 from driftwolfe.points import FactoredMatrix, clip_to_ball, inner, norm
@@ -283,3 +283,53 @@ class BallDescent(BallExperts, Experts):
         require(same_kind(self.away, self.kept(self.x)), "points")
         require(norm(self.away) <= 2.0 * (1.0 + 1e-6) * self.domain.radius, "points")
         require(min(self.tolerance, self.largest_distance, self.projections) >= 0, "experts")
+
+
+class SelfConfidentBall(BallDescent):
+    r"""Experts on the ball around a set with steps from the gradients so far.
+
+    .. math:: \eta_t = \frac{2 R}{\sqrt{32 G^2 + 8\Gamma_t}}, \qquad
+              \Gamma_t = \sum_{s \le t}\lVert\tilde g_s\rVert^2
+
+    since the expert started; `worst` has the largest :math:`\Gamma` of each, or of any in its place before.
+    """
+
+    STATE = ("squares", "worst")
+    confidence = ONE_GRADIENT
+
+    def __init__(
+        self, oracle: ProjectionConfig, domain: Domain, plans: Sequence[Plan], start: Point
+    ) -> None:
+        self.squares, self.worst = np.empty((2, 0))
+        self.reach = 2.0 * domain.radius
+        super().__init__(oracle, self.confidence.a * self.reach, domain, plans, start)
+
+    @property
+    def tolerances(self) -> Array:
+        """Those of the plans, of which the smallest decides."""
+        return np.full(self.size, self.tolerance)
+
+    def add(self, start: Point, plans: Sequence[Plan]) -> None:
+        super().add(start, plans)
+        new = np.zeros(len(plans))
+        self.squares, self.worst = (np.append(each, new) for each in (self.squares, self.worst))
+
+    def restart(self, which: slice, start: Point, keep: Collection[str] = ()) -> None:
+        super().restart(which, start, keep)
+        self.squares = self.squares.copy()
+        self.squares[which] = 0.0
+
+    def step(self, loss: Loss, evaluation: Evaluation) -> None:
+        size = norm(evaluation.slopes)
+        if not size < 1e150:
+            raise ValueError("a gradient leaves the range of numbers; use other units")
+        self.squares = self.squares + size * size
+        self.worst = np.maximum(self.worst, self.squares)
+        if self.largest_gradient > 0.0:
+            self.steps = self.confidence.steps(self.largest_gradient, self.squares)
+        super().step(loss, evaluation)
+
+    def check_state(self) -> None:
+        super().check_state()
+        require(self.squares.size == self.worst.size == self.size, "experts")
+        require((self.squares >= 0.0).all() and (self.worst >= self.squares).all(), "experts")

@@ -81,6 +81,7 @@ class Hedge:
     totals: Array = field(init=False)  # L_i, less the smallest of them
     rounds: int = field(init=False, default=0)  # updates so far
     scale: float = field(init=False)  # the range B in use
+    _weights: Array | None = field(init=False, default=None, repr=False)  # once computed
 
     def __post_init__(self) -> None:
         self.size = checks.count(self.size, "size")
@@ -95,6 +96,7 @@ class Hedge:
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
+        self._weights = None
         require(self.size == self.prior.size == self.totals.size, "weights")
         require((self.prior > 0.0).all() and min(self.rounds, self.scale) >= 0, "weights")
         # The best has total 0, so that no rate can make all weights vanish.
@@ -104,6 +106,11 @@ class Hedge:
     @property
     def weights(self) -> Array:
         """The weights for the coming round."""
+        if self._weights is None:
+            self._weights = self._computed()
+        return self._weights.copy()
+
+    def _computed(self) -> Array:
         horizon = self.horizon or self.rounds + 1
         rate = math.sqrt(8.0 / horizon) / self.scale if self.scale > 0.0 else 0.0
         pairs = zip(self.prior.tolist(), self.totals.tolist(), strict=True)
@@ -125,6 +132,7 @@ class Hedge:
         least = min(totals)
         self.totals = np.array([total - least for total in totals])
         self.rounds += 1
+        self._weights = None
 
     def regret_bound(self, expert: int, rounds: int, scale: float) -> float:
         r"""Return a bound on the loss of the weighted mean less that of one expert.
@@ -380,6 +388,7 @@ class OptimisticHedge:
     hint: Array = field(init=False)  # of the losses of the coming round
     inverse_rate: float = field(init=False, default=0.0)  # a, in units of the loss
     rounds: int = field(init=False, default=0)  # updates so far
+    _weights: Array | None = field(init=False, default=None, repr=False)  # once computed
 
     def __post_init__(self) -> None:
         self.size = checks.count(self.size, "size")
@@ -387,19 +396,22 @@ class OptimisticHedge:
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
+        self._weights = None
         require(self.size == self.totals.size == self.hint.size and self.size > 0, "weights")
         require(self.totals.min() == 0.0 and min(self.inverse_rate, self.rounds) >= 0, "weights")
 
     @property
     def weights(self) -> Array:
         """The weights for the coming round."""
-        kept = _kept(self.totals + self.hint, self.inverse_rate)
-        weights: Array = kept / kept.sum()
-        return weights
+        if self._weights is None:
+            kept = _kept(self.totals + self.hint, self.inverse_rate)
+            self._weights = kept / kept.sum()
+        return self._weights.copy()
 
     def expect(self, losses: Any) -> None:
         """Take a hint of the losses of the coming round."""
         self.hint = checks.finite_array(losses, "losses", (self.size,)).copy()
+        self._weights = None
 
     def update(self, losses: Any) -> None:
         """Take the losses of the experts in this round."""
@@ -416,6 +428,7 @@ class OptimisticHedge:
             self.inverse_rate = a + gap / math.log(self.size)
         self.totals, self.hint = totals, np.zeros(self.size)
         self.rounds += 1
+        self._weights = None
 
     def regret_bound(self) -> float:
         """Return a bound on the loss of the weighted mean less that of any expert, so far."""

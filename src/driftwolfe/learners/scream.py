@@ -92,19 +92,15 @@ class Scream(GridLearner):
         """Play the mean of the experts; weigh them by their losses and moves; let each step."""
         f, weights, experts = as_loss(loss), self._meta.weights, self._experts
         evaluation = experts.evaluate(f, weights, True)
-        before = [*self._points(), experts.mean(weights)]
+        before, mean = experts.copied(), experts.mean(weights)
         self._meta.update(evaluation.losses + self.switching * self._moves)
         self._excess = self._excess + self._moves - float(weights @ self._moves)
         experts.step(f, evaluation)
-        pairs = zip(self._points(), before, strict=False)
-        self._moves = np.array([norm(now - then) for now, then in pairs])
+        self._moves = experts.moves_since(before)
         self._next_round()
-        self.moved += norm(self._experts.mean(self._meta.weights) - before[-1])
+        self.moved += norm(self._experts.mean(self._meta.weights) - mean)
         self._experts.settle(self._meta.weights)
         return evaluation.value
-
-    def _points(self) -> list[Point]:
-        return [self._experts.point(i) for i in range(self._experts.size)]
 
     def _begin(self, epoch: Epoch, start: Point) -> None:
         if self.t:
