@@ -26,6 +26,33 @@ from driftwolfe.storage import require
 _INSIDE = 1e-7
 
 
+class Rows:
+    """Points as a list, and, where they are arrays, as one: each is made from the other when first asked for."""
+
+    def __init__(self, given: list[Point] | Array) -> None:
+        self._points = given if isinstance(given, list) else None
+        self._table = None if isinstance(given, list) else given
+
+    @property
+    def stack(self) -> bool:
+        """Whether the points are arrays."""
+        return self._table is not None or isinstance(self.points[0], np.ndarray)
+
+    @property
+    def points(self) -> list[Point]:
+        """The list."""
+        if self._points is None:
+            self._points = list(self.table)
+        return self._points
+
+    @property
+    def table(self) -> Array:
+        """The array, with a row for each; never written into."""
+        if self._table is None:
+            self._table = np.stack(self.points)
+        return self._table
+
+
 class BallExperts:
     r"""Experts :math:`y_i \leftarrow P(y_i - \eta_i g)`, P the projection on the ball around the set."""
 
@@ -39,25 +66,20 @@ class BallExperts:
     @property
     def points(self) -> list[Point]:
         """The point of each expert."""
-        if self._points is None:
-            self._points = list(self.table)
-        return self._points
+        return self._rows.points
 
     @points.setter
     def points(self, points: list[Point]) -> None:
-        self._points: list[Point] | None = points
-        self._table: Array | None = None
+        self._rows = Rows(points)
 
     @property
     def table(self) -> Array:
         """The points, where they are arrays, as one; never written into."""
-        if self._table is None:
-            self._table = np.stack(self.points)
-        return self._table
+        return self._rows.table
 
     @table.setter
     def table(self, table: Array) -> None:
-        self._points, self._table = None, table
+        self._rows = Rows(table)
 
     def check_state(self) -> None:
         like = self.kept(self.domain.origin())
@@ -79,7 +101,7 @@ class BallExperts:
 
     def combined(self, weights: Array) -> Point:
         """Return the weighted mean of the points."""
-        if self._table is not None or isinstance(self.points[0], np.ndarray):
+        if self._rows.stack:
             table = self.table
             return weights.dot(table.reshape(len(table), -1)).reshape(table.shape[1:])
         return trimmed(weighted_sum(weights, self.points), TOO_MANY_COLUMNS)
@@ -104,8 +126,9 @@ class BallExperts:
         center = 0.0 if self.domain.center is None else self.domain.center
         away = ends - center
         rows = away.reshape(len(ends), -1)
-        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        if not lengths.max() < 1e150:  # squares have overflowed, or soon will
+        if np.vdot(rows, rows) < 1e300:  # squares do not overflow
+            lengths = np.sqrt(np.add.reduce(rows * rows, axis=1))
+        else:
             lengths = np.array([norm(row) for row in rows])
         shares = self.domain.radius / np.maximum(lengths, self.domain.radius)
         return center + shares.reshape(-1, *(1,) * (ends.ndim - 1)) * away

@@ -82,7 +82,7 @@ class DenseDescent(Descent):
 
     def moves_since(self, before: Any) -> Array:
         step = to_host(self._x) - before
-        moves: Array = np.sqrt(np.einsum("ij,ij->i", step, step))
+        moves: Array = np.sqrt(np.add.reduce(step * step, axis=1))
         return moves
 
     def scores(self, loss: Loss) -> Scores:

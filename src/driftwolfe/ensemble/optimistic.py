@@ -8,7 +8,7 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible, same_kind
-from driftwolfe.ensemble.ball import BallDescent
+from driftwolfe.ensemble.ball import BallDescent, Rows
 from driftwolfe.ensemble.descent import TOO_MANY_COLUMNS
 from driftwolfe.ensemble.experts import Evaluation
 from driftwolfe.ensemble.plan import Plan, ProjectionConfig
@@ -49,13 +49,22 @@ class OptimisticDescent(BallDescent):
         start: Point,
     ) -> None:
         self.correction, self.each = correction, each
-        self.bases: list[Point] = []
+        self.bases = []
         self.scale = 0.0  # the factor c on the steps that led to y
         self.moves, self.costs = np.empty((2, 0))  # squared moves of the last step
         super().__init__(oracle, step_scale, domain, plans, start)
         self.last = 0.0 * self.kept(domain.origin())  # gradient
         self.share = 0.0  # of the last gradient that is expected again
         self.products = np.zeros(2)  # of gradients with those before, and of these with themselves
+
+    @property
+    def bases(self) -> list[Point]:
+        """The points from which the experts' steps start."""
+        return self._bases.points
+
+    @bases.setter
+    def bases(self, points: list[Point]) -> None:
+        self._bases = Rows(points)
 
     @property
     def diameter(self) -> float:
@@ -73,6 +82,8 @@ class OptimisticDescent(BallDescent):
         self, loss: Loss, weights: Array, linear: bool = True, tangent: bool = False
     ) -> Evaluation:
         found = super().evaluate(loss, weights)
+        if not self.largest_gradient < 1e150:
+            raise ValueError("a gradient leaves the range of numbers; use other units")
         losses = found.losses + self.correction * self.moves
         return found._replace(losses=losses, played=float(weights @ losses))
 
@@ -96,16 +107,16 @@ class OptimisticDescent(BallDescent):
     def move(self, gradient: Point, scale: float) -> None:
         self._learn_share(gradient)
         self.last, self.scale = gradient, scale
-        before, hint = self.points, self.hint
+        hint = self.hint
         if isinstance(gradient, np.ndarray):
             old = self.table
-            bases = self.confined(np.stack(self.bases) - self.step_along(gradient, scale))
-            self.bases = list(bases)
+            bases = self.confined(self._bases.table - self.step_along(gradient, scale))
+            self._bases = Rows(bases)
             self.table = self.confined(bases - self.step_along(hint, scale))
             step = (self.table - old).reshape(self.size, -1)
-            self.moves = np.einsum("ij,ij->i", step, step)
+            self.moves = np.add.reduce(step * step, axis=1)
             return
-        self.bases = self._moved(self.bases, gradient, scale)
+        before, self.bases = self.points, self._moved(self.bases, gradient, scale)
         self.points = self._moved(self.bases, hint, scale)
         pairs = zip(self.points, before, strict=True)
         self.moves = np.array([norm(now - then) ** 2 for now, then in pairs])
@@ -139,11 +150,6 @@ class OptimisticDescent(BallDescent):
         else:
             ends = [trimmed(clip_to_ball(y, center, radius), TOO_MANY_COLUMNS) for y in ends]
         return [y.copy() if isinstance(y, FactoredMatrix) else y for y in ends]
-
-    def losses(self, gradient: Point) -> Array:
-        if not norm(gradient) < 1e150:
-            raise ValueError("a gradient leaves the range of numbers; use other units")
-        return super().losses(gradient)
 
     def settle(self, weights: Array) -> None:
         if self.each:  # the mean is in the set
