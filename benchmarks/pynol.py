@@ -23,7 +23,7 @@ import driftwolfe as dw
 from driftwolfe.losses import AbsoluteRows, LinearLoss, Loss, PortfolioLoss, SquaredRows
 from driftwolfe.terminal import table
 
-N, FEW = 5, 80  # numbers in a point; rounds for PyNOL's FTPL, whose rounds take longer and longer
+N, FEW = 5, 40  # numbers in a point; rounds for PyNOL's FTPL, whose rounds take longer and longer
 Ours = Callable[[dw.Domain, int, float], dw.Learner]
 
 
@@ -96,9 +96,9 @@ PAIRS: dict[str, Ours] = {
     "Ader": lambda K, T, G: dw.Ader(K, T, G, tuning="certified"),
     "Ader, surrogate": lambda K, T, G: dw.Ader(K, T, G, feedback="linear"),
     "Ader_1p": lambda K, T, G: dw.OneProjectionAder(K, T, G),
-    "SwordVariation": lambda K, T, G: dw.Sword(K, T, G),
+    "SwordVariation": lambda K, T, G: dw.Sword(K, T, G, gradients="own"),
     "SwordSmallLoss": lambda K, T, G: dw.Sword(K, T, G),
-    "SwordBest": lambda K, T, G: dw.Sword(K, T, G),
+    "SwordBest": lambda K, T, G: dw.Sword(K, T, G, gradients="own"),
     "SwordPP": lambda K, T, G: dw.Sword(K, T, G),
     "Scream": lambda K, T, G: dw.Scream(K, T, G, switching=0.1),
     "SAOL": lambda K, T, G: dw.SAOL(K, T, G),
@@ -187,7 +187,9 @@ def _play_theirs(name: str, stream: Stream) -> NDArray[np.float64]:
     model, points = theirs(name, stream), []
     for loss in stream.losses:
         value, gradient = functions(loss)
-        given = {"func": value} if name.startswith("FTPL") else {"func": value, "grad_func": gradient}
+        given = (
+            {"func": value} if name.startswith("FTPL") else {"func": value, "grad_func": gradient}
+        )
         points.append(np.array(model.opt(Environment(**given))[0]))
     return np.array(points)
 
@@ -202,48 +204,71 @@ def main() -> None:
     if find_spec("pynol") is None or find_spec("autograd") is None:
         print("PyNOL is not installed: pip install pynol-xzp autograd multiprocess")
         return
-    sums: dict[tuple[str, str], list[tuple[Result, Result]]] = {}
+    played: dict[tuple[str, str], list[tuple[Result, Result]]] = {}
     for seed in range(told.seeds):
         for stream in streams(told.rounds, seed):
             for name in told.only:
                 if name.startswith("FTPL") and not stream.name.startswith("squares, ball"):
                     continue
                 pair = measured(name, stream, "theirs"), measured(name, stream, "ours")
-                sums.setdefault((name, stream.name), []).append(pair)
-    rows, ahead = [], 0
-    for name in told.only:
-        games = {game: pairs for (of, game), pairs in sums.items() if of == name}
-        for game, pairs in games.items():
-            regret = np.array([[each.regret for each in pair] for pair in pairs])
-            micros = np.median([[each.micros for each in pair] for pair in pairs], axis=0)
-            means, wins = regret.mean(axis=0), int((regret[:, 1] <= regret[:, 0]).sum())
-            ahead += means[1] <= means[0]
-            numbers = [*(f"{r:.1f}" for r in means), f"{wins} of {len(pairs)}"]
-            rows.append([f"{name}: {game}", *numbers, *(f"{m:.0f}" for m in micros)])
+                played.setdefault((name, stream.name), []).append(pair)
+    games = [compared(*key, np.array(pairs)) for key, pairs in played.items()]
+    rows = [game.row() for name in told.only for game in games if game.name == name]
     print(*table(HEADS, rows), sep="\n")
-    print(f"ours has no more regret on {ahead} of {len(rows)}")
     print()
-    print(
-        *table(["model", "games", "no more regret", "regret, ratio", "time, ratio"], summary(sums)),
-        sep="\n",
-    )
+    totals = [summary(name, [game for game in games if game.name == name]) for name in told.only]
+    print(*table(TOTALS, totals), sep="\n")
 
 
-HEADS = ["PyNOL's model: stream", "regret", "ours", "no more", "us per round", "ours"]
+HEADS = [
+    "PyNOL's model: stream",
+    "regret",
+    "ours",
+    "more",
+    "+-",
+    "no worse",
+    "us per round",
+    "ours",
+]
+TOTALS = ["PyNOL's model", "no worse", "regret, ratio", "time, ratio", "least", "most"]
 
 
-def summary(sums: dict[tuple[str, str], list[tuple[Result, Result]]]) -> list[list[str]]:
-    """Return for each model how often ours had no more regret, and geometric means of ours over theirs."""
-    rows = []
-    for name in dict.fromkeys(of for of, _ in sums):
-        games = [np.array(pairs).mean(axis=0) for (of, _), pairs in sums.items() if of == name]
-        regret, micros = np.array(games).transpose(2, 0, 1)
-        wins = int((regret[:, 1] <= regret[:, 0]).sum())
-        ratios = (
-            f"{np.exp(np.log(each[:, 1] / each[:, 0]).mean()):.2f}" for each in (regret, micros)
-        )
-        rows.append([name, str(len(games)), str(wins), *ratios])
-    return rows
+class Game(NamedTuple):
+    """A model of PyNOL's and ours on a stream: means over seeds, of PyNOL's first."""
+
+    name: str
+    stream: str
+    regret: NDArray[np.float64]
+    micros: NDArray[np.float64]
+    more: float  # regret of ours than PyNOL's
+    error: float  # standard error of that
+
+    @property
+    def no_worse(self) -> bool:
+        return self.more <= max(self.error, 0.02 * abs(float(self.regret[0])))
+
+    def row(self) -> list[str]:
+        regret = (f"{each:.2f}" for each in (*self.regret, self.more, self.error))
+        times = (f"{each:.0f}" for each in self.micros)
+        return [f"{self.name}: {self.stream}", *regret, "yes" if self.no_worse else "no", *times]
+
+
+def compared(name: str, stream: str, pairs: NDArray[np.float64]) -> Game:
+    """Return the means of a pair's games, given as seeds x sides x (regret, microseconds)."""
+    regret, micros = pairs[:, :, 0], pairs[:, :, 1]
+    more = regret[:, 1] - regret[:, 0]
+    error = float(more.std(ddof=1) / np.sqrt(more.size)) if more.size > 1 else 0.0
+    medians = np.median(micros, axis=0)  # a busy machine has outliers
+    return Game(name, stream, regret.mean(axis=0), medians, float(more.mean()), error)
+
+
+def summary(name: str, games: list[Game]) -> list[str]:
+    """Return how often ours was no worse, and geometric means of ours over theirs."""
+    regret = np.array([game.regret[1] / game.regret[0] for game in games])
+    times = np.array([game.micros[1] / game.micros[0] for game in games])
+    means = (float(np.exp(np.log(each).mean())) for each in (regret, times))
+    numbers = (f"{each:.2f}" for each in (*means, times.min(), times.max()))
+    return [name, f"{sum(game.no_worse for game in games)} of {len(games)}", *numbers]
 
 
 if __name__ == "__main__":

@@ -132,6 +132,11 @@ CONTENDERS = {
     "sword-smooth": (dw.Sword, {"smoothness": 1.0}),
     "sword-anytime": (dw.Sword, {"horizon": None, "lipschitz": "auto"}),
     "sword-auto": (dw.Sword, {"lipschitz": "auto", "smoothness": 0.3}),
+    "sword-own": (dw.Sword, {"gradients": "own"}),
+    "sword-own-auto": (
+        dw.Sword,
+        {"gradients": "own", "horizon": None, "lipschitz": "auto", "smoothness": 0.3},
+    ),
     "sword-one": (dw.Sword, {"projections": "one"}),
     "sword-corrective": (dw.Sword, {"tuning": "certified", "method": "corrective"}),
     "sacs": (dw.SACS, {"loss_scale": "certified"}),

@@ -18,7 +18,7 @@ from driftwolfe.oracles import infeasible_projection
 from driftwolfe.points import FactoredMatrix, clip_to_ball, inner, norm
 from driftwolfe.points.devices import device_of, is_array
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.points.ops import trimmed
+from driftwolfe.points.ops import in_kind_of, trimmed
 from driftwolfe.storage import require
 
 #: Distance from the set, in radii, up to which a point counts as inside: the direction to a nearer one
@@ -108,10 +108,10 @@ class BallExperts:
 
     def move(self, gradient: Point, scale: float) -> None:
         """Take gradient steps of `scale` times each expert's own, and clip to the ball."""
-        center, radius = self.domain.center, self.domain.radius
         if isinstance(gradient, np.ndarray):
             self.table = self.confined(self.table - self.step_along(gradient, scale))
             return
+        center, radius = self.domain.center, self.domain.radius
         ends = (y + (-scale * h) * gradient for h, y in zip(self.steps, self.points, strict=True))
         inside = (trimmed(clip_to_ball(end, center, radius), TOO_MANY_COLUMNS) for end in ends)
         # Experts must not share the entries of one gradient: files could not tell.
@@ -123,15 +123,16 @@ class BallExperts:
 
     def confined(self, ends: Array) -> Array:
         """Return several arrays clipped to the ball."""
-        center = 0.0 if self.domain.center is None else self.domain.center
-        away = ends - center
+        center, radius = self.domain.center, self.domain.radius
+        away = ends if center is None else ends - center
         rows = away.reshape(len(ends), -1)
         if np.vdot(rows, rows) < 1e300:  # squares do not overflow
             lengths = np.sqrt(np.add.reduce(rows * rows, axis=1))
         else:
             lengths = np.array([norm(row) for row in rows])
-        shares = self.domain.radius / np.maximum(lengths, self.domain.radius)
-        return center + shares.reshape(-1, *(1,) * (ends.ndim - 1)) * away
+        shares = radius / np.maximum(lengths, radius)
+        inside: Array = shares.reshape(-1, *(1,) * (ends.ndim - 1)) * away
+        return inside if center is None else center + inside
 
 
 def surrogate(gradient: Point, away: Point) -> Point:
@@ -256,12 +257,17 @@ class BallDescent(BallExperts, Experts):
         """Evaluate a loss at x, and its linearisation, without what it says beside K, at all experts."""
         value, slope = loss.value_and_slope_at(loss.scores(self.x))
         require_finite(value, slope)
-        gradients, size = GradientSum().plus(loss, slope, self.x)
+        if isinstance(self.x, np.ndarray):
+            gradient = in_kind_of(loss.pull_back(slope, self.x), self.x)
+            size: float | None = norm(gradient)
+        else:
+            gradients, size = GradientSum().plus(loss, slope, self.x)
+            gradient = gradients.total(self.x)
         if size is None:
             size = float(loss.gradient_norms(slope[None])[0])  # type: ignore[attr-defined]
         require_finite(size)
         self.largest_gradient = max(self.largest_gradient, size)
-        gradient = self.kept(self.domain.tangent(gradients.total(self.x)))
+        gradient = self.kept(self.domain.tangent(gradient))
         if self.outside:
             gradient = surrogate(gradient, self.away)
         losses = self.losses(gradient)

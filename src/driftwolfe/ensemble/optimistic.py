@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +12,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible, same_kind
 from driftwolfe.ensemble.ball import BallDescent, Rows
 from driftwolfe.ensemble.descent import TOO_MANY_COLUMNS
-from driftwolfe.ensemble.experts import Evaluation
+from driftwolfe.ensemble.experts import Evaluation, require_finite
 from driftwolfe.ensemble.plan import Plan, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.points import FactoredMatrix, clip_to_ball, inner, norm
@@ -91,12 +93,14 @@ class OptimisticDescent(BallDescent):
         """Return what the experts will lose if the hint is right."""
         return self.losses(self.hint) + self.correction * self.moves
 
-    def charge(self, weights: Array, gradient: Point) -> None:
+    def charge(self, weights: Array, gradient: Any) -> None:
         """Add what this round costs each expert beside its step's distance terms."""
-        hint, scale = self.hint, self.scale_for(self.largest_gradient)
-        error = norm(gradient - hint)
+        hint = self.hint
+        self._charge(weights, norm(gradient - hint), norm(hint) > 0.0)
+
+    def _charge(self, weights: Array, error: Any, expected: Any) -> None:
         # Where nothing was expected, y is where the step starts, and that may be the new one.
-        step = (self.scale if norm(hint) > 0.0 else scale) * self.steps
+        step = np.where(expected, self.scale, self.scale_for(self.largest_gradient)) * self.steps
         charged = np.minimum(0.5 * step * error**2, 2.0 * self.domain.radius * error)
         switching = self.correction * (self.moves - float(weights @ self.moves))
         self.costs = self.costs + charged + switching
@@ -104,22 +108,25 @@ class OptimisticDescent(BallDescent):
     def step(self, loss: Loss, evaluation: Evaluation) -> None:
         self.move(evaluation.slopes, self.scale_for(self.largest_gradient))
 
-    def move(self, gradient: Point, scale: float) -> None:
+    def move(self, gradient: Any, scale: float) -> None:
         self._learn_share(gradient)
         self.last, self.scale = gradient, scale
         hint = self.hint
         if isinstance(gradient, np.ndarray):
-            old = self.table
-            bases = self.confined(self._bases.table - self.step_along(gradient, scale))
-            self._bases = Rows(bases)
-            self.table = self.confined(bases - self.step_along(hint, scale))
-            step = (self.table - old).reshape(self.size, -1)
-            self.moves = np.add.reduce(step * step, axis=1)
+            self._step(gradient, hint, scale)
             return
         before, self.bases = self.points, self._moved(self.bases, gradient, scale)
         self.points = self._moved(self.bases, hint, scale)
         pairs = zip(self.points, before, strict=True)
         self.moves = np.array([norm(now - then) ** 2 for now, then in pairs])
+
+    def _step(self, gradient: Array, hint: Array, scale: float) -> None:
+        """Step along a gradient and expect the hint: one of each for all experts, or a row for each."""
+        old, steps = self.table, (scale * self.steps).reshape(-1, *(1,) * (self.table.ndim - 1))
+        bases = self.confined(self._bases.table - steps * gradient)
+        self._bases = Rows(bases)
+        self.table = self.confined(bases - steps * hint)
+        self.moves = _squares(self.table - old)
 
     def _learn_share(self, gradient: Point) -> None:
         """Choose the share of a gradient that was, so far, the best hint of the next."""
@@ -166,3 +173,70 @@ class OptimisticDescent(BallDescent):
             require_feasible(self.domain, [*self.points, *self.bases])
         require(0.0 <= self.share <= 1.0 and self.products.shape == (2,), "experts")
         require(self.scale >= 0.0 and self.moves.min(initial=0.0) >= 0.0, "experts")
+
+
+class OwnOptimisticDescent(OptimisticDescent):
+    """Optimistic gradient descent on arrays, each expert from the gradients at its own points.
+
+    Weights follow the gradient at the mean. `lasts`, `shares` and `agreements` have for each expert what `last`,
+    `share` and `products` have for the weights.
+    """
+
+    STATE = ("lasts", "shares", "agreements")
+
+    def add(self, start: Point, plans: Sequence[Plan]) -> None:
+        super().add(start, plans)
+        self.lasts = np.zeros((self.size, *self.domain.shape))
+        self.shares, self.agreements = np.zeros(self.size), np.zeros((2, self.size))
+
+    def evaluate(
+        self, loss: Loss, weights: Array, linear: bool = True, tangent: bool = False
+    ) -> Evaluation:
+        """Evaluate a loss at x, and linearised at all experts; its slopes are gradients there and at these."""
+        found = super().evaluate(loss, weights)
+        slopes = loss.slope_at(loss.stacked_scores(self.table))
+        own = loss.stacked_pull_back(slopes, self.table)
+        require_finite(own)
+        if not np.vdot(own, own) < 1e300:
+            raise ValueError("a gradient leaves the range of numbers; use other units")
+        longest = math.sqrt(_squares(own).max())
+        self.largest_gradient = max(self.largest_gradient, longest)
+        first = own[0]
+        if self.domain.tangent(first) is not first:
+            own = np.stack([self.domain.tangent(each) for each in own])
+        return found._replace(slopes=(found.slopes, own))
+
+    def charge(self, weights: Array, gradient: Any) -> None:
+        hints = self._own_hints()
+        errors = np.sqrt(_squares(gradient[1] - hints))
+        self._charge(weights, errors, _squares(hints) > 0.0)
+
+    def move(self, gradient: Any, scale: float) -> None:
+        at_mean, own = gradient
+        self._learn_share(at_mean)
+        self.last, self.scale = at_mean, scale
+        lasts = self.lasts.reshape(self.size, -1)
+        products = np.add.reduce(lasts * own.reshape(self.size, -1), axis=1), _squares(self.lasts)
+        self.agreements = along, square = self.agreements + products
+        known = square > 0.0
+        self.shares = np.clip(along / np.where(known, square, 1.0), 0.0, 1.0)
+        self.shares[~known] = 1.0  # nothing is known yet: expect it again
+        self.lasts = own
+        self._step(own, self._own_hints(), scale)
+
+    def _own_hints(self) -> Array:
+        return self.shares.reshape(-1, *(1,) * (self.lasts.ndim - 1)) * self.lasts
+
+    def check_state(self) -> None:
+        super().check_state()
+        require(self.lasts.shape == self.table.shape, "experts")
+        require(self.shares.shape == (self.size,), "experts")
+        require(((self.shares >= 0.0) & (self.shares <= 1.0)).all(), "experts")
+        require(self.agreements.shape == (2, self.size), "experts")
+
+
+def _squares(rows: Array) -> Array:
+    """The squared length of each row."""
+    flat = rows.reshape(len(rows), -1)
+    squares: Array = np.add.reduce(flat * flat, axis=1)
+    return squares

@@ -32,6 +32,8 @@ class CoverLearner(Learner):
     STATE = ("_experts", "_meta", "_ends", "_lengths")
     PARTS = ("_experts", "_meta")
     options: Options
+    #: Of the coming round, once computed.
+    _weights: Array | None = None
 
     def __init__(
         self,
@@ -56,8 +58,7 @@ class CoverLearner(Learner):
 
     def update(self, loss: Any, ticket: Any = None) -> float:
         """Play the mean of the experts awake; weigh them by their losses; step; wake and retire."""
-        f = as_loss(loss)
-        weights = self._meta.weights
+        f, weights = as_loss(loss), self._current_weights()
         evaluation = self._experts.evaluate(f, weights, self.options.linear)
         if self.start == "origin":
             start = self.domain.origin()
@@ -76,13 +77,20 @@ class CoverLearner(Learner):
         self._ends = np.array([*ends, *self._ends[number:]], dtype=np.int64)
         if longer := starting[number:]:
             self._add(longer, start)
-        self._experts.settle(self._meta.weights)
+        self._weights = None
+        self._experts.settle(self._current_weights())
         return evaluation.value
 
     @property
     def decision(self) -> Point:
         """The weighted mean of the experts that are awake."""
-        return self._experts.mean(self._meta.weights)
+        return self._experts.mean(self._current_weights())
+
+    def _current_weights(self) -> Array:
+        """The weights of the coming round, computed once; never written into."""
+        if self._weights is None:
+            self._weights = self._meta.weights
+        return self._weights
 
     @property
     def expert_ends(self) -> Indices:
@@ -101,6 +109,7 @@ class CoverLearner(Learner):
 
     def check_state(self) -> None:
         super().check_state()
+        self._weights = None
         sizes = {self._experts.size, self._meta.size, self._ends.size, len(self._lengths)}
         require(len(sizes) == 1, "experts and intervals")
         require(all(type(length) is int for length in self._lengths), "intervals")

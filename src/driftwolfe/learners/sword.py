@@ -10,7 +10,7 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import OptimisticHedge
-from driftwolfe.ensemble.optimistic import OptimisticDescent
+from driftwolfe.ensemble.optimistic import OptimisticDescent, OwnOptimisticDescent
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Epoch, as_loss
@@ -28,7 +28,7 @@ from driftwolfe.storage import require
 
 
 class Sword(GridLearner):
-    r"""Optimistic gradient descent with many step sizes, and optimistic weights: one gradient per round.
+    r"""Optimistic gradient descent with many step sizes, and optimistic weights: one gradient per round, or more.
 
     .. math:: \hat x^i \leftarrow P_K(\hat x^i - \eta_i g_t), \qquad
               x^i_{t+1} = P_K(\hat x^i - \eta_i m_{t+1}), \qquad g_t = \nabla f_t(x_t)
@@ -50,6 +50,9 @@ class Sword(GridLearner):
         ``"each"``: two per expert and round, as published; ``"one"``: experts live on the ball around
         the set, and their mean is projected, as in `OneProjectionAder`. The default is ``"each"``, and
         ``"one"`` with other methods than ``"exact"``.
+    gradients
+        ``"one"``, at the decision, for all; ``"own"``: each expert follows those at its own points, N more
+        per round. They say more where losses have kinks. Needs arrays and ``projections="each"``.
     smoothness
         :math:`\beta` of the losses. If given, each expert is charged
         :math:`2\beta\lVert x^i_t - x^i_{t-1}\rVert^2`, the published correction, which makes
@@ -69,7 +72,8 @@ class Sword(GridLearner):
     :math:`A \le G^2 + 2V + 2\beta^2\sum_t\lVert x_t - x_{t-1}\rVert^2`; that the last sum is small is what
     the correction is for, and is proved in the original for its own weights, not here. With
     ``projections="one"`` gradients are those of the
-    surrogate, and A is measured with these. `docs/theory/benign.md` has the proofs.
+    surrogate, and A is measured with these. With ``gradients="own"``, experts have an A of their own, and
+    that of the weights is as before. `docs/theory/benign.md` has the proofs.
 
     Weights are scale-free where the original's have a rate that needs :math:`\beta`; the original expects
     all of the last gradient, :math:`\kappa = 1`, which is worse where losses have kinks.
@@ -98,6 +102,7 @@ class Sword(GridLearner):
         lipschitz: float | str = "auto",
         *,
         projections: str | None = None,
+        gradients: str = "one",
         smoothness: float | None = None,
         method: str = "exact",
         **options: Unpack[StepOptions],
@@ -109,12 +114,17 @@ class Sword(GridLearner):
         each = projections == "each" or (projections is None and method == "exact")
         if each and method != "exact":
             raise ValueError('projections="each" are exact; for another method say "one"')
+        one_of(gradients, "gradients", ("one", "own"))
+        own = gradients == "own"
+        if own and not (each and isinstance(domain.origin(), np.ndarray)):
+            raise ValueError('gradients="own" needs points that are arrays, and projections="each"')
         if method == "exact":
             require_projection(domain, "Sword", "POLAR")
         self.smoothness = None if smoothness is None else checks.positive(smoothness, "smoothness")
         correction = 2.0 * (self.smoothness or 0.0)
         self._past: list[Array] = []  # what finished epochs cost, see `_prices`
-        experts = partial(OptimisticDescent, checked.oracle, checked.step_scale, correction, each)
+        kind = OwnOptimisticDescent if own else OptimisticDescent
+        experts = partial(kind, checked.oracle, checked.step_scale, correction, each)
         super().__init__(domain, checked, partial(_plans, checked), experts, _optimistic)
 
     def update(self, loss: Any, ticket: Any = None) -> float:
