@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
@@ -66,6 +67,22 @@ def threads(count: int) -> Iterator[None]:
             yield
         finally:
             dw.set_threads(None)
+
+
+def thread_gain(repeats: int = 5) -> float:
+    """How many times as much two threads that share nothing do as one: 2 on two idle cores, 1 on one."""
+    numbers = np.linspace(0.0, 1.0, 10_000)  # within the cache; ufuncs hold no lock
+
+    def work(times: int) -> None:
+        for _ in range(times):
+            np.sin(numbers)
+
+    def pair() -> None:
+        wait([pool.submit(work, 500) for _ in range(2)])
+
+    with ThreadPoolExecutor(2) as pool:
+        middle = medians(race({"one": lambda: work(1000), "two": pair}, repeats))
+    return middle["one"] / middle["two"]
 
 
 def read_speed(size: int, repeats: int = 41) -> tuple[float, Timings]:

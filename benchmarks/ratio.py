@@ -84,7 +84,7 @@ class Ratio:
     def complaint(self) -> str:
         """One sentence about a missed limit."""
         side = "below its floor" if self.at_most is None else "above its ceiling"
-        return f"{self.row}: {self.name}: {self.ratio:.4g} is {side} of {self.limit:g}."
+        return f"{self.row}: {self.name}: {self.ratio:.4g} is {side} of {self.limit:.4g}."
 
     def as_record(self) -> dict[str, Any]:
         """Plain data for results.json."""
@@ -114,7 +114,7 @@ def limit_text(ratio: Ratio) -> str:
     """The limit with its direction."""
     if ratio.limit is None:
         return ""
-    return f"{'>=' if ratio.at_most is None else '<='} {ratio.limit:g}"
+    return f"{'>=' if ratio.at_most is None else '<='} {ratio.limit:.4g}"
 
 
 def number(value: float) -> str:

@@ -41,7 +41,7 @@ KINDS = (
     "certified",
 )
 
-HEAD = """# Regret against linear minimisations
+HEAD = """# Regret against linear minimisations: all numbers
 
 Made by `python -m benchmarks.budget`; every game is in results.json. What the rows mean and show:
 [README.md](README.md). Mean ± standard deviation of three seeds; without ±, one seed.

@@ -137,7 +137,7 @@ FIGURES: dict[str, tuple[str, str, Callable[[Mapping[str, Any]], Figure]]] = {
 }
 
 
-HEAD = """# What a GPU brings
+HEAD = """# What a GPU brings: all numbers
 
 Made by `python -m benchmarks.gpu` and its option `--draw`; all numbers are in results.json. Times are
 medians, from an idle device to an idle device. A floor is the time to read and write the bytes that an

@@ -132,7 +132,7 @@ def offered(domain):
 
 
 #: Sets without an LMO, which have tests of their own: tests/domains/test_separation.py.
-NO_LMO = {driftwolfe.domains.SeparationDomain}
+NO_LMO = {driftwolfe.domains.SeparationDomain, driftwolfe.domains.MembershipDomain}
 
 
 def test_every_public_set_has_cases():

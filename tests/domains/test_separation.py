@@ -1,5 +1,6 @@
 """Sets given by separations, beside the same sets with all oracles; SO-OGD on them."""
 
+import itertools
 import math
 
 import numpy as np
@@ -54,6 +55,26 @@ TWINS = {
     "corner": (
         lambda: dw.SeparationDomain(3, from_corner, radius=1.0, inner_radius=0.2, center=CORNER),
         lambda: dw.ConvexHull([[0.0] * 3, *np.eye(3)]),
+    ),
+}
+
+
+def by_membership(separate, **sizes):
+    """The same set, by tests alone."""
+    return dw.MembershipDomain(3, lambda y: separate(y) is None, **sizes)
+
+
+#: Twins by membership: set, the same with an LMO.
+TESTED = {
+    "l1": (by_membership(from_l1, radius=2.0, inner_radius=2.0 / math.sqrt(3)), TWINS["l1"][1]()),
+    "l2": (
+        by_membership(from_l2, radius=1.5, inner_radius=1.5, center=SHIFT),
+        TWINS["l2"][1](),
+    ),
+    "box": (by_membership(from_box, radius=3.0, inner_radius=0.5), TWINS["box"][1]()),
+    "corner": (
+        by_membership(from_corner, radius=1.0, inner_radius=0.2, center=CORNER),
+        TWINS["corner"][1](),
     ),
 }
 
@@ -216,3 +237,67 @@ def test_a_learner_on_it_is_saved_without_the_function(tmp_path):
     loaded = dw.load(tmp_path / "learner", domain=domain)
     assert np.array_equal(loaded.decision, learner.decision)
     assert loaded.oracle_calls == learner.oracle_calls
+
+
+# -- by membership tests alone -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TESTED)
+def test_cuts_by_membership_hold_the_set(name):
+    """Beside the set's support function; at vertices and edges too, where gauges have kinks."""
+    tested, known = TESTED[name]
+    center, rng = tested.origin(), np.random.default_rng(4)
+    corners = [known.lmo(g) - center for g in rng.standard_normal((12, 3))]
+    edges = [0.5 * (a + b) for a, b in itertools.pairwise(corners)]
+    for offset in [*corners, *edges, *rng.standard_normal((12, 3))]:
+        y = center + rng.uniform(1.01, 3.0) * offset / max(1e-3, np.linalg.norm(offset))
+        cut = tested._separate(y, 0.0)
+        if cut.normal is None:
+            assert known.contains(y, atol=1e-9)
+            continue
+        assert cut.normal @ known.lmo(-cut.normal) <= cut.level
+        inside = center + cut.share * (y - center)
+        assert known.contains(inside, atol=1e-9)
+        # The cut lies just beyond where the segment leaves the set.
+        beyond = cut.normal @ (y - center) - (cut.level - cut.normal @ center)
+        assert beyond >= (1 / cut.share - 1) - 2 * tested.cut_accuracy / tested.radius
+        assert cut.calls <= 25 * 3 + 110
+
+
+@pytest.mark.parametrize("name", TESTED)
+def test_projections_by_membership(name):
+    tested, known = TESTED[name]
+    tolerance, center = 4 * tested.cut_accuracy**2, tested.origin()
+    for y in outside(tested, np.random.default_rng(2)):
+        result = dw.infeasible_projection(tested, center, y, tolerance)
+        x, beside = result.feasible, result.infeasible
+        assert known.contains(x, atol=1e-9) and result.method == "separation"
+        assert np.linalg.norm(x - beside) ** 2 <= tolerance * (1 + 1e-9)
+        moved = beside - y
+        assert moved @ (beside + y - 2 * known.lmo(moved)) <= 1e-9 * (1 + y @ y)
+    with pytest.raises(ValueError, match="below what membership tests reach"):
+        dw.infeasible_projection(tested, center, y + 9.0, 0.1 * tested.cut_accuracy**2)
+
+
+@pytest.mark.parametrize("name", TESTED)
+def test_so_ogd_by_membership(name):
+    tested, known = TESTED[name]
+    rounds, slope = 60, np.array([1.0, -0.5, 0.25])
+    learner = dw.SOOGD(tested, horizon=rounds, lipschitz=2.0)
+    suffered = 0.0
+    for t in range(rounds):
+        suffered += learner.update(LinearLoss(slope if t < 30 else -slope))
+        assert known.contains(learner.decision, atol=1e-9)
+    assert suffered <= learner.bound()
+    best, worst = slope @ known.lmo(slope), slope @ known.lmo(-slope)
+    assert slope @ learner.decision >= worst - 0.2 * (worst - best)
+
+
+def test_what_a_membership_domain_refuses():
+    with pytest.raises(TypeError, match="contains must be a function"):
+        dw.MembershipDomain(3, None, radius=1.0, inner_radius=1.0)
+    with pytest.raises(ValueError, match="give a center that is"):
+        dw.MembershipDomain(3, lambda y: False, radius=1.0, inner_radius=1.0)
+    ball = TESTED["l2"][0]
+    assert ball.contains(SHIFT) and not ball.contains(SHIFT + 2.0)
+    assert ball.contains(SHIFT + np.array([1.5 + 1e-10, 0, 0]), atol=1e-9)

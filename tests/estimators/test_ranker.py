@@ -156,6 +156,31 @@ def test_many_at_once_is_one_by_one():
         )
 
 
+@pytest.mark.parametrize("delay", [0, 1, 7, 250])
+def test_events_that_come_late(delay):
+    pairs, weights = events(200)
+    times = np.cumsum(np.random.default_rng(4).exponential(size=200))
+    model, slow = Recommender(), Recommender()
+    ranks = model.prequential(pairs, weights=weights, times=times, delay=delay)
+
+    def learn(k):
+        slow.partial_fit([pairs[k]], weights=weights[k : k + 1], times=times[k : k + 1])
+
+    late = max(1, delay)
+    for k, (user, item) in enumerate(pairs):
+        if k >= late:
+            learn(k - late)
+        listed = slow.recommend(user, ITEMS)
+        assert ranks[k] == (listed.index(item) if item in listed and weights[k] > 0.0 else -1)
+    for k in range(max(0, 200 - late), 200):
+        learn(k)
+    assert model.recommend(0, ITEMS, return_scores=True)[0] == slow.recommend(0, ITEMS)
+    assert np.array_equal(model.expert_weights_, slow.expert_weights_)
+    with pytest.raises(ValueError, match="times must never fall"):
+        model.prequential(pairs, times=times[::-1], delay=delay)
+    assert model.n_events_ == slow.n_events_
+
+
 def test_scores_of_all_items_sum_to_one():
     pairs, weights = events(600)
     model = Recommender().partial_fit(pairs, weights=weights)

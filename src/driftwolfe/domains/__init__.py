@@ -19,7 +19,7 @@ from driftwolfe.domains.combinatorial import (
 )
 from driftwolfe.domains.composite import LMODomain, ProductDomain
 from driftwolfe.domains.hull import ConvexHull
-from driftwolfe.domains.separation import SeparationDomain
+from driftwolfe.domains.separation import MembershipDomain, SeparationDomain
 from driftwolfe.domains.spectral import Spectrahedron, TraceNormBall
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "L2Ball",
     "LMODomain",
     "LinfBall",
+    "MembershipDomain",
     "OracleCalls",
     "PartitionMatroidPolytope",
     "ProductDomain",

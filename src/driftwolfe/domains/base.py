@@ -83,6 +83,8 @@ class Domain(ABC):
     rank_one_atoms: bool = False
     #: Whether `contains` costs no more than a few calls of `lmo`.
     cheap_membership: bool = True
+    #: Least distance from its target of a projection with method ``"separation"``.
+    cut_accuracy: float = 0.0
     #: Arguments of the constructor, each with the attribute that holds it; None for sets of functions.
     _made_from: ClassVar[tuple[tuple[str, str], ...] | None] = None
 
@@ -443,7 +445,7 @@ class CountedDomain(Domain):
 for _name in (
     *("origin", "tangent", "check_point", "restricted_to", "can", "warm_up", "unwrapped"),
     *("cheap_projection", "cheap_membership", "affordable_projection", "default_method"),
-    *("lmo_method", "rank_one_atoms", "dimension"),
+    *("lmo_method", "rank_one_atoms", "dimension", "cut_accuracy"),
 ):
     _own = property(attrgetter(f"domain.{_name}"), doc=f"`{_name}` of the set inside, not counted.")
     setattr(CountedDomain, _name, _own)

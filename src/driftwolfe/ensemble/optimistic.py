@@ -35,7 +35,7 @@ class OptimisticDescent(BallDescent):
               q_t = \lVert g_t - m_t\rVert
 
     `costs` has the last sums. A `correction` c charges each expert :math:`c\lVert y_t - y_{t-1}\rVert^2`
-    in its losses and its hints, and `costs` with what that adds.
+    in its losses and its hints, and `costs` with what that adds; :math:`\kappa` is then 1.
     """
 
     STATE = ("bases", "last", "share", "products", "scale", "moves", "costs")
@@ -132,6 +132,9 @@ class OptimisticDescent(BallDescent):
         """Choose the share of a gradient that was, so far, the best hint of the next."""
         along, square = self.products
         length = norm(self.last)
+        if self.correction > 0.0:  # losses are smooth
+            self.share = 1.0
+            return
         if length > 0.0:
             along, square = along + inner(self.last, gradient), square + length * length
         elif square == 0.0:  # nothing is known yet: expect it again
@@ -218,9 +221,10 @@ class OwnOptimisticDescent(OptimisticDescent):
         lasts = self.lasts.reshape(self.size, -1)
         products = np.add.reduce(lasts * own.reshape(self.size, -1), axis=1), _squares(self.lasts)
         self.agreements = along, square = self.agreements + products
-        known = square > 0.0
+        # Where nothing is known yet, or losses are smooth: expect it again.
+        known = (square > 0.0) & (self.correction == 0.0)
         self.shares = np.clip(along / np.where(known, square, 1.0), 0.0, 1.0)
-        self.shares[~known] = 1.0  # nothing is known yet: expect it again
+        self.shares[~known] = 1.0
         self.lasts = own
         self._step(own, self._own_hints(), scale)
 

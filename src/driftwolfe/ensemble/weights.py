@@ -364,6 +364,9 @@ class OptimisticHedge:
     ----------
     size
         Number N of experts.
+    start
+        a at the beginning, in units of the loss. Larger ones keep weights from moving much, and add
+        `start` ln N to the bound.
 
     Examples
     --------
@@ -384,21 +387,24 @@ class OptimisticHedge:
     STATE: ClassVar = ("size", "totals", "hint", "inverse_rate", "rounds")
 
     size: int
+    start: float = 0.0
     totals: Array = field(init=False)  # L_i, less the smallest of them
     hint: Array = field(init=False)  # of the losses of the coming round
-    inverse_rate: float = field(init=False, default=0.0)  # a, in units of the loss
+    inverse_rate: float = field(init=False)  # a, in units of the loss
     rounds: int = field(init=False, default=0)  # updates so far
     _weights: Array | None = field(init=False, default=None, repr=False)  # once computed
 
     def __post_init__(self) -> None:
         self.size = checks.count(self.size, "size")
+        self.start = self.inverse_rate = checks.nonnegative(self.start, "start")
         self.totals, self.hint = np.zeros((2, self.size))
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
         self._weights = None
         require(self.size == self.totals.size == self.hint.size and self.size > 0, "weights")
-        require(self.totals.min() == 0.0 and min(self.inverse_rate, self.rounds) >= 0, "weights")
+        require(self.totals.min() == 0.0 and self.rounds >= 0, "weights")
+        require(self.inverse_rate >= self.start, "weights")
 
     @property
     def weights(self) -> Array:
@@ -435,7 +441,7 @@ class OptimisticHedge:
 
     def regret_bound(self) -> float:
         """Return a bound on the loss of the weighted mean less that of any expert, so far."""
-        return 2.0 * self.inverse_rate * math.log(self.size)
+        return (2.0 * self.inverse_rate - self.start) * math.log(self.size)
 
 
 def _kept(behind: list[float], a: float) -> list[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,19 @@ _QUICK = {str, int}
 _NUMBERS = (float, int, bool)
 #: Users that are scored together in `recommend_many`.
 BLOCK = 1024
+
+
+class _Events(NamedTuple):
+    """Checked events."""
+
+    users: list[Any]
+    items: list[Any]
+    weights: Array
+    times: Array | None
+
+    def part(self, which: slice) -> _Events:
+        times = None if self.times is None else self.times[which]
+        return _Events(self.users[which], self.items[which], self.weights[which], times)
 
 
 class Recommender(UsersAndItems):
@@ -102,6 +115,7 @@ class Recommender(UsersAndItems):
         self._times = np.zeros(3)  # the last one, the sum of the times between two, their number
         self.note_: dict[str, Any] | None = None
 
+    @writes
     def partial_fit(self, pairs: Any, *, weights: Any = None, times: Any = None) -> Self:
         """Learn events, in the order given.
 
@@ -117,10 +131,9 @@ class Recommender(UsersAndItems):
             of the mean time between two events, instead of with every event.
         """
         if times is not None or not self._learn_single(pairs, weights):
-            self._learn(pairs, weights, times, False)
+            self._learn(self._checked(pairs, weights, times))
         return self
 
-    @writes
     def _learn_single(self, pairs: Any, weights: Any) -> bool:
         """Learn one event of a known user and item, and return True; the checks of many take longer."""
         weight = 1.0
@@ -139,18 +152,34 @@ class Recommender(UsersAndItems):
         self._pool.learn_single(row, col, weight)
         return True
 
-    def prequential(self, pairs: Any, *, weights: Any = None, times: Any = None) -> Indices:
+    @writes
+    def prequential(
+        self, pairs: Any, *, weights: Any = None, times: Any = None, delay: int = 0
+    ) -> Indices:
         """Rank the item of each event, then learn it, one after the other; return the ranks.
 
         Rank 0 is the item recommended first. It is -1 where there was nothing to recommend: the item
         was not known yet, was seen before, or has weight 0. Much quicker than `recommend` and
-        `partial_fit` for each event.
+        `partial_fit` for each event. With a delay of n, an event is learned just before that n events
+        later is ranked, the last n at the end; what is known and seen is what was learned.
         """
-        return self._learn(pairs, weights, times, True)
+        late = checks.count(delay, "delay", least=0)
+        events = self._checked(pairs, weights, times)
+        if late <= 1:
+            return self._learn(events, ranked=True)
+        ranks = np.full(len(events.users), -1)
+        for k in range(ranks.size):
+            if k >= late:
+                self._learn(events.part(slice(k - late, k - late + 1)))
+            if events.weights[k] > 0.0:
+                found = self.recommend(events.users[k], len(self._items))
+                if events.items[k] in found:
+                    ranks[k] = found.index(events.items[k])
+        self._learn(events.part(slice(-late, None)))
+        return ranks
 
-    @writes
-    def _learn(self, pairs: Any, weights: Any, times: Any, ranked: bool) -> Indices:
-        """Check events, number their ids, and learn them."""
+    def _checked(self, pairs: Any, weights: Any, times: Any) -> _Events:
+        """Check events, and that their times do not fall; nothing changes."""
         users, items = columns(pairs)
         if not users:
             raise ValueError("pairs is empty: give at least one event to learn")
@@ -160,14 +189,21 @@ class Recommender(UsersAndItems):
         )
         if counted.min() < 0.0 or counted.max() > LARGEST_WEIGHT:
             raise ValueError(f"weights must lie in 0..{LARGEST_WEIGHT:g}")
-        elapsed, clock = (counted > 0.0).astype(float), self._times
         if times is not None:
-            elapsed, clock = self._elapsed(checks.finite_array(times, "times", size))
-        rows, new_users = self._users.number(users)
-        cols, new_items = self._items.number(items)
+            times = checks.finite_array(times, "times", size)
+            self._elapsed(times)
+        return _Events(users, items, counted, times)
+
+    def _learn(self, events: _Events, ranked: bool = False) -> Indices:
+        """Number the ids of checked events, and learn them; return their ranks, if asked for."""
+        elapsed, clock = (events.weights > 0.0).astype(float), self._times
+        if events.times is not None:
+            elapsed, clock = self._elapsed(events.times)
+        rows, new_users = self._users.number(events.users)
+        cols, new_items = self._items.number(events.items)
         if new_users or new_items:
             self._pool.grow(len(self._users) + len(new_users), len(self._items) + len(new_items))
-        found = self._pool.learn(rows, cols, counted, elapsed, ranked)
+        found = self._pool.learn(rows, cols, events.weights, elapsed, ranked)
         self._users.add(new_users)
         self._items.add(new_items)
         self._times = clock

@@ -16,6 +16,8 @@ from driftwolfe.points.kinds import Array
 
 #: ||y_1 - c||^2 terms of the master inequality in units of D^2: anywhere in K, and at the centre.
 ANYWHERE, AT_CENTER = 1 / 2, 1 / 8
+#: Inverse rate of weights that are slow enough for `gradient_variation`, in units of smoothness times D^2.
+SLOW_WEIGHTS = math.sqrt(7.5)
 
 
 def asked(path_length: float, tau: int | None) -> tuple[float, int | None]:
@@ -318,6 +320,45 @@ def smooth_frank_wolfe(
     if share is None:
         return float(np.sqrt(2.0 * curvature * rounds * total) + 2.0 * total)
     return float(total / share + curvature * share * rounds / 2.0)
+
+
+def gradient_variation(
+    G: float,
+    D: float,
+    smoothness: float,
+    steps: Array,
+    path_length: float = 0.0,
+    variation: float = 0.0,
+) -> float:
+    r"""Return a bound on the regret of `Sword` that knows the losses' smoothness.
+
+    .. math:: \min_{\eta \le 1/(16\beta)}\Big(\frac{D^2/8 + D P/2}{\eta} + \eta B\Big)
+              + D\sqrt{B\ln N} + (7.5 + \sqrt{7.5})\,\beta D^2\ln N + 4 G D, \qquad B = 2 G^2 + 4 V
+
+    Infinite where no step is small enough. `docs/theory/benign.md` has the proof.
+
+    Parameters
+    ----------
+    G, D, smoothness, steps
+        Bound on gradients, twice the radius, :math:`\beta`, and the N step sizes.
+    path_length, variation
+        P of the comparators, and :math:`V = \sum_{t > 1}\max_x\lVert\nabla f_t(x) - \nabla
+        f_{t-1}(x)\rVert^2`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> steps = 2.0 ** -np.arange(10)
+    >>> round(gradient_variation(1.0, 2.0, 0.1, steps, variation=4.0))
+    37
+    """
+    total, price = 2.0 * G**2 + 4.0 * variation, math.log(len(steps))
+    small = np.asarray(steps)[np.multiply(16.0 * smoothness, steps) <= 1.0]
+    if not small.size:
+        return math.inf
+    best = float(((AT_CENTER * D + 0.5 * path_length) * D / small + small * total).min())
+    slow = (7.5 + SLOW_WEIGHTS) * smoothness * D**2 * price
+    return best + D * math.sqrt(total * price) + slow + 4.0 * G * D
 
 
 def curved_distance(G: float, curvature: float, distance: float) -> float:

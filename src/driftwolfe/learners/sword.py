@@ -54,9 +54,10 @@ class Sword(GridLearner):
         ``"one"``, at the decision, for all; ``"own"``: each expert follows those at its own points, N more
         per round. They say more where losses have kinks. Needs arrays and ``projections="each"``.
     smoothness
-        :math:`\beta` of the losses. If given, each expert is charged
-        :math:`2\beta\lVert x^i_t - x^i_{t-1}\rVert^2`, the published correction, which makes
-        weights stable; the bound includes its price.
+        :math:`\beta` of the losses. If given, :math:`\kappa = 1`, each expert is charged
+        :math:`2\beta\lVert x^i_t - x^i_{t-1}\rVert^2`, the published correction, and weights have a rate of
+        at most :math:`1/(2.74\,\beta D^2)`: the regret is then small where gradients change little as functions
+        (`bounds.gradient_variation`).
     tolerance_scale
         Factor on the tolerance :math:`D^2/T` of projections that are not exact.
     tuning
@@ -67,16 +68,15 @@ class Sword(GridLearner):
     -----
     A is known after the game, and the bound holds for any convex losses. If they are
     :math:`\beta`-smooth and nonnegative on the whole space, then :math:`A \le 8\beta\sum_t f_t(x_t)`, so regret is
-    :math:`O(\sqrt{(1 + P + F)(1 + P)})` with F the loss of the comparators. With V the
-    sum of the largest squared changes of gradients and :math:`\kappa = 1`,
-    :math:`A \le G^2 + 2V + 2\beta^2\sum_t\lVert x_t - x_{t-1}\rVert^2`; that the last sum is small is what
-    the correction is for, and is proved in the original for its own weights, not here. With
-    ``projections="one"`` gradients are those of the
-    surrogate, and A is measured with these. With ``gradients="own"``, experts have an A of their own, and
-    that of the weights is as before. `docs/theory/benign.md` has the proofs.
+    :math:`O(\sqrt{(1 + P + F)(1 + P)})` with F the loss of the comparators. With `smoothness` given and V the
+    sum of the largest squared changes of gradients, :math:`V = \sum_t\max_x\lVert\nabla f_t(x) - \nabla
+    f_{t-1}(x)\rVert^2`, it is :math:`O(\sqrt{(1 + P + V)(1 + P)})` with projections of each expert and known
+    `horizon` and `lipschitz`. With ``projections="one"`` gradients are those of the
+    surrogate, and A is measured with these. With ``gradients="own"``, experts have an A of their own, that of
+    the weights is as before, and nothing is proved of V. `docs/theory/benign.md` has the proofs.
 
-    Weights are scale-free where the original's have a rate that needs :math:`\beta`; the original expects
-    all of the last gradient, :math:`\kappa = 1`, which is worse where losses have kinks.
+    Without `smoothness` weights are scale-free where the original's have a rate that needs :math:`\beta`; the
+    original expects all of the last gradient, :math:`\kappa = 1`, which is worse where losses have kinks.
 
     References
     ----------
@@ -121,11 +121,14 @@ class Sword(GridLearner):
         if method == "exact":
             require_projection(domain, "Sword", "POLAR")
         self.smoothness = None if smoothness is None else checks.positive(smoothness, "smoothness")
-        correction = 2.0 * (self.smoothness or 0.0)
+        beta = self.smoothness or 0.0
         self._past: list[Array] = []  # what finished epochs cost, see `_prices`
         kind = OwnOptimisticDescent if own else OptimisticDescent
-        experts = partial(kind, checked.oracle, checked.step_scale, correction, each)
-        super().__init__(domain, checked, partial(_plans, checked), experts, _optimistic)
+        experts = partial(kind, checked.oracle, checked.step_scale, 2.0 * beta, each)
+        slow = bounds.SLOW_WEIGHTS * beta * checked.D**2
+        super().__init__(
+            domain, checked, partial(_plans, checked), experts, partial(_optimistic, slow)
+        )
 
     def update(self, loss: Any, ticket: Any = None) -> float:
         """Play the mean of the experts; weigh them; let all expect this gradient again."""
@@ -184,8 +187,8 @@ def check_past(tables: list[Any], learner: GridLearner) -> None:
     require([getattr(each, "shape", ()) for each in tables] == shapes, "epochs")
 
 
-def _optimistic(size: int, horizon: int) -> OptimisticHedge:
-    return OptimisticHedge(size)
+def _optimistic(start: float, size: int, horizon: int) -> OptimisticHedge:
+    return OptimisticHedge(size, start)
 
 
 def _plans(options: Options, horizon: int) -> list[Plan]:

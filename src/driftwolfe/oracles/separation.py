@@ -18,6 +18,12 @@ def separation(domain: Domain, y: Point, tolerance: float) -> InfeasibleProjecti
     `docs/theory/bandit.md`). Every cut brings y nearer to all of K.
     """
     near, target = tolerance**0.5, y
+    if near < domain.cut_accuracy:
+        raise ValueError(
+            f"a tolerance of {tolerance:.2g} is below what membership tests reach on this set, "
+            f"{domain.cut_accuracy**2:.2g}: use a larger tolerance_scale, a shorter horizon, or a "
+            "SeparationDomain"
+        )
     while True:
         cut = domain._separate(y, near)
         x = y.copy()
