@@ -100,7 +100,6 @@ LEARNER_CASES = {
     dw.Sword: [
         {},
         {"projections": "one"},
-        {"gradients": "own"},
         {"smoothness": 1.0},
         {"method": "corrective", "accuracy": 0.05},
     ],

@@ -241,6 +241,35 @@ def test_own_gradients_help_where_losses_have_kinks():
         dw.Sword(dw.L2Ball(3), gradients="own", projections="one")
 
 
+def test_sword_with_own_gradients_is_saved_and_refuses_like_all_learners(tmp_path):
+    losses, _ = kinks(120)
+    learner = dw.Sword(dw.Simplex(3), gradients="own")
+    dw.play(learner, losses[:80])  # the second epoch
+    before = learner.decision
+    with pytest.raises(ValueError, match="range of numbers"):
+        learner.update(LinearLoss([1e200, 0.0, -1e200]))
+    np.testing.assert_array_equal(learner.decision, before)
+    learner.save(tmp_path / "sword")
+    loaded = dw.load(tmp_path / "sword")
+    for f in losses[80:]:
+        np.testing.assert_array_equal(loaded.decision, learner.decision)
+        assert loaded.update(f) == learner.update(f)
+    assert loaded.bound(1.0) == learner.bound(1.0)
+
+
+def test_sacs_with_one_projection_plays_factored_matrices():
+    domain = dw.TraceNormBall((6, 5), radius=2.0, representation="factored")
+    rng = np.random.default_rng(0)
+    slopes = [rng.standard_normal((6, 5)) / 5 for _ in range(3)]
+    learner, suffered = dw.SACS(domain, tuning="certified", lipschitz=3.0, projections="one"), 0.0
+    for t in range(60):
+        assert domain.contains(learner.decision, atol=1e-9)
+        suffered += learner.update(LinearLoss(slopes[t % 3]))
+    total = 20 * sum(slopes)
+    assert suffered + 2.0 * np.linalg.norm(total, 2) <= learner.bound()
+    assert learner.oracle_calls.projection == 60
+
+
 def plain_sacs(domain, losses, B):
     """SACS with one projection, word by word: decisions."""
     R, experts, largest = domain.radius, {}, 0.0

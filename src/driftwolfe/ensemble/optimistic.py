@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -38,7 +38,9 @@ class OptimisticDescent(BallDescent):
     in its losses and its hints, and `costs` with what that adds; :math:`\kappa` is then 1.
     """
 
-    STATE = ("bases", "last", "share", "products", "scale", "moves", "costs")
+    STATE: ClassVar[tuple[str, ...]] = (
+        *("bases", "last", "share", "products", "scale", "moves", "costs"),
+    )
 
     def __init__(
         self,
@@ -190,7 +192,7 @@ class OwnOptimisticDescent(OptimisticDescent):
     def add(self, start: Point, plans: Sequence[Plan]) -> None:
         super().add(start, plans)
         self.lasts = np.zeros((self.size, *self.domain.shape))
-        self.shares, self.agreements = np.zeros(self.size), np.zeros((2, self.size))
+        self.shares, self.agreements = np.zeros(self.size), np.zeros((self.size, 2))
 
     def evaluate(
         self, loss: Loss, weights: Array, linear: bool = True, tangent: bool = False
@@ -220,7 +222,8 @@ class OwnOptimisticDescent(OptimisticDescent):
         self.last, self.scale = at_mean, scale
         lasts = self.lasts.reshape(self.size, -1)
         products = np.add.reduce(lasts * own.reshape(self.size, -1), axis=1), _squares(self.lasts)
-        self.agreements = along, square = self.agreements + products
+        self.agreements = self.agreements + np.stack(products, axis=1)
+        along, square = self.agreements.T
         # Where nothing is known yet, or losses are smooth: expect it again.
         known = (square > 0.0) & (self.correction == 0.0)
         self.shares = np.clip(along / np.where(known, square, 1.0), 0.0, 1.0)
@@ -236,7 +239,7 @@ class OwnOptimisticDescent(OptimisticDescent):
         require(self.lasts.shape == self.table.shape, "experts")
         require(self.shares.shape == (self.size,), "experts")
         require(((self.shares >= 0.0) & (self.shares <= 1.0)).all(), "experts")
-        require(self.agreements.shape == (2, self.size), "experts")
+        require(self.agreements.shape == (self.size, 2), "experts")
 
 
 def _squares(rows: Array) -> Array:
