@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -27,30 +27,26 @@ _INSIDE = 1e-7
 
 
 class Rows:
-    """Points as a list, and, where they are arrays, as one: each is made from the other when first asked for."""
+    """Points as a list, or, where they are arrays, as the rows of one array, which is never written into."""
 
     def __init__(self, given: list[Point] | Array) -> None:
-        self._points = given if isinstance(given, list) else None
-        self._table = None if isinstance(given, list) else given
+        arrays = isinstance(given, list) and len(given) > 0 and isinstance(given[0], np.ndarray)
+        self._given = np.stack(given) if arrays else given
 
     @property
     def stack(self) -> bool:
         """Whether the points are arrays."""
-        return self._table is not None or isinstance(self.points[0], np.ndarray)
+        return isinstance(self._given, np.ndarray)
 
     @property
     def points(self) -> list[Point]:
         """The list."""
-        if self._points is None:
-            self._points = list(self.table)
-        return self._points
+        return list(self._given)
 
     @property
     def table(self) -> Array:
-        """The array, with a row for each; never written into."""
-        if self._table is None:
-            self._table = np.stack(self.points)
-        return self._table
+        """The array."""
+        return cast(Array, self._given)
 
 
 class BallExperts:

@@ -81,7 +81,7 @@ class Hedge:
     totals: Array = field(init=False)  # L_i, less the smallest of them
     rounds: int = field(init=False, default=0)  # updates so far
     scale: float = field(init=False)  # the range B in use
-    _weights: Array | None = field(init=False, default=None, repr=False)  # once computed
+    _weights: Array = field(init=False, repr=False)  # computed once per round
 
     def __post_init__(self) -> None:
         self.size = checks.count(self.size, "size")
@@ -93,21 +93,20 @@ class Hedge:
         else:
             self.prior = checked_prior(self.prior, self.size)
         self.totals = np.zeros(self.size)
+        self._weights = self._computed()
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
-        self._weights = None
         require(self.size == self.prior.size == self.totals.size, "weights")
         require((self.prior > 0.0).all() and min(self.rounds, self.scale) >= 0, "weights")
         # The best has total 0, so that no rate can make all weights vanish.
         require(self.totals.min() == 0.0 and abs(self.prior.sum() - 1.0) < 1e-6, "weights")
         require(self.horizon is None or self.horizon > 0, "weights")
+        self._weights = self._computed()
 
     @property
     def weights(self) -> Array:
         """The weights for the coming round."""
-        if self._weights is None:
-            self._weights = self._computed()
         return self._weights.copy()
 
     def _computed(self) -> Array:
@@ -132,7 +131,7 @@ class Hedge:
         least = min(totals)
         self.totals = np.array([total - least for total in totals])
         self.rounds += 1
-        self._weights = None
+        self._weights = self._computed()
 
     def regret_bound(self, expert: int, rounds: int, scale: float) -> float:
         r"""Return a bound on the loss of the weighted mean less that of one expert.
@@ -392,32 +391,34 @@ class OptimisticHedge:
     hint: Array = field(init=False)  # of the losses of the coming round
     inverse_rate: float = field(init=False)  # a, in units of the loss
     rounds: int = field(init=False, default=0)  # updates so far
-    _weights: Array | None = field(init=False, default=None, repr=False)  # once computed
+    _weights: Array = field(init=False, repr=False)  # computed when something changes
 
     def __post_init__(self) -> None:
         self.size = checks.count(self.size, "size")
         self.start = self.inverse_rate = checks.nonnegative(self.start, "start")
         self.totals, self.hint = np.zeros((2, self.size))
+        self._weights = self._computed()
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
-        self._weights = None
         require(self.size == self.totals.size == self.hint.size and self.size > 0, "weights")
         require(self.totals.min() == 0.0 and self.rounds >= 0, "weights")
         require(self.inverse_rate >= self.start, "weights")
+        self._weights = self._computed()
 
     @property
     def weights(self) -> Array:
         """The weights for the coming round."""
-        if self._weights is None:
-            kept = _kept((self.totals + self.hint).tolist(), self.inverse_rate)
-            self._weights = np.array(kept) / sum(kept)
         return self._weights.copy()
+
+    def _computed(self) -> Array:
+        kept = _kept((self.totals + self.hint).tolist(), self.inverse_rate)
+        return np.array(kept) / sum(kept)
 
     def expect(self, losses: Any) -> None:
         """Take a hint of the losses of the coming round."""
         self.hint = checks.finite_array(losses, "losses", (self.size,)).copy()
-        self._weights = None
+        self._weights = self._computed()
 
     def update(self, losses: Any) -> None:
         """Take the losses of the experts in this round."""
@@ -437,7 +438,7 @@ class OptimisticHedge:
             self.inverse_rate = a + gap / math.log(self.size)
         self.totals, self.hint = np.array(totals), np.zeros(self.size)
         self.rounds += 1
-        self._weights = None
+        self._weights = self._computed()
 
     def regret_bound(self) -> float:
         """Return a bound on the loss of the weighted mean less that of any expert, so far."""

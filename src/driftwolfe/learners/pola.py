@@ -32,8 +32,6 @@ class CoverLearner(Learner):
     STATE = ("_experts", "_meta", "_ends", "_lengths")
     PARTS = ("_experts", "_meta")
     options: Options
-    #: Of the coming round, once computed.
-    _weights: Array | None = None
 
     def __init__(
         self,
@@ -55,10 +53,11 @@ class CoverLearner(Learner):
         self._ends: Indices = np.empty(0, dtype=np.int64)  # last round of each expert
         self._lengths: list[int] = []  # rounds of its interval
         self._add(self._cover.starting(1), domain.origin())
+        self._weights = self._meta.weights  # of the coming round
 
     def update(self, loss: Any, ticket: Any = None) -> float:
         """Play the mean of the experts awake; weigh them by their losses; step; wake and retire."""
-        f, weights = as_loss(loss), self._current_weights()
+        f, weights = as_loss(loss), self._weights
         evaluation = self._experts.evaluate(f, weights, self.options.linear)
         if self.start == "origin":
             start = self.domain.origin()
@@ -77,20 +76,14 @@ class CoverLearner(Learner):
         self._ends = np.array([*ends, *self._ends[number:]], dtype=np.int64)
         if longer := starting[number:]:
             self._add(longer, start)
-        self._weights = None
-        self._experts.settle(self._current_weights())
+        self._weights = self._meta.weights
+        self._experts.settle(self._weights)
         return evaluation.value
 
     @property
     def decision(self) -> Point:
         """The weighted mean of the experts that are awake."""
-        return self._experts.mean(self._current_weights())
-
-    def _current_weights(self) -> Array:
-        """The weights of the coming round, computed once; never written into."""
-        if self._weights is None:
-            self._weights = self._meta.weights
-        return self._weights
+        return self._experts.mean(self._weights)
 
     @property
     def expert_ends(self) -> Indices:
@@ -109,7 +102,6 @@ class CoverLearner(Learner):
 
     def check_state(self) -> None:
         super().check_state()
-        self._weights = None
         sizes = {self._experts.size, self._meta.size, self._ends.size, len(self._lengths)}
         require(len(sizes) == 1, "experts and intervals")
         require(all(type(length) is int for length in self._lengths), "intervals")
@@ -119,6 +111,7 @@ class CoverLearner(Learner):
         require(held == awake, "intervals and rounds")
         if isinstance(self._experts, Descent):  # older files of some learners lack them
             self._experts.lifetimes = np.array(self._lengths)
+        self._weights = self._meta.weights
 
     def _heaviest(self, weights: Array) -> int:
         """The expert of the largest weight; of several, that of the longest interval."""
