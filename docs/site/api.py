@@ -40,7 +40,7 @@ def groups() -> dict[str, Group]:
     return {
         "learners": Group(
             "Learners",
-            "Each plays one point per round and then gets the loss. Start with `POLA`.",
+            "Each plays one point per round and then gets the loss. Start with `POLAR`.",
             {"driftwolfe": _public("driftwolfe.learners")},
             "Learner",
         ),

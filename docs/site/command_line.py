@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import textwrap
 
 from driftwolfe.cli import STATUSES, make_parser
 
@@ -33,8 +34,12 @@ def page() -> str:
 def _command(name: str, parser: argparse.ArgumentParser) -> str:
     """One command: how it is called, what it does, its options."""
     actions = [each for each in parser._actions if each.dest != "help"]
-    usage = " ".join([f"driftwolfe {name}", *map(_in_usage, actions)])
-    parts = [f"## driftwolfe {name}", f"```console\n{usage}\n```"]
+    usage = " ".join(_in_usage(each).replace(" ", "\0") for each in actions)  # options stay whole
+    head = f"driftwolfe {name} "
+    lines = textwrap.fill(
+        head + usage, 96, subsequent_indent=" " * len(head), break_on_hyphens=False
+    )
+    parts = [f"## driftwolfe {name}", f"```console\n{lines.replace(chr(0), ' ')}\n```"]
     parts += [_paragraph(text) for text in (parser.description or "").split("\n\n")]
     rows = "".join(f"\n| `{_spelt(each)}` | {_meaning(each)} |" for each in actions)
     return "\n\n".join([*parts, f"| option | meaning |\n| --- | --- |{rows}"])

@@ -43,7 +43,7 @@ class Member(NamedTuple):
 
 
 class POLAR(Learner):
-    r"""Leaders that restart after 8, 16, 32, ... rounds, weighted by AdaHedge: the learner to start with.
+    r"""Leaders that restart after 8, 16, 32 and more rounds, weighted by AdaHedge: the learner to start with.
 
     A *lazy* expert for epochs of L rounds plays the projection of
     :math:`x_0 - \eta\sum g`, the sum of all its gradients since its epoch began at :math:`x_0`, with

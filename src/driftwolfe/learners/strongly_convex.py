@@ -18,7 +18,7 @@ class StronglyConvexOFW(SinglePointLearner):
     r"""Online Frank-Wolfe for strongly convex losses: :math:`T^{2/3}` with one LMO call per round.
 
     .. math:: F_t(x) = \sum_{s \le t}\Big(\langle g_s, x\rangle + \frac\lambda2\lVert x - x_s\rVert^2\Big),
-              \qquad v_t = \arg\min_{v \in K}\langle\nabla F_t(x_t), v\rangle, \qquad
+              \\ v_t = \arg\min_{v \in K}\langle\nabla F_t(x_t), v\rangle, \qquad
               x_{t+1} = x_t + s_t(v_t - x_t)
 
     with the best :math:`s_t \in [0, 1]` for :math:`F_t`. Static regret :math:`O(T^{2/3})`, with b calls per
