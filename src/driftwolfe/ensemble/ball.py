@@ -30,8 +30,8 @@ class Rows:
     """Points as a list, or, where they are arrays, as the rows of one array, which is never written into."""
 
     def __init__(self, given: list[Point] | Array) -> None:
-        arrays = isinstance(given, list) and len(given) > 0 and isinstance(given[0], np.ndarray)
-        self._given = np.stack(given) if arrays else given
+        arrays = len(given) > 0 and isinstance(given[0], np.ndarray)
+        self._given: Any = np.stack(given) if arrays and isinstance(given, list) else given
 
     @property
     def stack(self) -> bool:
