@@ -159,12 +159,12 @@ def approach(
     accuracy: float | None = None,
 ) -> Approach:
     """Project y from x, to a point of the kind of x; the Frank-Wolfe gap says how nearly."""
-    target = y
+    target, near = y, max(tolerance, (_INSIDE * domain.radius) ** 2)
     if oracle.method == "exact" and isinstance(x, np.ndarray):  # nothing to choose or to check
         nearest = domain.project(y)
         away = y - nearest
         apart = norm(away)
-        outside = apart > _INSIDE * domain.radius
+        outside = apart * apart > near
         return Approach(nearest, away, outside, 0.0 if outside else apart)
     if is_array(y) and isinstance(x, FactoredMatrix):
         by_block = oracle.method in ("auto", "block") and not domain.cheap_projection
@@ -174,7 +174,6 @@ def approach(
     away = y - result.feasible
     apart = norm(away)
     certified = max(0.0, result.gap) / apart if apart > 0 else 0.0
-    near = max(tolerance, (_INSIDE * domain.radius) ** 2)
     outside = apart * apart > near and certified < apart
     found = result.feasible.copy() if result.feasible is target else result.feasible
     return Approach(found, away, outside, certified if outside else apart)
