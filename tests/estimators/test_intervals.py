@@ -47,16 +47,55 @@ def conformal(residuals, coverage, step, memory=500, first=100):
     return radii
 
 
-@pytest.mark.parametrize("coverage", [0.5, 0.9, 0.99])
-def test_coverage_is_what_the_offset_says_on_every_window(coverage):
+@pytest.mark.parametrize("coverage, gain", [(0.5, 2.0), (0.9, 0.0), (0.9, 8.0), (0.99, 2.0)])
+def test_coverage_is_what_the_offset_says_on_every_window(coverage, gain):
     residuals = jumping(500)
-    lower, upper, offsets = played(AdaptiveIntervals(coverage=coverage), residuals)
+    lower, upper, offsets = played(AdaptiveIntervals(coverage=coverage, gain=gain), residuals)
     assert (lower[:FIRST] == -math.inf).all() and (upper[:FIRST] == math.inf).all()
     assert np.isfinite(lower[FIRST:]).all() and (lower <= upper).all()
     inside = (lower <= residuals) & (residuals <= upper)
     for start, end in ((FIRST, 500), (FIRST, 110), (200, 300), (317, 342)):
         told = coverage - (offsets[end] - offsets[start]) / (LAST_STEP * (end - start))
         assert inside[start:end].mean() == pytest.approx(told, abs=1e-9)
+
+
+def smooth(rows, seed):
+    """Residuals whose scale follows GARCH."""
+    rng, variance, found = np.random.default_rng(seed), 1.0, np.empty(rows)
+    for k in range(rows):
+        found[k] = math.sqrt(variance) * rng.standard_normal()
+        variance = 0.05 + 0.15 * found[k] ** 2 + 0.8 * variance
+    return found
+
+
+def measured(lower, upper, residuals):
+    """Worst and mean error of coverage on windows, mean width: after 100 rows."""
+    inside = ((lower <= residuals) & (residuals <= upper))[100:]
+    errors = window_errors(inside, 0.9)
+    return np.array((errors.max(), errors.mean(), (upper - lower)[100:].mean()))
+
+
+@pytest.mark.parametrize("make", [smooth, jumping])
+def test_no_longer_and_nearer_than_adaptive_conformal_inference(make):
+    ours, theirs = np.zeros(3), np.zeros(3)
+    for seed in (31, 32):
+        residuals = make(1200, seed)
+        radii = conformal(residuals, 0.9, 0.005)
+        ours += measured(*played(AdaptiveIntervals(), residuals)[:2], residuals)
+        theirs += measured(-radii, radii, residuals)
+    assert (ours <= theirs).all()
+
+
+def test_no_change_costs_little_width_for_nearer_coverage():
+    residuals, found = np.random.default_rng(41).standard_normal(1500), []
+    ideal = 2.0 * np.quantile(np.abs(residuals[100:]), 0.9)
+    for gain in (0.0, 2.0, 8.0):
+        lower, upper, _ = played(AdaptiveIntervals(gain=gain), residuals)
+        found.append(measured(lower, upper, residuals))
+    _, errors, widths = np.transpose(found)
+    # A fixed interval has the error of the binomial distribution, 0.024.
+    assert errors[2] < errors[1] < errors[0] < 0.024
+    assert widths[1] < 1.03 * ideal and widths[2] < 1.06 * ideal
 
 
 def test_windows_and_scores_are_better_than_those_of_adaptive_conformal_inference():
@@ -130,9 +169,9 @@ def test_exact_predictions_and_then_not():
     model = AdaptiveIntervals().observe(np.ones(40), np.ones(40))
     lower, upper = model.around([1.0])
     assert lower[0] == upper[0] == 1.0
-    model.offset_ = -4.999  # as after a thousand rows
+    model.offset_ = -1.999  # as after two thousand rows
     model.observe(np.ones(60), np.ones(60))
-    assert model.offset_ == -5.0
+    assert model.offset_ == -2.0 and model.recent_ < 0.0
     rng = np.random.default_rng(0)
     lower, upper, _ = played(model, rng.standard_normal(300))
     assert np.isfinite(lower).all() and 2.0 < (upper - lower)[200:].mean() < 5.0
@@ -210,13 +249,17 @@ def test_what_is_refused(tmp_path):
             AdaptiveIntervals(coverage=coverage)
     with pytest.raises(TypeError, match="coverage"):
         AdaptiveIntervals(coverage="0.9")
+    for gain in (-1.0, math.nan, 101.0):
+        with pytest.raises(ValueError, match="gain"):
+            AdaptiveIntervals(gain=gain)
     path, model = tmp_path / "intervals", AdaptiveIntervals().observe(np.zeros(30), np.arange(30.0))
     for name, value in (
         ("n_rows_", 29),
         ("offset_", 9.0),
+        ("recent_", -2.0),
         ("_sizes", -model._sizes),
-        ("_means", np.full(7, math.nan)),
-        ("_levels", np.zeros(6)),
+        ("_means", np.full(4, math.nan)),
+        ("_levels", np.zeros(3)),
     ):
         broken = copy.deepcopy(model)
         setattr(broken, name, value)
