@@ -39,7 +39,7 @@ class SACS(CoverLearner):
     to set. O(log t) gradients per round (one with linear feedback) and projections. Regret on an interval
     J of the cover is at most
 
-    .. math:: \sqrt{1.5 G^2 + \Gamma_J}\,(1.64\,D + 2.45\,P) + \sqrt{3 B\, C_J\, c(t)}, \qquad
+    .. math:: \sqrt{1.5 G^2 + \Gamma_J}\,(1.64\,D + 2.45\,P) + \sqrt{3 B\, C_J\, c(t)}, \\
               C_J = \sum_{t \in J}|f_t(x_t) - f_t(x_t^J)|, \quad c(t) = O(\log t)
 
     with P the path length of the comparators inside it, and on every interval the sum over its pieces.

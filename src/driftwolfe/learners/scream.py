@@ -31,7 +31,7 @@ class Scream(GridLearner):
     the mean moves little. :math:`\eta_i = c\,2^{i-1}/\sqrt{(4 + 8\lambda/G) T}`, c = D/G. One gradient and
     N = O(log T) projections per round. Against comparators of path length P,
 
-    .. math:: \sum_t f_t(x_t) + \lambda\lVert x_t - x_{t-1}\rVert - f_t(u_t) \le
+    .. math:: \sum_t f_t(x_t) + \lambda\lVert x_t - x_{t-1}\rVert - f_t(u_t) \le \\
               \min_i \frac{D^2/8 + DP/2}{\eta_i} + \frac{\eta_i T G^2}{2} + \lambda(M_i - \bar M + M) + 2 a\ln N
 
     with M, :math:`M_i` and :math:`\bar M` how far the decision, expert i and, on average, the experts have
