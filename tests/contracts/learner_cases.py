@@ -103,7 +103,12 @@ LEARNER_CASES = {
         {"smoothness": 1.0},
         {"method": "corrective", "accuracy": 0.05},
     ],
-    dw.SACS: [{}, {"feedback": "linear", "start": "origin"}, {"method": "corrective"}],
+    dw.SACS: [
+        {},
+        {"feedback": "linear", "start": "origin"},
+        {"method": "corrective"},
+        {"projections": "one"},
+    ],
     dw.Scream: [{}, {"switching": 5.0}],
     dw.AFLH: [{"alpha": 0.01}],
     dw.FTPL: [{}, {"samples": 3, "block": 2, "smoothness": 1.0, "seed": 4}, {"width": 0.5}],

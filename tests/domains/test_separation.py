@@ -168,21 +168,27 @@ def test_so_ogd_is_within_its_bound_of_regret_and_calls(twins):
     assert learner.oracle_calls.lmo == learner.oracle_calls.projection == 0
 
 
+WITHOUT_LMO = {
+    "POLD": lambda domain: dw.POLD(domain, horizon=100),
+    "POLA": lambda domain: dw.POLA(domain),
+    "Ader": lambda domain: dw.Ader(domain, horizon=100, method="separation"),
+    "SAOL": lambda domain: dw.SAOL(domain, method="separation"),
+    "BOGDIP": lambda domain: dw.BOGDIP(domain, horizon=100),
+    "Bandit": lambda domain: dw.Bandit(domain, dw.POLD, points=2, horizon=100),
+    "SOOGD": lambda domain: dw.SOOGD(domain),
+}
+
+
 @pytest.mark.parametrize(
-    "make",
+    ("name", "place"),
     [
-        lambda domain: dw.POLD(domain, horizon=100),
-        lambda domain: dw.POLA(domain),
-        lambda domain: dw.Ader(domain, horizon=100, method="separation"),
-        lambda domain: dw.SAOL(domain, method="separation"),
-        lambda domain: dw.BOGDIP(domain, horizon=100),
-        lambda domain: dw.Bandit(domain, dw.POLD, points=2, horizon=100),
-        lambda domain: dw.SOOGD(domain),
+        *((name, "corner") for name in WITHOUT_LMO),
+        *((name, place) for name in ("BOGDIP", "SOOGD") for place in ("l1", "l2", "box")),
     ],
 )
-def test_learners_do_without_an_lmo(twins, make):
+def test_learners_do_without_an_lmo(name, place):
     """And find the best point, as the set with an LMO names it."""
-    separated, known = twins
+    make, (separated, known) = WITHOUT_LMO[name], (twin() for twin in TWINS[place])
     learner, slope = make(separated), np.array([1.0, -0.5, 0.25])
     for t in range(100):
         learner.update(LinearLoss(slope))

@@ -132,11 +132,21 @@ CONTENDERS = {
     "sword-smooth": (dw.Sword, {"smoothness": 1.0}),
     "sword-anytime": (dw.Sword, {"horizon": None, "lipschitz": "auto"}),
     "sword-auto": (dw.Sword, {"lipschitz": "auto", "smoothness": 0.3}),
+    "sword-own": (dw.Sword, {"gradients": "own"}),
+    "sword-own-auto": (
+        dw.Sword,
+        {"gradients": "own", "horizon": None, "lipschitz": "auto", "smoothness": 0.3},
+    ),
     "sword-one": (dw.Sword, {"projections": "one"}),
     "sword-corrective": (dw.Sword, {"tuning": "certified", "method": "corrective"}),
     "sacs": (dw.SACS, {"loss_scale": "certified"}),
     "sacs-linear": (dw.SACS, {"tuning": "certified", "feedback": "linear", "start": "origin"}),
     "sacs-corrective": (dw.SACS, {"tuning": "certified", "method": "corrective"}),
+    "sacs-one": (dw.SACS, {"tuning": "certified", "projections": "one"}),
+    "sacs-one-corrective": (
+        dw.SACS,
+        {"tuning": "certified", "projections": "one", "method": "corrective"},
+    ),
     "scream": (dw.Scream, {"switching": 2.0}),
     "scream-anytime": (dw.Scream, {"switching": 0.2, "horizon": None}),
 }

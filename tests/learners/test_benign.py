@@ -137,13 +137,22 @@ def test_gradient_variation(changes):
 # -- Sword and SACS ------------------------------------------------------------------------------
 
 
-def plain_sword(domain, rounds, losses, G):
+def best_share(seen):
+    """The share of a gradient that was the best hint of the next."""
+    pairs = list(itertools.pairwise(seen))
+    if not pairs:
+        return 1.0
+    return np.clip(sum(a @ b for a, b in pairs) / sum(a @ a for a, _ in pairs), 0, 1)
+
+
+def plain_sword(domain, rounds, losses, G, own=False):
     """Sword on arrays, word by word: decisions."""
     D = 2 * domain.radius
     number = math.ceil(math.log2(4 * math.sqrt(rounds)) - 1e-9) + 1
     etas = [D / G * 2.0**-i for i in reversed(range(number))]
     bases, points = ([domain.origin()] * number for _ in range(2))
     totals, a, hint, played, seen = np.zeros(number), 0.0, np.zeros(number), [], []
+    seen_by = [[] for _ in etas]
     for f in losses:
         behind = totals + hint - (totals + hint).min()
         kept = np.exp(-behind / a) if a else (behind == 0) * 1.0
@@ -158,21 +167,23 @@ def plain_sword(domain, rounds, losses, G):
 
         a += max(0.0, weights @ lost - phi(totals + lost) + phi(totals)) / math.log(number)
         totals = totals + lost
-        bases = [domain.project(b - eta * g) for b, eta in zip(bases, etas, strict=True)]
         seen.append(g)
-        pairs = list(itertools.pairwise(seen))
-        share = 1.0
-        if pairs:
-            share = np.clip(sum(a @ b for a, b in pairs) / sum(a @ a for a, _ in pairs), 0, 1)
-        points = [domain.project(b - eta * share * g) for b, eta in zip(bases, etas, strict=True)]
+        for i, eta in enumerate(etas):
+            seen_by[i].append(f.gradient(points[i]) if own else g)
+            bases[i] = domain.project(bases[i] - eta * seen_by[i][-1])
+            expected = best_share(seen_by[i]) * seen_by[i][-1]
+            points[i] = domain.project(bases[i] - eta * expected)
+        share = best_share(seen)
         hint = np.array([share * g @ p for p in points])
     return played
 
 
-def test_sword_is_what_its_docstring_says():
+@pytest.mark.parametrize("gradients", ["one", "own"])
+def test_sword_is_what_its_docstring_says(gradients):
     domain = dw.L1Ball(3)
     losses = rotating_quadratics(domain, 60).losses
-    learner, expected = dw.Sword(domain, 60, 4.0), plain_sword(domain, 60, losses, 4.0)
+    learner = dw.Sword(domain, 60, 4.0, gradients=gradients)
+    expected = plain_sword(domain, 60, losses, 4.0, own=gradients == "own")
     for f, x in zip(losses, expected, strict=True):
         np.testing.assert_allclose(learner.decision, x, atol=1e-9)
         learner.update(f)
@@ -182,8 +193,13 @@ def test_sword_is_what_its_docstring_says():
 @pytest.mark.parametrize("domain", [dw.L2Ball(3), dw.Simplex(4)], ids=["ball", "simplex"])
 @pytest.mark.parametrize(
     ("settings", "most", "promised"),
-    [({}, 0.25, 0.1), ({"projections": "one"}, 0.25, 0.1), ({"smoothness": 1.0}, 0.35, 0.2)],
-    ids=["each", "one", "corrected"],
+    [
+        ({}, 0.25, 0.1),
+        ({"projections": "one"}, 0.25, 0.1),
+        ({"gradients": "own"}, 0.25, 0.1),
+        ({"smoothness": 1.0}, 0.35, 0.2),
+    ],
+    ids=["each", "one", "own", "corrected"],
 )
 def test_sword_has_little_regret_on_benign_losses_and_knows_it(domain, settings, most, promised):
     losses = benign(domain)
@@ -203,17 +219,109 @@ def test_sword_has_little_regret_on_benign_losses_and_knows_it(domain, settings,
     assert against.bound() < 12.0 * domain.diameter * 2.0 * math.sqrt(ROUNDS)
 
 
-def test_sacs_has_little_regret_on_benign_intervals_and_knows_it():
+def kinks(rounds):
+    """Absolute errors of linear functions, and the slopes that they come from, which change half-way."""
+    rng = np.random.default_rng(5)
+    rows = rng.standard_normal((rounds, 3)) / 2
+    truth = np.where(np.arange(rounds)[:, None] < rounds / 2, [0.5, 0.0, 0.0], [0.0, 0.0, -0.5])
+    pairs = zip(rows, (rows * truth).sum(axis=1), strict=True)
+    return [dw.losses.AbsoluteRows(row[None], [y]) for row, y in pairs], truth
+
+
+def test_own_gradients_help_where_losses_have_kinks():
+    losses, truth = kinks(ROUNDS)
+    G, found = 2.0, {}
+    for gradients in ("one", "own"):
+        learner = dw.Sword(dw.L2Ball(3), ROUNDS, G, gradients=gradients)
+        found[gradients] = regret(learner, losses, truth)
+        assert found[gradients] <= learner.bound(path_length(truth))
+    assert found["own"] < 0.95 * found["one"]
+    with pytest.raises(ValueError, match="arrays"):
+        dw.Sword(dw.TraceNormBall((3, 4), representation="factored"), gradients="own")
+    with pytest.raises(ValueError, match="each"):
+        dw.Sword(dw.L2Ball(3), gradients="own", projections="one")
+
+
+def test_sword_with_own_gradients_is_saved_and_refuses_like_all_learners(tmp_path):
+    losses, _ = kinks(120)
+    learner = dw.Sword(dw.Simplex(3), gradients="own")
+    dw.play(learner, losses[:80])  # the second epoch
+    before = learner.decision
+    with pytest.raises(ValueError, match="range of numbers"):
+        learner.update(LinearLoss([1e200, 0.0, -1e200]))
+    np.testing.assert_array_equal(learner.decision, before)
+    learner.save(tmp_path / "sword")
+    loaded = dw.load(tmp_path / "sword")
+    for f in losses[80:]:
+        np.testing.assert_array_equal(loaded.decision, learner.decision)
+        assert loaded.update(f) == learner.update(f)
+    assert loaded.bound(1.0) == learner.bound(1.0)
+
+
+def test_sacs_with_one_projection_plays_factored_matrices():
+    domain = dw.TraceNormBall((6, 5), radius=2.0, representation="factored")
+    rng = np.random.default_rng(0)
+    slopes = [rng.standard_normal((6, 5)) / 5 for _ in range(3)]
+    learner, suffered = dw.SACS(domain, tuning="certified", lipschitz=3.0, projections="one"), 0.0
+    for t in range(60):
+        assert domain.contains(learner.decision, atol=1e-9)
+        suffered += learner.update(LinearLoss(slopes[t % 3]))
+    total = 20 * sum(slopes)
+    assert suffered + 2.0 * np.linalg.norm(total, 2) <= learner.bound()
+    assert learner.oracle_calls.projection == 60
+
+
+def plain_sacs(domain, losses, B):
+    """SACS with one projection, word by word: decisions."""
+    R, experts, largest = domain.radius, {}, 0.0
+    y, played = domain.origin(), []
+    for t, f in enumerate(losses, start=1):
+        for k in range(t.bit_length()):
+            if t % 2**k == 0:
+                experts[k] = {"y": y, "R": 0.0, "C": 0.0, "squares": 0.0}
+        weights = {}
+        for k, e in experts.items():
+            up, down = (math.exp(max(e["R"] + s, 0) ** 2 / (3 * e["C"] + 3)) for s in (1, -1))
+            weights[k] = (up - down) / 2
+        total = sum(weights.values())
+        if not total:
+            weights, total = dict.fromkeys(experts, 1.0), len(experts)
+        y = sum(weights[k] / total * experts[k]["y"] for k in experts)
+        x = domain.project(y)
+        played.append(x)
+        g, away = f.gradient(x), np.linalg.norm(y - x)
+        largest = max(largest, np.linalg.norm(g))
+        if away > 1e-7 * R and g @ (y - x) < 0:
+            g = g - (g @ (y - x)) * (y - x) / away**2
+        for e in experts.values():
+            ahead = g @ (y - e["y"]) / B
+            e["R"], e["C"], e["squares"] = e["R"] + ahead, e["C"] + abs(ahead), e["squares"] + g @ g
+            end = e["y"] - 2 * R / math.sqrt(32 * largest**2 + 8 * e["squares"]) * g
+            e["y"] = end * min(1.0, R / np.linalg.norm(end))
+    return played
+
+
+def test_sacs_with_one_projection_is_what_its_docstring_says():
+    domain = dw.L1Ball(3)
+    losses = rotating_quadratics(domain, 100).losses
+    learner = dw.SACS(domain, lipschitz=2.0, loss_scale=9.0, projections="one")
+    for f, x in zip(losses, plain_sacs(domain, losses, 9.0), strict=True):
+        np.testing.assert_allclose(learner.decision, x, atol=1e-9)
+        learner.update(f)
+    assert learner.oracle_calls.projection == 100
+
+
+@pytest.mark.parametrize("projections", ["each", "one"])
+def test_sacs_has_little_regret_on_benign_intervals_and_knows_it(projections):
     domain = dw.L2Ball(3)
     losses = benign(domain)
-    learner = dw.SACS(domain, lipschitz=2.0, tuning="certified")
+    settings = {"lipschitz": 2.0, "tuning": "certified", "projections": projections}
+    learner = dw.SACS(domain, **settings)
     found = regret(learner, losses, [f.target for f in losses])
     saol = dw.SAOL(domain, lipschitz=2.0, tuning="certified")
     dw.play(saol, losses)
     assert learner.bound(tau=100) < 0.25 * saol.bound(tau=100)
-    meeting = meet(
-        dw.SACS(domain, lipschitz=2.0, tuning="certified"), random_signs(domain, ROUNDS, G=2.0)
-    )
+    meeting = meet(dw.SACS(domain, **settings), random_signs(domain, ROUNDS, G=2.0))
     assert found < 0.2 * meeting.regret(meeting.comparators(1))
     assert meeting.window_regret(100) <= meeting.learner.bound(tau=100)
 

@@ -235,10 +235,9 @@ class L2Ball(NormBall):
     def project_many(self, stack: Any) -> Any:
         rows = stack.reshape(len(stack), -1)
         if isinstance(stack, np.ndarray):
-            with np.errstate(over="ignore"):
-                lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-            if not lengths.max(initial=0.0) < 1e150:  # squares have overflowed, or soon will
+            if not np.vdot(rows, rows) < 1e300:  # squares have overflowed, or soon will
                 return super().project_many(stack)
+            lengths = np.sqrt(np.add.reduce(rows * rows, axis=1))
             shares = self.scale / np.maximum(lengths, self.scale)
         else:
             lengths = namespace(stack).linalg.vector_norm(rows, axis=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -12,18 +12,41 @@ from driftwolfe.domains import Domain
 from driftwolfe.domains.base import in_ball, require_feasible, same_kind
 from driftwolfe.ensemble.descent import TOO_MANY_COLUMNS, GradientSum
 from driftwolfe.ensemble.experts import Evaluation, Experts, require_finite, weighted_sum
-from driftwolfe.ensemble.plan import Plan, ProjectionConfig
+from driftwolfe.ensemble.plan import ONE_GRADIENT, Plan, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import infeasible_projection
 from driftwolfe.points import FactoredMatrix, clip_to_ball, inner, norm
 from driftwolfe.points.devices import device_of, is_array
 from driftwolfe.points.kinds import Array, Point
-from driftwolfe.points.ops import trimmed
+from driftwolfe.points.ops import in_kind_of, trimmed
 from driftwolfe.storage import require
 
 #: Distance from the set, in radii, up to which a point counts as inside: the direction to a nearer one
 #: is rounding.
 _INSIDE = 1e-7
+
+
+class Rows:
+    """Points as a list, or, where they are arrays, as the rows of one array, which is never written into."""
+
+    def __init__(self, given: list[Point] | Array) -> None:
+        arrays = len(given) > 0 and isinstance(given[0], np.ndarray)
+        self._given: Any = np.stack(given) if arrays and isinstance(given, list) else given
+
+    @property
+    def stack(self) -> bool:
+        """Whether the points are arrays."""
+        return isinstance(self._given, np.ndarray)
+
+    @property
+    def points(self) -> list[Point]:
+        """The list."""
+        return list(self._given)
+
+    @property
+    def table(self) -> Array:
+        """The array."""
+        return cast(Array, self._given)
 
 
 class BallExperts:
@@ -34,7 +57,25 @@ class BallExperts:
     def __init__(self, domain: Domain, steps: Array, start: Point) -> None:
         self.domain = domain
         self.steps = steps  # relative to each other
-        self.points: list[Point] = [start] * steps.size
+        self.points = [start] * steps.size
+
+    @property
+    def points(self) -> list[Point]:
+        """The point of each expert."""
+        return self._rows.points
+
+    @points.setter
+    def points(self, points: list[Point]) -> None:
+        self._rows = Rows(points)
+
+    @property
+    def table(self) -> Array:
+        """The points, where they are arrays, as one; never written into."""
+        return self._rows.table
+
+    @table.setter
+    def table(self, table: Array) -> None:
+        self._rows = Rows(table)
 
     def check_state(self) -> None:
         like = self.kept(self.domain.origin())
@@ -51,31 +92,26 @@ class BallExperts:
     def losses(self, gradient: Point) -> Array:
         """Return the linear loss of each expert."""
         if isinstance(gradient, np.ndarray):
-            return self.table.reshape(len(self.points), -1) @ gradient.ravel()
+            return self.table.reshape(self.steps.size, -1).dot(gradient.ravel())
         return np.array([inner(gradient, point) for point in self.points])
 
     def combined(self, weights: Array) -> Point:
         """Return the weighted mean of the points."""
-        if isinstance(self.points[0], np.ndarray):
+        if self._rows.stack:
             table = self.table
             return weights.dot(table.reshape(len(table), -1)).reshape(table.shape[1:])
         return trimmed(weighted_sum(weights, self.points), TOO_MANY_COLUMNS)
 
     def move(self, gradient: Point, scale: float) -> None:
         """Take gradient steps of `scale` times each expert's own, and clip to the ball."""
-        center, radius = self.domain.center, self.domain.radius
         if isinstance(gradient, np.ndarray):
-            self.points = list(self.confined(self.table - self.step_along(gradient, scale)))
+            self.table = self.confined(self.table - self.step_along(gradient, scale))
             return
+        center, radius = self.domain.center, self.domain.radius
         ends = (y + (-scale * h) * gradient for h, y in zip(self.steps, self.points, strict=True))
         inside = (trimmed(clip_to_ball(end, center, radius), TOO_MANY_COLUMNS) for end in ends)
         # Experts must not share the entries of one gradient: files could not tell.
         self.points = [y.copy() if isinstance(y, FactoredMatrix) else y for y in inside]
-
-    @property
-    def table(self) -> Array:
-        """The points, where they are arrays, as one."""
-        return np.stack(self.points)
 
     def step_along(self, gradient: Array, scale: float) -> Array:
         """Return the step of each expert along a gradient."""
@@ -83,14 +119,16 @@ class BallExperts:
 
     def confined(self, ends: Array) -> Array:
         """Return several arrays clipped to the ball."""
-        center = 0.0 if self.domain.center is None else self.domain.center
-        away = ends - center
+        center, radius = self.domain.center, self.domain.radius
+        away = ends if center is None else ends - center
         rows = away.reshape(len(ends), -1)
-        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        if not lengths.max() < 1e150:  # squares have overflowed, or soon will
+        if np.vdot(rows, rows) < 1e300:  # squares do not overflow
+            lengths = np.sqrt(np.add.reduce(rows * rows, axis=1))
+        else:
             lengths = np.array([norm(row) for row in rows])
-        shares = self.domain.radius / np.maximum(lengths, self.domain.radius)
-        return center + shares.reshape(-1, *(1,) * (ends.ndim - 1)) * away
+        shares = radius / np.maximum(lengths, radius)
+        inside: Array = shares.reshape(-1, *(1,) * (ends.ndim - 1)) * away
+        return inside if center is None else center + inside
 
 
 def surrogate(gradient: Point, away: Point) -> Point:
@@ -121,7 +159,13 @@ def approach(
     accuracy: float | None = None,
 ) -> Approach:
     """Project y from x, to a point of the kind of x; the Frank-Wolfe gap says how nearly."""
-    target = y
+    target, near = y, max(tolerance, (_INSIDE * domain.radius) ** 2)
+    if oracle.method == "exact" and isinstance(x, np.ndarray):  # nothing to choose or to check
+        nearest = domain.project(y)
+        away = y - nearest
+        apart = norm(away)
+        outside = apart * apart > near
+        return Approach(nearest, away, outside, 0.0 if outside else apart)
     if is_array(y) and isinstance(x, FactoredMatrix):
         by_block = oracle.method in ("auto", "block") and not domain.cheap_projection
         target = y if by_block else FactoredMatrix._all_stored(y)
@@ -130,7 +174,6 @@ def approach(
     away = y - result.feasible
     apart = norm(away)
     certified = max(0.0, result.gap) / apart if apart > 0 else 0.0
-    near = max(tolerance, (_INSIDE * domain.radius) ** 2)
     outside = apart * apart > near and certified < apart
     found = result.feasible.copy() if result.feasible is target else result.feasible
     return Approach(found, away, outside, certified if outside else apart)
@@ -193,8 +236,14 @@ class BallDescent(BallExperts, Experts):
 
     def restart(self, which: slice, start: Point, keep: Collection[str] = ()) -> None:
         """Restart some experts at a point of the ball, with their plans."""
+        start = self.kept(start)
+        if isinstance(start, np.ndarray):
+            table = self.table.copy()
+            table[which] = start
+            self.table = table
+            return
         points = list(self.points)
-        points[which] = [self.kept(start)] * len(points[which])
+        points[which] = [start] * len(points[which])
         self.points = points
 
     def evaluate(
@@ -203,12 +252,17 @@ class BallDescent(BallExperts, Experts):
         """Evaluate a loss at x, and its linearisation, without what it says beside K, at all experts."""
         value, slope = loss.value_and_slope_at(loss.scores(self.x))
         require_finite(value, slope)
-        gradients, size = GradientSum().plus(loss, slope, self.x)
+        if isinstance(self.x, np.ndarray):
+            gradient = in_kind_of(loss.pull_back(slope, self.x), self.x)
+            size: float | None = norm(gradient)
+        else:
+            gradients, size = GradientSum().plus(loss, slope, self.x)
+            gradient = gradients.total(self.x)
         if size is None:
             size = float(loss.gradient_norms(slope[None])[0])  # type: ignore[attr-defined]
         require_finite(size)
         self.largest_gradient = max(self.largest_gradient, size)
-        gradient = self.kept(self.domain.tangent(gradients.total(self.x)))
+        gradient = self.kept(self.domain.tangent(gradient))
         if self.outside:
             gradient = surrogate(gradient, self.away)
         losses = self.losses(gradient)
@@ -253,3 +307,53 @@ class BallDescent(BallExperts, Experts):
         require(same_kind(self.away, self.kept(self.x)), "points")
         require(norm(self.away) <= 2.0 * (1.0 + 1e-6) * self.domain.radius, "points")
         require(min(self.tolerance, self.largest_distance, self.projections) >= 0, "experts")
+
+
+class SelfConfidentBall(BallDescent):
+    r"""Experts on the ball around a set with steps from the gradients so far.
+
+    .. math:: \eta_t = \frac{2 R}{\sqrt{32 G^2 + 8\Gamma_t}}, \qquad
+              \Gamma_t = \sum_{s \le t}\lVert\tilde g_s\rVert^2
+
+    since the expert started; `worst` has the largest :math:`\Gamma` of each, or of any in its place before.
+    """
+
+    STATE = ("squares", "worst")
+    confidence = ONE_GRADIENT
+
+    def __init__(
+        self, oracle: ProjectionConfig, domain: Domain, plans: Sequence[Plan], start: Point
+    ) -> None:
+        self.squares, self.worst = np.empty((2, 0))
+        self.reach = 2.0 * domain.radius
+        super().__init__(oracle, self.confidence.a * self.reach, domain, plans, start)
+
+    @property
+    def tolerances(self) -> Array:
+        """Those of the plans, of which the smallest decides."""
+        return np.full(self.size, self.tolerance)
+
+    def add(self, start: Point, plans: Sequence[Plan]) -> None:
+        super().add(start, plans)
+        new = np.zeros(len(plans))
+        self.squares, self.worst = (np.append(each, new) for each in (self.squares, self.worst))
+
+    def restart(self, which: slice, start: Point, keep: Collection[str] = ()) -> None:
+        super().restart(which, start, keep)
+        self.squares = self.squares.copy()
+        self.squares[which] = 0.0
+
+    def step(self, loss: Loss, evaluation: Evaluation) -> None:
+        size = norm(evaluation.slopes)
+        if not size < 1e150:
+            raise ValueError("a gradient leaves the range of numbers; use other units")
+        self.squares = self.squares + size * size
+        self.worst = np.maximum(self.worst, self.squares)
+        if self.largest_gradient > 0.0:
+            self.steps = self.confidence.steps(self.largest_gradient, self.squares)
+        super().step(loss, evaluation)
+
+    def check_state(self) -> None:
+        super().check_state()
+        require(self.squares.size == self.worst.size == self.size, "experts")
+        require((self.squares >= 0.0).all() and (self.worst >= self.squares).all(), "experts")

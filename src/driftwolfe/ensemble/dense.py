@@ -12,7 +12,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble.descent import Descent
 from driftwolfe.ensemble.experts import Evaluation, Scores, combine, on_tangent, require_finite
-from driftwolfe.ensemble.plan import ProjectionConfig
+from driftwolfe.ensemble.plan import OWN_GRADIENTS, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import gauge_by_bisection
 from driftwolfe.points import checks, clip_to_ball
@@ -76,6 +76,14 @@ class DenseDescent(Descent):
 
     def restart_point(self, weights: Array, heaviest: Callable[[Array], int]) -> Array:
         return self.mean(weights)
+
+    def copied(self) -> Any:
+        return np.array(to_host(self._x))
+
+    def moves_since(self, before: Any) -> Array:
+        step = to_host(self._x) - before
+        moves: Array = np.sqrt(np.add.reduce(step * step, axis=1))
+        return moves
 
     def scores(self, loss: Loss) -> Scores:
         return loss.stacked_scores(self._points_for(loss))
@@ -277,22 +285,23 @@ class GaugeDescent(DenseDescent):
 class SelfConfidentDescent(DenseDescent):
     r"""Gradient descent whose steps come from the gradients so far.
 
-    .. math:: \eta_t = \frac{D}{\sqrt{2(4 G^2 + \Gamma_t)}}, \qquad
+    .. math:: \eta_t = \frac{D}{\sqrt{9 G^2 + 6\Gamma_t}}, \qquad
               \Gamma_t = \sum_{s \le t}\lVert g_s\rVert^2
 
     since the expert started; G is the largest norm of a gradient that any expert has seen, and D the diameter
     of the set, or, where projections are not exact, twice the radius. Its regret is at most
-    :math:`\tfrac{D}{\sqrt2}(\sqrt{4 G^2 + \Gamma} + \sqrt\Gamma) + P\sqrt{2(4 G^2 + \Gamma)}`, P the path length
+    :math:`(D/2 + P)\sqrt{9 G^2 + 6\Gamma} + D\sqrt{\Gamma/6}`, P the path length
     of the comparators. `worst` has the largest :math:`\Gamma` that each expert, or any in its place
     before, has had.
     """
 
     STATE = ("squares", "worst")
+    confidence = OWN_GRADIENTS
 
     def __init__(self, domain: Domain, oracle: ProjectionConfig) -> None:
         super().__init__(domain, oracle, None)
         self.reach = domain.diameter if self.exact else 2.0 * domain.radius
-        self.step_scale = self.reach / math.sqrt(2.0)
+        self.step_scale = self.confidence.a * self.reach
         self.squares, self.worst = np.empty((2, 0))
 
     def restart(self, which: Any, start: Point, keep: Collection[str] = ()) -> None:
@@ -310,10 +319,8 @@ class SelfConfidentDescent(DenseDescent):
         held = to_host(table)
         self.squares = self.squares + np.einsum("ij,ij->i", held, held)
         self.worst = np.maximum(self.worst, self.squares)
-        # With 4 G^2, found best of 0.1, 1, 4 and 16 on benign streams, the first steps of an interval are
-        # small; without it they would cross the set.
         if largest > 0.0:
-            self.steps = 1.0 / np.sqrt(4.0 * largest**2 + self.squares)
+            self.steps = self.confidence.steps(largest, self.squares)
         return table, largest
 
     def _new_expert(self, start: Point) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.losses import Loss
-from driftwolfe.points import FactoredMatrix, checks, inner
+from driftwolfe.points import FactoredMatrix, checks, inner, norm
 from driftwolfe.points.devices import device_of, is_array, namespace, to_host
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.storage import require
@@ -119,6 +119,14 @@ class Experts(ABC):
         require_finite(suffered, losses, slopes, slope)
         found = Evaluation(suffered, suffered, losses, slopes, False)
         return on_tangent(found, weights, scores, slope)
+
+    def copied(self) -> Any:
+        """Return copies of what the experts play, for `moves_since`."""
+        return [self.point(i) for i in range(self.size)]
+
+    def moves_since(self, before: Any) -> Array:
+        """Return how far each expert has moved."""
+        return np.array([norm(self.point(i) - then) for i, then in enumerate(before)])
 
     def mean(self, weights: Array) -> Point:
         """Return the weighted mean of what the experts play."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible, same_kind
-from driftwolfe.ensemble.ball import BallDescent
+from driftwolfe.ensemble.ball import BallDescent, Rows
 from driftwolfe.ensemble.descent import TOO_MANY_COLUMNS
-from driftwolfe.ensemble.experts import Evaluation
+from driftwolfe.ensemble.experts import Evaluation, require_finite
 from driftwolfe.ensemble.plan import Plan, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.points import FactoredMatrix, clip_to_ball, inner, norm
@@ -36,7 +38,9 @@ class OptimisticDescent(BallDescent):
     in its losses and its hints, and `costs` with what that adds; :math:`\kappa` is then 1.
     """
 
-    STATE = ("bases", "last", "share", "products", "scale", "moves", "costs")
+    STATE: ClassVar[tuple[str, ...]] = (
+        *("bases", "last", "share", "products", "scale", "moves", "costs"),
+    )
 
     def __init__(
         self,
@@ -49,13 +53,22 @@ class OptimisticDescent(BallDescent):
         start: Point,
     ) -> None:
         self.correction, self.each = correction, each
-        self.bases: list[Point] = []
+        self.bases = []
         self.scale = 0.0  # the factor c on the steps that led to y
         self.moves, self.costs = np.empty((2, 0))  # squared moves of the last step
         super().__init__(oracle, step_scale, domain, plans, start)
         self.last = 0.0 * self.kept(domain.origin())  # gradient
         self.share = 0.0  # of the last gradient that is expected again
         self.products = np.zeros(2)  # of gradients with those before, and of these with themselves
+
+    @property
+    def bases(self) -> list[Point]:
+        """The points from which the experts' steps start."""
+        return self._bases.points
+
+    @bases.setter
+    def bases(self, points: list[Point]) -> None:
+        self._bases = Rows(points)
 
     @property
     def diameter(self) -> float:
@@ -73,6 +86,8 @@ class OptimisticDescent(BallDescent):
         self, loss: Loss, weights: Array, linear: bool = True, tangent: bool = False
     ) -> Evaluation:
         found = super().evaluate(loss, weights)
+        if not self.largest_gradient < 1e150:
+            raise ValueError("a gradient leaves the range of numbers; use other units")
         losses = found.losses + self.correction * self.moves
         return found._replace(losses=losses, played=float(weights @ losses))
 
@@ -80,12 +95,14 @@ class OptimisticDescent(BallDescent):
         """Return what the experts will lose if the hint is right."""
         return self.losses(self.hint) + self.correction * self.moves
 
-    def charge(self, weights: Array, gradient: Point) -> None:
+    def charge(self, weights: Array, gradient: Any) -> None:
         """Add what this round costs each expert beside its step's distance terms."""
-        hint, scale = self.hint, self.scale_for(self.largest_gradient)
-        error = norm(gradient - hint)
+        hint = self.hint
+        self._charge(weights, norm(gradient - hint), norm(hint) > 0.0)
+
+    def _charge(self, weights: Array, error: Any, expected: Any) -> None:
         # Where nothing was expected, y is where the step starts, and that may be the new one.
-        step = (self.scale if norm(hint) > 0.0 else scale) * self.steps
+        step = np.where(expected, self.scale, self.scale_for(self.largest_gradient)) * self.steps
         charged = np.minimum(0.5 * step * error**2, 2.0 * self.domain.radius * error)
         switching = self.correction * (self.moves - float(weights @ self.moves))
         self.costs = self.costs + charged + switching
@@ -93,23 +110,25 @@ class OptimisticDescent(BallDescent):
     def step(self, loss: Loss, evaluation: Evaluation) -> None:
         self.move(evaluation.slopes, self.scale_for(self.largest_gradient))
 
-    def move(self, gradient: Point, scale: float) -> None:
+    def move(self, gradient: Any, scale: float) -> None:
         self._learn_share(gradient)
         self.last, self.scale = gradient, scale
-        before, hint = self.points, self.hint
+        hint = self.hint
         if isinstance(gradient, np.ndarray):
-            old = self.table
-            bases = self.confined(np.stack(self.bases) - self.step_along(gradient, scale))
-            self.bases = list(bases)
-            table = self.confined(bases - self.step_along(hint, scale))
-            self.points = list(table)
-            step = (table - old).reshape(self.size, -1)
-            self.moves = np.einsum("ij,ij->i", step, step)
+            self._step(gradient, hint, scale)
             return
-        self.bases = self._moved(self.bases, gradient, scale)
+        before, self.bases = self.points, self._moved(self.bases, gradient, scale)
         self.points = self._moved(self.bases, hint, scale)
         pairs = zip(self.points, before, strict=True)
         self.moves = np.array([norm(now - then) ** 2 for now, then in pairs])
+
+    def _step(self, gradient: Array, hint: Array, scale: float) -> None:
+        """Step along a gradient and expect the hint: one of each for all experts, or a row for each."""
+        old, steps = self.table, (scale * self.steps).reshape(-1, *(1,) * (self.table.ndim - 1))
+        bases = self.confined(self._bases.table - steps * gradient)
+        self._bases = Rows(bases)
+        self.table = self.confined(bases - steps * hint)
+        self.moves = _squares(self.table - old)
 
     def _learn_share(self, gradient: Point) -> None:
         """Choose the share of a gradient that was, so far, the best hint of the next."""
@@ -144,11 +163,6 @@ class OptimisticDescent(BallDescent):
             ends = [trimmed(clip_to_ball(y, center, radius), TOO_MANY_COLUMNS) for y in ends]
         return [y.copy() if isinstance(y, FactoredMatrix) else y for y in ends]
 
-    def losses(self, gradient: Point) -> Array:
-        if not norm(gradient) < 1e150:
-            raise ValueError("a gradient leaves the range of numbers; use other units")
-        return super().losses(gradient)
-
     def settle(self, weights: Array) -> None:
         if self.each:  # the mean is in the set
             self.x = self.combined(weights)
@@ -164,3 +178,72 @@ class OptimisticDescent(BallDescent):
             require_feasible(self.domain, [*self.points, *self.bases])
         require(0.0 <= self.share <= 1.0 and self.products.shape == (2,), "experts")
         require(self.scale >= 0.0 and self.moves.min(initial=0.0) >= 0.0, "experts")
+
+
+class OwnOptimisticDescent(OptimisticDescent):
+    """Optimistic gradient descent on arrays, each expert from the gradients at its own points.
+
+    Weights follow the gradient at the mean. `lasts`, `shares` and `agreements` have for each expert what `last`,
+    `share` and `products` have for the weights.
+    """
+
+    STATE = ("lasts", "shares", "agreements")
+
+    def add(self, start: Point, plans: Sequence[Plan]) -> None:
+        super().add(start, plans)
+        self.lasts = np.zeros((self.size, *self.domain.shape))
+        self.shares, self.agreements = np.zeros(self.size), np.zeros((self.size, 2))
+
+    def evaluate(
+        self, loss: Loss, weights: Array, linear: bool = True, tangent: bool = False
+    ) -> Evaluation:
+        """Evaluate a loss at x, and linearised at all experts; its slopes are gradients there and at these."""
+        found = super().evaluate(loss, weights)
+        slopes = loss.slope_at(loss.stacked_scores(self.table))
+        own = loss.stacked_pull_back(slopes, self.table)
+        require_finite(own)
+        if not np.vdot(own, own) < 1e300:
+            raise ValueError("a gradient leaves the range of numbers; use other units")
+        longest = math.sqrt(_squares(own).max())
+        self.largest_gradient = max(self.largest_gradient, longest)
+        first = own[0]
+        if self.domain.tangent(first) is not first:
+            own = np.stack([self.domain.tangent(each) for each in own])
+        return found._replace(slopes=(found.slopes, own))
+
+    def charge(self, weights: Array, gradient: Any) -> None:
+        hints = self._own_hints()
+        errors = np.sqrt(_squares(gradient[1] - hints))
+        self._charge(weights, errors, _squares(hints) > 0.0)
+
+    def move(self, gradient: Any, scale: float) -> None:
+        at_mean, own = gradient
+        self._learn_share(at_mean)
+        self.last, self.scale = at_mean, scale
+        lasts = self.lasts.reshape(self.size, -1)
+        products = np.add.reduce(lasts * own.reshape(self.size, -1), axis=1), _squares(self.lasts)
+        self.agreements = self.agreements + np.stack(products, axis=1)
+        along, square = self.agreements.T
+        # Where nothing is known yet, or losses are smooth: expect it again.
+        known = (square > 0.0) & (self.correction == 0.0)
+        self.shares = np.clip(along / np.where(known, square, 1.0), 0.0, 1.0)
+        self.shares[~known] = 1.0
+        self.lasts = own
+        self._step(own, self._own_hints(), scale)
+
+    def _own_hints(self) -> Array:
+        return self.shares.reshape(-1, *(1,) * (self.lasts.ndim - 1)) * self.lasts
+
+    def check_state(self) -> None:
+        super().check_state()
+        require(self.lasts.shape == self.table.shape, "experts")
+        require(self.shares.shape == (self.size,), "experts")
+        require(((self.shares >= 0.0) & (self.shares <= 1.0)).all(), "experts")
+        require(self.agreements.shape == (self.size, 2), "experts")
+
+
+def _squares(rows: Array) -> Array:
+    """The squared length of each row."""
+    flat = rows.reshape(len(rows), -1)
+    squares: Array = np.add.reduce(flat * flat, axis=1)
+    return squares

@@ -81,6 +81,7 @@ class Hedge:
     totals: Array = field(init=False)  # L_i, less the smallest of them
     rounds: int = field(init=False, default=0)  # updates so far
     scale: float = field(init=False)  # the range B in use
+    _weights: Array = field(init=False, repr=False)  # computed once per round
 
     def __post_init__(self) -> None:
         self.size = checks.count(self.size, "size")
@@ -92,6 +93,7 @@ class Hedge:
         else:
             self.prior = checked_prior(self.prior, self.size)
         self.totals = np.zeros(self.size)
+        self._weights = self._computed()
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
@@ -100,10 +102,14 @@ class Hedge:
         # The best has total 0, so that no rate can make all weights vanish.
         require(self.totals.min() == 0.0 and abs(self.prior.sum() - 1.0) < 1e-6, "weights")
         require(self.horizon is None or self.horizon > 0, "weights")
+        self._weights = self._computed()
 
     @property
     def weights(self) -> Array:
         """The weights for the coming round."""
+        return self._weights.copy()
+
+    def _computed(self) -> Array:
         horizon = self.horizon or self.rounds + 1
         rate = math.sqrt(8.0 / horizon) / self.scale if self.scale > 0.0 else 0.0
         pairs = zip(self.prior.tolist(), self.totals.tolist(), strict=True)
@@ -125,6 +131,7 @@ class Hedge:
         least = min(totals)
         self.totals = np.array([total - least for total in totals])
         self.rounds += 1
+        self._weights = self._computed()
 
     def regret_bound(self, expert: int, rounds: int, scale: float) -> float:
         r"""Return a bound on the loss of the weighted mean less that of one expert.
@@ -384,53 +391,63 @@ class OptimisticHedge:
     hint: Array = field(init=False)  # of the losses of the coming round
     inverse_rate: float = field(init=False)  # a, in units of the loss
     rounds: int = field(init=False, default=0)  # updates so far
+    _weights: Array = field(init=False, repr=False)  # computed when something changes
 
     def __post_init__(self) -> None:
         self.size = checks.count(self.size, "size")
         self.start = self.inverse_rate = checks.nonnegative(self.start, "start")
         self.totals, self.hint = np.zeros((2, self.size))
+        self._weights = self._computed()
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""
         require(self.size == self.totals.size == self.hint.size and self.size > 0, "weights")
         require(self.totals.min() == 0.0 and self.rounds >= 0, "weights")
         require(self.inverse_rate >= self.start, "weights")
+        self._weights = self._computed()
 
     @property
     def weights(self) -> Array:
         """The weights for the coming round."""
-        kept = _kept(self.totals + self.hint, self.inverse_rate)
-        weights: Array = kept / kept.sum()
-        return weights
+        return self._weights.copy()
+
+    def _computed(self) -> Array:
+        kept = _kept((self.totals + self.hint).tolist(), self.inverse_rate)
+        return np.array(kept) / sum(kept)
 
     def expect(self, losses: Any) -> None:
         """Take a hint of the losses of the coming round."""
         self.hint = checks.finite_array(losses, "losses", (self.size,)).copy()
+        self._weights = self._computed()
 
     def update(self, losses: Any) -> None:
         """Take the losses of the experts in this round."""
-        suffered = checks.finite_array(losses, "losses", (self.size,))
-        ahead = suffered - suffered.min()
-        a, totals, weights = self.inverse_rate, self.totals + ahead, self.weights
-        least = float(totals.min())
-        totals = totals - least
-        totals[totals <= ROUNDING * np.abs(suffered).max()] = 0.0
-        now, before = _kept(totals, a).sum(), _kept(self.totals, a).sum()
-        mixed = least + (a * math.log(before / now) if a > 0.0 else 0.0)
-        gap = float(weights @ ahead) - mixed
-        if self.size > 1 and gap > ROUNDING * float(np.abs(suffered).max()):
+        # One by one: for a dozen or two, array operations take three times as long.
+        suffered: list[float] = checks.finite_array(losses, "losses", (self.size,)).tolist()
+        low, a, before = min(suffered), self.inverse_rate, self.totals.tolist()
+        rounding = ROUNDING * max(abs(low), abs(max(suffered)))
+        ahead = [loss - low for loss in suffered]
+        totals = [total + loss for total, loss in zip(before, ahead, strict=True)]
+        least = min(totals)
+        totals = [0.0 if total - least <= rounding else total - least for total in totals]
+        mixed = least
+        if a > 0.0:
+            mixed += a * math.log(sum(_kept(before, a)) / sum(_kept(totals, a)))
+        gap = float(self.weights.dot(ahead)) - mixed
+        if self.size > 1 and gap > rounding:
             self.inverse_rate = a + gap / math.log(self.size)
-        self.totals, self.hint = totals, np.zeros(self.size)
+        self.totals, self.hint = np.array(totals), np.zeros(self.size)
         self.rounds += 1
+        self._weights = self._computed()
 
     def regret_bound(self) -> float:
         """Return a bound on the loss of the weighted mean less that of any expert, so far."""
         return (2.0 * self.inverse_rate - self.start) * math.log(self.size)
 
 
-def _kept(behind: Array, a: float) -> Array:
+def _kept(behind: list[float], a: float) -> list[float]:
     """Weights of experts that are so far behind, 1 for the best, at the rate 1/a."""
-    behind = behind - behind.min()
+    least, most = min(behind), 700.0 * a  # no overflow
     if a == 0.0:
-        return (behind == 0.0).astype(np.float64)
-    return np.exp(-np.minimum(behind, 700.0 * a) / a)  # no overflow
+        return [float(each == least) for each in behind]
+    return [math.exp(-min(each - least, most) / a) for each in behind]

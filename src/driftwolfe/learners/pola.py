@@ -53,11 +53,11 @@ class CoverLearner(Learner):
         self._ends: Indices = np.empty(0, dtype=np.int64)  # last round of each expert
         self._lengths: list[int] = []  # rounds of its interval
         self._add(self._cover.starting(1), domain.origin())
+        self._weights = self._meta.weights  # of the coming round
 
     def update(self, loss: Any, ticket: Any = None) -> float:
         """Play the mean of the experts awake; weigh them by their losses; step; wake and retire."""
-        f = as_loss(loss)
-        weights = self._meta.weights
+        f, weights = as_loss(loss), self._weights
         evaluation = self._experts.evaluate(f, weights, self.options.linear)
         if self.start == "origin":
             start = self.domain.origin()
@@ -76,13 +76,14 @@ class CoverLearner(Learner):
         self._ends = np.array([*ends, *self._ends[number:]], dtype=np.int64)
         if longer := starting[number:]:
             self._add(longer, start)
-        self._experts.settle(self._meta.weights)
+        self._weights = self._meta.weights
+        self._experts.settle(self._weights)
         return evaluation.value
 
     @property
     def decision(self) -> Point:
         """The weighted mean of the experts that are awake."""
-        return self._experts.mean(self._meta.weights)
+        return self._experts.mean(self._weights)
 
     @property
     def expert_ends(self) -> Indices:
@@ -110,6 +111,7 @@ class CoverLearner(Learner):
         require(held == awake, "intervals and rounds")
         if isinstance(self._experts, Descent):  # older files of some learners lack them
             self._experts.lifetimes = np.array(self._lengths)
+        self._weights = self._meta.weights
 
     def _heaviest(self, weights: Array) -> int:
         """The expert of the largest weight; of several, that of the longest interval."""

@@ -31,7 +31,7 @@ class Scream(GridLearner):
     the mean moves little. :math:`\eta_i = c\,2^{i-1}/\sqrt{(4 + 8\lambda/G) T}`, c = D/G. One gradient and
     N = O(log T) projections per round. Against comparators of path length P,
 
-    .. math:: \sum_t f_t(x_t) + \lambda\lVert x_t - x_{t-1}\rVert - f_t(u_t) \le
+    .. math:: \sum_t f_t(x_t) + \lambda\lVert x_t - x_{t-1}\rVert - f_t(u_t) \le \\
               \min_i \frac{D^2/8 + DP/2}{\eta_i} + \frac{\eta_i T G^2}{2} + \lambda(M_i - \bar M + M) + 2 a\ln N
 
     with M, :math:`M_i` and :math:`\bar M` how far the decision, expert i and, on average, the experts have
@@ -92,19 +92,15 @@ class Scream(GridLearner):
         """Play the mean of the experts; weigh them by their losses and moves; let each step."""
         f, weights, experts = as_loss(loss), self._meta.weights, self._experts
         evaluation = experts.evaluate(f, weights, True)
-        before = [*self._points(), experts.mean(weights)]
+        before, mean = experts.copied(), experts.mean(weights)
         self._meta.update(evaluation.losses + self.switching * self._moves)
         self._excess = self._excess + self._moves - float(weights @ self._moves)
         experts.step(f, evaluation)
-        pairs = zip(self._points(), before, strict=False)
-        self._moves = np.array([norm(now - then) for now, then in pairs])
+        self._moves = experts.moves_since(before)
         self._next_round()
-        self.moved += norm(self._experts.mean(self._meta.weights) - before[-1])
+        self.moved += norm(self._experts.mean(self._meta.weights) - mean)
         self._experts.settle(self._meta.weights)
         return evaluation.value
-
-    def _points(self) -> list[Point]:
-        return [self._experts.point(i) for i in range(self._experts.size)]
 
     def _begin(self, epoch: Epoch, start: Point) -> None:
         if self.t:

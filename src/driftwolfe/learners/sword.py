@@ -10,7 +10,7 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import OptimisticHedge
-from driftwolfe.ensemble.optimistic import OptimisticDescent
+from driftwolfe.ensemble.optimistic import OptimisticDescent, OwnOptimisticDescent
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Epoch, as_loss
@@ -28,7 +28,7 @@ from driftwolfe.storage import require
 
 
 class Sword(GridLearner):
-    r"""Optimistic gradient descent with many step sizes, and optimistic weights: one gradient per round.
+    r"""Optimistic gradient descent with many step sizes, and optimistic weights: one gradient per round, or more.
 
     .. math:: \hat x^i \leftarrow P_K(\hat x^i - \eta_i g_t), \qquad
               x^i_{t+1} = P_K(\hat x^i - \eta_i m_{t+1}), \qquad g_t = \nabla f_t(x_t)
@@ -50,6 +50,9 @@ class Sword(GridLearner):
         ``"each"``: two per expert and round, as published; ``"one"``: experts live on the ball around
         the set, and their mean is projected, as in `OneProjectionAder`. The default is ``"each"``, and
         ``"one"`` with other methods than ``"exact"``.
+    gradients
+        ``"one"``, at the decision, for all; ``"own"``: each expert follows those at its own points, N more
+        per round. They say more where losses have kinks. Needs arrays and ``projections="each"``.
     smoothness
         :math:`\beta` of the losses. If given, :math:`\kappa = 1`, each expert is charged
         :math:`2\beta\lVert x^i_t - x^i_{t-1}\rVert^2`, the published correction, and weights have a rate of
@@ -69,7 +72,8 @@ class Sword(GridLearner):
     sum of the largest squared changes of gradients, :math:`V = \sum_t\max_x\lVert\nabla f_t(x) - \nabla
     f_{t-1}(x)\rVert^2`, it is :math:`O(\sqrt{(1 + P + V)(1 + P)})` with projections of each expert and known
     `horizon` and `lipschitz`. With ``projections="one"`` gradients are those of the
-    surrogate, and A is measured with these. `docs/theory/benign.md` has the proofs.
+    surrogate, and A is measured with these. With ``gradients="own"``, experts have an A of their own, that of
+    the weights is as before, and nothing is proved of V. `docs/theory/benign.md` has the proofs.
 
     Without `smoothness` weights are scale-free where the original's have a rate that needs :math:`\beta`; the
     original expects all of the last gradient, :math:`\kappa = 1`, which is worse where losses have kinks.
@@ -85,7 +89,8 @@ class Sword(GridLearner):
     >>> target = dw.losses.SquaredDistance(np.array([0.5, 0.0]))
     >>> learner = dw.Sword(dw.L2Ball(2), horizon=1000, lipschitz=1.5)
     >>> history = dw.play(learner, [target] * 1000)
-    >>> bool(history.losses.sum() < learner.bound() < 0.1 * dw.Ader(dw.L2Ball(2), 1000, 1.5).bound() + 9)
+    >>> other = dw.Ader(dw.L2Ball(2), 1000, 1.5)
+    >>> bool(history.losses.sum() < learner.bound() < 0.1 * other.bound() + 9)
     True
     """
 
@@ -98,6 +103,7 @@ class Sword(GridLearner):
         lipschitz: float | str = "auto",
         *,
         projections: str | None = None,
+        gradients: str = "one",
         smoothness: float | None = None,
         method: str = "exact",
         **options: Unpack[StepOptions],
@@ -109,12 +115,17 @@ class Sword(GridLearner):
         each = projections == "each" or (projections is None and method == "exact")
         if each and method != "exact":
             raise ValueError('projections="each" are exact; for another method say "one"')
+        one_of(gradients, "gradients", ("one", "own"))
+        own = gradients == "own"
+        if own and not (each and isinstance(domain.origin(), np.ndarray)):
+            raise ValueError('gradients="own" needs points that are arrays, and projections="each"')
         if method == "exact":
             require_projection(domain, "Sword", "POLAR")
         self.smoothness = None if smoothness is None else checks.positive(smoothness, "smoothness")
         beta = self.smoothness or 0.0
         self._past: list[Array] = []  # what finished epochs cost, see `_prices`
-        experts = partial(OptimisticDescent, checked.oracle, checked.step_scale, 2.0 * beta, each)
+        kind = OwnOptimisticDescent if own else OptimisticDescent
+        experts = partial(kind, checked.oracle, checked.step_scale, 2.0 * beta, each)
         slow = bounds.SLOW_WEIGHTS * beta * checked.D**2
         super().__init__(
             domain, checked, partial(_plans, checked), experts, partial(_optimistic, slow)

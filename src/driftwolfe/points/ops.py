@@ -53,10 +53,9 @@ def norm(a: Point) -> float:
     """
     if not isinstance(a, np.ndarray):
         return float(namespace(a).linalg.vector_norm(a) if is_array(a) else a.norm())
-    flat = a.ravel()
-    with np.errstate(over="ignore"):
-        size = math.sqrt(flat.dot(flat))
+    size = math.sqrt(np.vdot(a, a))  # which, unlike dot, warns of no overflow
     if not 1e-150 < size < 1e150:  # squares have under- or overflowed, or soon will
+        flat = a.ravel()
         largest = float(np.abs(flat).max(initial=0.0))
         return largest * float(np.linalg.norm(flat / largest)) if largest > 0 else 0.0
     return size
