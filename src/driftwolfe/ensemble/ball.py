@@ -30,8 +30,11 @@ class Rows:
     """Points as a list, or, where they are arrays, as the rows of one array, which is never written into."""
 
     def __init__(self, given: list[Point] | Array) -> None:
-        arrays = len(given) > 0 and isinstance(given[0], np.ndarray)
-        self._given: Any = np.stack(given) if arrays and isinstance(given, list) else given
+        self._given: Any = given
+        if isinstance(given, list):
+            shapes = {each.shape if isinstance(each, np.ndarray) else None for each in given}
+            if len(shapes) == 1 and None not in shapes:  # a damaged file may have several
+                self._given = np.stack(given)
 
     @property
     def stack(self) -> bool:
