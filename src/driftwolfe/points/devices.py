@@ -237,6 +237,13 @@ def _finite(stored: Any) -> Any:
 HOST = Device()
 
 
+def _scale_of(matrix: Array) -> float:
+    """The largest size of an entry, or 1; refuses a matrix with entries that are not numbers."""
+    if not checks.all_finite(matrix):
+        raise ValueError("a matrix leaves the range of numbers; use other units")
+    return HOST.largest(matrix) or 1.0
+
+
 def svd(matrix: Array) -> tuple[Array, Array, Array]:
     """Return the thin decomposition U, s, Vt with falling s, of a matrix or a stack of them."""
     try:
@@ -245,7 +252,7 @@ def svd(matrix: Array) -> tuple[Array, Array, Array]:
         if matrix.ndim > 2:
             U, s, Vt = map(np.stack, zip(*map(svd, matrix), strict=True))
         else:
-            scale = HOST.largest(matrix) or 1.0
+            scale = _scale_of(matrix)
             U, s, Vt = scipy.linalg.svd(matrix / scale, full_matrices=False, lapack_driver="gesvd")
             s = s * scale
     return U, s, Vt
@@ -264,7 +271,7 @@ def eigh(symmetric: Array) -> tuple[Array, Array]:
     try:
         values, vectors = np.linalg.eigh(symmetric)
     except np.linalg.LinAlgError:
-        scale = HOST.largest(symmetric) or 1.0
+        scale = _scale_of(symmetric)
         values, vectors = scipy.linalg.eigh(symmetric / scale, driver="ev")
         values = values * scale
     return values, vectors
