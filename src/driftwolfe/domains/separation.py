@@ -114,12 +114,14 @@ class SeparationDomain(Domain):
             normal = normal if found is None else found
         return Cut(low, normal, float(inner(normal, y - (1.0 - high) * offset)), calls)
 
+    def _holds(self, y: Array) -> bool:
+        return self._normal(y) is None
+
     def _contains(self, x: Array, slack: float) -> bool:
-        if self._normal(x) is None:
+        if self._holds(x):
             return True
         offset = self._from_center(x)
-        length = norm(offset)
-        return slack > 0 and self._normal(x - min(1.0, slack / length) * offset) is None
+        return slack > 0 and self._holds(x - min(1.0, slack / norm(offset)) * offset)
 
     def _lmo(self, direction: Array) -> Array:
         instead = 'use SOOGD, or a learner with method="separation"; with an LMO, use LMODomain'
@@ -182,20 +184,20 @@ class MembershipDomain(SeparationDomain):
         self._slack = 4.0 * kappa * wrong
         self.cut_accuracy = 2.0 * (self._slack + 2.0 * _ASIDE) * self.radius
 
-    def _inside(self, offset: Array, share: float) -> bool:
-        return self._function(self.origin() + share * offset) is None
+    def _holds(self, y: Array) -> bool:
+        return self._function(y.copy()) is None
 
     def _reach(self, offset: Array, low: float, high: float) -> tuple[float, int]:
         """Bisect for the share of an offset from the centre where it leaves the set, from inside."""
-        calls = 0
+        center, calls = self.origin(), 0
         while high - low > _BISECTED * high:
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if self._inside(offset, middle) else (low, middle)
+            low, high = (middle, high) if self._holds(center + middle * offset) else (low, middle)
             calls += 1
         return low, calls
 
     def _separate(self, y: Array, near: float) -> Cut:
-        if self._function(y.copy()) is None:
+        if self._holds(y):
             return Cut(1.0, None, 0.0, 1)
         offset, r = self._from_center(y), self.inner_radius
         share, calls = self._reach(offset, min(1.0, r / norm(offset)), 1.0)
@@ -215,9 +217,3 @@ class MembershipDomain(SeparationDomain):
         normal = slope.reshape(self.shape)
         level = 1.0 + self._slack + inner(normal, self.origin())
         return Cut(share, normal, float(level), calls)
-
-    def _contains(self, x: Array, slack: float) -> bool:
-        if self._function(x.copy()) is None:
-            return True
-        offset = self._from_center(x)
-        return slack > 0 and self._inside(offset, 1.0 - min(1.0, slack / norm(offset)))

@@ -167,6 +167,8 @@ class Recommender(UsersAndItems):
         events = self._checked(pairs, weights, times)
         if late <= 1:
             return self._learn(events, ranked=True)
+        if events.times is not None:
+            self._elapsed(events.times)  # refuses all of them before any is learned
         ranks = np.full(len(events.users), -1)
         for k in range(ranks.size):
             if k >= late:
@@ -179,7 +181,7 @@ class Recommender(UsersAndItems):
         return ranks
 
     def _checked(self, pairs: Any, weights: Any, times: Any) -> _Events:
-        """Check events, and that their times do not fall; nothing changes."""
+        """Check events; nothing changes."""
         users, items = columns(pairs)
         if not users:
             raise ValueError("pairs is empty: give at least one event to learn")
@@ -191,7 +193,6 @@ class Recommender(UsersAndItems):
             raise ValueError(f"weights must lie in 0..{LARGEST_WEIGHT:g}")
         if times is not None:
             times = checks.finite_array(times, "times", size)
-            self._elapsed(times)
         return _Events(users, items, counted, times)
 
     def _learn(self, events: _Events, ranked: bool = False) -> Indices:
