@@ -235,13 +235,10 @@ class L2Ball(NormBall):
     def project_many(self, stack: Any) -> Any:
         rows = stack.reshape(len(stack), -1)
         if isinstance(stack, np.ndarray):
-            if not np.vdot(rows, rows) < 1e300:  # squares have overflowed, or soon will
-                return super().project_many(stack)
-            lengths = np.sqrt(np.add.reduce(rows * rows, axis=1))
-            shares = self.scale / np.maximum(lengths, self.scale)
-        else:
-            lengths = namespace(stack).linalg.vector_norm(rows, axis=1)
-            shares = (self.scale / lengths).clip(None, 1.0)
+            near = kernels().clipped_rows(np.ascontiguousarray(rows), self.scale)
+            return near.reshape(stack.shape)
+        lengths = namespace(stack).linalg.vector_norm(rows, axis=1)
+        shares = (self.scale / lengths).clip(None, 1.0)
         return stack * shares.reshape(-1, *(1 for _ in self.shape))
 
     def _project(self, y: Array) -> Array:
@@ -514,6 +511,10 @@ class Simplex(BoxSection):
 
     def tangent(self, direction: Array) -> Array:
         return direction - direction.sum() / self._size
+
+    def tangent_many(self, stack: Array) -> Array:
+        rows = stack.reshape(len(stack), -1)
+        return (rows - rows.sum(axis=1, keepdims=True) / self._size).reshape(stack.shape)
 
     def _lmo(self, direction: Array) -> Array:
         return self._at(direction.argmin(), self.scale)

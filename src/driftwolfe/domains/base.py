@@ -205,6 +205,13 @@ class Domain(ABC):
         """Return the part of a direction along the set's affine hull: all of it for most sets."""
         return direction
 
+    def tangent_many(self, stack: Array) -> Array:
+        """Return `tangent` of several arrays."""
+        first = stack[0]
+        if self.tangent(first) is first:
+            return stack
+        return np.stack([self.tangent(each) for each in stack])
+
     def restricted_to(self, shape: Shape) -> Domain | None:
         """Return the set of submatrices of that shape of K's points; None where K has no such form."""
         return None
@@ -443,9 +450,9 @@ class CountedDomain(Domain):
 
 # Names that `Domain` defines do not reach `__getattr__`: attributes and methods of the set inside.
 for _name in (
-    *("origin", "tangent", "check_point", "restricted_to", "can", "warm_up", "unwrapped"),
-    *("cheap_projection", "cheap_membership", "affordable_projection", "default_method"),
-    *("lmo_method", "rank_one_atoms", "dimension", "cut_accuracy"),
+    *("origin", "tangent", "tangent_many", "check_point", "restricted_to", "can", "warm_up"),
+    *("unwrapped", "cheap_projection", "cheap_membership", "affordable_projection"),
+    *("default_method", "lmo_method", "rank_one_atoms", "dimension", "cut_accuracy"),
 ):
     _own = property(attrgetter(f"domain.{_name}"), doc=f"`{_name}` of the set inside, not counted.")
     setattr(CountedDomain, _name, _own)

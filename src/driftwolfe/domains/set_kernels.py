@@ -59,6 +59,24 @@ def nearest_rows(values: Any, total: float, ball: bool) -> Any:
     return nearest
 
 
+@jit(TABLE, NUMBER)
+def clipped_rows(rows: Any, radius: float) -> Any:
+    """Return the rows, those that are longer shortened to that length."""
+    found = np.empty(rows.shape)
+    for i in range(rows.shape[0]):
+        squared = 0.0
+        for j in range(rows.shape[1]):
+            squared += rows[i, j] * rows[i, j]
+        length = math.sqrt(squared)
+        if not 1e-150 < length < 1e150:  # squares have under- or overflowed, or soon will
+            largest = np.abs(rows[i]).max()
+            length = largest * np.sqrt(((rows[i] / largest) ** 2).sum()) if largest > 0.0 else 0.0
+        share = radius / max(length, radius)
+        for j in range(rows.shape[1]):
+            found[i, j] = share * rows[i, j]
+    return found
+
+
 @fast_jit(STACK)
 def sums_of_row_norms(matrices: Any) -> Any:
     """Return the sum of the Euclidean norms of its rows for every matrix of a stack."""

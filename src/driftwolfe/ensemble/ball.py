@@ -17,9 +17,11 @@ from driftwolfe.losses import Loss
 from driftwolfe.oracles import infeasible_projection
 from driftwolfe.points import FactoredMatrix, clip_to_ball, inner, norm
 from driftwolfe.points.devices import device_of, is_array
-from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.kinds import Array, Point, compiled
 from driftwolfe.points.ops import in_kind_of, trimmed
 from driftwolfe.storage import require
+
+kernels = compiled("driftwolfe.domains.set_kernels")
 
 #: Distance from the set, in radii, up to which a point counts as inside: the direction to a nearer one
 #: is rounding.
@@ -58,6 +60,7 @@ class BallExperts:
     STATE: ClassVar[tuple[str, ...]] = ("steps", "points")
 
     def __init__(self, domain: Domain, steps: Array, start: Point) -> None:
+        kernels()  # compiled now, not in a round
         self.domain = domain
         self.steps = steps  # relative to each other
         self.points = [start] * steps.size
@@ -124,13 +127,8 @@ class BallExperts:
         """Return several arrays clipped to the ball."""
         center, radius = self.domain.center, self.domain.radius
         away = ends if center is None else ends - center
-        rows = away.reshape(len(ends), -1)
-        if np.vdot(rows, rows) < 1e300:  # squares do not overflow
-            lengths = np.sqrt(np.add.reduce(rows * rows, axis=1))
-        else:
-            lengths = np.array([norm(row) for row in rows])
-        shares = radius / np.maximum(lengths, radius)
-        inside: Array = shares.reshape(-1, *(1,) * (ends.ndim - 1)) * away
+        inside: Array = kernels().clipped_rows(away.reshape(len(ends), -1), radius)
+        inside = inside.reshape(ends.shape)
         return inside if center is None else center + inside
 
 

@@ -22,6 +22,7 @@ from driftwolfe.points.rounding import TIE
 from driftwolfe.storage import require
 
 kernels = compiled("driftwolfe.ensemble.expert_kernels")
+set_kernels = compiled("driftwolfe.domains.set_kernels")
 #: Of the losses that experts are likely to meet: on all points, and on matrices.
 loss_kernels = [compiled(f"driftwolfe.losses.{name}_kernels") for name in ("loss", "logistic")]
 
@@ -185,7 +186,7 @@ class DenseDescent(Descent):
     def _work_on(self, device: Device) -> None:
         self._device = device
         if device is HOST:
-            for load in (kernels, *loss_kernels[: len(self._shape)]):
+            for load in (kernels, set_kernels, *loss_kernels[: len(self._shape)]):
                 load()  # compiled now, not in a round
 
     def _new_expert(self, start: Point) -> dict[str, Any]:

@@ -58,6 +58,59 @@ def update(regrets, movements, learner, losses, scale, learned):
     return scale, largest
 
 
+@jit()
+def _kept(behind, a):
+    """Return the weight of an expert that is so far behind, 1 for the best, at the rate 1/a."""
+    if a == 0.0:
+        return 1.0 if behind == 0.0 else 0.0
+    return math.exp(-min(behind, 700.0 * a) / a)  # no overflow
+
+
+@jit(NUMBERS, NUMBERS, NUMBER)
+def exponential_weights(totals, hint, a):
+    """Return the weights of total losses and a hint at the rate 1/a, of sum 1."""
+    found, total = totals + hint, 0.0
+    least = found.min()
+    for i in range(found.size):
+        found[i] = _kept(found[i] - least, a)
+        total += found[i]
+    return found / total
+
+
+@jit(NUMBERS, NUMBERS, NUMBERS, NUMBER)
+def optimistic_update(totals, hint, losses, a):
+    """Return the new total losses, less the smallest of them, and the new a."""
+    low = losses.min()
+    rounding = ROUNDING * max(abs(low), abs(losses.max()))
+    ahead = losses - low
+    found, weights = totals + ahead, exponential_weights(totals, hint, a)
+    least, played, before, after = found.min(), 0.0, 0.0, 0.0
+    for i in range(found.size):
+        found[i] = found[i] - least if found[i] - least > rounding else 0.0
+        played += weights[i] * ahead[i]
+        before += _kept(totals[i], a)
+        after += _kept(found[i], a)
+    gap = played - least
+    if a > 0.0:
+        gap -= a * math.log(before / after)
+    if found.size > 1 and gap > rounding:
+        a += gap / math.log(found.size)
+    return found, a
+
+
+@jit(TABLE, TABLE, TABLE)
+def learn_shares(agreements, lasts, gradients):
+    """Add products of gradients with those before and of these; return them and the best shares, at first 1."""
+    found, shares = agreements.copy(), np.ones(len(agreements))
+    for i in range(len(found)):
+        for j in range(lasts.shape[1]):
+            found[i, 0] += lasts[i, j] * gradients[i, j]
+            found[i, 1] += lasts[i, j] * lasts[i, j]
+        if found[i, 1] > 0.0:
+            shares[i] = min(1.0, max(0.0, found[i, 0] / found[i, 1]))
+    return found, shares
+
+
 @fast_jit(TABLE)
 def largest_norm(gradients):
     """Return the largest Euclidean norm of a row; what is not finite is not lost."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -16,9 +15,11 @@ from driftwolfe.ensemble.experts import Evaluation, require_finite
 from driftwolfe.ensemble.plan import Plan, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.points import FactoredMatrix, clip_to_ball, inner, norm
-from driftwolfe.points.kinds import Array, Point
+from driftwolfe.points.kinds import Array, Point, compiled
 from driftwolfe.points.ops import trimmed
 from driftwolfe.storage import require
+
+kernels = compiled("driftwolfe.ensemble.expert_kernels")
 
 
 class OptimisticDescent(BallDescent):
@@ -55,7 +56,7 @@ class OptimisticDescent(BallDescent):
         self.correction, self.each = correction, each
         self.bases = []
         self.scale = 0.0  # the factor c on the steps that led to y
-        self.moves, self.costs = np.empty((2, 0))  # squared moves of the last step
+        self.moves, self.costs = np.empty((2, 0))  # squared moves of the last step, if charged
         super().__init__(oracle, step_scale, domain, plans, start)
         self.last = 0.0 * self.kept(domain.origin())  # gradient
         self.share = 0.0  # of the last gradient that is expected again
@@ -88,24 +89,28 @@ class OptimisticDescent(BallDescent):
         found = super().evaluate(loss, weights)
         if not self.largest_gradient < 1e150:
             raise ValueError("a gradient leaves the range of numbers; use other units")
+        if self.correction == 0.0:
+            return found
         losses = found.losses + self.correction * self.moves
         return found._replace(losses=losses, played=float(weights @ losses))
 
     def hints(self) -> Array:
         """Return what the experts will lose if the hint is right."""
-        return self.losses(self.hint) + self.correction * self.moves
+        losses = self.losses(self.hint)
+        return losses + self.correction * self.moves if self.correction > 0.0 else losses
 
     def charge(self, weights: Array, gradient: Any) -> None:
         """Add what this round costs each expert beside its step's distance terms."""
         hint = self.hint
-        self._charge(weights, norm(gradient - hint), norm(hint) > 0.0)
-
-    def _charge(self, weights: Array, error: Any, expected: Any) -> None:
         # Where nothing was expected, y is where the step starts, and that may be the new one.
-        step = np.where(expected, self.scale, self.scale_for(self.largest_gradient)) * self.steps
-        charged = np.minimum(0.5 * step * error**2, 2.0 * self.domain.radius * error)
-        switching = self.correction * (self.moves - float(weights @ self.moves))
-        self.costs = self.costs + charged + switching
+        scale = self.scale if norm(hint) > 0.0 else self.scale_for(self.largest_gradient)
+        self._charge(weights, norm(gradient - hint), scale)
+
+    def _charge(self, weights: Array, error: Any, scale: Any) -> None:
+        most = 2.0 * self.domain.radius * error
+        self.costs = self.costs + np.minimum(0.5 * scale * error**2 * self.steps, most)
+        if self.correction > 0.0:
+            self.costs += self.correction * (self.moves - weights.dot(self.moves))
 
     def step(self, loss: Loss, evaluation: Evaluation) -> None:
         self.move(evaluation.slopes, self.scale_for(self.largest_gradient))
@@ -119,8 +124,9 @@ class OptimisticDescent(BallDescent):
             return
         before, self.bases = self.points, self._moved(self.bases, gradient, scale)
         self.points = self._moved(self.bases, hint, scale)
-        pairs = zip(self.points, before, strict=True)
-        self.moves = np.array([norm(now - then) ** 2 for now, then in pairs])
+        if self.correction > 0.0:
+            pairs = zip(self.points, before, strict=True)
+            self.moves = np.array([norm(now - then) ** 2 for now, then in pairs])
 
     def _step(self, gradient: Array, hint: Array, scale: float) -> None:
         """Step along a gradient and expect the hint: one of each for all experts, or a row for each."""
@@ -128,7 +134,8 @@ class OptimisticDescent(BallDescent):
         bases = self.confined(self._bases.table - steps * gradient)
         self._bases = Rows(bases)
         self.table = self.confined(bases - steps * hint)
-        self.moves = _squares(self.table - old)
+        if self.correction > 0.0:
+            self.moves = _squares(self.table - old)
 
     def _learn_share(self, gradient: Point) -> None:
         """Choose the share of a gradient that was, so far, the best hint of the next."""
@@ -200,34 +207,30 @@ class OwnOptimisticDescent(OptimisticDescent):
         """Evaluate a loss at x, and linearised at all experts; its slopes are gradients there and at these."""
         found = super().evaluate(loss, weights)
         slopes = loss.slope_at(loss.stacked_scores(self.table))
-        own = loss.stacked_pull_back(slopes, self.table)
+        own = np.ascontiguousarray(loss.stacked_pull_back(slopes, self.table), dtype=np.float64)
         require_finite(own)
-        if not np.vdot(own, own) < 1e300:
+        longest = kernels().largest_norm(own.reshape(self.size, -1))
+        if not longest < 1e150:
             raise ValueError("a gradient leaves the range of numbers; use other units")
-        longest = math.sqrt(_squares(own).max())
         self.largest_gradient = max(self.largest_gradient, longest)
-        first = own[0]
-        if self.domain.tangent(first) is not first:
-            own = np.stack([self.domain.tangent(each) for each in own])
-        return found._replace(slopes=(found.slopes, own))
+        return found._replace(slopes=(found.slopes, self.domain.tangent_many(own)))
 
     def charge(self, weights: Array, gradient: Any) -> None:
         hints = self._own_hints()
         errors = np.sqrt(_squares(gradient[1] - hints))
-        self._charge(weights, errors, _squares(hints) > 0.0)
+        scale: Any = self.scale_for(self.largest_gradient)
+        if scale != self.scale:
+            scale = np.where(_squares(hints) > 0.0, self.scale, scale)
+        self._charge(weights, errors, scale)
 
     def move(self, gradient: Any, scale: float) -> None:
         at_mean, own = gradient
         self._learn_share(at_mean)
         self.last, self.scale = at_mean, scale
-        lasts = self.lasts.reshape(self.size, -1)
-        products = np.add.reduce(lasts * own.reshape(self.size, -1), axis=1), _squares(self.lasts)
-        self.agreements = self.agreements + np.stack(products, axis=1)
-        along, square = self.agreements.T
-        # Where nothing is known yet, or losses are smooth: expect it again.
-        known = (square > 0.0) & (self.correction == 0.0)
-        self.shares = np.clip(along / np.where(known, square, 1.0), 0.0, 1.0)
-        self.shares[~known] = 1.0
+        rows = (each.reshape(self.size, -1) for each in (self.lasts, own))
+        self.agreements, self.shares = kernels().learn_shares(self.agreements, *rows)
+        if self.correction > 0.0:  # losses are smooth
+            self.shares = np.ones(self.size)
         self.lasts = own
         self._step(own, self._own_hints(), scale)
 
@@ -245,5 +248,5 @@ class OwnOptimisticDescent(OptimisticDescent):
 def _squares(rows: Array) -> Array:
     """The squared length of each row."""
     flat = rows.reshape(len(rows), -1)
-    squares: Array = np.add.reduce(flat * flat, axis=1)
+    squares: Array = np.vecdot(flat, flat)
     return squares

@@ -72,8 +72,8 @@ class CoverLearner(Learner):
         number = min(len(starting), len(self._lengths))
         self._experts.restart(slice(number), start)
         self._meta.restart(slice(number))
-        ends = [self.t + length for length in starting[:number]]
-        self._ends = np.array([*ends, *self._ends[number:]], dtype=np.int64)
+        self._ends = self._ends.copy()
+        self._ends[:number] = [self.t + length for length in starting[:number]]
         if longer := starting[number:]:
             self._add(longer, start)
         self._weights = self._meta.weights

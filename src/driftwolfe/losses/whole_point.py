@@ -107,7 +107,8 @@ class PortfolioLoss(Loss):
     def value_at(self, scores: Array) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):  # outside the simplex: not finite
             logs = np.log(scores)
-        growth = logs[..., : len(self.returns)].mean(axis=-1)
+        number = len(self.returns)
+        growth = np.add.reduce(logs[..., :number], axis=-1) / number
         return logs[..., -1] - growth if self.centred else -growth
 
     def slope_at(self, scores: Array) -> Array:

@@ -94,6 +94,8 @@ def finite_array(value: Any, name: str, shape: Shape | None = None) -> Array:
 
 def real_array(value: Any, name: str) -> Array:
     """Return `value` as a float64 array, without a copy if it is one; NaN and infinities may be in it."""
+    if type(value) is np.ndarray and value.dtype == np.float64:
+        return value
     try:
         raw = np.asarray(value)
         array: Array = raw.astype(np.float64, casting="same_kind", copy=False)
