@@ -93,20 +93,24 @@ class AFLH(Learner):
         self._log_weights: Array = np.empty(0)
         self._births = np.empty(0, dtype=np.int64)  # first round of each
         self._slack = 0.0  # the most that inexact minima may have cost an expert
+        given = "auto" if self.options.lipschitz is None else self.options.lipschitz
+        self._first = OnlineNewtonStep(domain, None, given, alpha=self.alpha)  # as all start
         self._wake()
 
     def update(self, loss: Any, ticket: Any = None) -> float:
         """Play the mean of those awake; weigh them; let each learn; retire some and wake one."""
         f = as_loss(loss)
-        scores = stack([f.scores(each.decision) for each in self.experts])
+        scores = stack([f.scores(each._x) for each in self.experts])
         value = float(f.value_at(combine(self.expert_weights, scores)))
-        losses = np.array([float(f.value_at(each)) for each in scores])
-        require_finite(value, losses)
+        pairs = [f.value_and_slope_at(each) for each in scores]
+        losses = np.array([float(each) for each, _ in pairs])
+        require_finite(value, losses, *(slope for _, slope in pairs))
         gains = self._log_weights - self.alpha * (losses - losses.min())
         mixed = _log_sum(gains) - _log_sum(self._log_weights)
         experts = [self._copied(each) for each in self.experts]  # one may refuse the loss
-        for each in experts:
-            each.update(f)
+        for each, (_, slope) in zip(experts, pairs, strict=True):
+            each._step(f.pull_back(slope, each._x))
+            each.t += 1
         self.t += 1
         stay = self._births + (self._births & -self._births) > self.t + 1
         self._slack = max([self._slack, *(_slack_of(each) for each in experts)])
@@ -123,8 +127,8 @@ class AFLH(Learner):
         self._log_weights = np.append(self._log_weights, -math.log(start) - math.log(start + 1))
 
     def _new(self) -> OnlineNewtonStep:
-        given = "auto" if self.options.lipschitz is None else self.options.lipschitz
-        expert = OnlineNewtonStep(self.domain, None, given, alpha=self.alpha)
+        expert, parts = self._copied(self._first), vars(self._first).items()
+        vars(expert).update((k, v.copy()) for k, v in parts if isinstance(v, np.ndarray))
         expert._counted = self._counted  # calls are counted here
         return expert
 

@@ -214,7 +214,7 @@ def minimum(domain: Domain, H: Array, c: Array, x: Array) -> tuple[Array, float]
     center, radius, shape = domain.origin(), domain.radius, domain.shape
 
     def project(y: Array) -> Array:
-        z = domain.project(center + radius * y.reshape(shape))
+        z = domain.project_many(center + radius * y.reshape(1, *shape))
         return (z - center).ravel() / radius
 
     if domain.cheap_projection:
