@@ -448,8 +448,10 @@ class CountedDomain(Domain):
         return f"count_calls({self.domain!r})"
 
 
-# Names that `Domain` defines do not reach `__getattr__`: attributes and methods of the set inside.
+# Attributes and methods of the set inside: what `Domain` defines, which does not reach `__getattr__`, and
+# numbers that every round reads, which would take four times as long there.
 for _name in (
+    *("shape", "radius", "center"),
     *("origin", "tangent", "tangent_many", "check_point", "restricted_to", "can", "warm_up"),
     *("unwrapped", "cheap_projection", "cheap_membership", "affordable_projection"),
     *("default_method", "lmo_method", "rank_one_atoms", "dimension", "cut_accuracy"),
