@@ -19,7 +19,7 @@ WINDOW = 100
 LINES = {
     "Ader": (PINK, "--"),
     "POLD": (ORANGE, "-."),
-    "Multi-OCG, K = 1": (GREEN, ":"),
+    "Multi-OCG": (GREEN, ":"),
     "POLAR": (BLUE, "-"),
 }
 

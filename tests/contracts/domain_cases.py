@@ -65,6 +65,10 @@ DOMAIN_CASES: dict[type[Domain], list[Callable[[], Domain]]] = {
         lambda: dw.count_calls(dw.Simplex(4)),
         lambda: dw.count_calls(dw.BirkhoffPolytope(8)),
     ],
+    dw.Ellipsoid: [
+        lambda: dw.Ellipsoid([2.0, 0.5, 1.0]),
+        lambda: dw.Ellipsoid(np.geomspace(0.01, 3.0, 84).reshape(7, 12)),
+    ],
     dw.FlowPolytope: [
         lambda: dw.FlowPolytope(_grid_edges(2, 3), (0, 0), (1, 2)),
         lambda: dw.FlowPolytope(_grid_edges(6, 6), (0, 0), (5, 5)),

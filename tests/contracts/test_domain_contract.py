@@ -47,6 +47,7 @@ def rng():
 FLAT = (
     driftwolfe.domains.Box,
     driftwolfe.domains.ConvexHull,
+    driftwolfe.domains.Ellipsoid,
     driftwolfe.domains.FlowPolytope,
     driftwolfe.domains.LMODomain,
     driftwolfe.domains.PartitionMatroidPolytope,
@@ -222,6 +223,8 @@ def test_members_are_means_of_few_vertices(domain, rng):
         mean = 0.0 * point
         for weight, vertex in zip(weights, vertices, strict=True):
             assert domain.contains(vertex, atol=1e-9)
+            if isinstance(domain.unwrapped, driftwolfe.domains.Ellipsoid):
+                assert domain.gauge(vertex) >= 1.0 - 1e-9  # all of its boundary is vertices
             # As far from the centre as one can go in its direction: no mean of others.
             outward = vertex - domain.origin()
             if not isinstance(domain.unwrapped, FLAT):

@@ -38,6 +38,7 @@ def corners(lower, upper):
 
 GROUPS = [[0, 4], [1], [2, 3, 5]]
 
+AXES = np.array([2.0, 0.1, 1.0, 0.7])
 LOWER, UPPER = np.array([-1.0, 0.5, -2.0, 0.0]), np.array([2.0, 1.5, -1.0, 3.0])
 
 # Each polytope with its vertices, and what a conic solver should know of it.
@@ -68,6 +69,7 @@ POLYTOPES = {
 
 ROUND = {
     "l2": (dw.L2Ball(5, radius=1.5), lambda x: [cp.norm(x) <= 1.5]),
+    "ellipsoid": (dw.Ellipsoid(AXES), lambda x: [cp.norm(x / AXES) <= 1.0]),
     "group": (
         dw.GroupLassoBall(6, GROUPS, radius=1.5),
         lambda x: [sum(cp.norm(x[group]) for group in GROUPS) <= 1.5],
@@ -120,6 +122,31 @@ def test_group_lasso_is_l1_for_single_and_l2_for_one_group(rng):
     assert np.allclose(one.lmo(y), dw.L2Ball(4).lmo(y))
 
 
+def test_an_ellipsoid_of_equal_axes_is_a_ball(rng):
+    y = 3 * rng.normal(size=(2, 3))
+    ball, round_one = dw.L2Ball((2, 3), radius=1.5), dw.Ellipsoid(np.full((2, 3), 1.5))
+    assert (round_one.radius, round_one.inner_radius) == (1.5, 1.5)
+    for name in ("lmo", "project", "gauge", "gauge_subgradient"):
+        assert np.allclose(getattr(round_one, name)(y), getattr(ball, name)(y))
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3, 1e12, 1e150, 1e300])
+def test_projections_onto_thin_ellipsoids_solve_their_equation(size, rng):
+    """The rest y - x is a nonnegative multiple of the normal x / axes^2, and x lies on the boundary."""
+    ellipsoid = dw.Ellipsoid(np.geomspace(1e-4, 10.0, 9))
+    for _ in range(20):
+        y = size * rng.normal(size=9)
+        x = ellipsoid.project(y)
+        if ellipsoid.gauge(y) <= 1.0:
+            assert np.array_equal(x, y)
+            continue
+        assert ellipsoid.gauge(x) == pytest.approx(1.0, abs=1e-12)
+        rest, normal = (
+            each / np.linalg.norm(each) for each in ((y - x) / size, x / ellipsoid.axes**2)
+        )
+        assert np.allclose(rest, normal, atol=1e-9)
+
+
 def test_labels_and_index_lists_are_the_same_partition(rng):
     labels = np.array([0, 1, 2, 2, 0, 2])
     y = rng.normal(size=6)
@@ -157,6 +184,7 @@ def test_extreme_directions(scale):
     direction = scale * np.array([3.0, -4.0])
     assert np.allclose(dw.L2Ball(2).lmo(direction), [-0.6, 0.8])
     assert np.allclose(dw.GroupLassoBall(2, [0, 0]).lmo(direction), [-0.6, 0.8])
+    assert np.allclose(dw.Ellipsoid([1.0, 1.0]).lmo(direction), [-0.6, 0.8])
 
 
 def test_zero_direction_gets_a_point_of_the_set():
@@ -197,6 +225,10 @@ def test_box_bounds_may_be_one_number_and_are_copied():
         (lambda: dw.Box([1.0], [1.0]), "one point"),
         (lambda: dw.Box(0.0, 1.0), "use LinfBall"),
         (lambda: dw.Box([np.nan], [1.0]), "not finite"),
+        (lambda: dw.Ellipsoid(2.0), "axes must be an array of positive numbers"),
+        (lambda: dw.Ellipsoid([]), "axes must be an array of positive numbers"),
+        (lambda: dw.Ellipsoid([1.0, 0.0]), "axes must be an array of positive numbers"),
+        (lambda: dw.Ellipsoid([1.0, np.nan]), "axes has entries that are not finite"),
         (lambda: dw.GroupLassoBall(3, [0, 1]), "cover the n = 3 coordinates, got 2"),
         (lambda: dw.GroupLassoBall(3, [[0, 1], [1]]), "exactly once"),
         (lambda: dw.GroupLassoBall(3, [[0, 1], [3]]), "exactly once"),

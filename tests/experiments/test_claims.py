@@ -100,6 +100,20 @@ def test_times_of_two_machines_are_not_compared():
     assert "an abacus and a slide rule" in claim.measured and "not comparable" in claim.verdict
 
 
+@pytest.mark.parametrize(
+    ("seconds", "gpu_of", "held"),
+    [(50.0, "theirs", True), (4.0, "theirs", None), (50.0, "ours", None)],
+)
+def test_the_quicker_without_a_gpu_that_the_slower_had_is_quicker(seconds, gpu_of, held):
+    ours, theirs = runs("POLD", (1.0,)), runs("Ader", (1.0,), seconds=(seconds,))
+    for each in (ours, theirs):
+        each[0].environment["cpu"] = "an abacus"
+    (ours if gpu_of == "ours" else theirs)[0].environment["gpu"] = "loom"
+    claim = found(*ours, *theirs)[f"POLD {FASTER} Ader"]
+    assert claim.held is held
+    assert (held and "without the loom" in claim.measured) or "not comparable" in claim.verdict
+
+
 def test_equal_rounds_are_compared():
     told = found(
         result([10.0, 30.0, 90.0], "POLA"),

@@ -879,6 +879,41 @@ def test_krylov_bases_that_grow_find_the_same(monkeypatch):
 
 
 @needs_torch
+@pytest.mark.parametrize("tolerance", [1e-9, 0.1])  # one start, and several
+def test_matrices_of_many_columns_share_calls_as_arrays(monkeypatch, tolerance):
+    from driftwolfe.points import torch_device
+
+    rng, shape, directions = np.random.default_rng(0), (90, 70), []
+    for rank in (3, 8, 5):
+        factors = rng.random((90, rank)), rng.standard_normal(rank), rng.random((70, rank))
+        places = (rng.integers(size, size=900) for size in shape)
+        stored = FactoredMatrix.from_entries(shape, *places, rng.standard_normal(900))
+        directions.append((FactoredMatrix(*factors) + stored).to("torch"))
+    ball, tolerances = dw.TraceNormBall(shape, device="torch"), [tolerance] * 3
+    apart = [ball.lmo_with_error(each, tolerance) for each in directions]
+    side_by_side = leading_triplet_of_each(directions, tolerances)
+    for name in ("_TOGETHER", "_FEW_TOGETHER"):
+        monkeypatch.setattr(torch_device, name, 20)  # of 24 columns
+    made = []
+    monkeypatch.setattr(torch_device, "_FactoredStack", made.append)
+    assert ball.device.shares_calls([3, 8, 5], shape)
+    for one, other in zip(
+        side_by_side, leading_triplet_of_each(directions, tolerances), strict=True
+    ):
+        assert other.s == pytest.approx(one.s, rel=1e-9) and other.products == one.products
+    for (_, error), direction, (vertex, found) in zip(
+        apart, directions, ball.lmo_many_with_error(directions, tolerances), strict=True
+    ):
+        dense = to_host(direction.toarray())
+        top, value = np.linalg.norm(dense, 2), -(to_host(vertex.toarray()) * dense).sum()
+        assert top - max(found, 1e-7 * top) <= value <= top * (1 + 1e-12)
+        assert found <= max(3 * error, tolerance * top)
+    assert made == []  # none of them had its factors laid side by side
+    monkeypatch.setattr(torch_device, "_DENSE_TOGETHER", 100)
+    assert not ball.device.shares_calls([3, 8, 5], shape)  # too large to be made dense
+
+
+@needs_torch
 def test_a_decomposition_that_fails_on_a_device_is_made_on_the_host(monkeypatch):
     """As cuSOLVER's did on a Gram matrix of MovieLens."""
     import torch

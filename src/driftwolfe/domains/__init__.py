@@ -2,6 +2,7 @@
 
 from driftwolfe.domains.balls import (
     Box,
+    Ellipsoid,
     GroupLassoBall,
     KSparsePolytope,
     L1Ball,
@@ -28,6 +29,7 @@ __all__ = [
     "ConvexHull",
     "CountedDomain",
     "Domain",
+    "Ellipsoid",
     "FlowPolytope",
     "GroupLassoBall",
     "KSparsePolytope",

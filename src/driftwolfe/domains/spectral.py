@@ -34,9 +34,6 @@ _CHEAP_SIDE = 64
 DENSE_ENTRIES, THIN_ENTRIES = 12_000, 64_000
 #: Entries from which a GPU is quicker than two cores, with a margin (H200, docs/gpu.md).
 DEVICE_ENTRIES = 32_000_000
-#: Columns up to which copying several matrices' factors into one array costs less than it saves; on small
-#: matrices more, up to so many numbers.
-_TOGETHER, _FEW_TOGETHER = 512, 1 << 23
 #: Entries up to which a matrix is decomposed in full.
 FULL_SVD_ENTRIES = 20_000_000
 #: Columns of factors, as a share of the shorter side, up to which they are decomposed in place of
@@ -161,10 +158,10 @@ class TraceNormBall(NormBall):
     def lmo_many_with_error(
         self, directions: Sequence[Point], accuracies: Sequence[float | None]
     ) -> list[Answer]:
-        ranks = [getattr(direction, "rank", math.inf) for direction in directions]
-        together = len(ranks) * max(ranks)
-        wide = together > max(_TOGETHER, _FEW_TOGETHER / sum(self.shape))
-        if self.device is HOST or len(directions) == 1 or wide:
+        factored = [each for each in directions if isinstance(each, FactoredMatrix)]
+        ranks = [each.rank for each in factored]
+        alone = len(directions) == 1 or len(factored) < len(directions)
+        if alone or not self.device.shares_calls(ranks, self.shape):
             return super().lmo_many_with_error(directions, accuracies)
         tolerances = [max(self.lmo_tolerance, accuracy or 0.0) for accuracy in accuracies]
         return list(map(self._atom, directions, leading_triplet_of_each(directions, tolerances)))

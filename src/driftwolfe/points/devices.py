@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import re
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache, lru_cache
 from typing import Any
@@ -40,6 +41,10 @@ class Device:
     workers: float = math.inf
     #: Columns up to which small matrices go to the host, as each call of a device costs as much.
     gram_columns: int = 0
+
+    def shares_calls(self, ranks: Sequence[int], shape: Shape) -> bool:
+        """Whether the leading triplets of factored matrices are found sooner together."""
+        return False
 
     def put(self, array: Any) -> Any:
         """Bring an array here, from any device."""

@@ -223,6 +223,11 @@ class TorchStored:
         return scipy.sparse.csr_array(tuple(arrays), shape=self.shape)
 
 
+#: Columns up to which copying several matrices' factors into one array costs less than it saves; on small
+#: matrices more, up to so many numbers.
+_TOGETHER, _FEW_TOGETHER = 512, 1 << 23
+#: Entries up to which several matrices are made dense to share calls: 1 GiB.
+_DENSE_TOGETHER = 1 << 27
 #: Steps of a Krylov basis that there is room for at first.
 _FIRST_STEPS = 24
 
@@ -236,12 +241,8 @@ class TorchKrylov:
     def __init__(self, matrices: Sequence[Any], starts: Sequence[Any], most: int) -> None:
         (m, n), like = matrices[0].shape, starts[0]
         self._bases = len(like), len(matrices)
-        self._left = _padded([matrix.U for matrix in matrices])
-        self._right = _padded([matrix.V for matrix in matrices], [each.scale for each in matrices])
-        stored = [matrix.sparse for matrix in matrices]
-        flipped = [None if each is None else each.T for each in stored]
-        both = TorchStored.diagonal(stored, (m, n)), TorchStored.diagonal(flipped, (n, m))
-        self._stored = [each._product for each in both if each is not None] or None
+        wide = _wide([matrix.rank for matrix in matrices], (m, n))
+        self._matrices = (_DenseStack if wide else _FactoredStack)(matrices)
         self._most, room, number = most, min(most, _FIRST_STEPS), math.prod(self._bases)
         self._basis = like.new_empty((room + 1, number, n))
         self._images = like.new_empty((room, number, m))
@@ -281,8 +282,8 @@ class TorchKrylov:
     def _step(self, k: int) -> None:
         images, length = self._images[k], self._table[k, 0, :, -1]
         products = torch.empty_like(self._basis[0])
-        self._multiply(self._basis[k], self._right, self._left, 0, images)
-        self._multiply(images, self._left, self._right, 1, products)
+        for way, (given, made) in enumerate(((self._basis[k], images), (images, products))):
+            self._matrices.multiply(way, *(each.view(*self._bases, -1) for each in (given, made)))
         held, columns = self._basis[: k + 1].transpose(0, 1), products[:, :, None]
         turned = held.mT
         # One pass nearly always suffices; a second for two steps in eight stops errors from growing.
@@ -293,16 +294,6 @@ class TorchKrylov:
         # Where nothing is left, what follows is not finite; the zero says so.
         torch.linalg.vector_norm(products, dim=1, out=length)
         torch.div(products, length[:, None], out=self._basis[k + 1])
-
-    def _multiply(self, vectors: Any, first: Any, second: Any, way: int, out: Any) -> None:
-        """Write the products of each matrix, or its transpose, with its own vectors, in rows."""
-        starts, number = self._bases
-        # With the columns of all, as a long sum is quick in one product only; each takes its own.
-        inside = (vectors @ first.flatten(1)).view(starts, number, number, -1)
-        own, made = inside.diagonal(dim1=1, dim2=2).permute(2, 0, 1), out.view(starts, number, -1)
-        torch.bmm(own, second.permute(1, 2, 0), out=made.transpose(0, 1))
-        if self._stored is not None:
-            out.view(starts, -1).T.addmm_(self._stored[way], vectors.view(starts, -1).T)
 
     def combine(self, chosen: Sequence[tuple[int, Array, float]]) -> list[tuple[Any, Any]]:
         """Return the directions A v / s and v with these coordinates, of one start for each matrix."""
@@ -325,6 +316,48 @@ class TorchKrylov:
             held = block[:size].view(size, *self._bases, -1)[:, starts, which].flatten(0, 1)
             found.append(torch.bmm(own, held.transpose(0, 1))[:, 0].unbind())
         return zip(*found, strict=True)
+
+
+class _FactoredStack:
+    """Factored matrices of one shape, their factors side by side."""
+
+    def __init__(self, matrices: Sequence[Any]) -> None:
+        m, n = matrices[0].shape
+        self._left = _padded([matrix.U for matrix in matrices])
+        self._right = _padded([matrix.V for matrix in matrices], [each.scale for each in matrices])
+        stored = [matrix.sparse for matrix in matrices]
+        flipped = [None if each is None else each.T for each in stored]
+        both = TorchStored.diagonal(stored, (m, n)), TorchStored.diagonal(flipped, (n, m))
+        self._stored = [each._product for each in both if each is not None] or None
+
+    def multiply(self, way: int, vectors: Any, out: Any) -> None:
+        """Write the products of each matrix (way 0), or its transpose, with vectors by start and matrix."""
+        starts, number, _ = vectors.shape
+        first, second = (self._left, self._right) if way else (self._right, self._left)
+        # With the columns of all, as a long sum is quick in one product only; each takes its own.
+        inside = (vectors.flatten(0, 1) @ first.flatten(1)).view(starts, number, number, -1)
+        own = inside.diagonal(dim1=1, dim2=2).permute(2, 0, 1)
+        torch.bmm(own, second.permute(1, 2, 0), out=out.transpose(0, 1))
+        if self._stored is not None:
+            out.view(starts, -1).T.addmm_(self._stored[way], vectors.view(starts, -1).T)
+
+
+class _DenseStack:
+    """Matrices of one shape as arrays: quicker where their factors have many columns."""
+
+    def __init__(self, matrices: Sequence[Any]) -> None:
+        stack = torch.stack([matrix.toarray() for matrix in matrices])
+        self._ways = stack, stack.mT
+
+    def multiply(self, way: int, vectors: Any, out: Any) -> None:
+        """Write the products of each matrix (way 0), or its transpose, with vectors by start and matrix."""
+        torch.bmm(self._ways[way], vectors.permute(1, 2, 0), out=out.permute(1, 2, 0))
+
+
+def _wide(ranks: Sequence[int], shape: Shape) -> bool:
+    """Whether several matrices have too many columns for their factors to lie side by side."""
+    most = max(_TOGETHER, _FEW_TOGETHER / sum(shape))
+    return len(ranks) > 1 and len(ranks) * max(ranks) > most
 
 
 def _padded(factors: Sequence[Any], scales: Sequence[Any] | None = None) -> Any:
@@ -383,6 +416,9 @@ class TorchDevice(Device):
                 f'device "{name}" cannot be used here ({reason}); '
                 'use "cpu", or "cuda" where PyTorch finds a GPU'
             ) from None
+
+    def shares_calls(self, ranks: Sequence[int], shape: Shape) -> bool:
+        return not _wide(ranks, shape) or len(ranks) * math.prod(shape) <= _DENSE_TOGETHER
 
     def put(self, array: Any) -> Any:
         if isinstance(array, torch.Tensor):
