@@ -143,6 +143,18 @@ def test_any_numbers_in_a_gradient(cls, data):
         assert_sound(learner)
 
 
+@pytest.mark.parametrize("cls", LEARNER_CASES)
+def test_gradients_whose_sum_is_no_number(cls):
+    learner = played(cls, LEARNER_CASES[cls][0], dw.L1Ball(3), rounds=3)
+    for _ in range(3):
+        before = learner.clone()
+        try:
+            learner.update(dw.losses.LinearLoss([9e307, -9e307, 1.0]))
+        except ValueError:
+            assert_unchanged(learner, before, "refused")
+        assert_sound(learner)
+
+
 # -- sets ---------------------------------------------------------------------------------------
 
 SETS = [

@@ -8,7 +8,7 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.learners.options import Options, make_options
-from driftwolfe.learners.single_point import SinglePointLearner
+from driftwolfe.learners.single_point import SinglePointLearner, summable_length
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Point
 from driftwolfe.storage import require
@@ -110,13 +110,11 @@ class FTPL(SinglePointLearner):
             self._draw()
 
     def _step(self, gradient: Point) -> None:
-        self._largest = max(self._largest, norm(gradient))
+        self._largest = max(self._largest, summable_length(gradient))
         self._block = self._block + gradient
         if (self.t + 1) % self.block:
             return
         size, R = norm(self._block), self.domain.radius
-        if not size < 1e150:
-            raise ValueError("a gradient leaves the range of numbers; use other units")
         smooth = 0.5 * _NORMAL * R * size**2 / self._scale if self._scale > 0.0 else math.inf
         self._costs += min(smooth, size * self.domain.diameter)
         self._squares += size**2

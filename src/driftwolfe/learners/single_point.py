@@ -58,6 +58,14 @@ class SinglePointLearner(Learner):
         self._x = (1.0 - share) * self._x + share * vertex if share < 1.0 else vertex.copy()
 
 
+def summable_length(gradient: Point) -> float:
+    """Return the length of a gradient; refuse one that is too long to be added to others."""
+    length = norm(gradient)
+    if not length < 1e150:
+        raise ValueError("a gradient leaves the range of numbers; use other units")
+    return length
+
+
 class Constant(SinglePointLearner):
     """Plays the same point in every round: what any learner should beat, and an expert for a `Mixture`.
 
@@ -225,7 +233,7 @@ class OnlineFrankWolfe(SinglePointLearner):
         self._largest = 0.0
 
     def _step(self, gradient: Point) -> None:
-        self._largest = max(self._largest, norm(gradient))
+        self._largest = max(self._largest, summable_length(gradient))
         eta, share = self._rates(self.lipschitz, self.t + 1)
         before, self._gradients = self._gradients, self._gradients + gradient
         if self.variant == "optimized":
