@@ -262,6 +262,8 @@ class BallDescent(BallExperts, Experts):
         if size is None:
             size = float(loss.gradient_norms(slope[None])[0])  # type: ignore[attr-defined]
         require_finite(size)
+        if not size < 1e150:
+            raise ValueError("a gradient leaves the range of numbers; use other units")
         self.largest_gradient = max(self.largest_gradient, size)
         gradient = self.kept(self.domain.tangent(gradient))
         if self.outside:
@@ -346,8 +348,6 @@ class SelfConfidentBall(BallDescent):
 
     def step(self, loss: Loss, evaluation: Evaluation) -> None:
         size = norm(evaluation.slopes)
-        if not size < 1e150:
-            raise ValueError("a gradient leaves the range of numbers; use other units")
         self.squares = self.squares + size * size
         self.worst = np.maximum(self.worst, self.squares)
         if self.largest_gradient > 0.0:

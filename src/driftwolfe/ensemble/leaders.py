@@ -107,6 +107,8 @@ class Leaders(Experts):
         pairs = zip(each, self.experts, strict=True)
         gradients = [loss.pull_back(slope, expert.x) for slope, expert in pairs]
         largest = max(self.largest_gradient, *map(norm, gradients))
+        if not largest < 1e150:
+            raise ValueError("a gradient leaves the range of numbers; use other units")
         experts = list(map(partial(self._seen, largest=largest), self.experts, gradients))
         runs = {
             i: self._run(expert, gap)
