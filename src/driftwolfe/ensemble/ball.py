@@ -11,7 +11,15 @@ import numpy as np
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import in_ball, require_feasible, same_kind
 from driftwolfe.ensemble.descent import TOO_MANY_COLUMNS, GradientSum
-from driftwolfe.ensemble.experts import Evaluation, Experts, require_finite, weighted_sum
+from driftwolfe.ensemble.experts import (
+    SQUARES,
+    SUMS,
+    Evaluation,
+    Experts,
+    require_below,
+    require_finite,
+    weighted_sum,
+)
 from driftwolfe.ensemble.plan import ONE_GRADIENT, Plan, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import infeasible_projection
@@ -262,8 +270,7 @@ class BallDescent(BallExperts, Experts):
         if size is None:
             size = float(loss.gradient_norms(slope[None])[0])  # type: ignore[attr-defined]
         require_finite(size)
-        if not size < 1e150:
-            raise ValueError("a gradient leaves the range of numbers; use other units")
+        require_below(SUMS, size * max(1.0, self.diameter))  # so that losses of experts are numbers
         self.largest_gradient = max(self.largest_gradient, size)
         gradient = self.kept(self.domain.tangent(gradient))
         if self.outside:
@@ -348,6 +355,7 @@ class SelfConfidentBall(BallDescent):
 
     def step(self, loss: Loss, evaluation: Evaluation) -> None:
         size = norm(evaluation.slopes)
+        require_below(SQUARES, size)
         self.squares = self.squares + size * size
         self.worst = np.maximum(self.worst, self.squares)
         if self.largest_gradient > 0.0:

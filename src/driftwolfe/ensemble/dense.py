@@ -11,7 +11,15 @@ import numpy as np
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible
 from driftwolfe.ensemble.descent import Descent
-from driftwolfe.ensemble.experts import Evaluation, Scores, combine, on_tangent, require_finite
+from driftwolfe.ensemble.experts import (
+    SQUARES,
+    Evaluation,
+    Scores,
+    combine,
+    on_tangent,
+    require_below,
+    require_finite,
+)
 from driftwolfe.ensemble.plan import OWN_GRADIENTS, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.oracles import gauge_by_bisection
@@ -315,8 +323,7 @@ class SelfConfidentDescent(DenseDescent):
 
     def _gradients(self, loss: Loss, evaluation: Evaluation) -> tuple[Any, float]:
         table, largest = super()._gradients(loss, evaluation)
-        if not largest < 1e150:
-            raise ValueError("a gradient leaves the range of numbers; use other units")
+        require_below(SQUARES, largest)
         held = to_host(table)
         self.squares = self.squares + np.einsum("ij,ij->i", held, held)
         self.worst = np.maximum(self.worst, self.squares)

@@ -178,6 +178,16 @@ def weighted_sum(weights: Array, points: Sequence[Point]) -> Point:
     return total
 
 
+#: Lengths of gradients up to which their sums, or their squares, are numbers.
+SUMS, SQUARES = 1e304, 1e150
+
+
+def require_below(most: float, length: float) -> None:
+    """Refuse a gradient that is too long to be computed with."""
+    if not length < most:
+        raise ValueError("a gradient leaves the range of numbers; use other units")
+
+
 def require_finite(*given: Any) -> None:
     """Refuse a loss that returned values or slopes that are not finite; points are not checked."""
     for part in given:

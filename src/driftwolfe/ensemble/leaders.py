@@ -12,7 +12,7 @@ import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible, require_kind
-from driftwolfe.ensemble.experts import Evaluation, Experts
+from driftwolfe.ensemble.experts import SUMS, Evaluation, Experts, require_below
 from driftwolfe.ensemble.plan import Plan
 from driftwolfe.losses import Loss
 from driftwolfe.oracles.frank_wolfe import (
@@ -107,8 +107,7 @@ class Leaders(Experts):
         pairs = zip(each, self.experts, strict=True)
         gradients = [loss.pull_back(slope, expert.x) for slope, expert in pairs]
         largest = max(self.largest_gradient, *map(norm, gradients))
-        if not largest < 1e150:
-            raise ValueError("a gradient leaves the range of numbers; use other units")
+        require_below(SUMS, largest)
         experts = list(map(partial(self._seen, largest=largest), self.experts, gradients))
         runs = {
             i: self._run(expert, gap)

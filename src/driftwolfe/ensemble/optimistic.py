@@ -11,7 +11,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible, same_kind
 from driftwolfe.ensemble.ball import BallDescent, Rows
 from driftwolfe.ensemble.descent import TOO_MANY_COLUMNS
-from driftwolfe.ensemble.experts import Evaluation, require_finite
+from driftwolfe.ensemble.experts import SQUARES, Evaluation, require_below, require_finite
 from driftwolfe.ensemble.plan import Plan, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.points import FactoredMatrix, clip_to_ball, inner, norm
@@ -87,6 +87,7 @@ class OptimisticDescent(BallDescent):
         self, loss: Loss, weights: Array, linear: bool = True, tangent: bool = False
     ) -> Evaluation:
         found = super().evaluate(loss, weights)
+        require_below(SQUARES, self.largest_gradient)
         if self.correction == 0.0:
             return found
         losses = found.losses + self.correction * self.moves
@@ -208,8 +209,7 @@ class OwnOptimisticDescent(OptimisticDescent):
         own = np.ascontiguousarray(loss.stacked_pull_back(slopes, self.table), dtype=np.float64)
         require_finite(own)
         longest = kernels().largest_norm(own.reshape(self.size, -1))
-        if not longest < 1e150:
-            raise ValueError("a gradient leaves the range of numbers; use other units")
+        require_below(SQUARES, longest)
         self.largest_gradient = max(self.largest_gradient, longest)
         return found._replace(slopes=(found.slopes, self.domain.tangent_many(own)))
 

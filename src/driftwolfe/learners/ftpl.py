@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from driftwolfe.domains import Domain
+from driftwolfe.ensemble.experts import SQUARES, require_below
 from driftwolfe.learners.options import Options, make_options
-from driftwolfe.learners.single_point import SinglePointLearner, summable_length
+from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Point
 from driftwolfe.storage import require
@@ -110,7 +111,8 @@ class FTPL(SinglePointLearner):
             self._draw()
 
     def _step(self, gradient: Point) -> None:
-        self._largest = max(self._largest, summable_length(gradient))
+        self._largest = max(self._largest, norm(gradient))
+        require_below(SQUARES, self._largest)
         self._block = self._block + gradient
         if (self.t + 1) % self.block:
             return

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible
-from driftwolfe.ensemble.experts import require_finite
+from driftwolfe.ensemble.experts import SUMS, require_below, require_finite
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
 from driftwolfe.learners.options import Options, make_options, one_of, require_projection
@@ -56,14 +56,6 @@ class SinglePointLearner(Learner):
     def _move(self, vertex: Point, share: float) -> None:
         """Go a share of the way to a vertex; a share of 1 leaves nothing of x behind."""
         self._x = (1.0 - share) * self._x + share * vertex if share < 1.0 else vertex.copy()
-
-
-def summable_length(gradient: Point) -> float:
-    """Return the length of a gradient; refuse one that is too long to be added to others."""
-    length = norm(gradient)
-    if not length < 1e150:
-        raise ValueError("a gradient leaves the range of numbers; use other units")
-    return length
 
 
 class Constant(SinglePointLearner):
@@ -233,7 +225,8 @@ class OnlineFrankWolfe(SinglePointLearner):
         self._largest = 0.0
 
     def _step(self, gradient: Point) -> None:
-        self._largest = max(self._largest, summable_length(gradient))
+        self._largest = max(self._largest, norm(gradient))
+        require_below(SUMS, self._largest)
         eta, share = self._rates(self.lipschitz, self.t + 1)
         before, self._gradients = self._gradients, self._gradients + gradient
         if self.variant == "optimized":

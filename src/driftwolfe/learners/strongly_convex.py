@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 from driftwolfe.domains import Domain
+from driftwolfe.ensemble.experts import SQUARES, require_below
 from driftwolfe.learners import bounds
 from driftwolfe.learners.options import Options, make_options
-from driftwolfe.learners.single_point import SinglePointLearner, summable_length
+from driftwolfe.learners.single_point import SinglePointLearner
 from driftwolfe.points import checks, inner, norm
 from driftwolfe.points.kinds import Point
 from driftwolfe.points.rounding import line_search_share
@@ -79,8 +80,9 @@ class StronglyConvexOFW(SinglePointLearner):
         self._costs = 0.0  # what regret may be by the gaps so far
 
     def _step(self, gradient: Point) -> None:
-        size, rounds, bend = summable_length(gradient), self.t + 1, self.strong_convexity
+        size, rounds, bend = norm(gradient), self.t + 1, self.strong_convexity
         self._largest = max(self._largest, size)
+        require_below(SQUARES, self._largest)
         self._gradients = self._gradients + gradient
         self._points = self._points + self._x
         for number in range(self.calls):
