@@ -20,6 +20,9 @@ from benchmarks.gpu.figures import write_pages  # noqa: E402
 from benchmarks.gpu.setting import two_cores  # noqa: E402
 from benchmarks.gpu.tables import SECTIONS  # noqa: E402
 
+#: It plays every section, which takes a minute and a half, and is no part of the library.
+pytestmark = pytest.mark.slow
+
 FIGURES = ("floors", "crossover", "libraries")
 
 
