@@ -110,7 +110,7 @@ class Domain(ABC):
         #: Where points live, and where ensembles keep stacks of points that are arrays on the host.
         self.device: Device = HOST
         self.stack_device: Device = HOST
-        #: Whether "auto" chose the latter: ensembles then stay on the host where that is quicker.
+        #: Whether "auto" chose the latter; ensembles then stay on the host where that is quicker.
         self.stack_chosen = stack_device == "auto"
         if not self.stack_chosen:
             self.stack_device = device_named(stack_device)

@@ -61,9 +61,8 @@ def panels(*summaries: Summary, name: str = "") -> Figure:
         The trials of a sweep, summed up; and the name of the figure, such as "Figure 1".
     """
     rows = [row for summary in summaries for row in _rows(summary)]
-    figure = _sheet(
-        summaries, chart_data.loss_chart(summaries[0]).shown, 2.3 * len(rows), name=name
-    )
+    shown_seeds = chart_data.seeds(each for one in summaries for each in one.chosen.values())
+    figure = _sheet(summaries, shown_seeds, 2.3 * len(rows), name=name)
     axes = figure.subplots(len(rows), 3, squeeze=False)
     entries: dict[str, Any] = {}
     for (summary, heading, kept), line_of_axes in zip(rows, axes, strict=True):
