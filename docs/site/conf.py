@@ -107,9 +107,16 @@ def own_signature(
     return stringify_signature(own, unqualified_typehints=True), returns
 
 
+def keep_colons(app: Any, what: str, name: str, item: Any, options: Any, lines: list[str]) -> None:
+    """Break the line of a property after its first colon, which Napoleon takes for the end of a type."""
+    if what in ("attribute", "property") and lines and ": " in lines[0]:
+        lines[:1] = lines[0].replace(": ", ":\n", 1).split("\n")
+
+
 def setup(app: Any) -> None:
     """Register our functions with Sphinx."""
     app.connect("autodoc-process-signature", own_signature)
+    app.connect("autodoc-process-docstring", keep_colons, priority=100)  # before Napoleon
     app.connect("autodoc-skip-member", skip_borrowed)
     app.connect("build-finished", copy_mathjax)
     app.add_config_value("public_names", api.full_names(), "env")
