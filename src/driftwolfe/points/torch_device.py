@@ -226,8 +226,9 @@ class TorchStored:
 #: Columns up to which copying several matrices' factors into one array costs less than it saves; on small
 #: matrices more, up to so many numbers.
 _TOGETHER, _FEW_TOGETHER = 512, 1 << 23
-#: Entries up to which several matrices are made dense to share calls: 1 GiB.
-_DENSE_TOGETHER = 1 << 27
+#: Entries up to which several matrices are made dense to share calls, 1 GiB, and how many times the numbers of
+#: the widest one's factors those of an array may be (estimated from what each product reads).
+_DENSE_TOGETHER, _TIMES_FACTORS = 1 << 27, 4
 #: Steps of a Krylov basis that there is room for at first.
 _FIRST_STEPS = 24
 
@@ -418,7 +419,11 @@ class TorchDevice(Device):
             ) from None
 
     def shares_calls(self, ranks: Sequence[int], shape: Shape) -> bool:
-        return not _wide(ranks, shape) or len(ranks) * math.prod(shape) <= _DENSE_TOGETHER
+        entries = math.prod(shape)
+        dense = len(ranks) * entries <= _DENSE_TOGETHER
+        return not _wide(ranks, shape) or (
+            dense and entries <= _TIMES_FACTORS * max(ranks) * sum(shape)
+        )
 
     def put(self, array: Any) -> Any:
         if isinstance(array, torch.Tensor):
