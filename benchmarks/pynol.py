@@ -97,7 +97,7 @@ PAIRS: dict[str, Ours] = {
     "Ader, surrogate": lambda K, T, G: dw.Ader(K, T, G, feedback="linear"),
     "Ader_1p": lambda K, T, G: dw.OneProjectionAder(K, T, G),
     "SwordVariation": lambda K, T, G: dw.Sword(K, T, G, gradients="own"),
-    "SwordSmallLoss": lambda K, T, G: dw.Sword(K, T, G),
+    "SwordSmallLoss": lambda K, T, G: dw.Sword(K, T, G, gradients="own"),
     "SwordBest": lambda K, T, G: dw.Sword(K, T, G, gradients="own"),
     "SwordPP": lambda K, T, G: dw.Sword(K, T, G),
     "Scream": lambda K, T, G: dw.Scream(K, T, G, switching=0.1),

@@ -98,17 +98,34 @@ def optimistic_update(totals, hint, losses, a):
     return found, a
 
 
+@jit(TABLE, TABLE, NUMBERS, NUMBER, NUMBER, NUMBER)
+def costs_of_hints(gradients, expected, steps, old, new, diameter):
+    """Return what gradients cost that were not those expected, with the scale of steps before and after."""
+    costs = np.empty(steps.size)
+    for i in range(steps.size):
+        error, square = 0.0, 0.0
+        for j in range(gradients.shape[1]):
+            error += (gradients[i, j] - expected[i, j]) ** 2
+            square += expected[i, j] * expected[i, j]
+        # Where nothing was expected, a step starts where the last ended, and may be the new one.
+        scale = old if square > 0.0 else new
+        costs[i] = min(0.5 * scale * error * steps[i], diameter * math.sqrt(error))
+    return costs
+
+
 @jit(TABLE, TABLE, TABLE)
-def learn_shares(agreements, lasts, gradients):
-    """Add products of gradients with those before and of these; return them and the best shares, at first 1."""
-    found, shares = agreements.copy(), np.ones(len(agreements))
+def expect_again(agreements, lasts, gradients):
+    """Return the products of gradients with those before and of these, and the share of gradients that was best."""
+    found, expected = agreements.copy(), gradients.copy()
     for i in range(len(found)):
         for j in range(lasts.shape[1]):
             found[i, 0] += lasts[i, j] * gradients[i, j]
             found[i, 1] += lasts[i, j] * lasts[i, j]
-        if found[i, 1] > 0.0:
-            shares[i] = min(1.0, max(0.0, found[i, 0] / found[i, 1]))
-    return found, shares
+        if found[i, 1] > 0.0:  # else nothing is known yet
+            share = min(1.0, max(0.0, found[i, 0] / found[i, 1]))
+            for j in range(lasts.shape[1]):
+                expected[i, j] *= share
+    return found, expected
 
 
 @fast_jit(TABLE)

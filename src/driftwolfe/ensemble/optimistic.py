@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -11,7 +12,7 @@ from driftwolfe.domains import Domain
 from driftwolfe.domains.base import require_feasible, same_kind
 from driftwolfe.ensemble.ball import BallDescent, Rows
 from driftwolfe.ensemble.descent import TOO_MANY_COLUMNS
-from driftwolfe.ensemble.experts import SQUARES, Evaluation, require_below, require_finite
+from driftwolfe.ensemble.experts import SQUARES, SUMS, Evaluation, require_below, require_finite
 from driftwolfe.ensemble.plan import Plan, ProjectionConfig
 from driftwolfe.losses import Loss
 from driftwolfe.points import FactoredMatrix, clip_to_ball, inner, norm
@@ -103,11 +104,12 @@ class OptimisticDescent(BallDescent):
         hint = self.hint
         # Where nothing was expected, y is where the step starts, and that may be the new one.
         scale = self.scale if norm(hint) > 0.0 else self.scale_for(self.largest_gradient)
-        self._charge(weights, norm(gradient - hint), scale)
-
-    def _charge(self, weights: Array, error: Any, scale: Any) -> None:
-        most = 2.0 * self.domain.radius * error
+        error = norm(gradient - hint)
+        most = self.diameter * error
         self.costs = self.costs + np.minimum(0.5 * scale * error**2 * self.steps, most)
+        self._charge_moves(weights)
+
+    def _charge_moves(self, weights: Array) -> None:
         if self.correction > 0.0:
             self.costs += self.correction * (self.moves - weights.dot(self.moves))
 
@@ -189,62 +191,69 @@ class OptimisticDescent(BallDescent):
 class OwnOptimisticDescent(OptimisticDescent):
     """Optimistic gradient descent on arrays, each expert from the gradients at its own points.
 
-    Weights follow the gradient at the mean. `lasts`, `shares` and `agreements` have for each expert what `last`,
-    `share` and `products` have for the weights.
+    Weights follow the gradient at the mean. `lasts`, `expected` and `agreements` have, first for the mean and then
+    for each expert, what `last`, `hint` and `products` are where one gradient serves all.
     """
 
-    STATE = ("lasts", "shares", "agreements")
+    STATE = ("lasts", "expected", "agreements")
 
     def add(self, start: Point, plans: Sequence[Plan]) -> None:
         super().add(start, plans)
-        self.lasts = np.zeros((self.size, *self.domain.shape))
-        self.shares, self.agreements = np.zeros(self.size), np.zeros((self.size, 2))
+        self.lasts = np.zeros((1 + self.size, *self.domain.shape))
+        self.expected, self.agreements = self.lasts, np.zeros((1 + self.size, 2))
+
+    @property
+    def hint(self) -> Point:
+        return self.expected[0]
 
     def evaluate(
         self, loss: Loss, weights: Array, linear: bool = True, tangent: bool = False
     ) -> Evaluation:
         """Evaluate a loss at x, and linearised at all experts; its slopes are gradients there and at these."""
-        found = super().evaluate(loss, weights)
-        slopes = loss.slope_at(loss.stacked_scores(self.table))
-        own = np.ascontiguousarray(loss.stacked_pull_back(slopes, self.table), dtype=np.float64)
-        require_finite(own)
-        longest = kernels().largest_norm(own.reshape(self.size, -1))
+        points = np.concatenate((self.x[None], self.table))
+        scores = loss.stacked_scores(points)
+        value = float(loss.value_at(scores[0]))
+        slopes = loss.stacked_pull_back(loss.slope_at(scores), points)
+        gradients: Array = np.ascontiguousarray(slopes, dtype=np.float64)
+        longest = kernels().largest_norm(_flat(gradients))
+        require_finite(value)
+        if not math.isfinite(longest):
+            require_finite(gradients)
         require_below(SQUARES, longest)
+        require_below(SUMS, longest * max(1.0, self.diameter))
         self.largest_gradient = max(self.largest_gradient, longest)
-        return found._replace(slopes=(found.slopes, self.domain.tangent_many(own)))
+        gradients = self.domain.tangent_many(gradients)
+        losses = self.losses(gradients[0]) + self.correction * self.moves
+        return Evaluation(value, float(weights @ losses), losses, gradients, True)
 
     def charge(self, weights: Array, gradient: Any) -> None:
-        hints = self._own_hints()
-        errors = np.sqrt(_squares(gradient[1] - hints))
-        scale: Any = self.scale_for(self.largest_gradient)
-        if scale != self.scale:
-            scale = np.where(_squares(hints) > 0.0, self.scale, scale)
-        self._charge(weights, errors, scale)
+        rows = _flat(gradient)[1:], _flat(self.expected)[1:]
+        scales = self.scale, self.scale_for(self.largest_gradient)
+        self.costs = self.costs + kernels().costs_of_hints(*rows, self.steps, *scales, self.diameter)
+        self._charge_moves(weights)
 
     def move(self, gradient: Any, scale: float) -> None:
-        at_mean, own = gradient
-        self._learn_share(at_mean)
-        self.last, self.scale = at_mean, scale
-        rows = (each.reshape(self.size, -1) for each in (self.lasts, own))
-        self.agreements, self.shares = kernels().learn_shares(self.agreements, *rows)
-        if self.correction > 0.0:  # losses are smooth
-            self.shares = np.ones(self.size)
-        self.lasts = own
-        self._step(own, self._own_hints(), scale)
-
-    def _own_hints(self) -> Array:
-        return self.shares.reshape(-1, *(1,) * (self.lasts.ndim - 1)) * self.lasts
+        found = kernels().expect_again(self.agreements, _flat(self.lasts), _flat(gradient))
+        self.lasts, self.scale, self.agreements = gradient, scale, found[0]
+        # Where losses are smooth, all of it is expected.
+        self.expected = gradient if self.correction > 0.0 else found[1].reshape(gradient.shape)
+        self._step(gradient[1:], self.expected[1:], scale)
 
     def check_state(self) -> None:
         super().check_state()
-        require(self.lasts.shape == self.table.shape, "experts")
-        require(self.shares.shape == (self.size,), "experts")
-        require(((self.shares >= 0.0) & (self.shares <= 1.0)).all(), "experts")
-        require(self.agreements.shape == (self.size, 2), "experts")
+        lasts, expected = self.lasts, self.expected
+        require(lasts.shape == expected.shape == (1 + self.size, *self.domain.shape), "experts")
+        require((np.abs(expected) <= np.abs(lasts)).all(), "experts")  # a share of them
+        require((expected * lasts >= 0.0).all(), "experts")
+        require(self.agreements.shape == (1 + self.size, 2), "experts")
+
+
+def _flat(rows: Array) -> Array:
+    return rows.reshape(len(rows), -1)
 
 
 def _squares(rows: Array) -> Array:
     """The squared length of each row."""
-    flat = rows.reshape(len(rows), -1)
+    flat = _flat(rows)
     squares: Array = np.vecdot(flat, flat)
     return squares
