@@ -335,6 +335,112 @@ def test_bounds_without_a_horizon_add_up_over_epochs():
         assert found <= learner.bound()
 
 
+# -- intervals that end by losses ----------------------------------------------------------------
+
+
+def plain_sacs_by_losses(domain, losses, B, threshold):
+    """SACS with exact projections and intervals that end by losses, word by word: decisions."""
+    D, experts, largest, lost, interval, begins = domain.diameter, {}, 0.0, 0.0, 1, True
+    x = domain.origin()
+    for f in losses:
+        for k in range(interval.bit_length() if begins else 0):
+            if interval % 2**k == 0:
+                experts[k] = {"x": x, "R": 0.0, "C": 0.0, "squares": 0.0}
+        weights = []
+        for e in experts.values():
+            up, down = (math.exp(max(e["R"] + s, 0) ** 2 / (3 * e["C"] + 3)) for s in (1, -1))
+            weights.append((up - down) / 2)
+        weights = np.array(weights) if sum(weights) else np.ones(len(experts))
+        x = weights / weights.sum() @ [e["x"] for e in experts.values()]
+        yield x
+        lost += f.value(experts[0]["x"])
+        largest = max(largest, *(np.linalg.norm(f.gradient(e["x"])) for e in experts.values()))
+        for e in experts.values():
+            ahead, g = (f.value(x) - f.value(e["x"])) / B, f.gradient(e["x"])
+            e["R"], e["C"], e["squares"] = e["R"] + ahead, e["C"] + abs(ahead), e["squares"] + g @ g
+            e["x"] = domain.project(e["x"] - D / math.sqrt(9 * largest**2 + 6 * e["squares"]) * g)
+        begins = lost > threshold
+        if begins:
+            lost, interval = 0.0, interval + 1
+
+
+def test_sacs_with_a_loss_threshold_is_what_its_docstring_says():
+    domain = dw.L2Ball(3)
+    losses = rotating_quadratics(domain, 150).losses
+    learner = dw.SACS(domain, lipschitz=2.0, loss_scale=9.0, loss_threshold=0.02)
+    for f, x in zip(losses, plain_sacs_by_losses(domain, losses, 9.0, 0.02), strict=True):
+        np.testing.assert_allclose(learner.decision, x, atol=1e-9)
+        learner.update(f)
+    assert 4 < learner.expert_ends.max() < 128  # intervals, of which there are fewer than rounds
+
+
+def never_negative(domain, rounds):
+    """Linear losses of random sign, and squares whose target jumps, in turns of 50 rounds."""
+    signs, squares = random_signs(domain, rounds).losses, benign(domain, rounds)
+    lifted = [LinearLoss(f.g, constant=np.linalg.norm(f.g) * domain.radius) for f in signs]
+    return [lifted[t] if t // 50 % 2 else squares[t] for t in range(rounds)]
+
+
+def least(domain, losses):
+    """What the best point of a ball loses, exactly, where curvature is the same in all directions."""
+    zero, one = np.zeros(domain.shape), np.eye(1, domain.shape[0])[0]
+    slope = sum(f.gradient(zero) for f in losses)
+    curvature = sum((f.gradient(one) - f.gradient(zero))[0] for f in losses)
+    x = domain.project(-slope / curvature) if curvature else domain.lmo(slope)
+    return sum(f.value(x) for f in losses)
+
+
+@pytest.mark.parametrize("threshold", [1e-3, 0.3, 5.0, 1e9])
+def test_sacs_keeps_its_bound_on_every_window_when_intervals_end_by_losses(threshold):
+    domain, rounds = dw.L2Ball(3), 300
+    losses = never_negative(domain, rounds)
+    learner = dw.SACS(domain, lipschitz=3.0, tuning="certified", loss_threshold=threshold)
+    suffered = dw.play(learner, losses).losses
+    tight = False
+    for tau in (1, 7, 50, 128, rounds):
+        worst = 0.0
+        for start in range(0, rounds - tau + 1, max(1, tau // 3)):
+            window = slice(start, start + tau)
+            worst = max(worst, suffered[window].sum() - least(domain, losses[window]))
+        assert worst <= learner.bound(tau=tau)
+        tight |= learner.bound(tau=tau) < 60 * worst
+    assert tight
+    assert suffered.sum() - least(domain, losses) <= learner.bound()
+
+
+def test_small_losses_wake_few_experts_and_a_restored_learner_goes_on():
+    domain = dw.L2Ball(3)
+    losses = benign(domain)
+    by_rounds, by_losses = dw.SACS(domain), dw.SACS(domain, loss_threshold=0.5)
+    for t, f in enumerate(losses):
+        by_rounds.update(f)
+        by_losses.update(f)
+        if t == 230:
+            restored = by_losses.clone()
+    assert by_losses.expert_weights.size <= 4 < by_rounds.expert_weights.size
+    for f in losses[231:]:
+        restored.update(f)
+    np.testing.assert_array_equal(restored.decision, by_losses.decision)
+    assert restored.bound(tau=50) == by_losses.bound(tau=50)
+
+
+def test_a_loss_threshold_refuses_what_it_cannot_use():
+    domain = dw.L2Ball(2)
+    with pytest.raises(ValueError, match="linear"):
+        dw.SACS(domain, loss_threshold=1.0, feedback="linear")
+    with pytest.raises(ValueError, match="linear"):
+        dw.SACS(domain, loss_threshold=1.0, projections="one")
+    with pytest.raises(ValueError, match="loss_threshold must be"):
+        dw.SACS(domain, loss_threshold=0.0)
+    learner = dw.SACS(domain, loss_threshold=1.0)
+    learner.update(SquaredDistance([0.5, 0.5]))
+    before = learner.decision, learner.bound(), learner.t
+    with pytest.raises(ValueError, match="add a constant"):
+        learner.update(LinearLoss([1.0, 1.0], constant=-3.0))
+    assert (learner.bound(), learner.t) == before[1:]
+    np.testing.assert_array_equal(learner.decision, before[0])
+
+
 # -- switching costs -----------------------------------------------------------------------------
 
 

@@ -325,7 +325,7 @@ class SelfConfidentDescent(DenseDescent):
         table, largest = super()._gradients(loss, evaluation)
         require_below(SQUARES, largest)
         held = to_host(table)
-        self.squares = self.squares + np.einsum("ij,ij->i", held, held)
+        self.squares = self.squares + np.vecdot(held, held)
         self.worst = np.maximum(self.worst, self.squares)
         if largest > 0.0:
             self.steps = self.confidence.steps(largest, self.squares)

@@ -229,7 +229,9 @@ class OwnOptimisticDescent(OptimisticDescent):
     def charge(self, weights: Array, gradient: Any) -> None:
         rows = _flat(gradient)[1:], _flat(self.expected)[1:]
         scales = self.scale, self.scale_for(self.largest_gradient)
-        self.costs = self.costs + kernels().costs_of_hints(*rows, self.steps, *scales, self.diameter)
+        self.costs = self.costs + kernels().costs_of_hints(
+            *rows, self.steps, *scales, self.diameter
+        )
         self._charge_moves(weights)
 
     def move(self, gradient: Any, scale: float) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from driftwolfe.domains import Domain
 from driftwolfe.ensemble import AdaNormalHedge, GeometricCover, SleepingMeta
 from driftwolfe.ensemble.descent import Descent
+from driftwolfe.ensemble.experts import Evaluation
 from driftwolfe.ensemble.plan import Plan, budgeted_step, cover_share
 from driftwolfe.learners import bounds
 from driftwolfe.learners.base import Learner, as_loss
@@ -29,7 +30,7 @@ class CoverLearner(Learner):
     the heaviest expert's (of several as heavy, that of the longest interval), or at the centre.
     """
 
-    STATE = ("_experts", "_meta", "_ends", "_lengths")
+    STATE: ClassVar[tuple[str, ...]] = ("_experts", "_meta", "_ends", "_lengths")
     PARTS = ("_experts", "_meta")
     options: Options
 
@@ -63,22 +64,38 @@ class CoverLearner(Learner):
             start = self.domain.origin()
         else:
             start = self._experts.restart_point(weights, self._heaviest)
+        over = self._interval_over(evaluation)
         self._meta.update(evaluation.played, evaluation.losses)
         self._experts.step(f, evaluation)
         self.t += 1
+        if over:
+            self._turn_over(start)
+        self._weights = self._meta.weights
+        self._experts.settle(self._weights)
+        return evaluation.value
+
+    def _interval_over(self, evaluation: Evaluation) -> bool:
+        """Whether the shortest interval ends with this round: here they all are one round long."""
+        return True
+
+    @property
+    def _interval(self) -> int:
+        """Which of the shortest intervals the coming round is in, from 1."""
+        return self.t + 1
+
+    def _turn_over(self, start: Point) -> None:
+        """Let experts of intervals that begin now start at a point."""
         # The shortest intervals end and others of the same lengths follow: these experts restart in
         # place. Now and then a longer one comes.
-        starting = self._cover.starting(self.t + 1)
+        now = self._interval
+        starting = self._cover.starting(now)
         number = min(len(starting), len(self._lengths))
         self._experts.restart(slice(number), start)
         self._meta.restart(slice(number))
         self._ends = self._ends.copy()
-        self._ends[:number] = [self.t + length for length in starting[:number]]
+        self._ends[:number] = [now - 1 + length for length in starting[:number]]
         if longer := starting[number:]:
             self._add(longer, start)
-        self._weights = self._meta.weights
-        self._experts.settle(self._weights)
-        return evaluation.value
 
     @property
     def decision(self) -> Point:
@@ -106,11 +123,12 @@ class CoverLearner(Learner):
         require(len(sizes) == 1, "experts and intervals")
         require(all(type(length) is int for length in self._lengths), "intervals")
         # The cover says which experts are awake: no file can make them more.
-        awake = sorted((each.end, each.length) for each in self._cover.active(self.t + 1))
+        awake = sorted((each.end, each.length) for each in self._cover.active(self._interval))
         held = sorted(zip(self._ends.tolist(), self._lengths, strict=True))
         require(held == awake, "intervals and rounds")
         if isinstance(self._experts, Descent):  # older files of some learners lack them
-            self._experts.lifetimes = np.array(self._lengths)
+            plans = [self._plan(length) for length in self._lengths]
+            self._experts.lifetimes = np.array([plan.lifetime for plan in plans])
         self._weights = self._meta.weights
 
     def _heaviest(self, weights: Array) -> int:
@@ -121,7 +139,7 @@ class CoverLearner(Learner):
         self._experts.add(start, [self._plan(length) for length in lengths])
         self._meta.add(lengths)
         self._lengths = self._lengths + lengths
-        self._ends = np.concatenate((self._ends, self.t + np.array(lengths)))
+        self._ends = np.concatenate((self._ends, self._interval - 1 + np.array(lengths)))
 
     def _bound(self, path_length: float, tau: int | None) -> float | None:
         """On all windows of tau rounds, or on the whole game."""

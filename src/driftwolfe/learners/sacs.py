@@ -14,7 +14,8 @@ from driftwolfe.domains import Domain
 from driftwolfe.ensemble import AdaNormalHedge
 from driftwolfe.ensemble.ball import SelfConfidentBall
 from driftwolfe.ensemble.dense import SelfConfidentDescent
-from driftwolfe.ensemble.plan import Plan
+from driftwolfe.ensemble.experts import Evaluation
+from driftwolfe.ensemble.plan import FOREVER, Plan
 from driftwolfe.learners import bounds
 from driftwolfe.learners.options import (
     Options,
@@ -24,6 +25,7 @@ from driftwolfe.learners.options import (
     require_projection,
 )
 from driftwolfe.learners.pola import CoverLearner
+from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Point
 from driftwolfe.storage import require
 
@@ -56,6 +58,10 @@ class SACS(CoverLearner):
         projected, and all learn from one gradient, as in `OneProjectionSAOL`. Then D is twice the radius,
         :math:`\eta_t = D/\sqrt{32 G^2 + 8\Gamma_t}`, and the first term of the bound
         :math:`\sqrt{4 G^2 + \Gamma_J}\,(1.77\,D + 2.83\,P)`.
+    loss_threshold
+        For losses that are never negative, in their units: the shortest intervals are not rounds, but end
+        when their expert has lost more than this, and others are as many of these as before rounds. Fewer
+        experts, and none that restart where losses are small. Not with linear feedback.
     {options}
 
     Notes
@@ -65,8 +71,10 @@ class SACS(CoverLearner):
     :math:`\Gamma_J \le 2\beta\sum_J f_t(x_t^J)`, and
     :math:`C_J \le \sum_J f_t(x_t) + f_t(x_t^J)`, which makes both terms :math:`\tilde O(\sqrt{1 + F_J})`, F
     the loss of the best point on J. Where B is learned the bound is conditional, see
-    `AdaNormalHedge`. The original has half of the intervals (its cover is compact) and, in a variant,
-    intervals whose ends depend on the losses; its steps are longer. `docs/theory/benign.md` has the proofs.
+    `AdaNormalHedge`. The original has half of the intervals (its cover is compact); its steps are longer.
+    With a `loss_threshold`, the original's variant, c(t) is logarithmic in the losses of experts rather than in
+    rounds, and a window that begins inside a shortest interval costs what that interval's expert lost, and
+    :math:`\sqrt{3 B\, C_J\, c(t)}`, more. `docs/theory/benign.md` has the proofs.
 
     With ``projections="one"``, :math:`\Gamma` is that of the surrogate gradients, which are no longer than the true
     ones at the decision, and C that of their linear losses.
@@ -86,6 +94,8 @@ class SACS(CoverLearner):
     (array([-0.5,  0. ]), True)
     """
 
+    STATE = ("_passed", "_lost", "_most_lost")
+
     _experts: Any
     _meta: Any
 
@@ -97,6 +107,7 @@ class SACS(CoverLearner):
         *,
         method: str = "exact",
         projections: str = "each",
+        loss_threshold: float | None = None,
         start: str = "current",
         **options: Unpack[WeightOptions],
     ) -> None:
@@ -114,23 +125,78 @@ class SACS(CoverLearner):
             )
         if method == "exact":
             require_projection(domain, "SACS", "POLA")
+        self.loss_threshold = None
+        if loss_threshold is not None:
+            self.loss_threshold = checks.positive(loss_threshold, "loss_threshold")
+            if checked.linear:
+                raise ValueError('loss_threshold needs losses as they are, not feedback="linear"')
+        self._passed = 0  # shortest intervals that are over, if they end by losses
+        self._lost = self._most_lost = 0.0  # in the one under way, and at most in any
         meta = _TrackedHedge(checked.loss_scale)
         experts = partial(SelfConfidentBall, checked.oracle) if one else partial(_experts, checked)
-        super().__init__(domain, checked, partial(_plan, checked), meta, start, experts)
+        plan = partial(_plan, checked, self.loss_threshold is None)
+        super().__init__(domain, checked, plan, meta, start, experts)
+
+    def _interval_over(self, evaluation: Evaluation) -> bool:
+        if self.loss_threshold is None:
+            return True
+        if evaluation.losses.min() < 0.0:
+            raise ValueError(
+                "with a loss_threshold losses must not be negative; add a constant to them"
+            )
+        self._lost += float(evaluation.losses[0])  # of the expert that began last
+        self._most_lost = max(self._most_lost, self._lost)
+        over = self._lost > self.loss_threshold
+        if over:
+            self._passed, self._lost = self._passed + 1, 0.0
+        return over
+
+    @property
+    def _interval(self) -> int:
+        return super()._interval if self.loss_threshold is None else self._passed + 1
+
+    def _bound(self, path_length: float, tau: int | None) -> float | None:
+        if self.loss_threshold is None:
+            return super()._bound(path_length, tau)
+        rounds = self.t if tau is None else min(tau, self.t)
+        number = min(rounds, self._interval)
+        path_length = min(path_length, max(0, rounds - 1) * self.domain.diameter)
+        if tau is None:
+            return bounds.over_game(number, self._level_bound, self._level_price, path_length)
+        # A window has at most that many intervals, two runs of shorter ones around some of length 2^k.
+        best, shorter, price = math.inf if number else 0.0, 0.0, 0.0
+        for k in range(number.bit_length()):
+            one, price = self._level_bound(k), max(price, self._level_price(k))
+            best = min(best, 2.0 * shorter + (number >> k) * one + path_length * price)
+            shorter += one
+        # It may begin inside a shortest interval, all of which costs no more than this.
+        return best + self._most_lost + self._weighing(0)
+
+    def check_state(self) -> None:
+        super().check_state()
+        by_rounds = self.loss_threshold is None
+        require(0 <= self._passed <= (0 if by_rounds else self.t), "intervals")
+        require(0.0 <= self._lost <= self._most_lost, "losses of intervals")
 
     def _level_bound(self, k: int) -> float:
-        worst, movements = self._experts.worst, self._meta.worst
+        worst, found = self._experts.worst, self._experts
         if k >= len(worst):  # no such interval has begun
             return math.inf
-        found, meta = self._experts, self._meta
         a = found.confidence.a
         own = found.reach * (0.5 / a * self._root(k) + a * math.sqrt(worst[k]))
         apart = math.sqrt(found.tolerances[k]) if found.tolerances[k] > 0.0 else 0.0
-        own += self.lipschitz * (1 << k) * max(apart, found.largest_distance)
+        rounds = (1 << k) if self.loss_threshold is None else self.t
+        own += self.lipschitz * rounds * max(apart, found.largest_distance)
+        return own + self._weighing(k)
+
+    def _weighing(self, k: int) -> float:
+        """What the weights cost on an interval of 2^k shortest ones."""
+        meta = self._meta
         if meta.scale == 0.0:
-            return own
-        one = bounds.weighing(meta, 1, self.t)  # for a C of 1 in units of B
-        return own + one * math.sqrt(movements[k] / meta.scale)
+            return 0.0
+        created = None if self.loss_threshold is None else self._cover.created(self._interval)
+        one = bounds.weighing(meta, 1, self.t, created)  # for a C of 1 in units of B
+        return one * math.sqrt(meta.worst[k] / meta.scale)
 
     def _level_price(self, k: int) -> float:
         found = self._experts
@@ -166,8 +232,9 @@ class _TrackedHedge(AdaNormalHedge):
         require(self.worst.size == self.size and (self.worst >= 0.0).all(), "weights")
 
 
-def _plan(options: Options, length: int) -> Plan:
-    return options.unblocked_plan(length**-0.5, length)
+def _plan(options: Options, by_rounds: bool, length: int) -> Plan:
+    """For an interval of that length: of so many rounds, or of rounds that nobody knows yet."""
+    return options.unblocked_plan(length**-0.5, length if by_rounds else FOREVER)
 
 
 def _experts(
