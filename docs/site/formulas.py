@@ -19,7 +19,7 @@ class KeepTogether(SphinxPostTransform):
         for formula in list(self.document.findall(nodes.math)):
             parent = formula.parent
             place = parent.index(formula)
-            before = _cut(parent, place - 1, r"\S+$")
+            before = _cut(parent, place - 1, r"\S+\Z")  # $ would match before a new line
             after = _cut(parent, place + 1, r"^\S+")
             if before or after:
                 parent[place] = nodes.inline(classes=["together"])

@@ -58,9 +58,11 @@ class SACS(CoverLearner):
         projected, and all learn from one gradient, as in `OneProjectionSAOL`. Then D is twice the radius,
         :math:`\eta_t = D/\sqrt{32 G^2 + 8\Gamma_t}`, and the first term of the bound
         :math:`\sqrt{4 G^2 + \Gamma_J}\,(1.77\,D + 2.83\,P)`.
+    step_scale
+        None: steps set themselves.
     loss_threshold
         For losses that are never negative, in their units: the shortest intervals are not rounds, but end
-        when their expert has lost more than this, and others are as many of these as before rounds. Fewer
+        when their expert has lost more than this, and longer ones count these instead of rounds. Fewer
         experts, and none that restart where losses are small. Not with linear feedback.
     {options}
 
