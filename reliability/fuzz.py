@@ -33,8 +33,8 @@ import numpy as np
 from reliability.children import same_copy
 from reliability.specimens import SPECIMENS, Specimen
 
-#: Wall-clock seconds after which a worker that does not answer is killed.
-PATIENCE = 60.0
+#: Wall-clock seconds after which a worker that does not answer, or start (it may have to compile), is killed.
+PATIENCE, START = 60.0, 600.0
 #: Bytes beyond what a worker has when it is ready, and processor seconds per file.
 MEMORY, SECONDS = 1 << 30, 5.0
 #: Most characters of a refusal.
@@ -196,15 +196,15 @@ class Worker:
                 stdout=subprocess.PIPE,
                 text=True,
             )
-            if _line(self._process).strip() != "ready":
+            if _line(self._process, START).strip() != "ready":
                 raise RuntimeError("no worker: run python -m reliability.fuzz --worker to see why")
         return self._process
 
 
-def _line(process: subprocess.Popen[str]) -> str:
+def _line(process: subprocess.Popen[str], patience: float = PATIENCE) -> str:
     """The next line of a worker; nothing if it ended or had to be killed."""
     assert process.stdout is not None
-    timer = threading.Timer(PATIENCE, process.kill)
+    timer = threading.Timer(patience, process.kill)
     timer.start()
     try:
         return process.stdout.readline()
