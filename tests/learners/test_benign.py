@@ -418,6 +418,7 @@ def test_small_losses_wake_few_experts_and_a_restored_learner_goes_on():
         if t == 230:
             restored = by_losses.clone()
     assert by_losses.expert_weights.size <= 4 < by_rounds.expert_weights.size
+    assert (by_losses.expert_names[0], by_rounds.expert_names[0]) == ("1 interval", "1 round")
     for f in losses[231:]:
         restored.update(f)
     np.testing.assert_array_equal(restored.decision, by_losses.decision)

@@ -33,6 +33,7 @@ class CoverLearner(Learner):
     STATE: ClassVar[tuple[str, ...]] = ("_experts", "_meta", "_ends", "_lengths")
     PARTS = ("_experts", "_meta")
     options: Options
+    _unit = "round"  # what lengths count
 
     def __init__(
         self,
@@ -104,13 +105,13 @@ class CoverLearner(Learner):
 
     @property
     def expert_ends(self) -> Indices:
-        """The last round of each expert that is awake, in the order of `expert_weights`."""
+        """The last round, or interval, of each expert that is awake, in the order of `expert_weights`."""
         return self._ends.copy()
 
     @property
     def expert_names(self) -> list[str]:
         """The lengths of their intervals."""
-        return [f"{n:,} round{'s' if n > 1 else ''}" for n in self._lengths]
+        return [f"{n:,} {self._unit}{'s' if n > 1 else ''}" for n in self._lengths]
 
     @property
     def lipschitz(self) -> float:

@@ -130,6 +130,7 @@ class SACS(CoverLearner):
         self.loss_threshold = None
         if loss_threshold is not None:
             self.loss_threshold = checks.positive(loss_threshold, "loss_threshold")
+            self._unit = "interval"
             if checked.linear:
                 raise ValueError('loss_threshold needs losses as they are, not feedback="linear"')
         self._passed = 0  # shortest intervals that are over, if they end by losses
