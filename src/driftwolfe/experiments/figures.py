@@ -42,7 +42,7 @@ FORMATS: dict[str, dict[str, Any]] = {
     "svg": {"Date": None},
 }
 _MARKS = 6  # markers on a curve
-_COLUMNS = 4  # panels of regrets side by side
+_COLUMNS = 3  # panels of regrets side by side
 _ROW = 0.125  # inches of an expert's row
 #: Marks the chosen c, and a c that was chosen on fewer rounds.
 _RING: dict[str, Any] = {"markersize": 8.5, "markerfacecolor": "none", "markeredgewidth": 1.0}
@@ -225,15 +225,13 @@ def regret(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | None:
     figure = _sheet([summary], chart.shown, height, fs.WIDTH * (columns + 1) / (_COLUMNS + 1))
     axes = figure.subplots(lines, columns, sharey=True, squeeze=False)
     for axis, (measure, dots) in zip(axes.flat, found, strict=False):
-        known = [dot.value for dot in dots if dot.value]
-        highest = max(abs(value.mean) + value.deviation for value in known)
         for place, dot in enumerate(dots):
             if dot.value:
-                _draw_regret(axis, place, dot.value, dot.style, highest)
+                _draw_regret(axis, place, dot.value, dot.style)
         axis.axvline(0.0, color=FAINT, linewidth=0.7)
-        axis.margins(x=0.12)
+        axis.margins(x=0.08)
         axis.set_xlabel("regret (loss)")
-        fs.count_axis(axis, "x", 3)
+        fs.count_axis(axis, "x", 2)
         axis.grid(axis="x", visible=False)
         axis.tick_params(axis="y", length=0)
         axis.spines["left"].set_visible(False)
@@ -388,20 +386,9 @@ def _draw_scales(axis: Axes, line: Line) -> None:
         axis.plot(x, y, "o", color=line.style.colour, zorder=4, **_RING)
 
 
-def _draw_regret(axis: Axes, place: int, value: Spread, style: LineStyle, highest: float) -> None:
-    """A dot, and its number on the side where there is room for it."""
+def _draw_regret(axis: Axes, place: int, value: Spread, style: LineStyle) -> None:
+    """A dot, and its number at the end of its row."""
     bars: dict[str, Any] = {"xerr": value.deviation or None, "capsize": 2.5, "elinewidth": 1.0}
     axis.errorbar(value.mean, place, **bars, **fs.pen(style, markersize=3.6, markeredgewidth=0.8))
-    left = value.mean - value.deviation > 0.6 * highest
-    side = -1 if left else 1
-    axis.annotate(
-        spread_text(value),
-        (value.mean + side * value.deviation, place),
-        (side * 5, 0),
-        textcoords="offset points",
-        ha="right" if left else "left",
-        va="center",
-        fontsize=7.0,
-        color=INK,
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
-    )
+    row = axis.get_yaxis_transform()
+    axis.text(1.03, place, spread_text(value), transform=row, va="center", fontsize=6.5, color=INK)
