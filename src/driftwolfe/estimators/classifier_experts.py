@@ -18,7 +18,7 @@ from driftwolfe.estimators.classifier_features import (
 from driftwolfe.estimators.random_views import START, RandomViews
 from driftwolfe.points import checks
 from driftwolfe.points.kinds import Array, Indices, compiled
-from driftwolfe.points.rounding import near_largest
+from driftwolfe.points.rounding import TIE
 
 kernels = compiled("driftwolfe.estimators.classifier_kernels")
 
@@ -39,7 +39,7 @@ FIRST_LEVELS = 5
 #: are the same for 0 and for 1; projections are over twenty times fewer than with 0.
 SLACK = 0.5
 #: Rows that are mapped together where nothing is learned, which bounds the memory for it.
-CHUNK = 4096
+CHUNK = 512
 #: Interval lengths of the experts of other views than the first, and how many radii, the largest, they
 #: have: with radii 40 and 160 all six step sizes differ, which lengths of ratio 16 would not give.
 LENGTHS, OTHER_RADII = (256, 2048, 16_384), 2
@@ -225,11 +225,11 @@ class ClassExperts:
 
     def _end_round(self) -> None:
         """Restart the experts whose interval has ended, and add those for longer intervals."""
-        first = 0
+        first, rates = 0, np.array([BLOCK / min(window, self.t) for window in WINDOWS])
         for v, (table, size) in enumerate(zip(self.tables, self.sizes, strict=False)):
             if self.rests[v] == 0:
                 if v:
-                    self._average(table, slice(first, first + self.moving))
+                    self._average(table, slice(first, first + self.moving), rates)
                 if self.adaptive:
                     self._restart(table, slice(first, first + (self.moving if v else size)), v)
                 if v and self.credits[v] < IDLE:
@@ -242,10 +242,9 @@ class ClassExperts:
         if self._lengths[self.plain - 1] <= self.t:
             self._lengthen()
 
-    def _average(self, table: Array, own: slice) -> None:
+    def _average(self, table: Array, own: slice, rates: Array) -> None:
         """Let the means of a view move to the weighted mean of those of its experts that take steps."""
         weights = self.weights[own] / self.weights[own].sum()
-        rates = BLOCK / np.minimum(WINDOWS, self.t)
         kernels().average_experts(table, weights, rates, self.classes)
         # Norms are convex, so these are bounds still.
         norms = self.norms[:, own.stop : own.stop + rates.size]
@@ -254,8 +253,9 @@ class ClassExperts:
     def _heaviest(self, own: slice, radii: int) -> Indices:
         """The heaviest expert of every radius in a view, by its place there."""
         # Among equally heavy ones, rounding apart, the one of the longest interval.
-        levels = self.weights[own].reshape(-1, radii)
-        return np.array([near_largest(column)[-1] * radii + r for r, column in enumerate(levels.T)])
+        levels = self.weights[own].reshape(-1, radii)[::-1]
+        longest = (levels >= (1.0 - TIE) * levels.max(axis=0)).argmax(axis=0)
+        return (len(levels) - 1 - longest) * radii + np.arange(radii)
 
     def _restart(self, table: Array, own: slice, view: int) -> None:
         """Let the experts of a view whose interval has ended start at the heaviest ones."""

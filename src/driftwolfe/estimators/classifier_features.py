@@ -12,7 +12,6 @@ import scipy  # its parts load when first named, which keeps the start quick
 from driftwolfe.points import checks
 from driftwolfe.points.devices import eigh
 from driftwolfe.points.kinds import Array, Indices, compiled
-from driftwolfe.points.rounding import ramp
 
 kernels = compiled("driftwolfe.estimators.map_kernels")
 
@@ -118,8 +117,6 @@ FULL_FEATURES = 256
 POWER = 0.75
 #: Rows' worth of uncorrelated data that the correlations are mixed with.
 PRIOR_ROWS = 30.0
-#: A feature whose scale is at most this share of its mean is constant: what varies is rounding.
-CONSTANT = 1e-12
 #: The map is recomputed after so many rounds, as a share of those played.
 RENEWAL = 0.05
 
@@ -231,27 +228,20 @@ class FeatureMap:
         """Recompute the map; up to 256 features it is constant in between."""
         if not self.full or self.totals[0] == 0.0:
             return
-        scales = self._scales()
-        trust = ramp(scales, CONSTANT * np.abs(self.mean))
-        known = trust > 0.0
-        weight, scales, trust = self.totals[0], scales[known], trust[known]
-        lower = self.moments[known][:, known] / weight / scales / scales[:, None]
-        lower *= trust * trust[:, None]
-        # A rare feature has a larger scale than its deviation. The rest of its variance counts as
-        # noise of its own, or whitening would blow it up after all.
-        lower *= np.tri(scales.size, k=-1)
-        correlations = lower + lower.T + np.eye(scales.size)
+        weight = self.totals[0]
+        known, factors, correlations = kernels().correlations(
+            weight, self.seen, self.mean, self.moments
+        )
         values, vectors = eigh(correlations)
         powers = (np.maximum(values, 0.0) + PRIOR_ROWS / weight) ** (-POWER / 2.0)
-        root = (vectors * powers) @ vectors.T
         self.table = np.zeros_like(self.moments)
-        self.table[np.ix_(known, known)] = root * (trust / scales)[:, None]
+        self.table[np.ix_(known, known)] = (vectors * powers) @ vectors.T * factors[:, None]
         self.centre = self.mean.copy()
 
     @property
     def is_behind(self) -> bool:
         """Whether a feature has a scale by now that the map does not have."""
-        rounding = self.totals[0] * (CONSTANT * self.mean) ** 2
+        rounding = self.totals[0] * (kernels().CONSTANT * self.mean) ** 2
         varies = self.moments.diagonal() > rounding
         return bool((varies & (self.table.diagonal() == 0.0)).any())
 
@@ -294,14 +284,10 @@ class FeatureMap:
     def trusted_scales(self) -> Array:
         """The scales of the features, 0 where only rounding varies."""
         scales = self._scales()
-        return np.where(scales > CONSTANT * np.abs(self.mean), scales, 0.0)
+        return np.where(scales > kernels().CONSTANT * np.abs(self.mean), scales, 0.0)
 
     def _scales(self) -> Array:
         """The scales of the features, 0 if unknown."""
-        present = np.maximum(self.seen, np.finfo(np.float64).tiny)
-        if not self.full:
-            return np.sqrt(self.squares / present)
-        weight, total = self.totals[0], self.moments.diagonal()
-        # The zeros of a feature are at the distance |mean| from the mean.
-        others = np.maximum(total - (weight - self.seen) * self.mean**2, 0.0)
-        return np.sqrt(np.maximum(total / weight, others / present))
+        if self.full:
+            return kernels().full_scales(self.totals[0], self.seen, self.mean, self.moments)
+        return np.sqrt(self.squares / np.maximum(self.seen, np.finfo(np.float64).tiny))

@@ -89,7 +89,11 @@ def average_experts(points, weights, rates, classes):
     """Move the last experts, one for each rate, towards the weighted mean of those before them."""
     mean = np.empty(classes)
     for j in range(points.shape[0]):
-        row = points[j]
+        row, used = points[j], False
+        for c in range(row.size):
+            used |= row[c] != 0.0
+        if not used:  # as most leaves of ferns are at first
+            continue
         mean[:] = 0.0
         for i in range(weights.size):
             for c in range(classes):
@@ -267,6 +271,16 @@ _RANDOM = _tuple(
 
 
 @jit()
+def _places(n, width):
+    """Return 0, ..., width - 1 for each of n rows; remainders would take longer."""
+    out = np.empty(n * width, np.int64)
+    for k in range(n):
+        for j in range(width):
+            out[k * width + j] = j
+    return out
+
+
+@jit()
 def _wave_rows(z, parts, waves):
     """Return rows of decorrelated cosines, followed by z."""
     looks, slopes, offsets, state = waves
@@ -281,10 +295,9 @@ def _wave_rows(z, parts, waves):
             for j in range(looks.shape[1]):
                 angle += slopes[m, j] * row[looks[m, j]]
             told[k * number + m] = math.cos(angle)
-    starts, places = np.arange(n + 1) * number, np.arange(n * number) % number
     cosines = np.empty(n * (number + 1))
     full_rows(
-        *(starts, places, told, parts, constant, totals, seen),
+        *(np.arange(n + 1) * number, _places(n, number), told, parts, constant, totals, seen),
         *(mean, moments, centre, table, cosines),
     )
     # Each entry has the same variance in the end.
@@ -296,7 +309,7 @@ def _wave_rows(z, parts, waves):
             out[k * both + m] = ours * cosines[k * (number + 1) + m]
         for j in range(width):
             out[k * both + number + 1 + j] = linear * z[2][k * width + j]
-    return np.arange(n + 1) * both, np.arange(n * both) % both, out
+    return np.arange(n + 1) * both, _places(n, both), out
 
 
 @jit()

@@ -30,6 +30,9 @@ CAP = 9.0
 WILD = 1e70
 #: Entries up to this share of the root mean square of their feature are rounding and count as 0.
 NEGLIGIBLE = 1e-12
+#: A feature whose scale is at most this share of its mean is constant: what varies is rounding.
+CONSTANT = 1e-12
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 @jit(NEW_NUMBERS, NUMBER, NUMBER)
@@ -84,6 +87,39 @@ def full_rows(
         out[first] = constant / length
         for i in range(width):
             out[first + 1 + i] = mapped[i] / length
+
+
+@jit(NUMBER, *[NEW_NUMBERS] * 2, NEW_TABLE)
+def full_scales(weight, seen, mean, moments):
+    """Return the scales of features, 0 if unknown."""
+    out = np.empty(mean.size)
+    for i in range(mean.size):
+        total = moments[i, i]
+        # The zeros of a feature are at the distance |mean| from the mean.
+        others = max(total - (weight - seen[i]) * mean[i] * mean[i], 0.0)
+        out[i] = math.sqrt(max(total / weight, others / max(seen[i], _TINY)))
+    return out
+
+
+@jit(NUMBER, *[NEW_NUMBERS] * 2, NEW_TABLE)
+def correlations(weight, seen, mean, moments):
+    """Return the features that vary, what each is multiplied by to have scale 1, and their correlations."""
+    scales, number = full_scales(weight, seen, mean, moments), 0
+    known, factors = np.empty(mean.size, np.int64), np.empty(mean.size)
+    for i in range(mean.size):
+        width = max(CONSTANT * abs(mean[i]), _TINY)
+        trust = min((scales[i] - width) / width, 1.0)
+        if trust > 0.0:
+            known[number], factors[number] = i, trust / scales[i]
+            number += 1
+    out = np.eye(number)
+    # A rare feature has a larger scale than its deviation. The rest of its variance counts as noise of
+    # its own, or whitening would blow it up after all: so ones on the diagonal.
+    for i in range(number):
+        for j in range(i):
+            moment = moments[known[i], known[j]] / weight
+            out[i, j] = out[j, i] = moment * factors[i] * factors[j]
+    return known[:number], factors[:number], out
 
 
 @jit(*_ROWS, NUMBERS, NUMBER, *[NEW_NUMBERS] * 4)
