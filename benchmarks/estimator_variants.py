@@ -23,7 +23,7 @@ import driftwolfe as dw
 from benchmarks.data import RatingStream, rating_streams
 from benchmarks.measure import Skipped, threads
 from benchmarks.output import markdown
-from driftwolfe.domains.balls import threshold_falling
+from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.ensemble import AdaHedge
 from driftwolfe.estimators import MatrixCompleter
 from driftwolfe.estimators.classifier_experts import RADII, ClassExperts, ClassLearner

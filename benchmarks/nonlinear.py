@@ -160,7 +160,7 @@ def contestants() -> Iterator[tuple[str, Any]]:
 
 
 def played(task: tuple[str, int], without: tuple[str, ...]) -> dict[str, tuple[float, float]]:
-    """Accuracy of models, and microseconds per row; and those of ours in one batch."""
+    """Accuracy of models, and microseconds per row; and of ours in one batch, the median of three."""
     name, seed = task
     rows, found = STREAMS[name][0](seed), {}
     table, labels = as_table(rows)
@@ -176,9 +176,12 @@ def played(task: tuple[str, int], without: tuple[str, ...]) -> dict[str, tuple[f
             right += model.predict_one(x) == y
             model.learn_one(x, y)
         found[who] = right / len(rows), (time.process_time() - started) / len(rows) * 1e6
-    started = time.process_time()
-    TraceNormClassifier().partial_fit(table, labels, known).predict(table)
-    found["batch"] = found[OURS][0], (time.process_time() - started) / len(rows) * 1e6
+    batches = []
+    for _ in range(3):  # a short stream takes a tenth of a second
+        started = time.process_time()
+        TraceNormClassifier().partial_fit(table, labels, known).predict(table)
+        batches.append((time.process_time() - started) / len(rows) * 1e6)
+    found["batch"] = found[OURS][0], float(np.median(batches))
     return found
 
 

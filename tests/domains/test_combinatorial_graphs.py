@@ -244,7 +244,7 @@ def test_bad_graphs_for_flows(edges, source, sink, message):
 
 def test_building_the_other_sets_does_not_load_the_compiler():
     script = (
-        "import sys; from driftwolfe.domains.balls import Simplex; Simplex(3);"
+        "import sys; from driftwolfe.domains.boxes import Simplex; Simplex(3);"
         "import driftwolfe.domains.combinatorial;"
         "assert 'driftwolfe.domains.graph_kernels' not in sys.modules"
     )

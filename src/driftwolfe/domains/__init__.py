@@ -1,16 +1,8 @@
 """Convex sets: what a decision may be."""
 
-from driftwolfe.domains.balls import (
-    Box,
-    Ellipsoid,
-    GroupLassoBall,
-    KSparsePolytope,
-    L1Ball,
-    L2Ball,
-    LinfBall,
-    Simplex,
-)
+from driftwolfe.domains.balls import Ellipsoid, GroupLassoBall, KSparsePolytope, L1Ball, L2Ball
 from driftwolfe.domains.base import CountedDomain, Domain, OracleCalls, count_calls
+from driftwolfe.domains.boxes import Box, LinfBall, Simplex
 from driftwolfe.domains.combinatorial import (
     BirkhoffPolytope,
     FlowPolytope,

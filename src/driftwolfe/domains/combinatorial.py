@@ -12,9 +12,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.domains.balls import BoxSection, group_labels, project_capped_sums
+from driftwolfe.domains.balls import group_labels
 from driftwolfe.domains.base import LMO, Domain
+from driftwolfe.domains.boxes import BoxSection
 from driftwolfe.domains.hull import comes_near, sweep
+from driftwolfe.domains.thresholds import project_capped_sums
 from driftwolfe.points import checks, norm
 from driftwolfe.points.kinds import Array, Indices, Point, compiled
 from driftwolfe.points.rounding import tilt, tilted

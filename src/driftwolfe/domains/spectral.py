@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.domains.balls import NormBall, Simplex, kernels, load_kernels, threshold_to_sum
+from driftwolfe.domains.balls import NormBall
 from driftwolfe.domains.base import LMO, Answer, Domain
+from driftwolfe.domains.boxes import Simplex
+from driftwolfe.domains.thresholds import kernels, load_kernels, threshold_to_sum
 from driftwolfe.points import (
     FactoredMatrix,
     Triplet,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
-from driftwolfe.domains.balls import threshold_falling
+from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.estimators import recommender_kernels
 from driftwolfe.estimators.recommender_kernels import Interactions, Scale, Side, Slots
 from driftwolfe.estimators.recommender_tables import Everyone, Growing, Older, Recent, SeenPairs

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.domains.balls import threshold_falling
+from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.estimators.classifier_archive import ARRAYS as MAP_ARRAYS
 from driftwolfe.estimators.classifier_archive import check_map
 from driftwolfe.estimators.classifier_experts import checked_radii

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from driftwolfe.domains import Domain
-from driftwolfe.domains.balls import threshold_falling
+from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.oracles.frank_wolfe import InfeasibleProjection, LMORequests, Pair, Run, Stopping
 from driftwolfe.points import FactoredMatrix, distance, inner, norm
 from driftwolfe.points.devices import device_of, is_array, namespace

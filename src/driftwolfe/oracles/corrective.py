@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from driftwolfe.domains.balls import threshold_to_sum
 from driftwolfe.domains.hull import Hull
+from driftwolfe.domains.thresholds import threshold_to_sum
 from driftwolfe.oracles.frank_wolfe import InfeasibleProjection, Pair, Run
 from driftwolfe.points import FactoredMatrix, norm
 from driftwolfe.points.devices import device_of, namespace, svd

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from driftwolfe.domains.balls import (
+from driftwolfe.domains.thresholds import (
     project_capped_sums,
     threshold_falling,
     threshold_to_sum,
