@@ -105,8 +105,11 @@ def test_status_report_and_claims_read_what_is_there(swept, one_format, capsys):
     found = str(swept[0] / "found")
     assert cli.main(["status", found]) == 0
     assert "Steps: 4 of 4 trials done" in capsys.readouterr().out
+    made_by = (swept[0] / "found" / "summary.md").read_text().splitlines()[2]
+    assert made_by.startswith("Made by `driftwolfe sweep ")
     assert cli.main(["report", found]) == 0
     assert "report.html" in capsys.readouterr().out
+    assert made_by in (swept[0] / "found" / "summary.md").read_text().splitlines()
     assert cli.main(["claims", found]) == 0
     assert "the paper makes no claim about these results" in capsys.readouterr().out
 

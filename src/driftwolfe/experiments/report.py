@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -46,13 +47,17 @@ _NAMES = {
 
 
 def publish(store: Store, command: str | None = None) -> list[Path]:
-    """Write tables, figures and the report of a sweep, finished or not; return the paths, in order."""
+    """Write tables, figures and the report of a sweep, finished or not; return the paths, in order.
+
+    Without a `command`, the summary names the one that it named before.
+    """
     results = store.results
     if not results:
         raise ValueError(f"{store.folder} holds no results yet; run the sweep first")
     summaries = summaries_of(store)
     regrets = [tables.stored_regrets(store.folder, summary) for summary in summaries]
     written = [store.folder / "summary.md", store.folder / "trials.csv"]
+    command = command or _command_of(written[0])
     storage.write_text(written[0], as_text(store.title, summaries, regrets, command))
     storage.write_text(written[1], tables.trial_table(results))
     folder, figure = store.folder / "figures", claims.FIGURES.get(claims.experiment_of(store.title))
@@ -64,6 +69,13 @@ def publish(store: Store, command: str | None = None) -> list[Path]:
     written.append(store.folder / "report.html")
     write_report(summaries, written[-1], title=store.title, regrets=regrets, command=command)
     return written
+
+
+def _command_of(summary: Path) -> str | None:
+    """The command that a summary says it was made by, if there is one."""
+    text = summary.read_text(encoding="utf-8", errors="replace") if summary.is_file() else ""
+    found = re.search(r"^Made by `(.+)`\.$", text, re.MULTILINE)
+    return found[1] if found else None
 
 
 def as_text(
