@@ -20,6 +20,8 @@ from driftwolfe.experiments.chart_data import (
     weight_chart,
 )
 from driftwolfe.experiments.figure_style import WARNING, expert_size
+from driftwolfe.experiments.tables import RegretRow
+from driftwolfe.terminal import Spread
 from experiments.played import made, played, regrets, summary_of
 
 
@@ -117,6 +119,20 @@ def test_texts_lie_inside_the_figure_and_are_large_enough(drawn, name):
         assert page.x0 <= box.x0 and box.x1 <= page.x1, text.get_text()
         assert page.y0 <= box.y0 and box.y1 <= page.y1, text.get_text()
         assert text.get_fontsize() >= 7.0
+
+
+def test_long_numbers_and_names_do_not_cover_each_other():
+    names = ["POLD", "one-projection Ader, untuned", "Multi-OCG, K = 1, untuned", "BOGD_IP"]
+    summary = summary_of([made(name, level=1.0 + k) for k, name in enumerate(names)])
+    rows = [
+        RegretRow(title, Spread(6e5 + 2e5 * k, 27_053.0), {100: Spread(5e4, 3e3)})
+        for k, title in enumerate(summary.chosen)
+    ]
+    figure = figures.regret(summary, rows)
+    figure.draw_without_rendering()
+    boxes = [(each.get_text(), each.get_window_extent()) for each in written(figure)]
+    for (one, box), (other, beside) in combinations(boxes, 2):
+        assert not box.overlaps(beside), (one, other)
 
 
 def written(figure: Figure) -> list[Text]:

@@ -391,4 +391,4 @@ def _draw_regret(axis: Axes, place: int, value: Spread, style: LineStyle) -> Non
     bars: dict[str, Any] = {"xerr": value.deviation or None, "capsize": 2.5, "elinewidth": 1.0}
     axis.errorbar(value.mean, place, **bars, **fs.pen(style, markersize=3.6, markeredgewidth=0.8))
     row = axis.get_yaxis_transform()
-    axis.text(1.03, place, spread_text(value), transform=row, va="center", fontsize=6.5, color=INK)
+    axis.text(1.03, place, spread_text(value), transform=row, va="center", fontsize=7.0, color=INK)
