@@ -38,7 +38,7 @@ FIRST_LEVELS = 5
 #: By which share the trace norm may pass the radius before an expert is projected. Measured losses
 #: are the same for 0 and for 1; projections are over twenty times fewer than with 0.
 SLACK = 0.5
-#: Rows that are mapped together where nothing is learned, which bounds the memory for it.
+#: Rows that are mapped together where nothing is learned: few enough for what becomes of them to stay in the cache.
 CHUNK = 512
 #: Interval lengths of the experts of other views than the first, and how many radii, the largest, they
 #: have: with radii 40 and 160 all six step sizes differ, which lengths of ratio 16 would not give.
