@@ -141,38 +141,49 @@ def largest_norm(gradients):
     return math.sqrt(largest)
 
 
+@fast_jit()
+def _sum(values):
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
 @jit(TABLE, TABLE, TABLE, PLACES, PLACES, PLACES, NUMBERS, NUMBER)
 def block_ends(y, sums, gradients, clocks, blocks, lifetimes, etas, scale):
     """Return the experts that are due, where their steps end, and the sum of all entries of that."""
-    number, total = 0, 0.0
-    due, targets = np.empty(y.shape[0], np.int64), np.empty(y.shape)
+    number, due = 0, np.empty(y.shape[0], np.int64)
     for i in range(y.shape[0]):
-        if (clocks[i] + 1) % blocks[i] != 0 or clocks[i] + 1 == lifetimes[i]:
-            continue
+        if (clocks[i] + 1) % blocks[i] == 0 and clocks[i] + 1 != lifetimes[i]:
+            due[number] = i
+            number += 1
+    targets, total = np.empty((number, y.shape[1])), 0.0
+    for k in range(number):
+        i = due[k]
         own = i if gradients.shape[0] > 1 else 0
         eta = scale * etas[i]
         for j in range(y.shape[1]):
-            target = y[i, j] - eta * (sums[i, j] + gradients[own, j])
-            targets[number, j] = target
-            total += target
-        due[number] = i
-        number += 1
-    return due[:number], targets[:number], total
+            targets[k, j] = y[i, j] - eta * (sums[i, j] + gradients[own, j])
+        total += _sum(targets[k])
+    return due[:number], targets, total
 
 
 @jit(NEW_TABLE, NEW_TABLE, NEW_TABLE, TABLE, NEW_PLACES, PLACES, TABLE, TABLE, ANSWERS)
 def close_round(x, y, sums, gradients, clocks, due, new_x, new_y, lazy):
-    """Add the gradients, let a round pass, and move the experts that are due."""
-    n, d = x.shape
-    for i in range(n):
+    """Add the gradients, let a round pass, and move the experts that are due, which are in rising order."""
+    moved = 0
+    for i in range(x.shape[0]):
         clocks[i] += 1
-        own = i if gradients.shape[0] > 1 else 0
-        for j in range(d):
-            sums[i, j] += gradients[own, j]
-    for k in range(due.size):
-        i = due[k]
-        for j in range(d):
-            x[i, j] = new_x[k, j]
+        moves = moved < due.size and due[moved] == i
+        if not moves or lazy[i]:
+            own = i if gradients.shape[0] > 1 else 0
+            for j in range(x.shape[1]):
+                sums[i, j] += gradients[own, j]
+        if moves:
+            for j in range(x.shape[1]):
+                x[i, j] = new_x[moved, j]
             if not lazy[i]:
-                y[i, j] = new_y[k, j]
-                sums[i, j] = 0.0
+                for j in range(x.shape[1]):
+                    y[i, j] = new_y[moved, j]
+                    sums[i, j] = 0.0
+            moved += 1
