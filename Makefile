@@ -59,7 +59,7 @@ run: $(HAS)experiments ## Run the demo and the paper's experiments in minutes, a
 	@echo "== Results (driftwolfe overview)"
 	@$(BIN)/driftwolfe overview results/demo.png results/classification-quick results/matrix-completion-quick
 
-test: $(TESTS) ## Run the tests and doctests (ten to fourteen minutes on two cores)
+test: $(TESTS) ## Run the tests and doctests (six to eight minutes on two cores)
 	$(BIN)/python -m pytest -n auto -m 'not slow'
 
 test-gpu: $(HAS)test $(HAS)gpu ## Run the tests that need a GPU and PyTorch

@@ -141,7 +141,7 @@ def _against_bandwidth(case, accuracy, repeats):
     """The oracle against reading the operator from memory once per product.
 
     A product with A and one with its transpose can share a reading, as ours do; counted that way
-    the ratio would be about 4.5, above the ceiling.
+    the ratio would be about 4, above the ceiling.
     """
     hint, _ = case.hint(accuracy)
     size = case.direction.nbytes
