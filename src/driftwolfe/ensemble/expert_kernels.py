@@ -141,15 +141,7 @@ def largest_norm(gradients):
     return math.sqrt(largest)
 
 
-@fast_jit()
-def _sum(values):
-    total = 0.0
-    for value in values:
-        total += value
-    return total
-
-
-@jit(TABLE, TABLE, TABLE, PLACES, PLACES, PLACES, NUMBERS, NUMBER)
+@fast_jit(TABLE, TABLE, TABLE, PLACES, PLACES, PLACES, NUMBERS, NUMBER)
 def block_ends(y, sums, gradients, clocks, blocks, lifetimes, etas, scale):
     """Return the experts that are due, where their steps end, and the sum of all entries of that."""
     number, due = 0, np.empty(y.shape[0], np.int64)
@@ -163,8 +155,9 @@ def block_ends(y, sums, gradients, clocks, blocks, lifetimes, etas, scale):
         own = i if gradients.shape[0] > 1 else 0
         eta = scale * etas[i]
         for j in range(y.shape[1]):
-            targets[k, j] = y[i, j] - eta * (sums[i, j] + gradients[own, j])
-        total += _sum(targets[k])
+            target = y[i, j] - eta * (sums[i, j] + gradients[own, j])
+            targets[k, j] = target
+            total += target
     return due[:number], targets, total
 
 
