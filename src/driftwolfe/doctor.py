@@ -192,7 +192,7 @@ def compiled_code() -> Finding:
             warnings.simplefilter("ignore")  # that there is no cache is said below
             from driftwolfe.domains import set_kernels
 
-        stats = set_kernels.nearest_rows.stats
+            stats = set_kernels.nearest_rows.ready().stats
     except AttributeError:  # plain Python in place of compiled functions
         text = "numba does not compile: all is slow"
         return Finding(name, text, "note", "unset NUMBA_DISABLE_JIT")

@@ -63,7 +63,7 @@ def test_a_cache_on_a_full_disk_is_done_without(monkeypatch):
     compiling.warn_of_no_cache.cache_clear()
     with pytest.warns(compiling.CompileCacheWarning) as heard:
         first, second = jit(NUMBERS)(_first), jit(NUMBERS)(_second)
-    assert (first(np.array([3.0, 4.0])), second(np.array([3.0, 4.0]))) == (3.0, 4.0)
+        assert (first(np.array([3.0, 4.0])), second(np.array([3.0, 4.0]))) == (3.0, 4.0)
     assert len(heard) == 1
 
 
@@ -78,7 +78,7 @@ def _second(numbers):
 def test_what_cannot_be_compiled_is_an_error_not_a_warning():
     with warnings.catch_warnings(), pytest.raises(numba.TypingError):
         warnings.simplefilter("error")
-        jit(NUMBERS)(_no_loop)
+        jit(NUMBERS)(_no_loop).ready()
 
 
 def _no_loop(numbers):
@@ -101,7 +101,33 @@ def total(numbers):
 @jit(NUMBERS)
 def first(numbers):
     return numbers[0]
+
+total.ready(), first.ready()
 """
+
+
+def test_a_loop_is_compiled_once_when_first_called_and_for_its_own_types_only():
+    whole = jit(numba.types.Array(numba.float64, 1, "C", readonly=True))(_sum)
+    assert not whole.overloads
+    frozen = np.ones(3)
+    frozen.flags.writeable = False
+    assert whole(np.ones(3)) == whole(frozen) == whole.unchecked(frozen) == 3.0
+    assert list(whole.overloads) == [(NUMBERS,)] and whole.ready() is whole
+    with pytest.raises(TypeError, match="No matching definition"):
+        whole(np.ones(3, np.float32))
+
+
+def test_types_are_not_asked_for_before_the_first_call_either():
+    first = jit(NUMBERS)(_first)
+    assert first.unchecked(np.array([3.0, 4.0])) == 3.0
+    assert first.unchecked is first.overloads[(NUMBERS,)].entry_point
+
+
+def _sum(numbers):
+    total = 0.0
+    for number in numbers:
+        total += number
+    return total
 
 
 @pytest.mark.slow

@@ -9,10 +9,10 @@ KERNELS = [value for value in vars(sparse_kernels).values() if hasattr(value, "s
 
 
 def test_everything_is_compiled_before_the_first_round():
-    compiled = {kernel: list(kernel.signatures) for kernel in KERNELS}
-    called = [kernel for kernel in KERNELS if not kernel.__name__.startswith("_")]
+    called = [kernel.ready() for kernel in KERNELS if hasattr(kernel, "ready")]
     assert len(called) >= 2
     assert all(len(kernel.signatures) == 1 for kernel in called)
+    compiled = {kernel: list(kernel.signatures) for kernel in KERNELS}
     rng = np.random.default_rng(0)
     for shape in ((130, 110), (110, 130)):
         ball = dw.TraceNormBall(shape, radius=30.0)

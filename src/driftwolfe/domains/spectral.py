@@ -137,7 +137,10 @@ class TraceNormBall(NormBall):
 
     def warm_up(self) -> None:
         if self.device is HOST:
-            (factored_kernels if self.factored else kernels)()
+            if self.factored:
+                factored_kernels("low_rank_entries")
+            else:
+                kernels("nearest_rows")
 
     @property
     def default_method(self) -> str:

@@ -18,7 +18,7 @@ _FAR = 1e6
 
 def load_kernels(domain: Any) -> None:
     """Load the compiled threshold of the projection: the `warm_up` of sets that use it."""
-    kernels()
+    kernels("nearest_rows")
 
 
 def threshold_to_sum(values: Any, total: float, simplex: bool = False) -> Any:

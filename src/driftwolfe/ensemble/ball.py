@@ -68,7 +68,7 @@ class BallExperts:
     STATE: ClassVar[tuple[str, ...]] = ("steps", "points")
 
     def __init__(self, domain: Domain, steps: Array, start: Point) -> None:
-        kernels()  # compiled now, not in a round
+        kernels("clipped_rows")  # compiled now, not in a round
         self.domain = domain
         self.steps = steps  # relative to each other
         self.points = [start] * steps.size

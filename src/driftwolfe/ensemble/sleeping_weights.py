@@ -175,7 +175,7 @@ class AdaNormalHedge(SleepingMeta):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        kernels()  # compiled now, not in a round
+        kernels("weights", "update")  # compiled now, not in a round
 
     def check_state(self) -> None:
         super().check_state()

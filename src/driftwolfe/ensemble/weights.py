@@ -398,7 +398,7 @@ class OptimisticHedge:
         self.size = checks.count(self.size, "size")
         self.start = self.inverse_rate = checks.nonnegative(self.start, "start")
         self.totals, self.hint = np.zeros((2, self.size))
-        kernels()  # compiled now, not in a round
+        kernels("exponential_weights", "optimistic_update")  # compiled now, not in a round
 
     def check_state(self) -> None:
         """Refuse a state, read from a file, whose parts do not fit together."""

@@ -96,7 +96,6 @@ class ClassExperts:
         adaptive: bool,
         random: bool = False,
     ) -> None:
-        kernels()  # compiled now, not in a round
         self.adaptive, self.views = adaptive, len(VIEWS) if random else 1
         self.radii: Array = np.array(radii)
         self.side: Array = np.sort(radii)[-OTHER_RADII:]  # of the other views
@@ -372,12 +371,12 @@ class ClassLearner(MappedLearner):
         share = 1.0 / clock if experts.adaptive else clock**-2.0
         given = places, values, LARGEST, SMALLEST, self.map.parts
         if experts.views == 1:
-            sound = kernels().learn_linear_row(
+            sound = kernels().learn_linear.unchecked(
                 *(*given, label, share, *experts.scales, SLACK),
                 *(experts.points[: experts.width], experts.weights, experts.norms),
             )
         else:
-            sound = kernels().learn_one_row(
+            sound = kernels().learn_one.unchecked(
                 *(*given, self.random.parts, label, share, *experts.scales, SLACK),
                 *(experts.tables, experts.rests, experts.credits, experts.weights, experts.norms),
             )
@@ -391,8 +390,8 @@ class ClassLearner(MappedLearner):
         experts, given = self.experts, (places, values, LARGEST, SMALLEST, self.map.parts)
         if experts.views == 1:
             points = experts.points[: experts.width]
-            return kernels().predict_linear_row(*given, points, experts.weights)
-        return kernels().predict_one_row(
+            return kernels().predict_linear.unchecked(*given, points, experts.weights)
+        return kernels().predict_one.unchecked(
             *(*given, self.random.parts, experts.tables),
             *(experts.rests, experts.credits, experts.weights),
         )

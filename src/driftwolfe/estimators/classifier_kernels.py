@@ -22,7 +22,6 @@ from driftwolfe.points.compiling import (
     PLACES,
     TABLE,
     WHOLE,
-    direct,
     fast_jit,
     jit,
 )
@@ -455,8 +454,3 @@ def learn_linear(
         # A part of the norms, as `learn_rows` passes it: the same code serves both.
         _descend(z, 0, 1.0, classes, steps, radii, slack, points, scores, slopes, norms[:, 0:n])
     return sound
-
-
-#: Quicker to call; all arguments must be of the right types.
-learn_one_row, predict_one_row = direct(learn_one), direct(predict_one)
-learn_linear_row, predict_linear_row = direct(learn_linear), direct(predict_linear)

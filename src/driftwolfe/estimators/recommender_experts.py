@@ -14,7 +14,6 @@ from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.estimators import recommender_kernels
 from driftwolfe.estimators.recommender_kernels import Interactions, Scale, Side, Slots
 from driftwolfe.estimators.recommender_tables import Everyone, Growing, Older, Recent, SeenPairs
-from driftwolfe.points.compiling import direct
 from driftwolfe.points.devices import eigh
 from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.points.orthogonal import RitzSpace, orthonormal
@@ -44,9 +43,6 @@ SPARE_COLUMNS, FEW_ITEMS, SPARE_OF_MANY = 8, 256, 2
 GAP = 1e-6
 #: Once more users than that have rows, those without a rating among the latest lose theirs.
 MOST_ROWS = 16_384
-#: Loops on one rating; all arguments are of the right types.
-_learn_one = direct(recommender_kernels.learn_one)
-_predict_one = direct(recommender_kernels.predict_one)
 
 
 class Expert(NamedTuple):
@@ -180,7 +176,7 @@ class RatingPool:
         row = self.everyone.tables.rows.item(user) if user >= 0 else -1
         if row < 0 <= user:
             return float(self.predict(np.array([user]), np.array([col]))[0][0])
-        return _predict_one(self._addresses(), row, col)
+        return recommender_kernels.predict_one.unchecked(self._addresses(), row, col)
 
     def learn(
         self, users: Indices, cols: Indices, ratings: Array, parts: Array | None = None
@@ -218,7 +214,7 @@ class RatingPool:
             self.recent.grow(place + 1)
         recent = self.recent.tables
         recent.rows[place], recent.cols[place], self.recent.size = row, col, place + 1
-        predicted = _learn_one(
+        predicted = recommender_kernels.learn_one.unchecked(
             self._addresses(), row, col, rating, self._loss, INTERACTION_STEP, place
         )
         self._events(self.scale.clock.item(0))

@@ -130,7 +130,7 @@ class RegressionLearner(MappedLearner):
             # Up to the next renewal of the map at a time.
             end = min(done + BLOCK - t % BLOCK, done + self.renewal - t, count)
             some = rows if count == 1 else rows.stretch(done, end)
-            found = kernels().learn_rows(
+            found = kernels().learn.unchecked(
                 *(*some, LARGEST, SMALLEST, self.map.parts, targets[done:end], parts[done:end]),
                 *(self.state, self._steps, self._radii),
             )
@@ -163,7 +163,9 @@ class RegressionLearner(MappedLearner):
     def predict(self, rows: Rows) -> Array:
         """Return the predictions for every row, a column for each output; none if one is out of range."""
         told = np.empty((rows.number, self.outputs))
-        sound = kernels().predict_rows(*rows, LARGEST, SMALLEST, self.map.parts, self.state, told)
+        sound = kernels().predict.unchecked(
+            *rows, LARGEST, SMALLEST, self.map.parts, self.state, told
+        )
         return told if sound else told[:0]
 
     def grow(self, features: int) -> None:

@@ -18,7 +18,6 @@ from driftwolfe.points.compiling import (
     NUMBERS,
     PLACES,
     TABLE,
-    direct,
     fast_jit,
     jit,
 )
@@ -366,7 +365,3 @@ def predict(starts, places, values, largest, smallest, scales, state, told):
         for o in range(told.shape[1]):
             told[n, o] = _mix(state.weights[o], answers[o])
     return True
-
-
-#: Quicker to call; all arguments must be of the right types.
-learn_rows, predict_rows = direct(learn), direct(predict)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from multiprocessing import parent_process
 from typing import Any
 
 import numba
+from numba.core.caching import NullCache
 from numba.core.event import Listener, install_listener
 
 from driftwolfe.points.kinds import Loading
@@ -78,22 +80,54 @@ NUMBER, WHOLE, ANSWER = numba.float64, numba.int64, numba.boolean
 
 
 def jit(*types: Any, **options: Any) -> Any:
-    """Return the decorator that compiles for these types; without any, for compiled callers only."""
+    """Return the decorator that compiles for these types when first called; without any, for compiled callers only.
+
+    A loop with types has two more functions: `ready` compiles it now; `unchecked` is quicker to call, as it does
+    not check the types of its arguments.
+    """
+    # What is for compiled callers is in their code, which is cached.
     options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": not types}
     options |= {"nogil": True, "error_model": "numpy"}
 
     def decorator(function: Callable[..., Any]) -> Any:
         if function.__module__ == Loading.module:  # see `kinds.interpreted`
             return function
-        with install_listener("numba:compile", announcement):  # code of others is not announced
-            try:
-                return numba.njit(types or None, cache=True, **options)(function)
-            except (RuntimeError, OSError):  # "no locator available", or a full disk
-                uncached = numba.njit(types or None, **options)(function)
-        warn_of_no_cache()
-        return uncached
+        try:
+            loop = numba.njit(cache=bool(types), **options)(function)
+        except RuntimeError:  # "no locator available"
+            loop = numba.njit(**options)(function)
+            warn_of_no_cache()
+        if types and hasattr(loop, "overloads"):  # not with NUMBA_DISABLE_JIT
+            loop.ready = partial(_make_ready, loop, types)
+            # What numba calls to get code for arguments; those of other types are an error.
+            loop._compile_for_args = lambda *given: loop.ready()
+            loop.unchecked = lambda *given: loop.ready().unchecked(*given)
+        return loop
 
     return decorator
+
+
+def _make_ready(loop: Any, types: tuple[Any, ...]) -> Any:
+    """Compile a loop for its types, or load it from the cache, unless that was done; return it."""
+    if types in loop.overloads:
+        return loop
+    collects = gc.isenabled()
+    gc.disable()  # a tenth of the time
+    try:
+        with install_listener("numba:compile", announcement):  # code of others is not announced
+            try:
+                loop.compile(types)
+            except OSError:  # a full disk
+                loop._cache = NullCache()
+                warn_of_no_cache()
+                loop.compile(types)
+    finally:
+        if collects:
+            gc.enable()
+    vars(loop).pop("_compile_for_args", None)  # or another thread was first
+    loop.disable_compile()
+    loop.unchecked = loop.overloads[types].entry_point
+    return loop
 
 
 def fast_jit(*types: Any) -> Any:
@@ -117,9 +151,3 @@ def _pointer_to(scalar: Any) -> Any:
 
 #: Addresses as pointers, for arrays by `numba.carray`: handing over many arrays takes longer than many loops.
 numbers_at, places_at = _pointer_to(NUMBER), _pointer_to(WHOLE)
-
-
-def direct(compiled: Any) -> Any:
-    """Return the code behind a loop compiled for one list of types: quicker to call, as it checks none."""
-    (found,) = compiled.overloads.values()
-    return found.entry_point

@@ -29,14 +29,20 @@ class Loading:
     module = ""
 
 
-def compiled(name: str) -> Callable[[], ModuleType]:
-    """Return a function that returns the module of that name, and loads it, with numba, when first called."""
+def compiled(name: str) -> Callable[..., ModuleType]:
+    """Return a function that returns the module of that name, and loads it, with numba, when first called.
+
+    Loops are compiled when first called, those that are named to that function now.
+    """
 
     @cache
-    def load(plain: bool) -> ModuleType:
-        return _as_written(name) if plain else import_module(name)
+    def load(plain: bool, *loops: str) -> ModuleType:
+        module = _as_written(name) if plain else import_module(name)
+        for loop in loops:
+            getattr(getattr(module, loop), "ready", bool)()  # what is not compiled is ready
+        return module
 
-    return lambda: load(Loading.plain)
+    return lambda *loops: load(Loading.plain, *loops)
 
 
 @contextmanager

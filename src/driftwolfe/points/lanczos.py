@@ -360,7 +360,7 @@ class _FactoredBasis(_Basis):
         from driftwolfe.points.sparse_kernels import lanczos_step  # numba, loaded on first use
 
         super().__init__(matrix, start, most)
-        self._compiled_step = lanczos_step
+        self._compiled_step = lanczos_step.ready()
         self._low_rank = (matrix.U, matrix.s, matrix.V)
         self._stored = matrix.stored_arrays
         # V^T q, in rows: updated by subtraction, and computed anew before its error is too large.
