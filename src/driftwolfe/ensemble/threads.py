@@ -8,13 +8,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import nullcontext
 from functools import cache, partial
 from typing import TypeVar
 
-from threadpoolctl import ThreadpoolController
-
 from driftwolfe.points import checks
+from driftwolfe.points.blas import libraries, one_blas_thread
 
 Result = TypeVar("Result")
 
@@ -55,16 +53,15 @@ def threads() -> int:
     """Return how many threads experts may use."""
     if _chosen is not None:
         return _chosen
-    return min((library.num_threads for library in _blas().lib_controllers), default=1)
+    return min((library.num_threads for library in libraries().lib_controllers), default=1)
 
 
 def run(jobs: Sequence[Callable[[], Result]], most: float = math.inf) -> list[Result]:
     """Return the jobs' results, from `most` threads at most; errors are raised when all have ended."""
     if getattr(_thread, "here", False):
         return [job() for job in jobs]
-    number, blas = int(min(threads(), most)), _blas()
-    limited = all(library.num_threads == 1 for library in blas.lib_controllers)
-    with nullcontext() if limited else blas.limit(limits=1):
+    number = int(min(threads(), most))
+    with one_blas_thread():
         if number == 1 or len(jobs) < 2:
             return [job() for job in jobs]
         futures = [_pool(number, os.getpid()).submit(job) for job in jobs]
@@ -90,13 +87,6 @@ def run_from_both_ends(
     number = int(min(threads(), most))
     run([partial(work, i % 2 == 0) for i in range(number)], most)
     return [results[i] for i in range(len(jobs))]
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    import scipy.linalg  # noqa: F401  its own BLAS must be loaded to be found
-
-    return ThreadpoolController().select(user_api="blas")
 
 
 @cache

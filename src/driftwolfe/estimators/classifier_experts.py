@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from driftwolfe.domains.thresholds import threshold_falling
 from driftwolfe.estimators.classifier_features import (
     FULL_FEATURES,
-    LARGEST,
-    SMALLEST,
     FeatureMap,
     MappedLearner,
     Rows,
+    ends,
     make_writable,
 )
 from driftwolfe.estimators.random_views import START, RandomViews
 from driftwolfe.points import checks
+from driftwolfe.points.blas import one_blas_thread
+from driftwolfe.points.devices import eigh
 from driftwolfe.points.kinds import Array, Indices, compiled
 from driftwolfe.points.rounding import TIE
 
@@ -38,6 +41,8 @@ FIRST_LEVELS = 5
 #: By which share the trace norm may pass the radius before an expert is projected. Measured losses
 #: are the same for 0 and for 1; projections are over twenty times fewer than with 0.
 SLACK = 0.5
+#: Up to so many classes, projections are a compiled loop; with more, LAPACK is quicker.
+FEW_CLASSES = 12
 #: Rows that are mapped together where nothing is learned: few enough for what becomes of them to stay in the cache.
 CHUNK = 512
 #: Interval lengths of the experts of other views than the first, and how many radii, the largest, they
@@ -51,6 +56,19 @@ IDLE, LONGEST_REST = 0.001, 7
 FOREVER = -1
 #: Tables of points, one for each view.
 VIEWS = ("points", "noisy", "waves", "ferns")
+#: Weights of one row that is learned, and of rows that are not.
+_ONE, _NO_PARTS = np.ones(1), np.zeros(0)
+_NO_LABELS, _NO_ANSWERS = np.zeros(0, np.int64), np.zeros((0, 0))
+_NO_ROWS = np.zeros((1, 0), np.int64), np.zeros((0, 0))
+
+#: Rows as the views see them, the first two alike: places of entries, in one row if they are all the same; entries.
+Seen: TypeAlias = tuple[tuple[Indices, Array], ...]
+
+
+@cache
+def every(width: int) -> Indices:
+    """Return the places of full rows."""
+    return np.arange(width)[None]
 
 
 class ClassExperts:
@@ -150,6 +168,7 @@ class ClassExperts:
         each = *np.resize(self.side, self.moving), *[self.side[-1]] * len(WINDOWS)
         first = np.resize(self.radii, self.plain)
         self._radii: Array = np.array([*first, *each * (self.views - 1)])
+        self._limits = (1.0 + SLACK) * self._radii
         self._lengths = self.lengths.tolist()
         moves = *[1.0] * self.moving, *[0.0] * len(WINDOWS)
         moves = *[1.0] * self.plain, *moves * (self.views - 1)
@@ -170,29 +189,29 @@ class ClassExperts:
         """The step size and the radius of every expert."""
         return self._steps, self._radii
 
-    def probabilities(self, *rows: Rows) -> Array:
-        """Return the probabilities of classes; rows come as the views see them, the first two alike."""
-        out = np.zeros((rows[0].number, self.classes))
-        kernels().probabilities(
-            _sights(rows), self.tables, self.rests, self.credits, self.weights, out
-        )
+    def probabilities(self, seen: Seen) -> Array:
+        """Return the probabilities of classes; rows come as the views see them."""
+        out = np.zeros((len(seen[0][1]), self.classes))
+        self._play(seen, _NO_LABELS, _NO_PARTS, 0, out)
         return out
 
-    def learn(self, rows: Rows, labels: Indices, parts: Array, *others: Rows) -> None:
-        """Learn rows of one round of the cover; at its end, restart experts."""
-        clock = self.t + 2.0 + np.arange(labels.size)
-        shares = 1.0 / clock if self.adaptive else clock**-2.0
-        kernels().learn_rows(
-            *(_sights((rows, *others)), labels, parts, shares, self._steps, self._radii, SLACK),
-            *(self.tables, self.rests, self.credits, self.weights, self.norms),
-        )
-        self.count(labels.size)
-
-    def count(self, rows: int) -> None:
-        """Count rows of one round; at its end, restart experts."""
-        self.t += rows
+    def learn(self, seen: Seen, labels: Indices, parts: Array) -> None:
+        """Learn rows of one round of the cover, as the views see them; at its end, restart experts."""
+        done, number = 0, labels.size
+        while done < number:
+            done = self._play(seen, labels, parts, done, _NO_ANSWERS)
+            if done < 0:
+                self.project(1.0 + SLACK)
+                done = -done
+        self.t += number
         if self.t % BLOCK == 0:
             self._end_round()
+
+    def _play(self, seen: Seen, labels: Indices, parts: Array, begin: int, out: Array) -> int:
+        return kernels().play.unchecked(
+            *(seen, labels, parts, begin, self.t, self.adaptive, self.classes, self._steps),
+            *(self._limits, self.tables, self.rests, self.credits, self.weights, self.norms, out),
+        )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -244,7 +263,7 @@ class ClassExperts:
     def _average(self, table: Array, own: slice, rates: Array) -> None:
         """Let the means of a view move to the weighted mean of those of its experts that take steps."""
         weights = self.weights[own] / self.weights[own].sum()
-        kernels().average_experts(table, weights, rates, self.classes)
+        kernels().average_experts.unchecked(table, weights, rates, self.classes)
         # Norms are convex, so these are bounds still.
         norms = self.norms[:, own.stop : own.stop + rates.size]
         norms += rates * ((self.norms[:, own] @ weights)[:, None] - norms)
@@ -262,9 +281,11 @@ class ClassExperts:
         lengths = self._lengths[own.start : own.stop : number]
         if ended := [k * number for k, length in enumerate(lengths) if self.t % length == 0]:
             sources = self._heaviest(own, number)
+            stacked = table.reshape(len(table), -1, self.classes)
             for place in ended:
                 norms[:, place : place + number] = norms[:, sources]
-                kernels().copy_experts(table, sources, place, self.classes)
+                # An expert that is both is copied to itself, so none is overwritten before it is copied.
+                stacked[:, place : place + number] = stacked[:, sources]
 
     def _lengthen(self) -> None:
         """Add experts for longer intervals to the first view."""
@@ -279,15 +300,30 @@ class ClassExperts:
         self.noisy = self.noisy[: self.width].copy()  # as long as the points
         self.set_steps()
 
-    def project(self) -> None:
-        """Project the experts of the linear views onto their balls, and compute their norms."""
+    def project(self, slack: float = 0.0) -> None:
+        """Project the experts of norms above `slack` times their radii onto their balls; compute those norms."""
         first = 0
-        for table in self.tables[:2]:
-            for place in range(0, table.shape[1], self.classes):
-                self.norms[:, first] = kernels().project_columns(
-                    table, place, self.classes, self._radii[first]
-                )
-                first += 1
+        for table, size in zip(self.tables, self.sizes, strict=False):
+            own = slice(first, first + size)
+            for i in (self.norms[0, own] > slack * self._radii[own]).nonzero()[0].tolist():
+                given = i * self.classes, self.classes, float(self._radii[first + i])
+                by = kernels().project_columns if self.classes <= FEW_CLASSES else project_columns
+                self.norms[:, first + i] = by(table, *given)
+            first += size
+
+
+def project_columns(table: Array, first: int, columns: int, radius: float) -> tuple[float, float]:
+    """Project columns of a table onto the ball; return their trace norm and squared norm."""
+    point = table[:, first : first + columns]
+    with one_blas_thread():
+        squares, vectors = eigh(point.T @ point)
+        values = np.sqrt(np.maximum(squares, 0.0))[::-1]
+        if values.sum() <= radius:
+            return float(values.sum()), float(values @ values)
+        kept = threshold_falling(values, radius)
+        factors = np.divide(kept, values, out=np.zeros_like(kept), where=kept > 0.0)[::-1]
+        point[:] = point @ (vectors * factors @ vectors.T)
+    return radius, float(kept @ kept)
 
 
 def _longer(table: Array, rows: int) -> Array:
@@ -295,14 +331,6 @@ def _longer(table: Array, rows: int) -> Array:
     longer = np.zeros((rows, table.shape[1]))
     longer[: len(table)] = table
     return longer
-
-
-_NO_ROWS = Rows(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0))
-
-
-def _sights(rows: tuple[Rows, ...]) -> tuple[Any, ...]:
-    """Rows as the views see them, none for those that are not given."""
-    return tuple(tuple(each) for each in (*rows, _NO_ROWS, _NO_ROWS)[:3])
 
 
 class ClassLearner(MappedLearner):
@@ -340,8 +368,8 @@ class ClassLearner(MappedLearner):
         while done < rows.number:
             end = done + min(BLOCK - self.t % BLOCK, self.renewal - self.t)
             own = slice(done, end)
-            mapped, *others = self._sights(rows.stretch(done, end), parts[own])
-            self.experts.learn(mapped, labels[own], parts[own], *others)
+            seen = self._seen(rows.stretch(done, end), parts[own])
+            self.experts.learn(seen, labels[own], parts[own])
             self._renew()
             done = end
 
@@ -356,50 +384,36 @@ class ClassLearner(MappedLearner):
             if self.experts.rests[2] == 0:
                 self.random.renew(self.t)
 
-    def _sights(self, rows: Rows, parts: Array | None = None) -> tuple[Rows, ...]:
-        """Return rows as the views see them; count them if their weights `parts` are given."""
-        z = self.map.rows(rows, parts)
-        if not (self.experts.rests[2:] == 0).any():
-            return (z,)
-        weights = np.zeros(0) if parts is None else parts
-        seen = self.random.rows(rows, z, weights, self.map.features, self.experts.rests)
-        return tuple(Rows(*each) for each in seen)
+    def _seen(self, rows: Rows, parts: Array) -> Seen | None:
+        """Return rows as the views see them, None if a value is out of range; count them with weights `parts`."""
+        if not self.map.full:
+            found = self.map.rows(rows, parts)
+            return None if found is None else (found, _NO_ROWS, _NO_ROWS)
+        z, waves, leaves, ferns, sound = kernels().see.unchecked(
+            *rows, parts, self.map.parts, self.random.parts, self.experts.rests
+        )
+        if not sound:
+            return None
+        return (every(z.shape[1]), z), (every(waves.shape[1]), waves), (leaves, ferns)
 
     def learn_one(self, places: Indices, values: Array, label: int) -> bool:
         """Learn one row, `in_order`; return False, and do nothing, if a value is out of range."""
-        experts, clock = self.experts, self.t + 2.0
-        share = 1.0 / clock if experts.adaptive else clock**-2.0
-        given = places, values, LARGEST, SMALLEST, self.map.parts
-        if experts.views == 1:
-            sound = kernels().learn_linear.unchecked(
-                *(*given, label, share, *experts.scales, SLACK),
-                *(experts.points[: experts.width], experts.weights, experts.norms),
-            )
-        else:
-            sound = kernels().learn_one.unchecked(
-                *(*given, self.random.parts, label, share, *experts.scales, SLACK),
-                *(experts.tables, experts.rests, experts.credits, experts.weights, experts.norms),
-            )
-        if sound:
-            experts.count(1)
-            self._renew()
-        return sound
+        seen = self._seen(Rows(ends(places.size), places, values), _ONE)
+        if seen is None:
+            return False
+        self.experts.learn(seen, np.array((label,)), _ONE)
+        self._renew()
+        return True
 
     def predict_one(self, places: Indices, values: Array) -> Array:
         """Return the class probabilities of one row, `in_order`, none if a value is out of range."""
-        experts, given = self.experts, (places, values, LARGEST, SMALLEST, self.map.parts)
-        if experts.views == 1:
-            points = experts.points[: experts.width]
-            return kernels().predict_linear.unchecked(*given, points, experts.weights)
-        return kernels().predict_one.unchecked(
-            *(*given, self.random.parts, experts.tables),
-            *(experts.rests, experts.credits, experts.weights),
-        )
+        seen = self._seen(Rows(ends(places.size), places, values), _NO_PARTS)
+        return _NO_PARTS if seen is None else self.experts.probabilities(seen)[0]
 
     def probabilities(self, rows: Rows) -> Array:
         """Return the class probabilities of every row."""
         if rows.number <= CHUNK:
-            return self.experts.probabilities(*self._sights(rows))
+            return self.experts.probabilities(self._seen(rows, _NO_PARTS))
         parts = [rows.stretch(k, k + CHUNK) for k in range(0, rows.number, CHUNK)]
         return np.concatenate([self.probabilities(part) for part in parts])
 

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy  # its parts load when first named, which keeps the start quick
 
 from driftwolfe.points import checks
+from driftwolfe.points.blas import one_blas_thread
 from driftwolfe.points.devices import eigh
 from driftwolfe.points.kinds import Array, Indices, compiled
 
 kernels = compiled("driftwolfe.estimators.map_kernels")
 
-#: Larger features are refused, smaller ones count as 0: their squares could overflow.
+#: Larger features are refused, smaller ones count as 0: their squares could overflow. As in `map_kernels`.
 LARGEST, SMALLEST = 1e100, 1e-100
+#: A feature whose scale is at most this share of its mean is constant: what varies is rounding.
+CONSTANT = 1e-12
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 class Rows(NamedTuple):
@@ -67,6 +72,12 @@ def dense_rows(X: Array) -> Rows:
         return Rows(np.array([0, entries.size]), entries, flat[entries])
     starts = entries.searchsorted(width * np.arange(len(X) + 1))
     return Rows(starts, entries % width, flat[entries])
+
+
+@lru_cache(256)
+def ends(entries: int) -> Indices:
+    """Return the starts of one row of so many entries."""
+    return np.array((0, entries))
 
 
 #: A row of larger weight is learned as so many copies.
@@ -205,43 +216,51 @@ class FeatureMap:
         held = (self.totals, self.seen, self.mean, self.moments, self.squares)
         return (self.constant, self.full, *held, self.centre, self.table)
 
-    def rows(self, given: Rows, parts: Array | None = None) -> Rows:
-        """Return the rows mapped; count them if their weights `parts` are given."""
-        weights = np.zeros(0) if parts is None else parts
-        if self.full:
-            width = self.features + 1
-            out = np.empty(given.number * width)
-            kernels().full_rows(
-                *(*given, weights, self.constant, self.totals, self.seen),
-                *(self.mean, self.moments, self.centre, self.table, out),
-            )
-            starts = np.arange(0, out.size + 1, width)
-            return Rows(starts, np.arange(out.size) % width, out)
-        out = np.empty(given.values.size + given.number)
-        kernels().diagonal_rows(
-            *given, weights, self.constant, self.totals, self.seen, self.squares, out
+    def rows(self, given: Rows, parts: Array) -> tuple[Indices, Array] | None:
+        """Return rows of many features mapped, places and entries, None if one is out of range; count them.
+
+        That is, if they have weights `parts`. Entries of unknown places, which are -1, or too small become 0.
+        """
+        lengths = 1 + np.diff(given.starts)
+        shape = given.number, int(lengths.max(initial=1))
+        places, out = np.zeros(shape, np.int64), np.zeros(shape)  # 0 behind the end of a row
+        if given.number == 1:  # which streams have
+            places[0, 1:] = given.places + 1
+        else:
+            inside = np.arange(shape[1]) < lengths[:, None]
+            inside[:, 0] = False
+            places[inside] = given.places + 1
+        state = self.constant, self.totals, self.seen, self.squares
+        return (
+            (places, out) if kernels().diagonal_rows.unchecked(*given, parts, *state, out) else None
         )
-        places = np.insert(given.places + 1, given.starts[:-1], 0)
-        return Rows(given.starts + np.arange(given.starts.size), places, out)
 
     def renew(self) -> None:
         """Recompute the map; up to 256 features it is constant in between."""
         if not self.full or self.totals[0] == 0.0:
             return
-        weight = self.totals[0]
-        known, factors, correlations = kernels().correlations(
-            weight, self.seen, self.mean, self.moments
-        )
-        values, vectors = eigh(correlations)
-        powers = (np.maximum(values, 0.0) + PRIOR_ROWS / weight) ** (-POWER / 2.0)
+        weight, scales = self.totals[0], self._scales()
+        width = np.maximum(CONSTANT * np.abs(self.mean), _TINY)
+        trust = (np.minimum(scales, 2.0 * width) - width) / width  # 1 at most
+        known = (trust > 0.0).nonzero()[0]
+        own: Any = slice(None) if known.size == trust.size else np.ix_(known, known)
+        factors = trust[known] / scales[known]
+        correlations = self.moments[own] / weight * factors[:, None] * factors  # lower triangle
+        # A rare feature has a larger scale than its deviation. The rest of its variance counts as noise of
+        # its own, or whitening would blow it up after all: so ones on the diagonal.
+        correlations.flat[:: factors.size + 1] = 1.0
+        with one_blas_thread():
+            values, vectors = eigh(correlations)
+            powers = (np.maximum(values, 0.0) + PRIOR_ROWS / weight) ** (-POWER / 2.0)
+            inner = (vectors * powers) @ vectors.T
         self.table = np.zeros_like(self.moments)
-        self.table[np.ix_(known, known)] = (vectors * powers) @ vectors.T * factors[:, None]
+        self.table[own] = inner * factors[:, None]
         self.centre = self.mean.copy()
 
     @property
     def is_behind(self) -> bool:
         """Whether a feature has a scale by now that the map does not have."""
-        rounding = self.totals[0] * (kernels().CONSTANT * self.mean) ** 2
+        rounding = self.totals[0] * (CONSTANT * self.mean) ** 2
         varies = self.moments.diagonal() > rounding
         return bool((varies & (self.table.diagonal() == 0.0)).any())
 
@@ -284,10 +303,14 @@ class FeatureMap:
     def trusted_scales(self) -> Array:
         """The scales of the features, 0 where only rounding varies."""
         scales = self._scales()
-        return np.where(scales > kernels().CONSTANT * np.abs(self.mean), scales, 0.0)
+        return np.where(scales > CONSTANT * np.abs(self.mean), scales, 0.0)
 
     def _scales(self) -> Array:
         """The scales of the features, 0 if unknown."""
-        if self.full:
-            return kernels().full_scales(self.totals[0], self.seen, self.mean, self.moments)
-        return np.sqrt(self.squares / np.maximum(self.seen, np.finfo(np.float64).tiny))
+        seen = np.maximum(self.seen, _TINY)
+        if not self.full:
+            return np.sqrt(self.squares / seen)
+        weight, total = self.totals[0], self.moments.diagonal()
+        # The zeros of a feature are at the distance |mean| from the mean.
+        others = np.maximum(total - (weight - self.seen) * self.mean * self.mean, 0.0)
+        return np.sqrt(np.maximum(total / weight, others / seen))

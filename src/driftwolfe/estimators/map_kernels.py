@@ -15,7 +15,6 @@ from driftwolfe.points.compiling import (
     NUMBER,
     NUMBERS,
     PLACES,
-    TABLE,
     jit,
 )
 
@@ -30,12 +29,11 @@ CAP = 9.0
 WILD = 1e70
 #: Entries up to this share of the root mean square of their feature are rounding and count as 0.
 NEGLIGIBLE = 1e-12
-#: A feature whose scale is at most this share of its mean is constant: what varies is rounding.
-CONSTANT = 1e-12
-_TINY = float(np.finfo(np.float64).tiny)
+#: Larger features are refused, smaller ones count as 0: their squares could overflow.
+LARGEST, SMALLEST = 1e100, 1e-100
 
 
-@jit(NEW_NUMBERS, NUMBER, NUMBER)
+@jit()
 def divisor(totals, squared, part):
     """Count a squared norm with weight `part`, and return what its row is to be divided by."""
     if part > 0.0:
@@ -46,106 +44,88 @@ def divisor(totals, squared, part):
     return max(mean, math.sqrt(squared) / LONGEST)
 
 
-@jit(*_ROWS, NUMBERS, NUMBER, *[NEW_NUMBERS] * 3, NEW_TABLE, NUMBERS, TABLE, NEW_NUMBERS)
-def full_rows(
-    starts, places, values, parts, constant, totals, seen, mean, moments, centre, table, out
-):
-    """Map rows to (constant, A (x - centre)) / length, A^T the table; count those with weights `parts`."""
-    width, learning = centre.size, parts.size > 0
-    row, mapped, before, after = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
-    for k in range(starts.size - 1):
-        row[:] = 0.0
-        mapped[:] = 0.0
-        for e in range(starts[k], starts[k + 1]):
-            row[places[e]] = values[e]
-        part = parts[k] if learning else 0.0
-        if learning:
+@jit()
+def map_rows(x, parts, factor, state, out):
+    """Map rows to factor (constant, A (x - centre)) / length, A^T the table; count those with weights `parts`."""
+    constant, _, totals, seen, mean, moments, _, centre, table = state
+    width = x.shape[1]
+    mapped, before, after = np.empty(width), np.empty(width), np.empty(width)
+    for k in range(x.shape[0]):
+        part, squared = 0.0, constant * constant
+        if parts.size > 0:
+            part = parts[k]
             totals[0] += part
             for i in range(width):  # means, and moments about them, as in Welford (1962)
-                before[i] = row[i] - mean[i]
+                before[i] = x[k, i] - mean[i]
                 if constant > 0.0:
                     mean[i] += part / totals[0] * before[i]
-                after[i] = row[i] - mean[i]
+                after[i] = x[k, i] - mean[i]
             for i in range(width):
                 usual = moments[i, i] + totals[0] * mean[i] * mean[i]
-                if totals[0] * row[i] * row[i] > NEGLIGIBLE * NEGLIGIBLE * usual:
+                if totals[0] * x[k, i] * x[k, i] > NEGLIGIBLE * NEGLIGIBLE * usual:
                     seen[i] += part
-                factor = part * before[i]
-                if factor != 0.0:
+                if before[i] != 0.0:
+                    row, weighed = moments[i], part * before[i]
                     for j in range(i + 1):
-                        moments[i, j] += factor * after[j]
-        squared = constant * constant
+                        row[j] += weighed * after[j]
+        for i in range(width):
+            mapped[i] = 0.0
         for j in range(width):
-            ahead = row[j] - centre[j]
+            ahead, row = x[k, j] - centre[j], table[j]
             for i in range(width):
-                mapped[i] += ahead * table[j, i]
+                mapped[i] += ahead * row[i]
         for i in range(width):
             mapped[i] = min(max(mapped[i], -WILD), WILD)
             squared += mapped[i] * mapped[i]
         length = divisor(totals, squared, part)
-        first = k * (width + 1)
-        out[first] = constant / length
+        out[k, 0] = factor * (constant / length)
         for i in range(width):
-            out[first + 1 + i] = mapped[i] / length
+            out[k, 1 + i] = factor * (mapped[i] / length)
 
 
-@jit(NUMBER, *[NEW_NUMBERS] * 2, NEW_TABLE)
-def full_scales(weight, seen, mean, moments):
-    """Return the scales of features, 0 if unknown."""
-    out = np.empty(mean.size)
-    for i in range(mean.size):
-        total = moments[i, i]
-        # The zeros of a feature are at the distance |mean| from the mean.
-        others = max(total - (weight - seen[i]) * mean[i] * mean[i], 0.0)
-        out[i] = math.sqrt(max(total / weight, others / max(seen[i], _TINY)))
-    return out
+@jit()
+def dense(starts, places, values, features):
+    """Return rows as a table, and whether all values are in range; those too small, or of unknown places, are 0."""
+    x, sound = np.empty((starts.size - 1, features)), True
+    for k in range(x.shape[0]):
+        for j in range(features):
+            x[k, j] = 0.0
+        for e in range(starts[k], starts[k + 1]):
+            sound = sound and abs(values[e]) <= LARGEST
+            if places[e] >= 0 and abs(values[e]) >= SMALLEST:
+                x[k, places[e]] = values[e]
+    return x, sound
 
 
-@jit(NUMBER, *[NEW_NUMBERS] * 2, NEW_TABLE)
-def correlations(weight, seen, mean, moments):
-    """Return the features that vary, what each is multiplied by to have scale 1, and their correlations."""
-    scales, number = full_scales(weight, seen, mean, moments), 0
-    known, factors = np.empty(mean.size, np.int64), np.empty(mean.size)
-    for i in range(mean.size):
-        width = max(CONSTANT * abs(mean[i]), _TINY)
-        trust = min((scales[i] - width) / width, 1.0)
-        if trust > 0.0:
-            known[number], factors[number] = i, trust / scales[i]
-            number += 1
-    out = np.eye(number)
-    # A rare feature has a larger scale than its deviation. The rest of its variance counts as noise of
-    # its own, or whitening would blow it up after all: so ones on the diagonal.
-    for i in range(number):
-        for j in range(i):
-            moment = moments[known[i], known[j]] / weight
-            out[i, j] = out[j, i] = moment * factors[i] * factors[j]
-    return known[:number], factors[:number], out
-
-
-@jit(*_ROWS, NUMBERS, NUMBER, *[NEW_NUMBERS] * 4)
+@jit(*_ROWS, NUMBERS, NUMBER, *[NEW_NUMBERS] * 3, NEW_TABLE)
 def diagonal_rows(starts, places, values, parts, constant, totals, seen, squares, out):
-    """Map rows to (constant, x / scale) / length; count them if they have weights `parts`."""
-    learning = parts.size > 0
+    """Map rows to (constant, x / scale) / length; count them if they have weights `parts`.
+
+    Values too small, or of unknown places, become 0. Return False, and do nothing, if one is too large.
+    """
+    for e in range(values.size):
+        if not abs(values[e]) <= LARGEST:
+            return False
     for k in range(starts.size - 1):
-        part = parts[k] if learning else 0.0
+        first, number = starts[k], starts[k + 1] - starts[k]
+        part, squared = parts[k] if parts.size > 0 else 0.0, constant * constant
         totals[0] += part
-        squared = constant * constant
-        shift = k + 1  # every row is one entry longer: the constant
-        for e in range(starts[k], starts[k + 1]):
-            j = places[e]
-            square = values[e] * values[e]
-            if learning and square * seen[j] >= NEGLIGIBLE * NEGLIGIBLE * squares[j]:
+        for e in range(number):
+            j, value = places[first + e], values[first + e]
+            if j < 0 or abs(value) < SMALLEST:
+                out[k, e + 1] = 0.0
+                continue
+            if part > 0.0 and value * value * seen[j] >= NEGLIGIBLE * NEGLIGIBLE * squares[j]:
                 seen[j] += part
-                squares[j] += part * square
-            known = squares[j] > 0.0
-            mapped = values[e] / math.sqrt(squares[j] / seen[j]) if known else 0.0
-            mapped = min(max(mapped, -WILD), WILD)
-            out[e + shift] = mapped
-            squared += mapped * mapped
+                squares[j] += part * (value * value)
+            mapped = value / math.sqrt(squares[j] / seen[j]) if squares[j] > 0.0 else 0.0
+            out[k, e + 1] = min(max(mapped, -WILD), WILD)
+            squared += out[k, e + 1] * out[k, e + 1]
         length = divisor(totals, squared, part)
-        out[starts[k] + k] = constant / length
-        for e in range(starts[k], starts[k + 1]):
-            out[e + shift] /= length
+        out[k, 0] = constant / length
+        for e in range(1, number + 1):
+            out[k, e] /= length
+    return True
 
 
 #: What a feature map knows: constant, whether correlations are removed, and its arrays.
@@ -172,19 +152,16 @@ def present(places, values, largest, smallest):
 @jit()
 def map_row(places, values, parts, state):
     """Map one row; return it as `Rows`."""
-    constant, full, totals, seen, mean, moments, squares, centre, table = state
+    constant, full, totals, seen, _, _, squares, centre, _ = state
     # Arrays from lists, and sums of arrays, would compile for seconds.
-    starts = np.zeros(2, np.int64)
+    out = np.empty((1, 1 + (centre.size if full else places.size)))
+    starts, mapped = np.zeros(2, np.int64), np.zeros(out.size, np.int64)
     starts[1] = places.size
-    out = np.empty(1 + (centre.size if full else places.size))
-    mapped = np.zeros(out.size, np.int64)
     if full:
-        full_rows(
-            starts, places, values, parts, constant, totals, seen, mean, moments, centre, table, out
-        )
+        map_rows(dense(starts, places, values, centre.size)[0], parts, 1.0, state, out)
     else:
         diagonal_rows(starts, places, values, parts, constant, totals, seen, squares, out)
     for e in range(1, out.size):
         mapped[e] = e if full else places[e - 1] + 1
     starts[1] = out.size
-    return starts, mapped, out
+    return starts, mapped, out[0]

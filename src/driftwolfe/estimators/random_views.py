@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from driftwolfe.estimators.classifier_features import FeatureMap, Rows, make_writable
-from driftwolfe.points.kinds import Array, Indices, compiled
-
-kernels = compiled("driftwolfe.estimators.classifier_kernels")
+from driftwolfe.estimators.classifier_features import FeatureMap, make_writable
+from driftwolfe.points.kinds import Array, Indices
 
 #: Rows before random features are drawn, from the features and scales known by then.
 START = 32
@@ -76,10 +74,6 @@ class RandomViews:
         """All that compiled loops need to know."""
         waves = self.looks, self.slopes, self.offsets, self.waves.parts
         return (*waves, self.tests, self.cuts, self.counts, self.totals)
-
-    def rows(self, given: Rows, z: Rows, parts: Array, features: int, rests: Indices) -> Any:
-        """Return rows as all views see them; count them if their weights `parts` are given."""
-        return kernels().see(tuple(given), tuple(z), parts, features, self.parts, rests)
 
     def renew(self, t: int) -> None:
         """Recompute the map of the waves, if it is time."""

@@ -109,7 +109,7 @@ def jit(*types: Any, **options: Any) -> Any:
 
 def _make_ready(loop: Any, types: tuple[Any, ...]) -> Any:
     """Compile a loop for its types, or load it from the cache, unless that was done; return it."""
-    if types in loop.overloads:
+    if "_compile_for_args" not in vars(loop):
         return loop
     collects = gc.isenabled()
     gc.disable()  # a tenth of the time
