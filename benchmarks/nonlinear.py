@@ -33,7 +33,7 @@ from driftwolfe.estimators.river import RiverTraceNormClassifier
 #: Rows of a generated stream, its concepts where they change at once, and its seeds.
 LENGTH, CONCEPTS, SEEDS = 5000, 4, 10
 NEW_LENGTH, NEW_SEEDS = 2000, 2
-OURS, LINEAR, BATCH = "TraceNormClassifier", "the same, linear", "in one batch"
+OURS, LINEAR, BATCH = "ours", "the same, linear", "in one batch"
 
 
 def changing(make: Callable[[int], Any], length: int = LENGTH) -> Rows:
@@ -152,7 +152,7 @@ def contestants(rows: Rows, seed: int) -> Contestants:
     """Models by name, each with the settings to choose from."""
     yield OURS, [partial(RiverTraceNormClassifier, seed=seed)]
     yield LINEAR, [partial(RiverTraceNormClassifier, features="linear")]
-    yield from ((who, settings) for who, settings in classifiers("", rows) if who != "ours")
+    yield from ((who, settings) for who, settings in classifiers("", rows) if who != OURS)
 
 
 #: Accuracy and microseconds per row of a model, for each of its settings.

@@ -11,8 +11,8 @@ def test_other_models_have_the_settings_of_the_page_on_which_model():
     ours = dict(nonlinear.contestants(rows, seed=3))
     theirs = dict(streams.classifiers("", rows))
     assert [make().seed for make in ours[nonlinear.OURS]] == [3]
-    assert theirs.keys() - ours.keys() == {"ours"}
-    for who in theirs.keys() - {"ours"}:
+    assert ours.keys() - theirs.keys() == {nonlinear.LINEAR}
+    for who in theirs.keys() - {nonlinear.OURS}:
         assert [repr(make()) for make in ours[who]] == [repr(make()) for make in theirs[who]]
 
 

@@ -182,7 +182,7 @@ def test_the_paper_preset_is_the_papers_setting():
     stream = classes.data(twin=True).load(seed=0)
     assert (len(stream), stream.drifts[:2], stream.domain.radius) == (4350, (1000, 2000), 100.0)
     assert matrices.seeds == classes.seeds == 5
-    for chosen in (matrices, classes):  # nothing of it is tuned, so there is nothing it is untuned of
+    for chosen in (matrices, classes):  # there is nothing to tune
         assert [c.scales for c in chosen.contenders if c.method == "POLAR"] == [()]
 
 
