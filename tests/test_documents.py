@@ -19,7 +19,7 @@ MARKS = {"gpu": needs_torch, "sweeps": pytest.mark.slow}
 PROGRAMS = [
     pytest.param(page, id=page.stem, marks=MARKS.get(page.stem, ()))
     for page in PAGES
-    if BLOCK.search(page.read_text()) and page.name not in ("README.md", "estimators.md")
+    if BLOCK.search(page.read_text()) and page.name != "README.md"
 ]
 
 
@@ -38,19 +38,6 @@ def test_the_code_of_the_readme_runs_and_does_what_it_says(capsys):
     assert np.abs(names["learner"].decision).sum() <= 1 + 1e-9
     assert capsys.readouterr().out
     assert names["completer"].users_ == ["ann", "bob"]
-
-
-def test_the_code_about_estimators_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    page = (ROOT / "docs/estimators.md").read_text()
-    rows = {"X": rng.random((60, 4)), "more": rng.random((9, 4))}
-    names = {**rows, "y": rng.integers(0, 3, 60), "labels": rng.integers(0, 3, 9)}
-    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        exec(block, names)
-    assert names["completer"].n_ratings_ == 3
-    assert (tmp_path / "ratings.safetensors").exists()
-    assert names["classifier"].t_ == 69
 
 
 @pytest.mark.parametrize("page", PROGRAMS)

@@ -48,7 +48,7 @@ SIDEBAR = {
         "howto/extending": "Extend the library",
     },
     "In depth": {
-        "estimators": "Estimators",
+        "estimators/index": "Estimators",
         "oracles": "The cost of projections",
         "gpu": "On a GPU",
         "theory/index": "",
@@ -74,6 +74,13 @@ SIDEBAR = {
 
 #: Pages below others.
 BELOW = {
+    "estimators/index": [
+        "estimators/classifier",
+        "estimators/regressor",
+        "estimators/completer",
+        "estimators/recommender",
+        "estimators/measurements",
+    ],
     "theory/index": [
         "theory/bounds",
         "theory/polar",

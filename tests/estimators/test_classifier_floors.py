@@ -111,7 +111,7 @@ def test_streams_that_are_not_linear(name, floor):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     # Means of ten seeds. The best of river's adaptive random forest and tuned logistic regression
-    # has 0.855, 0.9231, 0.810 and 0.861: the table of docs/estimators.md, with the command.
+    # has 0.855, 0.9229, 0.810 and 0.861 (docs/estimators/measurements.md, with the command).
     ("generator", "floor"),
     [(sea, 0.867), (hyperplane, 0.925), (agrawal, 0.84), (rbf, 0.90)],
 )

@@ -182,6 +182,8 @@ def test_the_paper_preset_is_the_papers_setting():
     stream = classes.data(twin=True).load(seed=0)
     assert (len(stream), stream.drifts[:2], stream.domain.radius) == (4350, (1000, 2000), 100.0)
     assert matrices.seeds == classes.seeds == 5
+    for chosen in (matrices, classes):  # there is nothing to tune
+        assert [c.scales for c in chosen.contenders if c.method == "POLAR"] == [()]
 
 
 def test_unknown_names_are_refused():

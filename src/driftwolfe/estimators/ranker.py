@@ -77,8 +77,8 @@ class Recommender(UsersAndItems):
     .. math:: \sum_t \ln \frac{p_{e_t}(i_t \mid u_t)}{p(i_t \mid u_t)} \le (S + B) \ln (N T)
 
     without a learning rate: the loss is logarithmic, so Bayes' rule is exact, and the share of
-    1/(t + 1) has the rest as its price (Herbster and Warmuth 1998; docs/estimators.md has the proof).
-    `regret_bound` is this. No such guarantee holds for recall, or for one expert.
+    1/(t + 1) has the rest as its price (Herbster and Warmuth 1998; the proof is in
+    docs/estimators/recommender.md). `regret_bound` is this. Recall, or one expert, has no guarantee.
 
     What is recommended is the best among the neighbours of the user's 10 latest items and the 128 most
     popular items of both kinds; the whole catalogue is searched where these are too few.

@@ -34,7 +34,7 @@ def _grown(table: Any, size: int) -> Any:
 
 
 class RankingPool:
-    """Experts that rank items, as docs/estimators.md describes; users and items are numbers."""
+    """Experts that rank items (docs/estimators/recommender.md); users and items are numbers."""
 
     def __init__(self) -> None:
         self.users, self.refreshed = 0, 0

@@ -185,8 +185,8 @@ class MatrixCompleter(UsersAndItems):
         """Add side features of users, of items, or of both; those of an id that has some are replaced.
 
         From the first call on, a linear model learns how they explain ratings, and predictions are
-        blended with it: see docs/estimators.md. Give both kinds in that call, before the first rating
-        if you can: it settles how many features there are, and the model knows no earlier ratings.
+        blended with it: see docs/estimators/completer.md. Give both kinds in that call, if you can before
+        the first rating: it settles how many features there are, and earlier ratings are not known.
 
         Parameters
         ----------

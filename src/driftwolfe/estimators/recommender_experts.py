@@ -99,7 +99,7 @@ class Factors(NamedTuple):
 
 
 class RatingPool:
-    """Experts that predict ratings, as docs/estimators.md describes; users and items are numbers.
+    """Experts that predict ratings (docs/estimators/completer.md); users and items are numbers.
 
     Every item has a row in `items`. A user has one in `users` or is at rest: of users who have not
     rated for long only a count and biases are kept, in `everyone`, and the next rating gives them a

@@ -145,10 +145,9 @@ _CLASSES = Experiment(
         Contender(
             "PAMO", "PAMO, lazy (reconstructed)", TWOS, {**_EXACT, "steps": "lazy"}, seconds=8
         ),
-        Contender("POLAR", "POLAR", TWOS, seconds=3),
+        Contender("POLAR", "POLAR", (), seconds=3),
         Contender("POLA", "POLA", ()).untuned,
         Contender("PAMO", _GAUGED, (), _EXACT, seconds=8).untuned,
-        Contender("POLAR", "POLAR", (), seconds=3).untuned,
         Contender("POLD", "POLD", ()).untuned,
         Contender("Ader", "Ader", ()).untuned,
     ),
