@@ -39,7 +39,7 @@ def main(folder: Path = HERE) -> None:
     axis.set(xlim=(0, 205), xticks=(0, 50, 100), xticklabels=("0", "50 %", "100 %"))
     axis.tick_params(axis="y", length=0, labelcolor=INK)
     axis.set_title(
-        "POLAR's dynamic regret, of the best other's", loc="left", fontsize=10, color=INK
+        "POLAR's dynamic regret against the best other's", loc="left", fontsize=10, color=INK
     )
     save(figure, "polar", folder)
 
