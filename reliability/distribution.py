@@ -6,6 +6,8 @@ python -m reliability.distribution dist
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -20,6 +22,8 @@ KEPT = {
     *("src", "CHANGELOG.md", "CITATION.cff", "LICENSE", "README.md", "pyproject.toml"),
     *("PKG-INFO", ".gitignore"),  # added by hatchling
 }
+#: Pages whose code and commands need their install line and no more.
+FIRST_PAGES = ("README.md", "docs/index.md", "docs/getting-started.md")
 LARGEST = 1 << 20  # of a package, in bytes: code compresses well, and data do not belong in it
 
 
@@ -51,20 +55,53 @@ def faults(package: Path) -> list[str]:
     return found + [f"it lacks {name}" for name in sorted(wanted - set(names))]
 
 
+def extras(page: str) -> str:
+    """What the one install line of a page asks for, such as ``experiments,river``."""
+    (line,) = re.findall(r"^pip install '\.\[([\w,]+)\]'$", (ROOT / page).read_text(), re.MULTILINE)
+    return str(line)
+
+
+def snippets(page: str) -> str:
+    """The code of a page, in order."""
+    return "\n".join(text for kind, text in _blocks(page) if kind == "python")
+
+
+def commands(page: str) -> list[list[str]]:
+    """The words of every command that a page shows: in a block, or between backticks."""
+    lines = [line for kind, text in _blocks(page) if not kind for line in text.splitlines()]
+    text = (ROOT / page).read_text()
+    lines += re.findall(r"`((?:driftwolfe|make|pip|python) [^`\n]+)`", text)
+    return [words for line in lines if (words := shlex.split(line, comments=True))]
+
+
+def _blocks(page: str) -> list[tuple[str, str]]:
+    """The language and the text of every block of a page."""
+    text = (ROOT / page).read_text()
+    return re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
 def install_and_run(wheel: Path) -> None:
-    """Install a wheel into an empty environment; run doctor and demo there, in an empty folder."""
+    """Install a wheel into an empty environment by the line of the first pages; run all that they show."""
     with tempfile.TemporaryDirectory() as empty:
         folder = Path(empty)
         venv.create(folder / "env", with_pip=True)
         programs = folder / "env" / ("Scripts" if os.name == "nt" else "bin")
         quiet = ("--quiet", "--disable-pip-version-check")
         pip = [programs / "python", "-m", "pip", "install", *quiet]
-        subprocess.run([*pip, "-c", ROOT / "constraints.txt", wheel.resolve()], check=True)
+        wanted = f"{wheel.resolve()}[{extras(FIRST_PAGES[0])}]"
+        subprocess.run([*pip, "-c", ROOT / "constraints.txt", wanted], check=True)
         own = {"NUMBA_CACHE_DIR": str(folder / "cache"), "DRIFTWOLFE_OFFLINE": "1"}
         hidden = ("PYTHONPATH", "DRIFTWOLFE_DATA")
         environment = {k: v for k, v in os.environ.items() if k not in hidden} | own
-        for command in (["--version"], ["doctor"], ["demo", "--no-picture"]):
-            program = [programs / "driftwolfe", *command]
+        shown = [words[1:] for words in commands(FIRST_PAGES[0]) if words[0] == "driftwolfe"]
+        short = [["reproduce", "classification", "--only", "POLAR", "--seeds", "1"]]
+        runs = [words for words in shown if words[0] != "reproduce"] + short  # paper: a day
+        for words in [["--version"], *runs]:
+            subprocess.run(
+                [programs / "driftwolfe", *words], cwd=folder, env=environment, check=True
+            )
+        for page in FIRST_PAGES:
+            program = [programs / "python", "-c", snippets(page)]
             subprocess.run(program, cwd=folder, env=environment, check=True)
 
 

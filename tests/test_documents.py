@@ -11,6 +11,8 @@ from devices import needs_torch
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "driftwolfe"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+#: What streams are of, in the table of models.
+STREAMS = ("labels", "numbers", "ratings", "likes")
 #: A block of code, and what it prints where that is told right below.
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
 #: The page on sweeps starts processes and draws figures, as tests/test_cli.py does.
@@ -99,17 +101,43 @@ def test_every_public_learner_has_a_row_among_all_methods():
     ],
 )
 def test_results_told_are_those_that_were_measured(page):
-    """Every cell of a table under `<!-- from FILE -->` stands in that file, in its method's row."""
-    found = re.findall(r"<!-- from (\S+) -->\n((?:\|.*\n)+)", (ROOT / page).read_text())
+    """Every cell of a table under `<!-- from FILE -->` stands in that file, in its method's row.
+
+    A column may come from a file of its own, which need not have all rows: `; COLUMN from FILE`.
+    """
+    table = re.compile(r"<!-- from (\S+?)(?:; (\w+) from (\S+))? -->\n((?:\|.*\n)+)")
+    found = table.findall((ROOT / page).read_text())
     assert found
-    for source, table in found:
-        measured = (ROOT / source).read_text().splitlines()
-        head, _, *lines = map(_cells, table.splitlines())
-        assert any(set(head) <= set(_cells(row)) for row in measured), head
-        for cells in lines:
-            # A method has a row for each data set.
-            rows = [_cells(row) for row in measured if row.startswith(f"| {cells[0]} |")]
-            assert any(set(cells) <= set(row) for row in rows), (cells, rows)
+    for source, column, other, text in found:
+        head, _, *lines = map(_cells, text.splitlines())
+        places = [i for i, name in enumerate(head) if name != column]
+        _check_cells(source, head, lines, places)
+        if column:
+            there = [cells for cells in lines if cells[head.index(column)]]
+            assert there
+            _check_cells(other, head, there, [0, head.index(column)])
+
+
+def _check_cells(source, head, lines, places):
+    measured = [_cells(row) for row in (ROOT / source).read_text().splitlines()]
+    assert any({head[i] for i in places} <= set(row) for row in measured), head
+    for cells in lines:
+        # A method has a row for each data set.
+        rows = [row for row in measured if row[0] == cells[0]]
+        assert any({cells[i] for i in places} <= set(row) for row in rows), (cells, rows)
+
+
+def test_the_share_of_streams_on_which_ours_is_best_is_that_of_the_table():
+    rows = [
+        _cells(row) for row in (ROOT / "docs/results/streams/summary.md").read_text().split("\n")
+    ]
+    counts = [[int(row[1]), int(row[2])] for row in rows if row[0] in STREAMS]
+    number, best = np.sum(counts, axis=0)
+    assert len(counts) == len(STREAMS)
+    for page in ("README.md", "docs/index.md", "docs/results/README.md"):
+        assert re.findall(r"(\d+) of (\d+)(?: streams|\b)", (ROOT / page).read_text()) == [
+            (str(best), str(number))
+        ], page
 
 
 def _cells(row):

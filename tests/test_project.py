@@ -1,12 +1,29 @@
 """What is written twice agrees: versions, pins, and requirements in the files that other tools read."""
 
+import os
 import re
+import subprocess
+import sys
 import tarfile
 import tomllib
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 import driftwolfe as dw
-from reliability.distribution import KEPT, faults
+from driftwolfe import cli
+from reliability.distribution import (
+    FIRST_PAGES,
+    KEPT,
+    commands,
+    extras,
+    faults,
+    install_and_run,
+    snippets,
+)
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -75,3 +92,91 @@ def test_packages_with_too_much_or_too_little_are_refused(tmp_path):
     assert packed("src", "README.md") == []
     assert packed("src", "recipe/meta.yaml") == ["it holds recipe"]
     assert "it lacks src/driftwolfe/cli.py" in packed("README.md")
+
+
+def test_the_first_pages_have_one_install_line():
+    assert len({extras(page) for page in FIRST_PAGES}) == 1
+
+
+def test_every_command_of_the_first_pages_exists():
+    targets = set(found(r"^([a-z-]+):.*## ", "Makefile"))
+    parser = cli.make_parser()
+    for words in [words for page in FIRST_PAGES for words in commands(page)]:
+        match words:
+            case ["driftwolfe", *given]:
+                parser.parse_args(given)
+            case ["make", target]:
+                assert target in targets
+            case ["pip", "install", what]:
+                assert what in (".", f".[{extras('README.md')}]")
+            case _:
+                assert words == ["python", "-m", "venv", ".venv"]
+
+
+def brought(asked):
+    """The names of all packages that a requirement brings here; ours by pyproject.toml."""
+    names, todo, done = set(), [asked], set()
+    while todo:
+        wanted = Requirement(todo.pop())
+        key = (name := canonicalize_name(wanted.name), frozenset(wanted.extras))
+        if key in done:
+            continue
+        done.add(key)
+        names.add(name)
+        if name == "driftwolfe":
+            optional = PROJECT["project"]["optional-dependencies"]
+            todo += PROJECT["project"]["dependencies"]
+            todo += [each for extra in wanted.extras for each in optional[extra]]
+            continue
+        for each in requires(name) or ():
+            marker = Requirement(each).marker
+            if not marker or any(marker.evaluate({"extra": e}) for e in ("", *wanted.extras)):
+                todo.append(each)
+    return names
+
+
+#: Runs code where some modules cannot be imported.
+WITHOUT = """
+import sys
+
+class Refuse:
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] in MISSING:
+            raise ModuleNotFoundError(f"not installed: {name}", name=name)
+
+sys.meta_path.insert(0, Refuse)
+"""
+#: What the commands of the README import; `driftwolfe reproduce` itself takes too long.
+IMPORTS = (
+    "import driftwolfe.experiments.paper, driftwolfe.demo, matplotlib.figure, jinja2, plotly\n"
+)
+
+
+def run_with(asked, code):
+    """Run code with the packages of a requirement alone, of those installed here."""
+    names = brought(asked)
+    missing = {
+        module
+        for module, owners in packages_distributions().items()
+        if not names & set(map(canonicalize_name, owners))
+    }
+    program = f"MISSING = {missing!r}\n{WITHOUT}\n{code}"
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+
+def test_the_install_line_brings_what_the_first_pages_need():
+    assert "torch" not in brought(f"driftwolfe[{extras('README.md')}]")
+    code = IMPORTS + "import river\n" + "\n".join(map(snippets, FIRST_PAGES))
+    done = run_with(f"driftwolfe[{extras('README.md')}]", code)
+    assert done.returncode == 0, done.stderr
+    less = run_with("driftwolfe[plot]", snippets("README.md"))
+    assert less.returncode != 0 and "not installed: sklearn" in less.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("DRIFTWOLFE_OFFLINE" in os.environ, reason="installs packages, by the network")
+def test_a_wheel_installed_by_that_line_runs_all_that_the_first_pages_show(tmp_path):
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]
+    subprocess.run([*build, tmp_path, ROOT], check=True)
+    (wheel,) = tmp_path.glob("driftwolfe-*.whl")
+    install_and_run(wheel)

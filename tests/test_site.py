@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +68,21 @@ def test_a_page_that_nobody_placed_is_in_the_sidebar_too(site):
     assert "\nnew\n" in staged["theory/index.md"]
     assert ":caption: More\n\nlost\n" in staged["index.md"]
     assert "classification/report.html" in staged["results/README.md"]
+
+
+def test_the_sidebar_has_few_links_and_every_page_once(site):
+    sidebar, below = site["contents"].SIDEBAR, site["contents"].BELOW
+    assert sum(map(len, sidebar.values())) <= 15
+    placed = [page for pages in (*sidebar.values(), *below.values()) for page in pages]
+    assert len(placed) == len(set(placed))
+    assert set(below) <= set(placed)
+
+
+def test_styles_of_sections_have_their_sections(site):
+    named = set(re.findall(r"section#([\w-]+)", (DOCS / "site/static/style.css").read_text()))
+    text = (DOCS / "index.md").read_text() + "\n# Examples\n"
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    assert named and named <= {re.sub(r"\W+", "-", title.lower()).strip("-") for title in titles}
 
 
 def test_links_are_led_to_their_place_on_the_site(site):

@@ -57,6 +57,7 @@ maximum_signature_line_length = 88
 html_theme = "furo"
 pygments_dark_style = "a11y-high-contrast-dark"
 html_title = f"driftwolfe {release}"
+html_logo = html_favicon = str(ROOT / "docs/figures/logo.svg")
 html_static_path = [str(HERE / "static")]
 html_css_files = ["style.css"]
 html_extra_path = [str(ROOT / "build/site/extra")]

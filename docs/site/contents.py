@@ -17,92 +17,102 @@ FROM_ROOT = {
     "benchmarks/README.md": "benchmarks.md",
 }
 
-#: The sidebar: headings, and pages without their suffix, some with a shorter title.
+#: The sidebar: headings, and pages without their suffix, some with a shorter title; at most 15 pages.
 #: Pages that do not exist are left out.
 SIDEBAR = {
     "Start": {
         "getting-started": "",
-        "tour": "",
         "examples/index": "",
-        "coming-from-pynol": "",
-        "other-libraries": "",
-        "glossary": "",
+        "tour": "",
     },
-    "How to": {
+    "Use": {
         "howto/which-model": "Which model?",
+        "estimators/index": "Estimators",
         "howto/choose": "Which learner?",
-        "methods": "All methods",
+        "howto/index": "",
+    },
+    "Understand": {
+        "theory/index": "",
+        "architecture": "",
+        "reproduce": "",
+        "results/README": "Results",
+        "benchmarks": "Speed",
+    },
+    "Look up": {
+        "api/index": "Reference",
+        "command-line": "",
+        "project": "",
+    },
+}
+
+#: Pages below others, some with a shorter title.
+BELOW = {
+    "howto/index": {
         "howto/own-set": "Your own set",
         "howto/own-loss": "Your own loss",
         "howto/compare": "Your own learner against ours",
         "howto/portfolio": "Mixtures and portfolios",
         "howto/recommender": "A drifting recommender",
-        "howto/sweeps": "Sweeps on a cluster",
         "howto/saving": "Saving and checkpoints",
+        "howto/container": "In a container",
+        "gpu": "",
+        "howto/sweeps": "Sweeps on a cluster",
         "howto/settings": "Certified or practical",
         "howto/budget": "Budgets of LMO calls",
         "howto/delays": "Losses that come late",
         "howto/constraints": "Constraints that move",
         "howto/bandit": "Less feedback",
+    },
+    "howto/choose": {"methods": ""},
+    "estimators/index": {
+        "estimators/classifier": "",
+        "estimators/regressor": "",
+        "estimators/completer": "",
+        "estimators/recommender": "",
         "howto/intervals": "Intervals under drift",
-        "howto/extending": "Extend the library",
+        "estimators/measurements": "",
     },
-    "In depth": {
-        "estimators/index": "Estimators",
-        "oracles": "The cost of projections",
-        "gpu": "On a GPU",
-        "theory/index": "",
-        "architecture": "",
+    "theory/index": {
+        "theory/bounds": "",
+        "theory/polar": "",
+        "theory/exp_concave": "",
+        "theory/benign": "",
+        "theory/delays": "",
+        "theory/constraints": "",
+        "theory/bandit": "",
+        "theory/oracles": "",
+        "theory/budget": "",
+        "theory/lower_bound": "",
+        "theory/errata": "",
+        "glossary": "",
+    },
+    "architecture": {
         "one_round": "One POLD round",
-        "reliability": "Reliability",
+        "howto/extending": "Extend the library",
+        "reliability": "",
     },
-    "The paper": {
-        "reproduce": "Its two figures",
-        "results/README": "Results",
-        "benchmarks": "Speed",
+    "results/README": {
+        "results/matrix-completion/summary": "Matrix completion",
+        "results/one-machine/summary": "Matrix completion on one machine",
+        "results/classification/summary": "Classification",
+        "results/small-radius/summary": "Classification, radius 20",
+        "results/polar/README": "POLAR",
+        "results/polar/summary": "POLAR: all numbers",
+        "results/streams/summary": "Models on streams",
+        "results/budget/README": "Few LMO calls",
+        "results/budget/summary": "Few LMO calls: all numbers",
+        "oracles": "The cost of projections",
+        "results/gpu/README": "",
+        "results/gpu/summary": "A GPU: all numbers",
     },
-    "Reference": {"api/index": "All public names", "command-line": "The command line"},
-    "The project": {
+    "project": {
         "changelog": "",
         "contributing": "",
         "conduct": "",
         "security": "",
         "releasing": "",
         "licences": "Licences",
+        "other-libraries": "",
+        "coming-from-pynol": "",
     },
-}
-
-#: Pages below others.
-BELOW = {
-    "estimators/index": [
-        "estimators/classifier",
-        "estimators/regressor",
-        "estimators/completer",
-        "estimators/recommender",
-        "estimators/measurements",
-    ],
-    "theory/index": [
-        "theory/bounds",
-        "theory/polar",
-        "theory/exp_concave",
-        "theory/benign",
-        "theory/delays",
-        "theory/constraints",
-        "theory/bandit",
-        "theory/oracles",
-        "theory/budget",
-        "theory/lower_bound",
-        "theory/errata",
-    ],
-    "results/README": [
-        "results/matrix-completion/summary",
-        "results/classification/summary",
-        "results/small-radius/summary",
-        "results/polar/README",
-        "results/streams/summary",
-        "results/budget/README",
-        "results/budget/summary",
-        "results/gpu/README",
-        "results/gpu/summary",
-    ],
 }

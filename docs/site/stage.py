@@ -124,8 +124,8 @@ def _with_contents(texts: dict[str, str]) -> dict[str, str]:
 
     listed = dict(texts)
     for above, pages in BELOW.items():
-        below = [*pages, *_unplaced(known, above)]
-        listed[f"{above}.md"] += tree(dict.fromkeys(below, ""), above)
+        if above in known:
+            listed[f"{above}.md"] += tree(pages | dict.fromkeys(_unplaced(known, above), ""), above)
     sidebar = {**SIDEBAR, "More": dict.fromkeys(_unplaced(known, None), "")}
     listed["index.md"] += "".join(
         tree(pages, "index", caption)
