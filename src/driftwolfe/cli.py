@@ -144,9 +144,9 @@ _PICTURE = Path("results", "demo.png")
 def run_demo(options: argparse.Namespace) -> None:
     """See a drifting target lost and followed.
 
-    A target hides in one of eight places and jumps; each round gives a noisy hint of where it is. OGD,
-    with the step size that its theory gives for so many rounds, loses it at every jump. POLA, which runs
-    learners on all time scales and needs no step size, follows. Prints where each puts its weight, what
+    A target hides in one of eight places and jumps; each round gives a noisy hint of where it is. POLAR,
+    which runs learners on all time scales and needs no step size, follows. OGD, with the step size that
+    its theory gives for so many rounds, loses it at every jump. Prints where each puts its weight, what
     it lost and how many oracle calls it made, and writes a picture. Takes seconds and needs no data.
 
     OGD is handicapped only by its step size: a far larger one, known only in hindsight, serves it

@@ -16,7 +16,7 @@ from driftwolfe.points.kinds import Array, Point
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["calls", "losses", "regret", "weights"]
+__all__ = ["calls", "colours", "losses", "regret", "weights"]
 
 #: A game; games by the names of their learners, of several streams each perhaps; or a comparison.
 Games = History | Comparison | Mapping[str, History | Sequence[History]]
@@ -191,6 +191,23 @@ def weights(history: History, *, drifts: Iterable[int] = (), ax: Axes | None = N
     bar = axis.get_figure().colorbar(image, ax=axis, pad=0.015)  # type: ignore[union-attr]
     bar.set_label("weight of the expert")
     return axis
+
+
+def colours(names: Iterable[str]) -> dict[str, str]:
+    """Return a colour for each name; a method of the library has the same one in all figures.
+
+    Parameters
+    ----------
+    names
+        Of learners, estimators and whatever else is drawn, which takes the colours that are left.
+
+    Examples
+    --------
+    >>> import driftwolfe as dw
+    >>> dw.plot.colours(["POLAR", "mine"])
+    {'POLAR': '#0072B2', 'mine': '#D55E00'}
+    """
+    return {name: style.colour for name, style in fs.line_styles(names).items()}
 
 
 def _by_name(given: Games) -> dict[str, Sequence[History]]:

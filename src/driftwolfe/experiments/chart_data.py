@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Generic, NamedTuple, TypeVar
 
@@ -16,6 +16,7 @@ from driftwolfe.points.kinds import Array, Indices
 from driftwolfe.terminal import Spread, counted, number, spread_text
 
 P = TypeVar("P")
+MOST = 6  # methods in a panel
 
 
 class Chart(NamedTuple, Generic[P]):
@@ -129,13 +130,31 @@ def _band(rounds: Indices, values: Array) -> Band:
     return Band(rounds, values.mean(axis=0), deviation)
 
 
-def loss_chart(summary: Summary) -> Chart[Panel]:
-    """Average loss, cumulative loss and run time."""
+def rows(summary: Summary) -> list[list[str]]:
+    """Titles by row of panels, at most `MOST` in each: what to look at first, and all others.
+
+    The first are tuned methods, in the order of `METHODS`, without the variants if there are too many.
+    """
+
+    def order(title: str) -> tuple[bool, int]:
+        return title.removesuffix(fs.UNTUNED) != fs.family(title), fs.rank(title)
+
+    untuned = {title for title, series in summary.chosen.items() if series.untuned}
+    titles = sorted(summary.chosen, key=lambda title: (title in untuned, *order(title)))
+    end = min(MOST, len(titles) - len(untuned) or MOST)
+    rest = sorted(titles[end:], key=lambda title: (title not in untuned, *order(title)))
+    parts = [titles[:end], *(rest[i : i + MOST] for i in range(0, len(rest), MOST))]
+    return [[title for title in summary.chosen if title in part] for part in parts]
+
+
+def loss_chart(summary: Summary, titles: Collection[str] | None = None) -> Chart[Panel]:
+    """Average loss, cumulative loss and run time, of all methods or of some."""
+    chosen = {t: each for t, each in summary.chosen.items() if titles is None or t in titles}
 
     def lines(curve: Curve, *, average: bool = False) -> list[Line]:
         return [
             Line(title, series.label, summary.styles[title], band(series, curve, average=average))
-            for title, series in summary.chosen.items()
+            for title, series in chosen.items()
         ]
 
     losses, seconds = lines("loss", average=True), lines("seconds")
@@ -149,7 +168,7 @@ def loss_chart(summary: Summary) -> Chart[Panel]:
     )
     told = f"Three line charts over {counted(summary.length, 'round')}: average loss, "
     told += f"cumulative loss and run time. At the end the average losses are: {ends}."
-    several = len(machines(*summary.chosen.values())) > 1
+    several = len(machines(*chosen.values())) > 1
     panels = [
         Panel("Average loss", "loss per round", losses, low=low, high=high),
         Panel("Cumulative loss", "loss", lines("loss")),
@@ -161,7 +180,7 @@ def loss_chart(summary: Summary) -> Chart[Panel]:
             start if log else None,
         ),
     ]
-    return Chart("panels", seeds(summary.chosen.values()), told, panels)
+    return Chart("panels", seeds(chosen.values()), told, panels)
 
 
 def price_chart(summary: Summary) -> Chart[Prices]:

@@ -103,7 +103,8 @@ def axis_names(place: int) -> Json:
 
 
 def _line_chart(summary: Summary, chart: Chart[Panel], points: int) -> Json:
-    several = len(chart.panels) > 1
+    several, first = len(chart.panels) > 1, chart_data.rows(summary)[0]
+    over_rounds = chart.name in ("panels", "regret-curves")
     rounds: Json = {"kind": "rounds", "range": [0, summary.length], "nticks": 5 if several else 7}
     cells = []
     for place, panel in enumerate(chart.panels):
@@ -111,9 +112,12 @@ def _line_chart(summary: Summary, chart: Chart[Panel], points: int) -> Json:
         y: Json = {"kind": "log" if panel.log else "linear", "title": {"text": panel.unit}}
         if panel.high is not None:
             y["range"] = [panel.low, panel.high]
-        traces = [t for line in panel.lines for t in _line_traces(panel, line, points, place == 0)]
+        traces = [
+            trace if not over_rounds or line.title in first else {**trace, "visible": "legendonly"}
+            for line in panel.lines
+            for trace in _line_traces(panel, line, points, place == 0)
+        ]
         cells.append((plain(panel.title), x, y, traces))
-    over_rounds = chart.name in ("panels", "regret-curves")
     height, drifts = 260 if several else 300, summary.drifts if over_rounds else []
     return _page_chart(chart, cells, height, len(cells), drifts)
 

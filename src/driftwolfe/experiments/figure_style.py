@@ -37,7 +37,23 @@ DASHES: tuple[tuple[float, ...], ...] = (
     (1.8, 1.8),
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-KNOWN = ("POLD", "POLA", "BOGD_IP", "Multi-OCG", "Ader", "PAMO", "POLAR")
+BLUE, ORANGE, GREY, GREEN, PINK, AMBER, SKY = COLOURS
+#: The colour of a method in all figures, those that are shown first before others; methods that share one
+#: differ in dash and marker.
+METHODS = {
+    "POLAR": BLUE,
+    "POLA": ORANGE,
+    "POLD": SKY,
+    "BOGD_IP": GREY,
+    "Multi-OCG": GREEN,
+    "Ader": PINK,
+    "PAMO": AMBER,
+    "OGD": PINK,
+    **dict.fromkeys(("OnlineFrankWolfe", "SAOL", "OneProjectionSAOL"), GREEN),
+    **dict.fromkeys(("OneProjectionAder", "OneOracleAder"), AMBER),
+    **dict.fromkeys(("TraceNormClassifier", "TraceNormRegressor", "MatrixCompleter"), BLUE),
+    **dict.fromkeys(("Recommender", "AdaptiveIntervals"), BLUE),
+}
 #: The end of the label of a method with the steps of its theory, c = D/G; its lines are thin.
 UNTUNED = ", untuned"
 _ROW = 0.165  # inches of a legend's row
@@ -73,13 +89,11 @@ class LineStyle:
 def line_styles(titles: Iterable[str]) -> dict[str, LineStyle]:
     """A line style for each title: variants of a method share its colour, those untuned are thin.
 
-    The paper's methods have their own colours, others take what is left.
+    Those of `METHODS` look the same in all figures, others take what is left.
     """
     wanted = list(dict.fromkeys(titles))
     families: dict[str, LineStyle] = {}
-    for name in sorted(
-        set(map(family, wanted)), key=lambda name: (_plain(name) not in _FIXED, name)
-    ):
+    for name in sorted(set(map(family, wanted)), key=lambda name: (rank(name), name)):
         free = [style for style in _CANDIDATES if style not in families.values()]
         colours = {style.colour for style in families.values()}
         fresh = [style for style in free if style.colour not in colours]
@@ -103,6 +117,12 @@ def family(title: str) -> str:
     return re.split(r",| \(", title)[0] or title
 
 
+def rank(title: str) -> int:
+    """The place of a title's method among `METHODS`; others come after them."""
+    name = _plain(family(title))
+    return list(_FIXED).index(name) if name in _FIXED else len(_FIXED)
+
+
 def _plain(title: str) -> str:
     """The letters and digits: ``BOGDIP`` and ``BOGD_IP`` are the same method."""
     return "".join(letter for letter in title.lower() if letter.isalnum())
@@ -113,7 +133,10 @@ _CANDIDATES = [
     LineStyle(COLOURS[i], DASHES[(i + shift) % 7], MARKERS[(i + 2 * shift) % 7])
     for shift, i in product(range(7), range(7))
 ]
-_FIXED = dict(zip(map(_plain, KNOWN), _CANDIDATES, strict=False))
+_FIXED: dict[str, LineStyle] = {}
+for _name, _colour in METHODS.items():
+    _alike = [style for style in _CANDIDATES if style.colour == _colour]
+    _FIXED[_plain(_name)] = next(style for style in _alike if style not in _FIXED.values())
 
 
 def literal(text: str) -> str:

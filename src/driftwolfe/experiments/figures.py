@@ -50,53 +50,43 @@ _HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": 1.0}
 
 
 @print_style()
-def panels(*summaries: Summary, name: str = "") -> Figure:
+def panels(*summaries: Summary, name: str = "", rest: bool = False) -> Figure | None:
     """Average loss, cumulative loss and run time against rounds, with a band of one deviation.
 
-    A row of panels for each summary, and one for its untuned methods, if there are any.
+    A row of panels for each summary with its first methods, see `chart_data.rows`; or rows with the
+    `rest` of them; None where there is none.
 
     Parameters
     ----------
-    summaries, name
-        The trials of a sweep, summed up; and the name of the figure, such as "Figure 1".
+    summaries, name, rest
+        The trials of a sweep, summed up; the name of the figure, such as "Figure 1"; and whom it shows.
     """
-    rows = [row for summary in summaries for row in _rows(summary)]
-    shown_seeds = chart_data.seeds(each for one in summaries for each in one.chosen.values())
-    figure = _sheet(summaries, shown_seeds, 2.3 * len(rows), name=name)
-    axes = figure.subplots(len(rows), 3, squeeze=False)
+    found = [(each, row) for each in summaries for row in chart_data.rows(each)[rest : None if rest else 1]]
+    if not found:
+        return None
+    charts = [chart_data.loss_chart(*row) for row in found]
+    shown_seeds = chart_data.seeds(summary.chosen[title] for summary, row in found for title in row)
+    name = f"{name}, continued" if name and rest else name
+    figure = _sheet(summaries, shown_seeds, 2.3 * len(found), name=name)
+    axes = figure.subplots(len(found), 3, squeeze=False)
     entries: dict[str, Any] = {}
-    for (summary, heading, kept), line_of_axes in zip(rows, axes, strict=True):
-        for axis, panel in zip(line_of_axes, chart_data.loss_chart(summary).panels, strict=True):
+    for (summary, row), chart, line_of_axes in zip(found, charts, axes, strict=True):
+        for axis, panel in zip(line_of_axes, chart.panels, strict=True):
             fs.mark_drifts(axis, summary.drifts)
             axis.grid(visible=False, axis="x")  # changes are marked there
-            shown = [line for line in panel.lines if line.title in kept]
-            panel = panel._replace(lines=shown)
-            if panel.high is not None:
-                low, high = chart_data.settled_range([line.band for line in shown])
-                panel = panel._replace(low=low, high=high)
             _draw_panel(axis, summary, panel, x_ticks=4)
-            for line in shown:
+            for line in panel.lines:
                 entries.setdefault(line.label, fs.key(line.style, line.label))
-        if len(rows) > 1:
-            above = f"{literal(heading)}\n{line_of_axes[0].get_title(loc='left')}"
+        if rest or len(found) > 1:
+            untuned = all(summary.chosen[title].untuned for title in row)
+            kind = (": untuned, c = D/G" if untuned else ": other methods") if rest else ""
+            above = f"{literal(summary.data_name + kind)}\n{line_of_axes[0].get_title(loc='left')}"
             line_of_axes[0].set_title(above, loc="left", fontweight="bold")
     if any(summary.drifts for summary in summaries):
         dotted = fs.key(LineStyle(FAINT, (), ""), "abrupt change", linestyle=":", linewidth=0.9)
         entries["abrupt change"] = dotted
     fs.legend_below(figure, list(entries.values()))
     return figure
-
-
-def _rows(summary: Summary) -> list[tuple[Summary, str, set[str]]]:
-    """The rows of panels of a summary: what stands above each, and whom it shows."""
-    untuned = {title for title, series in summary.chosen.items() if series.untuned}
-    tuned = summary.chosen.keys() - untuned
-    if not (tuned and untuned):
-        return [(summary, summary.data_name, set(summary.chosen))]
-    return [
-        (summary, f"{summary.data_name}: c tuned", tuned),
-        (summary, f"{summary.data_name}: untuned, c = D/G", untuned),
-    ]
 
 
 @print_style()

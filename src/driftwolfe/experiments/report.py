@@ -61,8 +61,10 @@ def publish(store: Store, command: str | None = None) -> list[Path]:
     storage.write_text(written[0], as_text(store.title, summaries, regrets, command))
     storage.write_text(written[1], tables.trial_table(results))
     folder, figure = store.folder / "figures", claims.FIGURES.get(claims.experiment_of(store.title))
-    drawn = figures.panels(*summaries, name=figure or "")
-    written += figures.save(drawn, folder, figure.lower().replace(" ", "-") if figure else "panels")
+    file = figure.lower().replace(" ", "-") if figure else "panels"
+    for rest, ending in ((False, ""), (True, "-rest")):
+        if drawn := figures.panels(*summaries, name=figure or "", rest=rest):
+            written += figures.save(drawn, folder, file + ending)
     for i, (summary, rows) in enumerate(zip(summaries, regrets, strict=True), start=1):
         place = folder / ("" if len(summaries) == 1 else str(i))
         written += figures.draw_all(summary, rows, place)
