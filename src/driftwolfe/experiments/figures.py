@@ -61,7 +61,11 @@ def panels(*summaries: Summary, name: str = "", rest: bool = False) -> Figure | 
     summaries, name, rest
         The trials of a sweep, summed up; the name of the figure, such as "Figure 1"; and whom it shows.
     """
-    found = [(each, row) for each in summaries for row in chart_data.rows(each)[rest : None if rest else 1]]
+    found = [
+        (each, row)
+        for each in summaries
+        for row in chart_data.rows(each)[rest : None if rest else 1]
+    ]
     if not found:
         return None
     charts = [chart_data.loss_chart(*row) for row in found]
