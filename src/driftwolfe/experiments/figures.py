@@ -140,7 +140,9 @@ def regret_curves(summary: Summary, regrets: Sequence[RegretRow]) -> Figure | No
     if not chart.panels:
         return None
     figure = _sheet([summary], chart.shown, 3.0)
-    axis, (panel,) = figure.subplots(), chart.panels
+    axis, (panel,), first = figure.subplots(), chart.panels, chart_data.rows(summary)[0]
+    kept = [line for line in panel.lines if line.title in first] or panel.lines[: chart_data.MOST]
+    panel = panel._replace(lines=kept)
     fs.mark_drifts(axis, summary.drifts)
     _draw_panel(axis, summary, panel)
     fs.legend_beside(figure, [fs.key(line.style, line.label) for line in panel.lines])
